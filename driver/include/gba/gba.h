@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libgba: barriers in a switch, from user space.
+ *
+ * Conventions
+ *  - Handles are opaque and owned by the caller: what gba_open and gba_group_join give is ended by gba_close and
+ *    gba_group_leave, nothing else.
+ *  - A call returns 0 or a negative errno. gba_error_text() then says, for the calling thread, what was tried, on what,
+ * what came back and what can be done.
+ *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
+ *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
+ *  - Rules cited as "uapi rule N" are in uapi/README.md.
+ *
+ * A barrier among n members: one member allocates and enables a group and hands its gba_group_handle, which is plain
+ * data, to the others by whatever means it has; every member joins as one of 0..n-1; then, for k = handle.sequence + 1,
+ * + 2, ...:
+ *
+ *     gba_group_arrive(group, k);
+ *     int error = gba_group_wait(group, k, timeout_ns);
+ *
+ * Not supported: a member waiting for an earlier sequence than its last arrival; use from a forked child.
+ */
+#ifndef GBA_GBA_H
+#define GBA_GBA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GBA_API __attribute__((visibility("default")))
+
+#define GBA_GROUP_MASK_WORDS 12 /* 64 members each; member m is bit m % 64 of word m / 64 */
+#define GBA_WAIT_FOREVER UINT64_MAX
+
+typedef struct gba_device gba_device; /* an open function of a GBA: one switch port */
+typedef struct gba_group gba_group;   /* this port's membership in one barrier group */
+
+/* Facts about an open device. */
+typedef struct gba_device_info {
+  char backend[16];  /* how it was opened: "vfio-user", ... */
+  char path[256];    /* what was opened */
+  uint32_t version;  /* of the register map: major << 16 | minor */
+  uint32_t port;     /* which port of the switch this is */
+  uint32_t groups;   /* of the device */
+  uint32_t members;  /* at most, per group */
+  uint64_t features; /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
+} gba_device_info;
+
+/* What the device has counted since it was powered on, for all ports together. */
+typedef struct gba_device_counters {
+  uint64_t arrivals, releases, stale, rejected, dma_faults, timeouts, resets, errors, interrupts, wakeups;
+} gba_device_counters;
+
+/* Names a group to other members, in this or another process or host. Plain data: copy it, send it. */
+typedef struct gba_group_handle {
+  uint32_t group;
+  uint32_t key;          /* lets a member in; 16 wrong ones lock a port out */
+  uint32_t member_count; /* members are 0..member_count-1 */
+  uint32_t reserved;     /* 0 */
+  uint64_t sequence;     /* the group's first barrier is sequence + 1 */
+} gba_group_handle;
+
+/* "major.minor.patch" of the library. Never NULL; static. Thread-safe. */
+GBA_API const char* gba_version(void);
+
+/* Text of the calling thread's last failed call, or "". Valid until the thread's next call into the library. */
+GBA_API const char* gba_error_text(void);
+
+/*
+ * Opens a GBA: `path`, or if that is NULL $GBA_DEVICE, or else /dev/gba0. "vfio-user:PATH" or the path of a Unix socket
+ * (PATH beginning with @: an abstract one) is a vfio-user server. Opening the same device again in one process gives
+ * the same device once more; each needs its gba_close. Thread-safe. Errors: -ENODEV no such device, or not a GBA;
+ * -EPROTO it speaks another version; -EACCES no permission; -EBUSY it has no free port or another opener; -ECONNREFUSED
+ * nobody serves the socket; -EINVAL out is NULL or the path cannot be one.
+ */
+GBA_API int gba_open(const char* path, gba_device** out);
+
+/* Ends one gba_open. The last one closes the device: all its groups must have been left. NULL is allowed. Thread-safe.
+ */
+GBA_API void gba_close(gba_device* device);
+
+/* Errors: -EINVAL; -ENODEV the device is lost (info is filled in all the same). */
+GBA_API int gba_device_get_info(gba_device* device, gba_device_info* info);
+
+/* Errors: -EINVAL; -ENODEV the device is lost. */
+GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* counters);
+
+/*
+ * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be
+ * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members; -ENOSPC all
+ * groups are taken; -ENODEV.
+ */
+GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle);
+
+/* Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -ENODEV. */
+GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle);
+
+/* Owner: gives the group back; its members are unbound. Errors: -EINVAL; -EPERM; -ENODEV. */
+GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
+
+/*
+ * Binds this port to `member` of the group and sets up its release flag. A port is one member of a group at most.
+ * Members may join before or after the group is enabled. Errors: -EINVAL no such member; -EACCES wrong key, or this
+ * port is locked out; -EADDRINUSE the member is taken; -EALREADY this port has joined; -ENOENT no such group; -ENOMEM;
+ * -ENODEV.
+ */
+GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out);
+
+/* Ends a membership; the other members of an enabled group get an error release. Frees `group`. NULL is allowed. */
+GBA_API int gba_group_leave(gba_group* group);
+
+/*
+ * Arrives at barrier `sequence`: one posted store. What the caller stored before is visible to whoever is released by
+ * it. Arriving again at the same sequence is harmless. Does not fail: a lost device is found by test and wait.
+ */
+GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
+
+/*
+ * Looks at the release flag once. 0: all have arrived at `sequence`, and what they stored before is visible.
+ * -EAGAIN: not yet. Any other error ends the group for this member (none of the members will be released from
+ * `sequence`, or this one cannot learn of it): -ENODEV the device is lost; -ENETDOWN a member's link is down; -ETIME
+ * the device's own round timeout; -EFAULT the device could not write a flag; -ECONNRESET group or device was reset;
+ * -EPROTO a member rang out of order; -EPIPE a member left.
+ */
+GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
+
+/*
+ * Sleeps until the release, an error, or at most `max_ns`; gives 0, -EAGAIN or an error as gba_group_test does. It
+ * repeats the arrival with a request for an interrupt first, so a lost arrival or release is mended. A caller that has
+ * other things to look at calls this in a loop with a bounded time.
+ */
+GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns);
+
+/*
+ * Waits: spins for a moment, then sleeps. timeout_ns may be GBA_WAIT_FOREVER. Gives 0 or an error as gba_group_test
+ * does, or -ETIMEDOUT, and then gba_error_text names the members that have not arrived.
+ */
+GBA_API int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns);
+
+/* Who has not arrived in the open round, as a mask. Errors: -EINVAL; -ENODEV. */
+GBA_API int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job needs before it has symmetric memory: who am I, how many are we, tell each other a few bytes, meet, give
+// up.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// One PE's end of the job's control plane. Used by one thread at a time, but for aborted(), which any thread may call.
+/// Every step has a timeout whose Error names the PEs that did not come.
+class Bootstrap {
+ public:
+  Bootstrap() = default;
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+  virtual ~Bootstrap() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// Everybody's bytes, in rank order: size() times mine.size(). Collective; mine.size() is the same on all.
+  virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) = 0;
+  /// Collective.
+  virtual Result<void> barrier() = 0;
+
+  /// Tells the job to end with `status` because of `reason`. Does not end this process.
+  virtual void abort(int status, const std::string& reason) = 0;
+  /// The reason, once somebody (a PE or the launcher) has ended the job. One memory load while nobody has.
+  [[nodiscard]] virtual std::optional<std::string> aborted() const = 0;
+  /// Tells the launcher that this PE has left the job in good order: from now on its exit is no failure of the others.
+  virtual void leave() = 0;
+};
+
+/// The bootstrap that SHMEM_BOOTSTRAP names, or the one whose launcher started this process; without any, a job of one
+/// PE.
+Result<std::unique_ptr<Bootstrap>> make_bootstrap();
+
+}  // namespace shmem

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that all PEs of a node map: one sparse memfd with every PE's symmetric heap, then every PE's metadata
+// area.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/memory/mapping.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
+
+/// Owns the mapping. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next PE;
+/// the run of metadata areas follows the last heap. All of it reads as zero at first, and none of it has a name in a
+/// file system.
+class NodeMemory {
+ public:
+  /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to 2 MiB; PEs that
+  /// ask for different sizes all get an Error that says who asked for what.
+  static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size);
+
+  [[nodiscard]] std::size_t heap_size() const { return heap_size_; }
+  [[nodiscard]] std::byte* heap(int pe) const { return mapping_.data() + static_cast<std::size_t>(pe) * heap_size_; }
+  [[nodiscard]] std::byte* metadata(int pe) const {
+    return mapping_.data() + static_cast<std::size_t>(pes_) * heap_size_ + static_cast<std::size_t>(pe) * kMetadataSize;
+  }
+
+ private:
+  NodeMemory(Mapping mapping, std::size_t heap_size, int pes)
+      : mapping_(std::move(mapping)), heap_size_(heap_size), pes_(pes) {}
+
+  Mapping mapping_;
+  std::size_t heap_size_;
+  int pes_;
+};
+
+}  // namespace shmem
