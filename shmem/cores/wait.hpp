@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting: spin, then yield, then sleep. PEs often outnumber processors, and then a spinning loser is what the winner
+// waits for.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <system_error>
+
+namespace shmem {
+
+using Clock = std::chrono::steady_clock;
+
+/// No sleep is longer: whoever waits looks at its Check (deadline, aborted job, dead peer) at least this often.
+constexpr std::chrono::milliseconds kLongestSleep{100};
+
+/// How long a waiter stays on its processor before it sleeps.
+struct WaitPolicy {
+  unsigned spins;
+  unsigned yields;
+};
+
+/// The policy for `runnable` processes or threads that wait for each other on the processors this process may use.
+WaitPolicy wait_policy(int runnable);
+
+/// A word that grows and that others may sleep on, alone on its cache line. Lives in shared memory; all zero at first.
+struct alignas(64) SyncWord {
+  std::atomic<std::uint64_t> value;
+  std::atomic<std::uint32_t> sleepers;
+};
+static_assert(sizeof(SyncWord) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Tells one processor that this is a spin loop.
+inline void cpu_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void yield_processor();
+/// Sleeps at most `limit`, or not at all if the low half of the word is no longer that of `seen`.
+void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit);
+void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit);
+void futex_wake_all(const std::atomic<std::uint64_t>& word);
+void futex_wake_all(const std::atomic<std::uint32_t>& word);
+
+/// Stores `value`; what the caller stored before is visible to whoever sees it. Wakes sleepers, without a system call
+/// when there are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second look
+/// of wait_on: either the sleeper sees the value or the publisher sees the sleeper.
+inline void publish(SyncWord& word, std::uint64_t value) {
+  word.value.exchange(value, std::memory_order_seq_cst);
+  if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
+    futex_wake_all(word.value);
+  }
+}
+
+/// Spins and yields only: true once done() holds, false when the policy is used up.
+template <std::predicate Done>
+bool spin_until(const WaitPolicy& policy, Done done) {
+  for (unsigned i = 0; i < policy.spins; ++i) {
+    if (done()) {
+      return true;
+    }
+    cpu_pause();
+  }
+  for (unsigned i = 0; i < policy.yields; ++i) {
+    if (done()) {
+      return true;
+    }
+    yield_processor();
+  }
+  return done();
+}
+
+/// Waits until done(word.value). `check` is asked before each sleep: errc{} to go on, anything else ends the wait with
+/// it.
+template <std::predicate<std::uint64_t> Done, std::invocable Check>
+std::errc wait_on(SyncWord& word, const WaitPolicy& policy, Done done, Check check) {
+  // Pairs with publish(): what was stored before the value is visible after it.
+  if (spin_until(policy, [&] { return done(word.value.load(std::memory_order_acquire)); })) {
+    return {};
+  }
+  word.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  std::errc error{};
+  for (;;) {
+    const std::uint64_t seen = word.value.load(std::memory_order_seq_cst);
+    if (done(seen)) {
+      break;
+    }
+    error = check();
+    if (error != std::errc{}) {
+      break;
+    }
+    futex_sleep(word.value, seen, kLongestSleep);
+  }
+  word.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return error;
+}
+
+/// Waits until done() where nobody wakes us: naps of 50 us, doubling to `longest`.
+template <std::predicate Done, std::invocable Check>
+std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longest, Done done, Check check) {
+  if (spin_until(policy, done)) {
+    return {};
+  }
+  const std::atomic<std::uint32_t> nobody{0};
+  std::chrono::nanoseconds nap = std::chrono::microseconds{50};
+  while (!done()) {
+    const std::errc error = check();
+    if (error != std::errc{}) {
+      return done() ? std::errc{} : error;
+    }
+    futex_sleep(nobody, 0, nap);
+    nap = std::min<std::chrono::nanoseconds>(nap * 2, longest);
+  }
+  return {};
+}
+
+}  // namespace shmem
