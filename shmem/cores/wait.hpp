@@ -3,6 +3,7 @@
 // waits for.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <concepts>
