@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/memory/mapping.hpp"
@@ -13,14 +14,18 @@
 namespace shmem {
 
 constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
+/// Every heap begins at a multiple of this, in the address space of every PE: alignments up to it hold for addresses as
+/// they do for offsets.
+constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 
 /// Owns the mapping. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next PE;
 /// the run of metadata areas follows the last heap. All of it reads as zero at first, and none of it has a name in a
 /// file system.
 class NodeMemory {
  public:
-  /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to 2 MiB; PEs that
-  /// ask for different sizes all get an Error that says who asked for what.
+  /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to kHeapAlignment.
+  /// All PEs succeed or all get an Error: PEs that ask for different sizes are told who asked for what, and a failure
+  /// of one PE is told to the others.
   static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size);
 
   [[nodiscard]] std::size_t heap_size() const { return heap_size_; }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/job_memory.hpp"
+
+#include "shmem/memory/memfd.hpp"
+
+namespace shmem {
+
+namespace {
+
+std::size_t size_for(int pes) {
+  return sizeof(JobHeader) + static_cast<std::size_t>(pes) * sizeof(PeSlot);
+}
+
+}  // namespace
+
+Result<JobMemory> JobMemory::create(int pes) {
+  const std::size_t size = size_for(pes);
+  auto fd = create_memfd("oshrun-job", size);
+  if (!fd) return tl::make_unexpected(fd.error());
+  auto mapping = Mapping::share(fd->get(), size);
+  if (!mapping) return tl::make_unexpected(mapping.error());
+  JobMemory memory(std::move(*fd), std::move(*mapping));
+  JobHeader& header = memory.header();
+  header.magic = kJobMagic;
+  header.version = kJobVersion;
+  header.size = size;
+  header.pes = pes;
+  return memory;
+}
+
+Result<JobMemory> JobMemory::attach(int fd, int pes) {
+  const std::size_t size = size_for(pes);
+  if (auto sound = check_memfd(fd, size); !sound) return tl::make_unexpected(sound.error());
+  auto mapping = Mapping::share(fd, size);
+  if (!mapping) return tl::make_unexpected(mapping.error());
+  JobMemory memory(UniqueFd(), std::move(*mapping));
+  const JobHeader& header = memory.header();
+  if (header.magic != kJobMagic) return fail(std::errc::invalid_argument, "it is not the memory of a job");
+  if (header.version != kJobVersion) {
+    return fail(std::errc::protocol_not_supported, "oshrun speaks version " + std::to_string(header.version) +
+                                                       ", this libshmem version " + std::to_string(kJobVersion) +
+                                                       "; use the oshrun that came with this libshmem");
+  }
+  if (header.pes != pes || header.size != size) {
+    return fail(std::errc::invalid_argument,
+                "it is for " + std::to_string(header.pes) + " PEs, not " + std::to_string(pes));
+  }
+  return memory;
+}
+
+void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reason) const {
+  JobEndWord& word = header().end;
+  std::uint32_t state = JobEndWord::kNone;
+  // Relaxed: it only chooses the one who writes; kSet publishes what is written.
+  if (!word.state.compare_exchange_strong(state, JobEndWord::kWriting, std::memory_order_relaxed)) return;
+  word.pe = pe;
+  word.status = status;
+  reason.copy(word.reason.data(), word.reason.size() - 1);
+  word.state.store(JobEndWord::kSet, std::memory_order_release);  // pairs with the load in ended()
+  futex_wake_all(header().round.value);
+}
+
+std::optional<JobEnd> JobMemory::ended() const {
+  const JobEndWord& word = header().end;
+  const std::uint32_t state = word.state.load(std::memory_order_acquire);  // pairs with the store in end()
+  if (state == JobEndWord::kNone) return std::nullopt;
+  // Whoever is writing may have been killed over it: that the job ends is known all the same.
+  if (state == JobEndWord::kWriting) return JobEnd{kLauncher, 1, "the job is being ended"};
+  return JobEnd{word.pe, word.status, word.reason.data()};
+}
+
+}  // namespace shmem

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/memory/fd_passing.hpp"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "shmem/bootstrap/pe_list.hpp"
+
+namespace shmem {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How long the leader sleeps before it looks whether the job was aborted.
+constexpr milliseconds kSlice{100};
+/// A PE sends its number right after it has connected; who does not is none of ours.
+constexpr milliseconds kHelloLimit{5000};
+
+struct Address {
+  sockaddr_un socket{};
+  socklen_t size = 0;
+};
+
+Address address_of(const SocketName& name) {
+  constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading zero: not in the file system
+  Address address;
+  address.socket.sun_family = AF_UNIX;
+  std::memcpy(address.socket.sun_path, kPrefix, sizeof(kPrefix));
+  std::memcpy(address.socket.sun_path + sizeof(kPrefix), name.data(), name.size());
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + sizeof(kPrefix) + name.size());
+  return address;
+}
+
+Result<SocketName> random_name() {
+  std::array<std::uint8_t, 16> bits{};
+  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
+    return fail_errno(errno, "cannot get random bits for a socket name: getrandom");
+  }
+  SocketName name{};
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    name[i] = "0123456789abcdef"[(bits[i / 2] >> (i % 2 == 0 ? 4 : 0)) & 0xf];
+  }
+  return name;
+}
+
+/// True if the process at the other end runs as our user. The name cannot be guessed, but /proc/net/unix lists it.
+bool is_our_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+void limit_waits(int socket, milliseconds limit) {
+  const timeval time{.tv_sec = limit.count() / 1000, .tv_usec = (limit.count() % 1000) * 1000};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+}
+
+bool send_fd(int socket, int fd) {
+  char byte = 0;
+  iovec data{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+Result<UniqueFd> receive_fd(int socket) {
+  char byte = 0;
+  iovec data{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "the leader gave no file descriptor");
+  if (got == 0) return fail(std::errc::connection_reset, "the leader closed the connection (has PE 0 died?)");
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return fail(std::errc::too_many_files_open,
+                "no file descriptor came with the leader's message (is the limit on open files, ulimit -n, reached?)");
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
+  return UniqueFd(fd);
+}
+
+/// Which PE is at the other end, or -1 if that is nobody who should get the descriptor.
+int answer(int client, int fd, const std::vector<bool>& served) {
+  if (!is_our_user(client)) return -1;
+  limit_waits(client, kHelloLimit);
+  std::int32_t pe = -1;
+  if (::recv(client, &pe, sizeof(pe), 0) != static_cast<ssize_t>(sizeof(pe))) return -1;
+  if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) return -1;
+  return send_fd(client, fd) ? pe : -1;
+}
+
+/// True once a client is there to be accepted; false if none came within `limit`.
+bool poll_client(int socket, milliseconds limit) {
+  pollfd poll{.fd = socket, .events = POLLIN, .revents = 0};
+  return ::poll(&poll, 1, static_cast<int>(limit.count())) > 0;
+}
+
+std::vector<int> missing(const std::vector<bool>& served) {
+  std::vector<int> pes;
+  for (std::size_t pe = 1; pe < served.size(); ++pe) {
+    if (!served[pe]) pes.push_back(static_cast<int>(pe));
+  }
+  return pes;
+}
+
+}  // namespace
+
+Result<FdServer> FdServer::open() {
+  const auto name = random_name();
+  if (!name) return tl::make_unexpected(name.error());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
+  const Address address = address_of(*name);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+    return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
+  }
+  if (::listen(socket.get(), SOMAXCONN) != 0) {
+    return fail_errno(errno, "cannot make a Unix socket for the node's PEs: listen");
+  }
+  return FdServer(std::move(socket), *name);
+}
+
+Result<void> FdServer::serve(int fd, int pes, Clock::time_point deadline, const Bootstrap& bootstrap) {
+  std::vector<bool> served(static_cast<std::size_t>(pes), false);
+  for (int waiting = pes - 1; waiting > 0;) {
+    if (const auto reason = bootstrap.aborted()) return fail(std::errc::operation_canceled, *reason);
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) {
+      return fail(std::errc::timed_out, pe_list(missing(served)) + " did not fetch the node's memory in time");
+    }
+    if (!poll_client(socket_.get(), std::min(left, kSlice))) continue;
+    const UniqueFd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client) {
+      if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) continue;
+      return fail_errno(errno, "cannot hand out the node's memory: accept");
+    }
+    const int pe = answer(client.get(), fd, served);
+    if (pe < 0) continue;
+    served[static_cast<std::size_t>(pe)] = true;
+    --waiting;
+  }
+  return {};
+}
+
+Result<UniqueFd> fetch_fd(const SocketName& name, int pe, milliseconds limit) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) return fail_errno(errno, "cannot reach the leader: socket");
+  limit_waits(socket.get(), limit);
+  const Address address = address_of(name);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+    return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach the leader: connect");
+  }
+  if (!is_our_user(socket.get())) {
+    return fail(std::errc::permission_denied, "the leader's socket belongs to another user");
+  }
+  const std::int32_t self = pe;
+  if (::send(socket.get(), &self, sizeof(self), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(self))) {
+    return fail_errno(errno, "cannot reach the leader: send");
+  }
+  return receive_fd(socket.get());
+}
+
+}  // namespace shmem

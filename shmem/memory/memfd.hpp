@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory without a name in any file system.
+#pragma once
+
+#include <cstddef>
+
+#include "shmem/memory/fd.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// A sparse memfd of `size` zero bytes, closed on exec, whose size nobody can change any more. `name` is what
+/// /proc/PID/maps shows.
+Result<UniqueFd> create_memfd(const char* name, std::size_t size);
+
+/// An Error unless `fd` is a memfd of at least `size` bytes that nobody can shrink: mapped, it cannot raise SIGBUS.
+Result<void> check_memfd(int fd, std::size_t size);
+
+}  // namespace shmem

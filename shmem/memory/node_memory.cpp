@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/memory/node_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/memory/fd_passing.hpp"
+#include "shmem/memory/memfd.hpp"
+#include "shmem/memory/memory_limit.hpp"
+#include "shmem/memory/size_text.hpp"
+
+namespace shmem {
+
+namespace {
+
+constexpr int kLeader = 0;
+/// Long enough for hundreds of PEs on few processors.
+constexpr std::chrono::seconds kHandOutLimit{60};
+
+/// How a step went on one PE; all zero: well. With an Offer around it it fits one step of the local bootstrap.
+struct Report {
+  std::int32_t code;
+  std::array<char, 396> text;
+};
+
+/// What the leader tells the node.
+struct Offer {
+  Report report;
+  SocketName name;
+};
+
+Report report_of(const Error& error) {
+  Report report{};
+  report.code = static_cast<std::int32_t>(error.code);
+  error.text.copy(report.text.data(), report.text.size() - 1);
+  return report;
+}
+
+Error error_of(int pe, const Report& report) {
+  return Error{std::errc{report.code}, "shmem: PE " + std::to_string(pe) + ": " + report.text.data()};
+}
+
+std::string heap_text(std::size_t size) {
+  return "a symmetric heap of " + size_text(size);
+}
+
+/// "PEs 0, 2-3 ask for 1 GiB, PE 1 for 2 MiB".
+std::string who_asked_what(const std::vector<std::uint64_t>& sizes) {
+  std::map<std::uint64_t, std::vector<int>> askers;
+  for (std::size_t pe = 0; pe < sizes.size(); ++pe) askers[sizes[pe]].push_back(static_cast<int>(pe));
+  std::string text;
+  for (const auto& [size, pes] : askers) {
+    text += (text.empty() ? "" : ", ") + pe_list(pes) + (pes.size() == 1 ? " asks for " : " ask for ") +
+            size_text(static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+/// Collective: an Error on all PEs unless all ask for the same.
+Result<void> check_equal(Bootstrap& bootstrap, std::size_t heap_size) {
+  const auto sizes = allgather(bootstrap, std::uint64_t{heap_size});
+  if (!sizes) return tl::make_unexpected(sizes.error());
+  if (std::all_of(sizes->begin(), sizes->end(), [&](std::uint64_t size) { return size == heap_size; })) return {};
+  return fail(std::errc::invalid_argument,
+              "shmem: the PEs ask for symmetric heaps of different sizes: " + who_asked_what(*sizes) +
+                  "; give all of them the same SHMEM_SYMMETRIC_SIZE");
+}
+
+/// The memfd is sparse, so that the heaps together may be larger than the memory there is; one of them may not.
+Result<void> check_size(std::size_t heap_size, int pes) {
+  if (heap_size == 0) {
+    return fail(std::errc::invalid_argument,
+                "a symmetric heap of 0 bytes is of no use; set SHMEM_SYMMETRIC_SIZE to a larger size");
+  }
+  const MemoryLimit limit = memory_limit();
+  if (heap_size > limit.bytes) {
+    return fail(std::errc::not_enough_memory, heap_text(heap_size) + " is more than the " + limit.source + ", " +
+                                                  size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
+  }
+  const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
+  if (heap_size + kHeapAlignment + kMetadataSize > most) {
+    return fail(std::errc::not_enough_memory, heap_text(heap_size) + " for each of " + std::to_string(pes) +
+                                                  " PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to "
+                                                  "less");
+  }
+  return {};
+}
+
+std::size_t round_up(std::size_t size) {
+  return (size + kHeapAlignment - 1) & ~(kHeapAlignment - 1);
+}
+
+Error about_heap(Error error, std::size_t heap_size, int pes) {
+  error.text = heap_text(heap_size) + " for each of " + std::to_string(pes) + " PEs: " + error.text +
+               " (SHMEM_SYMMETRIC_SIZE sets the size)";
+  return error;
+}
+
+/// What the leader holds while the others fetch it.
+struct Stock {
+  UniqueFd memory;
+  FdServer server;
+};
+
+Result<Stock> make_stock(std::size_t heap_size, int pes) {
+  if (auto fits = check_size(heap_size, pes); !fits) return tl::make_unexpected(fits.error());
+  auto memory = create_memfd("shmem-heap", (round_up(heap_size) + kMetadataSize) * static_cast<std::size_t>(pes));
+  if (!memory) return tl::make_unexpected(about_heap(memory.error(), heap_size, pes));
+  auto server = FdServer::open();
+  if (!server) return tl::make_unexpected(server.error());
+  return Stock{std::move(*memory), std::move(*server)};
+}
+
+Result<Mapping> map_stock(int fd, std::size_t heap_size, int pes) {
+  const std::size_t rounded = round_up(heap_size);
+  const std::size_t size = (rounded + kMetadataSize) * static_cast<std::size_t>(pes);
+  if (auto sound = check_memfd(fd, size); !sound) return tl::make_unexpected(sound.error());
+  auto mapping = Mapping::share(fd, size, kHeapAlignment);
+  if (!mapping) return tl::make_unexpected(about_heap(mapping.error(), heap_size, pes));
+  return mapping;
+}
+
+/// The leader's part: tell, hand out, map.
+Result<Mapping> lead(Bootstrap& bootstrap, std::size_t heap_size) {
+  auto stock = make_stock(heap_size, bootstrap.size());
+  Offer offer{};
+  if (stock) {
+    offer.name = stock->server.name();
+  } else {
+    offer.report = report_of(stock.error());
+  }
+  if (auto told = allgather(bootstrap, offer); !told) return tl::make_unexpected(told.error());
+  if (!stock) return tl::make_unexpected(stock.error());
+
+  const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
+  auto served = stock->server.serve(stock->memory.get(), bootstrap.size(), deadline, bootstrap);
+  if (!served) return tl::make_unexpected(served.error());
+  return map_stock(stock->memory.get(), heap_size, bootstrap.size());
+}
+
+/// Everybody else's part: hear, fetch, map.
+Result<Mapping> follow(Bootstrap& bootstrap, std::size_t heap_size) {
+  const auto offers = allgather(bootstrap, Offer{});
+  if (!offers) return tl::make_unexpected(offers.error());
+  const Offer& offer = (*offers)[kLeader];
+  if (offer.report.code != 0) return tl::make_unexpected(error_of(kLeader, offer.report));
+
+  auto fd = fetch_fd(offer.name, bootstrap.rank(), kHandOutLimit);
+  if (!fd) return tl::make_unexpected(fd.error());
+  return map_stock(fd->get(), heap_size, bootstrap.size());
+}
+
+/// Collective: well only if it went well everywhere.
+Result<void> agree(Bootstrap& bootstrap, const Result<Mapping>& mine) {
+  const auto reports = allgather(bootstrap, mine ? Report{} : report_of(mine.error()));
+  if (!reports) return tl::make_unexpected(reports.error());
+  if (!mine) return fail(mine.error().code, "shmem: " + mine.error().text);
+  for (std::size_t pe = 0; pe < reports->size(); ++pe) {
+    if ((*reports)[pe].code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), (*reports)[pe]));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size) {
+  if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
+  auto mapping = bootstrap.rank() == kLeader ? lead(bootstrap, heap_size) : follow(bootstrap, heap_size);
+  if (auto agreed = agree(bootstrap, mapping); !agreed) return tl::make_unexpected(agreed.error());
+  return NodeMemory(std::move(*mapping), round_up(heap_size), bootstrap.size());
+}
+
+}  // namespace shmem
