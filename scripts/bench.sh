@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/bench.sh
+
+Installs what is missing, builds, and measures round trips, barriers and copies, each beside the
+raw speed of the machine at that moment. Takes about a minute; wants two idle cores.
+TEXT
+}
+
+handle_help_option "$@"
+[[ $# == 0 ]] || usage_error "unexpected argument: $1"
+"$ROOT/scripts/build.sh" release
+exec "$ROOT/build/bin/bench_all"

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the other scripts, which define usage(): where the tree is, and how mistakes are reported.
+
+# shellcheck disable=SC2034 # used by the scripts that source this
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+readonly ROOT
+
+die() {
+  echo "${0##*/}: $*" >&2
+  exit 1
+}
+
+usage_error() {
+  {
+    echo "${0##*/}: $*"
+    echo
+    usage
+  } >&2
+  exit 2
+}
+
+# --help, as the first argument: every script has it.
+handle_help_option() {
+  case "${1:-}" in
+    -h | --help)
+      usage
+      exit 0
+      ;;
+  esac
+}
+
+# The path of NAME-14 where it is installed under that name, else of NAME. Formats differ between versions.
+versioned_program() {
+  command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh installs it"
+}

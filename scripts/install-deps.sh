@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/install-deps.sh
+
+Installs the Debian packages that building, testing and linting need, with sudo where the
+caller is not root. Does nothing when all of them are there.
+TEXT
+}
+
+readonly PACKAGES=(
+  ccache
+  clang-format
+  clang-tidy
+  cmake
+  g++
+  git
+  googletest
+  libbenchmark-dev
+  libcli11-dev
+  libexpected-dev
+  libgmock-dev
+  libgtest-dev
+  libnuma-dev
+  libpci-dev
+  ninja-build
+  nlohmann-json3-dev
+  pkg-config
+)
+
+missing_packages() {
+  local installed
+  # dpkg-query fails when it knows nothing of one of the names; what it knows of the others still counts.
+  installed="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null || true)"
+  for package in "${PACKAGES[@]}"; do
+    grep -qx "$package installed" <<<"$installed" || echo "$package"
+  done
+}
+
+as_root() {
+  if [[ "$(id -u)" == 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "packages must be installed as root and there is no sudo; as root, run: apt-get install ${missing[*]}"
+  fi
+}
+
+apt() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
+}
+
+install_missing() {
+  echo "Installing: ${missing[*]}"
+  apt update || { sleep "${GBA_APT_RETRY_SECONDS:-5}" && apt update; } ||
+    die "apt-get update failed twice; is there a network, and are the sources in /etc/apt right?"
+  apt install --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install: ${missing[*]} (names are those of Debian 12)"
+}
+
+handle_help_option "$@"
+[[ $# == 0 ]] || usage_error "unexpected argument: $1"
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  die "this is not a Debian system (no apt-get and dpkg-query); install what these packages hold: ${PACKAGES[*]}"
+fi
+mapfile -t missing < <(missing_packages)
+if [[ ${#missing[@]} -gt 0 ]]; then
+  install_missing
+fi

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/lint.sh BUILD_DIR
+
+Checks every tracked source file: its SPDX line, its format (clang-format), what clang-tidy finds
+in the sources that BUILD_DIR/compile_commands.json names, and, where it is installed, what
+shellcheck finds in the scripts. Exits with 0 if all are clean.
+TEXT
+}
+
+sources() {
+  git ls-files -z -- '*.c' '*.h' '*.cc' '*.cpp' '*.hpp'
+}
+
+shell_scripts() {
+  git ls-files -z -- '*.sh' .ci/run
+}
+
+check_spdx() {
+  local -a missing
+  mapfile -t missing < <(git ls-files -z -- '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' '*.sh' '*.cmake' '*.py' '*.rules.in' \
+    'CMakeLists.txt' '*/CMakeLists.txt' .ci/run |
+    while IFS= read -r -d '' file; do
+      head -n 2 -- "$file" | grep -qE '^(//|#|/\*) SPDX-License-Identifier: Apache-2\.0' || echo "$file"
+    done)
+  [[ ${#missing[@]} -eq 0 ]] || {
+    printf '%s: no SPDX-License-Identifier: Apache-2.0 in the first two lines\n' "${missing[@]}" >&2
+    return 1
+  }
+}
+
+check_format() {
+  sources | xargs -0 -r "$(versioned_program clang-format)" --dry-run -Werror
+}
+
+check_tidy() {
+  local output
+  output="$("$(versioned_program run-clang-tidy)" -quiet -clang-tidy-binary "$(versioned_program clang-tidy)" \
+    -p "$build_dir" -j "$(nproc)" 2>&1)" || {
+    echo "$output" >&2
+    return 1
+  }
+}
+
+check_shell() {
+  if command -v shellcheck >/dev/null; then
+    shell_scripts | xargs -0 -r shellcheck -x
+  else
+    echo "shellcheck is not installed: scripts not checked"
+  fi
+}
+
+handle_help_option "$@"
+[[ $# == 1 ]] || usage_error "expected one argument, the build folder"
+build_dir="$(cd "$1" 2>/dev/null && pwd)" || die "no such folder: $1"
+[[ -f "$build_dir/compile_commands.json" ]] ||
+  die "no compile_commands.json in $build_dir; configure it first: scripts/build.sh"
+cd "$ROOT"
+problems=()
+check_spdx || problems+=("a file without SPDX line")
+check_format || problems+=("clang-format would change a file (clang-format -i FILE mends it)")
+check_shell || problems+=("shellcheck")
+check_tidy || problems+=("clang-tidy")
+if [[ ${#problems[@]} -gt 0 ]]; then
+  printf 'lint.sh: %s\n' "${problems[@]}" >&2
+  exit 1
+fi
+echo "lint: clean"

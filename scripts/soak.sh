@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/soak.sh [HOURS] [LABEL...]
+
+Runs the tests at full counts (the tests see GBA_SOAK=1), all of them or those with one of the
+labels, again and again until HOURS (may be a fraction, default 0) are used up, at least once.
+Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
+output is in build-soak/soak-ROUND.log.
+TEXT
+}
+
+hours=0
+labels=()
+parse_arguments() {
+  handle_help_option "$@"
+  if [[ "${1:-}" =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
+    hours="$1"
+    shift
+  fi
+  for label in "$@"; do
+    [[ "$label" =~ ^[a-z_]+$ ]] || usage_error "not hours and not a label: $label"
+    labels+=("$label")
+  done
+}
+
+selection() {
+  [[ ${#labels[@]} -eq 0 ]] && return
+  local joined
+  joined="$(IFS='|' && echo "${labels[*]}")"
+  printf '%s\n' -L "^($joined)\$"
+}
+
+failed_tests() {
+  sed -nE 's/^\s*[0-9]+ - (\S+) \((Failed|Timeout|SEGFAULT|Not Run|.*Exception.*|Subprocess.*|ILLEGAL|NUMERICAL)\).*/\1/p' "$@"
+}
+
+skipped_tests() {
+  sed -nE 's/^\s*[0-9]+ - (\S+) \(Skipped\).*/\1/p' "$@"
+}
+
+print_summary() {
+  local started="$1" rounds="$2" failed_rounds="$3"
+  echo
+  echo "== soak: $rounds rounds in $(((SECONDS - started) / 60)) minutes, labels: ${labels[*]:-all}, failed rounds: $failed_rounds"
+  echo "Failed, with how often:"
+  failed_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
+  echo "Skipped, with how often:"
+  skipped_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
+}
+
+parse_arguments "$@"
+cd "$ROOT"
+scripts/build.sh soak
+rm -f build-soak/soak-*.log
+mapfile -t selected < <(selection)
+export GBA_SOAK=1
+started=$SECONDS
+length="$(awk -v hours="$hours" 'BEGIN { printf "%d", hours * 3600 }')"
+rounds=0
+failed_rounds=0
+while ((rounds == 0 || SECONDS - started < length)); do
+  rounds=$((rounds + 1))
+  echo "== soak round $rounds"
+  ctest --test-dir build-soak --output-on-failure --no-tests=error -j "$(nproc)" "${selected[@]}" 2>&1 |
+    tee "build-soak/soak-$rounds.log" || failed_rounds=$((failed_rounds + 1))
+done
+print_summary "$started" "$rounds" "$failed_rounds"
+((failed_rounds == 0))

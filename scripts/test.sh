@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
+
+Installs what is missing, builds, and runs the tests: the unit tests under AddressSanitizer and
+UndefinedBehaviorSanitizer and under ThreadSanitizer, then all tests but those labelled soak.
+The last lines are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
+
+  --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
+                     label that no test has
+  CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
+                     of soak)
+TEXT
+}
+
+required=()
+ctest_arguments=()
+problems=()
+
+parse_arguments() {
+  handle_help_option "$@"
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      --require)
+        [[ -n "${2:-}" ]] || usage_error "--require needs labels"
+        IFS=, read -r -a required <<<"$2"
+        shift 2
+        ;;
+      --require=*)
+        IFS=, read -r -a required <<<"${1#*=}"
+        [[ ${#required[@]} -gt 0 ]] || usage_error "--require needs labels"
+        shift
+        ;;
+      *)
+        ctest_arguments+=("$1")
+        shift
+        ;;
+    esac
+  done
+}
+
+build_unit_tests() {
+  cmake --preset "$1"
+  cmake --build --preset "$1" --target unit_tests
+}
+
+# ThreadSanitizer cannot live with the address space layout that some kernels choose; where the
+# layout can be fixed, it is.
+with_fixed_layout() {
+  if setarch "$(uname -m)" -R true 2>/dev/null; then
+    setarch "$(uname -m)" -R "$@"
+  else
+    "$@"
+  fi
+}
+
+run_sanitized_unit_tests() {
+  local preset="$1"
+  echo "== unit tests, $preset"
+  with_fixed_layout ctest --test-dir "build-$preset" --output-on-failure -j "$(nproc)" -L '^unit$' \
+    "${ctest_arguments[@]}" || problems+=("the unit tests failed under $preset")
+}
+
+run_all_tests() {
+  local log="$1"
+  local -a selection=(-LE '^soak$')
+  [[ " ${ctest_arguments[*]} " =~ " -LE "|" --label-exclude " ]] && selection=()
+  echo "== all tests"
+  ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" "${selection[@]}" \
+    "${ctest_arguments[@]}" 2>&1 | tee "$log" || problems+=("a test failed")
+}
+
+tests_with_label() {
+  ctest --test-dir build -N -L "^$1\$" | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+
+check_required_label() {
+  local label="$1" log="$2" tests name
+  tests="$(tests_with_label "$label")"
+  [[ -n "$tests" ]] || problems+=("no test has the required label $label")
+  while read -r name; do
+    if grep -qE "^\s*[0-9]+ - $name \(Skipped\)$" "$log"; then
+      problems+=("$name was skipped, but label $label is required")
+    fi
+  done <<<"$tests"
+}
+
+report_problems() {
+  [[ ${#problems[@]} -eq 0 ]] && return
+  printf 'test.sh: %s\n' "${problems[@]}" >&2
+  exit 1
+}
+
+parse_arguments "$@"
+cd "$ROOT"
+scripts/build.sh release
+for preset in asan tsan; do
+  build_unit_tests "$preset"
+done
+for preset in asan tsan; do
+  run_sanitized_unit_tests "$preset"
+done
+log=build/test.log
+run_all_tests "$log"
+for label in "${required[@]}"; do
+  check_required_label "$label" "$log"
+done
+report_problems

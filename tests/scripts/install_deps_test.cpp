@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/install-deps.sh against stand-ins for the programs that it calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using test_support::run;
+using test_support::TempDir;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class InstallDeps : public testing::Test {
+ protected:
+  /// A program `name` in front of the PATH that runs `body`.
+  void stand_in(const std::string& name, const std::string& body) {
+    const auto path = dir_.file(name);
+    std::ofstream(path) << "#!/bin/bash\n" << body << '\n';
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+
+  /// dpkg-query that finds every package but `missing`, apt-get that writes down how it is called.
+  void machine_without(const std::string& missing) {
+    stand_in("dpkg-query", R"(for a in "${@:3}"; do [[ $a == )" + missing + R"( ]] || echo "$a installed"; done)");
+    stand_in("apt-get", R"(echo "$*" >> )" + calls_path());
+    stand_in("id", "echo 0");
+  }
+
+  Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin") {
+    return run({"/bin/bash", std::string(std::getenv("GBA_SOURCE")) + "/scripts/install-deps.sh"},
+               {"PATH=" + dir_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
+  }
+
+  std::string calls() {
+    std::ostringstream text;
+    text << std::ifstream(calls_path()).rdbuf();
+    return text.str();
+  }
+
+  std::string calls_path() { return dir_.file("calls"); }
+
+ private:
+  TempDir dir_;
+};
+
+TEST_F(InstallDeps, DoesNothingWhenAllIsThere) {
+  machine_without("nothing");
+  const auto outcome = install();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, IsEmpty());
+  EXPECT_THAT(calls(), IsEmpty());
+}
+
+TEST_F(InstallDeps, InstallsExactlyWhatIsMissing) {
+  machine_without("libcli11-dev");
+  const auto outcome = install();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(calls(), HasSubstr(" update\n"));
+  EXPECT_THAT(calls(), HasSubstr(" install --no-install-recommends libcli11-dev\n"));
+}
+
+TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
+  machine_without("ccache");
+  stand_in("apt-get",
+           R"(echo "$*" >> )" + calls_path() + "; [[ $* != *update || $(wc -l < " + calls_path() + ") -gt 1 ]]");
+  const auto outcome = install();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(calls(), HasSubstr(" install "));
+}
+
+TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
+  machine_without("ccache");
+  stand_in("apt-get", R"(echo "$*" >> )" + calls_path() + "; exit 100");
+  const auto outcome = install();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("apt-get update failed twice"));
+  EXPECT_THAT(calls(), Not(HasSubstr("install")));
+}
+
+TEST_F(InstallDeps, UsesSudoWhereItIsNotRoot) {
+  machine_without("ccache");
+  stand_in("id", "echo 1000");
+  stand_in("sudo", R"(echo "sudo" >> )" + calls_path() + R"(; exec "$@")");
+  const auto outcome = install();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(calls(), HasSubstr("sudo\n"));
+  EXPECT_THAT(calls(), HasSubstr(" ccache\n"));
+}
+
+TEST_F(InstallDeps, SaysSoWhereThereIsNoApt) {
+  stand_in("dirname", R"(exec /usr/bin/dirname "$@")");
+  const auto outcome = install("");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("this is not a Debian system"));
+}
+
+}  // namespace

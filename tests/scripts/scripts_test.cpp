@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::run;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string source(const std::string& path) {
+  return std::string(std::getenv("GBA_SOURCE")) + "/" + path;
+}
+
+/// A script and arguments that it must refuse.
+struct Misuse {
+  std::string script;
+  std::vector<std::string> arguments;
+  std::string complaint;
+};
+
+void PrintTo(const Misuse& misuse, std::ostream* out) {
+  *out << misuse.script;
+  for (const auto& argument : misuse.arguments) {
+    *out << ' ' << argument;
+  }
+}
+
+class Script : public testing::TestWithParam<std::string> {};
+
+TEST_P(Script, IsValidBashAndExecutable) {
+  const auto path = source("scripts/" + GetParam());
+  const auto outcome = run({"bash", "-n", path});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_EQ(::access(path.c_str(), X_OK), 0);
+}
+
+TEST_P(Script, ExplainsItself) {
+  const auto outcome = run({source("scripts/" + GetParam()), "--help"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/" + GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Script,
+                         testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
+                                         "bench.sh"));
+
+class WrongArguments : public testing::TestWithParam<Misuse> {};
+
+TEST_P(WrongArguments, GiveAUsageError) {
+  auto command = GetParam().arguments;
+  command.insert(command.begin(), source("scripts/" + GetParam().script));
+  const auto outcome = run(command);
+  EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr(GetParam().complaint));
+  EXPECT_THAT(outcome.output, HasSubstr("Usage: scripts/" + GetParam().script));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
+                         testing::Values(Misuse{"install-deps.sh", {"all"}, "unexpected argument: all"},
+                                         Misuse{"build.sh", {"fast"}, "no such preset: fast"},
+                                         Misuse{"build.sh", {"--fast"}, "unknown option: --fast"},
+                                         Misuse{"build.sh", {"release", "debug"}, "more than one preset"},
+                                         Misuse{"test.sh", {"--require"}, "--require needs labels"},
+                                         Misuse{"test.sh", {"--require="}, "--require needs labels"},
+                                         Misuse{"soak.sh", {"1", "--fast"}, "not hours and not a label: --fast"},
+                                         Misuse{"lint.sh", {}, "expected one argument"},
+                                         Misuse{"demo.sh", {"0"}, "the number of PEs must be"},
+                                         Misuse{"demo.sh", {"many"}, "the number of PEs must be"},
+                                         Misuse{"demo.sh", {"2", "3"}, "unexpected argument: 3"},
+                                         Misuse{"bench.sh", {"--fast"}, "unexpected argument: --fast"}));
+
+TEST(Lint, NamesABuildFolderThatIsNotThere) {
+  const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("no such folder: /no/such/folder"));
+}
+
+TEST(Ci, RunsTheTestScriptAndNothingElse) {
+  const auto outcome = run({source(".ci/run"), "--help"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/test.sh"));
+}
+
+}  // namespace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+#include "uapi/gba_device.h"
+
+namespace {
+
+using test_support::run;
+using test_support::TempDir;
+using testing::HasSubstr;
+
+std::string hexadecimal(unsigned value, int digits) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%0*x", digits, value);
+  return text;
+}
+
+const std::string kVendor = hexadecimal(GBA_PCI_VENDOR_ID, 4);
+const std::string kDevice = hexadecimal(GBA_PCI_DEVICE_ID, 4);
+const std::string kDeviceSwitch = hexadecimal(GBA_PCI_DEVICE_ID_SWITCH, 4);
+
+std::string generated(const std::string& name) {
+  return std::string(std::getenv("GBA_BUILD")) + "/udev/" + name;
+}
+
+/// The rules, continued lines joined, comments and empty lines left out.
+std::vector<std::string> rules() {
+  std::ifstream in(generated("70-gba.rules"));
+  std::vector<std::string> found;
+  std::string rule;
+  for (std::string line; std::getline(in, line);) {
+    const bool continues = !line.empty() && line.back() == '\\';
+    rule += continues ? line.substr(0, line.size() - 1) : line;
+    if (continues) {
+      continue;
+    }
+    if (!rule.empty() && rule.front() != '#') {
+      found.push_back(rule);
+    }
+    rule.clear();
+  }
+  return found;
+}
+
+std::string rule_for(const std::string& subsystem) {
+  for (const auto& rule : rules()) {
+    if (rule.find("SUBSYSTEM==\"" + subsystem + "\"") != std::string::npos) {
+      return rule;
+    }
+  }
+  return "";
+}
+
+TEST(UdevRules, AreWellFormed) {
+  const std::regex rule(R"re((\s*[A-Z]+(\{[a-z_]+\})?(==|!=|=|\+=|-=|:=)"[^"]*"(,|$))+\s*)re");
+  EXPECT_EQ(rules().size(), 3U);
+  for (const auto& line : rules()) {
+    EXPECT_TRUE(std::regex_match(line, rule)) << line;
+  }
+}
+
+TEST(UdevRules, SatisfyUdevadmVerifyWhereItIsThere) {
+  if (run({"udevadm", "verify", "--help"}).exit.code != 0) {
+    GTEST_SKIP() << "no udevadm verify (systemd 254) on this machine";
+  }
+  // It complains of the group where that has not been made.
+  const auto outcome = run({"udevadm", "verify", "--resolve-names=never", generated("70-gba.rules")});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
+TEST(UdevRules, BindTheHeadersIdsToVfioPci) {
+  const auto rule = rule_for("pci");
+  EXPECT_THAT(rule, HasSubstr("ATTR{vendor}==\"" + kVendor + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTR{device}==\"" + kDevice + "|" + kDeviceSwitch + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTR{class}==\"" + hexadecimal(GBA_PCI_CLASS, 6) + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTR{driver_override}=\"vfio-pci\""));
+  EXPECT_THAT(rule, HasSubstr("/sys/bus/pci/drivers_probe"));
+}
+
+TEST(UdevRules, GiveTheCharacterDeviceToGroupGbaUnderAName) {
+  const auto rule = rule_for("vfio-dev");
+  EXPECT_THAT(rule, HasSubstr("ATTRS{vendor}==\"" + kVendor + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTRS{device}==\"" + kDevice + "|" + kDeviceSwitch + "\""));
+  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
+  EXPECT_THAT(rule, HasSubstr("SYMLINK+=\"gba$result\""));
+}
+
+TEST(UdevRules, GiveTheIommuToGroupGba) {
+  const auto rule = rule_for("misc");
+  EXPECT_THAT(rule, HasSubstr("KERNEL==\"iommu\""));
+  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
+}
+
+/// A sysfs with one other function between GBAs of both kinds.
+class GbaIndex : public testing::Test {
+ protected:
+  GbaIndex() {
+    add("0000:3b:00.0", kVendor, kDevice);
+    add("0000:3a:00.0", kVendor, kDeviceSwitch);
+    add("0000:3a:00.1", "0x8086", kDevice);
+    add("0000:3a:00.2", kVendor, "0x1234");
+  }
+
+  test_support::Outcome index_of(const std::string& address) {
+    return run({generated("gba-index"), address}, {"SYSFS_PATH=" + dir_.path()});
+  }
+
+ private:
+  void add(const std::string& address, const std::string& vendor, const std::string& device) {
+    const auto folder = std::filesystem::path(dir_.path()) / "bus/pci/devices" / address;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "vendor") << vendor << '\n';
+    std::ofstream(folder / "device") << device << '\n';
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(GbaIndex, CountsGbasByAddressAndNothingElse) {
+  EXPECT_EQ(index_of("0000:3a:00.0").output, "0\n");
+  EXPECT_EQ(index_of("0000:3b:00.0").output, "1\n");
+}
+
+TEST_F(GbaIndex, RefusesWhatIsNoGba) {
+  const auto outcome = index_of("0000:3a:00.1");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("0000:3a:00.1 is not a GBA"));
+}
+
+}  // namespace
