@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenSHMEM 1.6, section 9.1: set-up, exit, query.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "shmem/api/entry.hpp"
+#include "shmem/memory/ordering.hpp"
+#include "shmem/version.hpp"
+
+using shmem::Context;
+namespace api = shmem::api;
+
+namespace {
+
+void start() {
+  if (Context::current() != nullptr) {
+    return;
+  }
+  if (auto ok = Context::start(); !ok) {
+    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
+  }
+}
+
+}  // namespace
+
+SHMEM_ROUTINE(void, init, (void)) {
+  start();
+}
+
+SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
+  start();
+  *provided = std::min(requested, SHMEM_THREAD_SERIALIZED);
+  return 0;
+}
+
+SHMEM_ROUTINE(void, query_thread, (int* provided)) {
+  *provided = SHMEM_THREAD_SERIALIZED;
+}
+
+SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
+  *initialized = Context::current() != nullptr ? 1 : 0;
+}
+
+SHMEM_ROUTINE(void, finalize, (void)) {
+  if (Context::current() == nullptr) {
+    return;
+  }
+  shmem::quiet();
+  if (auto ok = Context::stop(); !ok) {
+    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
+  }
+}
+
+SHMEM_ROUTINE(void, global_exit, (int status)) {
+  const Context& context = api::running("shmem_global_exit");
+  context.end_job(status, "shmem: PE " + std::to_string(context.my_pe()) + " called shmem_global_exit(" +
+                              std::to_string(status) + ")");
+}
+
+SHMEM_ROUTINE(int, my_pe, (void)) {
+  return Context::current() != nullptr ? Context::current()->my_pe() : -1;
+}
+
+SHMEM_ROUTINE(int, n_pes, (void)) {
+  return Context::current() != nullptr ? Context::current()->n_pes() : -1;
+}
+
+SHMEM_ROUTINE(int, pe_accessible, (int pe)) {
+  return pe >= 0 && pe < api::running("shmem_pe_accessible").n_pes() ? 1 : 0;
+}
+
+SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) {
+  const Context& context = api::running("shmem_addr_accessible");
+  return pe >= 0 && pe < context.n_pes() && context.translate(addr, pe) != nullptr ? 1 : 0;
+}
+
+SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) {
+  const Context& context = api::running("shmem_ptr");
+  return pe >= 0 && pe < context.n_pes() ? context.translate(dest, pe) : nullptr;
+}
+
+SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) {
+  Context& context = api::running("shmem_team_ptr");
+  const shmem::Team* found = context.teams().find(team);
+  return found != nullptr && pe >= 0 && pe < found->size() ? context.translate(dest, found->map().pe(pe)) : nullptr;
+}
+
+SHMEM_ROUTINE(void, info_get_version, (int* major, int* minor)) {
+  *major = SHMEM_MAJOR_VERSION;
+  *minor = SHMEM_MINOR_VERSION;
+}
+
+SHMEM_ROUTINE(void, info_get_name, (char* name)) {
+  std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s %s", SHMEM_VENDOR_STRING, shmem::kVersion);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers through the device, without losing one when the device, or one member's way to it, is lost.
+#pragma once
+
+#include <cstdint>
+
+#include "shmem/barrier/gba_port.hpp"
+#include "shmem/barrier/watch.hpp"
+
+namespace shmem {
+
+/// uapi/README.md, "Losing the device". One member's side; used by one thread.
+///
+/// Each member publishes its arrival before it rings. As long as nobody has trouble the words are not read. A member
+/// that has trouble finishes barrier k by reading everybody's words (it *pulls* k), and says OFF from k + 1 on; who
+/// sees an OFF pulls too. A barrier with an OFF in it is never released by the device, so all members pull it, all see
+/// the OFF, and all know that the next barrier, and all after it, are software's.
+class GbaBarrier {
+ public:
+  enum class Vote : std::uint64_t { kOn = 0, kOff = 1, kOffer = 2, kReady = 3 };
+
+  /// REQUIRES: the members' words are zero, and a sync of the team has passed since.
+  GbaBarrier(const SyncView& view, GbaMembership group, std::uint64_t sequence, const WaitPolicy& policy)
+      : view_(view), group_(std::move(group)), sequence_(sequence), policy_(policy) {}
+
+  /// The barrier after the last one. Fails only as `watch` fails; loss of the device is no failure.
+  std::errc arrive_and_wait(BarrierWatch& watch);
+
+  /// True once all members know that the next barrier is software's; then arrive_and_wait must not be called again.
+  [[nodiscard]] bool over() const { return over_; }
+  /// The last barrier was released by the device, not pulled.
+  [[nodiscard]] bool by_device() const { return by_device_; }
+  [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
+  /// Why this member stopped using the device, or "".
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+  static bool has_arrived(const TeamSync& member, std::uint64_t k) {
+    // Acquire: pairs with publish(); what the member stored before it arrived is visible to a member that pulls.
+    return member.arrival.word[k & 1].load(std::memory_order_acquire) >> 2 == k;
+  }
+
+ private:
+  void publish_arrival(Vote vote);
+  /// errc{}: released. not_connected: pull. Otherwise the watch's error.
+  std::errc await_release(BarrierWatch& watch);
+  std::errc pull(BarrierWatch& watch);
+  [[nodiscard]] bool anybody_off() const;
+
+  SyncView view_;
+  GbaMembership group_;
+  std::uint64_t sequence_;  // of the last barrier entered
+  WaitPolicy policy_;
+  bool off_ = false;
+  bool over_ = false;
+  bool by_device_ = false;
+  std::string trouble_;
+};
+
+}  // namespace shmem

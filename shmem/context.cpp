@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/context.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "shmem/version.hpp"
+
+namespace shmem {
+namespace {
+
+std::unique_ptr<Context>& instance() {
+  static std::unique_ptr<Context> context;
+  return context;
+}
+
+}  // namespace
+
+Context* Context::current() {
+  return instance().get();
+}
+
+Context::Context(Key /*key*/, Job job)
+    : job_(std::move(job)),
+      teams_(job_, [this](Team& team) { return equip(team); }),
+      heap_(job_, [this] { return teams_.find(kWorldTeam)->sync(); }) {}
+
+Result<void> Context::start() {
+  auto options = read_options(process_environment());
+  if (!options) {
+    return tl::make_unexpected(options.error());
+  }
+  auto bootstrap = make_bootstrap();
+  if (!bootstrap) {
+    return tl::make_unexpected(bootstrap.error());
+  }
+  auto memory = NodeMemory::create(**bootstrap, options->symmetric_size);
+  if (!memory) {
+    return tl::make_unexpected(memory.error());
+  }
+  const int me = (*bootstrap)->rank();
+  const int size = (*bootstrap)->size();
+  const WaitPolicy policy = wait_policy(size);
+  instance() = std::make_unique<Context>(
+      Key{}, Job{*std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy});
+  auto ok = instance()->open();
+  if (!ok) {
+    instance().reset();
+  }
+  return ok;
+}
+
+Result<void> Context::open() {
+  job_.metadata(job_.me).pid.store(::getpid(), std::memory_order_relaxed);
+  if (job_.options.gba == GbaUse::kOff) {
+    no_gba_ = "SHMEM_GBA=off";
+  } else if (auto port = open_gba_port(); port) {
+    port_ = *std::move(port);
+    gba_device_info info{};
+    gba_device_get_info(port_.get(), &info);
+    // A device that is a process takes its turn on the processors like one PE more.
+    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0));
+  } else {
+    no_gba_ = port.error().text;
+  }
+  // Everybody has mapped the memory and left his pid there.
+  if (auto ok = job_.bootstrap->barrier(); !ok) {
+    return ok;
+  }
+  if (auto ok = teams_.make_predefined(); !ok) {
+    return ok;
+  }
+  report();
+  return {};
+}
+
+GbaMember Context::gba_member(const Team& team, bool asked) const {
+  const Options& options = job_.options;
+  GbaMember member{port_.get(), no_gba_, asked, gba_policy_};
+  if (!asked) {
+    member.unavailable = "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
+  } else if (team.size() < options.gba_min_pes) {
+    member.wanted = false;
+    member.unavailable = "the team has fewer members than SHMEM_GBA_MIN_PES=" + std::to_string(options.gba_min_pes);
+  }
+  return member;
+}
+
+Result<void> Context::equip(Team& team) {
+  const Options& options = job_.options;
+  const bool asked = options.barrier_algorithm != "npu_v3" && options.gba != GbaUse::kOff;
+  if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
+    return ok;
+  }
+  const bool needed = options.gba == GbaUse::kRequire || options.barrier_algorithm == "gba";
+  if (needed && team.slot() == kWorldTeam && team.size() > 1 && std::string(team.algorithm()) != "gba") {
+    return fail(std::errc::no_such_device,
+                "shmem: PE " + std::to_string(job_.me) +
+                    ": SHMEM_GBA=require, but the world team cannot use a GBA: " + team.gba_reason());
+  }
+  return {};
+}
+
+Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
+  if (algorithm == "npu_v3") {
+    return team.use_software(port_.get(), "npu_v3 was asked for");
+  }
+  if (algorithm != "gba" && algorithm != "auto") {
+    return fail(std::errc::invalid_argument, "shmem: no barrier algorithm \"" + algorithm + "\" (auto, gba, npu_v3)");
+  }
+  if (auto ok = team.use_software(port_.get(), ""); !ok) {
+    return ok;
+  }
+  if (auto ok = team.use_gba(gba_member(team, true)); !ok) {
+    return ok;
+  }
+  if (algorithm == "gba" && team.size() > 1 && std::string(team.algorithm()) != "gba") {
+    return fail(std::errc::no_such_device,
+                "shmem: team " + std::to_string(team.slot()) + " cannot use a GBA: " + team.gba_reason());
+  }
+  return {};
+}
+
+void Context::report() const {
+  if (job_.me != 0) {
+    return;
+  }
+  if (job_.options.version || job_.options.info) {
+    std::fprintf(stderr, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each\n", kVersion,
+                 job_.size, job_.memory.heap_size() >> 20);
+  }
+  if (job_.options.info) {
+    const Team& world = *teams_.find(kWorldTeam);
+    std::fprintf(stderr, "shmem: world team: barrier %s%s%s\n", world.algorithm(),
+                 world.gba_reason().empty() ? "" : "; not through a GBA: ", world.gba_reason().c_str());
+  }
+}
+
+Result<void> Context::stop() {
+  Context& context = *instance();
+  Result<void> ok = context.teams_.find(kWorldTeam)->sync();
+  if (ok) {
+    ok = context.teams_.destroy_all(context.port_.get());
+  }
+  context.job_.bootstrap->leave();
+  instance().reset();
+  return ok;
+}
+
+void Context::end_job(int status, const std::string& text) const {
+  std::fprintf(stderr, "%s\n", text.c_str());
+  job_.bootstrap->abort(status, text);
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
+}  // namespace shmem

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one object that a running library is.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "shmem/barrier/gba_port.hpp"
+#include "shmem/job.hpp"
+#include "shmem/memory/symmetric_heap.hpp"
+#include "shmem/team/team_table.hpp"
+
+namespace shmem {
+
+/// Made by start(), ended by stop(); nothing is left over between the two. Calls that change it are the application's
+/// to serialise (OpenSHMEM 1.6, section 9.2: collectives on one team do not overlap).
+class Context {
+ public:
+  /// Collective. All PEs get a context or all get an Error.
+  static Result<void> start();
+  /// Collective. Memory, teams, device and bootstrap are given back.
+  static Result<void> stop();
+  /// nullptr before start() and after stop().
+  static Context* current();
+
+  /// Only start() makes one.
+  class Key {
+    friend class Context;
+    Key() = default;
+  };
+  Context(Key key, Job job);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() = default;
+
+  [[nodiscard]] const Job& job() const { return job_; }
+  [[nodiscard]] int my_pe() const { return job_.me; }
+  [[nodiscard]] int n_pes() const { return job_.size; }
+  [[nodiscard]] void* translate(const void* mine, int pe) const { return job_.translate(mine, pe); }
+
+  SymmetricHeap& heap() { return heap_; }
+  TeamTable& teams() { return teams_; }
+  [[nodiscard]] gba_device* gba() const { return port_.get(); }
+
+  /// Collective over the team: "auto", "gba" or "npu_v3" from now on. An Error if that cannot be had.
+  Result<void> set_barrier(Team& team, const std::string& algorithm);
+
+  /// Ends the whole job with a message. For calls that have no way to report.
+  [[noreturn]] void end_job(int status, const std::string& text) const;
+
+ private:
+  Result<void> open();
+  Result<void> equip(Team& team);
+  [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
+  void report() const;
+
+  Job job_;
+  GbaPort port_;
+  std::string no_gba_;  // why there is no port
+  WaitPolicy gba_policy_{};
+  TeamTable teams_;
+  SymmetricHeap heap_;
+};
+
+}  // namespace shmem

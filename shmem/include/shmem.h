@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenSHMEM 1.6 names of libshmem. Section numbers are those of the OpenSHMEM 1.6 specification.
+ *
+ * Conventions
+ *  - Link with -lshmem (or compile with oshcc, oshc++) and start with oshrun.
+ *  - A symmetric address is one inside the symmetric heap: it names the same object on every PE.
+ *  - "Collective over T" means that all PEs of T make the call, in the same order as their other collective calls on T.
+ *  - Calls may be made by any thread, one at a time (SHMEM_THREAD_SERIALIZED), but RMA, signals and waits, which may
+ * overlap.
+ *  - A call that returns nothing and cannot do what it should ends the job with a message on standard error that names
+ * the call, the value and the PE. Calls that return something say so as written at each.
+ *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
+ *  - In C there are OpenSHMEM's signatures only. In C++ the forms of the same names that Ascend SHMEM has are overloads
+ *    (shmem_overloads.h); SHMEM_NO_OVERLOADS leaves them out.
+ */
+#ifndef SHMEM_SHMEM_H
+#define SHMEM_SHMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define SHMEM_NOEXCEPT noexcept
+extern "C" {
+#else
+#define SHMEM_NOEXCEPT
+#endif
+
+#define SHMEM_API __attribute__((visibility("default")))
+
+/* ---- Constants (section 6). The numbers are those of Ascend SHMEM. ---- */
+#define SHMEM_MAJOR_VERSION 1
+#define SHMEM_MINOR_VERSION 6
+#define SHMEM_MAX_NAME_LEN 256
+#define SHMEM_VENDOR_STRING "libshmem"
+
+#define SHMEM_THREAD_SINGLE 0
+#define SHMEM_THREAD_FUNNELED 1
+#define SHMEM_THREAD_SERIALIZED 2
+#define SHMEM_THREAD_MULTIPLE 3
+
+#define SHMEM_CMP_EQ 0
+#define SHMEM_CMP_NE 1
+#define SHMEM_CMP_GT 2
+#define SHMEM_CMP_GE 3
+#define SHMEM_CMP_LT 4
+#define SHMEM_CMP_LE 5
+
+#define SHMEM_SIGNAL_SET 0
+#define SHMEM_SIGNAL_ADD 1
+
+#define SHMEM_SYNC_VALUE 0L
+#define SHMEM_BARRIER_SYNC_SIZE 16
+
+/* ---- Teams (section 9.4) ---- */
+typedef int shmem_team_t;
+#define SHMEM_TEAM_INVALID (-1)
+#define SHMEM_TEAM_WORLD 0
+#define SHMEM_TEAM_SHARED 1 /* the PEs whose memory this PE can load and store */
+
+#define SHMEM_TEAM_NUM_CONTEXTS 1L
+typedef struct {
+  int num_contexts; /* contexts that the program means to make from the team */
+} shmem_team_config_t;
+
+/* ---- Set-up, exit, query (section 9.1) ---- */
+
+/* Collective over the job. Starts the library. Called first; a second call does nothing. Ends the process with a
+ * message if the job cannot be set up, on all PEs. */
+SHMEM_API void shmem_init(void) SHMEM_NOEXCEPT;
+/* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0. */
+SHMEM_API int shmem_init_thread(int requested, int* provided) SHMEM_NOEXCEPT;
+SHMEM_API void shmem_query_thread(int* provided) SHMEM_NOEXCEPT;
+/* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
+SHMEM_API void shmem_query_initialized(int* initialized) SHMEM_NOEXCEPT;
+/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards. */
+SHMEM_API void shmem_finalize(void) SHMEM_NOEXCEPT;
+/* Ends all PEs of the job, wherever they are, with this exit status. Does not return. */
+SHMEM_API void shmem_global_exit(int status) SHMEM_NOEXCEPT;
+/* This PE's number, 0 to shmem_n_pes() - 1; the number of PEs. -1 before shmem_init. */
+SHMEM_API int shmem_my_pe(void) SHMEM_NOEXCEPT;
+SHMEM_API int shmem_n_pes(void) SHMEM_NOEXCEPT;
+/* 1 if the PE exists, and if the address is symmetric too; else 0. */
+SHMEM_API int shmem_pe_accessible(int pe) SHMEM_NOEXCEPT;
+SHMEM_API int shmem_addr_accessible(const void* addr, int pe) SHMEM_NOEXCEPT;
+/* The address at which this PE can load and store the object `dest` of `pe` (of PE `pe` of `team`); NULL if `dest` is
+ * not symmetric or there is no such PE. Not to be freed. */
+SHMEM_API void* shmem_ptr(const void* dest, int pe) SHMEM_NOEXCEPT;
+SHMEM_API void* shmem_team_ptr(shmem_team_t team, const void* dest, int pe) SHMEM_NOEXCEPT;
+SHMEM_API void shmem_info_get_version(int* major, int* minor) SHMEM_NOEXCEPT;
+/* `name` has room for SHMEM_MAX_NAME_LEN characters. */
+SHMEM_API void shmem_info_get_name(char* name) SHMEM_NOEXCEPT;
+
+/* ---- Symmetric heap (section 9.3). All collective over the job, with equal arguments; sizes in bytes. If the PEs'
+ * arguments differ, nothing is done, every PE prints who asked for what, and allocation gives NULL on all. ---- */
+
+/* NULL for size 0, and with a message if there is no room (set SHMEM_SYMMETRIC_SIZE). Contents: undefined. Ends with a
+ * barrier of the world. The block is freed by shmem_free. */
+SHMEM_API void* shmem_malloc(size_t size) SHMEM_NOEXCEPT;
+/* count * size bytes, zero. */
+SHMEM_API void* shmem_calloc(size_t count, size_t size) SHMEM_NOEXCEPT;
+/* `alignment`: a power of two, a multiple of sizeof(void*); anything else gives NULL with a message. */
+SHMEM_API void* shmem_align(size_t alignment, size_t size) SHMEM_NOEXCEPT;
+/* Begins with a barrier of the world. NULL does nothing. */
+SHMEM_API void shmem_free(void* ptr) SHMEM_NOEXCEPT;
+
+/* ---- Teams (section 9.4) ---- */
+
+/* This PE's number in the team, the number of its PEs; -1 for SHMEM_TEAM_INVALID or a PE outside. */
+SHMEM_API int shmem_team_my_pe(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmem_team_n_pes(shmem_team_t team) SHMEM_NOEXCEPT;
+/* The number in `dest_team` of PE `src_pe` of `src_team`, or -1. */
+SHMEM_API int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team) SHMEM_NOEXCEPT;
+/* *config of the team; `config_mask` says which members are wanted. 0, or -1 for an invalid team. */
+SHMEM_API int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t* config) SHMEM_NOEXCEPT;
+/* Collective over `parent_team`. PEs start, start + stride, ... (`size` of them; numbers of the parent, stride >= 1)
+ * become *new_team; the other PEs get SHMEM_TEAM_INVALID. 0, or non-zero with a message and SHMEM_TEAM_INVALID if there
+ * is no such set of PEs or no more room for teams. `config` may be NULL if `config_mask` is 0. Ended by
+ * shmem_team_destroy. */
+SHMEM_API int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
+                                       const shmem_team_config_t* config, long config_mask,
+                                       shmem_team_t* new_team) SHMEM_NOEXCEPT;
+/* Collective over `parent_team`. Its PEs are laid out in rows of `xrange`; each gets the team of its row and of its
+ * column. */
+SHMEM_API int shmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config,
+                                  long xaxis_mask, shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config,
+                                  long yaxis_mask, shmem_team_t* yaxis_team) SHMEM_NOEXCEPT;
+/* Collective over the team. SHMEM_TEAM_INVALID does nothing; the predefined teams cannot be destroyed. */
+SHMEM_API void shmem_team_destroy(shmem_team_t team) SHMEM_NOEXCEPT;
+
+/* ---- Remote memory access (section 9.6). `nelems` in bytes; `dest` of a put and `source` of a get are symmetric. ----
+ */
+
+/* Copies to PE `pe`. `source` may be reused on return; complete at the target after shmem_quiet or a barrier. */
+SHMEM_API void shmem_putmem(void* dest, const void* source, size_t nelems, int pe) SHMEM_NOEXCEPT;
+/* Copies from PE `pe`. The data is there on return. */
+SHMEM_API void shmem_getmem(void* dest, const void* source, size_t nelems, int pe) SHMEM_NOEXCEPT;
+
+/* ---- Ordering (section 9.12) ---- */
+
+/* Orders this PE's earlier puts and signals to a PE before its later ones to the same PE. */
+SHMEM_API void shmem_fence(void) SHMEM_NOEXCEPT;
+/* Completes all of this PE's earlier puts and signals, to every PE. */
+SHMEM_API void shmem_quiet(void) SHMEM_NOEXCEPT;
+
+/* ---- Signals (sections 9.8 and 9.11): 64-bit words in symmetric memory ---- */
+
+/* Stores to, or adds to, the signal of PE `pe`, atomically. */
+SHMEM_API void shmem_signal_set(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT;
+SHMEM_API void shmem_signal_add(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT;
+/* This PE's own signal. */
+SHMEM_API uint64_t shmem_signal_fetch(const uint64_t* sig_addr) SHMEM_NOEXCEPT;
+/* Waits until this PE's own signal compares so (SHMEM_CMP_*); gives its value then. */
+SHMEM_API uint64_t shmem_signal_wait_until(uint64_t* sig_addr, int cmp, uint64_t cmp_value) SHMEM_NOEXCEPT;
+
+/* ---- Barriers (section 9.9) ---- */
+
+/* Collective over the world: shmem_quiet, then everybody has come. */
+SHMEM_API void shmem_barrier_all(void) SHMEM_NOEXCEPT;
+/* Collective over the world: everybody has come. Completes no transfers. */
+SHMEM_API void shmem_sync_all(void) SHMEM_NOEXCEPT;
+/* Collective over the team. 0, or non-zero with a message: the team is invalid, a PE died, or SHMEM_BARRIER_TIMEOUT
+ * passed. */
+SHMEM_API int shmem_team_sync(shmem_team_t team) SHMEM_NOEXCEPT;
+/* Deprecated since 1.5. Among PEs PE_start, PE_start + 2^logPE_stride, ... (PE_size of them). pSync: symmetric, of
+ * SHMEM_BARRIER_SYNC_SIZE words, SHMEM_SYNC_VALUE before the first use and again after each. */
+SHMEM_API void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long* pSync) SHMEM_NOEXCEPT;
+SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long* pSync) SHMEM_NOEXCEPT;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+/* Section 9.9.4: in C11 shmem_sync takes a team or an active set. */
+#define SHMEM_SYNC_PICK(a, b, c, d, name, ...) name
+#define shmem_sync(...) \
+  SHMEM_SYNC_PICK(__VA_ARGS__, (shmem_sync), shmem_sync_3, shmem_sync_2, shmem_team_sync, )(__VA_ARGS__)
+#endif
+
+#ifdef __cplusplus
+#include "shmemx.h" /* ends with shmem_overloads.h, which needs both */
+#endif
+
+#endif

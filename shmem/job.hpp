@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every part of the library may know of the job it runs in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/cores/wait.hpp"
+#include "shmem/memory/node_memory.hpp"
+#include "shmem/options.hpp"
+#include "shmem/team/metadata.hpp"
+
+namespace shmem {
+
+/// Fixed after start, but for the memory that all PEs share. Owned by the Context; outlives everything that refers to
+/// it.
+struct Job {
+  Options options;
+  std::unique_ptr<Bootstrap> bootstrap;
+  NodeMemory memory;
+  int me;
+  int size;
+  WaitPolicy policy;
+
+  [[nodiscard]] PeMetadata& metadata(int pe) const { return *reinterpret_cast<PeMetadata*>(memory.metadata(pe)); }
+
+  /// The same object in the symmetric heap of `pe`, or nullptr if `mine` is not in my symmetric heap.
+  [[nodiscard]] std::byte* translate(const void* mine, int pe) const {
+    const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me));
+    return offset < memory.heap_size() ? memory.heap(pe) + offset : nullptr;
+  }
+
+  /// Bytes from `mine` to the end of my symmetric heap. REQUIRES: translate(mine, me) != nullptr.
+  [[nodiscard]] std::size_t room_at(const void* mine) const {
+    return static_cast<std::size_t>(memory.heap(me) + memory.heap_size() - static_cast<const std::byte*>(mine));
+  }
+};
+
+/// The Check of waits that are for anything but a barrier: ends them when the job has been ended.
+class JobWatch {
+ public:
+  explicit JobWatch(const Job& job) : job_(job) {}
+  std::errc operator()() const { return job_.bootstrap->aborted() ? std::errc::operation_canceled : std::errc{}; }
+
+ private:
+  const Job& job_;
+};
+
+}  // namespace shmem

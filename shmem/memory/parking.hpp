@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that waits for a word of its own to be changed sleeps in its parking place; whoever changes words of it looks
+// there.
+#pragma once
+
+#include "shmem/job.hpp"
+
+namespace shmem {
+
+/// Wakes `pe` if it sleeps. Called after a sequentially consistent change of one of its words: either we see the
+/// sleeper or it sees the change before it sleeps (pairs with wait_parked). After a plain store a wake-up can be
+/// missed, and then the sleeper finds the change at the end of its nap.
+inline void wake_parked(const Job& job, int pe) {
+  Parking& parking = job.metadata(pe).parking;
+  if (parking.sleepers.load(std::memory_order_seq_cst) != 0) {
+    parking.event.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(parking.event);
+  }
+}
+
+/// Waits until done(), which reads words of this PE. Ends early with the error of `check`.
+template <std::predicate Done, std::invocable Check>
+std::errc wait_parked(const Job& job, Done done, Check check) {
+  if (spin_until(job.policy, done)) {
+    return {};
+  }
+  Parking& parking = job.metadata(job.me).parking;
+  parking.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  std::chrono::nanoseconds nap = std::chrono::milliseconds{1};
+  std::errc error{};
+  for (;;) {
+    const std::uint32_t event = parking.event.load(std::memory_order_seq_cst);
+    if (done() || (error = check()) != std::errc{}) {
+      break;
+    }
+    futex_sleep(parking.event, event, nap);
+    nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
+  }
+  parking.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return error;
+}
+
+}  // namespace shmem

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/options.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+namespace shmem {
+namespace {
+
+using Setter = bool (*)(Options&, const std::string&);
+
+struct Entry {
+  OptionSpec spec;
+  const char* expected;
+  Setter set;
+};
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional<T>(value) : std::nullopt;
+}
+
+// OpenSHMEM 1.6, section 8: a number, fractions allowed, and one of k K m M g G t T.
+bool set_symmetric_size(Options& options, const std::string& text) {
+  constexpr std::string_view kUnits = "kmgt";
+  std::string_view digits = text;
+  double scale = 1;
+  if (!digits.empty()) {
+    const auto unit = kUnits.find(static_cast<char>(digits.back() | 0x20));
+    if (unit != std::string_view::npos) {
+      scale = std::ldexp(1.0, 10 * (static_cast<int>(unit) + 1));
+      digits.remove_suffix(1);
+    }
+  }
+  const auto value = number<double>(digits);
+  if (!value || !(*value > 0) || *value * scale < 1 || *value * scale >= 0x1p63) {
+    return false;
+  }
+  options.symmetric_size = static_cast<std::size_t>(*value * scale);
+  return true;
+}
+
+bool set_barrier_algorithm(Options& options, const std::string& text) {
+  options.barrier_algorithm = text;
+  return text == "auto" || text == "npu_v3" || text == "gba";
+}
+
+bool set_barrier_timeout(Options& options, const std::string& text) {
+  const auto seconds = number<double>(text);
+  if (!seconds || !(*seconds >= 0) || *seconds > 1e6) {
+    return false;
+  }
+  options.barrier_timeout = std::chrono::milliseconds(std::llround(*seconds * 1000));
+  return true;
+}
+
+bool set_gba(Options& options, const std::string& text) {
+  if (text == "auto") {
+    options.gba = GbaUse::kAuto;
+  } else if (text == "off") {
+    options.gba = GbaUse::kOff;
+  } else if (text == "require") {
+    options.gba = GbaUse::kRequire;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool set_gba_min_pes(Options& options, const std::string& text) {
+  const auto value = number<int>(text);
+  options.gba_min_pes = value.value_or(0);
+  return options.gba_min_pes >= 2;
+}
+
+template <bool Options::*Member>
+bool set_switch(Options& options, const std::string& text) {
+  options.*Member = text != "0";
+  return true;
+}
+
+constexpr std::array<Entry, 8> kTable{{
+    {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G",
+      "bytes of symmetric heap per PE; k, m, g, t multiply"},
+     "a number above 0, with k, m, g or t behind it",
+     set_symmetric_size},
+    {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto", "how teams synchronise: auto, npu_v3 or gba"},
+     "auto, npu_v3 or gba",
+     set_barrier_algorithm},
+    {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0", "a barrier that takes longer ends the job; 0: none does"},
+     "a number of seconds, 0 or more",
+     set_barrier_timeout},
+    {{"SHMEM_GBA", nullptr, "name", "auto", "hardware barriers: auto, off or require"},
+     "auto, off or require",
+     set_gba},
+    {{"SHMEM_GBA_MIN_PES", nullptr, "number", "2", "smaller teams take no group of the GBA"},
+     "a number from 2",
+     set_gba_min_pes},
+    {{"SHMEM_INFO", "SMA_INFO", "switch", "0", "say at start and end what was chosen and why"},
+     "anything",
+     set_switch<&Options::info>},
+    {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0", "print the library's version at start"},
+     "anything",
+     set_switch<&Options::version>},
+    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "say more on standard error"},
+     "anything",
+     set_switch<&Options::debug>},
+}};
+
+constexpr auto kSpecs = [] {
+  std::array<OptionSpec, kTable.size()> specs{};
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    specs[i] = kTable[i].spec;
+  }
+  return specs;
+}();
+
+}  // namespace
+
+std::span<const OptionSpec> option_table() {
+  return kSpecs;
+}
+
+Environment process_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+Result<Options> read_options(const Environment& environment) {
+  Options options;
+  for (const Entry& entry : kTable) {
+    const char* name = entry.spec.name;
+    auto value = environment(name);
+    if (!value && entry.spec.old_name != nullptr) {
+      name = entry.spec.old_name;
+      value = environment(name);
+    }
+    if (value && !entry.set(options, *value)) {
+      return fail(std::errc::invalid_argument, std::string("shmem: ") + name + "=" + *value + " is not " +
+                                                   entry.expected + " (" + entry.spec.help + ")");
+    }
+  }
+  return options;
+}
+
+}  // namespace shmem

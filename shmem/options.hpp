@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment that libshmem reads: one table of names, defaults and help, and the values after reading it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+enum class GbaUse { kAuto, kOff, kRequire };
+
+/// Values of the environment; immutable after reading.
+struct Options {
+  std::size_t symmetric_size = std::size_t{1} << 30;
+  std::string barrier_algorithm = "auto";
+  std::chrono::milliseconds barrier_timeout{0};  // 0: wait as long as the others live
+  GbaUse gba = GbaUse::kAuto;
+  int gba_min_pes = 2;
+  bool info = false;
+  bool version = false;
+  bool debug = false;
+};
+
+/// One variable, for reading it and for telling people about it.
+struct OptionSpec {
+  const char* name;      // SHMEM_...
+  const char* old_name;  // SMA_..., or nullptr; the new name wins
+  const char* kind;      // "size", "name", "seconds", ...
+  const char* initial;
+  const char* help;
+};
+std::span<const OptionSpec> option_table();
+
+/// Looks a variable up, as getenv does.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+Environment process_environment();
+
+/// A malformed value is an Error that names variable, value and what would do.
+Result<Options> read_options(const Environment& environment);
+
+}  // namespace shmem

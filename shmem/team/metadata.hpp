@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a PE shows to the others of its node: one 32 MiB area per PE behind the heaps, sparse, all zero at first.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "shmem/cores/wait.hpp"
+#include "shmem/memory/node_memory.hpp"
+
+namespace shmem {
+
+constexpr int kMaxTeams = 2048;
+
+/// A member's published arrival at device barriers: word[k & 1] = k << 2 | vote. Written by the member before it rings
+/// k, read by members that cannot learn of k from their flag (uapi/README.md, "Losing the device").
+struct alignas(64) PublishedArrival {
+  std::array<std::atomic<std::uint64_t>, 2> word;
+  std::atomic<std::uint64_t> joined;  // a Vote: could this member join the group that was offered?
+};
+
+/// Member 0's offer of a group of the device. Plain data: written before a sync of the team, read after it.
+struct alignas(64) GroupOffer {
+  std::uint32_t offered;
+  std::uint32_t group, key, member_count;
+  std::uint64_t sequence;
+};
+
+/// One member's part of one team's sync memory. Only its owner writes it.
+struct TeamSync {
+  SyncWord round;  // barriers entered; only grows, also when another team takes the slot
+  PublishedArrival arrival;
+  GroupOffer offer;
+};
+
+/// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.
+struct alignas(64) Parking {
+  std::atomic<std::uint32_t> sleepers;
+  std::atomic<std::uint32_t> event;
+};
+
+/// A collective call on the heap, as its PE made it; compared by all after the call's barrier. Two of them: a PE is at
+/// most one call ahead of another.
+struct alignas(64) HeapCall {
+  std::uint64_t kind, size, alignment, offset;
+};
+
+struct PeMetadata {
+  alignas(64) std::atomic<std::int32_t> pid;
+  Parking parking;
+  std::array<HeapCall, 2> heap_call;
+  alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
+  std::array<TeamSync, kMaxTeams> team;
+};
+static_assert(sizeof(PeMetadata) <= kMetadataSize);
+
+}  // namespace shmem

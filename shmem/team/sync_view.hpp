@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which PEs make up a team, and where their sync memory is. Plain arithmetic: no table per team.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "shmem/job.hpp"
+
+namespace shmem {
+
+/// Members start, start + stride, ... of the world.
+struct TeamMap {
+  int start = 0;
+  int stride = 1;
+  int size = 0;
+
+  [[nodiscard]] int pe(int member) const { return start + member * stride; }
+  [[nodiscard]] std::optional<int> member(int pe) const {
+    const int distance = pe - start;
+    if (distance < 0 || distance % stride != 0 || distance / stride >= size) {
+      return std::nullopt;
+    }
+    return distance / stride;
+  }
+};
+
+/// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory.
+class SyncView {
+ public:
+  SyncView(const Job& job, const TeamMap& map, int slot)
+      : first_(reinterpret_cast<std::byte*>(&job.metadata(map.start).team[static_cast<std::size_t>(slot)])),
+        step_(static_cast<std::ptrdiff_t>(kMetadataSize) * map.stride),
+        size_(map.size),
+        me_(map.member(job.me).value()) {}
+
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] int me() const { return me_; }
+  [[nodiscard]] TeamSync& member(int i) const { return *reinterpret_cast<TeamSync*>(first_ + i * step_); }
+  [[nodiscard]] TeamSync& mine() const { return member(me_); }
+
+ private:
+  std::byte* first_;
+  std::ptrdiff_t step_;
+  int size_;
+  int me_;
+};
+
+}  // namespace shmem
