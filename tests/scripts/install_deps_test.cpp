@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -38,7 +37,7 @@ class InstallDeps : public testing::Test {
   }
 
   Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin") {
-    return run({"/bin/bash", std::string(std::getenv("GBA_SOURCE")) + "/scripts/install-deps.sh"},
+    return run({"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"},
                {"PATH=" + dir_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
   }
 

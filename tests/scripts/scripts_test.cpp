@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 std::string source(const std::string& path) {
-  return std::string(std::getenv("GBA_SOURCE")) + "/" + path;
+  return std::string(GBA_SOURCE_DIR "/") + path;
 }
 
 /// A script and arguments that it must refuse.

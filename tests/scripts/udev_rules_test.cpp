@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -31,7 +30,7 @@ const std::string kDevice = hexadecimal(GBA_PCI_DEVICE_ID, 4);
 const std::string kDeviceSwitch = hexadecimal(GBA_PCI_DEVICE_ID_SWITCH, 4);
 
 std::string generated(const std::string& name) {
-  return std::string(std::getenv("GBA_BUILD")) + "/udev/" + name;
+  return std::string(GBA_UDEV_DIR "/") + name;
 }
 
 /// The rules, continued lines joined, comments and empty lines left out.
