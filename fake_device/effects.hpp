@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the model of the device does to the world around it, and the units that both sides speak in.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace fake_device {
+
+/// Nanoseconds of a steady clock. The model never reads one: time is passed in.
+using Time = std::uint64_t;
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+
+/// How large a device is.
+struct Dimensions {
+  unsigned groups;
+  unsigned members;  // of a group, at most
+  unsigned ports;
+  [[nodiscard]] unsigned error_vector() const { return groups; }
+};
+
+/// Implemented by whoever runs the model. The model calls these while it handles a register access, an arrival or a
+/// timer; none of them may call back into the model.
+class Effects {
+ public:
+  Effects() = default;
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+
+  /// Stores `word` to a member's release flag: `address` is an IOVA of the port, or GBA_RELEASE_ADDR_BAR_FLAGS for the
+  /// port's BAR4 slot of the group. False: it cannot be stored there (a DMA fault).
+  virtual bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) = 0;
+  /// Raises an MSI-X vector of the port, after every flag stored before.
+  virtual void raise(unsigned port, unsigned vector) = 0;
+  /// The port is now a member of the group: clear its doorbell slot and its BAR4 flag, then look at the slot.
+  virtual void joined(unsigned port, unsigned group) = 0;
+  /// The port is a member no more.
+  virtual void left(unsigned port, unsigned group) = 0;
+  /// A number that nobody can guess.
+  virtual std::uint32_t random_key() = 0;
+
+ protected:
+  ~Effects() = default;
+};
+
+}  // namespace fake_device

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// One barrier group: who may arrive, who has, and who is told.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fake_device/effects.hpp"
+#include "fake_device/member_set.hpp"
+#include "fake_device/ports.hpp"
+
+namespace fake_device {
+
+/// In ERROR_CODE where no single member is meant.
+inline constexpr unsigned kNobody = 0xffff;
+inline constexpr int kNoPort = -1;
+
+/// State machine of a group, uapi rules 6 to 24. Pure; used by one thread. It tells members through Ports, which must
+/// outlive it. The caller has checked who is asking: the owner for the setters, the member itself for an arrival.
+class Group {
+ public:
+  Group(unsigned id, const Dimensions& dimensions, Ports& ports);
+
+  // ---- Life and membership
+  void allocate(unsigned owner, std::uint32_t key);
+  /// FREE and RECLAIM: uapi rule 4.
+  void give_back();
+  /// The owner's connection is lost, its own membership has ended already: uapi rule 24.
+  void lose_owner();
+  void join(unsigned port, unsigned member);
+  void leave(unsigned member);
+  [[nodiscard]] bool allocated() const { return allocated_; }
+  [[nodiscard]] bool owned_by(unsigned port) const { return allocated_ && owner_ == static_cast<int>(port); }
+  [[nodiscard]] bool orphaned() const { return owner_ == kNoPort; }
+  [[nodiscard]] std::uint32_t key() const { return key_; }
+  [[nodiscard]] bool has_place(unsigned member) const { return member < max_members_ && mask_.contains(member); }
+  [[nodiscard]] bool taken(unsigned member) const { return joined_.contains(member); }
+
+  // ---- Owner's registers: false if the value is refused (BAD_CONFIG), uapi rules 6 and 7
+  bool set_member_count(std::uint64_t count);
+  bool set_member_mask(unsigned index, std::uint64_t word);
+  bool set_sequence(std::uint64_t sequence);
+  bool set_control(std::uint64_t control);
+  void set_timeout(Time timeout);
+  bool set_release_address(unsigned member, std::uint64_t address);
+
+  // ---- Readable registers
+  [[nodiscard]] std::uint64_t member_count() const { return member_count_; }
+  [[nodiscard]] std::uint64_t arrival_count() const { return arrivals_; }
+  [[nodiscard]] std::uint64_t member_mask(unsigned index) const { return mask_.word(index); }
+  [[nodiscard]] std::uint64_t arrived_mask(unsigned index) const { return arrived_.word(index); }
+  [[nodiscard]] std::uint64_t control() const { return control_; }
+  [[nodiscard]] std::uint64_t status() const;
+  [[nodiscard]] std::uint64_t sequence() const { return released_; }
+  [[nodiscard]] std::uint64_t error_code() const;
+  [[nodiscard]] Time timeout() const { return timeout_; }
+
+  // ---- What happens to it
+  void arrive(unsigned member, std::uint32_t sequence, bool notify, Time now);
+  /// When the open round runs into TIMEOUT; kNever.
+  [[nodiscard]] Time deadline() const { return deadline_; }
+  void expire();
+  /// Into ERROR, once: uapi rule 16.
+  void fail(unsigned code, unsigned member);
+
+ private:
+  [[nodiscard]] bool enabled() const { return (control_ & GBA_CONTROL_ENABLE) != 0; }
+  [[nodiscard]] bool failed() const { return error_ != GBA_ERROR_NONE; }
+  [[nodiscard]] unsigned port_of(unsigned member) const { return static_cast<unsigned>(places_[member].port); }
+  [[nodiscard]] bool configurable() const { return !enabled() && !failed(); }
+  bool enable();
+  void start_timer();
+  void close_round();
+  void unbind(unsigned member);
+  void mark(unsigned member, bool notify, Time now);
+  void release();
+  void answer(unsigned member, std::uint64_t word, bool notify);
+  bool store(unsigned member, std::uint64_t word) {
+    return ports_.store_flag(port_of(member), id_, places_[member].address, word);
+  }
+  void raise_notified();
+  [[nodiscard]] std::uint64_t release_word() const;
+  [[nodiscard]] std::uint64_t error_word() const;
+
+  struct Place {
+    int port = kNoPort;
+    std::uint64_t address = GBA_RELEASE_ADDR_BAR_FLAGS;
+  };
+
+  const unsigned id_;
+  const unsigned max_members_;
+  Ports& ports_;
+
+  bool allocated_ = false;
+  int owner_ = kNoPort;
+  std::uint32_t key_ = 0;
+  std::uint64_t member_count_ = 0;
+  MemberSet mask_;
+  std::uint64_t control_ = 0;
+  Time timeout_ = 0;
+
+  std::vector<Place> places_;
+  MemberSet joined_;
+
+  std::uint64_t released_ = 0;
+  MemberSet arrived_;
+  std::uint64_t arrivals_ = 0;
+  MemberSet notify_;
+  Time opened_ = 0;
+  Time deadline_ = kNever;
+  bool ever_enabled_ = false;
+  bool ever_released_ = false;
+  unsigned error_ = GBA_ERROR_NONE;
+  unsigned error_member_ = 0;
+};
+
+}  // namespace fake_device

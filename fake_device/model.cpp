@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/model.hpp"
+
+#include <algorithm>
+
+namespace fake_device {
+namespace {
+
+constexpr std::uint64_t kFeatures = GBA_CAPS_BAR_FLAGS | GBA_CAPS_WAKEUP | GBA_CAPS_NOTIFY | GBA_CAPS_LINK_EVENTS;
+
+std::uint64_t version() {
+  return GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, GBA_VERSION_MAJOR) |
+         GBA_FIELD_PUT(GBA_VERSION_MINOR_FIELD, GBA_VERSION_MINOR);
+}
+
+bool is_group_register(Register id) {
+  return id >= Register::kGroupId;
+}
+
+bool read_only(Register id) {
+  switch (id) {
+    case Register::kDevControl:
+    case Register::kCmd:
+    case Register::kFault:
+    case Register::kKick:
+    case Register::kMemberCount:
+    case Register::kMemberMask:
+    case Register::kControl:
+    case Register::kSequence:
+    case Register::kTimeout:
+    case Register::kReleaseAddr:
+      return false;
+    case Register::kMagic:
+    case Register::kVersion:
+    case Register::kCaps:
+    case Register::kDevStatus:
+    case Register::kPortId:
+    case Register::kCmdStatus:
+    case Register::kCmdResult:
+    case Register::kFaultInfo:
+    case Register::kFaultAddr:
+    case Register::kCounter:
+    case Register::kGroupId:
+    case Register::kArrivalCount:
+    case Register::kArrivedMask:
+    case Register::kStatus:
+    case Register::kErrorCode:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+Model::Model(const Dimensions& dimensions, const Layout& layout, Effects& effects)
+    : dimensions_(dimensions), layout_(layout), ports_(dimensions, effects) {
+  groups_.reserve(dimensions.groups);
+  for (unsigned id = 0; id < dimensions.groups; ++id) {
+    groups_.emplace_back(id, dimensions_, ports_);
+  }
+}
+
+void Model::connect(unsigned port) {
+  ports_[port].connected = true;
+}
+
+void Model::reset_port(unsigned port) {  // uapi rule 24
+  for (unsigned group = 0; group < groups_.size(); ++group) {
+    const int member = ports_[port].member_of[group];
+    if (member != kNoMember) {
+      groups_[group].leave(static_cast<unsigned>(member));
+    }
+    if (groups_[group].owned_by(port)) {
+      groups_[group].lose_owner();
+    }
+  }
+  ports_[port].faults = {};
+  ports_[port].cmd_status = 0;
+  ports_[port].cmd_result = 0;
+}
+
+void Model::disconnect(unsigned port) {
+  reset_port(port);
+  ports_[port].connected = false;
+}
+
+std::uint64_t Model::read(unsigned port, std::uint64_t offset, std::uint64_t size) {
+  const auto target = layout_.find(offset, size);
+  if (!target) {
+    ports_.fault(port, {.kind = GBA_FAULT_BAD_ACCESS, .address = offset});
+    return 0;
+  }
+  return is_group_register(target->id) ? read_group(*target) : read_device(port, *target);
+}
+
+std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
+  switch (target.id) {
+    case Register::kMagic:
+      return GBA_MAGIC_VALUE;
+    case Register::kVersion:
+      return version();
+    case Register::kCaps:
+      return GBA_FIELD_PUT(GBA_CAPS_GROUPS, dimensions_.groups) | GBA_FIELD_PUT(GBA_CAPS_MEMBERS, dimensions_.members) |
+             kFeatures;
+    case Register::kDevStatus:
+      return GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP;
+    case Register::kPortId:
+      return port;
+    case Register::kCmdStatus:
+      return ports_[port].cmd_status;
+    case Register::kCmdResult:
+      return ports_[port].cmd_result;
+    case Register::kFault:
+      return ports_[port].faults.bits();
+    case Register::kFaultInfo:
+      return ports_[port].faults.info();
+    case Register::kFaultAddr:
+      return ports_[port].faults.address();
+    case Register::kCounter:
+      return ports_.counter(target.index);
+    default:  // DEV_CONTROL reads 0, the others are write-only
+      return 0;
+  }
+}
+
+std::uint64_t Model::read_group(const RegisterRef& target) const {
+  if (target.id == Register::kGroupId) {
+    return target.group;
+  }
+  const Group& group = groups_[target.group];
+  if (!group.allocated()) {
+    return 0;
+  }
+  switch (target.id) {
+    case Register::kMemberCount:
+      return group.member_count();
+    case Register::kArrivalCount:
+      return group.arrival_count();
+    case Register::kMemberMask:
+      return group.member_mask(target.index);
+    case Register::kArrivedMask:
+      return group.arrived_mask(target.index);
+    case Register::kControl:
+      return group.control();
+    case Register::kStatus:
+      return group.status();
+    case Register::kSequence:
+      return group.sequence();
+    case Register::kErrorCode:
+      return group.error_code();
+    case Register::kTimeout:
+      return group.timeout();
+    default:  // RELEASE_ADDR is write-only
+      return 0;
+  }
+}
+
+void Model::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value) {
+  const auto target = layout_.find(offset, size);
+  if (!target) {
+    ports_.fault(port, {.kind = GBA_FAULT_BAD_ACCESS, .value = value, .address = offset});
+    return;
+  }
+  if (read_only(target->id)) {
+    return;
+  }
+  if (!may_write(port, *target)) {
+    ports_.fault(port, {.kind = GBA_FAULT_NOT_PERMITTED, .group = target->group, .value = value, .address = offset});
+    return;
+  }
+  if (!is_group_register(target->id)) {
+    write_device(port, *target, value);
+  } else if (!set_group_register(groups_[target->group], *target, value)) {
+    ports_.fault(port, {.kind = GBA_FAULT_BAD_CONFIG, .group = target->group, .value = value, .address = offset});
+  }
+  refresh_deadline();
+}
+
+bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules 6 and 23
+  if (target.id == Register::kDevControl) {
+    return ports_[port].privileged;
+  }
+  if (target.id == Register::kReleaseAddr) {
+    return ports_[port].member_of[target.group] == static_cast<int>(target.index);
+  }
+  return !is_group_register(target.id) || groups_[target.group].owned_by(port);
+}
+
+void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t value) {
+  if (target.id == Register::kCmd) {
+    run_command(port, value);
+  } else if (target.id == Register::kFault) {
+    ports_[port].faults.clear(value);
+  } else if (target.id == Register::kDevControl && (value & GBA_DEV_CONTROL_RESET) != 0) {
+    reset_device();
+  }
+  // KICK has done its work by being written: whoever carries the write is awake.
+}
+
+bool Model::set_group_register(Group& group, const RegisterRef& target, std::uint64_t value) {
+  switch (target.id) {
+    case Register::kMemberCount:
+      return group.set_member_count(value);
+    case Register::kMemberMask:
+      return group.set_member_mask(target.index, value);
+    case Register::kSequence:
+      return group.set_sequence(value);
+    case Register::kControl:
+      return group.set_control(value);
+    case Register::kTimeout:
+      group.set_timeout(value);
+      return true;
+    case Register::kReleaseAddr:
+      return group.set_release_address(target.index, value);
+    default:
+      return false;
+  }
+}
+
+void Model::reset_device() {  // uapi rule 23
+  ports_.count(Counter::kResets);
+  fail_all(GBA_ERROR_RESET);
+}
+
+void Model::shut_down() {
+  fail_all(GBA_ERROR_LINK_DOWN);
+}
+
+void Model::fail_all(unsigned code) {
+  for (auto& group : groups_) {
+    if (group.allocated()) {
+      group.fail(code, kNobody);
+    }
+  }
+}
+
+void Model::arrive(unsigned port, unsigned slot, std::uint64_t word, Time now) {
+  const auto sequence = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_ARRIVAL_SEQUENCE, word));
+  const auto member = static_cast<unsigned>(GBA_FIELD_GET(GBA_ARRIVAL_MEMBER, word));
+  const bool well_formed =
+      GBA_FIELD_GET(GBA_ARRIVAL_VALID, word) == 1 && GBA_FIELD_GET(GBA_ARRIVAL_RESERVED, word) == 0;
+  if (!well_formed || ports_[port].member_of[slot] != static_cast<int>(member)) [[unlikely]] {  // uapi rule 10
+    const unsigned kind = well_formed ? GBA_FAULT_NOT_JOINED : GBA_FAULT_BAD_ARRIVAL;
+    ports_.reject(port, {.kind = kind, .group = slot, .member = member, .value = sequence});
+    return;
+  }
+  Group& group = groups_[slot];
+  group.arrive(member, sequence, GBA_FIELD_GET(GBA_ARRIVAL_NOTIFY, word) != 0, now);
+  next_deadline_ = std::min(next_deadline_, group.deadline());
+}
+
+void Model::bad_doorbell(unsigned port, std::uint64_t offset, std::uint64_t value) {
+  ports_.reject(port, {.kind = GBA_FAULT_BAD_ARRIVAL, .value = value, .address = offset});
+}
+
+void Model::expire(Time now) {
+  for (auto& group : groups_) {
+    if (group.deadline() <= now) {
+      group.expire();
+    }
+  }
+  refresh_deadline();
+}
+
+void Model::refresh_deadline() {
+  next_deadline_ = kNever;
+  for (const auto& group : groups_) {
+    next_deadline_ = std::min(next_deadline_, group.deadline());
+  }
+}
+
+void Model::flag_store_failed(unsigned port, unsigned group, std::uint64_t address) {
+  ports_.dma_fault(port, group, address);
+  const int member = ports_[port].member_of[group];
+  if (member != kNoMember) {
+    groups_[group].fail(GBA_ERROR_DMA_FAULT, static_cast<unsigned>(member));
+  }
+}
+
+}  // namespace fake_device

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Global Barrier Accelerator as a function of register accesses, arrivals and time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fake_device/effects.hpp"
+#include "fake_device/group.hpp"
+#include "fake_device/layout.hpp"
+#include "fake_device/ports.hpp"
+
+namespace fake_device {
+
+/// Pure: no I/O, no threads, no clock; everything it does to the world goes through Effects. One thread at a time.
+/// `port` arguments are below ports(); the last one is the privileged port.
+class Model {
+ public:
+  /// `effects` and `layout` must outlive the model.
+  Model(const Dimensions& dimensions, const Layout& layout, Effects& effects);
+
+  [[nodiscard]] const Dimensions& dimensions() const { return dimensions_; }
+  [[nodiscard]] unsigned privileged_port() const { return dimensions_.ports; }
+
+  // ---- Connections: uapi rule 24
+  void connect(unsigned port);
+  /// FLR and VFIO reset.
+  void reset_port(unsigned port);
+  void disconnect(unsigned port);
+
+  // ---- BAR0
+  std::uint64_t read(unsigned port, std::uint64_t offset, std::uint64_t size);
+  void write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value);
+
+  // ---- Arrivals and time
+  /// `word` was found in the port's doorbell slot of group `slot`.
+  void arrive(unsigned port, unsigned slot, std::uint64_t word, Time now);
+  /// A write to the doorbell page that is no arrival: uapi rule 19.
+  void bad_doorbell(unsigned port, std::uint64_t offset, std::uint64_t value);
+  /// When expire() has something to do; kNever.
+  [[nodiscard]] Time next_deadline() const { return next_deadline_; }
+  void expire(Time now);
+
+  // ---- What the engine finds out
+  /// A store that store_flag took on, and that failed later.
+  void flag_store_failed(unsigned port, unsigned group, std::uint64_t address);
+  void count_wakeup() { ports_.count(Counter::kWakeups); }
+  /// All links go down at once: the device is about to end.
+  void shut_down();
+
+ private:
+  void run_command(unsigned port, std::uint64_t command);
+  std::uint64_t allocate(unsigned port, std::uint64_t& result);
+  std::uint64_t free_group(unsigned port, unsigned group);
+  std::uint64_t reclaim(unsigned port, unsigned group);
+  std::uint64_t join(unsigned port, unsigned group, unsigned member, std::uint32_t key);
+  std::uint64_t leave(unsigned port, unsigned group);
+  std::uint64_t wrong_key(unsigned port, unsigned group, unsigned member, std::uint32_t key);
+  [[nodiscard]] bool known(unsigned group) const { return group < groups_.size() && groups_[group].allocated(); }
+
+  [[nodiscard]] std::uint64_t read_device(unsigned port, const RegisterRef& target);
+  [[nodiscard]] std::uint64_t read_group(const RegisterRef& target) const;
+  void write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
+  static bool set_group_register(Group& group, const RegisterRef& target, std::uint64_t value);
+  [[nodiscard]] bool may_write(unsigned port, const RegisterRef& target);
+  void reset_device();
+  void fail_all(unsigned code);
+  void refresh_deadline();
+
+  const Dimensions dimensions_;
+  const Layout& layout_;
+  Ports ports_;
+  std::vector<Group> groups_;
+  Time next_deadline_ = kNever;
+};
+
+}  // namespace fake_device
