@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vector cores of a PE as threads: a group of them runs a kernel, all at once, when it is told to.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "shmem/cores/core.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+class CoreGroup;
+
+/// One core of a running kernel; satisfies Core. Used by that core's thread only, while the kernel runs.
+///
+/// Waits end with the error of the run's Check, or with operation_canceled once another core's kernel has failed. A
+/// kernel that gets an error returns it.
+class ThreadCore {
+ public:
+  [[nodiscard]] int index() const { return index_; }
+  [[nodiscard]] int count() const;
+  static void store(SyncWord& word, std::uint64_t value) { publish(word, value); }
+  std::errc wait_at_least(SyncWord& word, std::uint64_t value);
+  static void dcci(const void* /*address*/) {}  // processors that run Linux keep their caches coherent
+  std::errc sync();
+
+ private:
+  friend class CoreGroup;
+  ThreadCore(CoreGroup& group, int index) : group_(group), index_(index) {}
+
+  CoreGroup& group_;
+  int index_;
+};
+
+/// A fixed number of cores: the thread that calls run() is core 0, the others are threads of the group, which sleep
+/// between kernels without waking up. They take no signals. run() is called by one thread at a time. Not for use after
+/// fork().
+class CoreGroup {
+ public:
+  using Kernel = std::function<std::errc(ThreadCore&)>;
+  /// Asked by waiting cores, several at once: errc{} to go on waiting.
+  using Check = std::function<std::errc()>;
+
+  /// `policy` is for as many threads as there are cores in all PEs that wait for each other on this machine. Errors:
+  /// invalid_argument, or what kept a thread from being made.
+  static Result<std::unique_ptr<CoreGroup>> create(int cores, const WaitPolicy& policy);
+  CoreGroup(const CoreGroup&) = delete;
+  CoreGroup& operator=(const CoreGroup&) = delete;
+  ~CoreGroup();
+
+  [[nodiscard]] int count() const { return cores_; }
+
+  /// Runs `kernel` on every core and returns when all have ended: errc{} or the first error that any of them returned.
+  /// An exception of a kernel counts as a failure and is thrown again here.
+  std::errc run(
+      const Kernel& kernel, const Check& check = [] { return std::errc{}; });
+
+ private:
+  friend class ThreadCore;
+  CoreGroup(int cores, const WaitPolicy& policy) : cores_(cores), policy_(policy) {}
+
+  void start_threads();
+  void serve(int index);
+  void run_core(int index);
+  [[nodiscard]] bool failed() const { return error_.load(std::memory_order_relaxed) != 0; }
+  std::errc check() const { return failed() ? std::errc::operation_canceled : (*check_)(); }
+  std::errc meet();
+
+  // Fixed after create().
+  int cores_;
+  WaitPolicy policy_;
+  std::vector<std::thread> threads_;  // cores 1, 2, ...
+
+  // Written by run() while the threads sleep; started_ publishes them.
+  const Kernel* kernel_ = nullptr;
+  const Check* check_ = nullptr;
+  bool ending_ = false;
+  std::uint64_t runs_ = 0;
+
+  // Written by all cores.
+  std::exception_ptr exception_;  // by the core that set error_ first; read after all have ended
+  std::atomic<int> error_{0};     // the first std::errc
+  std::atomic<int> arrived_{0};   // cores at the meeting
+  SyncWord started_{};            // runs begun
+  SyncWord ended_{};              // kernels ended on threads of the group
+  SyncWord meeting_{};            // 2 * meetings held | 1 once a core has failed
+};
+
+static_assert(Core<ThreadCore>);
+
+}  // namespace shmem
