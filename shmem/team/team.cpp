@@ -21,7 +21,12 @@ Result<void> Team::sync() {
   if (map_.size == 1) {
     return {};
   }
-  return gba_ ? gba_sync() : software_sync();
+  if (gba_) {
+    return gba_sync();
+  }
+  auto ok = software_sync();
+  stats_.by_software += ok ? 1 : 0;
+  return ok;
 }
 
 Result<void> Team::software_sync() {
@@ -31,7 +36,6 @@ Result<void> Team::software_sync() {
   if (const std::errc error = npu_v3(core, view_, count); error != std::errc{}) {
     return fail(error, watch.explain(error, slot_, "npu_v3"));
   }
-  ++stats_.by_software;
   return {};
 }
 

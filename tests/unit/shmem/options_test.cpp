@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace {
+
+using shmem::GbaUse;
+using shmem::read_options;
+
+shmem::Environment environment(const std::map<std::string, std::string>& values) {
+  return [values](const char* name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    return found != values.end() ? std::optional(found->second) : std::nullopt;
+  };
+}
+
+TEST(Options, HaveTheDocumentedDefaults) {
+  const auto options = read_options(environment({})).value();
+  EXPECT_EQ(options.symmetric_size, std::size_t{1} << 30);
+  EXPECT_EQ(options.barrier_algorithm, "auto");
+  EXPECT_EQ(options.gba, GbaUse::kAuto);
+  EXPECT_EQ(options.barrier_timeout.count(), 0);
+}
+
+TEST(Options, SizesTakeFractionsAndUnits) {
+  const std::map<std::string, std::size_t> sizes{{"4096", 4096},      {"64k", 64 << 10},  {"64K", 64 << 10},
+                                                 {"1.5m", 3 << 19},   {"2G", 2ULL << 30}, {"1T", 1ULL << 40},
+                                                 {"0.5g", 1ULL << 29}};
+  for (const auto& [text, size] : sizes) {
+    EXPECT_EQ(read_options(environment({{"SHMEM_SYMMETRIC_SIZE", text}})).value().symmetric_size, size) << text;
+  }
+}
+
+TEST(Options, TheNewNameWinsOverTheOld) {
+  EXPECT_EQ(read_options(environment({{"SMA_SYMMETRIC_SIZE", "2m"}})).value().symmetric_size, std::size_t{2} << 20);
+  EXPECT_EQ(
+      read_options(environment({{"SMA_SYMMETRIC_SIZE", "2m"}, {"SHMEM_SYMMETRIC_SIZE", "4m"}})).value().symmetric_size,
+      std::size_t{4} << 20);
+}
+
+TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
+  const std::multimap<std::string, std::string> bad{
+      {"SHMEM_SYMMETRIC_SIZE", "0"},     {"SHMEM_SYMMETRIC_SIZE", "-1"},      {"SHMEM_SYMMETRIC_SIZE", "1x"},
+      {"SHMEM_SYMMETRIC_SIZE", ""},      {"SHMEM_SYMMETRIC_SIZE", "nan"},     {"SHMEM_SYMMETRIC_SIZE", "1e30g"},
+      {"SHMEM_SYMMETRIC_SIZE", "12 m"},  {"SHMEM_BARRIER_ALGORITHM", "fast"}, {"SHMEM_GBA", "yes"},
+      {"SHMEM_GBA_MIN_PES", "1"},        {"SHMEM_GBA_MIN_PES", "two"},        {"SHMEM_BARRIER_TIMEOUT", "-1"},
+      {"SHMEM_BARRIER_TIMEOUT", "soon"}, {"SMA_SYMMETRIC_SIZE", "big"}};
+  for (const auto& [name, value] : bad) {
+    const auto options = read_options(environment({{name, value}}));
+    ASSERT_FALSE(options) << name << "=" << value;
+    EXPECT_NE(options.error().text.find(name + "=" + value), std::string::npos) << options.error().text;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/team/team.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "shmem/barrier/active_set.hpp"
+#include "shmem/team/team_table.hpp"
+#include "tests/unit/shmem/thread_job.hpp"
+
+namespace {
+
+using shmem::Job;
+using shmem::Team;
+using shmem::TeamMap;
+using shmem::TeamTable;
+using shmem_test::run_job;
+
+shmem::Result<void> no_device(Team& /*team*/) {
+  return {};
+}
+
+TEST(TeamMap, TranslatesBothWaysAndKnowsItsGaps) {
+  const TeamMap map{2, 3, 4};  // PEs 2 5 8 11
+  EXPECT_EQ(map.pe(3), 11);
+  EXPECT_EQ(map.member(8), 2);
+  EXPECT_EQ(map.member(9), std::nullopt);
+  EXPECT_EQ(map.member(14), std::nullopt);
+  EXPECT_EQ(map.member(-1), std::nullopt);
+}
+
+class SoftwareSync : public testing::TestWithParam<int> {};
+
+TEST_P(SoftwareSync, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  const int size = GetParam();
+  constexpr int kRounds = 300;
+  std::vector<std::atomic<int>> entered(static_cast<std::size_t>(size));
+  std::atomic<int> early{0};
+  run_job(size, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    Team team(job, TeamMap{0, 1, size}, 0, 0);
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    for (int k = 1; k <= kRounds; ++k) {
+      if (random() % 16 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+      }
+      entered[static_cast<std::size_t>(job.me)].store(k, std::memory_order_relaxed);
+      ASSERT_TRUE(team.sync());
+      for (const auto& other : entered) {
+        early += other.load(std::memory_order_relaxed) < k ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(team.stats().by_software, size > 1 ? kRounds : 0U);
+  });
+  EXPECT_EQ(early, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SoftwareSync, testing::Values(1, 2, 3, 4, 7, 8, 16));
+
+TEST(Team, SyncNamesThePeItWaitsForWhenTheTimeRunsOut) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{50};
+  run_job(
+      3,
+      [&](Job& job) {
+        job.metadata(job.me).pid = ::getpid();
+        ASSERT_TRUE(job.bootstrap->barrier());
+        Team team(job, TeamMap{0, 1, 3}, 0, 0);
+        if (job.me != 2) {
+          const auto ok = team.sync();
+          ASSERT_FALSE(ok);
+          EXPECT_EQ(ok.error().code, std::errc::timed_out);
+          EXPECT_NE(ok.error().text.find("waited for PE 2 (pid"), std::string::npos) << ok.error().text;
+        }
+      },
+      options);
+}
+
+TEST(Team, SyncFailsWhenAMissingPeIsDead) {
+  run_job(2, [&](Job& job) {
+    // No process has this number: it is above the largest that Linux gives.
+    job.metadata(job.me).pid = job.me == 1 ? (1 << 22) + 1 : ::getpid();
+    ASSERT_TRUE(job.bootstrap->barrier());
+    Team team(job, TeamMap{0, 1, 2}, 0, 0);
+    if (job.me == 0) {
+      const auto ok = team.sync();
+      ASSERT_FALSE(ok);
+      EXPECT_EQ(ok.error().code, std::errc::owner_dead);
+      EXPECT_NE(ok.error().text.find("PE 1"), std::string::npos) << ok.error().text;
+      EXPECT_NE(ok.error().text.find("dead"), std::string::npos) << ok.error().text;
+    }
+  });
+}
+
+TEST(Team, SyncEndsWhenTheJobIsEnded) {
+  run_job(2, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    Team team(job, TeamMap{0, 1, 2}, 0, 0);
+    if (job.me == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+      job.bootstrap->abort(1, "");
+    } else {
+      const auto ok = team.sync();
+      ASSERT_FALSE(ok);
+      EXPECT_EQ(ok.error().code, std::errc::operation_canceled);
+    }
+  });
+}
+
+TEST(TeamTable, SplitsStridedTeamsThatSynchroniseApart) {
+  run_job(6, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    const TeamMap even{0, 2, 3};
+    const auto handle = teams.split(world, even.member(job.me) ? std::optional(even) : std::nullopt);
+    ASSERT_TRUE(handle);
+    if (job.me % 2 != 0) {
+      EXPECT_EQ(*handle, -1);
+    } else {
+      Team& team = *teams.find(*handle);
+      EXPECT_EQ(team.me(), job.me / 2);
+      EXPECT_EQ(team.size(), 3);
+      for (int i = 0; i < 50; ++i) {
+        ASSERT_TRUE(team.sync());
+      }
+      EXPECT_TRUE(teams.destroy(*handle, nullptr));
+      EXPECT_EQ(teams.find(*handle), nullptr);
+    }
+    ASSERT_TRUE(world.sync());
+  });
+}
+
+TEST(TeamTable, PesWithDifferentHistoriesAgreeOnASlot) {
+  run_job(4, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    const auto split = [&](const TeamMap& map) {
+      return teams.split(world, map.member(job.me) ? std::optional(map) : std::nullopt).value();
+    };
+    const TeamMap left{0, 1, 2};
+    const int first = split(left);
+    split(left);
+    const int pair = split({1, 1, 2});  // PE 1 has two teams more than PE 2
+    std::atomic_ref<std::uint64_t> mine(*reinterpret_cast<std::uint64_t*>(job.memory.heap(job.me)));
+    mine.store(static_cast<std::uint64_t>(pair + 1));
+    ASSERT_TRUE(world.sync());
+    if (job.me == 1 || job.me == 2) {
+      const int other = 3 - job.me;
+      EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(job.memory.heap(other)), static_cast<std::uint64_t>(pair + 1));
+      EXPECT_TRUE(teams.find(pair)->sync());
+    }
+    if (job.me < 2) {
+      EXPECT_TRUE(teams.find(first)->sync());
+    }
+    ASSERT_TRUE(world.sync());
+  });
+}
+
+TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
+  run_job(4, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    for (int round = 0; round < 60; ++round) {
+      // Different sizes leave the slot's words at different counts on different PEs.
+      const TeamMap map{round % 2, 1, 2 + (round / 2) % 2};
+      const auto handle = teams.split(world, map.member(job.me) ? std::optional(map) : std::nullopt);
+      ASSERT_TRUE(handle);
+      if (*handle >= 0) {
+        for (int i = 0; i < round % 4; ++i) {
+          ASSERT_TRUE(teams.find(*handle)->sync());
+        }
+        ASSERT_TRUE(teams.destroy(*handle, nullptr));
+      }
+    }
+  });
+}
+
+TEST(TeamTable, RowsAndColumnsOfOnePeerGroupAreMadeAtOnce) {
+  run_job(6, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    const TeamMap row{job.me / 3 * 3, 1, 3};
+    const auto handle = teams.split(*teams.find(shmem::kWorldTeam), row);
+    ASSERT_TRUE(handle);
+    EXPECT_EQ(teams.find(*handle)->me(), job.me % 3);
+    EXPECT_TRUE(teams.find(*handle)->sync());
+  });
+}
+
+TEST(TeamTable, SaysSoWhenNoSlotIsFree) {
+  run_job(2, [&](Job& job) {
+    for (auto& word : job.metadata(job.me).taken_teams) {
+      word = ~std::uint64_t{0};
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    const auto handle = teams.split(*teams.find(shmem::kWorldTeam), TeamMap{0, 1, 2});
+    ASSERT_FALSE(handle);
+    EXPECT_EQ(handle.error().code, std::errc::no_buffer_space);
+  });
+}
+
+TEST(ActiveSet, LeavesItsWordsAsItFoundThem) {
+  constexpr int kSize = 5;
+  std::atomic<int> entered{0};
+  run_job(kSize, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    auto* words = reinterpret_cast<long*>(job.memory.heap(job.me));
+    for (int k = 1; k <= 200; ++k) {
+      entered.fetch_add(1, std::memory_order_relaxed);
+      ASSERT_EQ(shmem::active_set_sync(job, TeamMap{0, 1, kSize}, words, shmem::JobWatch(job)), std::errc{});
+      EXPECT_GE(entered.load(std::memory_order_relaxed), k * kSize);
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    for (int i = 0; i < shmem::kActiveSetRounds; ++i) {
+      EXPECT_EQ(words[i], 0);
+    }
+  });
+}
+
+}  // namespace

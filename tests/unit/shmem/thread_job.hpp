@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job whose PEs are threads of the test: real node memory, mapped once per PE, and a bootstrap that needs no
+// launcher.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "shmem/job.hpp"
+
+namespace shmem_test {
+
+/// What the PEs of one job share.
+struct Meeting {
+  explicit Meeting(int size) : slots(static_cast<std::size_t>(size)), door(size) {}
+  std::vector<std::vector<std::byte>> slots;
+  std::barrier<> door;
+  std::atomic<bool> aborted{false};
+};
+
+class ThreadBootstrap : public shmem::Bootstrap {
+ public:
+  ThreadBootstrap(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(meeting_.slots.size()); }
+
+  shmem::Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
+    meeting_.slots[static_cast<std::size_t>(rank_)].assign(mine.begin(), mine.end());
+    meeting_.door.arrive_and_wait();
+    std::vector<std::byte> all;
+    for (const auto& slot : meeting_.slots) {
+      all.insert(all.end(), slot.begin(), slot.end());
+    }
+    meeting_.door.arrive_and_wait();
+    return all;
+  }
+  shmem::Result<void> barrier() override {
+    meeting_.door.arrive_and_wait();
+    return {};
+  }
+  void abort(int /*status*/, const std::string& /*reason*/) override { meeting_.aborted = true; }
+  [[nodiscard]] std::optional<std::string> aborted() const override {
+    return meeting_.aborted ? std::optional<std::string>("the test ended it") : std::nullopt;
+  }
+  void leave() override {}
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+};
+
+/// Runs `body` once per PE, each on a thread with a Job of its own, and returns when all are done. Memory is fresh each
+/// time.
+inline void run_job(int size, const std::function<void(shmem::Job&)>& body, const shmem::Options& options = {}) {
+  Meeting meeting(size);
+  std::vector<std::thread> threads;
+  for (int pe = 0; pe < size; ++pe) {
+    threads.emplace_back([&, pe] {
+      auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, pe);
+      auto memory = shmem::NodeMemory::create(*bootstrap, std::size_t{4} << 20).value();
+      shmem::Job job{options, std::move(bootstrap), std::move(memory), pe, size, shmem::wait_policy(size)};
+      body(job);
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace shmem_test
