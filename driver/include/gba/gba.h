@@ -46,7 +46,8 @@ typedef struct gba_device_info {
   uint32_t port;     /* which port of the switch this is */
   uint32_t groups;   /* of the device */
   uint32_t members;  /* at most, per group */
-  uint64_t features; /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
+  uint32_t is_process; /* 1: the device is a process and takes its turn on the processors (GBA_CAPS_WAKEUP) */
+  uint64_t features;   /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
 } gba_device_info;
 
 /* What the device has counted since it was powered on, for all ports together. */

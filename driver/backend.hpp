@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between the driver and the ways to reach a device: a VFIO device's regions, interrupts and DMA mappings.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "driver/fd.hpp"
+#include "driver/mapping.hpp"
+#include "driver/result.hpp"
+
+namespace gba {
+
+struct RegionInfo {
+  std::uint64_t size = 0;  // 0: the device has no such region
+  bool mappable = false;
+};
+
+/// Memory of this process that the device may write to. The caller owns both ends.
+struct DmaBuffer {
+  int fd;  // of the shared memory that holds it, from its first byte
+  std::span<std::byte> memory;
+};
+
+/// One opened device function. Thread-safe. Region and interrupt indices are VFIO's. A call on a device that is gone
+/// fails with no_such_device, and soon; from then on lost() is true and stays so. What was mapped stays mapped until
+/// the Mapping goes.
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  /// "vfio-user", and what was opened, for people.
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual std::string path() const = 0;
+
+  virtual Result<RegionInfo> region_info(std::uint32_t region) = 0;
+  /// One access of the size of `data`, to a region that need not be mappable.
+  virtual Result<void> read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) = 0;
+  virtual Result<void> write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) = 0;
+  /// A write that nobody waits for; its failure may stay unknown.
+  virtual Result<void> post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) = 0;
+  /// The whole region. REQUIRES: it is mappable.
+  virtual Result<Mapping> map(std::uint32_t region) = 0;
+  /// An eventfd that stands for a write to the register at `offset`; an empty one where the device has none.
+  virtual Result<UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) = 0;
+
+  virtual Result<std::uint32_t> irq_count(std::uint32_t index) = 0;
+  /// From now on the interrupt adds 1 to `eventfd`, which the caller owns and may close after disarm_irq.
+  virtual Result<void> arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) = 0;
+  virtual Result<void> disarm_irq(std::uint32_t index, std::uint32_t vector) = 0;
+
+  virtual Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) = 0;
+  /// When this returns the device has no way to the memory left. The same range as an earlier dma_map.
+  virtual Result<void> dma_unmap(std::uint64_t iova, std::size_t size) = 0;
+
+  /// Function reset: this port leaves all its groups (uapi rule 24).
+  virtual Result<void> reset() = 0;
+
+  /// What to poll to learn of the loss of the device: any event means that it is lost.
+  [[nodiscard]] virtual pollfd loss_event() const = 0;
+  [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  /// Looks whether the device is still there, without waiting.
+  bool check_lost() {
+    pollfd event = loss_event();
+    if (!lost() && ::poll(&event, 1, 0) > 0 && event.revents != 0) declare_lost();
+    return lost();
+  }
+  /// Says that the device is gone, to everybody who uses or waits for it.
+  void declare_lost() {
+    if (!lost_.exchange(true, std::memory_order_relaxed)) on_loss();
+  }
+
+ protected:
+  /// Makes loss_event() fire and all further calls fail. Called once, by any thread.
+  virtual void on_loss() {}
+
+ private:
+  std::atomic<bool> lost_{false};  // relaxed: nothing else is published by it
+};
+
+}  // namespace gba

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI: checks pointers, calls one thing, and turns a Result into -errno. Nothing is thrown over it.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "driver/device.hpp"
+#include "driver/group.hpp"
+#include "driver/registry.hpp"
+#include "gba/gba.h"
+#include "gba/version.h"
+
+static_assert(GBA_GROUP_MASK_WORDS == GBA_MASK_WORDS);
+
+struct gba_device {
+  std::shared_ptr<gba::Device> device;
+};
+
+struct gba_group : gba::Group {
+  using gba::Group::Group;
+};
+
+namespace {
+
+// A fixed size, so that reporting "out of memory" needs none.
+thread_local std::array<char, 1024> error_text{};
+
+int report(std::errc code, std::string_view text) {
+  const std::size_t length = std::min(text.size(), error_text.size() - 1);
+  std::memcpy(error_text.data(), text.data(), length);
+  error_text[length] = '\0';
+  return -static_cast<int>(code);
+}
+
+int report(const gba::Error& error) {
+  return report(error.code, error.text);
+}
+
+int null_argument(const char* function) {
+  const std::string_view name = function;
+  std::array<char, 128> text{};
+  constexpr std::string_view kWhat = ": an argument is NULL";
+  const auto end = std::copy(name.begin(), name.end(), text.begin());
+  std::copy(kWhat.begin(), kWhat.end(), end);
+  return report(std::errc::invalid_argument, text.data());
+}
+
+/// Runs `body`, which gives 0 or -errno, and lets nothing out of it.
+template <typename Body>
+int guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report(std::errc::not_enough_memory, "gba: out of memory");
+  } catch (const std::exception& bug) {
+    return report(std::errc::io_error, bug.what());
+  }
+}
+
+/// The result of a call without a value.
+int finish(const gba::Result<void>& result) {
+  return result ? 0 : report(result.error());
+}
+
+/// What test, sleep and wait give.
+int finish_wait(gba::Group& group, std::errc result, std::uint64_t sequence) {
+  if (result == std::errc{} || result == gba::Group::kNotYet) return -static_cast<int>(result);
+  return guarded([&] { return report(group.describe(result, sequence)); });
+}
+
+}  // namespace
+
+const char* gba_version(void) {
+  return GBA_LIBRARY_VERSION;
+}
+
+const char* gba_error_text(void) {
+  return error_text.data();
+}
+
+int gba_open(const char* path, gba_device** out) {
+  if (out == nullptr) return null_argument("gba_open");
+  *out = nullptr;
+  return guarded([&] {
+    auto device = gba::open_device(path);
+    if (!device) return report(device.error());
+    *out = std::make_unique<gba_device>(gba_device{*std::move(device)}).release();
+    return 0;
+  });
+}
+
+void gba_close(gba_device* device) {
+  const std::unique_ptr<gba_device> owner(device);
+}
+
+int gba_device_get_info(gba_device* device, gba_device_info* info) {
+  if (device == nullptr || info == nullptr) return null_argument("gba_device_get_info");
+  return guarded([&] {
+    *info = device->device->info();
+    if (!device->device->backend().check_lost()) return 0;
+    return report(std::errc::no_such_device, device->device->lost_text());
+  });
+}
+
+int gba_device_get_counters(gba_device* device, gba_device_counters* counters) {
+  if (device == nullptr || counters == nullptr) return null_argument("gba_device_get_counters");
+  return guarded([&] {
+    const auto result = device->device->counters();
+    if (!result) return report(result.error());
+    *counters = *result;
+    return 0;
+  });
+}
+
+int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle) {
+  if (device == nullptr || handle == nullptr) return null_argument("gba_group_alloc");
+  return guarded([&] {
+    const auto result = device->device->alloc(member_count, sequence);
+    if (!result) return report(result.error());
+    *handle = *result;
+    return 0;
+  });
+}
+
+int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
+  if (device == nullptr || handle == nullptr) return null_argument("gba_group_enable");
+  return guarded([&] { return finish(device->device->enable(*handle)); });
+}
+
+int gba_group_free(gba_device* device, const gba_group_handle* handle) {
+  if (device == nullptr || handle == nullptr) return null_argument("gba_group_free");
+  return guarded([&] { return finish(device->device->free(*handle)); });
+}
+
+int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out) {
+  if (device == nullptr || handle == nullptr || out == nullptr) return null_argument("gba_group_join");
+  *out = nullptr;
+  return guarded([&] {
+    auto membership = gba::Membership::join(device->device, *handle, member);
+    if (!membership) return report(membership.error());
+    *out = std::make_unique<gba_group>(*std::move(membership)).release();
+    return 0;
+  });
+}
+
+int gba_group_leave(gba_group* group) {
+  const std::unique_ptr<gba_group> owner(group);
+  if (group == nullptr) return 0;
+  return guarded([&] { return finish(group->leave()); });
+}
+
+void gba_group_arrive(gba_group* group, uint64_t sequence) {
+  if (group != nullptr) group->arrive(sequence);
+}
+
+int gba_group_test(gba_group* group, uint64_t sequence) {
+  if (group == nullptr) return null_argument("gba_group_test");
+  const std::errc result = group->test(sequence);
+  if (result == std::errc{}) return 0;
+  return finish_wait(*group, result, sequence);
+}
+
+int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns) {
+  if (group == nullptr) return null_argument("gba_group_sleep");
+  const auto limit = gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1});
+  return finish_wait(*group, group->sleep(sequence, limit), sequence);
+}
+
+int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns) {
+  if (group == nullptr) return null_argument("gba_group_wait");
+  const auto deadline = gba::Deadline::after_ns(timeout_ns);
+  return finish_wait(*group, group->wait(sequence, deadline), sequence);
+}
+
+int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]) {
+  if (group == nullptr || mask == nullptr) return null_argument("gba_group_missing");
+  return guarded([&] {
+    const auto missing = group->missing();
+    if (!missing) return report(missing.error());
+    std::copy(missing->begin(), missing->end(), mask);
+    return 0;
+  });
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open GBA: one port of the switch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/backend.hpp"
+#include "driver/commands.hpp"
+#include "driver/flag_memory.hpp"
+#include "driver/iova.hpp"
+#include "driver/mmio.hpp"
+#include "driver/pci_config.hpp"
+#include "driver/registers.hpp"
+#include "driver/wait.hpp"
+#include "gba/gba.h"
+#include "uapi/gba_device.h"
+
+namespace gba {
+
+/// What the device said about itself when it was opened.
+struct DeviceFacts {
+  std::uint32_t version = 0;
+  std::uint64_t capabilities = 0;
+  std::uint32_t port = 0;
+  std::uint32_t groups = 0;
+  std::uint32_t members = 0;
+};
+
+/// Which membership holds this port's place in each group. A group can be freed and joined anew while the object of an
+/// old membership still lives; that one must not end the new one.
+struct Places {
+  std::mutex mutex;  // guards what follows, from the command that changes a place to the change
+  std::array<std::uint64_t, GBA_MAX_GROUPS> holder{};  // id of the membership, 0: none
+  std::uint64_t last_id = 0;
+};
+
+/// Thread-safe. Members of its groups (driver/membership.hpp) hold a reference to it.
+class Device {
+ public:
+  /// Checks that there is a GBA of a known version behind `backend` and makes it ready. Errors: those of gba_open.
+  static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, PciId expected);
+
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() = default;
+
+  [[nodiscard]] gba_device_info info() const;
+  Result<gba_device_counters> counters();
+
+  /// Errors of these three: those of gba_group_alloc, gba_group_enable and gba_group_free.
+  Result<gba_group_handle> alloc(std::uint32_t member_count, std::uint64_t sequence);
+  Result<void> enable(const gba_group_handle& handle);
+  Result<void> free(const gba_group_handle& handle);
+  /// Is this a handle that this device could have given? Fails with invalid_argument.
+  Result<void> check(const gba_group_handle& handle) const;
+
+  [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
+  [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
+  [[nodiscard]] bool can_interrupt() const { return interrupts_; }
+  [[nodiscard]] const SpinPolicy& spin() const { return spin_; }
+
+  Backend& backend() { return *backend_; }
+  Registers& control() { return control_; }
+  Commands& commands() { return commands_; }
+  FlagMemory& flags() { return flags_; }
+  Places& places() { return places_; }
+
+  [[nodiscard]] MmioWord<std::uint64_t> doorbell(std::uint32_t group) const;
+  /// Empty where the device never sleeps.
+  [[nodiscard]] MmioWord<std::uint32_t> wakeup() const;
+  /// Wakes the device, which said that it sleeps (uapi rule 14). A failure shows as a lost device.
+  void kick();
+
+  [[nodiscard]] std::string lost_text() const;
+
+ private:
+  Device(std::unique_ptr<Backend> backend, Registers control, const DeviceFacts& facts);
+
+  Result<void> set_up_doorbells();
+  Result<void> set_up_interrupts();
+  Result<void> configure(const gba_group_handle& handle);
+
+  const std::unique_ptr<Backend> backend_;  // first: everything below uses it
+  Registers control_;
+  const DeviceFacts facts_;
+  const SpinPolicy spin_;
+  Mapping doorbells_;
+  UniqueFd kick_eventfd_;
+  bool interrupts_ = false;
+  Commands commands_;
+  IovaSpace iovas_;
+  FlagMemory flags_;
+  Places places_;
+
+  std::mutex owned_mutex_;                             // guards what follows
+  std::array<std::uint32_t, GBA_MAX_GROUPS> owned_{};  // keys of the groups that this port owns, else 0
+};
+
+}  // namespace gba

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// One member's barriers: arrive, test, sleep, wait.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <system_error>
+
+#include "driver/member_list.hpp"
+#include "driver/membership.hpp"
+#include "driver/mmio.hpp"
+#include "driver/ordering.hpp"
+#include "driver/result.hpp"
+#include "driver/wait.hpp"
+#include "uapi/gba_device.h"
+
+namespace gba {
+
+/// Used by one thread at a time. The fast path, arrive() and a successful test(), takes no lock, makes no system call
+/// and reads nothing from the device. Flag and doorbell stay mapped when the device is lost.
+class Group {
+ public:
+  /// Not yet released, and nothing is wrong.
+  static constexpr std::errc kNotYet = std::errc::resource_unavailable_try_again;
+
+  /// REQUIRES: the membership has been joined.
+  explicit Group(Membership membership);
+
+  void arrive(std::uint64_t sequence) { ring(sequence, 0); }
+
+  /// errc{}: released. kNotYet, or why it will not be.
+  std::errc test(std::uint64_t sequence) {
+    // Pairs with the device's release store of the flag: what members stored before they arrived is visible
+    // (uapi rule 20). One look, uapi rule 18: equality is success even with ERROR.
+    const std::uint64_t word = flag_.load();
+    if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) [[likely]] {
+      return {};
+    }
+    return why_not(word);
+  }
+
+  /// Asks for an interrupt and sleeps until it comes, the device is lost, a signal comes, or `limit` is over. Results
+  /// as test().
+  std::errc sleep(std::uint64_t sequence, std::chrono::nanoseconds limit);
+  /// Results as test() but kNotYet; timed_out after the deadline.
+  std::errc wait(std::uint64_t sequence, Deadline deadline);
+
+  /// Who has not arrived in the open round.
+  Result<MemberMask> missing();
+
+  /// The whole story of a failure that test(), sleep() or wait() gave. Asks the device, and says so if it is lost.
+  Error describe(std::errc failure, std::uint64_t sequence);
+
+  Result<void> leave() { return membership_.leave(); }
+
+ private:
+  void ring(std::uint64_t sequence, std::uint64_t notify) {
+    const std::uint64_t word = GBA_FIELD_PUT(GBA_ARRIVAL_SEQUENCE, sequence) | arrival_ | notify;
+    ordering::data_before_doorbell();
+    // Release: what this member stored before is visible to whoever is released by it. Pairs with the device's
+    // exchange.
+    doorbell_.store(word);
+    if (!wakeup_) return;  // hardware never sleeps: nothing is read
+    ordering::doorbell_before_wakeup();
+    // Relaxed: the fence orders it after the doorbell, and it publishes nothing. Pairs with the device's store of it.
+    if ((wakeup_.load_relaxed() & GBA_WAKEUP_SLEEPING) != 0) membership_.device().kick();
+  }
+
+  std::errc why_not(std::uint64_t word);
+  std::errc spin(std::uint64_t sequence);
+  void nap(std::chrono::nanoseconds limit);
+  void drain_interrupts() const;
+
+  Error describe_timeout(const std::string& barrier);
+  Error describe_error_release(std::errc failure, const std::string& barrier);
+  Result<std::uint64_t> read_register(std::uint64_t offset_in_block);
+
+  Membership membership_;
+  const MmioWord<std::uint64_t> doorbell_;
+  const MmioWord<std::uint64_t> flag_;
+  const MmioWord<std::uint32_t> wakeup_;
+  const std::uint64_t arrival_;  // the arrival word but for the sequence
+  unsigned misses_ = 0;          // tests that were kNotYet
+};
+
+}  // namespace gba

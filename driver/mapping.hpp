@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory mapped from a file or a device, and files made to be mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "driver/fd.hpp"
+#include "driver/result.hpp"
+
+namespace gba {
+
+/// Owns a mapping, or none (bytes() is empty). Not thread-safe; the memory may be used by anybody while this lives.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+
+  /// `size` bytes of `fd` from `offset`, shared, readable and writable, left out of core dumps. `what` names them in
+  /// an error. `fd` may be closed afterwards.
+  static Result<Mapping> share(int fd, std::uint64_t offset, std::size_t size, const std::string& what);
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+  explicit operator bool() const { return !bytes_.empty(); }
+
+ private:
+  explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
+
+  std::span<std::byte> bytes_;
+};
+
+/// An anonymous file of `size` zero bytes whose size cannot change any more: whoever maps it cannot be hurt by us.
+Result<UniqueFd> make_sealed_memory(const char* name, std::size_t size);
+
+}  // namespace gba

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/registry.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include "driver/discovery.hpp"
+#include "driver/pci_config.hpp"
+
+namespace gba {
+
+Result<std::shared_ptr<Device>> Registry::open(const std::string& key, const Opener& opener) {
+  std::unique_lock lock(mutex_);
+  for (auto entry = devices_.find(key); entry != devices_.end(); entry = devices_.find(key)) {
+    auto device = entry->second.reference.lock();
+    if (device != nullptr && !device->backend().check_lost()) return device;
+    if (device != nullptr) break;
+    closed_.wait(lock);
+  }
+  auto opened = opener();
+  if (!opened) return tl::make_unexpected(opened.error());
+  Device* device = opened->release();
+  std::shared_ptr<Device> shared(device, [this, key](Device* last) { close(key, last); });
+  devices_[key] = {device, shared};
+  return shared;
+}
+
+void Registry::close(const std::string& key, Device* device) {
+  const std::unique_ptr<Device> owner(device);
+  const std::lock_guard lock(mutex_);
+  const auto entry = devices_.find(key);
+  if (entry != devices_.end() && entry->second.device == device) devices_.erase(entry);
+  closed_.notify_all();
+}
+
+namespace {
+
+Result<std::unique_ptr<Device>> open_new(const Location& location) {
+  const auto expected = expected_pci_id(std::getenv("GBA_PCI_ID"));
+  if (!expected) return tl::make_unexpected(expected.error());
+  auto backend = open_backend(location);
+  if (!backend) return tl::make_unexpected(backend.error());
+  return Device::open(*std::move(backend), *expected);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(const char* path) {
+  const auto location = find_device(path);
+  if (!location) return tl::make_unexpected(location.error());
+  // The one piece of state of the process: a device may be closed as late as from a static destructor.
+  static auto& registry = *new Registry;  // NOLINT(cppcoreguidelines-owning-memory)
+  return registry.open(location->key, [&] { return open_new(*location); });
+}
+
+}  // namespace gba

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that this process has open: one port has one opener, so opening a device again gives the same one.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "driver/device.hpp"
+#include "driver/result.hpp"
+
+namespace gba {
+
+/// Thread-safe. Outlives the devices that came from it.
+class Registry {
+ public:
+  using Opener = std::function<Result<std::unique_ptr<Device>>()>;
+
+  /// The open device with this key, or a new one from `opener`. A device that is being closed is waited for: it must
+  /// be free before it can be opened again. A lost device is not given again.
+  Result<std::shared_ptr<Device>> open(const std::string& key, const Opener& opener);
+
+ private:
+  void close(const std::string& key, Device* device);
+
+  struct Entry {
+    Device* device;  // to tell whose entry it is
+    std::weak_ptr<Device> reference;
+  };
+
+  std::mutex mutex_;  // guards what follows; held while a device is opened, so that two threads do not open it twice
+  std::condition_variable closed_;
+  std::map<std::string, Entry> devices_;
+};
+
+/// gba_open: the device that `path` means.
+Result<std::shared_ptr<Device>> open_device(const char* path);
+
+}  // namespace gba

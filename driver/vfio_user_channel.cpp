@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/vfio_user_channel.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "driver/vfio_user_socket.hpp"
+#include "driver/wait.hpp"
+
+namespace gba {
+
+namespace {
+
+/// No reply that this driver asks for is nearly as long; a longer one is not read.
+constexpr std::uint32_t kMaxReply = 0x10000;
+
+/// What this client can take. It sends one file descriptor a message and no access over 8 bytes, which is within every
+/// server's limits, so the capabilities in the reply need not be looked at.
+constexpr std::string_view kCapabilities =
+    R"({"capabilities":{"max_msg_fds":8,"max_data_xfer_size":1048576,"pgsizes":4096}})";
+
+std::string command_name(vfio_user_command command) {
+  switch (command) {
+    case VFIO_USER_VERSION:
+      return "VERSION";
+    case VFIO_USER_DMA_MAP:
+      return "DMA_MAP";
+    case VFIO_USER_DMA_UNMAP:
+      return "DMA_UNMAP";
+    case VFIO_USER_DEVICE_GET_INFO:
+      return "DEVICE_GET_INFO";
+    case VFIO_USER_DEVICE_GET_REGION_INFO:
+      return "DEVICE_GET_REGION_INFO";
+    case VFIO_USER_DEVICE_GET_REGION_IO_FDS:
+      return "DEVICE_GET_REGION_IO_FDS";
+    case VFIO_USER_DEVICE_GET_IRQ_INFO:
+      return "DEVICE_GET_IRQ_INFO";
+    case VFIO_USER_DEVICE_SET_IRQS:
+      return "DEVICE_SET_IRQS";
+    case VFIO_USER_REGION_READ:
+      return "REGION_READ";
+    case VFIO_USER_REGION_WRITE:
+      return "REGION_WRITE";
+    case VFIO_USER_DEVICE_RESET:
+      return "DEVICE_RESET";
+    case VFIO_USER_DMA_READ:
+    case VFIO_USER_DMA_WRITE:
+    case VFIO_USER_REGION_WRITE_MULTI:
+    case VFIO_USER_DEVICE_FEATURE:
+    case VFIO_USER_MIG_DATA_READ:
+    case VFIO_USER_MIG_DATA_WRITE:
+      break;
+  }
+  return "command " + std::to_string(command);
+}
+
+tl::unexpected<Error> protocol_error(const std::string& what) {
+  return fail(std::errc::protocol_error, "it broke the protocol: " + what);
+}
+
+Result<void> check_header(const vfio_user_header& header, vfio_user_command command, std::uint16_t id) {
+  if (header.msg_size < sizeof(header) || header.msg_size > kMaxReply) {
+    return protocol_error("a message of " + std::to_string(header.msg_size) + " bytes");
+  }
+  if ((header.flags & VFIO_USER_TYPE_MASK) != VFIO_USER_TYPE_REPLY) {
+    return protocol_error("a message that is no reply");
+  }
+  if (header.msg_id != id || header.command != command) {
+    return protocol_error("the reply to another message");
+  }
+  return {};
+}
+
+/// What a failed or refused VERSION means to the user.
+Result<void> check_version(const std::string& peer, const Result<Reply>& reply) {
+  const std::string tried = "gba: cannot open " + peer + ": ";
+  if (!reply && reply.error().code == std::errc::timed_out) {
+    return fail(std::errc::timed_out,
+                tried + "it takes the connection but does not answer (is it stopped, or serving somebody else?)");
+  }
+  if (!reply && reply.error().code == std::errc::not_connected) {
+    return fail(std::errc::no_such_device, tried + "it closed the connection (is it a vfio-user server?)");
+  }
+  if (!reply) return fail(std::errc::protocol_error, tried + reply.error().text);
+  if (reply->error == EBUSY) return fail(std::errc::device_or_resource_busy, tried + "it has no free port");
+  if (reply->error != 0) {
+    return fail(std::errc::protocol_error, tried + "it refused vfio-user 0.0: " + errno_text(reply->error));
+  }
+  const auto version = reply->get<vfio_user_version>();
+  if (version.major != VFIO_USER_MAJOR) {
+    return fail(std::errc::protocol_error, tried + "it speaks vfio-user " + std::to_string(version.major) + "." +
+                                               std::to_string(version.minor) + ", not 0");
+  }
+  return {};
+}
+
+}  // namespace
+
+VfioUserChannel::VfioUserChannel(UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
+    : socket_(std::move(socket)), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
+
+void VfioUserChannel::shut_down() {
+  broken_.store(true, std::memory_order_relaxed);
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+tl::unexpected<Error> VfioUserChannel::break_with(const Error& cause, vfio_user_command command) {
+  // After half an exchange nobody could tell which reply belongs to which request.
+  shut_down();
+  return fail(std::errc::no_such_device,
+              "gba: lost the device " + peer_ + " in " + command_name(command) + ": " + cause.text);
+}
+
+Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span<const std::byte> payload,
+                                            std::span<const int> fds, std::uint32_t flags) {
+  const vfio_user_header header{.msg_id = next_id_++,
+                                .command = static_cast<std::uint16_t>(command),
+                                .msg_size = static_cast<std::uint32_t>(sizeof(header) + payload.size()),
+                                .flags = VFIO_USER_TYPE_COMMAND | flags,
+                                .error = 0};
+  // One piece: there are servers that cannot put a message together.
+  std::vector<std::byte> message;
+  message.reserve(header.msg_size);
+  const auto head = wire_bytes(header);
+  message.insert(message.end(), head.begin(), head.end());
+  message.insert(message.end(), payload.begin(), payload.end());
+  return send_bytes(socket_.get(), message, fds, Deadline::after(reply_timeout_)).map([&] { return header.msg_id; });
+}
+
+Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size) {
+  const Deadline deadline = Deadline::after(reply_timeout_);
+  Reply reply;
+  vfio_user_header header{};
+  const auto head = std::as_writable_bytes(std::span(&header, 1));
+  if (auto got = receive_bytes(socket_.get(), head, reply.fds, deadline); !got) return tl::make_unexpected(got.error());
+  if (auto good = check_header(header, command, id); !good) return tl::make_unexpected(good.error());
+  reply.payload.resize(header.msg_size - sizeof(header));
+  if (auto got = receive_bytes(socket_.get(), reply.payload, reply.fds, deadline); !got) {
+    return tl::make_unexpected(got.error());
+  }
+  if ((header.flags & VFIO_USER_ERROR) != 0) {
+    reply.error = header.error == 0 ? EIO : static_cast<int>(header.error);
+    reply.payload.clear();  // some servers send one with an error; it means nothing
+  } else if (reply.payload.size() < reply_size) {
+    return protocol_error("a reply that is too short");
+  }
+  return reply;
+}
+
+Result<Reply> VfioUserChannel::exchange(vfio_user_command command, std::span<const std::byte> payload,
+                                        std::size_t reply_size, std::span<const int> fds) {
+  const auto id = send(command, payload, fds, 0);
+  if (!id) return tl::make_unexpected(id.error());
+  return receive(command, *id, reply_size);
+}
+
+Result<Reply> VfioUserChannel::request(vfio_user_command command, std::span<const std::byte> payload,
+                                       std::size_t reply_size, std::span<const int> fds) {
+  const std::lock_guard lock(mutex_);
+  if (broken()) return fail(std::errc::no_such_device, "gba: the device " + peer_ + " is lost");
+  auto reply = exchange(command, payload, reply_size, fds);
+  if (!reply) return break_with(reply.error(), command);
+  if (reply->error != 0) return fail_errno(reply->error, "gba: " + peer_ + " refused " + command_name(command));
+  return reply;
+}
+
+Result<void> VfioUserChannel::post(vfio_user_command command, std::span<const std::byte> payload) {
+  const std::lock_guard lock(mutex_);
+  if (broken()) return fail(std::errc::no_such_device, "gba: the device " + peer_ + " is lost");
+  const auto id = send(command, payload, {}, VFIO_USER_NO_REPLY);
+  if (!id) return break_with(id.error(), command);
+  return {};
+}
+
+Result<void> VfioUserChannel::negotiate() {
+  const vfio_user_version proposed{.major = VFIO_USER_MAJOR, .minor = VFIO_USER_MINOR};
+  const auto head = wire_bytes(proposed);
+  std::vector<std::byte> payload(head.begin(), head.end());
+  const auto json = std::as_bytes(std::span(kCapabilities.data(), kCapabilities.size()));
+  payload.insert(payload.end(), json.begin(), json.end());
+  payload.push_back(std::byte{0});
+
+  const std::lock_guard lock(mutex_);
+  const auto reply = exchange(VFIO_USER_VERSION, payload, sizeof(vfio_user_version), {});
+  auto good = check_version(peer_, reply);
+  if (!good) shut_down();
+  return good;
+}
+
+}  // namespace gba

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and replies of vfio-user on a connected socket.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "driver/fd.hpp"
+#include "driver/result.hpp"
+#include "uapi/vfio_user.h"
+
+namespace gba {
+
+/// The bytes of a wire struct.
+template <typename T>
+std::span<const std::byte> wire_bytes(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(&value, 1));
+}
+
+struct Reply {
+  int error = 0;  // errno of an error reply, whose payload is empty
+  std::vector<std::byte> payload;
+  std::vector<UniqueFd> fds;
+
+  /// The wire struct at `offset` of the payload. REQUIRES: offset + sizeof(T) <= payload.size().
+  template <typename T>
+  [[nodiscard]] T get(std::size_t offset = 0) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, payload.data() + offset, sizeof(T));
+    return value;
+  }
+};
+
+/// One connection. Thread-safe: requests of several threads go one after the other. A server that closes the
+/// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail with
+/// no_such_device. An error reply breaks nothing; its errno is the code of the error.
+class VfioUserChannel {
+ public:
+  static constexpr std::chrono::seconds kReplyTimeout{5};
+
+  /// `peer` names the server in error texts.
+  VfioUserChannel(UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout = kReplyTimeout);
+
+  /// VERSION, the first message of a connection. Errors: those of gba_open.
+  Result<void> negotiate();
+
+  /// Sends `payload` (and `fds`) and waits for the reply, whose payload has at least `reply_size` bytes. The fds stay
+  /// the caller's.
+  Result<Reply> request(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size = 0,
+                        std::span<const int> fds = {});
+  /// Sends a command that is not answered.
+  Result<void> post(vfio_user_command command, std::span<const std::byte> payload);
+
+  [[nodiscard]] bool broken() const { return broken_.load(std::memory_order_relaxed); }
+  /// Breaks the channel: both ends see the connection end.
+  void shut_down();
+  /// Sees POLLRDHUP when the connection ends.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+ private:
+  // These fail only if the exchange itself failed; the text says how. An error reply is a Reply.
+  Result<std::uint16_t> send(vfio_user_command command, std::span<const std::byte> payload, std::span<const int> fds,
+                             std::uint32_t flags);
+  Result<Reply> receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size);
+  Result<Reply> exchange(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size,
+                         std::span<const int> fds);
+  tl::unexpected<Error> break_with(const Error& cause, vfio_user_command command);
+
+  const UniqueFd socket_;
+  const std::string peer_;
+  const std::chrono::nanoseconds reply_timeout_;
+
+  std::mutex mutex_;           // held from a request to its reply; guards what follows
+  std::uint16_t next_id_ = 0;  // of the next message
+
+  std::atomic<bool> broken_{false};  // relaxed: nothing else is published by it
+};
+
+}  // namespace gba

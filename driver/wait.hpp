@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting: deadlines, and how long to stay on the processor before sleeping.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace gba {
+
+using Clock = std::chrono::steady_clock;
+
+/// A moment after which a wait ends, or never.
+class Deadline {
+ public:
+  static Deadline never() { return Deadline(Clock::time_point::max()); }
+  /// `limit` from now; so far away that the clock cannot say it is never.
+  static Deadline after(std::chrono::nanoseconds limit) {
+    const auto now = Clock::now();
+    return Deadline(limit < Clock::time_point::max() - now ? now + limit : Clock::time_point::max());
+  }
+  static Deadline after_ns(std::uint64_t limit) {
+    constexpr auto kLongest = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
+    return limit >= kLongest ? never() : after(std::chrono::nanoseconds(static_cast<std::int64_t>(limit)));
+  }
+
+  [[nodiscard]] bool passed() const { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
+  /// Not negative; at most `most`.
+  [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds most) const {
+    if (end_ == Clock::time_point::max()) return most;
+    return std::clamp<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0}, most);
+  }
+
+ private:
+  explicit Deadline(Clock::time_point end) : end_(end) {}
+
+  Clock::time_point end_;
+};
+
+/// How long a waiter looks at its flag before it sleeps. A round trip to the device takes about a microsecond, so a
+/// longer spin only takes the processor from whoever is waited for.
+struct SpinPolicy {
+  unsigned spins;
+  unsigned yields;
+};
+
+inline SpinPolicy spin_policy(int processors) {
+  return {.spins = processors > 1 ? 1000U : 0U, .yields = 8};
+}
+
+/// How many processors this process may use.
+inline int usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// Tells the processor that this is a spin loop.
+inline void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace gba
