@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of bench_all. Each measures with the calling thread on the first processor, throws std::runtime_error if it
+// cannot, and leaves no process, socket or memory behind.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bench/cpus.hpp"
+#include "bench/points.hpp"
+
+namespace bench {
+
+constexpr int kRepeats = 15;
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+
+/// The raw round trip; no base.
+Series measure_raw(const CpuPair& cpus);
+/// memcpy of 1 MiB; no base.
+Series measure_memcpy(const CpuPair& cpus);
+/// A barrier group of one member: this process on one processor, the device on the other. The base is the raw round
+/// trip.
+Series measure_device(const CpuPair& cpus);
+/// What bench_pes measures.
+std::vector<Series> measure_pes(const CpuPair& cpus);
+
+}  // namespace bench
