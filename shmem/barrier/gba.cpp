@@ -21,14 +21,20 @@ void GbaBarrier::publish_arrival(Vote vote) {
                                                  std::memory_order_release);
 }
 
-bool GbaBarrier::anybody_off() const {
-  const std::uint64_t off = sequence_ << 2 | static_cast<std::uint64_t>(Vote::kOff);
+bool GbaBarrier::anybody_off(std::uint64_t k) const {
+  const std::uint64_t off = k << 2 | static_cast<std::uint64_t>(Vote::kOff);
   for (int i = 0; i < view_.size(); ++i) {
-    if (view_.member(i).arrival.word[sequence_ & 1].load(std::memory_order_acquire) == off) {
+    if (view_.member(i).arrival.word[k & 1].load(std::memory_order_acquire) == off) {
       return true;
     }
   }
   return false;
+}
+
+bool GbaBarrier::somebody_pulls() const {
+  // OFF at k: that member does not ring k. OFF at k + 1: it has pulled k, perhaps because its arrival at k never reached a
+  // device that knows nothing of its trouble; then the device will not release k, and nobody else would tell us.
+  return anybody_off(sequence_) || anybody_off(sequence_ + 1);
 }
 
 std::errc GbaBarrier::await_release(BarrierWatch& watch) {
@@ -37,7 +43,7 @@ std::errc GbaBarrier::await_release(BarrierWatch& watch) {
   for (auto sleep = kFirstSleep; status == -EAGAIN;
        sleep = std::min<std::chrono::nanoseconds>(sleep * 2, kLongestSleep)) {
     // Before each sleep and after each: another member's trouble, then our own end.
-    if (anybody_off()) {
+    if (somebody_pulls()) {
       trouble_ = "another member lost the device";
       return kPull;
     }
@@ -62,7 +68,7 @@ std::errc GbaBarrier::pull(BarrierWatch& watch) {
     }
   }
   // Nobody can have overwritten these words yet: k + 2 cannot begin before we have entered k + 1.
-  over_ = anybody_off();
+  over_ = anybody_off(sequence_);
   return {};
 }
 

@@ -44,7 +44,8 @@ class GbaBarrier {
   /// errc{}: released. not_connected: pull. Otherwise the watch's error.
   std::errc await_release(BarrierWatch& watch);
   std::errc pull(BarrierWatch& watch);
-  [[nodiscard]] bool anybody_off() const;
+  [[nodiscard]] bool anybody_off(std::uint64_t k) const;
+  [[nodiscard]] bool somebody_pulls() const;
 
   SyncView view_;
   GbaMembership group_;

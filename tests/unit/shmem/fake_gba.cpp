@@ -46,9 +46,20 @@ struct Switch {
   std::minstd_rand random{1};
 
   bool chance(std::uint32_t one_in) { return one_in != 0 && random() % one_in == 0; }
+  /// The member's way to the switch is gone. The switch notices every other time only.
+  void lose(Group& group, gba_group* handle) {
+    handle->lost = true;
+    if (random() % 2 == 0) {
+      group.members.erase(handle->member);
+      fail(group);
+    }
+  }
   void fail(Group& group) {
     group.error = true;
     for (auto& [member, handle] : group.members) {
+      if (handle->lost) {
+        continue;
+      }
       handle->flag.store(kError | group.released, std::memory_order_release);
     }
   }
@@ -63,6 +74,43 @@ thread_local const char* error_text = "";
 int failed(int error, const char* text) {
   error_text = text;
   return error;
+}
+
+/// Only a first arrival may go wrong: repeats must not be what brings a stuck member on.
+void ring(gba_group* handle, std::uint64_t sequence, bool first) {
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  const auto found = s.groups.find(handle->group);
+  s.lost = s.lost || (first && s.chance(s.device_loss));
+  if (s.lost || handle->lost || found == s.groups.end()) {
+    return;
+  }
+  Group& group = found->second;
+  if (first && s.chance(s.member_loss)) {
+    s.lose(group, handle);
+    return;
+  }
+  if (group.error || sequence != group.released + 1) {
+    handle->flag.store((group.error ? kError : 0) | group.released, std::memory_order_release);
+    return;
+  }
+  group.arrived[handle->member] = true;
+  if (std::all_of(group.arrived.begin(), group.arrived.end(), [](bool arrived) { return arrived; })) {
+    ++group.released;
+    ++s.releases;
+    group.arrived.assign(group.arrived.size(), false);
+    std::vector<gba_group*> missed;
+    for (auto& [member, other] : group.members) {
+      if (!other->lost && s.chance(s.member_loss)) {
+        missed.push_back(other);  // it was counted, but never hears of it
+      } else if (!other->lost) {
+        other->flag.store(group.released, std::memory_order_release);
+      }
+    }
+    for (gba_group* other : missed) {
+      s.lose(group, other);
+    }
+  }
 }
 
 }  // namespace
@@ -179,33 +227,7 @@ int gba_group_leave(gba_group* handle) {
 }
 
 void gba_group_arrive(gba_group* handle, std::uint64_t sequence) {
-  auto& s = the_switch();
-  const std::lock_guard guard(s.lock);
-  const auto found = s.groups.find(handle->group);
-  s.lost = s.lost || s.chance(s.device_loss);
-  if (s.lost || handle->lost || found == s.groups.end()) {
-    return;
-  }
-  Group& group = found->second;
-  if (s.chance(s.member_loss)) {
-    handle->lost = true;
-    group.members.erase(handle->member);
-    s.fail(group);
-    return;
-  }
-  if (group.error || sequence != group.released + 1) {
-    handle->flag.store((group.error ? kError : 0) | group.released, std::memory_order_release);
-    return;
-  }
-  group.arrived[handle->member] = true;
-  if (std::all_of(group.arrived.begin(), group.arrived.end(), [](bool arrived) { return arrived; })) {
-    ++group.released;
-    ++s.releases;
-    group.arrived.assign(group.arrived.size(), false);
-    for (auto& [member, other] : group.members) {
-      other->flag.store(group.released, std::memory_order_release);
-    }
-  }
+  ring(handle, sequence, true);
 }
 
 int gba_group_test(gba_group* handle, std::uint64_t sequence) {
@@ -217,7 +239,7 @@ int gba_group_test(gba_group* handle, std::uint64_t sequence) {
 }
 
 int gba_group_sleep(gba_group* handle, std::uint64_t sequence, std::uint64_t /*max_ns*/) {
-  gba_group_arrive(handle, sequence);
+  ring(handle, sequence, false);
   std::this_thread::sleep_for(std::chrono::microseconds{20});
   const int status = gba_group_test(handle, sequence);
   const std::lock_guard guard(the_switch().lock);

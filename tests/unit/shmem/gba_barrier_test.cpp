@@ -100,9 +100,9 @@ TEST(GbaBarrier, LosesNoBarrierWhenTheDeviceDies) {
 TEST(GbaBarrier, LosesNoBarrierWhenSomeMembersLoseTheirWayToTheDevice) {
   for (int seed = 0; seed < 40; ++seed) {
     fake_gba::power_on(32);
-    fake_gba::lose_members(40);
+    fake_gba::lose_members(80);
     Tally tally;
-    run(5, 50, tally);
+    run(5, 80, tally);
     EXPECT_GT(tally.by_software, 0U);
   }
 }
