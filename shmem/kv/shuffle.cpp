@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/shuffle.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+namespace shmem::kv {
+namespace {
+
+tl::unexpected<Error> invalid(std::string what) {
+  return fail(std::errc::invalid_argument, std::move(what));
+}
+
+std::string message(std::errc error) {
+  switch (error) {
+    case std::errc::timed_out:
+      return "it did not come in time (SHMEM_BARRIER_TIMEOUT)";
+    case std::errc::owner_dead:
+      return "its process has died";
+    case std::errc::operation_canceled:
+      return "the job was ended";
+    default:
+      return std::make_error_code(error).message();
+  }
+}
+
+/// What can be wrong with the arguments without knowing the caches' places.
+Result<CacheSize> check_arguments(const Call& call, Role role) {
+  if (call.k == nullptr || call.v == nullptr) {
+    return invalid(call.k == nullptr ? "k_cache is NULL" : "v_cache is NULL");
+  }
+  auto size = cache_size(call.shape);
+  // A receiver's block tables are ignored, as a plan may hold some for it that came to nothing.
+  if (!size || role != Role::kSender) {
+    return size;
+  }
+  if (call.block_count < 0) {
+    return invalid("block_count is " + std::to_string(call.block_count));
+  }
+  if (call.block_count > 0 && (call.source == nullptr || call.destination == nullptr)) {
+    return invalid(std::string(call.source == nullptr ? "src_block_table" : "dst_block_table") + " is NULL, but " +
+                   std::to_string(call.block_count) + " blocks are to be sent");
+  }
+  return size;
+}
+
+Moves moves_of(const Call& call, Role role) {
+  if (role != Role::kSender || call.block_count == 0) {
+    return {};
+  }
+  const auto count = static_cast<std::size_t>(call.block_count);
+  return {{call.source, count}, {call.destination, count}};
+}
+
+bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  const std::less<> before;
+  return before(a, b + bytes) && before(b, a + bytes);
+}
+
+}  // namespace
+
+Result<void> KvShuffle::check_cores(int cores) {
+  if (cores < 2 || cores % 2 != 0) {
+    return invalid("kv_shuffle: cannot use " + std::to_string(cores) +
+                   " cores: half of them copy K and half V, so their number is even and positive");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<KvShuffle>> KvShuffle::create(Site site, int cores, SyncWord* flags) {
+  if (auto ok = check_cores(cores); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  auto group = CoreGroup::create(cores, site.policy);
+  if (!group) {
+    return tl::make_unexpected(group.error());
+  }
+  return std::unique_ptr<KvShuffle>{new KvShuffle{std::move(site), *std::move(group), flags}};
+}
+
+Result<PeMemory> KvShuffle::memory_of(const Call& call, std::size_t bytes, int pe) const {
+  for (const std::byte* cache : {call.k, call.v}) {
+    if (site_.translate(cache, pe) == nullptr || site_.translate(cache + (bytes - 1), pe) == nullptr) {
+      return invalid(std::string(cache == call.k ? "k_cache" : "v_cache") + " of " + std::to_string(bytes) +
+                     " bytes is not in symmetric memory (allocate it with shmem_malloc)");
+    }
+  }
+  return PeMemory{site_.translate(call.k, pe), site_.translate(call.v, pe),
+                  reinterpret_cast<SyncWord*>(site_.translate(flags_, pe))};
+}
+
+Result<Shuffle> KvShuffle::prepare(const Call& call, const PairTable& table) const {
+  if (auto ok = table.check(); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  const Role role = table.role(site_.me);
+  const auto size = check_arguments(call, role);
+  if (!size) {
+    return tl::make_unexpected(size.error());
+  }
+  if (overlap(call.k, call.v, size->bytes())) {
+    return invalid("k_cache and v_cache, " + std::to_string(size->bytes()) + " bytes each, overlap");
+  }
+  const int partner = static_cast<int>(table.peer(site_.me));
+  const auto mine = memory_of(call, size->bytes(), site_.me);
+  const auto theirs = memory_of(call, size->bytes(), partner);
+  if (!mine || !theirs) {
+    return tl::make_unexpected(mine ? theirs.error() : mine.error());
+  }
+  const Moves moves = moves_of(call, role);
+  if (auto ok = check_moves(moves, size->blocks); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  return Shuffle{role, site_.me, partner, *mine, *theirs, size->block_bytes, moves, count_};
+}
+
+void KvShuffle::tell_partner(const PairTable& table, std::errc error) const {
+  const std::int64_t peer = table.peer(site_.me);
+  if (!table.in_range(peer) || peer == site_.me) {
+    return;
+  }
+  auto* flags = reinterpret_cast<SyncWord*>(site_.translate(flags_, static_cast<int>(peer)));
+  for (int core = 0; core < cores_->count(); ++core) {
+    publish(flag_of({nullptr, nullptr, flags}, site_.me, core, cores_->count()), flag_value(count_, error));
+  }
+}
+
+Result<void> KvShuffle::run(const Call& call) {
+  ++count_;  // also when the call fails: the partner's does, and the next ones must meet again
+  if (call.pair_table == nullptr) {
+    return fail(std::errc::invalid_argument, name_call() + "global_shuffle_table is NULL");
+  }
+  const PairTable table{call.pair_table, site_.pes};
+  try {
+    const auto prepared = prepare(call, table);
+    if (prepared) {
+      return prepared->role == Role::kIdle ? Result<void>{} : shuffle(*prepared);
+    }
+    // The partner may not see what is wrong; if he does, he does not look at this.
+    tell_partner(table, prepared.error().code);
+    return fail(prepared.error().code, name_call() + prepared.error().text);
+  } catch (const std::bad_alloc&) {
+    tell_partner(table, std::errc::not_enough_memory);
+    throw;
+  }
+}
+
+Result<void> KvShuffle::shuffle(const Shuffle& shuffle) {
+  const auto kernel = [&](ThreadCore& core) {
+    CoreReport& report = reports_[static_cast<std::size_t>(core.index())];
+    report = shuffle_on_core(core, shuffle);
+    return report.error;
+  };
+  if (cores_->run(kernel, site_.watch(shuffle.partner)) == std::errc{}) {
+    return {};
+  }
+  const int core = first_cause();
+  return explain(shuffle, core, reports_[static_cast<std::size_t>(core)]);
+}
+
+int KvShuffle::first_cause() const {
+  const auto failed = [](const CoreReport& report) { return report.error != std::errc{}; };
+  // A core that fails cancels the others: they are not the cause.
+  const auto is_cause = [&](const CoreReport& report) {
+    return failed(report) && report.error != std::errc::operation_canceled;
+  };
+  auto cause = std::find_if(reports_.begin(), reports_.end(), is_cause);
+  if (cause == reports_.end()) {
+    cause = std::find_if(reports_.begin(), reports_.end(), failed);
+  }
+  return static_cast<int>(cause - reports_.begin());
+}
+
+std::string KvShuffle::name_call() const {
+  return "kv_shuffle: PE " + std::to_string(site_.me) + ", call " + std::to_string(count_) + ": ";
+}
+
+tl::unexpected<Error> KvShuffle::explain(const Shuffle& shuffle, int core, const CoreReport& report) const {
+  const bool sends = shuffle.role == Role::kSender;
+  const std::string partner = "PE " + std::to_string(shuffle.partner);
+  const std::string text = name_call() + (sends ? "sending " : "receiving ") +
+                           (sends ? std::to_string(shuffle.moves.source.size()) + " blocks to " : "from ") + partner +
+                           ", core " + std::to_string(core) + ": ";
+  switch (report.stage) {
+    case CoreReport::Stage::kPartnerFailed:
+      return fail(std::errc::connection_aborted,
+                  text + partner + " gave up: " + message(report.error) + " (its own message says why)");
+    case CoreReport::Stage::kOutOfStep:
+      return fail(report.error, text + partner + " has gone on to a later call: all PEs make the same calls");
+    case CoreReport::Stage::kWaiting:
+    case CoreReport::Stage::kDone:
+      break;
+  }
+  return fail(report.error,
+              text + "waited for " + partner + (sends ? " to be ready; " : "'s blocks; ") + message(report.error));
+}
+
+}  // namespace shmem::kv
