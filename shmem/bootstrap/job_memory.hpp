@@ -48,9 +48,9 @@ struct JobHeader {
   std::uint64_t size;  // of the whole
   std::int32_t pes;
   // Written by all PEs.
-  alignas(64) std::atomic<std::uint32_t> arrived;  // PEs that have arrived in the open round
+  std::atomic<std::uint32_t> arrived;  // PEs that have arrived in the open round
   SyncWord round;                                  // the round last completed
-  alignas(64) JobEndWord end;
+  JobEndWord end;
 };
 
 /// What a PE gives to the others in one round.
@@ -67,16 +67,16 @@ struct PeSlot {
   std::atomic<PeState> state;
   std::atomic<std::int32_t> owner;   // the process that has joined; 0: none
   std::atomic<std::uint64_t> round;  // the round the PE arrived in last
-  // Round r uses offering r % 2: a PE reads the others' before it arrives in r + 1, and nobody writes the same one
-  // again before r + 1 is over.
-  std::array<Offering, 2> offerings;
   // Written by the launcher.
-  alignas(64) std::atomic<std::uint32_t> exited;  // 1: the process that oshrun started for the PE is no more
+  std::atomic<std::uint32_t> exited;  // 1: the process that oshrun started for the PE is no more
+  // Written by the PE. Round r uses offering r % 2: a PE reads the others' before it arrives in r + 1, and nobody
+  // writes the same one again before r + 1 is over.
+  std::array<Offering, 2> offerings;
 };
 
 // Launcher and library are built from one tree but may be installed apart: a change of these needs a new version.
-static_assert(sizeof(JobHeader) == 704 && offsetof(JobHeader, round) == 128 && offsetof(JobHeader, end) == 192);
-static_assert(sizeof(PeSlot) == 1152 && offsetof(PeSlot, offerings) == 16 && offsetof(PeSlot, exited) == 1088);
+static_assert(sizeof(JobHeader) == 640 && offsetof(JobHeader, round) == 64 && offsetof(JobHeader, end) == 128);
+static_assert(sizeof(PeSlot) == 1048 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, offerings) == 24);
 static_assert(std::atomic<PeState>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Why the job is to end.

@@ -2,7 +2,6 @@
 #include "shmem/memory/fd_passing.hpp"
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -33,7 +32,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-Address address_of(const SocketName& name) {
+Address address_of(const RandomName& name) {
   constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading zero: not in the file system
   Address address;
   address.socket.sun_family = AF_UNIX;
@@ -41,18 +40,6 @@ Address address_of(const SocketName& name) {
   std::memcpy(address.socket.sun_path + sizeof(kPrefix), name.data(), name.size());
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + sizeof(kPrefix) + name.size());
   return address;
-}
-
-Result<SocketName> random_name() {
-  std::array<std::uint8_t, 16> bits{};
-  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
-    return fail_errno(errno, "cannot get random bits for a socket name: getrandom");
-  }
-  SocketName name{};
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    name[i] = "0123456789abcdef"[(bits[i / 2] >> (i % 2 == 0 ? 4 : 0)) & 0xf];
-  }
-  return name;
 }
 
 /// True if the process at the other end runs as our user. The name cannot be guessed, but /proc/net/unix lists it.
@@ -173,7 +160,7 @@ Result<void> FdServer::serve(int fd, int pes, Clock::time_point deadline, const 
   return {};
 }
 
-Result<UniqueFd> fetch_fd(const SocketName& name, int pe, milliseconds limit) {
+Result<UniqueFd> fetch_fd(const RandomName& name, int pe, milliseconds limit) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return fail_errno(errno, "cannot reach the leader: socket");
   limit_waits(socket.get(), limit);

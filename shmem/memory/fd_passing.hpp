@@ -2,38 +2,36 @@
 // Hands one file descriptor from the node's leader to its other PEs, under any launcher.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <string>
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/memory/fd.hpp"
+#include "shmem/memory/random_name.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
-
-/// 128 random bits in hexadecimal: the leader's abstract socket is "shmem-" and this. Published by allgather.
-using SocketName = std::array<char, 32>;
 
 /// The leader's end: a Unix socket that stands in no file system and that only processes of our user are answered on.
 class FdServer {
  public:
   static Result<FdServer> open();
 
-  [[nodiscard]] const SocketName& name() const { return name_; }
+  /// The abstract socket is "shmem-" and this; told to the others by allgather.
+  [[nodiscard]] const RandomName& name() const { return name_; }
 
   /// Gives `fd` to each of the PEs 1 to pes - 1, once. Ends early with an Error when the job is aborted, and at
   /// `deadline` with one that names who did not ask.
   Result<void> serve(int fd, int pes, std::chrono::steady_clock::time_point deadline, const Bootstrap& bootstrap);
 
  private:
-  FdServer(UniqueFd socket, const SocketName& name) : socket_(std::move(socket)), name_(name) {}
+  FdServer(UniqueFd socket, const RandomName& name) : socket_(std::move(socket)), name_(name) {}
 
   UniqueFd socket_;
-  SocketName name_;
+  RandomName name_;
 };
 
 /// Another PE's end: connects, says that it is `pe`, and gets the leader's descriptor, closed on exec.
-Result<UniqueFd> fetch_fd(const SocketName& name, int pe, std::chrono::milliseconds limit);
+Result<UniqueFd> fetch_fd(const RandomName& name, int pe, std::chrono::milliseconds limit);
 
 }  // namespace shmem

@@ -32,7 +32,9 @@ Bytes read_limit(const std::string& file) {
 Bytes limit_of_path(const std::string& mount, std::string path, const std::string& file) {
   Bytes limit = read_limit(mount + "/" + file);
   while (path.size() > 1) {
-    limit = smaller(limit, read_limit(mount + path + "/" + file));
+    std::string name = mount;
+    name.append(path).append("/").append(file);
+    limit = smaller(limit, read_limit(name));
     path.erase(path.rfind('/'));
   }
   return limit;

@@ -33,7 +33,7 @@ struct Report {
 /// What the leader tells the node.
 struct Offer {
   Report report;
-  SocketName name;
+  RandomName name;
 };
 
 Report report_of(const Error& error) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// oshrun: runs a program as the PEs of a job.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <new>
+
+#include "shmem/launcher/job.hpp"
+#include "shmem/launcher/message.hpp"
+#include "shmem/launcher/program_path.hpp"
+
+namespace {
+
+using shmem::Error;
+using shmem::JobMemory;
+using shmem::Result;
+using namespace shmem::launcher;
+
+/// What we open later must not become standard input, output or error because one of them was closed.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) [[maybe_unused]]
+      const int opened = ::open("/dev/null", O_RDWR);
+  }
+}
+
+template <typename T>
+bool got(const Result<T>& result, Error& error) {
+  if (!result) error = result.error();
+  return result.has_value();
+}
+
+/// Everything that the job stands on. What was made is undone if something is not to be had.
+Result<Job::Parts> prepare(Options options, std::string file) {
+  Error error;
+  auto signals = Signals::block();
+  if (!got(signals, error)) return tl::make_unexpected(error);
+  auto memory = JobMemory::create(options.pes);
+  if (!got(memory, error)) return tl::make_unexpected(error);
+  auto guard = Guard::start();
+  if (!got(guard, error)) return tl::make_unexpected(error);
+  auto reports = ExecReports::open();
+  if (!got(reports, error)) return tl::make_unexpected(error);
+  std::optional<DeviceProcess> device;
+  if (options.gba == "fake") {
+    auto started = DeviceProcess::start(signals->mask_before());
+    if (!got(started, error)) return tl::make_unexpected(error);
+    device.emplace(std::move(*started));
+  }
+  std::optional<TerminalInput> terminal;
+  if (::isatty(STDIN_FILENO) != 0) {
+    auto opened = TerminalInput::open(STDIN_FILENO);
+    if (!got(opened, error)) return tl::make_unexpected(error);
+    terminal.emplace(std::move(*opened));
+  }
+  return Job::Parts{std::move(options), std::move(file),     std::move(*signals), std::move(*memory),
+                    std::move(*guard),  std::move(*reports), std::move(device),   std::move(terminal)};
+}
+
+/// What a shell returns for a program that it cannot run.
+int status_of(const Error& error) {
+  return error.code == std::errc::no_such_file_or_directory ? 127 : 126;
+}
+
+int run(int argc, char** argv) {
+  open_standard_descriptors();
+  auto options = parse_options(argc, argv);
+  if (!options) {
+    (options.error().status == 0 ? std::cout : std::cerr) << options.error().text << std::flush;
+    return options.error().status;
+  }
+  const char* path = std::getenv("PATH");
+  auto file = find_program(options->program.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  if (!file) {
+    say(file.error().text);
+    return status_of(file.error());
+  }
+  // What PEs start and abandon becomes our child, so that it can be ended with the job.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto parts = prepare(std::move(*options), std::move(*file));
+  if (!parts) {
+    say(parts.error().text);
+    return 1;
+  }
+  return Job(std::move(*parts)).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    say(error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which file a program's name means.
+#pragma once
+
+#include <string>
+
+#include "shmem/result.hpp"
+
+namespace shmem::launcher {
+
+/// `name` itself if there is a slash in it, else the first executable of that name in the folders of `path` (as $PATH
+/// lists them). The Error says what is wrong with it.
+Result<std::string> find_program(const std::string& name, const std::string& path);
+
+/// The folder that this program itself stands in; empty if that is not known.
+std::string own_folder();
+
+}  // namespace shmem::launcher
