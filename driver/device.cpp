@@ -180,6 +180,7 @@ gba_device_info Device::info() const {
   info.port = facts_.port;
   info.groups = facts_.groups;
   info.members = facts_.members;
+  info.is_process = has(GBA_CAPS_WAKEUP) ? 1 : 0;
   info.features = facts_.capabilities;
   return info;
 }
@@ -238,7 +239,7 @@ Result<void> Device::configure(const gba_group_handle& handle) {
   if (auto done = control_.write<std::uint32_t>(base + GBA_GROUP_MEMBER_COUNT, handle.member_count); !done) return done;
   for (std::uint32_t word = 0; word < GBA_MASK_WORDS; ++word) {
     const std::uint64_t mask = mask_word(handle.member_count, word);
-    auto done = control_.write<std::uint64_t>(base + GBA_GROUP_MEMBER_MASK + 8 * word, mask);
+    auto done = control_.write<std::uint64_t>(base + GBA_GROUP_MEMBER_MASK + std::uint64_t{8} * word, mask);
     if (!done) return done;
   }
   return control_.write<std::uint64_t>(base + GBA_GROUP_SEQUENCE, handle.sequence);
