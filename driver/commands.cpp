@@ -11,7 +11,6 @@ namespace gba {
 
 namespace {
 
-constexpr std::chrono::seconds kCommandTimeout{5};
 constexpr std::chrono::microseconds kBusyPoll{100};
 
 struct Refusal {
@@ -51,9 +50,9 @@ Refusal refusal_of(std::uint64_t error) {
 }  // namespace
 
 Result<std::uint64_t> Commands::finished_status() {
-  const Deadline deadline = Deadline::after(kCommandTimeout);
+  const Deadline deadline = Deadline::after(timeout_);
   for (;;) {
-    const auto status = control_.read<std::uint64_t>(GBA_REG_CMD_STATUS);
+    auto status = control_.read<std::uint64_t>(GBA_REG_CMD_STATUS);
     if (!status) return status;
     if (*status == GBA_ALL_ONES) {
       backend_.declare_lost();
@@ -75,7 +74,7 @@ Result<std::uint64_t> Commands::run(const Command& command, const std::string& d
                              GBA_FIELD_PUT(GBA_CMD_MEMBER, command.member) | GBA_FIELD_PUT(GBA_CMD_KEY, command.key);
   const std::lock_guard lock(mutex_);
   if (auto rung = control_.write<std::uint64_t>(GBA_REG_CMD, word); !rung) return tl::make_unexpected(rung.error());
-  const auto status = finished_status();
+  auto status = finished_status();
   if (!status) return status;
   const std::uint64_t error = GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, *status);
   if (error != GBA_CMD_OK) {

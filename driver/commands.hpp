@@ -2,6 +2,7 @@
 // The command registers: ALLOC, FREE, JOIN, LEAVE.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -12,7 +13,7 @@
 namespace gba {
 
 struct Command {
-  std::uint8_t opcode;
+  std::uint8_t opcode = 0;
   std::uint8_t group = 0;
   std::uint16_t member = 0;
   std::uint32_t key = 0;
@@ -21,7 +22,9 @@ struct Command {
 /// Runs commands, one at a time (uapi rule 4). Thread-safe. A view of what it is made from.
 class Commands {
  public:
-  Commands(Backend& backend, const Registers& control) : backend_(backend), control_(control) {}
+  /// A device that is busy with one command for longer than `timeout` is lost.
+  Commands(Backend& backend, const Registers& control, std::chrono::nanoseconds timeout = std::chrono::seconds{5})
+      : backend_(backend), control_(control), timeout_(timeout) {}
 
   /// Runs the command and gives CMD_RESULT. `doing` is for the error text: "join group 3 as member 5". A refusal is
   /// the errno that gba.h has for it.
@@ -32,6 +35,7 @@ class Commands {
 
   Backend& backend_;
   const Registers& control_;
+  const std::chrono::nanoseconds timeout_;
   std::mutex mutex_;  // the registers hold one command
 };
 

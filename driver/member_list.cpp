@@ -35,9 +35,9 @@ std::vector<Range> ranges_of(const MemberMask& members) {
 }
 
 std::string to_text(const Range& range) {
-  const std::string first = std::to_string(range.first);
-  if (range.first == range.last) return first;
-  return first + "-" + std::to_string(range.last);
+  std::string text = std::to_string(range.first);
+  if (range.first != range.last) text += "-" + std::to_string(range.last);
+  return text;
 }
 
 }  // namespace

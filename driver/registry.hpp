@@ -27,7 +27,7 @@ class Registry {
   void close(const std::string& key, Device* device);
 
   struct Entry {
-    Device* device;  // to tell whose entry it is
+    Device* device = nullptr;  // to tell whose entry it is
     std::weak_ptr<Device> reference;
   };
 

@@ -35,7 +35,7 @@ struct Reply {
   template <typename T>
   [[nodiscard]] T get(std::size_t offset = 0) const {
     static_assert(std::is_trivially_copyable_v<T>);
-    T value;
+    T value{};
     std::memcpy(&value, payload.data() + offset, sizeof(T));
     return value;
   }
