@@ -33,6 +33,7 @@ class Model {
   void write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value);
 
   // ---- Arrivals and time
+  [[nodiscard]] bool is_member(unsigned port, unsigned group) { return ports_[port].member_of[group] != kNoMember; }
   /// `word` was found in the port's doorbell slot of group `slot`.
   void arrive(unsigned port, unsigned slot, std::uint64_t word, Time now);
   /// A write to the doorbell page that is no arrival: uapi rule 19.

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/commands.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace fake_device {
+namespace {
+
+Reply refuse(int error) {
+  return {.error = error, .payload = {}, .fds = {}};
+}
+
+template <typename T>
+void append(std::vector<std::byte>& out, const T& value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+template <typename T>
+Reply answer(const T& value) {
+  Reply reply;
+  append(reply.payload, value);
+  return reply;
+}
+
+/// The struct that a payload begins with, if it is that long.
+template <typename T>
+std::optional<T> head(const Message& message) {
+  if (message.payload.size() < sizeof(T)) {
+    return std::nullopt;
+  }
+  T value;
+  std::memcpy(&value, message.payload.data(), sizeof value);
+  return value;
+}
+
+/// The struct that a payload is, exactly, where it starts with the size that the sender meant.
+template <typename T>
+std::optional<T> whole(const Message& message) {
+  const auto value = head<T>(message);
+  return value && message.payload.size() == sizeof(T) && value->argsz >= sizeof(T) ? value : std::nullopt;
+}
+
+template <typename T>
+std::span<const std::byte> rest(const Message& message) {
+  return std::span(message.payload).subspan(sizeof(T));
+}
+
+Reply map_dma(Function& function, Message& message) {
+  const auto request = whole<vfio_user_dma_map>(message);
+  if (!request || message.fds.size() > 1) {
+    return refuse(EINVAL);
+  }
+  UniqueFd file = message.fds.empty() ? UniqueFd() : std::move(message.fds.front());
+  return refuse(function.map(request->address, request->size, request->offset, request->flags, std::move(file)));
+}
+
+Reply unmap_dma(Function& function, const Message& message) {
+  const auto request = whole<vfio_user_dma_unmap>(message);
+  if (!request) {
+    return refuse(EINVAL);
+  }
+  if (request->flags == VFIO_USER_DMA_UNMAP_ALL && request->address == 0 && request->size == 0) {
+    function.unmap_all();
+    return answer(*request);
+  }
+  if (request->flags != 0) {  // no dirty bitmaps
+    return refuse(EINVAL);
+  }
+  const int error = function.unmap(request->address, request->size);
+  return error == 0 ? answer(*request) : refuse(error);
+}
+
+Reply device_info(const Message& message) {
+  if (!whole<vfio_user_device_info>(message)) {
+    return refuse(EINVAL);
+  }
+  return answer(vfio_user_device_info{.argsz = sizeof(vfio_user_device_info),
+                                      .flags = VFIO_USER_DEVICE_RESET_SUPPORTED | VFIO_USER_DEVICE_PCI,
+                                      .num_regions = GBA_NUM_REGIONS,
+                                      .num_irqs = GBA_NUM_IRQS});
+}
+
+Reply region_info(const Function& function, const ClientLimits& limits, const Message& message) {
+  const auto request = whole<vfio_user_region_info>(message);
+  if (!request || request->index >= GBA_NUM_REGIONS) {
+    return refuse(EINVAL);
+  }
+  const auto region = function.region(request->index);
+  vfio_user_region_info info{};
+  info.argsz = sizeof info;
+  info.index = request->index;
+  info.size = region.size;
+  info.flags = region.exists ? VFIO_USER_REGION_READABLE | VFIO_USER_REGION_WRITABLE : 0;
+  Reply reply;
+  if (region.fd >= 0 && limits.max_fds >= 1) {
+    info.flags |= VFIO_USER_REGION_MMAP;
+    reply.fds = {region.fd};
+  }
+  append(reply.payload, info);
+  return reply;
+}
+
+// Where the reply does not fit in the request's argsz it says how long it would be, and gives nothing.
+Reply region_io_fds(Function& function, const ClientLimits& limits, const Message& message) {
+  const auto request = whole<vfio_user_region_io_fds>(message);
+  if (!request || request->flags != 0 || request->count != 0 || request->index >= GBA_NUM_REGIONS) {
+    return refuse(EINVAL);
+  }
+  vfio_user_region_io_fds info{.argsz = sizeof info, .flags = 0, .index = request->index, .count = 0};
+  const bool offered = request->index == GBA_REGION_DOORBELLS && limits.max_fds >= 1;
+  if (!offered) {
+    return answer(info);
+  }
+  info.argsz = sizeof info + sizeof(vfio_user_ioeventfd);
+  info.count = 1;
+  if (request->argsz < info.argsz) {
+    return answer(info);
+  }
+  const int kick = function.kick_fd();
+  if (kick < 0) {
+    return refuse(errno);
+  }
+  Reply reply = answer(info);
+  vfio_user_ioeventfd entry{};
+  entry.offset = GBA_DOORBELL_WAKEUP;
+  entry.size = sizeof(std::uint32_t);
+  entry.type = VFIO_USER_IO_FD_TYPE_IOEVENTFD;
+  append(reply.payload, entry);
+  reply.fds = {kick};
+  return reply;
+}
+
+Reply irq_info(const Function& function, const Message& message) {
+  const auto request = whole<vfio_user_irq_info>(message);
+  if (!request || request->index >= GBA_NUM_IRQS) {
+    return refuse(EINVAL);
+  }
+  vfio_user_irq_info info{};
+  info.argsz = sizeof info;
+  info.index = request->index;
+  info.count = function.irq_count(request->index);
+  info.flags = VFIO_USER_IRQ_INFO_EVENTFD;
+  if (request->index == GBA_IRQ_MSIX) {
+    info.flags |= VFIO_USER_IRQ_INFO_MASKABLE;
+  }
+  return answer(info);
+}
+
+Reply set_irqs(Function& function, Message& message) {
+  const auto request = head<vfio_user_irq_set>(message);
+  if (!request || request->argsz < sizeof *request) {
+    return refuse(EINVAL);
+  }
+  return refuse(function.set_irqs(request->index, request->flags, request->start, request->count,
+                                  rest<vfio_user_irq_set>(message), std::move(message.fds)));
+}
+
+Reply read_region(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+  const auto request = head<vfio_user_region_access>(message);
+  if (!request || message.payload.size() != sizeof *request || request->count > limits.max_transfer) {
+    return refuse(EINVAL);
+  }
+  Reply reply = answer(*request);
+  reply.payload.resize(sizeof *request + request->count);
+  const auto data = std::span(reply.payload).subspan(sizeof *request);
+  const int error = function.read(request->region, request->offset, data, now);
+  return error == 0 ? reply : refuse(error);
+}
+
+Reply write_region(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+  const auto request = head<vfio_user_region_access>(message);
+  if (!request || request->count > limits.max_transfer || message.payload.size() - sizeof *request != request->count) {
+    return refuse(EINVAL);
+  }
+  const int error = function.write(request->region, request->offset, rest<vfio_user_region_access>(message), now);
+  return error == 0 ? answer(*request) : refuse(error);
+}
+
+// The first write that fails ends it: the reply says how many were done.
+Reply write_regions(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+  const auto count = head<std::uint64_t>(message);
+  constexpr std::size_t kEntry = sizeof(vfio_user_write_multi_entry);
+  if (!limits.write_multiple || !count || *count > kMaxTransfer / kEntry ||
+      message.payload.size() != sizeof *count + *count * kEntry) {
+    return refuse(EINVAL);
+  }
+  for (std::uint64_t index = 0; index < *count; ++index) {
+    vfio_user_write_multi_entry entry{};
+    std::memcpy(&entry, message.payload.data() + sizeof *count + index * kEntry, kEntry);
+    const bool fits = entry.count <= sizeof entry.data;
+    const auto data = std::as_bytes(std::span(entry.data)).first(fits ? entry.count : 0);
+    if (!fits || function.write(entry.region, entry.offset, data, now) != 0) {
+      return index == 0 ? refuse(EINVAL) : answer(index);
+    }
+  }
+  return answer(*count);
+}
+
+Reply reset(Function& function, const Message& message, Time now) {
+  if (!message.payload.empty()) {
+    return refuse(EINVAL);
+  }
+  function.reset(now);
+  return {};
+}
+
+bool may_bring_fds(std::uint16_t command) {
+  return command == VFIO_USER_DMA_MAP || command == VFIO_USER_DEVICE_SET_IRQS;
+}
+
+}  // namespace
+
+Reply run_command(Function& function, const ClientLimits& limits, Message& message, Time now) {
+  if (!message.fds.empty() && !may_bring_fds(message.header.command)) {
+    return refuse(EINVAL);
+  }
+  switch (message.header.command) {
+    case VFIO_USER_DMA_MAP:
+      return map_dma(function, message);
+    case VFIO_USER_DMA_UNMAP:
+      return unmap_dma(function, message);
+    case VFIO_USER_DEVICE_GET_INFO:
+      return device_info(message);
+    case VFIO_USER_DEVICE_GET_REGION_INFO:
+      return region_info(function, limits, message);
+    case VFIO_USER_DEVICE_GET_REGION_IO_FDS:
+      return region_io_fds(function, limits, message);
+    case VFIO_USER_DEVICE_GET_IRQ_INFO:
+      return irq_info(function, message);
+    case VFIO_USER_DEVICE_SET_IRQS:
+      return set_irqs(function, message);
+    case VFIO_USER_REGION_READ:
+      return read_region(function, limits, message, now);
+    case VFIO_USER_REGION_WRITE:
+      return write_region(function, limits, message, now);
+    case VFIO_USER_REGION_WRITE_MULTI:
+      return write_regions(function, limits, message, now);
+    case VFIO_USER_DEVICE_RESET:
+      return reset(function, message, now);
+    case VFIO_USER_DEVICE_FEATURE:
+    case VFIO_USER_MIG_DATA_READ:
+    case VFIO_USER_MIG_DATA_WRITE:
+      return refuse(ENOTSUP);
+    default:
+      return refuse(EINVAL);
+  }
+}
+
+}  // namespace fake_device

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/engine.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "fake_device/ordering.hpp"
+
+namespace fake_device {
+
+Engine::Engine(const Dimensions& dimensions, const Layout& layout)
+    : groups_(dimensions.groups),
+      attachments_(dimensions.ports + 1),
+      flags_(std::size_t{dimensions.ports + 1} * dimensions.groups),
+      model_(dimensions, layout, *this) {}
+
+void Engine::attach(unsigned port, PortLink& link) {
+  attachments_[port] = {.link = &link, .decoding = true};
+  forget_memory(port);
+  model_.connect(port);
+}
+
+void Engine::reset(unsigned port, Time now) {
+  sweep(port, now);
+  model_.reset_port(port);
+}
+
+void Engine::detach(unsigned port, Time now) {
+  sweep(port, now);  // what it rang before it went still counts
+  model_.disconnect(port);
+  forget_memory(port);
+  attachments_[port] = {};
+}
+
+template <typename Condition>
+void Engine::remove_slots(Condition condition) {
+  std::erase_if(slots_, condition);
+  count_joined_ports();
+}
+
+void Engine::set_decoding(unsigned port, bool decoding) {
+  if (attachments_[port].decoding == decoding) {
+    return;
+  }
+  attachments_[port].decoding = decoding;
+  remove_slots([&](const Slot& slot) { return slot.port == port; });
+  if (decoding) {
+    clear_slots(port);  // what was written meanwhile is dropped
+    for (unsigned group = 0; group < groups_; ++group) {
+      if (model_.is_member(port, group)) {
+        add_slot(port, group);
+      }
+    }
+  }
+}
+
+void Engine::forget_memory(unsigned port) {
+  for (unsigned group = 0; group < groups_; ++group) {
+    flag(port, group) = {};
+  }
+}
+
+void Engine::flag_store_failed(unsigned port, unsigned group, std::uint64_t iova) {
+  model_.flag_store_failed(port, group, iova);
+}
+
+std::uint64_t Engine::read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now) {
+  sweep(port, now);
+  return model_.read(port, offset, size);
+}
+
+void Engine::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value, Time now) {
+  sweep(port, now);
+  model_.write(port, offset, size, value);
+}
+
+void Engine::ring(unsigned port, unsigned slot, std::uint64_t word, Time now) {
+  sweep(port, now);
+  model_.arrive(port, slot, word, now);
+}
+
+void Engine::sweep(unsigned port, Time now) {
+  const Attachment& attachment = attachments_[port];
+  if (attachment.link == nullptr || !attachment.decoding) {
+    return;
+  }
+  for (unsigned group = 0; group < groups_; ++group) {
+    auto* const word = attachment.link->doorbells().at<std::uint64_t>(GBA_DOORBELL_SLOT(group));
+    take({.word = word, .port = static_cast<std::uint16_t>(port), .group = static_cast<std::uint16_t>(group)}, now);
+  }
+}
+
+// Uapi rule 19. The plain load keeps the line shared while nothing comes. The exchange takes the word and leaves 0 in
+// one step, so that no arrival falls between; its acquire order pairs with the member's release store of the doorbell,
+// and carries on, through the release store of the flag, what the member stored before it arrived.
+inline bool Engine::take(const Slot& slot, Time now) {
+  if (slot.word->load(std::memory_order_relaxed) == 0) {
+    return false;
+  }
+  const auto word = slot.word->exchange(0, std::memory_order_acquire);
+  if (word == 0) {
+    return false;
+  }
+  model_.arrive(slot.port, slot.group, word, now);
+  return true;
+}
+
+bool Engine::scan(Time now) {
+  bool any = false;
+  for (const Slot& slot : slots_) {  // an arrival neither joins nor leaves, so the list stays as it is
+    any |= take(slot, now);
+  }
+  return any;
+}
+
+bool Engine::fall_asleep(Time now) {
+  set_wakeup(GBA_WAKEUP_SLEEPING);
+  fence_before_last_scan();
+  return !scan(now);
+}
+
+void Engine::awake() {
+  set_wakeup(0);
+}
+
+void Engine::set_wakeup(std::uint32_t value) {
+  for (const Attachment& attachment : attachments_) {
+    if (attachment.link != nullptr) {
+      // Ordered against the slots by the fence in fall_asleep, on the client's side by its own.
+      attachment.link->doorbells().at<std::uint32_t>(GBA_DOORBELL_WAKEUP)->store(value, std::memory_order_relaxed);
+    }
+  }
+}
+
+bool Engine::store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) {
+  const Flag& known = flag(port, group);
+  if (known.target.word == nullptr || known.address != address) [[unlikely]] {
+    return store_slowly(port, group, address, word);
+  }
+  if (!guarded_store(known.target, word)) [[unlikely]] {
+    forget_memory(port);
+    attachments_[port].link->memory_lost();
+    return false;
+  }
+  return true;
+}
+
+bool Engine::store_slowly(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) {
+  PortLink* const link = attachments_[port].link;
+  if (link == nullptr) {
+    return false;
+  }
+  const auto target = address == GBA_RELEASE_ADDR_BAR_FLAGS ? bar_flag(*link, group) : link->resolve(address);
+  if (!target) {
+    return link->send_store(group, address, word);
+  }
+  flag(port, group) = {.address = address, .target = *target};
+  return store_flag(port, group, address, word);
+}
+
+std::optional<GuardedWord> Engine::bar_flag(const PortLink& link, unsigned group) {
+  const SharedPages& pages = link.flags();
+  const auto offset = std::size_t{group} * GBA_FLAG_STRIDE;
+  return GuardedWord{.word = pages.at<std::uint64_t>(offset), .mapping = pages.data(), .size = 0};
+}
+
+void Engine::raise(unsigned port, unsigned vector) {
+  if (attachments_[port].link != nullptr) {
+    attachments_[port].link->raise(vector);
+  }
+}
+
+void Engine::joined(unsigned port, unsigned group) {
+  const PortLink* const link = attachments_[port].link;
+  if (link == nullptr) {
+    return;
+  }
+  // Before the port learns that it has joined: nothing of its own can be lost here.
+  link->doorbells().at<std::uint64_t>(GBA_DOORBELL_SLOT(group))->store(0, std::memory_order_relaxed);
+  link->flags().at<std::uint64_t>(std::size_t{group} * GBA_FLAG_STRIDE)->store(0, std::memory_order_relaxed);
+  flag(port, group) = {};
+  if (attachments_[port].decoding) {
+    add_slot(port, group);
+  }
+}
+
+void Engine::left(unsigned port, unsigned group) {
+  remove_slots([&](const Slot& slot) { return slot.port == port && slot.group == group; });
+}
+
+void Engine::add_slot(unsigned port, unsigned group) {
+  auto* const word = attachments_[port].link->doorbells().at<std::uint64_t>(GBA_DOORBELL_SLOT(group));
+  slots_.push_back(
+      {.word = word, .port = static_cast<std::uint16_t>(port), .group = static_cast<std::uint16_t>(group)});
+  count_joined_ports();
+}
+
+void Engine::count_joined_ports() {
+  std::vector<bool> seen(attachments_.size(), false);
+  for (const Slot& slot : slots_) {
+    seen[slot.port] = true;
+  }
+  joined_ports_ = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+}
+
+void Engine::clear_slots(unsigned port) {
+  for (unsigned group = 0; group < groups_; ++group) {
+    attachments_[port]
+        .link->doorbells()
+        .at<std::uint64_t>(GBA_DOORBELL_SLOT(group))
+        ->store(0, std::memory_order_relaxed);
+  }
+}
+
+std::uint32_t Engine::random_key() {
+  std::uint32_t key = 0;
+  if (::getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  }
+  return key;
+}
+
+}  // namespace fake_device

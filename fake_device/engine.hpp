@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries doorbell words from shared memory into the model, and its releases back out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "fake_device/model.hpp"
+#include "fake_device/port_link.hpp"
+
+namespace fake_device {
+
+/// One thread: whoever calls scan() also makes register accesses, so the model needs no lock.
+class Engine final : public Effects {
+ public:
+  Engine(const Dimensions& dimensions, const Layout& layout);
+
+  [[nodiscard]] const Dimensions& dimensions() const { return model_.dimensions(); }
+
+  // ---- Connections
+  /// `link` must live until detach().
+  void attach(unsigned port, PortLink& link);
+  void detach(unsigned port, Time now);
+  void reset(unsigned port, Time now);
+  /// Doorbells count only while the port's COMMAND.MEM is set: uapi rule 2.
+  void set_decoding(unsigned port, bool decoding);
+  /// What link.resolve() said of this port holds no longer.
+  void forget_memory(unsigned port);
+  void flag_store_failed(unsigned port, unsigned group, std::uint64_t iova);
+
+  // ---- BAR0, and BAR2 by message. Doorbells that the port rang before take effect first, as posted writes do.
+  std::uint64_t read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now);
+  void write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value, Time now);
+  /// An 8-byte write to the port's slot of group `slot`.
+  void ring(unsigned port, unsigned slot, std::uint64_t word, Time now);
+  void bad_doorbell(unsigned port, std::uint64_t offset, std::uint64_t value) {
+    model_.bad_doorbell(port, offset, value);
+  }
+  /// Looks at every slot of one port, joined or not: what is found there without a membership is a fault.
+  void sweep(unsigned port, Time now);
+
+  // ---- The loop
+  /// Looks at the slot of every membership once. True if there was an arrival.
+  bool scan(Time now);
+  /// Uapi rule 14: tells the clients that the device sleeps and scans once more. False: there was an arrival; do not
+  /// sleep, call awake().
+  bool fall_asleep(Time now);
+  void awake();
+  void count_wakeup() { model_.count_wakeup(); }
+  [[nodiscard]] Time next_deadline() const { return model_.next_deadline(); }
+  void expire(Time now) { model_.expire(now); }
+  void shut_down() { model_.shut_down(); }
+  /// Ports that are a member of something.
+  [[nodiscard]] std::size_t joined_ports() const { return joined_ports_; }
+
+  // ---- Effects
+  bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) override;
+  void raise(unsigned port, unsigned vector) override;
+  void joined(unsigned port, unsigned group) override;
+  void left(unsigned port, unsigned group) override;
+  std::uint32_t random_key() override;
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t>* word;
+    std::uint16_t port;
+    std::uint16_t group;
+  };
+  struct Attachment {
+    PortLink* link = nullptr;
+    bool decoding = true;
+  };
+  /// The flag of one membership, resolved.
+  struct Flag {
+    std::uint64_t address = 0;
+    GuardedWord target;
+  };
+
+  bool take(const Slot& slot, Time now);
+  bool store_slowly(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word);
+  static std::optional<GuardedWord> bar_flag(const PortLink& link, unsigned group);
+  void add_slot(unsigned port, unsigned group);
+  template <typename Condition>
+  void remove_slots(Condition condition);
+  void count_joined_ports();
+  void clear_slots(unsigned port);
+  void set_wakeup(std::uint32_t value);
+  Flag& flag(unsigned port, unsigned group) { return flags_[std::size_t{port} * groups_ + group]; }
+
+  const unsigned groups_;
+  std::vector<Attachment> attachments_;
+  std::vector<Flag> flags_;
+  std::vector<Slot> slots_;
+  std::size_t joined_ports_ = 0;
+  Model model_;
+};
+
+}  // namespace fake_device

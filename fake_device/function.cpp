@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/function.hpp"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fake_device/clock.hpp"
+
+namespace fake_device {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// A register is at most 8 bytes; of a longer access the model sees the size and refuses it.
+std::uint64_t to_value(std::span<const std::byte> data) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, data.data(), std::min(data.size(), kWord));
+  return value;
+}
+
+void from_value(std::uint64_t value, std::span<std::byte> out) {
+  std::fill(out.begin(), out.end(), std::byte{0});
+  std::memcpy(out.data(), &value, std::min(out.size(), kWord));
+}
+
+// Device memory is shared with the client, so it is read and written as atomics, byte by byte where it is not words.
+void read_pages(const SharedPages& pages, std::uint64_t offset, std::span<std::byte> out) {
+  if (out.size() == kWord && offset % kWord == 0) {
+    from_value(pages.at<std::uint64_t>(offset)->load(std::memory_order_acquire), out);
+    return;
+  }
+  for (auto& byte : out) {
+    byte = static_cast<std::byte>(pages.at<std::uint8_t>(offset++)->load(std::memory_order_relaxed));
+  }
+}
+
+void write_pages(const SharedPages& pages, std::uint64_t offset, std::span<const std::byte> data) {
+  if (data.size() == kWord && offset % kWord == 0) {
+    pages.at<std::uint64_t>(offset)->store(to_value(data), std::memory_order_release);
+    return;
+  }
+  for (const auto byte : data) {
+    pages.at<std::uint8_t>(offset++)->store(std::to_integer<std::uint8_t>(byte), std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, FunctionClient& client) {
+  auto doorbells = SharedPages::create("gba-doorbells", GBA_BAR2_SIZE);
+  if (!doorbells) {
+    return failure(std::move(doorbells.error()));
+  }
+  auto flags = SharedPages::create("gba-flags", GBA_BAR4_SIZE);
+  if (!flags) {
+    return failure(std::move(flags.error()));
+  }
+  return std::unique_ptr<Function>(new Function(engine, port, client, *std::move(doorbells), *std::move(flags)));
+}
+
+Function::Function(Engine& engine, unsigned port, FunctionClient& client, SharedPages doorbells, SharedPages flags)
+    : engine_(engine),
+      port_(port),
+      client_(client),
+      doorbells_(std::move(doorbells)),
+      flags_(std::move(flags)),
+      config_(GBA_PCI_VENDOR_ID, GBA_PCI_DEVICE_ID, engine.dimensions().error_vector() + 1),
+      irqs_(engine.dimensions().error_vector() + 1) {
+  engine_.attach(port_, *this);
+}
+
+Function::~Function() {
+  engine_.detach(port_, read_clock());
+}
+
+Function::Region Function::region(unsigned index) const {
+  switch (index) {
+    case GBA_REGION_CONTROL:
+      return {.size = GBA_BAR0_SIZE, .exists = true};
+    case GBA_REGION_DOORBELLS:
+      return {.size = GBA_BAR2_SIZE, .exists = true, .fd = doorbells_.fd()};
+    case GBA_REGION_FLAGS:
+      return {.size = GBA_BAR4_SIZE, .exists = true, .fd = flags_.fd()};
+    case GBA_REGION_CONFIG:
+      return {.size = GBA_CONFIG_SIZE, .exists = true};
+    default:
+      return {};
+  }
+}
+
+int Function::read(unsigned index, std::uint64_t offset, std::span<std::byte> out, Time now) {
+  const auto size = region(index).size;
+  if (offset > size || out.size() > size - offset) {
+    return EINVAL;
+  }
+  if (out.empty()) {
+    return 0;
+  }
+  if (index == GBA_REGION_CONFIG) {
+    config_.read(offset, out);
+  } else if (!config_.memory_enabled()) {  // uapi rule 2
+    std::fill(out.begin(), out.end(), std::byte{0xff});
+  } else if (index == GBA_REGION_CONTROL) {
+    read_control(offset, out, now);
+  } else {
+    read_pages(index == GBA_REGION_DOORBELLS ? doorbells_ : flags_, offset, out);
+  }
+  return 0;
+}
+
+int Function::write(unsigned index, std::uint64_t offset, std::span<const std::byte> data, Time now) {
+  const auto size = region(index).size;
+  if (offset > size || data.size() > size - offset) {
+    return EINVAL;
+  }
+  if (data.empty() || (index != GBA_REGION_CONFIG && !config_.memory_enabled())) {
+    return 0;
+  }
+  if (index == GBA_REGION_CONFIG) {
+    write_config(offset, data);
+  } else if (index == GBA_REGION_CONTROL) {
+    write_control(offset, data, now);
+  } else if (index == GBA_REGION_DOORBELLS) {
+    write_doorbell(offset, data, now);
+  } else {
+    write_pages(flags_, offset, data);
+  }
+  return 0;
+}
+
+std::span<std::byte> Function::msix_table(std::uint64_t offset, std::size_t size) {
+  const bool natural = (size == 4 || size == kWord) && offset % size == 0;
+  if (!natural || offset < GBA_MSIX_TABLE_OFFSET || offset - GBA_MSIX_TABLE_OFFSET > msix_table_.size() - size) {
+    return {};
+  }
+  return std::span(msix_table_).subspan(offset - GBA_MSIX_TABLE_OFFSET, size);
+}
+
+void Function::read_control(std::uint64_t offset, std::span<std::byte> out, Time now) {
+  const auto entry = msix_table(offset, out.size());
+  if (!entry.empty()) {
+    std::copy(entry.begin(), entry.end(), out.begin());
+  } else if (offset == GBA_MSIX_PBA_OFFSET && out.size() == kWord) {
+    from_value(0, out);
+  } else {
+    from_value(engine_.read(port_, offset, out.size(), now), out);
+  }
+}
+
+void Function::write_control(std::uint64_t offset, std::span<const std::byte> data, Time now) {
+  const auto entry = msix_table(offset, data.size());
+  if (!entry.empty()) {
+    std::copy(data.begin(), data.end(), entry.begin());
+  } else {
+    engine_.write(port_, offset, data.size(), to_value(data), now);
+  }
+}
+
+void Function::write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now) {  // uapi rule 19
+  if (offset == GBA_DOORBELL_WAKEUP && data.size() == sizeof(std::uint32_t)) {
+    kicked(now);
+  } else if (data.size() == kWord && offset % GBA_DOORBELL_STRIDE == 0 &&
+             offset / GBA_DOORBELL_STRIDE < engine_.dimensions().groups) {
+    engine_.ring(port_, static_cast<unsigned>(offset / GBA_DOORBELL_STRIDE), to_value(data), now);
+  } else {
+    engine_.bad_doorbell(port_, offset, to_value(data));
+  }
+}
+
+void Function::write_config(std::uint64_t offset, std::span<const std::byte> data) {
+  config_.write(offset, data);
+  engine_.set_decoding(port_, config_.memory_enabled());
+  engine_.forget_memory(port_);  // bus master may have changed
+}
+
+int Function::kick_fd() {
+  if (!kick_) {
+    kick_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  }
+  return kick_.get();
+}
+
+void Function::kicked(Time now) {
+  std::uint64_t count = 0;
+  if (kick_) {
+    [[maybe_unused]] const auto drained = ::read(kick_.get(), &count, sizeof count);
+  }
+  engine_.sweep(port_, now);
+}
+
+int Function::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file) {
+  const int error = dma_.map(address, size, offset, flags, std::move(file));
+  engine_.forget_memory(port_);
+  return error;
+}
+
+int Function::unmap(std::uint64_t address, std::uint64_t size) {
+  engine_.forget_memory(port_);
+  return dma_.unmap(address, size);
+}
+
+void Function::unmap_all() {
+  engine_.forget_memory(port_);
+  dma_.unmap_all();
+}
+
+std::optional<GuardedWord> Function::resolve(std::uint64_t iova) {
+  return config_.bus_master() ? dma_.resolve(iova) : std::nullopt;
+}
+
+bool Function::send_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
+  if (!config_.bus_master() || !dma_.by_message(iova)) {
+    return false;
+  }
+  client_.send_store(group, iova, word);
+  return true;
+}
+
+void Function::raise(unsigned vector) {
+  if (config_.bus_master() && !client_.hold_interrupt(vector)) {
+    fire(vector);
+  }
+}
+
+}  // namespace fake_device

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/irq_table.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include "uapi/vfio_user.h"
+
+namespace fake_device {
+namespace {
+
+constexpr std::uint32_t kData = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_DATA_BOOL | VFIO_USER_IRQ_DATA_EVENTFD;
+constexpr std::uint32_t kAction =
+    VFIO_USER_IRQ_ACTION_MASK | VFIO_USER_IRQ_ACTION_UNMASK | VFIO_USER_IRQ_ACTION_TRIGGER;
+
+// A write to anything else (a pipe, a socket, a file) might wait, and everybody with it.
+bool is_eventfd(int fd) {
+  std::array<char, 64> target{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const auto size = ::readlink(link.c_str(), target.data(), target.size());
+  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:[eventfd]";
+}
+
+bool make_nonblocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+}
+
+// An eventfd that cannot take a 1 now is signalled already. It is asked first because its owner can make it blocking
+// again at any time.
+void signal(int eventfd) {
+  pollfd ready{.fd = eventfd, .events = POLLOUT, .revents = 0};
+  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(eventfd, &one, sizeof one);
+  }
+}
+
+}  // namespace
+
+IrqTable::IrqTable(unsigned msix_vectors) {
+  lines_[GBA_IRQ_MSIX].resize(msix_vectors);
+  lines_[GBA_IRQ_ERR].resize(1);
+  lines_[GBA_IRQ_REQ].resize(1);
+}
+
+int IrqTable::set(unsigned index, std::uint32_t flags, std::uint32_t start, std::uint32_t count,
+                  std::span<const std::byte> bools, std::vector<UniqueFd> fds) {
+  const std::uint32_t data = flags & kData;
+  const std::uint32_t action = flags & kAction;
+  if (index >= GBA_NUM_IRQS || (flags & ~(kData | kAction)) != 0 || !std::has_single_bit(data) ||
+      !std::has_single_bit(action)) {
+    return EINVAL;
+  }
+  auto& lines = lines_[index];
+  if (start >= lines.size() || count > lines.size() - start) {
+    return EINVAL;
+  }
+  const bool with_fds = data == VFIO_USER_IRQ_DATA_EVENTFD;
+  const bool sizes_fit = bools.size() == (data == VFIO_USER_IRQ_DATA_BOOL ? count : 0) &&
+                         (fds.empty() || (with_fds && fds.size() == count));
+  const bool only_trigger = index == GBA_IRQ_ERR || index == GBA_IRQ_REQ || with_fds;
+  if (!sizes_fit || (only_trigger && action != VFIO_USER_IRQ_ACTION_TRIGGER)) {
+    return EINVAL;
+  }
+  const auto chosen = std::span(lines).subspan(start, count);
+  if (with_fds) {
+    return arm(chosen, std::move(fds));
+  }
+  if (count == 0 && start == 0 && data == VFIO_USER_IRQ_DATA_NONE && action == VFIO_USER_IRQ_ACTION_TRIGGER) {
+    return arm(lines, {});
+  }
+  for (std::size_t position = 0; position < chosen.size(); ++position) {
+    if (bools.empty() || bools[position] != std::byte{0}) {
+      apply(chosen[position], action);
+    }
+  }
+  return 0;
+}
+
+// No descriptors: the lines are disarmed.
+int IrqTable::arm(std::span<Line> lines, std::vector<UniqueFd> fds) {
+  if (!std::all_of(fds.begin(), fds.end(),
+                   [](const UniqueFd& fd) { return is_eventfd(fd.get()) && make_nonblocking(fd.get()); })) {
+    return EINVAL;
+  }
+  for (std::size_t position = 0; position < lines.size(); ++position) {
+    lines[position] = Line();
+    if (!fds.empty()) {
+      lines[position].eventfd = std::move(fds[position]);
+    }
+  }
+  return 0;
+}
+
+void IrqTable::apply(Line& line, std::uint32_t action) {
+  if (action == VFIO_USER_IRQ_ACTION_TRIGGER) {
+    fire(line);
+    return;
+  }
+  line.masked = action == VFIO_USER_IRQ_ACTION_MASK;
+  if (!line.masked && line.pending) {
+    fire(line);
+  }
+}
+
+void IrqTable::fire(Line& line) {
+  line.pending = line.masked;
+  if (!line.masked && line.eventfd) {
+    signal(line.eventfd.get());
+  }
+}
+
+void IrqTable::raise(unsigned index, unsigned vector) {
+  fire(lines_[index][vector]);
+}
+
+}  // namespace fake_device

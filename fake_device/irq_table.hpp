@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interrupts of one function: eventfds of its client, by index and vector.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fake_device/unique_fd.hpp"
+#include "uapi/gba_device.h"
+
+namespace fake_device {
+
+/// Used by one thread. Errors are positive errno values; 0 is success.
+class IrqTable {
+ public:
+  explicit IrqTable(unsigned msix_vectors);
+
+  [[nodiscard]] unsigned count(unsigned index) const { return static_cast<unsigned>(lines_[index].size()); }
+  /// Every form of SET_IRQS. `flags` are VFIO_USER_IRQ_*; EINVAL for a combination that means nothing.
+  int set(unsigned index, std::uint32_t flags, std::uint32_t start, std::uint32_t count,
+          std::span<const std::byte> bools, std::vector<UniqueFd> fds);
+  /// Signals the eventfd of a vector; remembers it while the vector is masked.
+  void raise(unsigned index, unsigned vector);
+
+ private:
+  struct Line {
+    UniqueFd eventfd;
+    bool masked = false;
+    bool pending = false;
+  };
+
+  int arm(std::span<Line> lines, std::vector<UniqueFd> fds);
+  static void apply(Line& line, std::uint32_t action);
+  static void fire(Line& line);
+
+  std::array<std::vector<Line>, GBA_NUM_IRQS> lines_;
+};
+
+}  // namespace fake_device

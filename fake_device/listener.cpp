@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/listener.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+namespace fake_device {
+namespace {
+
+constexpr int kBacklog = 4096;
+
+struct Address {
+  sockaddr_un name{};
+  socklen_t size = 0;
+  [[nodiscard]] const sockaddr* pointer() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+bool is_abstract(const std::string& path) {
+  return path.starts_with('@');
+}
+
+Result<Address> make_address(const std::string& path) {
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  // An abstract name has its length, a file name its NUL.
+  if (path.size() < 2 || path.size() >= sizeof address.name.sun_path) {
+    return failure("cannot listen on \"" + path + "\": a socket name has 2 to " +
+                   std::to_string(sizeof address.name.sun_path - 1) + " bytes");
+  }
+  std::memcpy(address.name.sun_path, path.c_str(), path.size() + 1);
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  if (is_abstract(path)) {
+    address.name.sun_path[0] = '\0';
+    --address.size;
+  }
+  return address;
+}
+
+UniqueFd make_socket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Serialises servers that start at once in one folder: each checks for a live server and takes the place under it.
+// Whoever holds it for long, perhaps on purpose, does not stop this one for ever.
+UniqueFd lock_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  UniqueFd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  constexpr int kTries = 100;
+  for (int tries = 0; fd && tries < kTries && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return fd;
+}
+
+tl::unexpected<std::string> in_use(const std::string& path) {
+  return failure("cannot listen on " + path + ": another server answers there (stop it, or choose another --socket)");
+}
+
+// Clears the way for bind: nothing there, or what a dead server has left.
+Result<void> remove_stale(const std::string& path, const Address& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return {};
+  }
+  if (!S_ISSOCK(info.st_mode)) {
+    return failure("cannot listen on " + path + ": that is a file, and no socket (choose another --socket)");
+  }
+  const UniqueFd probe = make_socket();
+  if (::connect(probe.get(), address.pointer(), address.size) == 0 || errno != ECONNREFUSED) {
+    return in_use(path);
+  }
+  if (::unlink(path.c_str()) != 0) {
+    return failure("cannot remove the stale socket " + path, errno);
+  }
+  return {};
+}
+
+// The file must never be open to others, not even for the moment between bind and chmod.
+int bind_private(int fd, const Address& address) {
+  const mode_t before = ::umask(0177);
+  const int result = ::bind(fd, address.pointer(), address.size);
+  ::umask(before);
+  return result;
+}
+
+}  // namespace
+
+Result<Listener> Listener::open(const std::string& path) {
+  const auto address = make_address(path);
+  if (!address) {
+    return failure(address.error());
+  }
+  const bool abstract = is_abstract(path);
+  const UniqueFd lock = abstract ? UniqueFd() : lock_folder(path);
+  if (!abstract) {
+    if (const auto cleared = remove_stale(path, *address); !cleared) {
+      return failure(cleared.error());
+    }
+  }
+  UniqueFd fd = make_socket();
+  if (!fd || bind_private(fd.get(), *address) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    return errno == EADDRINUSE ? in_use(path) : failure("cannot listen on " + path, errno);
+  }
+  return Listener(std::move(fd), path, abstract ? std::nullopt : identify(path));
+}
+
+Listener::Listener(UniqueFd fd, std::string path, std::optional<FileId> file)
+    : fd_(std::move(fd)), path_(std::move(path)), file_(file) {}
+
+Listener::~Listener() {
+  if (!fd_ || !file_) {
+    return;
+  }
+  const auto now = identify(path_);
+  if (now && now->device == file_->device && now->inode == file_->inode) {
+    ::unlink(path_.c_str());
+  }
+}
+
+std::optional<Listener::FileId> Listener::identify(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    return std::nullopt;
+  }
+  return FileId{.device = info.st_dev, .inode = info.st_ino};
+}
+
+Listener::Accepted Listener::accept() const {
+  Accepted result;
+  result.socket = UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!result.socket) {
+    result.error = errno;
+    return result;
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool known = ::getsockopt(result.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  result.uid = peer.uid;
+  result.refused = !known || (peer.uid != 0 && peer.uid != ::geteuid());
+  return result;
+}
+
+}  // namespace fake_device

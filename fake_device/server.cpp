@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_device/server.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+namespace fake_device {
+namespace {
+
+// Scans between two looks at the clock while spinning.
+constexpr unsigned kPasses = 32;
+constexpr Time kPollInterval = 20 * kMicrosecond;
+constexpr Time kMillisecond = 1000 * kMicrosecond;
+constexpr Time kHandshakeLimit = 10 * kSecond;
+// Connections that have not said VERSION; further ones wait in the socket's backlog.
+constexpr std::size_t kMaxSilent = 256;
+constexpr unsigned kAcceptsPerTurn = 64;
+constexpr int kEventsPerPoll = 64;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+UniqueFd open_spare() {
+  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log& log, UniqueFd stop_signals) {
+  auto listener = Listener::open(options.socket);
+  if (!listener) {
+    return failure(std::move(listener.error()));
+  }
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) {
+    return failure("cannot make an epoll instance", errno);
+  }
+  std::unique_ptr<Server> server(
+      new Server(options, log, std::move(stop_signals), *std::move(listener), std::move(epoll)));
+  const bool watching = server->control(EPOLL_CTL_ADD, Source::kListener, server->listener_.fd(), 0, EPOLLIN) &&
+                        (!server->stop_signals_ ||
+                         server->control(EPOLL_CTL_ADD, Source::kSignal, server->stop_signals_.get(), 0, EPOLLIN));
+  if (!watching) {
+    return failure("cannot watch the socket " + options.socket, errno);
+  }
+  return server;
+}
+
+Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Listener listener, UniqueFd epoll)
+    : options_(options),
+      log_(log),
+      engine_({.groups = GBA_MAX_GROUPS, .members = GBA_MAX_MEMBERS, .ports = options.ports}, gba_layout()),
+      ports_(0, options.ports),
+      pacer_(options.idle, options.processors),
+      stop_signals_(std::move(stop_signals)),
+      listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
+      spare_(open_spare()) {}
+
+// Sessions end while the engine and the log are still there.
+Server::~Server() {
+  sessions_.clear();
+}
+
+void Server::run() {
+  while (!stop_) {
+    now_ = read_clock();
+    look_at_doorbells();
+    rest();
+  }
+  engine_.shut_down();
+  for (auto& [fd, watched] : sessions_) {
+    watched.session->on_shutdown();
+    watched.session->on_writable();
+  }
+}
+
+void Server::look_at_doorbells() {
+  bool worked = false;
+  for (unsigned pass = 0; pass < (spinning_ ? kPasses : 1); ++pass) {
+    if (engine_.scan(now_)) {
+      worked = true;
+    } else {
+      relax();
+    }
+  }
+  if (worked) {
+    pacer_.worked(now_);
+  }
+  if (now_ >= engine_.next_deadline()) {
+    engine_.expire(now_);
+  }
+  if (!attention_.empty() || now_ - last_poll_ >= kPollInterval) {
+    poll(0);
+  }
+}
+
+void Server::rest() {
+  const Rest choice = pacer_.rest(now_, engine_.joined_ports());
+  spinning_ = choice == Rest::kSpin;
+  if (choice == Rest::kYield) {
+    ::sched_yield();
+  } else if (choice == Rest::kSleep && !stop_) {
+    sleep();
+  }
+}
+
+void Server::sleep() {  // uapi rule 14
+  if (engine_.fall_asleep(now_)) {
+    poll(sleep_limit());
+  } else {
+    pacer_.worked(now_);
+  }
+  engine_.awake();
+}
+
+int Server::sleep_limit() const {
+  const Time wake = std::min(engine_.next_deadline(), next_silent_);
+  if (wake == kNever) {
+    return -1;
+  }
+  const Time left = wake > now_ ? wake - now_ : 0;
+  const Time rounded_up = left / kMillisecond + 1;
+  return static_cast<int>(std::min<Time>(rounded_up, std::numeric_limits<int>::max()));
+}
+
+void Server::poll(int timeout_ms) {
+  std::array<epoll_event, kEventsPerPoll> events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerPoll, timeout_ms);
+  now_ = read_clock();
+  last_poll_ = now_;
+  if (timeout_ms != 0 && count > 0) {
+    engine_.count_wakeup();
+  }
+  for (int index = 0; index < count; ++index) {
+    const auto& event = events[static_cast<std::size_t>(index)];
+    handle(static_cast<Source>(event.data.u64 >> 32), static_cast<int>(event.data.u64 & 0xffffffff), event.events);
+  }
+  pay_attention();
+  if (now_ >= next_silent_) {
+    drop_silent();
+  }
+  watch_listener();
+}
+
+void Server::handle(Source source, int fd, std::uint32_t events) {
+  if (source == Source::kListener) {
+    accept_some();
+    return;
+  }
+  if (source == Source::kSignal) {
+    stop_ = true;
+    return;
+  }
+  const auto found = sessions_.find(fd);
+  if (found == sessions_.end()) {
+    return;  // dropped earlier in this round
+  }
+  Session& session = *found->second.session;
+  if (source == Source::kKick) {
+    session.on_kick(now_);
+  } else {
+    handle_session(session, events);
+  }
+  settle(fd);
+}
+
+void Server::handle_session(Session& session, std::uint32_t events) const {
+  if ((events & EPOLLOUT) != 0) {
+    session.on_writable();
+  }
+  if (session.wants_read()) {
+    session.on_readable(now_);
+  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    session.on_hangup();
+  }
+}
+
+void Server::accept_some() {
+  std::size_t silent = silent_sessions();
+  for (unsigned turn = 0; turn < kAcceptsPerTurn && silent < kMaxSilent; ++turn, ++silent) {
+    auto accepted = listener_.accept();
+    if (accepted.refused) {
+      log_.write(LogLevel::kWarning,
+                 "refused a client of user " + std::to_string(accepted.uid) + ": only this user and root may connect");
+    } else if (accepted.socket) {
+      add_session(std::move(accepted.socket));
+    } else if (accepted.error == EMFILE || accepted.error == ENFILE) {
+      refuse_one();
+    } else if (accepted.error == EAGAIN || accepted.error == EWOULDBLOCK) {
+      return;
+    }
+  }
+}
+
+void Server::add_session(UniqueFd socket) {
+  const int fd = socket.get();
+  const Time deadline = now_ + kHandshakeLimit;
+  auto session = std::make_unique<Session>(std::move(socket), *this, ports_, deadline);
+  if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
+    log_.write(LogLevel::kError, "cannot watch a client: " + std::generic_category().message(errno));
+    return;
+  }
+  next_silent_ = std::min(next_silent_, deadline);
+  sessions_[fd] = {.session = std::move(session), .events = EPOLLIN, .kick = false};
+}
+
+// Without this the client would wait, and the socket would be reported readable for ever.
+void Server::refuse_one() {
+  log_.write(LogLevel::kError, "refused a client: too many open files (raise the limit, see ulimit -n)");
+  spare_ = UniqueFd();
+  listener_.accept();
+  spare_ = open_spare();
+}
+
+std::size_t Server::silent_sessions() const {
+  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    return entry.second.session->deadline() != kNever;
+  }));
+}
+
+void Server::watch_listener() {
+  if (sessions_.size() < kMaxSilent && listening_) {
+    return;
+  }
+  const bool listen = silent_sessions() < kMaxSilent;
+  if (listen != listening_ && control(EPOLL_CTL_MOD, Source::kListener, listener_.fd(), 0, listen ? EPOLLIN : 0U)) {
+    listening_ = listen;
+  }
+}
+
+void Server::drop_silent() {
+  std::vector<int> silent;
+  next_silent_ = kNever;
+  for (const auto& [fd, watched] : sessions_) {
+    const Time deadline = watched.session->deadline();
+    if (deadline <= now_) {
+      silent.push_back(fd);
+    } else {
+      next_silent_ = std::min(next_silent_, deadline);
+    }
+  }
+  for (const int fd : silent) {
+    log_.write(LogLevel::kWarning, "dropped a client that connected and said nothing");
+    drop(fd);
+  }
+}
+
+// Ending one session answers the members of others, which may end those in turn.
+void Server::pay_attention() {
+  while (!attention_.empty()) {
+    const int fd = attention_.back();
+    attention_.pop_back();
+    settle(fd);
+  }
+}
+
+void Server::settle(int fd) {
+  const auto found = sessions_.find(fd);
+  if (found == sessions_.end()) {
+    return;
+  }
+  Watched& watched = found->second;
+  const Session& session = *watched.session;
+  if (session.ended()) {
+    drop(fd);
+    return;
+  }
+  watch_kick(watched);
+  const std::uint32_t events = (session.wants_read() ? EPOLLIN : 0U) | (session.wants_write() ? EPOLLOUT : 0U);
+  if (events != watched.events && control(EPOLL_CTL_MOD, Source::kSession, fd, fd, events)) {
+    watched.events = events;
+  }
+}
+
+void Server::watch_kick(Watched& watched) {
+  const int kick = watched.session->kick_fd();
+  if (kick >= 0 && !watched.kick) {
+    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN);
+  }
+}
+
+void Server::drop(int fd) {
+  const auto node = sessions_.extract(fd);
+  if (node.empty()) {
+    return;
+  }
+  if (node.mapped().kick) {
+    // The client has it open too, so closing it here would not end the watch.
+    control(EPOLL_CTL_DEL, Source::kKick, node.mapped().session->kick_fd(), fd, 0);
+  }
+}
+
+bool Server::control(int operation, Source source, int fd, int tag, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<std::uint64_t>(source) << 32 | static_cast<std::uint32_t>(tag);
+  return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
+}
+
+}  // namespace fake_device
