@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -121,6 +122,18 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
                 "shmem: team " + std::to_string(team.slot()) + " cannot use a GBA: " + team.gba_reason());
   }
   return {};
+}
+
+Result<CoreGroup*> Context::cores(int count) {
+  if (!cores_ || cores_->count() != count) {
+    // The cores of all PEs wait for each other.
+    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1)));
+    if (!group) {
+      return tl::make_unexpected(group.error());
+    }
+    cores_ = *std::move(group);
+  }
+  return cores_.get();
 }
 
 void Context::report() const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "shmem/barrier/gba_port.hpp"
+#include "shmem/cores/core_group.hpp"
 #include "shmem/job.hpp"
 #include "shmem/memory/symmetric_heap.hpp"
 #include "shmem/team/team_table.hpp"
@@ -42,6 +43,9 @@ class Context {
   TeamTable& teams() { return teams_; }
   [[nodiscard]] gba_device* gba() const { return port_.get(); }
 
+  /// A group of so many cores; the last one that was asked for is kept.
+  Result<CoreGroup*> cores(int count);
+
   /// Collective over the team: "auto", "gba" or "npu_v3" from now on. An Error if that cannot be had.
   Result<void> set_barrier(Team& team, const std::string& algorithm);
 
@@ -60,6 +64,7 @@ class Context {
   WaitPolicy gba_policy_{};
   TeamTable teams_;
   SymmetricHeap heap_;
+  std::unique_ptr<CoreGroup> cores_;
 };
 
 }  // namespace shmem

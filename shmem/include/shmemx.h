@@ -45,6 +45,26 @@ typedef struct shmemx_team_barrier_stats_t {
 /* Errors: -EINVAL no such team. */
 SHMEM_API int shmemx_team_barrier_stats(shmem_team_t team, shmemx_team_barrier_stats_t* stats) SHMEM_NOEXCEPT;
 
+/* ---- Kernels on the vector cores of this PE, which are threads of it ---- */
+
+typedef struct shmemx_core_t shmemx_core_t; /* one core, for the time of a kernel; owned by the library */
+typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
+
+/*
+ * Runs `kernel` on `cores` cores at once, the calling thread being core 0, and returns when all have ended. The threads
+ * are kept for the next launch with as many cores. One launch at a time. In a kernel, RMA, signals and the calls below
+ * may be made. Errors: -EINVAL cores < 1 or no kernel; -EAGAIN threads cannot be made; what a wait in the kernel failed
+ * with.
+ */
+SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_index(const shmemx_core_t* core) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_count(const shmemx_core_t* core) SHMEM_NOEXCEPT;
+/* Meets the other cores of this PE. Non-zero: a core has failed or the job has been ended; the kernel should return. */
+SHMEM_API int shmemx_core_sync(shmemx_core_t* core) SHMEM_NOEXCEPT;
+/* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Non-zero as for shmemx_core_sync.
+ */
+SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
+
 /* ---- 32-bit signals, as Ascend SHMEM has them ---- */
 SHMEM_API void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) SHMEM_NOEXCEPT;

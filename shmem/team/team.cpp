@@ -3,8 +3,6 @@
 
 #include <cstdio>
 
-#include "shmem/barrier/npu_v3.hpp"
-
 namespace shmem {
 namespace {
 
@@ -30,7 +28,7 @@ Result<void> Team::sync() {
 }
 
 Result<void> Team::software_sync() {
-  const std::uint64_t count = next_count();
+  const std::uint64_t count = ++count_;
   BarrierWatch watch(job_, map_, view_, count, in_software_barrier);
   SoloCore core(job_.policy, watch);
   if (const std::errc error = npu_v3(core, view_, count); error != std::errc{}) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shmem/barrier/gba_agreement.hpp"
+#include "shmem/barrier/npu_v3.hpp"
 #include "shmem/team/sync_view.hpp"
 
 namespace shmem {
@@ -47,8 +48,10 @@ class Team {
   /// Collective. As dissolve, and says why in gba_reason().
   Result<void> use_software(gba_device* port, std::string reason);
 
-  /// The next barrier count, for kernels that synchronise the team on their cores.
-  std::uint64_t next_count() { return ++count_; }
+  /// Collective over all cores of all members. In software the cores share the work (npu_v3); through the device core 0
+  /// does it. After an error the team is of no use.
+  template <Core C>
+  std::errc sync_on(C& core);
 
  private:
   Result<void> software_sync();
@@ -64,6 +67,34 @@ class Team {
   std::optional<gba_group_handle> owned_group_;
   std::string reason_;
   BarrierStats stats_;
+  // Of barriers on cores; written by core 0.
+  bool core_by_device_ = false;
+  std::errc core_error_{};
 };
+
+template <Core C>
+std::errc Team::sync_on(C& core) {
+  if (core.index() == 0) {
+    core_by_device_ = gba_ != nullptr;
+    count_ += core_by_device_ ? 0 : 1;
+  }
+  // After this all cores see what core 0 has chosen; it does not change before they meet again.
+  if (const std::errc error = core.sync(); error != std::errc{} || map_.size == 1) {
+    return error;
+  }
+  if (!core_by_device_) {
+    const std::errc error = npu_v3(core, view_, count_);
+    if (core.index() == 0) {
+      ++stats_.by_software;
+    }
+    return error;
+  }
+  if (core.index() == 0) {
+    const auto ok = gba_sync();
+    core_error_ = ok ? std::errc{} : ok.error().code;
+  }
+  const std::errc error = core.sync();
+  return error != std::errc{} ? error : core_error_;
+}
 
 }  // namespace shmem
