@@ -33,7 +33,7 @@ struct Address {
 };
 
 Address address_of(const RandomName& name) {
-  constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading zero: not in the file system
+  constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading 0: not in the file system
   Address address;
   address.socket.sun_family = AF_UNIX;
   std::memcpy(address.socket.sun_path, kPrefix, sizeof(kPrefix));
@@ -85,12 +85,12 @@ Result<UniqueFd> receive_fd(int socket) {
   do {
     got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "the leader gave no file descriptor");
-  if (got == 0) return fail(std::errc::connection_reset, "the leader closed the connection (has PE 0 died?)");
+  if (got < 0) return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
+  if (got == 0) return fail(std::errc::connection_reset, "PE 0 closed the connection (has it died?)");
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
     return fail(std::errc::too_many_files_open,
-                "no file descriptor came with the leader's message (is the limit on open files, ulimit -n, reached?)");
+                "no file descriptor came with PE 0's message (is the limit on open files, ulimit -n, reached?)");
   }
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
@@ -160,22 +160,26 @@ Result<void> FdServer::serve(int fd, int pes, Clock::time_point deadline, const 
   return {};
 }
 
-Result<UniqueFd> fetch_fd(const RandomName& name, int pe, milliseconds limit) {
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) return fail_errno(errno, "cannot reach the leader: socket");
-  limit_waits(socket.get(), limit);
+Result<FdClient> FdClient::open() {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) return fail_errno(errno, "cannot make a Unix socket to reach PE 0: socket");
+  return FdClient(std::move(socket));
+}
+
+Result<UniqueFd> FdClient::fetch(const RandomName& name, int pe, milliseconds limit) {
+  limit_waits(socket_.get(), limit);
   const Address address = address_of(name);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
-    return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach the leader: connect");
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+    return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach PE 0: connect");
   }
-  if (!is_our_user(socket.get())) {
-    return fail(std::errc::permission_denied, "the leader's socket belongs to another user");
+  if (!is_our_user(socket_.get())) {
+    return fail(std::errc::permission_denied, "the socket of PE 0 belongs to another user");
   }
   const std::int32_t self = pe;
-  if (::send(socket.get(), &self, sizeof(self), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(self))) {
-    return fail_errno(errno, "cannot reach the leader: send");
+  if (::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(self))) {
+    return fail_errno(errno, "cannot reach PE 0: send");
   }
-  return receive_fd(socket.get());
+  return receive_fd(socket_.get());
 }
 
 }  // namespace shmem

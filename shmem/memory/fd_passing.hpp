@@ -31,7 +31,18 @@ class FdServer {
   RandomName name_;
 };
 
-/// Another PE's end: connects, says that it is `pe`, and gets the leader's descriptor, closed on exec.
-Result<UniqueFd> fetch_fd(const RandomName& name, int pe, std::chrono::milliseconds limit);
+/// Another PE's end. What can be wrong on this side is found out by open(), before the leader counts on it.
+class FdClient {
+ public:
+  static Result<FdClient> open();
+
+  /// Connects, says that it is `pe`, and gets the leader's descriptor, closed on exec. Once only.
+  Result<UniqueFd> fetch(const RandomName& name, int pe, std::chrono::milliseconds limit);
+
+ private:
+  explicit FdClient(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  UniqueFd socket_;
+};
 
 }  // namespace shmem

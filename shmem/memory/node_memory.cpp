@@ -30,7 +30,7 @@ struct Report {
   std::array<char, 396> text;
 };
 
-/// What the leader tells the node.
+/// What a PE tells the others before the memory is handed out; `name` is the leader's.
 struct Offer {
   Report report;
   RandomName name;
@@ -127,17 +127,22 @@ Result<Mapping> map_stock(int fd, std::size_t heap_size, int pes) {
   return mapping;
 }
 
+/// Collective: the leader's name, unless some PE is not ready.
+Result<RandomName> exchange(Bootstrap& bootstrap, const Offer& mine) {
+  const auto offers = allgather(bootstrap, mine);
+  if (!offers) return tl::make_unexpected(offers.error());
+  for (std::size_t pe = 0; pe < offers->size(); ++pe) {
+    const Report& report = (*offers)[pe].report;
+    if (report.code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), report));
+  }
+  return (*offers)[kLeader].name;
+}
+
 /// The leader's part: tell, hand out, map.
 Result<Mapping> lead(Bootstrap& bootstrap, std::size_t heap_size) {
   auto stock = make_stock(heap_size, bootstrap.size());
-  Offer offer{};
-  if (stock) {
-    offer.name = stock->server.name();
-  } else {
-    offer.report = report_of(stock.error());
-  }
-  if (auto told = allgather(bootstrap, offer); !told) return tl::make_unexpected(told.error());
-  if (!stock) return tl::make_unexpected(stock.error());
+  const Offer offer = stock ? Offer{Report{}, stock->server.name()} : Offer{report_of(stock.error()), {}};
+  if (auto ready = exchange(bootstrap, offer); !ready) return tl::make_unexpected(ready.error());
 
   const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
   auto served = stock->server.serve(stock->memory.get(), bootstrap.size(), deadline, bootstrap);
@@ -147,12 +152,11 @@ Result<Mapping> lead(Bootstrap& bootstrap, std::size_t heap_size) {
 
 /// Everybody else's part: hear, fetch, map.
 Result<Mapping> follow(Bootstrap& bootstrap, std::size_t heap_size) {
-  const auto offers = allgather(bootstrap, Offer{});
-  if (!offers) return tl::make_unexpected(offers.error());
-  const Offer& offer = (*offers)[kLeader];
-  if (offer.report.code != 0) return tl::make_unexpected(error_of(kLeader, offer.report));
+  auto client = FdClient::open();
+  const auto name = exchange(bootstrap, Offer{client ? Report{} : report_of(client.error()), {}});
+  if (!name) return tl::make_unexpected(name.error());
 
-  auto fd = fetch_fd(offer.name, bootstrap.rank(), kHandOutLimit);
+  auto fd = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
   if (!fd) return tl::make_unexpected(fd.error());
   return map_stock(fd->get(), heap_size, bootstrap.size());
 }
@@ -160,12 +164,19 @@ Result<Mapping> follow(Bootstrap& bootstrap, std::size_t heap_size) {
 /// Collective: well only if it went well everywhere.
 Result<void> agree(Bootstrap& bootstrap, const Result<Mapping>& mine) {
   const auto reports = allgather(bootstrap, mine ? Report{} : report_of(mine.error()));
+  if (!mine) return tl::make_unexpected(mine.error());
   if (!reports) return tl::make_unexpected(reports.error());
-  if (!mine) return fail(mine.error().code, "shmem: " + mine.error().text);
   for (std::size_t pe = 0; pe < reports->size(); ++pe) {
-    if ((*reports)[pe].code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), (*reports)[pe]));
+    const Report& report = (*reports)[pe];
+    if (report.code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), report));
   }
   return {};
+}
+
+Error with_prefix(Error error) {
+  constexpr const char* kPrefix = "shmem: ";
+  if (error.text.rfind(kPrefix, 0) != 0) error.text.insert(0, kPrefix);
+  return error;
 }
 
 }  // namespace
@@ -173,7 +184,7 @@ Result<void> agree(Bootstrap& bootstrap, const Result<Mapping>& mine) {
 Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size) {
   if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
   auto mapping = bootstrap.rank() == kLeader ? lead(bootstrap, heap_size) : follow(bootstrap, heap_size);
-  if (auto agreed = agree(bootstrap, mapping); !agreed) return tl::make_unexpected(agreed.error());
+  if (auto agreed = agree(bootstrap, mapping); !agreed) return tl::make_unexpected(with_prefix(agreed.error()));
   return NodeMemory(std::move(*mapping), round_up(heap_size), bootstrap.size());
 }
 
