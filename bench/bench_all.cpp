@@ -38,6 +38,9 @@ Presentation presentation_of(const std::string& name) {
   if (begins_with(name, "put 1 MiB")) {
     return {"memcpy to the same place", kMebibyte, kCopyAim};
   }
+  if (begins_with(name, "kv_shuffle")) {
+    return {"memcpy of the same blocks", kShuffledBytes, kCopyAim};
+  }
   return {"plain store to the same place", 0, 0};
 }
 

@@ -24,10 +24,13 @@ constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::chrono::seconds kTimeToEnd{5};
 
 [[noreturn]] void exec_child(std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-                             int output_fd) {
+                             int output) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (output_fd >= 0) {
-    ::dup2(output_fd, STDOUT_FILENO);
+  if (output == kDiscarded) {
+    output = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  }
+  if (output >= 0) {
+    ::dup2(output, STDOUT_FILENO);
   }
   for (const auto& entry : environment) {
     const auto equals = entry.find('=');
@@ -87,13 +90,13 @@ bool read_all(int fd, std::string& text, Clock::time_point end) {
 
 }  // namespace
 
-Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment, int output_fd)
+Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment, int output)
     : name_(arguments.at(0)), pid_(::fork()) {
   if (pid_ < 0) {
     throw std::system_error(errno, std::generic_category(), "fork for " + name_);
   }
   if (pid_ == 0) {
-    exec_child(arguments, environment, output_fd);
+    exec_child(arguments, environment, output);
   }
 }
 

@@ -10,14 +10,17 @@
 
 namespace bench {
 
+/// Where a program's standard output goes when that is not a file descriptor.
+constexpr int kInherited = -1;
+constexpr int kDiscarded = -2;
+
 /// A running program. It is told to end (SIGTERM, after a while SIGKILL) with the object, and ends with its parent.
 /// Used by one thread. The constructor throws std::system_error if it cannot be started.
 class Child {
  public:
-  /// `environment` entries are "NAME=value", on top of this process's own. With `output_fd` >= 0 standard output goes
-  /// there.
+  /// `environment` entries are "NAME=value", on top of this process's own.
   explicit Child(std::vector<std::string> arguments, const std::vector<std::string>& environment = {},
-                 int output_fd = -1);
+                 int output = kInherited);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();

@@ -106,7 +106,8 @@ class OneMemberGroup {
 
 Series measure_device(const CpuPair& cpus) {
   const std::string socket = "@gba-bench-" + std::to_string(::getpid());
-  Child process({sibling_program("gba-fake-device"), "--socket", socket, "--cpu", std::to_string(cpus.second)});
+  Child process({sibling_program("gba-fake-device"), "--socket", socket, "--cpu", std::to_string(cpus.second)}, {},
+                kDiscarded);
   const Pinned pinned(cpus.first);
   const auto device = open_when_ready(process, "vfio-user:" + socket);
   OneMemberGroup group(device.get());

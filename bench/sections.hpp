@@ -11,8 +11,9 @@
 
 namespace bench {
 
-constexpr int kRepeats = 15;
+constexpr int kRepeats = 31;
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr std::size_t kShuffledBytes = 8 * kMebibyte;
 
 /// The raw round trip; no base.
 Series measure_raw(const CpuPair& cpus);
