@@ -17,7 +17,7 @@ namespace bench {
 namespace {
 
 constexpr shmemx_kv_shape_t kShape{64, 8, 128, 128, 1};
-constexpr std::size_t kBlock = 8 * 128 * 128;
+constexpr std::size_t kBlock = std::size_t{8} * 128 * 128;  // as kShape says
 constexpr std::int64_t kMoved = kShape.blocks / 2;
 static_assert(2 * kMoved * kBlock == kShuffledBytes);
 constexpr std::size_t kCache = static_cast<std::size_t>(kShape.blocks) * kBlock;
