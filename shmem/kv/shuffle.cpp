@@ -99,14 +99,14 @@ Result<Shuffle> KvShuffle::prepare(const Call& call, const PairTable& table) con
   if (!size) {
     return tl::make_unexpected(size.error());
   }
-  if (overlap(call.k, call.v, size->bytes())) {
-    return invalid("k_cache and v_cache, " + std::to_string(size->bytes()) + " bytes each, overlap");
-  }
   const int partner = static_cast<int>(table.peer(site_.me));
   const auto mine = memory_of(call, size->bytes(), site_.me);
   const auto theirs = memory_of(call, size->bytes(), partner);
   if (!mine || !theirs) {
     return tl::make_unexpected(mine ? theirs.error() : mine.error());
+  }
+  if (overlap(call.k, call.v, size->bytes())) {
+    return invalid("k_cache and v_cache, " + std::to_string(size->bytes()) + " bytes each, overlap");
   }
   const Moves moves = moves_of(call, role);
   if (auto ok = check_moves(moves, size->blocks); !ok) {

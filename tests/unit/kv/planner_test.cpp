@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/planner.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "shmem/kv/pair_table.hpp"
+
+namespace {
+
+using shmem::kv::blocks_of;
+using shmem::kv::Geometry;
+using shmem::kv::kReceive;
+using shmem::kv::kSend;
+using shmem::kv::Lengths;
+using shmem::kv::Plan;
+using shmem::kv::plan_pairs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Geometry kRoomy{1000, 128};
+
+std::int64_t sum(const std::vector<std::int64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+}
+
+TEST(Planner, ASequenceAlwaysHasRoomForOneMoreToken) {
+  EXPECT_EQ(blocks_of(0, 128), 1);
+  EXPECT_EQ(blocks_of(127, 128), 1);
+  EXPECT_EQ(blocks_of(128, 128), 2);
+  EXPECT_EQ(blocks_of(1023, 128), 8);
+}
+
+// Sums 1000, 300, 2000, 900; mean 1050. Ascending: 1, 3, 0, 2. Pairs 1-2 and 3-0.
+// PE 2 is 950 above, PE 1 is 750 below: of {600, 100, 700, 600} tokens 600 and 100 fit into 750, the rest does not.
+// PE 0 is below the mean, as is PE 3: idle.
+TEST(Planner, SendsWhatFitsBetweenTheTopAndTheBottom) {
+  const auto plan = plan_pairs({{1000}, {300}, {600, 100, 700, 600}, {900}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].peer, 3);
+  EXPECT_EQ((*plan)[1].peer, 2);
+  EXPECT_EQ((*plan)[2].peer, 1);
+  EXPECT_EQ((*plan)[3].peer, 0);
+  EXPECT_EQ((*plan)[2].operation, kSend);
+  for (const std::size_t pe : {0, 1, 3}) {
+    EXPECT_EQ((*plan)[pe].operation, kReceive);
+    EXPECT_THAT((*plan)[pe].source, IsEmpty());
+  }
+  // 600 tokens are blocks 0..4, 100 tokens are block 5; PE 1 has 3 blocks in use.
+  EXPECT_THAT((*plan)[2].source, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT((*plan)[2].destination, ElementsAre(3, 4, 5, 6, 7, 8));
+}
+
+// Mean 500; the pair may move 300. A sequence of exactly what is left stays.
+TEST(Planner, LeavesASequenceThatWouldReachTheMean) {
+  const auto plan = plan_pairs({{300, 299, 1, 200}, {200}}, kRoomy);
+  ASSERT_TRUE(plan);
+  // 300 is not less than 300; 299 is, and leaves 1, which 1 is not less than.
+  EXPECT_THAT((*plan)[0].source, ElementsAre(3, 4, 5));
+  EXPECT_EQ((*plan)[0].operation, kSend);
+}
+
+TEST(Planner, SkipsALongSequenceForShorterOnesBehindIt) {
+  const auto plan = plan_pairs({{1000, 10, 20}, {0}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT((*plan)[0].source, ElementsAre(8, 9));
+  EXPECT_THAT((*plan)[0].destination, ElementsAre(1, 2));
+}
+
+TEST(Planner, AnOverloadedPeWhoseSequencesAllAreTooLongIsIdle) {
+  const auto plan = plan_pairs({{1000}, {100}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].operation, kReceive);
+  EXPECT_THAT((*plan)[0].source, IsEmpty());
+}
+
+// As the reference has it: the tables are there, the operation says that they do not count.
+TEST(Planner, EmptySequencesAloneAreListedButNotSent) {
+  const auto plan = plan_pairs({{0, 1000}, {100}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].operation, kReceive);
+  EXPECT_THAT((*plan)[0].source, ElementsAre(0));
+  EXPECT_THAT((*plan)[0].destination, ElementsAre(1));
+}
+
+TEST(Planner, EmptySequencesGoAlongWithOthers) {
+  const auto plan = plan_pairs({{0, 50, 1000}, {100}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].operation, kSend);
+  EXPECT_THAT((*plan)[0].source, ElementsAre(0, 1));
+}
+
+TEST(Planner, MovesFewerThan32KiTokens) {
+  const auto plan = plan_pairs({{32767, 1, 32768, 60000}, {0}}, {4000, 128});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(static_cast<std::int64_t>((*plan)[0].source.size()), blocks_of(32767, 128));
+}
+
+TEST(Planner, PairsEqualsInPeOrder) {
+  const auto plan = plan_pairs({{5}, {5}, {5}, {5}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].peer, 3);
+  EXPECT_EQ((*plan)[1].peer, 2);
+}
+
+TEST(Planner, PairsTheMiddleOfAnOddNumberWithItself) {
+  const auto plan = plan_pairs({{10}, {500}, {2000, 20}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[1].peer, 1);
+  EXPECT_EQ((*plan)[1].operation, kReceive);
+}
+
+TEST(Planner, OnePeIsPairedWithItself) {
+  const auto plan = plan_pairs({{1000}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ((*plan)[0].peer, 0);
+  EXPECT_EQ((*plan)[0].operation, kReceive);
+}
+
+TEST(Planner, NamesAPeThatHoldsMoreThanItsCache) {
+  const auto plan = plan_pairs({{10}, {128, 128, 128}}, {5, 128});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, std::errc::no_buffer_space);
+  EXPECT_THAT(plan.error().text, HasSubstr("the 3 sequences of PE 1 do not fit into its 5 blocks of 128 tokens"));
+}
+
+TEST(Planner, NamesAReceiverWithoutRoom) {
+  // PE 1 has 9 of 10 blocks in use with hardly a token; PE 0 would send 4 blocks.
+  const auto plan = plan_pairs({{400, 800}, std::vector<std::int64_t>(9, 0)}, {11, 128});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().text, HasSubstr("PE 1 has 9 of its 11 blocks in use and no room for the 4 that PE 0"));
+}
+
+TEST(Planner, RefusesWhatCannotBe) {
+  EXPECT_FALSE(plan_pairs({}, kRoomy));
+  EXPECT_FALSE(plan_pairs({{1}}, {0, 128}));
+  EXPECT_FALSE(plan_pairs({{1}}, {10, 0}));
+  EXPECT_FALSE(plan_pairs({{1}}, {INT64_MAX, 128}));
+  const auto negative = plan_pairs({{1}, {5, -1}}, kRoomy);
+  ASSERT_FALSE(negative);
+  EXPECT_THAT(negative.error().text, HasSubstr("PE 1 has a sequence of -1 tokens"));
+  EXPECT_FALSE(plan_pairs({{INT64_MAX}}, kRoomy));
+}
+
+Lengths random_lengths(std::mt19937& random) {
+  Lengths lengths(1 + random() % 17);
+  for (auto& sequences : lengths) {
+    sequences.resize(random() % 8);
+    for (auto& tokens : sequences) {
+      tokens = static_cast<std::int64_t>(random() % 1024);
+    }
+  }
+  return lengths;
+}
+
+/// What the operator asks of the tables it is given.
+void expect_valid_tables(const Plan& plan, const Geometry& geometry) {
+  std::vector<std::int64_t> table;
+  for (const auto& part : plan) {
+    table.insert(table.end(), {part.peer, part.operation});
+    EXPECT_EQ(part.source.size(), part.destination.size());
+    EXPECT_EQ(std::set<std::int64_t>(part.destination.begin(), part.destination.end()).size(), part.destination.size());
+    for (const auto* blocks : {&part.source, &part.destination}) {
+      EXPECT_TRUE(std::all_of(blocks->begin(), blocks->end(),
+                              [&](std::int64_t block) { return block >= 0 && block < geometry.blocks; }));
+    }
+  }
+  const auto valid = shmem::kv::PairTable(table.data(), static_cast<int>(plan.size())).check();
+  EXPECT_TRUE(valid) << valid.error().text;
+}
+
+/// The tokens of the sequences whose blocks are in the table.
+std::int64_t tokens_sent(const std::vector<std::int64_t>& sequences, const std::vector<std::int64_t>& source,
+                         const Geometry& geometry) {
+  const std::set<std::int64_t> sent(source.begin(), source.end());
+  std::int64_t tokens = 0;
+  std::int64_t first = 0;
+  for (const std::int64_t length : sequences) {
+    const std::int64_t blocks = blocks_of(length, geometry.page);
+    // A sequence goes as a whole or stays.
+    for (std::int64_t i = 1; i < blocks; ++i) {
+      EXPECT_EQ(sent.count(first + i), sent.count(first));
+    }
+    tokens += sent.count(first) != 0 ? length : 0;
+    first += blocks;
+  }
+  return tokens;
+}
+
+TEST(Planner, AnyPlanHasValidTablesAndTakesNobodyPastTheMean) {
+  std::mt19937 random{7};
+  const Geometry geometry{200, 128};
+  int senders = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Lengths lengths = random_lengths(random);
+    const auto plan = plan_pairs(lengths, geometry);
+    ASSERT_TRUE(plan) << plan.error().text;
+    expect_valid_tables(*plan, geometry);
+    std::int64_t all = 0;
+    for (const auto& sequences : lengths) {
+      all += sum(sequences);
+    }
+    const std::int64_t mean = all / static_cast<std::int64_t>(lengths.size());
+    for (std::size_t pe = 0; pe < lengths.size(); ++pe) {
+      const auto& part = (*plan)[pe];
+      if (part.operation != kSend) {
+        continue;
+      }
+      ++senders;
+      const std::int64_t sent = tokens_sent(lengths[pe], part.source, geometry);
+      EXPECT_GT(sent, 0);
+      EXPECT_GT(sum(lengths[pe]) - sent, mean);
+      EXPECT_LT(sum(lengths[static_cast<std::size_t>(part.peer)]) + sent, mean);
+    }
+  }
+  EXPECT_GT(senders, 1000);
+}
+
+}  // namespace
