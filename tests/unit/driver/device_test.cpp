@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/driver/device_fixture.hpp"
+
+namespace gba::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr unsigned kAlloc = GBA_CMD_ALLOC;
+constexpr unsigned kFree = GBA_CMD_FREE;
+
+class DeviceTest : public DeviceFixture {
+ protected:
+  Error open_error() {
+    auto device = open_fake(state_);
+    return device ? Error{} : device.error();
+  }
+  /// Commands that the device was given, by opcode.
+  std::vector<unsigned> opcodes() const {
+    std::vector<unsigned> opcodes;
+    for (const std::uint64_t word : state_->commands) {
+      opcodes.push_back(static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_OPCODE, word)));
+    }
+    return opcodes;
+  }
+  std::uint64_t group_register(std::uint64_t offset) { return state_->control[GBA_GROUP_BASE(kGroup) + offset]; }
+};
+
+TEST_F(DeviceTest, TellsWhatTheDeviceSaysOfItself) {
+  open();
+  const gba_device_info info = device_->info();
+  EXPECT_STREQ(info.backend, "fake");
+  EXPECT_STREQ(info.path, "fake:0");
+  EXPECT_EQ(info.version, GBA_VERSION_MAJOR << 16);
+  EXPECT_EQ(info.port, 5U);
+  EXPECT_EQ(info.groups, 32U);
+  EXPECT_EQ(info.members, 708U);
+  EXPECT_EQ(info.is_process, 1U);
+  EXPECT_EQ(info.features & GBA_CAPS_NOTIFY, GBA_CAPS_NOTIFY);
+}
+
+TEST_F(DeviceTest, IsMadeToAnswerAndToWrite) {
+  open();
+  EXPECT_EQ(state_->config[0x04] & 0x6U, 0x6U);
+}
+
+TEST_F(DeviceTest, ThatIsNotAGbaIsNotMadeBusMaster) {
+  state_->control[GBA_REG_MAGIC] = 0x12345678;
+  const Error error = open_error();
+  EXPECT_EQ(error.code, std::errc::no_such_device);
+  EXPECT_THAT(error.text, HasSubstr("fake:0 is not a GBA: its MAGIC register reads"));
+  EXPECT_EQ(state_->config[0x04] & 0x4U, 0U);
+}
+
+TEST_F(DeviceTest, OfAnotherMajorVersionIsRefused) {
+  state_->control[GBA_REG_VERSION] = GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, 2);
+  const Error error = open_error();
+  EXPECT_EQ(error.code, std::errc::protocol_error);
+  EXPECT_THAT(error.text, HasSubstr("its registers have version 2, this library knows version 1"));
+}
+
+TEST_F(DeviceTest, OfALaterMinorVersionIsTaken) {
+  state_->control[GBA_REG_VERSION] += 5;
+  EXPECT_EQ(open_error().text, "");
+}
+
+TEST_F(DeviceTest, WithDimensionsBeyondTheMapIsRefused) {
+  for (const auto& [groups, members] : {std::pair{0U, 708U}, {33U, 708U}, {32U, 0U}, {32U, 709U}}) {
+    state_->control[GBA_REG_CAPS] = GBA_FIELD_PUT(GBA_CAPS_GROUPS, groups) | GBA_FIELD_PUT(GBA_CAPS_MEMBERS, members);
+    EXPECT_EQ(open_error().code, std::errc::no_such_device) << groups << " x " << members;
+  }
+}
+
+TEST_F(DeviceTest, ThatReadsAllOnesIsRefused) {
+  state_->control[GBA_REG_CAPS] = GBA_ALL_ONES;
+  EXPECT_EQ(open_error().code, std::errc::no_such_device);
+}
+
+TEST_F(DeviceTest, WithAFatalErrorIsRefused) {
+  state_->control[GBA_REG_DEV_STATUS] |= GBA_DEV_STATUS_FATAL;
+  EXPECT_THAT(open_error().text, HasSubstr("fatal error"));
+}
+
+TEST_F(DeviceTest, WithoutMappableDoorbellsIsRefused) {
+  state_->regions[GBA_REGION_DOORBELLS].mappable = false;
+  EXPECT_THAT(open_error().text, HasSubstr("its doorbells cannot be mapped"));
+  state_->regions[GBA_REGION_DOORBELLS] = {.size = 4096, .mappable = true};
+  EXPECT_THAT(open_error().text, HasSubstr("its doorbells cannot be mapped"));
+}
+
+TEST_F(DeviceTest, OpenReportsTheFailureOfEachStep) {
+  for (unsigned call = 0;; ++call) {
+    state_ = std::make_shared<FakeState>();
+    state_->failing_call = call;
+    const Error error = open_error();
+    if (state_->calls <= call) {
+      EXPECT_EQ(error.text, "");
+      EXPECT_GT(call, 10U);
+      return;
+    }
+    EXPECT_EQ(error.code, std::errc::io_error) << call;
+    EXPECT_THAT(error.text, HasSubstr("fake: failed in ")) << call;
+  }
+}
+
+TEST_F(DeviceTest, ReadsEveryCounterFromItsPlace) {
+  open();
+  for (std::uint64_t i = 0; i < 10; ++i) state_->control[GBA_REG_COUNTER_ARRIVALS + 8 * i] = 100 + i;
+  const auto counters = device_->counters();
+  ASSERT_TRUE(counters);
+  EXPECT_THAT(
+      (std::array{counters->arrivals, counters->releases, counters->stale, counters->rejected, counters->dma_faults,
+                  counters->timeouts, counters->resets, counters->errors, counters->interrupts, counters->wakeups}),
+      ElementsAre(100, 101, 102, 103, 104, 105, 106, 107, 108, 109));
+}
+
+TEST_F(DeviceTest, AllocConfiguresTheGroup) {
+  open();
+  const auto handle = device_->alloc(65, 41);
+  ASSERT_TRUE(handle);
+  EXPECT_EQ(handle->group, kGroup);
+  EXPECT_EQ(handle->key, 0xbeefU);
+  EXPECT_EQ(handle->member_count, 65U);
+  EXPECT_EQ(handle->sequence, 41U);
+  EXPECT_EQ(group_register(GBA_GROUP_MEMBER_COUNT), 65U);
+  EXPECT_EQ(group_register(GBA_GROUP_MEMBER_MASK), UINT64_MAX);
+  EXPECT_EQ(group_register(GBA_GROUP_MEMBER_MASK + 8), 1U);
+  EXPECT_EQ(group_register(GBA_GROUP_MEMBER_MASK + 16), 0U);
+  EXPECT_EQ(group_register(GBA_GROUP_SEQUENCE), 41U);
+  EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
+}
+
+TEST_F(DeviceTest, AllocTakesAllMembersAndNoMore) {
+  open();
+  ASSERT_TRUE(device_->alloc(708, 0));
+  EXPECT_EQ(group_register(GBA_GROUP_MEMBER_MASK + 88), (std::uint64_t{1} << 4) - 1);
+  EXPECT_EQ(device_->alloc(709, 0).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(device_->alloc(0, 0).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(device_->alloc(1, std::uint64_t{1} << 56).error().code, std::errc::invalid_argument);
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
+}
+
+TEST_F(DeviceTest, AllocSaysThatAllGroupsAreTaken) {
+  open();
+  const std::uint64_t error = GBA_CMD_ERROR_NO_FREE_GROUP;
+  state_->command_status[GBA_CMD_ALLOC] = GBA_FIELD_PUT(GBA_CMD_STATUS_ERROR, error);
+  const auto handle = device_->alloc(2, 0);
+  ASSERT_FALSE(handle);
+  EXPECT_EQ(handle.error().code, std::errc::no_space_on_device);
+  EXPECT_EQ(handle.error().text, "gba: fake:0: cannot allocate a group: all groups of the device are taken");
+}
+
+TEST_F(DeviceTest, AllocGivesTheGroupBackWhenAStepFails) {
+  open();
+  const unsigned start = state_->calls;
+  for (unsigned call = 0;; ++call) {
+    state_->commands.clear();
+    state_->failing_call = state_->calls + call;
+    const unsigned before = state_->calls;
+    const auto handle = device_->alloc(2, 0);
+    if (handle) {
+      EXPECT_GT(call, 14U);
+      break;
+    }
+    ASSERT_LT(call, 40U) << start;
+    EXPECT_EQ(handle.error().code, std::errc::io_error);
+    // The first three calls are the command itself; what is configured is what was allocated.
+    if (state_->calls > before + 3) {
+      EXPECT_EQ(opcodes().back(), kFree) << call;
+    }
+  }
+}
+
+TEST_F(DeviceTest, EnableArmsTheGroup) {
+  open();
+  const auto handle = device_->alloc(2, 0);
+  ASSERT_TRUE(handle);
+  ASSERT_TRUE(device_->enable(*handle));
+  EXPECT_EQ(group_register(GBA_GROUP_CONTROL), GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
+}
+
+TEST_F(DeviceTest, OnlyTheOwnerEnables) {
+  open();
+  EXPECT_EQ(device_->enable(handle_).error().code, std::errc::operation_not_permitted);
+  auto handle = device_->alloc(2, 0).value();
+  handle.key ^= 1;
+  EXPECT_EQ(device_->enable(handle).error().code, std::errc::operation_not_permitted);
+  EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
+}
+
+TEST_F(DeviceTest, FreeEndsOwnership) {
+  open();
+  const auto handle = device_->alloc(2, 0).value();
+  ASSERT_TRUE(device_->free(handle));
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kFree));
+  EXPECT_EQ(device_->enable(handle).error().code, std::errc::operation_not_permitted);
+}
+
+TEST_F(DeviceTest, FreeOfAnEarlierGroupOfThatNumberLeavesTheNewOneAlone) {
+  open();
+  auto handle = device_->alloc(2, 0).value();
+  handle.key ^= 1;
+  EXPECT_EQ(device_->free(handle).error().code, std::errc::no_such_file_or_directory);
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
+}
+
+TEST_F(DeviceTest, RefusesHandlesThatItCannotHaveGiven) {
+  open();
+  const gba_group_handle good = handle_;
+  for (auto spoil : {+[](gba_group_handle& h) { h.group = 32; }, +[](gba_group_handle& h) { h.member_count = 0; },
+                     +[](gba_group_handle& h) { h.member_count = 709; }, +[](gba_group_handle& h) { h.reserved = 1; },
+                     +[](gba_group_handle& h) { h.sequence = UINT64_MAX; }}) {
+    gba_group_handle bad = good;
+    spoil(bad);
+    EXPECT_EQ(device_->enable(bad).error().code, std::errc::invalid_argument);
+    EXPECT_EQ(device_->free(bad).error().code, std::errc::invalid_argument);
+    EXPECT_EQ(Membership::join(device_, bad, 0).error().code, std::errc::invalid_argument);
+  }
+  EXPECT_TRUE(state_->commands.empty());
+}
+
+}  // namespace
+}  // namespace gba::test

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GBA at the backend seam: registers in a map, doorbells and flags in memory, and every call written down.
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/backend.hpp"
+#include "driver/mmio.hpp"
+#include "uapi/gba_device.h"
+#include "uapi/gba_regs.h"
+
+namespace gba::test {
+
+/// What the device does is set from outside; the object that the test keeps and the one that the Device owns share it.
+struct FakeState {
+  FakeState();
+
+  /// Stores `word` where the port's RELEASE_ADDR of (group, member) says.
+  void store_flag(std::uint32_t group, std::uint32_t member, std::uint64_t word);
+  [[nodiscard]] MmioWord<std::uint64_t> flag(std::uint32_t group, std::uint32_t member);
+  [[nodiscard]] MmioWord<std::uint64_t> doorbell(std::uint32_t group) const;
+  void set_wakeup(std::uint32_t value) const;
+  void interrupt(std::uint32_t vector);
+  /// The device is gone: loss_event() fires.
+  void lose() const;
+  [[nodiscard]] std::size_t count(const std::string& call) const;
+
+  // What the device is.
+  std::map<std::uint64_t, std::uint64_t> config;
+  std::map<std::uint64_t, std::uint64_t> control;
+  std::map<std::uint32_t, RegionInfo> regions;
+  std::uint32_t vectors = GBA_MSIX_VECTORS;
+  UniqueFd doorbell_file;
+  Mapping doorbells;
+  UniqueFd control_file;  // if set, the control region can be mapped from it
+  UniqueFd kick;          // if set, offered as the ioeventfd
+  UniqueFd loss;
+
+  // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
+  std::map<std::uint64_t, std::uint64_t> command_status;
+  std::uint64_t alloc_result = GBA_FIELD_PUT(GBA_CMD_RESULT_GROUP, 3) | GBA_FIELD_PUT(GBA_CMD_RESULT_KEY, 0xbeef);
+  unsigned busy_reads = 0;  // CMD_STATUS says busy so often first
+
+  // Which call fails, counted from 0, and with what.
+  std::optional<unsigned> failing_call;
+  std::errc failure = std::errc::io_error;
+
+  // What happened.
+  mutable std::mutex mutex;
+  unsigned calls = 0;
+  std::vector<std::string> log;
+  std::vector<std::uint64_t> commands;
+  std::map<std::uint64_t, Mapping> dma;  // by IOVA
+  std::map<std::uint32_t, int> armed;    // vector -> eventfd
+};
+
+class FakeBackend final : public Backend {
+ public:
+  explicit FakeBackend(std::shared_ptr<FakeState> state) : state_(std::move(state)) {}
+
+  [[nodiscard]] std::string name() const override { return "fake"; }
+  [[nodiscard]] std::string path() const override { return "fake:0"; }
+  Result<RegionInfo> region_info(std::uint32_t region) override;
+  Result<void> read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) override;
+  Result<void> write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
+  Result<void> post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
+  Result<Mapping> map(std::uint32_t region) override;
+  Result<UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) override;
+  Result<std::uint32_t> irq_count(std::uint32_t index) override;
+  Result<void> arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) override;
+  Result<void> disarm_irq(std::uint32_t index, std::uint32_t vector) override;
+  Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) override;
+  Result<void> dma_unmap(std::uint64_t iova, std::size_t size) override;
+  Result<void> reset() override;
+  [[nodiscard]] pollfd loss_event() const override {
+    return {.fd = state_->loss.get(), .events = POLLIN, .revents = 0};
+  }
+
+ private:
+  void on_loss() override { state_->lose(); }
+  /// Writes the call down. Its failure, if it is the one to fail.
+  Result<void> enter(const std::string& call);
+  void run_command(std::uint64_t word);
+
+  std::shared_ptr<FakeState> state_;
+};
+
+}  // namespace gba::test
