@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// ALLOC, FREE, JOIN, LEAVE, RECLAIM, keys, and what the loss of a port does. Uapi rules 4, 5, 24.
+#include "tests/unit/fake_device/model_fixture.hpp"
+
+namespace {
+
+using fake_device::kNobody;
+using fake_device_test::Device;
+using fake_device_test::error_word;
+using fake_device_test::kErrorVector;
+using fake_device_test::raise;
+using fake_device_test::store;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Alloc, GivesEachGroupOnceAndThenNone) {
+  Device device;
+  for (unsigned expected = 0; expected < GBA_MAX_GROUPS; ++expected) {
+    EXPECT_EQ(device.alloc(expected % 8), expected);
+  }
+  EXPECT_EQ(device.command(0, GBA_CMD_ALLOC), unsigned{GBA_CMD_ERROR_NO_FREE_GROUP});
+  EXPECT_EQ(device.read(0, GBA_REG_CMD_RESULT), 0U);
+}
+
+TEST(Alloc, NeverGivesTheKeyZero) {
+  Device device;
+  device.effects.next_key = 0;
+  const unsigned group = device.alloc(0);
+  EXPECT_NE(device.keys[group], 0U);
+}
+
+TEST(Alloc, GivesAFreshGroup) {
+  Device device;
+  const unsigned group = device.barrier(2, 7);
+  device.group_write(0, group, GBA_GROUP_TIMEOUT, 5);
+  device.arrive(group, 0, 8);
+  device.control(0, group, GBA_CONTROL_RESET);
+  ASSERT_EQ(device.command(0, GBA_CMD_FREE, group), unsigned{GBA_CMD_OK});
+  ASSERT_EQ(device.alloc(3), group);
+  for (const auto offset : {GBA_GROUP_CONTROL, GBA_GROUP_STATUS, GBA_GROUP_SEQUENCE, GBA_GROUP_ERROR_CODE,
+                            GBA_GROUP_TIMEOUT, GBA_GROUP_MEMBER_MASK, GBA_GROUP_ARRIVED_MASK}) {
+    EXPECT_EQ(device.group_read(group, offset), 0U) << std::hex << offset;
+  }
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_COUNT, 4), 0U);
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVAL_COUNT, 4), 0U);
+}
+
+TEST(Command, OfAnUnknownKindIsAnError) {
+  Device device;
+  EXPECT_EQ(device.command(0, 0), unsigned{GBA_CMD_ERROR_OPCODE});
+  EXPECT_EQ(device.command(0, 6), unsigned{GBA_CMD_ERROR_OPCODE});
+}
+
+TEST(Command, OutcomeBelongsToThePort) {
+  Device device;
+  device.alloc(0);
+  EXPECT_EQ(device.command(1, GBA_CMD_FREE, 0), unsigned{GBA_CMD_ERROR_NOT_OWNER});
+  EXPECT_EQ(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, device.read(0, GBA_REG_CMD_STATUS)), unsigned{GBA_CMD_OK});
+}
+
+TEST(Free, UnbindsAllMembersAndGivesTheGroupBack) {
+  Device device;
+  const unsigned group = device.barrier(2);
+  EXPECT_EQ(device.command(0, GBA_CMD_FREE, group), unsigned{GBA_CMD_OK});
+  EXPECT_THAT(device.effects.members, IsEmpty());
+  EXPECT_EQ(device.command(0, GBA_CMD_FREE, group), unsigned{GBA_CMD_ERROR_GROUP});
+  EXPECT_EQ(device.alloc(1), group);
+}
+
+TEST(Free, AnswersTheMembersOfAnEnabledGroupFirst) {
+  Device device;
+  const unsigned group = device.barrier(2, 4);
+  device.arrive(group, 1, 5, /*notify=*/true);
+  device.command(0, GBA_CMD_FREE, group);
+  EXPECT_EQ((device.effects.flags[{1, group}]), error_word(GBA_ERROR_LEAVE, 4));
+  EXPECT_THAT(device.effects.events, Contains(raise(1, group)));
+}
+
+TEST(Free, OfAGroupThatWasNeverEnabledIsSilent) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 2);
+  device.join(1, group, 1);
+  device.command(0, GBA_CMD_FREE, group);
+  EXPECT_THAT(device.effects.events, IsEmpty());
+  EXPECT_THAT(device.effects.members, IsEmpty());
+}
+
+TEST(Join, IsRefusedForEachReasonByItsCode) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 3);
+  const auto key = device.keys[group];
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, 32, 0, key), unsigned{GBA_CMD_ERROR_GROUP});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group + 1, 0, key), unsigned{GBA_CMD_ERROR_GROUP});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 3, key), unsigned{GBA_CMD_ERROR_MEMBER});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 708, key), unsigned{GBA_CMD_ERROR_MEMBER});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 0xffff, key), unsigned{GBA_CMD_ERROR_MEMBER});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 0, key + 1), unsigned{GBA_CMD_ERROR_KEY});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 0, key), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 1, key), unsigned{GBA_CMD_ERROR_ALREADY_JOINED});
+  EXPECT_EQ(device.command(2, GBA_CMD_JOIN, group, 0, key), unsigned{GBA_CMD_ERROR_MEMBER_TAKEN});
+}
+
+TEST(Join, LocksAPortOutAfterSixteenWrongKeys) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 2);
+  const auto key = device.keys[group];
+  for (unsigned attempt = 0; attempt < GBA_MAX_WRONG_KEYS; ++attempt) {
+    EXPECT_EQ(device.command(1, GBA_CMD_JOIN, group, 0, key + 1), unsigned{GBA_CMD_ERROR_KEY});
+  }
+  EXPECT_EQ(device.fault(1), GBA_FAULT_BIT(GBA_FAULT_KEY));
+  EXPECT_EQ(device.join(1, group, 0), unsigned{GBA_CMD_ERROR_LOCKED_OUT});
+  EXPECT_EQ(device.join(2, group, 0), unsigned{GBA_CMD_OK}) << "no other port is locked out";
+  device.model.disconnect(1);
+  device.model.connect(1);
+  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_ERROR_LOCKED_OUT}) << "a new connection does not help";
+  device.command(0, GBA_CMD_FREE, group);
+  device.alloc(0);
+  device.configure(0, group, 2);
+  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_OK}) << "a new group is a new chance";
+}
+
+TEST(Join, WithFifteenWrongKeysIsStillPossible) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 1);
+  for (unsigned attempt = 0; attempt < GBA_MAX_WRONG_KEYS - 1; ++attempt) {
+    device.command(1, GBA_CMD_JOIN, group, 0, 1);
+  }
+  EXPECT_EQ(device.join(1, group, 0), unsigned{GBA_CMD_OK});
+}
+
+TEST(Leave, NeedsAMembership) {
+  Device device;
+  const unsigned group = device.barrier(1);
+  EXPECT_EQ(device.command(1, GBA_CMD_LEAVE, group), unsigned{GBA_CMD_ERROR_NOT_JOINED});
+  EXPECT_EQ(device.command(1, GBA_CMD_LEAVE, group + 1), unsigned{GBA_CMD_ERROR_GROUP});
+  EXPECT_EQ(device.command(1, GBA_CMD_LEAVE, 255), unsigned{GBA_CMD_ERROR_GROUP});
+}
+
+TEST(Leave, OfAnEnabledGroupIsAnErrorForTheOthers) {
+  Device device;
+  const unsigned group = device.barrier(3, 9);
+  EXPECT_EQ(device.command(1, GBA_CMD_LEAVE, group), unsigned{GBA_CMD_OK});
+  const auto word = error_word(GBA_ERROR_LEAVE, 9);
+  EXPECT_THAT(device.effects.take(), ElementsAre(store(0, group, word), store(2, group, word), raise(0, kErrorVector),
+                                                 raise(2, kErrorVector)));
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(device.error_member(group), 1U);
+}
+
+TEST(Leave, OfAGroupThatIsNotEnabledJustFreesThePlace) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 2);
+  device.join(1, group, 1);
+  EXPECT_EQ(device.command(1, GBA_CMD_LEAVE, group), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_NONE});
+  EXPECT_EQ(device.join(2, group, 1), unsigned{GBA_CMD_OK});
+}
+
+TEST(Leave, ForgetsANotify) {
+  Device device;
+  const unsigned group = device.barrier(2);
+  device.arrive(group, 1, 1, /*notify=*/true);
+  device.command(1, GBA_CMD_LEAVE, group);
+  EXPECT_THAT(device.effects.events, ::testing::Not(Contains(raise(1, group))));
+}
+
+TEST(LostPort, LeavesAllItsGroups) {
+  Device device;
+  const unsigned first = device.barrier(2);
+  const unsigned second = device.barrier(3, 4);
+  device.model.disconnect(1);
+  EXPECT_EQ(device.error(first), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(device.error(second), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ((device.effects.flags[{2, second}]), error_word(GBA_ERROR_LEAVE, 4));
+  EXPECT_EQ((device.effects.flags[{1, second}]), 0U) << "nothing is stored to the one that is gone";
+}
+
+TEST(LostPort, StartsAfreshWhenItConnectsAgain) {
+  Device device;
+  device.alloc(1);
+  device.read(1, 0x24, 4);
+  device.model.disconnect(1);
+  device.model.connect(1);
+  EXPECT_EQ(device.fault(1), 0U);
+  EXPECT_EQ(device.read(1, GBA_REG_CMD_RESULT), 0U);
+}
+
+TEST(LostOwner, OfAnEnabledGroupLeavesItToAnswerItsMembersUntilTheLastLeaves) {
+  Device device;
+  const unsigned group = device.barrier(3, 2);
+  device.model.disconnect(0);
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(device.error_member(group), 0U);
+  device.effects.take();
+  device.arrive(group, 1, 3);
+  EXPECT_THAT(device.effects.take(), ElementsAre(store(1, group, error_word(GBA_ERROR_LEAVE, 2))));
+  device.command(1, GBA_CMD_LEAVE, group);
+  EXPECT_NE(device.error(group), unsigned{GBA_ERROR_NONE}) << "one member is left";
+  device.model.disconnect(2);
+  EXPECT_EQ(device.alloc(3), group);
+}
+
+TEST(LostOwner, WithoutAMembershipNamesNobody) {
+  Device device;
+  const unsigned group = device.alloc(5);
+  device.configure(5, group, 1);
+  device.control(5, group, Device::kRunning);
+  device.join(0, group, 0);
+  device.model.disconnect(5);
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(device.error_member(group), kNobody);
+}
+
+TEST(LostOwner, OfAGroupWithoutMembersOrNeverEnabledFreesIt) {
+  Device device;
+  const unsigned unused = device.alloc(4);
+  device.configure(4, unused, 1);
+  device.control(4, unused, Device::kRunning);
+  const unsigned never_enabled = device.alloc(4);
+  device.configure(4, never_enabled, 1);
+  device.join(1, never_enabled, 0);
+  device.model.disconnect(4);
+  EXPECT_EQ(device.alloc(1), unused);
+  EXPECT_EQ(device.alloc(1), never_enabled);
+}
+
+TEST(LostOwner, LeavesADisarmedGroupsMembersAnswered) {
+  Device device;
+  const unsigned group = device.alloc(4);
+  device.configure(4, group, 1);
+  device.control(4, group, GBA_CONTROL_ENABLE);
+  device.join(1, group, 0);
+  device.model.arrive(1, group, Device::word(0, 1), 0);
+  device.model.disconnect(4);
+  EXPECT_EQ((device.effects.flags[{1, group}]), error_word(GBA_ERROR_LEAVE, 1));
+}
+
+TEST(Reclaim, FreesAnOrphanForThePrivilegedPortOnly) {
+  Device device;
+  const unsigned privileged = device.model.privileged_port();
+  const unsigned group = device.barrier(2);
+  EXPECT_EQ(device.command(privileged, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_ERROR_NOT_PRIVILEGED})
+      << "its owner lives";
+  device.model.disconnect(0);
+  EXPECT_EQ(device.command(1, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_ERROR_NOT_PRIVILEGED});
+  EXPECT_EQ(device.command(privileged, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(device.command(privileged, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_ERROR_GROUP});
+  EXPECT_EQ(device.alloc(1), group);
+}
+
+TEST(ResetOfAPort, IsALeaveAndKeepsTheConnection) {
+  Device device;
+  const unsigned group = device.barrier(2);
+  device.model.reset_port(1);
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(device.alloc(1), group + 1);
+}
+
+}  // namespace
