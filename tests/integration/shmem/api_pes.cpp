@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that goes through the calls of shmem.h and shmemx.h one family at a time, in C++ with the overloads in sight.
+// Prints what went wrong; exits with 0 if nothing did.
+#include <shmem.h>
+#include <shmemx.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+
+void check(bool good, const char* what, int line) {
+  if (!good) {
+    ++failures;
+    std::fprintf(stderr, "PE %d, line %d: %s\n", shmem_my_pe(), line, what);
+  }
+}
+#define CHECK(condition) check((condition), #condition, __LINE__)
+
+template <typename T>
+T* allocate(std::size_t count = 1) {
+  return static_cast<T*>(shmem_calloc(count, sizeof(T)));
+}
+
+void queries(int me, int pes) {
+  int provided = -1;
+  int initialized = 0;
+  shmem_query_thread(&provided);
+  shmem_query_initialized(&initialized);
+  CHECK(provided == SHMEM_THREAD_SERIALIZED && initialized == 1);
+  CHECK(shmem_pe_accessible(pes - 1) == 1 && shmem_pe_accessible(pes) == 0 && shmem_pe_accessible(-1) == 0);
+  int major = 0;
+  int minor = 0;
+  std::array<char, SHMEM_MAX_NAME_LEN> name{};
+  shmem_info_get_version(&major, &minor);
+  shmem_info_get_name(name.data());
+  CHECK(major == 1 && minor == 6 && std::strncmp(name.data(), "libshmem", 8) == 0);
+  int local = 0;
+  auto* word = allocate<std::uint64_t>();
+  CHECK(shmem_addr_accessible(word, 0) == 1 && shmem_addr_accessible(&local, 0) == 0);
+  CHECK(shmem_ptr(word, me) == word && shmem_ptr(&local, 0) == nullptr && shmem_ptr(word, pes) == nullptr);
+  CHECK(shmem_team_ptr(SHMEM_TEAM_WORLD, word, me) == word);
+  shmem_free(word);
+}
+
+void heap() {
+  CHECK(shmem_malloc(0) == nullptr);
+  auto* aligned = static_cast<std::byte*>(shmem_align(8192, 100));
+  auto* zeroed = static_cast<unsigned char*>(shmem_calloc(100, 10));
+  CHECK(aligned != nullptr && zeroed != nullptr && zeroed[999] == 0);
+  CHECK((aligned - static_cast<std::byte*>(shmem_ptr(aligned, shmem_my_pe()))) == 0);
+  CHECK(shmem_align(3, 100) == nullptr);
+  CHECK(shmem_calloc(SIZE_MAX, 2) == nullptr);
+  CHECK(shmem_malloc(SIZE_MAX) == nullptr);
+  shmem_free(zeroed);
+  shmem_free(aligned);
+  shmem_free(nullptr);
+}
+
+void transfers(int me, int pes) {
+  const int right = (me + 1) % pes;
+  const int left = (me + pes - 1) % pes;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{1000}, std::size_t{100001}}) {
+    auto* here = static_cast<unsigned char*>(shmem_malloc(size + 1));
+    std::vector<unsigned char> from(size + 1, static_cast<unsigned char>(me + 1));
+    std::vector<unsigned char> back(size + 1);
+    std::memset(here, 0, size + 1);
+    shmem_barrier_all();
+    shmem_putmem(here, from.data(), size, right);
+    shmem_barrier_all();
+    bool same = here[size] == 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      same = same && here[i] == left + 1;
+    }
+    CHECK(same);
+    shmem_getmem(back.data(), here, size, right);
+    CHECK(size == 0 || back[size - 1] == me + 1);
+    shmem_free(here);
+  }
+}
+
+void signals(int me, int pes) {
+  const int right = (me + 1) % pes;
+  auto* signal = allocate<std::uint64_t>();
+  auto* signal32 = allocate<std::int32_t>();
+  auto* data = allocate<std::uint64_t>();
+  for (std::uint64_t k = 1; k <= 200; ++k) {
+    const std::uint64_t value = k * 1000 + static_cast<std::uint64_t>(me);
+    shmem_putmem(data, &value, sizeof value, right);
+    shmem_fence();
+    shmem_signal_set(signal, k, right);
+    CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_GE, k) >= k);
+    CHECK(*data == k * 1000 + static_cast<std::uint64_t>((me + pes - 1) % pes));
+    shmem_barrier_all();
+  }
+  CHECK(shmem_signal_fetch(signal) == 200);
+  shmem_barrier_all();
+  shmem_signal_add(signal, 5, right);
+  CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 205) == 205);
+  // Ascend's forms: chosen by the type of the signal.
+  shmem_signal_set(signal32, -7, right);
+  CHECK(shmem_signal_wait_until(signal32, SHMEM_CMP_LT, 0) == -7);
+  shmem_barrier_all();
+  shmem_signal_add(signal32, 8, right);
+  CHECK(shmem_signal_wait_until(signal32, SHMEM_CMP_NE, -7) == 1);
+  CHECK(shmem_signal_fetch(signal32) == 1);
+  shmem_free(data);
+  shmem_free(signal32);
+  shmem_free(signal);
+}
+
+void teams(int me, int pes) {
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes);
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(99) == -1);
+  CHECK(shmem_team_sync(SHMEM_TEAM_SHARED) == 0);
+
+  shmem_team_t even = 77;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (pes + 1) / 2, nullptr, 0, &even) == 0);
+  CHECK((even == SHMEM_TEAM_INVALID) == (me % 2 != 0));
+  CHECK(shmem_team_my_pe(even) == (me % 2 == 0 ? me / 2 : -1));
+  if (even != SHMEM_TEAM_INVALID) {
+    CHECK(shmem_team_translate_pe(even, 0, SHMEM_TEAM_WORLD) == 0);
+    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 1, even) == -1);
+    for (int i = 0; i < 100; ++i) {
+      CHECK(shmem_team_sync(even) == 0);
+      shmem_barrier(even);
+    }
+    shmem_team_t nested = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(even, 0, 1, 1, &nested) == 0);  // Ascend's form
+    CHECK(shmem_team_n_pes(nested) == (me == 0 ? 1 : -1));
+    shmem_team_destroy(nested);
+  }
+  shmem_team_config_t config{5};
+  CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, SHMEM_TEAM_NUM_CONTEXTS, &config) == 0 && config.num_contexts == 0);
+  CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, &config) == 0);
+  shmem_team_destroy(even);
+  shmem_team_destroy(SHMEM_TEAM_INVALID);
+
+  shmem_team_t row = SHMEM_TEAM_INVALID;
+  shmem_team_t column = SHMEM_TEAM_INVALID;
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 2, &row, &column) == 0);
+  CHECK(shmem_team_my_pe(row) == me % 2 && shmem_team_my_pe(column) == me / 2);
+  CHECK(shmem_team_sync(row) == 0 && shmem_team_sync(column) == 0);
+  shmem_sync(row);
+  shmem_team_destroy(column);
+  shmem_team_destroy(row);
+}
+
+void wrong_teams(int pes) {
+  shmem_team_t team = 5;
+  for (const auto& [start, stride, size] : {std::array{-1, 1, 1}, std::array{0, 0, 1}, std::array{0, -1, 1},
+                                            std::array{0, 1, 0}, std::array{0, 1, pes + 1}, std::array{pes, 1, 1}}) {
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, start, stride, size, &team) != 0);
+    CHECK(team == SHMEM_TEAM_INVALID);
+  }
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, &team) != 0);
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 0, &team, &team) != 0);
+  CHECK(shmem_team_sync(SHMEM_TEAM_INVALID) != 0);
+}
+
+void active_sets(int pes) {
+  auto* psync = static_cast<long*>(shmem_calloc(SHMEM_BARRIER_SYNC_SIZE, sizeof(long)));
+  for (int i = 0; i < 100; ++i) {
+    shmem_barrier(0, 0, pes, psync);
+    shmem_sync(0, 0, pes, psync);
+  }
+  shmem_barrier_all();
+  for (int i = 0; i < SHMEM_BARRIER_SYNC_SIZE; ++i) {
+    CHECK(psync[i] == SHMEM_SYNC_VALUE);
+  }
+  shmem_free(psync);
+}
+
+void barrier_choice() {
+  shmemx_team_barrier_stats_t before;
+  shmemx_team_barrier_stats_t after;
+  CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0);
+  CHECK(shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &before) == 0);
+  CHECK(std::strcmp(before.algorithm, "npu_v3") == 0);
+  shmem_sync_all();
+  CHECK(shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &after) == 0);
+  CHECK(after.by_software == before.by_software + (shmem_n_pes() > 1 ? 1 : 0) && after.by_device == before.by_device);
+  CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "auto") == 0);
+  shmem_sync_all();
+  CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "fastest") != 0);
+  CHECK(std::strstr(shmemx_error_text(), "fastest") != nullptr);
+  CHECK(shmemx_team_barrier_stats(42, &after) != 0);
+}
+
+struct KernelWork {
+  std::uint64_t* counter;  // symmetric
+  std::atomic<int> wrong{0};
+};
+
+void kernel(shmemx_core_t* core, void* argument) {
+  auto& work = *static_cast<KernelWork*>(argument);
+  const int cores = shmemx_core_count(core);
+  for (std::uint64_t k = 1; k <= 20; ++k) {
+    shmem_signal_add(work.counter, 1, 0);
+    if (shmemx_core_barrier(core, SHMEM_TEAM_WORLD) != 0) {
+      ++work.wrong;
+      return;
+    }
+    std::uint64_t seen = 0;
+    shmem_getmem(&seen, work.counter, sizeof seen, 0);
+    work.wrong += seen < k * static_cast<std::uint64_t>(cores * shmem_n_pes()) ? 1 : 0;
+    work.wrong += shmemx_core_sync(core) != 0 ? 1 : 0;
+  }
+}
+
+void kernels() {
+  KernelWork work{allocate<std::uint64_t>()};
+  for (const int cores : {1, 3, 2}) {
+    *work.counter = 0;
+    shmem_barrier_all();
+    CHECK(shmemx_launch(cores, kernel, &work) == 0);
+    CHECK(work.wrong == 0);
+    shmem_barrier_all();
+  }
+  CHECK(shmemx_launch(0, kernel, &work) != 0);
+  CHECK(shmemx_launch(2, nullptr, &work) != 0);
+  shmem_free(work.counter);
+}
+
+}  // namespace
+
+int main() {
+  int provided = -1;
+  CHECK(shmem_my_pe() == -1 && shmem_n_pes() == -1);
+  shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+  CHECK(provided == SHMEM_THREAD_SERIALIZED);
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  queries(me, pes);
+  heap();
+  transfers(me, pes);
+  signals(me, pes);
+  teams(me, pes);
+  wrong_teams(pes);
+  active_sets(pes);
+  barrier_choice();
+  kernels();
+  shmem_finalize();
+  // Once more, from the beginning.
+  shmem_init();
+  CHECK(shmem_n_pes() == pes);
+  transfers(me, pes);
+  shmem_finalize();
+  std::printf("PE %d of %d: %d failures\n", me, pes, failures);
+  return failures == 0 ? 0 : 1;
+}

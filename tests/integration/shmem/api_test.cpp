@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of shmem.h, right and wrong, made by real PEs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::program;
+using test_support::run;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+
+class Calls : public testing::TestWithParam<std::tuple<int, const char*>> {};
+
+TEST_P(Calls, DoWhatTheSpecificationSays) {
+  const auto [pes, gba] = GetParam();
+  const auto job = run(oshrun(pes, gba, {test_program("api_pes")}), {}, Seconds{100});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, Calls, testing::Combine(testing::Values(1, 2, 3, 4, 7), testing::Values("off", "fake")),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+                         });
+
+TEST(Calls, WorkFromC11) {
+  const auto job = run(oshrun(3, "off", {test_program("c11_pes")}));
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+struct Mistake {
+  const char* name;
+  const char* message;  // what the output must say
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, EndTheJobWithAMessageThatNamesThem) {
+  const auto job = run(oshrun(2, "off", {test_program("wrong_pes"), GetParam().name}));
+  EXPECT_NE(job.exit.code, 0) << job.output;
+  EXPECT_EQ(job.exit.signal, 0) << job.output;
+  EXPECT_NE(job.output.find(GetParam().message), std::string::npos) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, Mistakes,
+    testing::Values(Mistake{"before-init", "shmem_barrier_all was called before shmem_init"},
+                    Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
+                    Mistake{"malloc-sizes", "PE 0 allocates 64 bytes"}, Mistake{"malloc-sizes", "PE 1 allocates 4096"},
+                    Mistake{"malloc-sizes", "PE 0 got NULL"}, Mistake{"malloc-sizes", "PE 1 got NULL"},
+                    Mistake{"put-pe", "shmem_putmem: there is no PE 2"},
+                    Mistake{"put-address",
+                            "shmem_putmem: 8 bytes at the given address are not inside the symmetric heap"},
+                    Mistake{"put-size", "shmem_putmem: 18446744073709551615 bytes"},
+                    Mistake{"signal-pe", "shmem_signal_set: there is no PE -1"},
+                    Mistake{"compare", "shmem_signal_wait_until: 6 is no comparison"}, Mistake{"free", "cannot free"},
+                    Mistake{"double-free", "cannot free"},
+                    Mistake{"destroy-world", "shmem_team_destroy: team 0 is predefined"},
+                    Mistake{"barrier-team", "17 is not a team"}, Mistake{"exit-early", "PE 1"}),
+    [](const auto& test) {
+      std::string name = test.param.name;
+      std::erase(name, '-');
+      return name + std::to_string(test.index);
+    });
+
+TEST(GlobalExit, EndsAllPesWithItsStatus) {
+  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit"}));
+  EXPECT_EQ(job.exit.code, 9) << job.output;
+}
+
+TEST(Wrappers, CompileAndLinkProgramsOfBothLanguages) {
+  TempDir dir;
+  const std::string text =
+      "#include <shmem.h>\nint main(void) { shmem_init(); shmem_barrier_all(); shmem_finalize(); return 0; }\n";
+  for (const auto& [wrapper, suffix] : {std::pair{"oshcc", ".c"}, std::pair{"oshc++", ".cpp"}}) {
+    const std::string source = dir.file(std::string("hello") + suffix);
+    const std::string binary = source + ".out";
+    ASSERT_TRUE(run({"bash", "-c", "printf '%s' '" + text + "' > " + source}).exit.clean());
+    const auto compiled = run({program(wrapper), "-Wall", "-Werror", "-o", binary, source}, {}, Seconds{60});
+    ASSERT_TRUE(compiled.exit.clean()) << compiled.output;
+    EXPECT_TRUE(run(oshrun(2, "off", {binary})).exit.clean());
+  }
+  const auto shown = run({program("oshcc"), "--showme"});
+  EXPECT_NE(shown.output.find("-lshmem"), std::string::npos) << shown.output;
+}
+
+}  // namespace

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers of real PEs, through a fake device and without one.
+#include <gtest/gtest.h>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::oshrun;
+using test_support::program;
+using test_support::repeats;
+using test_support::run;
+using test_support::Seconds;
+using test_support::sum_of;
+using test_support::test_program;
+
+struct Case {
+  int pes;
+  const char* gba;
+  int rounds;
+};
+
+class Barriers : public testing::TestWithParam<Case> {};
+
+TEST_P(Barriers, AllEndAndNoneEarly) {
+  const auto [pes, gba, rounds] = GetParam();
+  const auto job = run(oshrun(pes, gba, {test_program("barrier_pes"), std::to_string(rounds)}), {}, Seconds{240});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  const auto total = static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds);
+  const bool by_device = std::string(gba) == "fake" && pes > 1;
+  // Barriers of the heap calls count too.
+  EXPECT_GE(sum_of(job.output, by_device ? "by device" : "by software"), pes > 1 ? total : 0) << job.output;
+  EXPECT_EQ(sum_of(job.output, by_device ? "by software" : "by device"), 0U) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, Barriers,
+                         testing::Values(Case{1, "off", 1000}, Case{1, "fake", 1000},
+                                         Case{2, "off", repeats(100000, 100000)},
+                                         Case{2, "fake", repeats(100000, 100000)}, Case{3, "fake", 20000},
+                                         Case{4, "off", repeats(100000, 100000)},
+                                         Case{4, "fake", repeats(50000, 100000)}, Case{8, "off", 1000},
+                                         Case{8, "fake", 1000}, Case{17, "off", 1000}, Case{17, "fake", 1000}),
+                         [](const auto& test) { return std::to_string(test.param.pes) + "_" + test.param.gba; });
+
+TEST(Job, WithoutALauncherIsOnePe) {
+  const auto job = run({test_program("barrier_pes"), "100"}, {"GBA_DEVICE=/nonexistent"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_NE(job.output.find("PE 0: npu_v3"), std::string::npos) << job.output;
+}
+
+TEST(Job, EndsWithTheReasonIfAGbaIsRequiredAndThereIsNone) {
+  const auto job = run(oshrun(2, "", {test_program("barrier_pes"), "10"}),
+                       {"SHMEM_GBA=require", "GBA_DEVICE=vfio-user:/nonexistent"});
+  EXPECT_EQ(job.exit.code, 1) << job.output;
+  EXPECT_NE(job.output.find("SHMEM_GBA=require"), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("/nonexistent"), std::string::npos) << job.output;
+}
+
+TEST(Job, GoesOnInSoftwareWhenTheDeviceHasTooFewPorts) {
+  FakeDevice device({"--ports", "2"});
+  const auto job = run(oshrun(3, device.path(), {test_program("barrier_pes"), "500"}), {"SHMEM_INFO=1"}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(sum_of(job.output, "by device"), 0U);
+  EXPECT_NE(job.output.find("not through a GBA"), std::string::npos) << job.output;
+}
+
+TEST(Job, RefusesMalformedEnvironmentValues) {
+  for (const char* variable : {"SHMEM_SYMMETRIC_SIZE=0", "SHMEM_SYMMETRIC_SIZE=lots", "SHMEM_GBA=maybe",
+                               "SHMEM_BARRIER_ALGORITHM=quick", "SHMEM_BOOTSTRAP=telepathy"}) {
+    const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}), {variable});
+    if (std::string(variable).rfind("SHMEM_GBA", 0) == 0) {
+      continue;  // --gba off has the last word on that one
+    }
+    EXPECT_NE(job.exit.code, 0) << variable;
+    EXPECT_NE(job.output.find(variable), std::string::npos) << job.output;
+  }
+}
+
+TEST(Job, RefusesAHeapThatTheMachineCannotHold) {
+  const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}), {"SHMEM_SYMMETRIC_SIZE=1000t"});
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_NE(job.output.find("SHMEM_SYMMETRIC_SIZE"), std::string::npos) << job.output;
+}
+
+TEST(Barrier, TimesOutWithTheNameOfThePeThatDoesNotCome) {
+  const auto job = run(oshrun(2, "fake",
+                              {"bash", "-c",
+                               "if [ $OSHRUN_RANK = 1 ]; then exec " + test_program("late_pe") + "; else exec " +
+                                   test_program("barrier_pes") + " 5; fi"}),
+                       {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_NE(job.output.find("timed out"), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("waited for PE 1"), std::string::npos) << job.output;
+}
+
+}  // namespace

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that makes one mistake, named by its argument.
+#include <shmem.h>
+#include <shmemx.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+int main(int argc, char** argv) {
+  const std::string mistake = argc > 1 ? argv[1] : "";
+  if (mistake == "before-init") {
+    shmem_barrier_all();
+  }
+  shmem_init();
+  const int me = shmem_my_pe();
+  auto* word = static_cast<std::uint64_t*>(shmem_malloc(64));
+  std::uint64_t local = 0;
+  if (mistake == "malloc-sizes") {
+    if (shmem_malloc(me == 1 ? 4096 : 64) == nullptr) {
+      std::printf("PE %d got NULL\n", me);
+      return 3;
+    }
+  } else if (mistake == "put-pe") {
+    shmem_putmem(word, &local, 8, shmem_n_pes());
+  } else if (mistake == "put-address") {
+    shmem_putmem(&local, word, 8, 0);
+  } else if (mistake == "put-size") {
+    shmem_putmem(word, &local, SIZE_MAX, 0);
+  } else if (mistake == "signal-pe") {
+    shmem_signal_set(word, 1, -1);
+  } else if (mistake == "compare") {
+    shmem_signal_wait_until(word, 6, 1);
+  } else if (mistake == "free") {
+    shmem_free(&local);
+  } else if (mistake == "double-free") {
+    shmem_free(word);
+    shmem_free(word);
+  } else if (mistake == "destroy-world") {
+    shmem_team_destroy(SHMEM_TEAM_WORLD);
+  } else if (mistake == "barrier-team") {
+    shmem_barrier(17);
+  } else if (mistake == "global-exit") {
+    if (me == 1) {
+      shmem_global_exit(9);
+    }
+    shmem_barrier_all();
+  } else if (mistake == "exit-early") {
+    if (me == 1) {
+      return 5;
+    }
+    shmem_barrier_all();
+  }
+  shmem_finalize();
+  if (mistake == "after-finalize") {
+    shmem_barrier_all();
+  }
+  return 0;
+}
