@@ -162,12 +162,39 @@ TEST(Leave, OfAGroupThatIsNotEnabledJustFreesThePlace) {
   EXPECT_EQ(device.join(2, group, 1), unsigned{GBA_CMD_OK});
 }
 
+TEST(Leave, OfAGroupWhoseEnableWasClearedFreesThePlaceToo) {
+  Device device;
+  const unsigned group = device.barrier(2);
+  device.control(0, group, GBA_CONTROL_ARM);
+  device.command(1, GBA_CMD_LEAVE, group);
+  EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_NONE});
+  device.control(0, group, Device::kRunning);
+  EXPECT_EQ(device.join(2, group, 1), unsigned{GBA_CMD_OK});
+  device.arrive(group, 0, 1);
+  device.model.arrive(2, group, Device::word(1, 1), 0);
+  EXPECT_EQ(device.sequence(group), 1U);
+}
+
+TEST(Join, ForgetsWhereThePlacesLastMemberHadItsFlag) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 1);
+  device.join(0, group, 0);
+  device.group_write(0, group, GBA_GROUP_RELEASE_ADDR, 0x5000);
+  device.command(0, GBA_CMD_LEAVE, group);
+  device.join(1, group, 0);
+  device.control(0, group, Device::kRunning);
+  device.model.arrive(1, group, Device::word(0, 1), 0);
+  EXPECT_EQ((device.effects.addresses[{1, group}]), GBA_RELEASE_ADDR_BAR_FLAGS);
+}
+
 TEST(Leave, ForgetsANotify) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 1, 1, /*notify=*/true);
   device.command(1, GBA_CMD_LEAVE, group);
-  EXPECT_THAT(device.effects.events, ::testing::Not(Contains(raise(1, group))));
+  EXPECT_THAT(device.effects.take(),
+              ElementsAre(store(0, group, error_word(GBA_ERROR_LEAVE, 0)), raise(0, kErrorVector)));
 }
 
 TEST(LostPort, LeavesAllItsGroups) {
