@@ -6,49 +6,15 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
-#include "tests/integration/fake_device/raw_client.hpp"
-#include "tests/support/process.hpp"
+#include "tests/integration/fake_device/device_fixture.hpp"
 
 namespace {
 
+using raw::FakeDevice;
 using raw::Port;
-using test_support::Process;
 using test_support::Seconds;
-
-class FakeDevice : public ::testing::Test {
- protected:
-  FakeDevice() : FakeDevice(std::vector<std::string>{}) {}
-  explicit FakeDevice(const std::vector<std::string>& options) : device_(command_line(options)) {
-    if (!device_.wait_for_output("ready on", Seconds(20))) {
-      throw std::runtime_error("the device is not ready: " + device_.output());
-    }
-  }
-
-  std::vector<std::string> command_line(const std::vector<std::string>& options) {
-    std::vector<std::string> line{test_support::program("gba-fake-device"), "--socket", path(), "--log-level", "info"};
-    line.insert(line.end(), options.begin(), options.end());
-    return line;
-  }
-  [[nodiscard]] std::string path() const { return dir_.file("gba.sock"); }
-
-  [[nodiscard]] long context_switches() const {
-    std::ifstream status("/proc/" + std::to_string(device_.pid()) + "/status");
-    std::string line;
-    while (std::getline(status, line)) {
-      if (line.starts_with("voluntary_ctxt_switches:")) {
-        return std::stol(line.substr(line.find(':') + 1));
-      }
-    }
-    return -1;
-  }
-
-  test_support::TempDir dir_;
-  Process device_;
-};
 
 TEST_F(FakeDevice, ReleasesASingleMemberAgainAndAgain) {
   Port port(path());
@@ -186,10 +152,10 @@ TEST_F(FakeDevice, TellsAllMembersThatTheLinkIsDownWhenItIsTerminated) {
   const auto group = port.make_group(2);
   port.join(group, 0);
   port.arrive(group, 0, 1);
-  device_.signal(SIGTERM);
-  const auto exit = device_.wait(Seconds(20));
+  device().signal(SIGTERM);
+  const auto exit = device().wait(Seconds(20));
   ASSERT_TRUE(exit.has_value());
-  EXPECT_TRUE(exit->clean()) << device_.output();
+  EXPECT_TRUE(exit->clean()) << device().output();
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, port.flag(group)), unsigned{GBA_ERROR_LINK_DOWN});
   EXPECT_NE(::access(path().c_str(), F_OK), 0) << "the socket was left behind";
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fake device of its own for each test.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/integration/fake_device/raw_client.hpp"
+#include "tests/support/process.hpp"
+
+namespace raw {
+
+class FakeDevice : public ::testing::Test {
+ protected:
+  FakeDevice() : FakeDevice(std::vector<std::string>{}) {}
+  explicit FakeDevice(const std::vector<std::string>& options) : device_(command_line(path(), options)) {
+    if (!device_.wait_for_output("ready on", test_support::Seconds(20))) {
+      throw std::runtime_error("the device is not ready: " + device_.output());
+    }
+  }
+
+  static std::vector<std::string> command_line(const std::string& socket,
+                                               const std::vector<std::string>& options = {}) {
+    std::vector<std::string> line{test_support::program("gba-fake-device"), "--socket", socket, "--log-level", "info"};
+    line.insert(line.end(), options.begin(), options.end());
+    return line;
+  }
+  [[nodiscard]] std::string path() const { return dir_.file("gba.sock"); }
+  [[nodiscard]] const test_support::TempDir& folder() const { return dir_; }
+  test_support::Process& device() { return device_; }
+
+  /// How often the device has gone to sleep in the kernel.
+  [[nodiscard]] long context_switches() const { return status_value("voluntary_ctxt_switches:"); }
+  [[nodiscard]] long resident_kib() const { return status_value("VmRSS:"); }
+  [[nodiscard]] std::size_t open_files() const {
+    const std::filesystem::directory_iterator files("/proc/" + std::to_string(device_.pid()) + "/fd");
+    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  }
+
+ private:
+  [[nodiscard]] long status_value(const std::string& name) const {
+    std::ifstream status("/proc/" + std::to_string(device_.pid()) + "/status");
+    std::string line;
+    while (std::getline(status, line)) {
+      if (line.starts_with(name)) {
+        return std::stol(line.substr(name.size()));
+      }
+    }
+    return -1;
+  }
+
+  test_support::TempDir dir_;
+  test_support::Process device_;
+};
+
+}  // namespace raw
