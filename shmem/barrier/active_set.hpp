@@ -16,7 +16,7 @@ constexpr int kActiveSetRounds = 16;
 /// neighbour may be in the next barrier already. All are zero again when all have returned.
 template <std::invocable Check>
 std::errc active_set_sync(const Job& job, const TeamMap& set, long* words, Check check) {
-  const int me = set.member(job.me).value();
+  const int me = set.member(job.me).value_or(0);
   for (int round = 0, distance = 1; distance < set.size; ++round, distance <<= 1) {
     const int peer = set.pe((me + distance) % set.size);
     // Release: what this PE stored, or learnt of, is visible to the peer. seq_cst for wake_parked.

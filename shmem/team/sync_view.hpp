@@ -25,14 +25,15 @@ struct TeamMap {
   }
 };
 
-/// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory.
+/// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory. REQUIRES: this PE is
+/// one of them.
 class SyncView {
  public:
   SyncView(const Job& job, const TeamMap& map, int slot)
       : first_(reinterpret_cast<std::byte*>(&job.metadata(map.start).team[static_cast<std::size_t>(slot)])),
         step_(static_cast<std::ptrdiff_t>(kMetadataSize) * map.stride),
         size_(map.size),
-        me_(map.member(job.me).value()) {}
+        me_(map.member(job.me).value_or(0)) {}
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
