@@ -37,7 +37,7 @@ selection() {
 }
 
 failed_tests() {
-  sed -nE 's/^\s*[0-9]+ - (\S+) \((Failed|Timeout|SEGFAULT|Not Run|.*Exception.*|Subprocess.*|ILLEGAL|NUMERICAL)\).*/\1/p' "$@"
+  sed -nE '/\((Skipped|Disabled)\)/!s/^\s*[0-9]+ - (\S+) \([A-Za-z ].*\).*/\1/p' "$@"
 }
 
 skipped_tests() {

@@ -85,7 +85,7 @@ check_required_label() {
   tests="$(tests_with_label "$label")"
   [[ -n "$tests" ]] || problems+=("no test has the required label $label")
   while read -r name; do
-    if grep -qE "^\s*[0-9]+ - $name \(Skipped\)$" "$log"; then
+    if grep -qE "^\s*[0-9]+ - $name \(Skipped\)" "$log"; then
       problems+=("$name was skipped, but label $label is required")
     fi
   done <<<"$tests"

@@ -3,42 +3,34 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/scripts/stand_ins.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
 
 using test_support::Outcome;
 using test_support::run;
-using test_support::TempDir;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
 class InstallDeps : public testing::Test {
  protected:
-  /// A program `name` in front of the PATH that runs `body`.
-  void stand_in(const std::string& name, const std::string& body) {
-    const auto path = dir_.file(name);
-    std::ofstream(path) << "#!/bin/bash\n" << body << '\n';
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  }
-
   /// dpkg-query that finds every package but `missing`, apt-get that writes down how it is called.
   void machine_without(const std::string& missing) {
-    stand_in("dpkg-query", R"(for a in "${@:3}"; do [[ $a == )" + missing + R"( ]] || echo "$a installed"; done)");
-    stand_in("apt-get", R"(echo "$*" >> )" + calls_path());
-    stand_in("id", "echo 0");
+    programs_.add("dpkg-query", R"(for a in "${@:3}"; do [[ $a == )" + missing + R"( ]] || echo "$a installed"; done)");
+    programs_.add("apt-get", R"(echo "$*" >> )" + calls_path());
+    programs_.add("id", "echo 0");
   }
 
   Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin") {
     return run({"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"},
-               {"PATH=" + dir_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
+               {"PATH=" + programs_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
   }
 
   std::string calls() {
@@ -47,10 +39,9 @@ class InstallDeps : public testing::Test {
     return text.str();
   }
 
-  std::string calls_path() { return dir_.file("calls"); }
+  std::string calls_path() { return programs_.path() + "/calls"; }
 
- private:
-  TempDir dir_;
+  StandIns programs_;
 };
 
 TEST_F(InstallDeps, DoesNothingWhenAllIsThere) {
@@ -71,8 +62,8 @@ TEST_F(InstallDeps, InstallsExactlyWhatIsMissing) {
 
 TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
   machine_without("ccache");
-  stand_in("apt-get",
-           R"(echo "$*" >> )" + calls_path() + "; [[ $* != *update || $(wc -l < " + calls_path() + ") -gt 1 ]]");
+  programs_.add("apt-get",
+                R"(echo "$*" >> )" + calls_path() + "; [[ $* != *update || $(wc -l < " + calls_path() + ") -gt 1 ]]");
   const auto outcome = install();
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(calls(), HasSubstr(" install "));
@@ -80,7 +71,7 @@ TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
 
 TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
   machine_without("ccache");
-  stand_in("apt-get", R"(echo "$*" >> )" + calls_path() + "; exit 100");
+  programs_.add("apt-get", R"(echo "$*" >> )" + calls_path() + "; exit 100");
   const auto outcome = install();
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("apt-get update failed twice"));
@@ -89,8 +80,8 @@ TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
 
 TEST_F(InstallDeps, UsesSudoWhereItIsNotRoot) {
   machine_without("ccache");
-  stand_in("id", "echo 1000");
-  stand_in("sudo", R"(echo "sudo" >> )" + calls_path() + R"(; exec "$@")");
+  programs_.add("id", "echo 1000");
+  programs_.add("sudo", R"(echo "sudo" >> )" + calls_path() + R"(; exec "$@")");
   const auto outcome = install();
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(calls(), HasSubstr("sudo\n"));
@@ -98,7 +89,7 @@ TEST_F(InstallDeps, UsesSudoWhereItIsNotRoot) {
 }
 
 TEST_F(InstallDeps, SaysSoWhereThereIsNoApt) {
-  stand_in("dirname", R"(exec /usr/bin/dirname "$@")");
+  programs_.add("dirname", R"(exec /usr/bin/dirname "$@")");
   const auto outcome = install("");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("this is not a Debian system"));

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/demo.sh with an oshrun that only says what kv_shuffle would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/scripts/stand_ins.hpp"
+
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class Demo : public testing::Test {
+ protected:
+  void oshrun_that(const std::string& body) { StandIns::write(tree_.file("build/bin/oshrun"), body); }
+
+  ScriptTree tree_;
+};
+
+TEST_F(Demo, ShowsWhatTheProgramSaysAndEndsWithPass) {
+  oshrun_that(R"(echo "oshrun $*"; echo "kv_shuffle: PASS")");
+  const auto outcome = tree_.run("demo.sh", {"3"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("oshrun -n 3 --gba fake " + tree_.file("build/bin/kv_shuffle --check")));
+  EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
+}
+
+TEST_F(Demo, RunsFourPesUnlessToldOtherwise) {
+  oshrun_that(R"(echo "oshrun $*"; echo "kv_shuffle: PASS")");
+  EXPECT_THAT(tree_.run("demo.sh").output, HasSubstr("oshrun -n 4 "));
+}
+
+TEST_F(Demo, FailsWithoutPass) {
+  oshrun_that(R"(echo "kv_shuffle: FAIL")");
+  EXPECT_EQ(tree_.run("demo.sh").exit.code, 1);
+}
+
+TEST_F(Demo, FailsIfTheProgramDoesWhateverItSays) {
+  oshrun_that(R"(echo "kv_shuffle: PASS"; exit 3)");
+  const auto outcome = tree_.run("demo.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, EndsWith("demo.sh: kv_shuffle failed\n"));
+}
+
+TEST_F(Demo, ShowsTheBuildOnlyIfItFails) {
+  oshrun_that(R"(echo "kv_shuffle: PASS")");
+  tree_.programs().add("cmake", "echo from cmake");
+  EXPECT_THAT(tree_.run("demo.sh").output, Not(HasSubstr("from cmake")));
+  tree_.programs().add("cmake", "echo from cmake; false");
+  const auto outcome = tree_.run("demo.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("from cmake"));
+}
+
+}  // namespace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/test.sh and scripts/soak.sh with a ctest that only says that tests have failed or were skipped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/scripts/stand_ins.hpp"
+
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSummary = "100% tests passed, 0 tests failed out of 2";
+
+class RunTests : public testing::Test {
+ protected:
+  /// A ctest that lists vm_test under label vm, does `in_asan` in the asan build and else says that vm_test was
+  /// skipped.
+  void ctest_that(const std::string& in_asan) {
+    tree_.programs().add("ctest", "if [[ $* == *build-asan* ]]; then " + in_asan + "; exit; fi\n" + R"sh(
+      if [[ $* == *-N* ]]; then
+        [[ $* != *vm* ]] || echo "  Test  #2: vm_test"
+        exit
+      fi
+      echo "The following tests did not run:"
+      echo "	  2 - vm_test (Skipped)"
+      echo "100% tests passed, 0 tests failed out of 2")sh");
+  }
+
+  ScriptTree tree_;
+};
+
+TEST_F(RunTests, EndWithTheSummaryOfTheMainRun) {
+  ctest_that("true");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, EndsWith(std::string(kSummary) + "\n"));
+}
+
+TEST_F(RunTests, FailIfOnlyASanitizerFindsSomething) {
+  ctest_that("false");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr(kSummary));
+  EXPECT_THAT(outcome.output, EndsWith("test.sh: the unit tests failed under asan\n"));
+}
+
+TEST_F(RunTests, FailIfATestFails) {
+  tree_.programs().add("ctest", "[[ $* == *build-* ]] || exit 8");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, EndsWith("test.sh: a test failed\n"));
+}
+
+TEST_F(RunTests, FailIfTheBuildFails) {
+  ctest_that("true");
+  tree_.programs().add("cmake", "false");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, Not(HasSubstr(kSummary)));
+}
+
+TEST_F(RunTests, FailIfATestWithARequiredLabelIsSkipped) {
+  ctest_that("true");
+  const auto outcome = tree_.run("test.sh", {"--require", "vm"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, EndsWith("test.sh: vm_test was skipped, but label vm is required\n"));
+}
+
+TEST_F(RunTests, FailIfNoTestHasARequiredLabel) {
+  ctest_that("true");
+  const auto outcome = tree_.run("test.sh", {"--require=net"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, EndsWith("test.sh: no test has the required label net\n"));
+}
+
+TEST_F(RunTests, LeaveOutSoakTestsAndPassOnArguments) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  const auto outcome = tree_.run("test.sh", {"-R", "barrier"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("-LE ^soak$ -R barrier\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("build-tsan --output-on-failure"));
+}
+
+TEST_F(RunTests, SoakRunsOnceAtFullCountsAndSumsUp) {
+  tree_.programs().add("ctest", R"sh(
+    echo "full counts: $GBA_SOAK, arguments: $*"
+    echo "	  2 - vm_test (Skipped)"
+    echo "	  3 - barrier_test (Timeout)"
+    exit 8)sh");
+  const auto outcome = tree_.run("soak.sh", {"0", "vm", "fault"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("full counts: 1, arguments: --test-dir build-soak"));
+  EXPECT_THAT(outcome.output, HasSubstr("-L ^(vm|fault)$"));
+  EXPECT_THAT(outcome.output, HasSubstr("soak: 1 rounds in 0 minutes, labels: vm fault, failed rounds: 1"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 barrier_test"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 vm_test"));
+}
+
+TEST_F(RunTests, SoakGoesOnUntilItsTimeIsUsed) {
+  tree_.programs().add("ctest", "true");
+  test_support::Process soak({tree_.file("scripts/soak.sh"), "1"}, tree_.environment());
+  EXPECT_TRUE(soak.wait_for_output("== soak round 3", test_support::Seconds{20})) << soak.output();
+}
+
+}  // namespace

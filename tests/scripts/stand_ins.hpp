@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs in place of those that the scripts call, and a tree for the scripts to work in.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+/// A folder of programs, gone with the object. Put it in front of the PATH.
+class StandIns {
+ public:
+  /// A bash program `name` that runs `body`.
+  void add(const std::string& name, const std::string& body) { write(dir_.file(name), body); }
+  [[nodiscard]] const std::string& path() const { return dir_.path(); }
+
+  static void write(const std::string& path, const std::string& body) {
+    std::ofstream(path) << "#!/bin/bash\n" << body << '\n';
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+
+ private:
+  test_support::TempDir dir_;
+};
+
+/// A tree that has the real scripts and nothing else, where all packages are installed and cmake does nothing.
+class ScriptTree {
+ public:
+  ScriptTree() {
+    std::filesystem::copy(GBA_SOURCE_DIR "/scripts", file("scripts"));
+    std::filesystem::create_directories(file("build/bin"));
+    std::filesystem::create_directories(file("build-soak"));
+    programs_.add("dpkg-query", R"(for a in "${@:3}"; do echo "$a installed"; done)");
+    programs_.add("cmake", "true");
+  }
+
+  [[nodiscard]] std::string file(const std::string& name) const { return dir_.file(name); }
+  StandIns& programs() { return programs_; }
+
+  test_support::Outcome run(const std::string& script, std::vector<std::string> arguments = {}) {
+    arguments.insert(arguments.begin(), file("scripts/" + script));
+    return test_support::run(arguments, environment());
+  }
+
+  /// What scripts are run with, for a test that starts one itself.
+  [[nodiscard]] std::vector<std::string> environment() const { return {"PATH=" + programs_.path() + ":/usr/bin:/bin"}; }
+
+ private:
+  test_support::TempDir dir_;
+  StandIns programs_;
+};
