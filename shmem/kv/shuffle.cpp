@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/kv/shuffle.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <new>
 
@@ -112,7 +111,7 @@ Result<Shuffle> KvShuffle::prepare(const Call& call, const PairTable& table) con
   if (auto ok = check_moves(moves, size->blocks); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  return Shuffle{role, site_.me, partner, *mine, *theirs, size->block_bytes, moves, count_};
+  return Shuffle{role, site_.me, partner, cores_->count(), *mine, *theirs, size->block_bytes, moves, count_};
 }
 
 void KvShuffle::tell_partner(const PairTable& table, std::errc error) const {
@@ -121,8 +120,9 @@ void KvShuffle::tell_partner(const PairTable& table, std::errc error) const {
     return;
   }
   auto* flags = reinterpret_cast<SyncWord*>(site_.translate(flags_, static_cast<int>(peer)));
-  for (int core = 0; core < cores_->count(); ++core) {
-    publish(flag_of({nullptr, nullptr, flags}, site_.me, core, cores_->count()), flag_value(count_, error));
+  const int parts = cores_->count();
+  for (int part = 0; part < parts; ++part) {
+    publish(flag_of({nullptr, nullptr, flags}, site_.me, part, parts), flag_value(count_, error));
   }
 }
 
@@ -135,7 +135,8 @@ Result<void> KvShuffle::run(const Call& call) {
   try {
     const auto prepared = prepare(call, table);
     if (prepared) {
-      return prepared->role == Role::kIdle ? Result<void>{} : shuffle(*prepared);
+      const Report report = shuffle(*prepared);
+      return report.stage == Report::Stage::kDone ? Result<void>{} : explain(*prepared, report);
     }
     // The partner may not see what is wrong; if he does, he does not look at this.
     tell_partner(table, prepared.error().code);
@@ -146,50 +147,52 @@ Result<void> KvShuffle::run(const Call& call) {
   }
 }
 
-Result<void> KvShuffle::shuffle(const Shuffle& shuffle) {
-  const auto kernel = [&](ThreadCore& core) {
-    CoreReport& report = reports_[static_cast<std::size_t>(core.index())];
-    report = shuffle_on_core(core, shuffle);
-    return report.error;
-  };
-  if (cores_->run(kernel, site_.watch(shuffle.partner)) == std::errc{}) {
+/// The calling thread does all the waiting; the others are woken when there is something to copy.
+Report KvShuffle::shuffle(const Shuffle& shuffle) {
+  if (shuffle.role == Role::kIdle) {
     return {};
   }
-  const int core = first_cause();
-  return explain(shuffle, core, reports_[static_cast<std::size_t>(core)]);
+  CoreGroup::Check watch = site_.watch(shuffle.partner);
+  SoloCore caller{site_.policy, watch};
+  if (shuffle.role == Role::kSender) {
+    return send(caller, shuffle);
+  }
+  say_all(caller, shuffle, std::errc{});
+  return hear_all(caller, shuffle);
 }
 
-int KvShuffle::first_cause() const {
-  const auto failed = [](const CoreReport& report) { return report.error != std::errc{}; };
-  // A core that fails cancels the others: they are not the cause.
-  const auto is_cause = [&](const CoreReport& report) {
-    return failed(report) && report.error != std::errc::operation_canceled;
-  };
-  auto cause = std::find_if(reports_.begin(), reports_.end(), is_cause);
-  if (cause == reports_.end()) {
-    cause = std::find_if(reports_.begin(), reports_.end(), failed);
+Report KvShuffle::send(SoloCore<CoreGroup::Check>& caller, const Shuffle& shuffle) {
+  const Report report = hear_all(caller, shuffle);
+  if (report.stage != Report::Stage::kDone) {
+    say_all(caller, shuffle, report.error);
+    return report;
   }
-  return static_cast<int>(cause - reports_.begin());
+  cores_->run([&shuffle](ThreadCore& core) {
+    copy_part(shuffle, core.index());
+    say(core, shuffle, core.index(), std::errc{});
+    return std::errc{};
+  });
+  return {};
 }
 
 std::string KvShuffle::name_call() const {
   return "kv_shuffle: PE " + std::to_string(site_.me) + ", call " + std::to_string(count_) + ": ";
 }
 
-tl::unexpected<Error> KvShuffle::explain(const Shuffle& shuffle, int core, const CoreReport& report) const {
+tl::unexpected<Error> KvShuffle::explain(const Shuffle& shuffle, const Report& report) const {
   const bool sends = shuffle.role == Role::kSender;
   const std::string partner = "PE " + std::to_string(shuffle.partner);
   const std::string text = name_call() + (sends ? "sending " : "receiving ") +
                            (sends ? std::to_string(shuffle.moves.source.size()) + " blocks to " : "from ") + partner +
-                           ", core " + std::to_string(core) + ": ";
+                           ": ";
   switch (report.stage) {
-    case CoreReport::Stage::kPartnerFailed:
+    case Report::Stage::kPartnerFailed:
       return fail(std::errc::connection_aborted,
                   text + partner + " gave up: " + message(report.error) + " (its own message says why)");
-    case CoreReport::Stage::kOutOfStep:
+    case Report::Stage::kOutOfStep:
       return fail(report.error, text + partner + " has gone on to a later call: all PEs make the same calls");
-    case CoreReport::Stage::kWaiting:
-    case CoreReport::Stage::kDone:
+    case Report::Stage::kWaiting:
+    case Report::Stage::kDone:
       break;
   }
   return fail(report.error,

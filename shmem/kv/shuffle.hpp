@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv_shuffle operator of one PE: checks a call, runs it on the PE's cores, says what went wrong.
+// The kv_shuffle operator of one PE: checks a call, runs it, says what went wrong.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "shmem/cores/core_group.hpp"
 #include "shmem/kv/kernel.hpp"
@@ -18,7 +16,7 @@ namespace shmem::kv {
 struct Site {
   int me;
   int pes;
-  WaitPolicy policy;  // for the cores of all PEs together
+  WaitPolicy policy;  // for the calling threads and the cores of all PEs together
   /// The same object in the symmetric memory of `pe`; nullptr if `mine` is not in this PE's.
   std::function<std::byte*(const void* mine, int pe)> translate;
   /// The Check of a call that waits for `partner`; begins its time limit.
@@ -57,23 +55,19 @@ class KvShuffle {
 
  private:
   KvShuffle(Site site, std::unique_ptr<CoreGroup> cores, SyncWord* flags)
-      : site_(std::move(site)),
-        cores_(std::move(cores)),
-        flags_(flags),
-        reports_(static_cast<std::size_t>(cores_->count())) {}
+      : site_(std::move(site)), cores_(std::move(cores)), flags_(flags) {}
 
   Result<Shuffle> prepare(const Call& call, const PairTable& table) const;
   Result<PeMemory> memory_of(const Call& call, std::size_t bytes, int pe) const;
   void tell_partner(const PairTable& table, std::errc error) const;
-  Result<void> shuffle(const Shuffle& shuffle);
-  [[nodiscard]] int first_cause() const;
-  [[nodiscard]] tl::unexpected<Error> explain(const Shuffle& shuffle, int core, const CoreReport& report) const;
+  Report shuffle(const Shuffle& shuffle);
+  Report send(SoloCore<CoreGroup::Check>& caller, const Shuffle& shuffle);
+  [[nodiscard]] tl::unexpected<Error> explain(const Shuffle& shuffle, const Report& report) const;
   [[nodiscard]] std::string name_call() const;
 
   Site site_;
   std::unique_ptr<CoreGroup> cores_;
   SyncWord* flags_;
-  std::vector<CoreReport> reports_;  // each core writes its own
   std::uint64_t count_ = 0;
 };
 

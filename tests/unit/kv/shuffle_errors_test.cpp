@@ -145,11 +145,12 @@ TEST_F(ShuffleErrors, AMissingPairTableIsNamed) {
 
 TEST_F(ShuffleErrors, APartnerThatDoesNotComeIsNamedWhenTheTimeIsOver) {
   played_.time_limit = std::chrono::milliseconds{20};
-  EXPECT_THAT(played_.run_one(0, played_.call(0, kZeroSendsToOne, kTwoBlocks[0])),
-              an_error(std::errc::timed_out, "sending 2 blocks to PE 1, core "));
+  EXPECT_THAT(
+      played_.run_one(0, played_.call(0, kZeroSendsToOne, kTwoBlocks[0])),
+      an_error(std::errc::timed_out, "sending 2 blocks to PE 1: waited for PE 1 to be ready; it did not come in time"));
   // The receiver hears of it although it comes too late.
   EXPECT_THAT(played_.run_one(1, played_.call(1, kZeroSendsToOne, {})),
-              an_error(std::errc::connection_aborted, "receiving from PE 0, core "));
+              an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up"));
   played_.time_limit = std::chrono::minutes{1};
   expect_nothing_moved_and_works_again();
 }

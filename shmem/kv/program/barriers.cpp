@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/program/barriers.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "gba/gba.h"
+#include "shmemx.h"
+
+namespace kv_program {
+namespace {
+
+shmemx_team_barrier_stats_t world_stats() {
+  shmemx_team_barrier_stats_t stats{};
+  shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &stats);
+  return stats;
+}
+
+bool uses_device() {
+  return std::string(world_stats().algorithm) == "gba";
+}
+
+/// The device that the library has opened: opening it again in the same process gives the same one.
+std::unique_ptr<gba_device, decltype(&gba_close)> open_device() {
+  gba_device* device = nullptr;
+  gba_open(nullptr, &device);
+  return {device, gba_close};
+}
+
+/// Mean of as many barriers as end in good time, whatever the number of PEs.
+double mean_barrier_us() {
+  const int barriers = std::clamp(4000 / shmem_n_pes(), 50, 1000);
+  for (int i = 0; i < 10; ++i) {
+    shmem_barrier_all();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < barriers; ++i) {
+    shmem_barrier_all();
+  }
+  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+  return time.count() / barriers;
+}
+
+std::string microseconds(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f us", us);
+  return text;
+}
+
+std::string describe_counters() {
+  const auto device = open_device();
+  gba_device_counters counters{};
+  if (device == nullptr || gba_device_get_counters(device.get(), &counters) != 0) {
+    return "counters:  the device was lost";
+  }
+  return "counters:  " + std::to_string(counters.arrivals) + " arrivals, " + std::to_string(counters.releases) +
+         " releases, " + std::to_string(counters.interrupts) + " interrupts, " + std::to_string(counters.stale) +
+         " repeated, " + std::to_string(counters.rejected) + " rejected, " + std::to_string(counters.errors) +
+         " errors";
+}
+
+}  // namespace
+
+std::string describe_device() {
+  const auto stats = world_stats();
+  if (!uses_device()) {
+    const std::string reason = stats.reason;
+    return "no GBA: software barriers (" + std::string(stats.algorithm) + (reason.empty() ? "" : "; " + reason) + ")";
+  }
+  const auto device = open_device();
+  gba_device_info info{};
+  if (device == nullptr || gba_device_get_info(device.get(), &info) != 0) {
+    return "lost";
+  }
+  return std::string(info.backend) + " " + info.path + ", port " + std::to_string(info.port) + ", " +
+         std::to_string(info.groups) + " groups of up to " + std::to_string(info.members) + " members";
+}
+
+BarrierTimes time_barriers() {
+  BarrierTimes times{};
+  if (uses_device()) {
+    const double us = mean_barrier_us();
+    // Lost meanwhile: then those were not its barriers.
+    if (uses_device()) {
+      times.device = us;
+    }
+  }
+  if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0) {
+    times.software = mean_barrier_us();
+  }
+  return times;
+}
+
+std::string describe_counts(const BarrierTimes& times) {
+  const auto stats = world_stats();
+  std::string text = "barriers:  ";
+  if (times.device || stats.by_device > 0) {
+    text += std::to_string(stats.by_device) + " by the GBA (" +
+            (times.device ? "mean " + microseconds(*times.device) : "then lost") + "), ";
+  }
+  text += std::to_string(stats.by_software) + " in software (mean " + microseconds(times.software) + ")";
+  return times.device || stats.by_device > 0 ? text + "\n" + describe_counters() : text;
+}
+
+}  // namespace kv_program
