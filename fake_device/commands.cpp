@@ -33,7 +33,7 @@ std::optional<T> head(const Message& message) {
   if (message.payload.size() < sizeof(T)) {
     return std::nullopt;
   }
-  T value;
+  T value{};
   std::memcpy(&value, message.payload.data(), sizeof value);
   return value;
 }

@@ -69,7 +69,7 @@ int DmaTable::open_file(const UniqueFd& file, std::uint64_t end, bool writable, 
     return EACCES;
   }
   std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
-  const FileId id{.device = info.st_dev, .inode = info.st_ino, .writable = writable};
+  const FileId id{info.st_dev, info.st_ino, writable};
   const auto known = files_.find(id);
   result = known == files_.end() ? std::make_shared<File>() : known->second.lock();
   if (known == files_.end() && files_.size() >= kMaxDmaFiles) {

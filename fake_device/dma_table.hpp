@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "fake_device/mapping.hpp"
@@ -45,12 +46,7 @@ class DmaTable {
   struct File {
     Mapping mapping;
   };
-  struct FileId {
-    dev_t device;
-    ino_t inode;
-    bool writable;
-    auto operator<=>(const FileId&) const = default;
-  };
+  using FileId = std::tuple<dev_t, ino_t, bool>;  // the last: mapped for writing
   struct Range {
     std::uint64_t size;
     std::uint64_t offset;

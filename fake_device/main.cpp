@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -111,10 +112,13 @@ int serve(const Arguments& arguments) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("A Global Barrier Accelerator as a process: the device behind a vfio-user socket.", "gba-fake-device");
   Arguments arguments;
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
   return serve(arguments);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "gba-fake-device: error: %s\n", error.what());
+  return 1;
 }

@@ -12,7 +12,7 @@
 namespace fake_device {
 
 /// Past this many bytes the session stops taking requests until the client has read its replies.
-inline constexpr std::size_t kOutboxLimit = 4 * 0x10000;
+inline constexpr std::size_t kOutboxLimit = 0x40000;
 
 /// Used by one thread. Does not own the descriptors that it sends: they must live as long as it does.
 class Outbox {

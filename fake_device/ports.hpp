@@ -29,7 +29,7 @@ inline constexpr unsigned kCounters = 10;
 
 /// What FAULT_INFO says of a fault, and FAULT_ADDR.
 struct Fault {
-  unsigned kind;
+  unsigned kind = 0;
   unsigned group = 0;
   unsigned member = 0;
   std::uint64_t value = 0;
