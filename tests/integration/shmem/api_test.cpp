@@ -33,6 +33,15 @@ TEST(Calls, WorkFromC11) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
+  const auto job = run(oshrun(2, "fake", {test_program("many_teams_pes")}), {}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  // The world team has one of the 32 groups. Three rounds on two PEs: groups that were given back are used again.
+  EXPECT_EQ(test_support::sum_of(job.output, "teams by device"), 3U * 2 * 31) << job.output;
+  EXPECT_NE(job.output.find("reason: gba: "), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("taken"), std::string::npos) << job.output;
+}
+
 struct Mistake {
   const char* name;
   const char* message;  // what the output must say
