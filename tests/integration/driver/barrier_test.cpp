@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers among processes, and what the others learn when one of them, or the device, ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+#include "gba/gba.h"
+#include "tests/integration/driver/fixture.hpp"
+
+namespace driver_test {
+namespace {
+
+using testing::HasSubstr;
+
+class BarrierTest : public FakeDevice {
+ protected:
+  /// An enabled group and its members, each a process that has joined.
+  void start_members(std::uint32_t count, const Run& run, std::uint64_t sequence = 0) {
+    owner_ = open();
+    handle_ = alloc(owner_.get(), count, sequence);
+    ASSERT_EQ(gba_group_enable(owner_.get(), &handle_), 0) << gba_error_text();
+    for (std::uint32_t m = 0; m < count; ++m) {
+      // The last one may be told to hold.
+      Run mine = run;
+      if (m + 1 < count) mine.hold_at = 0;
+      add_member(handle_, m, mine);
+    }
+  }
+  void expect_all_done() {
+    for (std::size_t m = 0; m < member_count(); ++m) {
+      EXPECT_TRUE(member(m).wait_for_output("done", kLimit)) << m << ": " << member(m).output();
+    }
+  }
+  void expect_failures(std::size_t count, const std::string& text) {
+    for (std::size_t m = 0; m < count; ++m) {
+      const auto exit = member(m).wait(kLimit);
+      ASSERT_TRUE(exit) << m << ": " << member(m).output();
+      EXPECT_EQ(exit->code, 3) << m << ": " << member(m).output();
+      EXPECT_THAT(member(m).output(), HasSubstr(text)) << m;
+    }
+  }
+
+  DevicePointer owner_;
+  gba_group_handle handle_{};
+};
+
+struct Size {
+  std::uint32_t members;
+  std::uint64_t rounds;
+};
+
+class BarrierSizes : public BarrierTest, public testing::WithParamInterface<Size> {};
+
+TEST_P(BarrierSizes, NobodyIsReleasedBeforeAllHaveArrived) {
+  start_members(GetParam().members, {.rounds = GetParam().rounds});
+  expect_all_done();
+  gba_device_counters counters{};
+  ASSERT_EQ(gba_device_get_counters(owner_.get(), &counters), 0);
+  EXPECT_EQ(counters.releases, GetParam().rounds);
+  EXPECT_EQ(counters.rejected, 0U);
+  EXPECT_EQ(counters.errors, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, BarrierSizes,
+                         testing::Values(Size{2, 10000}, Size{4, 3000}, Size{8, 1000}, Size{15, 300}));
+
+TEST_F(BarrierTest, SequencesGoOnOverTheWrapOfTheirLow32Bits) {
+  start_members(3, {.rounds = 500}, (std::uint64_t{7} << 32) - 250);
+  expect_all_done();
+}
+
+TEST_F(BarrierTest, KilledDeviceIsReportedToAllWaiters) {
+  start_members(4, {.rounds = 1000, .hold_at = 20});
+  ASSERT_TRUE(member(3).wait_for_output("holding", kLimit)) << member(3).output();
+  kill_device();
+  expect_failures(3, "failed wait " + std::to_string(ENODEV) + " gba: the device vfio-user:" + path() + " is lost");
+}
+
+TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNobody) {
+  for (int i = 0; i < 5; ++i) {
+    if (i > 0) start();
+    const std::size_t before = member_count();
+    start_members(3, {.rounds = UINT64_C(1) << 40});
+    for (std::size_t m = before; m < member_count(); ++m) ASSERT_TRUE(member(m).wait_for_output("joined", kLimit));
+    ::usleep(static_cast<useconds_t>(1000 * i));
+    kill_device();
+    for (std::size_t m = before; m < member_count(); ++m) {
+      const auto exit = member(m).wait(kLimit);
+      ASSERT_TRUE(exit) << member(m).output();
+      EXPECT_THAT(member(m).output(), HasSubstr("failed wait " + std::to_string(ENODEV)));
+    }
+    owner_.reset();
+  }
+}
+
+TEST_F(BarrierTest, KilledMemberIsReportedToTheOthers) {
+  start_members(4, {.rounds = 1000, .hold_at = 20});
+  ASSERT_TRUE(member(3).wait_for_output("holding", kLimit)) << member(3).output();
+  member(3).signal(SIGKILL);
+  expect_failures(3, "failed wait " + std::to_string(EPIPE) +
+                         " gba: group 0: barrier 20 will not be released: a member or the owner left the group, or its"
+                         " process ended (member 3); the last one released is 19");
+}
+
+TEST_F(BarrierTest, TimeoutNamesTheMissingMember) {
+  start_members(5, {.rounds = 1000, .wait_ms = 300, .hold_at = 10});
+  ASSERT_TRUE(member(4).wait_for_output("holding", kLimit)) << member(4).output();
+  // Who ends first leaves the group, which is an error release to the others.
+  std::size_t timed_out = 0;
+  for (std::size_t m = 0; m < 4; ++m) {
+    ASSERT_TRUE(member(m).wait(kLimit));
+    const bool mine =
+        member(m).output().find("barrier 10 was not released in time: member 4 did not arrive") != std::string::npos;
+    timed_out += mine ? 1 : 0;
+    if (!mine) {
+      EXPECT_THAT(member(m).output(), HasSubstr("failed wait " + std::to_string(EPIPE)));
+    }
+  }
+  EXPECT_GE(timed_out, 1U);
+}
+
+TEST_F(BarrierTest, MissingTellsWhoHasNotArrived) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 130);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0);
+  const auto group = join(device.get(), handle, 64);
+  gba_group_arrive(group.get(), 1);
+  EXPECT_EQ(gba_group_sleep(group.get(), 1, 1'000'000), -EAGAIN);
+  std::uint64_t mask[GBA_GROUP_MASK_WORDS] = {};
+  ASSERT_EQ(gba_group_missing(group.get(), mask), 0);
+  EXPECT_EQ(mask[0], UINT64_MAX);
+  EXPECT_EQ(mask[1], UINT64_MAX - 1);
+  EXPECT_EQ(mask[2], 3U);
+}
+
+long voluntary_switches(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(24));
+  }
+  return -1;
+}
+
+TEST_F(BarrierTest, WaiterSleeps) {
+  start_members(2, {.rounds = 10, .hold_at = 5});
+  ASSERT_TRUE(member(1).wait_for_output("holding", kLimit));
+  ::usleep(1'000'000);  // the naps have grown by then
+  const long before = voluntary_switches(member(0).pid());
+  ::usleep(2'000'000);
+  EXPECT_LE(voluntary_switches(member(0).pid()) - before, 40);
+}
+
+TEST_F(BarrierTest, DeviceCanBeOpenedAnewAfterItsLoss) {
+  auto lost = open();
+  const auto handle = alloc(lost.get(), 1);
+  auto group = join(lost.get(), handle, 0);
+  kill_device();
+  EXPECT_EQ(gba_group_wait(group.get(), 1, GBA_WAIT_FOREVER), -ENODEV);
+  gba_device_info info{};
+  EXPECT_EQ(gba_device_get_info(lost.get(), &info), -ENODEV);
+  EXPECT_STREQ(info.backend, "vfio-user");
+  EXPECT_EQ(gba_group_leave(group.release()), -ENODEV);
+  start();
+  const auto fresh = open();
+  const auto next = alloc(fresh.get(), 1);
+  EXPECT_EQ(gba_group_enable(fresh.get(), &next), 0) << gba_error_text();
+  const auto member = join(fresh.get(), next, 0);
+  gba_group_arrive(member.get(), 1);
+  EXPECT_EQ(gba_group_wait(member.get(), 1, GBA_WAIT_FOREVER), 0) << gba_error_text();
+}
+
+TEST_F(BarrierTest, ReleaseOutlivesTheDevice) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 1);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0);
+  const auto group = join(device.get(), handle, 0);
+  gba_group_arrive(group.get(), 1);
+  ASSERT_EQ(gba_group_wait(group.get(), 1, GBA_WAIT_FOREVER), 0);
+  kill_device();
+  EXPECT_EQ(gba_group_test(group.get(), 1), 0);
+  gba_group_arrive(group.get(), 2);
+  EXPECT_EQ(gba_group_wait(group.get(), 2, GBA_WAIT_FOREVER), -ENODEV);
+  EXPECT_EQ(gba_group_test(group.get(), 1), 0);
+}
+
+TEST_F(BarrierTest, StoppedDeviceIsLostWithinTheReplyTimeout) {
+  const auto device = open();
+  process().signal(SIGSTOP);
+  gba_device_counters counters{};
+  EXPECT_EQ(gba_device_get_counters(device.get(), &counters), -ENODEV);
+  EXPECT_THAT(gba_error_text(), HasSubstr("in REGION_READ: no answer in time"));
+  process().signal(SIGCONT);
+}
+
+}  // namespace
+}  // namespace driver_test
