@@ -61,7 +61,7 @@ Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, "cannot make a pipe");
   UniqueFd output(ends[0]);
-  const UniqueFd its_output(ends[1]);
+  UniqueFd its_output(ends[1]);
   auto reports = ExecReports::open();
   if (!reports) return tl::make_unexpected(reports.error());
 
@@ -73,6 +73,7 @@ Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask) {
   program.output = its_output.get();
   const auto pid = launcher::start(program, mask, *reports);
   if (!pid) return tl::make_unexpected(pid.error());
+  its_output.reset();  // so that we see it end
   DeviceProcess device(*pid, "vfio-user:" + socket, std::move(output));
   if (auto ready = device.await_ready(); !ready) {
     return fail(ready.error().code, "the fake device (" + *file + ") " + ready.error().text);

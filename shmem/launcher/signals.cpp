@@ -39,12 +39,6 @@ Result<Signals> Signals::block() {
   return Signals(std::move(fd), before);
 }
 
-Signals::Signals(Signals&& other) noexcept : fd_(std::move(other.fd_)), before_(other.before_) {}
-
-Signals::~Signals() {
-  if (fd_) ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-}
-
 int Signals::next() const {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;

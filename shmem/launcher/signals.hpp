@@ -17,11 +17,6 @@ namespace shmem::launcher {
 class Signals {
  public:
   static Result<Signals> block();
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  Signals(Signals&& other) noexcept;
-  Signals& operator=(Signals&& other) = delete;
-  ~Signals();
 
   /// Readable when a signal is there.
   [[nodiscard]] int fd() const { return fd_.get(); }

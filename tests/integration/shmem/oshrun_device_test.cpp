@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// oshrun --gba fake, with a copy of oshrun beside a device of the test's own making.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Process;
+using test_support::Seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr Seconds kLimit{30};
+
+std::string contents(const std::string& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+class OshrunDevice : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::copy_file(test_support::program("oshrun"), oshrun()); }
+
+  [[nodiscard]] std::string oshrun() const { return dir_.file("oshrun"); }
+  /// The device is a shell script.
+  void make_device(const std::string& script) const {
+    const std::string file = dir_.file("gba-fake-device");
+    std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  }
+  /// The device's processes: nobody else has this folder on the command line.
+  [[nodiscard]] std::vector<pid_t> devices() const {
+    return test_support::processes_matching(dir_.file("gba-fake-device"));
+  }
+  [[nodiscard]] std::vector<pid_t> devices_after_a_while() const {
+    for (int i = 0; i < 500 && !devices().empty(); ++i) ::usleep(10000);
+    return devices();
+  }
+
+  test_support::TempDir dir_;
+};
+
+constexpr const char* kGoodDevice = "echo ready; while :; do sleep 0.05; done";
+
+TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
+  make_device("echo \"$@\" > " + dir_.file("arguments") + "; " + kGoodDevice);
+  const auto outcome =
+      test_support::run({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo \"$GBA_DEVICE\""}, {}, kLimit);
+  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+  std::smatch address;
+  ASSERT_TRUE(std::regex_search(outcome.output, address, std::regex("vfio-user:(@gba-[0-9a-f]{32})\n")))
+      << outcome.output;
+  EXPECT_EQ(contents(dir_.file("arguments")), "--socket " + address[1].str() + "\n");
+  EXPECT_THAT(devices(), IsEmpty());
+}
+
+TEST_F(OshrunDevice, IsKilledIfItDoesNotEnd) {
+  make_device(std::string("trap '' TERM; ") + kGoodDevice);
+  EXPECT_EQ(test_support::run({oshrun(), "--gba", "fake", "true"}, {}, kLimit).exit.code, 0);
+  EXPECT_THAT(devices(), IsEmpty());
+}
+
+TEST_F(OshrunDevice, IsNotOutlivedByTheJobIfItCannotStart) {
+  make_device("echo broken >&2; exit 3");
+  const auto outcome = test_support::run({oshrun(), "-n", "2", "--gba", "fake", "echo", "ran"}, {}, kLimit);
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("broken\n"));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("oshrun: the fake device (" + dir_.file("gba-fake-device") + ") ended before it was ready"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("ran")));
+}
+
+TEST_F(OshrunDevice, IsMissed) {
+  const auto outcome = test_support::run({oshrun(), "--gba", "fake", "true"}, {"PATH=/usr/bin:/bin"}, kLimit);
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("cannot run gba-fake-device: no such program in PATH, nor is it beside oshrun"));
+}
+
+TEST_F(OshrunDevice, MayDieWithoutTheJob) {
+  make_device(kGoodDevice);
+  Process job({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo up; sleep 1; echo over"});
+  ASSERT_TRUE(job.wait_for_output("up", kLimit));
+  ASSERT_EQ(devices().size(), 1U);
+  ::kill(devices().front(), SIGKILL);
+  EXPECT_EQ(job.wait(kLimit)->code, 0);
+  EXPECT_THAT(job.output(), HasSubstr("was killed by signal 9 (Killed); the job goes on with software barriers\n"));
+  EXPECT_THAT(job.output(), HasSubstr("over\n"));
+}
+
+TEST_F(OshrunDevice, EndsWithALauncherThatIsKilled) {
+  make_device(kGoodDevice);
+  Process job({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo up; exec sleep 60"});
+  ASSERT_TRUE(job.wait_for_output("up", kLimit));
+  job.signal(SIGKILL);
+  job.wait(kLimit);
+  EXPECT_THAT(devices_after_a_while(), IsEmpty());
+}
+
+TEST_F(OshrunDevice, SurvivesCtrlCUntilThePesHaveEnded) {
+  make_device("trap 'exit 0' TERM; trap 'echo interrupted > " + dir_.file("mark") + "' INT; " + kGoodDevice);
+  Process job({oshrun(), "--gba", "fake", "sh", "-c", "echo up; exec sleep 60"});
+  ASSERT_TRUE(job.wait_for_output("up", kLimit));
+  ::kill(-job.pid(), SIGINT);  // as a terminal does
+  EXPECT_EQ(job.wait(kLimit)->code, 128 + SIGINT);
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("mark")));
+  EXPECT_THAT(devices(), IsEmpty());
+}
+
+TEST(OshrunRealDevice, ServesThePes) {
+  const auto outcome = test_support::run({test_support::program("oshrun"), "-n", "2", "--gba", "fake", "sh", "-c",
+                                          "grep -c \"${GBA_DEVICE#vfio-user:}\" /proc/net/unix"});
+  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, "1\n1\n");
+}
+
+}  // namespace

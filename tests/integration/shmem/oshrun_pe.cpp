@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that does what a test of the launcher asks for, with nothing but the bootstrap.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "shmem/bootstrap/bootstrap.hpp"
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+[[noreturn]] void give_up(const shmem::Error& error) {
+  std::cerr << error.text << std::endl;
+  std::_Exit(1);
+}
+
+void meet(shmem::Bootstrap& bootstrap) {
+  if (auto met = bootstrap.barrier(); !met) give_up(met.error());
+}
+
+[[noreturn]] void sleep_forever() {
+  for (;;) ::pause();
+}
+
+int number(const Arguments& arguments, std::size_t index) {
+  return std::atoi(arguments.at(index).c_str());
+}
+
+/// "meet N": N barriers, and away.
+int run_meet(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  for (int i = 0; i < number(arguments, 1); ++i) meet(bootstrap);
+  bootstrap.leave();
+  if (bootstrap.rank() == 0) std::cout << "all met" << std::endl;
+  return 0;
+}
+
+/// "die PE SIGNAL": one PE dies while the others wait for it.
+int run_die(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  meet(bootstrap);
+  if (bootstrap.rank() == number(arguments, 1)) ::raise(number(arguments, 2));
+  meet(bootstrap);
+  return 0;
+}
+
+/// "abort PE STATUS": one PE ends the job while the others wait for it.
+int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  meet(bootstrap);
+  if (bootstrap.rank() == number(arguments, 1)) {
+    const int status = number(arguments, 2);
+    bootstrap.abort(status, "the test wants it");
+    return status;
+  }
+  meet(bootstrap);
+  return 0;
+}
+
+/// "desert PE": one PE exits as if all were well, without leaving the job.
+int run_desert(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  meet(bootstrap);
+  if (bootstrap.rank() != number(arguments, 1)) sleep_forever();
+  return 0;
+}
+
+/// "late PE STATUS": one PE fails after it has left the job.
+int run_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  meet(bootstrap);
+  bootstrap.leave();
+  if (bootstrap.rank() == number(arguments, 1)) return number(arguments, 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
+  std::cout << "undisturbed" << std::endl;
+  return 0;
+}
+
+/// "stay": says that it is there, and stays, whatever it is told.
+int run_stay(shmem::Bootstrap& bootstrap, const Arguments& /*arguments*/) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  meet(bootstrap);
+  std::cout << "staying " << bootstrap.rank() << std::endl;
+  sleep_forever();
+}
+
+/// "nested PROGRAM": starts itself as a PE starts a helper.
+int run_nested(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  const int status = std::system((arguments.at(1) + " meet 1").c_str());
+  bootstrap.leave();
+  return WEXITSTATUS(status);
+}
+
+struct Command {
+  const char* name;
+  int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
+};
+constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort", run_abort},  {"desert", run_desert},
+                                 {"late", run_late}, {"stay", run_stay}, {"nested", run_nested}};
+
+int run(const Arguments& arguments) {
+  auto bootstrap = shmem::make_bootstrap();
+  if (!bootstrap) give_up(bootstrap.error());
+  const std::string& what = arguments.at(0);
+  for (const auto& [name, body] : kCommands) {
+    if (what == name) return body(**bootstrap, arguments);
+  }
+  std::cerr << "oshrun_pe: cannot " << what << std::endl;
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run(Arguments(argv + 1, argv + argc));
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// oshrun at a terminal: the PEs are in the background there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLimit{30};
+
+/// A program in the foreground of a terminal of its own. Ends with the object.
+class Terminal {
+ public:
+  explicit Terminal(std::vector<std::string> arguments) {
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    pid_ = ::forkpty(&master_, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() {
+    ::close(master_);
+    ::kill(pid_, SIGKILL);
+    if (!waited_) ::waitpid(pid_, nullptr, 0);
+  }
+
+  void type(const std::string& text) const {
+    EXPECT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  /// Everything shown until `text` stands in it, or the program ends.
+  std::string show_until(const std::string& text) {
+    const auto deadline = Clock::now() + kLimit;
+    while (shown_.find(text) == std::string::npos && Clock::now() < deadline) {
+      pollfd poll{master_, POLLIN, 0};
+      if (::poll(&poll, 1, 100) <= 0) continue;
+      char buffer[512];
+      const ssize_t got = ::read(master_, buffer, sizeof(buffer));
+      if (got <= 0) break;
+      shown_.append(buffer, static_cast<std::size_t>(got));
+    }
+    return shown_;
+  }
+  /// What is shown until the end, and how the program ended: its status, or minus the signal.
+  int exit_status() {
+    show_until("a text that is never shown");
+    int status = 0;
+    for (const auto deadline = Clock::now() + kLimit; Clock::now() < deadline; ::usleep(10000)) {
+      if (::waitpid(pid_, &status, WNOHANG) != pid_) continue;
+      waited_ = true;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    ADD_FAILURE() << "does not end; shown: " << shown_;
+    return -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int master_ = -1;
+  bool waited_ = false;
+  std::string shown_;
+};
+
+std::string oshrun() {
+  return test_support::program("oshrun");
+}
+
+TEST(OshrunAtATerminal, HandsWhatIsTypedToPeZero) {
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "while read line; do echo \"heard $line\"; done; echo end"});
+  terminal.type("one\n");
+  EXPECT_THAT(terminal.show_until("heard one"), HasSubstr("heard one"));
+  terminal.type("two\n");
+  EXPECT_THAT(terminal.show_until("heard two"), HasSubstr("heard two"));
+  terminal.type("\x04");  // Ctrl-D
+  EXPECT_EQ(terminal.exit_status(), 0);
+}
+
+TEST(OshrunAtATerminal, DoesNotMindAPeThatReadsNothing) {
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "exec <&-; echo started; sleep 0.5"});
+  terminal.show_until("started");
+  terminal.type("into the void\n");
+  EXPECT_EQ(terminal.exit_status(), 0);
+}
+
+TEST(OshrunAtATerminal, EndsTheJobAtCtrlC) {
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "echo up; exec sleep 60"});
+  terminal.show_until("up");
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
+  EXPECT_THAT(terminal.show_until("signal 2"), HasSubstr("oshrun: ending the job: signal 2 (Interrupt)"));
+}
+
+TEST(OshrunAtATerminal, StopsAndGoesOnWithItsPes) {
+  Terminal terminal({"/bin/bash", "--norc", "-i", "-m"});
+  terminal.type("PS1=; " + oshrun() + " sh -c 'echo u''p; sleep 1; echo over''all'\n");
+  EXPECT_THAT(terminal.show_until("up"), HasSubstr("up"));
+  terminal.type("\x1a");  // Ctrl-Z
+  EXPECT_THAT(terminal.show_until("Stopped"), HasSubstr("Stopped"));
+  terminal.type("fg\n");
+  EXPECT_THAT(terminal.show_until("overall"), HasSubstr("overall"));
+}
+
+}  // namespace

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Exit;
+using test_support::Outcome;
+using test_support::Process;
+using test_support::Seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+constexpr Seconds kLimit{30};
+
+std::string oshrun() {
+  return test_support::program("oshrun");
+}
+std::string pe_program() {
+  return test_support::test_program("oshrun_pe");
+}
+
+Outcome launch(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), oshrun());
+  return test_support::run(std::move(arguments), environment, kLimit);
+}
+
+std::string repeat(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+/// A text that no other process has on its command line.
+std::string unique(const std::string& name) {
+  static int count = 0;
+  return name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+/// Processes with `marker` on their command line, once those that are about to end have had the time for it.
+std::vector<pid_t> left_behind(const std::string& marker) {
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  std::vector<pid_t> left;
+  do {
+    left = test_support::processes_matching(marker);
+    if (left.empty()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  } while (std::chrono::steady_clock::now() < deadline);
+  return left;
+}
+
+// ---- What PEs get
+
+TEST(Oshrun, TellsPesWhoTheyAre) {
+  const auto outcome = launch({"-n", "3", "sh", "-c", "echo \"[$OSHRUN_RANK/$OSHRUN_SIZE]\""});
+  EXPECT_EQ(outcome.exit.code, 0);
+  for (const char* pe : {"[0/3]", "[1/3]", "[2/3]"}) EXPECT_THAT(outcome.output, HasSubstr(pe));
+}
+
+TEST(Oshrun, RunsOnePeByDefault) {
+  EXPECT_EQ(launch({"sh", "-c", "echo $OSHRUN_RANK/$OSHRUN_SIZE"}).output, "0/1\n");
+}
+
+TEST(Oshrun, LetsPesMeet) {
+  for (const char* pes : {"1", "2", "7", "16"}) {
+    const auto outcome = launch({"-np", pes, pe_program(), "meet", "200"});
+    EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+    EXPECT_EQ(outcome.output, "all met\n");
+  }
+}
+
+TEST(Oshrun, HandsItsInputToPeZeroOnly) {
+  const auto outcome = test_support::run(
+      {"sh", "-c", "echo spoken | \"$0\" -n 3 sh -c 'read line; echo \"$OSHRUN_RANK:$line\"'", oshrun()});
+  EXPECT_EQ(outcome.exit.code, 0);
+  for (const char* line : {"0:spoken\n", "1:\n", "2:\n"}) EXPECT_THAT(outcome.output, HasSubstr(line));
+}
+
+TEST(Oshrun, SetsVariables) {
+  const auto outcome = launch({"-x", "A=1 2", "-x", "B=", "-x", "OUTER", "sh", "-c", "echo \"$A,$B,$OUTER\""},
+                              {"A=overridden", "OUTER=kept"});
+  EXPECT_EQ(outcome.output, "1 2,,kept\n");
+}
+
+TEST(Oshrun, SaysWhichDeviceToUse) {
+  const std::vector<std::string> print = {"sh", "-c", "echo \"$GBA_DEVICE,$SHMEM_GBA\""};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), print.begin(), print.end());
+    return launch(arguments, {"GBA_DEVICE=/from/environment", "SHMEM_GBA=auto"}).output;
+  };
+  EXPECT_EQ(with({}), "/from/environment,auto\n");
+  EXPECT_EQ(with({"--gba", "off"}), "/from/environment,off\n");
+  EXPECT_EQ(with({"--gba", "/dev/gba7"}), "/dev/gba7,auto\n");
+}
+
+TEST(Oshrun, LeavesAProgramAloneThatKnowsNothingOfIt) {
+  const auto outcome = launch({"-n", "4", "sh", "-c", "[ $OSHRUN_RANK = 0 ] || sleep 1.5; echo over"});
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_EQ(outcome.output, repeat("over\n", 4));
+}
+
+// ---- How jobs end
+
+TEST(Oshrun, GivesTheStatusOfTheFirstPeThatFails) {
+  const auto outcome = launch({"-n", "3", "sh", "-c", "[ $OSHRUN_RANK = 2 ] && exit 42; exec sleep 60"});
+  EXPECT_EQ(outcome.exit.code, 42);
+  EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 2 \\(pid [0-9]+\\) exited with status 42\n"));
+}
+
+TEST(Oshrun, NamesTheSignalThatKilledAPe) {
+  const auto outcome = launch({"-n", "3", pe_program(), "die", "1", "9"});
+  EXPECT_EQ(outcome.exit.code, 137);
+  EXPECT_THAT(outcome.output, HasSubstr("oshrun: PE 1 (pid "));
+  EXPECT_THAT(outcome.output, HasSubstr("was killed by signal 9 (Killed)\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("shmem: the job was ended: PE 1 (pid ")) << "the others were told";
+}
+
+TEST(Oshrun, LeavesNothingOfAJobWhosePeWasKilled) {
+  const std::string marker = unique("killed");
+  const auto outcome = launch({"-n", "4", pe_program(), "die", "3", "11", marker});
+  EXPECT_EQ(outcome.exit.code, 139);
+  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+}
+
+TEST(Oshrun, EndsTheJobWhenAPeSaysSo) {
+  const auto outcome = launch({"-n", "4", pe_program(), "abort", "2", "7"});
+  EXPECT_EQ(outcome.exit.code, 7);
+  EXPECT_THAT(outcome.output, HasSubstr("ended the job with status 7: the test wants it"));
+}
+
+TEST(Oshrun, TakesStatusZeroForAnEndToo) {
+  const auto outcome = launch({"-n", "4", pe_program(), "abort", "2", "0"});
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_THAT(outcome.output, Not(HasSubstr("oshrun:")));
+}
+
+TEST(Oshrun, NoticesAPeThatExitsWithoutLeaving) {
+  const auto outcome = launch({"-n", "3", pe_program(), "desert", "1"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("oshrun: PE 1 (pid "), HasSubstr("exited with status 0 without leaving"),
+                                    HasSubstr("and PEs 0, 2 are still in it")));
+}
+
+TEST(Oshrun, DisturbsNobodyForAPeThatFailsAfterItHasLeft) {
+  const auto outcome = launch({"-n", "3", pe_program(), "late", "0", "9"});
+  EXPECT_EQ(outcome.exit.code, 9);
+  EXPECT_THAT(outcome.output, HasSubstr("exited with status 9"));
+  EXPECT_THAT(outcome.output, HasSubstr("undisturbed\n"));
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3);
+}
+
+TEST(Oshrun, KillsPesThatDoNotEndWhenTold) {
+  const std::string marker = unique("stubborn");
+  Process job({oshrun(), "-n", "2", "--timeout", "1", pe_program(), "stay", marker});
+  const auto exit = job.wait(kLimit);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 124);
+  EXPECT_THAT(job.output(), HasSubstr("oshrun: the job did not end within its --timeout"));
+  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+}
+
+class OshrunSignal : public ::testing::TestWithParam<int> {};
+
+TEST_P(OshrunSignal, EndsTheJob) {
+  const std::string marker = unique("signalled");
+  Process job({oshrun(), "-n", "3", pe_program(), "stay", marker});
+  ASSERT_TRUE(job.wait_for_output("staying 2", kLimit)) << job.output();
+  job.signal(GetParam());
+  const auto exit = job.wait(kLimit);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 128 + GetParam());
+  EXPECT_THAT(job.output(), HasSubstr("oshrun: ending the job: signal " + std::to_string(GetParam())));
+  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Launcher, OshrunSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
+
+TEST(Oshrun, StaysDeafToWhatWasIgnoredWhenItStarted) {  // nohup
+  Process job({"sh", "-c", "trap '' HUP; exec \"$0\" sh -c 'echo up; sleep 0.5; echo still up'", oshrun()});
+  ASSERT_TRUE(job.wait_for_output("up", kLimit));
+  job.signal(SIGHUP);
+  EXPECT_EQ(job.wait(kLimit)->code, 0);
+  EXPECT_THAT(job.output(), HasSubstr("still up"));
+}
+
+// ---- What is left behind
+
+TEST(Oshrun, IsOutlivedByNothingWhenKilled) {
+  const std::string marker = unique("orphan");
+  // The first is a PE, the second something that a PE has started.
+  Process job({oshrun(), "-n", "2", "sh", "-c",
+               "sh -c 'echo grandchild; while :; do sleep 0.1; done' " + marker + "; true", marker});
+  ASSERT_TRUE(job.wait_for_output("grandchild\ngrandchild", kLimit)) << job.output();
+  ASSERT_GE(test_support::processes_matching(marker).size(), 5U);
+  job.signal(SIGKILL);
+  EXPECT_EQ(job.wait(kLimit)->signal, SIGKILL);
+  EXPECT_THAT(left_behind(marker), IsEmpty());
+}
+
+TEST(Oshrun, EndsWhatPesLeaveBehind) {
+  const std::string marker = unique("daemon");
+  const auto outcome = launch(
+      {"-n", "2", "sh", "-c", "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' " + marker + " & sleep 0.3"});
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("processes that PEs had left behind"));
+  EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
+}
+
+// ---- What cannot be
+
+TEST(Oshrun, SaysWhatItCannotRun) {
+  const auto missing = launch({"-n", "2", "no-such-program"});
+  EXPECT_EQ(missing.exit.code, 127);
+  EXPECT_EQ(missing.output, "oshrun: cannot run no-such-program: no such program in PATH\n");
+  const auto refused = launch({"-n", "2", "/etc/passwd"});
+  EXPECT_EQ(refused.exit.code, 126);
+  EXPECT_EQ(refused.output, "oshrun: cannot run /etc/passwd: Permission denied\n");
+}
+
+TEST(Oshrun, SaysWhenAnInterpreterIsMissing) {
+  const test_support::TempDir dir;
+  const std::string script = dir.file("script");
+  test_support::run({"sh", "-c", "printf '#!/no/such/interpreter\\n' > \"$0\"; chmod +x \"$0\"", script});
+  const auto outcome = launch({"-n", "3", script});
+  EXPECT_EQ(outcome.exit.code, 127);
+  EXPECT_EQ(outcome.output, "oshrun: cannot run " + script +
+                                ": No such file or directory (the interpreter or loader that it names is missing)\n");
+}
+
+TEST(Oshrun, RefusesWrongUsage) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {}, {"-n", "2"}, {"-n", "0", "true"}, {"-n", "-3", "true"}, {"-n", "4097", "true"}, {"--what", "true"}}) {
+    const auto outcome = launch(arguments);
+    EXPECT_EQ(outcome.exit.code, 2);
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("oshrun: "), HasSubstr("oshrun --help")));
+  }
+}
+
+TEST(Oshrun, RefusesToBeTwoProcessesForOnePe) {
+  const auto outcome = launch({"-n", "1", pe_program(), "nested", pe_program()});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0 is process "), HasSubstr("unset OSHRUN_JOB_FD")));
+}
+
+TEST(Oshrun, CanBeStartedByAPe) {
+  const auto outcome = launch({"-n", "2", oshrun(), "-n", "2", pe_program(), "meet", "10"});
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_EQ(outcome.output, repeat("all met\n", 2));
+}
+
+}  // namespace
