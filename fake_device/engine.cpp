@@ -23,13 +23,16 @@ void Engine::attach(unsigned port, PortLink& link) {
   model_.connect(port);
 }
 
+// What was rung before a port goes still counts, the other members' too: a barrier that is complete is released.
 void Engine::reset(unsigned port, Time now) {
+  scan(now);
   sweep(port, now);
   model_.reset_port(port);
 }
 
 void Engine::detach(unsigned port, Time now) {
-  sweep(port, now);  // what it rang before it went still counts
+  scan(now);
+  sweep(port, now);
   model_.disconnect(port);
   forget_memory(port);
   attachments_[port] = {};

@@ -31,7 +31,7 @@ void Group::allocate(unsigned owner, std::uint32_t key) {
 }
 
 void Group::give_back() {
-  if (ever_enabled_) {
+  if (ever_enabled_ && !joined_.empty()) {
     fail(GBA_ERROR_LEAVE, kNobody);
   }
   const MemberSet members = joined_;

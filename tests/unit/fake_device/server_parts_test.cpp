@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small parts of the server: negotiation, config space, interrupts, pace, ports.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <linux/pci_regs.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "fake_device/config_space.hpp"
+#include "fake_device/irq_table.hpp"
+#include "fake_device/negotiation.hpp"
+#include "fake_device/pacer.hpp"
+#include "fake_device/port_pool.hpp"
+#include "uapi/vfio_user.h"
+
+namespace {
+
+using fake_device::ConfigSpace;
+using fake_device::IrqTable;
+using fake_device::kMicrosecond;
+using fake_device::Pacer;
+using fake_device::parse_version;
+using fake_device::PortPool;
+using fake_device::Rest;
+using fake_device::UniqueFd;
+
+std::vector<std::byte> version_payload(const std::string& json) {
+  std::vector<std::byte> payload(4 + json.size() + 1);
+  std::memcpy(payload.data() + 4, json.c_str(), json.size() + 1);
+  return payload;
+}
+
+TEST(Negotiation, TakesTheSmallerOfTwoLimits) {
+  const auto small = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":4096}})"));
+  const auto large = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":18446744073709551615}})"));
+  ASSERT_TRUE(small && large);
+  EXPECT_EQ(small->max_transfer, 4096U);
+  EXPECT_EQ(large->max_transfer, fake_device::kMaxTransfer);
+}
+
+TEST(Negotiation, HasTheSpecifiedDefaults) {
+  const auto limits = parse_version(version_payload("{}"));
+  ASSERT_TRUE(limits);
+  EXPECT_EQ(limits->max_fds, 1U);
+  EXPECT_FALSE(limits->write_multiple);
+}
+
+TEST(Negotiation, ToleratesWhatItDoesNotKnow) {
+  EXPECT_TRUE(parse_version(version_payload(R"({"capabilities":{"teleport":{"range":[1,2]}},"more":null})")));
+}
+
+TEST(Negotiation, SurvivesDeepNesting) {
+  EXPECT_FALSE(parse_version(version_payload(std::string(60000, '['))));
+}
+
+TEST(Negotiation, AnswersWithinTheLongestReplyOfAKnownClient) {
+  EXPECT_LE(fake_device::version_reply({.write_multiple = true}).size() + sizeof(vfio_user_header),
+            VFIO_USER_MAX_VERSION_REPLY);
+}
+
+class Config : public ::testing::Test {
+ protected:
+  std::uint64_t read(std::size_t offset, std::size_t size) {
+    std::uint64_t value = 0;
+    config_.read(offset, std::as_writable_bytes(std::span(&value, 1)).first(size));
+    return value;
+  }
+  void write(std::size_t offset, std::uint64_t value, std::size_t size) {
+    config_.write(offset, std::as_bytes(std::span(&value, 1)).first(size));
+  }
+  ConfigSpace config_{GBA_PCI_VENDOR_ID, GBA_PCI_DEVICE_ID, GBA_MSIX_VECTORS};
+};
+
+TEST_F(Config, StartsWithMemoryOnAndBusMasterOff) {
+  EXPECT_TRUE(config_.memory_enabled());
+  EXPECT_FALSE(config_.bus_master());
+  write(PCI_COMMAND, PCI_COMMAND_MASTER, 2);
+  EXPECT_FALSE(config_.memory_enabled());
+  EXPECT_TRUE(config_.bus_master());
+}
+
+TEST_F(Config, KeepsReadOnlyAndReservedBits) {
+  std::array<std::byte, GBA_CONFIG_SIZE> ones{};
+  ones.fill(std::byte{0xff});
+  config_.write(0, ones);
+  EXPECT_EQ(read(PCI_VENDOR_ID, 2), GBA_PCI_VENDOR_ID);
+  EXPECT_EQ(read(PCI_COMMAND, 2), unsigned{PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE});
+  EXPECT_EQ(read(PCI_HEADER_TYPE, 1), 0U);
+  EXPECT_EQ(read(PCI_ROM_ADDRESS, 4), 0U) << "there is no ROM";
+  EXPECT_EQ(read(PCI_INTERRUPT_PIN, 1), 0U);
+  EXPECT_EQ(read(0x42, 2), 0xc000U | (GBA_MSIX_VECTORS - 1));
+  EXPECT_EQ(read(0x100, 4), 0U) << "no extended capability";
+}
+
+std::uint64_t count_of(int eventfd) {
+  std::uint64_t count = 0;
+  return ::read(eventfd, &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
+}
+
+constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
+
+TEST(Interrupts, OfAnUnarmedVectorGoNowhere) {
+  IrqTable irqs(GBA_MSIX_VECTORS);
+  irqs.raise(GBA_IRQ_MSIX, 0);
+  irqs.raise(GBA_IRQ_ERR, 0);
+}
+
+TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
+  IrqTable irqs(GBA_MSIX_VECTORS);
+  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(::dup(mine.get()));
+  ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, kArm, 4, 1, {}, std::move(fds)), 0);
+  const std::uint64_t full = std::numeric_limits<std::uint64_t>::max() - 1;
+  ASSERT_EQ(::write(mine.get(), &full, sizeof full), static_cast<ssize_t>(sizeof full));
+  ASSERT_EQ(::fcntl(mine.get(), F_SETFL, ::fcntl(mine.get(), F_GETFL) & ~O_NONBLOCK), 0);
+  irqs.raise(GBA_IRQ_MSIX, 4);
+  EXPECT_EQ(count_of(mine.get()), full);
+}
+
+TEST(Interrupts, ComeOnceWhenUnmaskedHoweverOftenRaised) {
+  IrqTable irqs(GBA_MSIX_VECTORS);
+  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(::dup(mine.get()));
+  ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, kArm, 0, 1, {}, std::move(fds)), 0);
+  ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_MASK, 0, 1, {}, {}), 0);
+  irqs.raise(GBA_IRQ_MSIX, 0);
+  irqs.raise(GBA_IRQ_MSIX, 0);
+  EXPECT_EQ(count_of(mine.get()), 0U);
+  const auto unmask = [&] {
+    ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_UNMASK, 0, 1, {}, {}), 0);
+  };
+  unmask();
+  EXPECT_EQ(count_of(mine.get()), 1U);
+  unmask();
+  EXPECT_EQ(count_of(mine.get()), 0U);
+}
+
+TEST(Pacer, SleepsAtOnceWhereNobodyIsAMember) {
+  Pacer pacer(200 * kMicrosecond, 8);
+  pacer.worked(1000);
+  EXPECT_EQ(pacer.rest(1000, 0), Rest::kSleep);
+}
+
+TEST(Pacer, SpinsThenGivesWayThenSleeps) {
+  Pacer pacer(200 * kMicrosecond, 8);
+  pacer.worked(1000);
+  EXPECT_EQ(pacer.rest(1000, 2), Rest::kSpin);
+  EXPECT_EQ(pacer.rest(1000 + 99 * kMicrosecond, 2), Rest::kSpin);
+  EXPECT_EQ(pacer.rest(1000 + 150 * kMicrosecond, 2), Rest::kYield);
+  unsigned yields = 0;
+  while (pacer.rest(1000 + 300 * kMicrosecond, 2) == Rest::kYield && yields < 1000) {
+    ++yields;
+  }
+  EXPECT_GT(yields, 8U) << "others had no chance to arrive";
+  EXPECT_LT(yields, 1000U);
+  pacer.worked(1000 + 301 * kMicrosecond);
+  EXPECT_EQ(pacer.rest(1000 + 301 * kMicrosecond, 2), Rest::kSpin);
+}
+
+TEST(Pacer, NeverSpinsWithMoreMembersThanProcessorsLeft) {
+  Pacer pacer(200 * kMicrosecond, 2);
+  pacer.worked(1000);
+  EXPECT_EQ(pacer.rest(1000, 1), Rest::kSpin);
+  EXPECT_EQ(pacer.rest(1000, 2), Rest::kYield);
+}
+
+TEST(PortPool, GivesTheLowestFreePort) {
+  PortPool pool(10, 3);
+  EXPECT_EQ(pool.take(), 10U);
+  EXPECT_EQ(pool.take(), 11U);
+  EXPECT_EQ(pool.take(), 12U);
+  EXPECT_EQ(pool.take(), std::nullopt);
+  pool.give_back(11);
+  pool.give_back(10);
+  EXPECT_EQ(pool.take(), 10U);
+}
+
+}  // namespace
