@@ -131,6 +131,11 @@ int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
   return guarded([&] { return finish(device->device->enable(*handle)); });
 }
 
+int gba_group_disable(gba_device* device, const gba_group_handle* handle) {
+  if (device == nullptr || handle == nullptr) return null_argument("gba_group_disable");
+  return guarded([&] { return finish(device->device->disable(*handle)); });
+}
+
 int gba_group_free(gba_device* device, const gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) return null_argument("gba_group_free");
   return guarded([&] { return finish(device->device->free(*handle)); });

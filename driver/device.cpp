@@ -245,24 +245,29 @@ Result<void> Device::configure(const gba_group_handle& handle) {
   return control_.write<std::uint64_t>(base + GBA_GROUP_SEQUENCE, handle.sequence);
 }
 
-Result<void> Device::enable(const gba_group_handle& handle) {
+Result<void> Device::control_group(const gba_group_handle& handle, std::uint64_t value, const std::string& tried) {
   if (auto good = check(handle); !good) return good;
-  const std::string tried = "gba: " + backend_->path() + ": cannot enable " + group_name(handle) + ": ";
-  {
-    const std::lock_guard lock(owned_mutex_);
-    if (owned_[handle.group] == 0 || owned_[handle.group] != handle.key) {
-      return fail(std::errc::operation_not_permitted, tried + "this port does not own it");
-    }
+  const std::lock_guard lock(owned_mutex_);
+  if (owned_[handle.group] == 0 || owned_[handle.group] != handle.key) {
+    return fail(std::errc::operation_not_permitted, tried + "this port does not own it");
   }
-  const std::uint64_t control = GBA_GROUP_BASE(handle.group) + GBA_GROUP_CONTROL;
-  auto written = control_.write<std::uint64_t>(control, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
+  return control_.write<std::uint64_t>(GBA_GROUP_BASE(handle.group) + GBA_GROUP_CONTROL, value);
+}
+
+Result<void> Device::enable(const gba_group_handle& handle) {
+  const std::string tried = "gba: " + backend_->path() + ": cannot enable " + group_name(handle) + ": ";
+  auto written = control_group(handle, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN, tried);
   if (!written) return written;
-  const auto now = control_.read<std::uint64_t>(control);
+  const auto now = control_.read<std::uint64_t>(GBA_GROUP_BASE(handle.group) + GBA_GROUP_CONTROL);
   if (!now) return tl::make_unexpected(now.error());
   if ((*now & GBA_CONTROL_ENABLE) == 0) {
     return fail(std::errc::io_error, tried + "the device did not take it (is the group in error, or reclaimed?)");
   }
   return {};
+}
+
+Result<void> Device::disable(const gba_group_handle& handle) {
+  return control_group(handle, 0, "gba: " + backend_->path() + ": cannot disable " + group_name(handle) + ": ");
 }
 
 Result<void> Device::free(const gba_group_handle& handle) {

@@ -51,9 +51,10 @@ class Device {
   [[nodiscard]] gba_device_info info() const;
   Result<gba_device_counters> counters();
 
-  /// Errors of these three: those of gba_group_alloc, gba_group_enable and gba_group_free.
+  /// Errors of these four: those of gba_group_alloc, gba_group_enable, gba_group_disable and gba_group_free.
   Result<gba_group_handle> alloc(std::uint32_t member_count, std::uint64_t sequence);
   Result<void> enable(const gba_group_handle& handle);
+  Result<void> disable(const gba_group_handle& handle);
   Result<void> free(const gba_group_handle& handle);
   /// Is this a handle that this device could have given? Fails with invalid_argument.
   Result<void> check(const gba_group_handle& handle) const;
@@ -83,6 +84,8 @@ class Device {
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
   Result<void> configure(const gba_group_handle& handle);
+  /// Writes CONTROL of a group that this port owns. `tried` begins the text of an Error.
+  Result<void> control_group(const gba_group_handle& handle, std::uint64_t value, const std::string& tried);
 
   const std::unique_ptr<Backend> backend_;  // first: everything below uses it
   Registers control_;

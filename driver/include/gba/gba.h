@@ -40,12 +40,12 @@ typedef struct gba_group gba_group;   /* this port's membership in one barrier g
 
 /* Facts about an open device. */
 typedef struct gba_device_info {
-  char backend[16];  /* how it was opened: "vfio-user", ... */
-  char path[256];    /* what was opened */
-  uint32_t version;  /* of the register map: major << 16 | minor */
-  uint32_t port;     /* which port of the switch this is */
-  uint32_t groups;   /* of the device */
-  uint32_t members;  /* at most, per group */
+  char backend[16];    /* how it was opened: "vfio-user", ... */
+  char path[256];      /* what was opened */
+  uint32_t version;    /* of the register map: major << 16 | minor */
+  uint32_t port;       /* which port of the switch this is */
+  uint32_t groups;     /* of the device */
+  uint32_t members;    /* at most, per group */
   uint32_t is_process; /* 1: the device is a process and takes its turn on the processors (GBA_CAPS_WAKEUP) */
   uint64_t features;   /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
 } gba_device_info;
@@ -99,7 +99,14 @@ GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t 
 /* Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -ENODEV. */
 GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle);
 
-/* Owner: gives the group back; its members are unbound. Errors: -EINVAL; -EPERM; -ENODEV. */
+/*
+ * Owner: lets no more arrivals in. To end a group in good order: when all members have been released for the last time,
+ * disable it, then all leave, then free it; nobody gets an error release. Errors: -EINVAL; -EPERM; -ENODEV.
+ */
+GBA_API int gba_group_disable(gba_device* device, const gba_group_handle* handle);
+
+/* Owner: gives the group back; members it still has get an error release and are unbound. Errors: -EINVAL; -EPERM;
+ * -ENODEV. */
 GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
 
 /*
@@ -110,7 +117,8 @@ GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
  */
 GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out);
 
-/* Ends a membership; the other members of an enabled group get an error release. Frees `group`. NULL is allowed. */
+/* Ends a membership; the other members of an enabled group get an error release (gba_group_disable). Frees `group`.
+ * NULL is allowed. */
 GBA_API int gba_group_leave(gba_group* group);
 
 /*

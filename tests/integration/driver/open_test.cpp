@@ -169,6 +169,21 @@ TEST_F(OpenTest, OneMemberGroupRunsBarriersAndCountsThem) {
   EXPECT_EQ(counters.errors, 0U);
 }
 
+TEST_F(OpenTest, DisabledGroupIsLeftWithoutAnError) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 1);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+  auto group = join(device.get(), handle, 0);
+  gba_group_arrive(group.get(), 1);
+  ASSERT_EQ(gba_group_wait(group.get(), 1, GBA_WAIT_FOREVER), 0) << gba_error_text();
+  EXPECT_EQ(gba_group_disable(device.get(), &handle), 0) << gba_error_text();
+  EXPECT_EQ(gba_group_leave(group.release()), 0) << gba_error_text();
+  EXPECT_EQ(gba_group_free(device.get(), &handle), 0) << gba_error_text();
+  gba_device_counters counters{};
+  ASSERT_EQ(gba_device_get_counters(device.get(), &counters), 0);
+  EXPECT_EQ(counters.errors, 0U);
+}
+
 TEST_F(OpenTest, ManyRejoinsNeverMeetAnOldRelease) {
   const auto device = open();
   for (int i = 0; i < 200; ++i) {

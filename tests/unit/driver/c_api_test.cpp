@@ -32,6 +32,7 @@ TEST(CApi, NullIsInvalidAndNamed) {
   EXPECT_EQ(gba_device_get_counters(nullptr, &counters), -EINVAL);
   EXPECT_EQ(gba_group_alloc(nullptr, 1, 0, &handle), -EINVAL);
   EXPECT_EQ(gba_group_enable(nullptr, &handle), -EINVAL);
+  EXPECT_EQ(gba_group_disable(nullptr, &handle), -EINVAL);
   EXPECT_EQ(gba_group_free(nullptr, &handle), -EINVAL);
   EXPECT_EQ(gba_group_join(nullptr, &handle, 0, &group), -EINVAL);
   EXPECT_EQ(gba_group_test(nullptr, 1), -EINVAL);

@@ -185,9 +185,18 @@ TEST_F(DeviceTest, EnableArmsTheGroup) {
   EXPECT_EQ(group_register(GBA_GROUP_CONTROL), GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
 }
 
-TEST_F(DeviceTest, OnlyTheOwnerEnables) {
+TEST_F(DeviceTest, DisableLetsNoMoreArrivalsIn) {
+  open();
+  const auto handle = device_->alloc(2, 0).value();
+  ASSERT_TRUE(device_->enable(handle));
+  ASSERT_TRUE(device_->disable(handle));
+  EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
+}
+
+TEST_F(DeviceTest, OnlyTheOwnerEnablesAndDisables) {
   open();
   EXPECT_EQ(device_->enable(handle_).error().code, std::errc::operation_not_permitted);
+  EXPECT_EQ(device_->disable(handle_).error().code, std::errc::operation_not_permitted);
   auto handle = device_->alloc(2, 0).value();
   handle.key ^= 1;
   EXPECT_EQ(device_->enable(handle).error().code, std::errc::operation_not_permitted);

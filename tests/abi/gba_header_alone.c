@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gba/gba.h is the first and only header here: it includes what it needs, in C11 and, as gba_header_alone.cpp, in
+ * C++20. Every call that it declares links. */
+#include <gba/gba.h>
+
+typedef void (*any_function)(void);
+
+/* A name that is declared but not here is found by the exports test. */
+const any_function gba_every_call[] = {
+    (any_function)gba_version,      (any_function)gba_error_text,      (any_function)gba_open,
+    (any_function)gba_close,        (any_function)gba_device_get_info, (any_function)gba_device_get_counters,
+    (any_function)gba_group_alloc,  (any_function)gba_group_enable,    (any_function)gba_group_disable,
+    (any_function)gba_group_free,   (any_function)gba_group_join,      (any_function)gba_group_leave,
+    (any_function)gba_group_arrive, (any_function)gba_group_test,      (any_function)gba_group_sleep,
+    (any_function)gba_group_wait,   (any_function)gba_group_missing,
+};
+
+int main(void) {
+  unsigned i;
+  for (i = 0; i < sizeof(gba_every_call) / sizeof(gba_every_call[0]); ++i) {
+    if (gba_every_call[i] == 0) return 1;
+  }
+  return gba_version()[0] == '\0';
+}

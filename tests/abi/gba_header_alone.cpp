@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba/gba.h in C++: alone, and its structs are plain data with the layout that C sees.
+#include <gba/gba.h>
+// The first header above is the test; these are for the assertions.
+#include <cstddef>
+#include <type_traits>
+
+static_assert(std::is_trivially_copyable_v<gba_group_handle> && std::is_standard_layout_v<gba_group_handle>);
+static_assert(std::is_standard_layout_v<gba_device_info> && std::is_standard_layout_v<gba_device_counters>);
+static_assert(sizeof(gba_group_handle) == 24 && offsetof(gba_group_handle, sequence) == 16,
+              "a handle means the same on every host");
+
+int main() {
+  gba_device* device = nullptr;
+  return gba_open("", nullptr) < 0 && device == nullptr ? 0 : 1;
+}
