@@ -18,7 +18,7 @@ constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
 constexpr std::int64_t kMostTokensInPage = std::int64_t{1} << 20;
 
 tl::unexpected<Error> refuse(std::errc code, const std::string& what) {
-  return fail(code, "kv_shuffle: cannot plan: " + what);
+  return fail(code, "cannot plan: " + what);
 }
 
 std::string pe_name(std::size_t pe) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
 tl::unexpected<Error> cannot_read(const std::string& path, int error) {
-  return fail_errno(error, "kv_shuffle: cannot read the trace " + path);
+  return fail_errno(error, "cannot read the trace " + path);
 }
 
 }  // namespace

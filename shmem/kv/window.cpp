@@ -14,9 +14,9 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 
 Result<WindowDealer> WindowDealer::create(std::unique_ptr<Trace> trace, int pes, const Geometry& geometry) {
   if (pes < 1 || geometry.blocks < 2 || geometry.page < 1 || geometry.blocks / 2 * geometry.page < 2) {
-    return fail(std::errc::invalid_argument, "kv_shuffle: cannot deal requests to " + std::to_string(pes) +
-                                                 " PEs with caches of " + std::to_string(geometry.blocks) +
-                                                 " blocks of " + std::to_string(geometry.page) +
+    return fail(std::errc::invalid_argument, "cannot deal requests to " + std::to_string(pes) + " PEs with caches of " +
+                                                 std::to_string(geometry.blocks) + " blocks of " +
+                                                 std::to_string(geometry.page) +
                                                  " tokens: half a cache must hold a token");
   }
   WindowDealer dealer{std::move(trace), pes, geometry};
@@ -58,7 +58,7 @@ Result<std::int64_t> WindowDealer::next_tokens() {
   }
   // A trace that had requests when it was surveyed and has none now was changed under our hands.
   if (!*request) {
-    return fail(std::errc::io_error, "kv_shuffle: the trace " + trace_->name() + " has lost its requests");
+    return fail(std::errc::io_error, "the trace " + trace_->name() + " has lost its requests");
   }
   return divide_up((*request)->tokens(), scale_);
 }
@@ -78,7 +78,7 @@ Result<Lengths> WindowDealer::next() {
     const std::int64_t blocks = blocks_of(*waiting_, geometry_.page);
     if (blocks > half - used[pe]) {
       if (used[pe] == 0) {
-        return fail(std::errc::io_error, "kv_shuffle: the trace " + trace_->name() + " has grown a larger request");
+        return fail(std::errc::io_error, "the trace " + trace_->name() + " has grown a larger request");
       }
       return lengths;
     }

@@ -53,12 +53,11 @@ std::string describe_counters() {
   const auto device = open_device();
   gba_device_counters counters{};
   if (device == nullptr || gba_device_get_counters(device.get(), &counters) != 0) {
-    return "counters:  the device was lost";
+    return "the device was lost";
   }
-  return "counters:  " + std::to_string(counters.arrivals) + " arrivals, " + std::to_string(counters.releases) +
-         " releases, " + std::to_string(counters.interrupts) + " interrupts, " + std::to_string(counters.stale) +
-         " repeated, " + std::to_string(counters.rejected) + " rejected, " + std::to_string(counters.errors) +
-         " errors";
+  return std::to_string(counters.arrivals) + " arrivals, " + std::to_string(counters.releases) + " releases, " +
+         std::to_string(counters.interrupts) + " interrupts, " + std::to_string(counters.stale) + " repeated, " +
+         std::to_string(counters.rejected) + " rejected, " + std::to_string(counters.errors) + " errors";
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ std::string describe_device() {
   if (device == nullptr || gba_device_get_info(device.get(), &info) != 0) {
     return "lost";
   }
-  return std::string(info.backend) + " " + info.path + ", port " + std::to_string(info.port) + ", " +
+  return std::string(info.path) + " (" + info.backend + ")" + ", port " + std::to_string(info.port) + ", " +
          std::to_string(info.groups) + " groups of up to " + std::to_string(info.members) + " members";
 }
 
@@ -86,6 +85,8 @@ BarrierTimes time_barriers() {
     if (uses_device()) {
       times.device = us;
     }
+    times.counters = describe_counters();
+    shmem_barrier_all();  // PE 0 has read them before anybody leaves the group
   }
   if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0) {
     times.software = mean_barrier_us();
@@ -96,12 +97,13 @@ BarrierTimes time_barriers() {
 std::string describe_counts(const BarrierTimes& times) {
   const auto stats = world_stats();
   std::string text = "barriers:  ";
-  if (times.device || stats.by_device > 0) {
+  const bool had_device = times.device || stats.by_device > 0;
+  if (had_device) {
     text += std::to_string(stats.by_device) + " by the GBA (" +
             (times.device ? "mean " + microseconds(*times.device) : "then lost") + "), ";
   }
   text += std::to_string(stats.by_software) + " in software (mean " + microseconds(times.software) + ")";
-  return times.device || stats.by_device > 0 ? text + "\n" + describe_counters() : text;
+  return had_device ? text + "\ncounters:  " + (times.counters.empty() ? "the device was lost" : times.counters) : text;
 }
 
 }  // namespace kv_program

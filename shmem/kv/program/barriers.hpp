@@ -10,12 +10,13 @@ namespace kv_program {
 /// Which device the world team's barriers use, or why none. Asked before anything changes that.
 std::string describe_device();
 
-/// Microseconds.
+/// Mean times in microseconds.
 struct BarrierTimes {
   std::optional<double> device;  // nothing: there is no device, or it has been lost
   double software;
+  std::string counters;  // the device's own, after its barriers
 };
-/// Collective.
+/// Collective. The world team uses software barriers afterwards.
 BarrierTimes time_barriers();
 
 /// How many barriers the world team has had, and the device's own counters if there is one; a line each.

@@ -16,6 +16,11 @@ using namespace kv_program;  // NOLINT(google-build-using-namespace): this is it
 /// Nothing if all went well, else what did not; "" where another PE says it.
 using Outcome = std::optional<std::string>;
 
+/// A failure that all PEs have seen.
+Outcome failure_of_all(const std::string& text) {
+  return shmem_my_pe() == 0 ? text : "";
+}
+
 std::string number(double value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -53,25 +58,27 @@ void describe_speed(const Options& options, const Totals& totals) {
 }
 
 Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds, Agreement& agreement,
-                       Expected& expected) {
+                       Expected* expected) {
   for (int round = 0; round < options.rounds; ++round) {
     const auto plan = windows.next();
     if (!plan) {
-      return plan.error().text;
+      return plan.error().text;  // "" on the PEs that did not see it
     }
     const auto ran = rounds.run(*plan);
     if (!agreement.all(ran.has_value())) {
       return ran ? "" : ran.error().text;
     }
-    expected.apply(*plan);
+    if (expected != nullptr) {
+      expected->apply(*plan);
+    }
   }
   return std::nullopt;
 }
 
-/// PE 0 compares; the others hear what came of it.
-Outcome check(const Caches& caches, const Expected& expected, Agreement& agreement) {
+/// The PE that has `expected` compares; the others hear what came of it.
+Outcome check(const Caches& caches, const Expected* expected, Agreement& agreement) {
   shmem_barrier_all();
-  const std::string wrong = shmem_my_pe() == 0 ? expected.compare(caches) : "";
+  const std::string wrong = expected != nullptr ? expected->compare(caches) : "";
   if (!agreement.all(wrong.empty())) {
     return wrong;
   }
@@ -84,8 +91,8 @@ Outcome run(const Options& options) {
   Windows windows{options};
   const Caches caches{options};
   if (!agreement.there() || !windows.there() || !caches.there()) {
-    return "not enough symmetric memory for caches of " + std::to_string(options.cache_bytes()) +
-           " bytes (SHMEM_SYMMETRIC_SIZE, or fewer --blocks)";
+    return failure_of_all("not enough symmetric memory for caches of " + std::to_string(options.cache_bytes()) +
+                          " bytes (SHMEM_SYMMETRIC_SIZE, or fewer --blocks)");
   }
   const auto opened = windows.open(options.trace);
   if (!agreement.all(opened.has_value())) {
@@ -93,12 +100,16 @@ Outcome run(const Options& options) {
   }
   auto rounds = Rounds::create(options, caches);
   if (!rounds) {
-    return rounds.error().text;
+    return failure_of_all(rounds.error().text);
   }
   describe_setup(options, windows);
   caches.fill();
-  Expected expected{shmem_n_pes(), options.shape.blocks};
-  if (auto failed = shuffle_rounds(options, windows, **rounds, agreement, expected); failed) {
+  std::optional<Expected> expected;
+  if (options.check && shmem_my_pe() == 0) {
+    expected.emplace(shmem_n_pes(), options.shape.blocks);
+  }
+  Expected* const expecting = expected ? &*expected : nullptr;
+  if (auto failed = shuffle_rounds(options, windows, **rounds, agreement, expecting); failed) {
     return failed;
   }
   describe_speed(options, (*rounds)->totals());
@@ -106,7 +117,7 @@ Outcome run(const Options& options) {
   if (shmem_my_pe() == 0) {
     say(describe_counts(times));
   }
-  return options.check ? check(caches, expected, agreement) : std::nullopt;
+  return options.check ? check(caches, expecting, agreement) : std::nullopt;
 }
 
 /// The exit code, the same on all PEs.
@@ -123,7 +134,7 @@ int run_and_tell(int argc, char** argv) {
     say("kv_shuffle: PASS");
     return EXIT_SUCCESS;
   }
-  if (!failed->empty()) {
+  if (!failed->empty() && shmem_my_pe() != 0) {
     complain("kv_shuffle: PE " + std::to_string(shmem_my_pe()) + ": " + *failed);
   }
   say("kv_shuffle: FAIL" + (failed->empty() ? "" : ": " + *failed));

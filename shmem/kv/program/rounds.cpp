@@ -38,7 +38,7 @@ double rate(std::int64_t bytes, std::chrono::duration<double> time) {
 Result<std::unique_ptr<Rounds>> Rounds::create(const Options& options, const Caches& caches) {
   shmemx_kv_shuffle_t* operation = nullptr;
   if (const int error = shmemx_kv_shuffle_create(options.cores, &operation); error != 0) {
-    return shmem::fail(std::errc{-error}, "kv_shuffle: cannot make the operator");
+    return shmem::fail(std::errc{-error}, std::string("cannot make the operator: ") + shmemx_error_text());
   }
   return std::unique_ptr<Rounds>{new Rounds{options, caches, operation}};
 }
@@ -55,7 +55,7 @@ Result<void> Rounds::shuffle(const Plan& plan) {
         shmemx_kv_shuffle_run(operation_, caches_.k(), caches_.v(), &options_.shape, table.data(), mine.source.data(),
                               mine.destination.data(), static_cast<std::int64_t>(mine.source.size()));
     if (error != 0) {
-      return shmem::fail(std::errc{-error}, "kv_shuffle: a shuffle failed on PE " + std::to_string(shmem_my_pe()));
+      return shmem::fail(std::errc{-error}, shmemx_error_text());
     }
   }
   return {};

@@ -75,9 +75,9 @@ Result<shmem::kv::Plan> Windows::next() {
   if (!agreement_.all(put.has_value())) {
     return put ? shmem::fail(std::errc::io_error, "") : tl::make_unexpected(put.error());
   }
-  auto plan = shmem::kv::plan_pairs(get_window(), geometry_);
+  const Lengths lengths = get_window();
   shmem_barrier_all();  // PE 0 writes the next window when all have read this one
-  return plan;
+  return shmem::kv::plan_pairs(lengths, geometry_);
 }
 
 }  // namespace kv_program

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that calls kv_shuffle the way that its argument names, and prints what came back. Start two of them.
+#include <shmem.h>
+#include <shmemx.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+constexpr shmemx_kv_shape_t kShape{8, 2, 16, 64, 2};
+constexpr std::size_t kBlockBytes = 2 * 16 * 64 * 2;
+constexpr std::size_t kCacheBytes = 8 * kBlockBytes;
+
+struct Pe {
+  int me = shmem_my_pe();
+  std::byte* k = static_cast<std::byte*>(shmem_malloc(kCacheBytes));
+  std::byte* v = static_cast<std::byte*>(shmem_malloc(kCacheBytes));
+  shmemx_kv_shuffle_t* shuffle = nullptr;
+};
+
+int run(const Pe& pe, void* k, const Numbers& pairs, const Numbers& from, const Numbers& to) {
+  const int result = shmemx_kv_shuffle_run(pe.shuffle, k, pe.v, &kShape, pairs.data(), from.data(), to.data(),
+                                           static_cast<std::int64_t>(from.size()));
+  std::printf("PE %d: %d %s\n", pe.me, result, result != 0 ? shmemx_error_text() : "");
+  return result;
+}
+
+/// PE 0 sends blocks 0 and 1 to blocks 6 and 7 of PE 1; true if they are there.
+bool shuffle_works(const Pe& pe) {
+  std::memset(pe.k, 1 + pe.me, kCacheBytes);
+  std::memset(pe.v, 3 + pe.me, kCacheBytes);
+  shmem_barrier_all();
+  const int result = run(pe, pe.k, {1, 0, 0, 1}, {0, 1}, {6, 7});
+  for (std::size_t i = 0; i < kCacheBytes; ++i) {
+    const bool moved = pe.me == 1 && i >= 6 * kBlockBytes;
+    if (pe.k[i] != std::byte(moved ? 1 : 1 + pe.me) || pe.v[i] != std::byte(moved ? 3 : 3 + pe.me)) {
+      std::printf("PE %d: byte %zu is wrong\n", pe.me, i);
+      return false;
+    }
+  }
+  return result == 0;
+}
+
+void call(Pe& pe, const std::string& how) {
+  static std::array<std::byte, kCacheBytes> elsewhere;
+  if (how == "two-senders") {
+    run(pe, pe.k, {1, 0, 0, 0}, {0}, {1});
+  } else if (how == "bad-block") {
+    run(pe, pe.k, {1, 0, 0, 1}, {0, 8}, {0, 1});
+  } else if (how == "not-symmetric") {
+    run(pe, pe.me == 1 ? elsewhere.data() : pe.k, {1, 0, 0, 1}, {0}, {1});
+  } else if (how == "odd-cores" || how == "other-cores") {
+    shmemx_kv_shuffle_t* other = nullptr;
+    const int result = shmemx_kv_shuffle_create(how == "odd-cores" ? 3 : 2 + 2 * pe.me, &other);
+    std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
+  } else if (how == "null") {
+    std::printf("PE %d: create %d, destroy %d\n", pe.me, shmemx_kv_shuffle_create(2, nullptr),
+                shmemx_kv_shuffle_destroy(nullptr));
+    const int result = shmemx_kv_shuffle_run(nullptr, pe.k, pe.v, &kShape, nullptr, nullptr, nullptr, 0);
+    std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
+  } else if (how == "dies") {
+    if (pe.me == 1) {
+      ::raise(SIGKILL);
+    }
+    run(pe, pe.k, {1, 0, 0, 1}, {0}, {1});
+  } else if (how == "late") {
+    if (pe.me == 1) {
+      ::sleep(2);
+    }
+    run(pe, pe.k, {1, 0, 0, 1}, {0}, {1});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  shmem_init();
+  Pe pe;
+  if (shmemx_kv_shuffle_create(4, &pe.shuffle) != 0) {
+    return 1;
+  }
+  if (argc > 1) {
+    call(pe, argv[1]);
+  }
+  shmem_barrier_all();
+  const bool good = shuffle_works(pe);
+  std::printf("PE %d: %s\n", pe.me, good ? "works" : "does not work");
+  shmemx_kv_shuffle_destroy(pe.shuffle);
+  shmem_finalize();
+  return good ? 0 : 1;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of kv_shuffle between two processes.
+#include <gmock/gmock.h>
+
+#include <cerrno>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Outcome run_pes(const std::string& how, const std::vector<std::string>& environment = {}) {
+  std::vector<std::string> command{test_support::program("oshrun"),          "-n", "2", "--gba", "off",
+                                   test_support::test_program("kv_calls_pe")};
+  if (!how.empty()) {
+    command.push_back(how);
+  }
+  return test_support::run(command, environment, test_support::Seconds{60});
+}
+
+std::string line_of(int pe, int error, const std::string& text) {
+  return "PE " + std::to_string(pe) + ": -" + std::to_string(error) + " " + text;
+}
+
+/// Both get their errors, and the next call works.
+void expect_errors(const std::string& how, const std::string& on_0, const std::string& on_1) {
+  const Outcome outcome = run_pes(how);
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr(on_0), HasSubstr(on_1)));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: works"), HasSubstr("PE 1: works")));
+}
+
+TEST(KvCalls, MoveBlocksBetweenProcesses) {
+  const Outcome outcome = run_pes("");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: works"), HasSubstr("PE 1: works")));
+}
+
+TEST(KvCalls, TwoSendersAreRefusedOnBoth) {
+  const std::string text = ", call 1: global_shuffle_table: row 0 {1, send} and row 1 {0, send} both send";
+  expect_errors("two-senders", line_of(0, EINVAL, "kv_shuffle: PE 0" + text),
+                line_of(1, EINVAL, "kv_shuffle: PE 1" + text));
+}
+
+TEST(KvCalls, ABadTableOfTheSenderIsToldToTheReceiver) {
+  expect_errors("bad-block", line_of(0, EINVAL, "kv_shuffle: PE 0, call 1: src_block_table[1] is 8"),
+                line_of(1, ECONNABORTED, "kv_shuffle: PE 1, call 1: receiving from PE 0: PE 0 gave up"));
+}
+
+TEST(KvCalls, ABadCacheOfTheReceiverIsToldToTheSender) {
+  expect_errors("not-symmetric",
+                line_of(0, ECONNABORTED, "kv_shuffle: PE 0, call 1: sending 1 blocks to PE 1: PE 1 gave up"),
+                line_of(1, EINVAL, "kv_shuffle: PE 1, call 1: k_cache of 32768 bytes is not in symmetric memory"));
+}
+
+TEST(KvCalls, AnOddNumberOfCoresIsRefused) {
+  expect_errors("odd-cores", line_of(0, EINVAL, "kv_shuffle: cannot use 3 cores"),
+                line_of(1, EINVAL, "kv_shuffle: cannot use 3 cores"));
+}
+
+TEST(KvCalls, DifferentNumbersOfCoresAreRefusedOnBoth) {
+  expect_errors("other-cores", line_of(0, EINVAL, "shmem: PE 0: the PEs do not make the same call"),
+                line_of(1, EINVAL, "shmem: PE 1: the PEs do not make the same call"));
+}
+
+TEST(KvCalls, NullPointersAreRefused) {
+  for (const char* pe : {"PE 0", "PE 1"}) {
+    expect_errors("null", std::string(pe) + ": create -22, destroy 0",
+                  std::string(pe) + ": -22 shmem: shmemx_kv_shuffle_run: op is NULL");
+  }
+}
+
+TEST(KvCalls, ADeadPartnerEndsTheCall) {
+  const Outcome outcome = run_pes("dies");
+  EXPECT_EQ(outcome.exit.signal, 0) << outcome.output;
+  EXPECT_NE(outcome.exit.code, 0);
+  EXPECT_THAT(outcome.output, testing::Not(HasSubstr("PE 0: works")));
+}
+
+TEST(KvCalls, APartnerThatIsLateEndsTheCallWhenTheTimeIsOver) {
+  const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=0.2"});
+  EXPECT_THAT(outcome.output,
+              HasSubstr(line_of(0, ETIMEDOUT,
+                                "kv_shuffle: PE 0, call 1: sending 1 blocks to PE 1: waited for PE 1 to "
+                                "be ready; it did not come in time (SHMEM_BARRIER_TIMEOUT)")));
+}
+
+}  // namespace

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program kv_shuffle, as people start it.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using test_support::Process;
+using test_support::Seconds;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Seconds kLimit{120};
+
+std::vector<std::string> command(int pes, const std::string& gba, const std::vector<std::string>& arguments) {
+  std::vector<std::string> line{test_support::program("oshrun"),    "-n", std::to_string(pes), "--gba", gba,
+                                test_support::program("kv_shuffle")};
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return line;
+}
+
+Outcome shuffle(int pes, const std::string& gba, const std::vector<std::string>& arguments) {
+  return test_support::run(command(pes, gba, arguments), {}, kLimit);
+}
+
+void expect_pass(const Outcome& outcome, int pes) {
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("every byte of " + std::to_string(2 * pes) + " caches is what it must be"));
+}
+
+void expect_failure(const Outcome& outcome, int code, const std::string& text) {
+  EXPECT_EQ(outcome.exit.signal, 0) << outcome.output;
+  EXPECT_EQ(outcome.exit.code, code) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr(text));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("PASS")));
+}
+
+class KvShufflePes : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Pes, KvShufflePes, testing::Values(1, 2, 3, 4));
+
+TEST_P(KvShufflePes, ChecksEveryByteWithoutADevice) {
+  const Outcome outcome = shuffle(GetParam(), "off", {"--check"});
+  expect_pass(outcome, GetParam());
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("no GBA: software barriers"), Not(HasSubstr("by the GBA"))));
+}
+
+TEST_P(KvShufflePes, ChecksEveryByteWithADevice) {
+  const Outcome outcome = shuffle(GetParam(), "fake", {"--check"});
+  expect_pass(outcome, GetParam());
+  if (GetParam() > 1) {
+    EXPECT_THAT(outcome.output, ContainsRegex("device: .*vfio-user.*port [0-9]+, 32 groups of up to 708 members"));
+    EXPECT_THAT(outcome.output, ContainsRegex("[1-9][0-9]* by the GBA \\(mean .* us\\)"));
+    EXPECT_THAT(outcome.output, ContainsRegex("counters: .*[1-9][0-9]* arrivals, [1-9][0-9]* releases"));
+  }
+}
+
+TEST(KvShuffle, TakesAnyEvenNumberOfCoresAndAnyShape) {
+  expect_pass(shuffle(3, "off",
+                      {"--check", "--cores", "2", "--heads", "3", "--page", "5", "--head-dim", "7", "--element-size",
+                       "4", "--blocks", "33"}),
+              3);
+  expect_pass(
+      shuffle(2, "off",
+              {"--check", "--cores", "14", "--page", "16", "--element-size", "2", "--rounds", "30", "--repeats", "1"}),
+      2);
+}
+
+TEST(KvShuffle, SaysHowFastItIsBesideMemcpy) {
+  EXPECT_THAT(shuffle(2, "off", {}).output,
+              ContainsRegex("speed: .*[0-9.]+ GB/s; memcpy by as many threads [0-9.]+ GB/s \\([0-9]+ %\\)"));
+}
+
+TEST(KvShuffle, FinishesWithoutADeviceThatIsKilled) {
+  const test_support::TempDir dir;
+  Process device{{test_support::program("gba-fake-device"), "--socket", dir.file("socket")}};
+  ASSERT_TRUE(device.wait_for_output("ready", Seconds{30})) << device.output();
+  Process job{command(3, dir.file("socket"), {"--check", "--rounds", "3000", "--repeats", "1", "--page", "8"})};
+  ASSERT_TRUE(job.wait_for_output("trace:", kLimit)) << job.output();
+  device.signal(SIGKILL);
+  const auto exit = job.wait(kLimit);
+  ASSERT_TRUE(exit) << job.output();
+  EXPECT_TRUE(exit->clean()) << job.output();
+  EXPECT_THAT(job.output(), AllOf(HasSubstr("vfio-user"), HasSubstr("then lost"), HasSubstr("kv_shuffle: PASS\n")));
+}
+
+class KvShuffleTrace : public testing::Test {
+ protected:
+  /// The public traces lie beside the source tree, where they are at all.
+  static std::string public_trace(const std::string& name) {
+    const char* folder = std::getenv("GBA_TEST_DATA");
+    return (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + name;
+  }
+
+  static void expect_public_trace_passes(const std::string& name, const std::string& requests) {
+    const std::string file = public_trace(name);
+    if (!std::filesystem::exists(file)) {
+      GTEST_SKIP() << "no " << file << " (set GBA_TEST_DATA to the folder with the public traces)";
+    }
+    const Outcome outcome = shuffle(4, "fake", {"--check", "--trace", file});
+    expect_pass(outcome, 4);
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr(file), HasSubstr(requests)));
+  }
+
+  std::string write(const std::string& content) {
+    std::ofstream(dir_.file("trace")) << content;
+    return dir_.file("trace");
+  }
+
+  test_support::TempDir dir_;
+};
+
+TEST_F(KvShuffleTrace, RunsThePublicMooncakeTrace) {
+  expect_public_trace_passes("mooncake_conversation_2000.jsonl", "2000 requests");
+}
+
+TEST_F(KvShuffleTrace, RunsThePublicAzureTrace) {
+  expect_public_trace_passes("azure_llm_inference_conv.csv", "19366 requests");
+}
+
+TEST_F(KvShuffleTrace, NamesFileAndLineOfAMalformedRequest) {
+  const std::string file = write(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+      "2023-11-16 18:15:46.6805900,374,44\n"
+      "2023-11-16 18:15:50.9951690,many,109\n");
+  expect_failure(shuffle(2, "off", {"--trace", file}), 1,
+                 "kv_shuffle: FAIL: " + file + ":3: ContextTokens is \"many\"");
+}
+
+TEST_F(KvShuffleTrace, RefusesATraceWithoutRequests) {
+  expect_failure(shuffle(2, "off", {"--trace", write("")}), 1, dir_.file("trace") + ": the trace is empty");
+  expect_failure(shuffle(2, "off", {"--trace", write("TIMESTAMP,ContextTokens,GeneratedTokens\n")}), 1,
+                 "a header and no request");
+}
+
+TEST_F(KvShuffleTrace, NamesATraceThatIsNotThere) {
+  expect_failure(shuffle(2, "off", {"--trace", dir_.file("none")}), 1,
+                 dir_.file("none") + ": No such file or directory");
+}
+
+TEST(KvShuffleOptions, AreRefusedByName) {
+  expect_failure(shuffle(2, "off", {"--cores", "3"}), 2, "--cores 3 is odd");
+  expect_failure(shuffle(2, "off", {"--cores", "0"}), 2, "--cores");
+  expect_failure(shuffle(2, "off", {"--rounds", "x"}), 2, "--rounds");
+  expect_failure(shuffle(2, "off", {"--element-size", "3"}), 2, "--element-size");
+  expect_failure(shuffle(2, "off", {"--no-such-option"}), 2, "--no-such-option");
+  expect_failure(shuffle(2, "off", {"--blocks", "1048576", "--heads", "1024", "--page", "1024"}), 2, "1 TiB");
+}
+
+TEST(KvShuffleOptions, HelpNamesThemOnce) {
+  const Outcome outcome = shuffle(2, "off", {"--help"});
+  EXPECT_TRUE(outcome.exit.clean());
+  const auto first = outcome.output.find("--trace");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(outcome.output.find("--trace", first + 1), std::string::npos);
+}
+
+TEST(KvShuffleOptions, CachesThatDoNotFitTheHeapAreRefused) {
+  const Outcome outcome =
+      test_support::run(command(2, "off", {"--blocks", "100"}), {"SHMEM_SYMMETRIC_SIZE=4M"}, kLimit);
+  expect_failure(outcome, 1, "not enough symmetric memory for caches of 6553600 bytes");
+  EXPECT_THAT(outcome.output, HasSubstr("SHMEM_SYMMETRIC_SIZE"));
+}
+
+}  // namespace
