@@ -69,6 +69,12 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
+/// The end of what a program has said: enough to see what is wrong with it.
+std::string last_words(const std::string& output) {
+  constexpr std::size_t kMost = 500;
+  return output.size() <= kMost ? output : "..." + output.substr(output.size() - kMost);
+}
+
 /// All that comes until the writers are gone or `end` is there. True if they are gone.
 bool read_all(int fd, std::string& text, Clock::time_point end) {
   std::array<char, 4096> part{};
@@ -152,12 +158,13 @@ std::string run(const std::vector<std::string>& arguments, const std::vector<std
   pipe.close_writer();
   std::string output;
   if (!read_all(pipe.ends[0], output, Clock::now() + limit)) {
-    throw std::runtime_error(arguments[0] + " has not ended within " + std::to_string(limit.count()) + " s:\n" +
-                             output);
+    throw std::runtime_error(arguments[0] + " has not ended within " + std::to_string(limit.count()) +
+                             " s; its last words:\n" + last_words(output));
   }
   const int status = child.wait();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw std::runtime_error(arguments[0] + " failed (wait status " + std::to_string(status) + "):\n" + output);
+    throw std::runtime_error(arguments[0] + " failed (wait status " + std::to_string(status) + "); its last words:\n" +
+                             last_words(output));
   }
   return output;
 }

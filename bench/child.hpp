@@ -38,8 +38,8 @@ class Child {
   int status_ = 0;
 };
 
-/// Runs a program to its end and gives its standard output. Throws std::runtime_error, with the output, if it fails
-/// or has not ended within `limit`.
+/// Runs a program to its end and gives its standard output. Throws std::runtime_error, with the end of the output, if
+/// it fails or has not ended within `limit`.
 std::string run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
                 std::chrono::seconds limit);
 

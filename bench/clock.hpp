@@ -16,6 +16,20 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Says how often to measure: on an idle machine often enough for a good median, on a busy one, where everything takes
+/// a thousand times longer, until there has been enough of it, but at least once.
+class Repeats {
+ public:
+  [[nodiscard]] bool another() { return done_++ == 0 || (done_ <= kMost && watch_.nanoseconds() < kEnough); }
+
+ private:
+  static constexpr int kMost = 31;
+  static constexpr double kEnough = 8e9;
+
+  Stopwatch watch_;
+  int done_ = 0;
+};
+
 /// Nanoseconds that one of `count` calls of `action` takes on average.
 template <typename Action>
 double time_each(int count, Action&& action) {

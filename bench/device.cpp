@@ -119,7 +119,7 @@ Series measure_device(const CpuPair& cpus) {
     return nanoseconds;
   };
   Series series{"GBA round trip, 1 member (arrive, test until released)", {}};
-  for (int i = 0; i < kRepeats; ++i) {
+  for (Repeats repeats; repeats.another();) {
     Point point;
     point.raw_before = raw_without_device();
     group.round_trip(kWarmUp);

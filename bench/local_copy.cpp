@@ -11,7 +11,7 @@ namespace bench {
 Series measure_raw(const CpuPair& cpus) {
   const Pinned pinned(cpus.first);
   Series series{"raw round trip of a cache line", {}};
-  for (int i = 0; i < kRepeats; ++i) {
+  for (Repeats repeats; repeats.another();) {
     Point point;
     point.raw_before = raw_round_trip(cpus.second);
     point.figure = raw_round_trip(cpus.second);
@@ -32,7 +32,7 @@ Series measure_memcpy(const CpuPair& cpus) {
     asm volatile("" : : "r"(destination.data()) : "memory");  // the compiler must think that somebody reads it
   };
   Series series{"memcpy of 1 MiB within a process", {}};
-  for (int i = 0; i < kRepeats; ++i) {
+  for (Repeats repeats; repeats.another();) {
     Point point;
     point.raw_before = raw_round_trip(cpus.second);
     time_each(kWarmUp, copy);

@@ -37,26 +37,34 @@ void* allocate_symmetric(std::size_t size) {
 }
 
 Pair::Pair()
-    : measures_(is_first_of_two()), lines_(static_cast<PingPong*>(shmem_ptr(allocate_symmetric(sizeof(PingPong)), 0))) {
+    : measures_(is_first_of_two()), meeting_(static_cast<Meeting*>(shmem_ptr(allocate_symmetric(sizeof(Meeting)), 0))) {
   shmem_barrier_all();
 }
 
 double Pair::raw() {
   if (measures_) {
-    ping(*lines_, kWarmUp);
-    return ping(*lines_);
+    ping(meeting_->lines, kWarmUp);
+    return ping(meeting_->lines);
   }
-  echo(*lines_, kWarmUp);
-  echo(*lines_);
+  echo(meeting_->lines, kWarmUp);
+  echo(meeting_->lines);
   return 0;
 }
 
 void Pair::meet() {
   if (measures_) {
-    ping(*lines_, 1);
+    ping(meeting_->lines, 1);
   } else {
-    echo(*lines_, 1);
+    echo(meeting_->lines, 1);
   }
+}
+
+bool Pair::agree(bool mine) {
+  if (measures_) {
+    meeting_->verdict = mine;
+  }
+  meet();
+  return meeting_->verdict;
 }
 
 void Pair::read_all(const char* bytes, std::size_t size) {

@@ -16,6 +16,12 @@ namespace bench {
 /// `size` bytes of zeroed symmetric memory, kept until shmem_finalize. Throws std::runtime_error.
 void* allocate_symmetric(std::size_t size);
 
+/// What two PEs share.
+struct Meeting {
+  PingPong lines;
+  bool verdict;  // written by PE 0, read by PE 1 after they have met
+};
+
 class Pair {
  public:
   /// Between shmem_init and shmem_finalize of a job of two PEs; throws std::runtime_error if there are more or less.
@@ -47,11 +53,11 @@ class Pair {
     return nanoseconds;
   }
 
-  /// Prints kRepeats points of which `measure` fills in the figure and, if it is not the raw round trip, the base.
+  /// Prints points of which `measure` fills in the figure and, if it is not the raw round trip, the base.
   template <typename Measure>
   void print_points(const std::string& name, Measure&& measure) {
     Series series{name, {}};
-    for (int i = 0; i < kRepeats; ++i) {
+    for (Repeats repeats; agree(repeats.another());) {
       Point point;
       point.raw_before = raw();
       measure(point);
@@ -63,11 +69,13 @@ class Pair {
   }
 
  private:
+  /// What PE 0 says, on both.
+  bool agree(bool mine);
   static void read_all(const char* bytes, std::size_t size);
   void print(const Series& series) const;
 
   bool measures_;
-  PingPong* lines_;  // PE 0's, seen from here
+  Meeting* meeting_;  // PE 0's, seen from here
 };
 
 /// What is measured.

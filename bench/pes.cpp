@@ -7,7 +7,7 @@
 namespace bench {
 namespace {
 
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kLimit{90};
 
 }  // namespace
 

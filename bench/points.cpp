@@ -29,9 +29,14 @@ bool Point::steady() const {
   return std::abs(raw_after - raw_before) <= kSteadyWithin * std::min(raw_before, raw_after);
 }
 
-std::vector<Point> Series::usable() const {
+std::vector<Point> Series::steady() const {
   std::vector<Point> found;
   std::copy_if(points.begin(), points.end(), std::back_inserter(found), [](const Point& p) { return p.steady(); });
+  return found;
+}
+
+std::vector<Point> Series::usable() const {
+  auto found = steady();
   return found.size() >= kEnoughPoints ? found : points;
 }
 

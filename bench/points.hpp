@@ -30,6 +30,7 @@ struct Series {
   std::string name;
   std::vector<Point> points;
 
+  [[nodiscard]] std::vector<Point> steady() const;
   /// The steady points; all of them if those are fewer than three.
   [[nodiscard]] std::vector<Point> usable() const;
 };

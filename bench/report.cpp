@@ -31,18 +31,13 @@ std::string best_and_middle(const Spread& spread, std::size_t bytes) {
   return time_or_speed(spread.least, bytes) + " / " + time_or_speed(spread.middle, bytes);
 }
 
-void print_aim(const Spread& ratio, double aim) {
-  const char* verdict = ratio.middle <= aim ? "reached" : ratio.least <= aim ? "reached at best" : "not reached";
-  std::printf("; aim at most %.2f: %s", aim, verdict);
-}
-
 void print_comparison(const std::vector<Point>& points, const Presentation& presentation) {
   const auto base = spread_of(points, [](const Point& p) { return p.base; });
-  const auto ratio = spread_of(points, [](const Point& p) { return p.ratio(); });
-  std::printf("    %s: %s; time ratio %.2f / %.2f", presentation.base.c_str(),
-              best_and_middle(base, presentation.bytes).c_str(), ratio.least, ratio.middle);
+  const double ratio = spread_of(points, [](const Point& p) { return p.ratio(); }).middle;
+  std::printf("    %s: %s; median of the time ratio: %.2f", presentation.base.c_str(),
+              best_and_middle(base, presentation.bytes).c_str(), ratio);
   if (presentation.aim > 0) {
-    print_aim(ratio, presentation.aim);
+    std::printf("; aim at most %.2f: %s", presentation.aim, ratio <= presentation.aim ? "reached" : "not reached");
   }
   std::printf("\n");
 }
@@ -63,8 +58,9 @@ void print_series(const Series& series, const Presentation& presentation) {
   if (!presentation.base.empty()) {
     print_comparison(points, presentation);
   }
-  std::printf("    raw round trip meanwhile: %s; %zu of %zu repeats\n", best_and_middle(raw, 0).c_str(), points.size(),
-              series.points.size());
+  std::printf("    raw round trip meanwhile: %s; %zu of %zu repeats%s\n", best_and_middle(raw, 0).c_str(),
+              points.size(), series.points.size(),
+              points.size() > series.steady().size() ? ", none or few steady: the machine is busy" : "");
   std::fflush(stdout);
 }
 

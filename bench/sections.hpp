@@ -11,7 +11,6 @@
 
 namespace bench {
 
-constexpr int kRepeats = 31;
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr std::size_t kShuffledBytes = 8 * kMebibyte;
 
