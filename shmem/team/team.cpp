@@ -87,13 +87,20 @@ Result<void> Team::dissolve(gba_device* port) {
   if (!ok || map_.size == 1) {
     return ok;
   }
-  // Freed before anybody leaves: a member that leaves an enabled group is an error to the others.
+  // In good order: disabled, left by all, freed. Each step fails only with the device, and then there is nothing to
+  // end.
   if (owned_group_) {
-    gba_group_free(port, &*owned_group_);  // fails only with the device, and then it is free
-    owned_group_.reset();
+    gba_group_disable(port, &*owned_group_);
   }
   ok = software_sync();
   gba_.reset();
+  if (ok) {
+    ok = software_sync();
+  }
+  if (owned_group_) {
+    gba_group_free(port, &*owned_group_);
+    owned_group_.reset();
+  }
   return ok;
 }
 

@@ -193,6 +193,13 @@ int gba_group_enable(gba_device* /*device*/, const gba_group_handle* handle) {
   return 0;
 }
 
+int gba_group_disable(gba_device* /*device*/, const gba_group_handle* handle) {
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  s.groups[handle->group].enabled = false;
+  return 0;
+}
+
 int gba_group_free(gba_device* /*device*/, const gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
