@@ -1,50 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libgba.so exports is what gba/gba.h declares, no more and no less.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <regex>
-#include <set>
-#include <sstream>
-#include <string>
-
-#include "tests/support/process.hpp"
+#include "tests/abi/exports.hpp"
 
 namespace {
 
-using Names = std::set<std::string>;
-
-Names declared_in(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string header = text.str();
-  const std::regex declaration(R"(GBA_API [^;(]*?\b(gba_\w+)\()");
-  Names names;
-  for (std::sregex_iterator match(header.begin(), header.end(), declaration), end; match != end; ++match) {
-    names.insert((*match)[1]);
-  }
-  return names;
-}
-
-Names exported_by(const std::string& library) {
-  const auto outcome = test_support::run({"nm", "-D", "--defined-only", "--format=posix", library});
-  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-  std::istringstream lines(outcome.output);
-  Names names;
-  for (std::string line; std::getline(lines, line);) {
-    const std::string name = line.substr(0, line.find_first_of(" @"));
-    const bool version_node = line.find(" A ") != std::string::npos;
-    if (!version_node) names.insert(name);
-  }
-  return names;
-}
-
 TEST(LibGba, ExportsWhatItsHeaderDeclaresAndNothingElse) {
-  const Names declared = declared_in(GBA_HEADER);
+  const exports::Names declared = exports::declared_in(GBA_HEADER, "GBA_API", "gba_");
   EXPECT_EQ(declared.count("gba_open"), 1U);
-  EXPECT_EQ(exported_by(GBA_LIBRARY), declared);
+  EXPECT_EQ(exports::exported_by(GBA_LIBRARY), declared);
 }
 
 TEST(LibGba, NeedsNoLibraryButTheSystems) {

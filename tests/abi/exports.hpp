@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a header declares, and what a library exports.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/support/process.hpp"
+
+namespace exports {
+
+using Names = std::set<std::string>;
+
+/// Functions `prefix...` that `path` declares with the macro `api`.
+inline Names declared_in(const std::string& path, const std::string& api, const std::string& prefix) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string header = text.str();
+  const std::regex declaration(api + R"( [^;(]*?\b()" + prefix + R"(\w+)\()");
+  Names names;
+  for (std::sregex_iterator match(header.begin(), header.end(), declaration), end; match != end; ++match) {
+    names.insert((*match)[1]);
+  }
+  return names;
+}
+
+inline Names exported_by(const std::string& library) {
+  const auto outcome = test_support::run({"nm", "-D", "--defined-only", "--format=posix", library});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  std::istringstream lines(outcome.output);
+  Names names;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string name = line.substr(0, line.find_first_of(" @"));
+    const bool version_node = line.find(" A ") != std::string::npos;
+    if (!version_node) names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace exports

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libshmem.so exports is what its headers declare: each routine of shmem.h under both of its names, each call of
+// shmemx.h.
+#include "tests/abi/exports.hpp"
+
+namespace {
+
+TEST(LibShmem, ExportsWhatItsHeadersDeclareAndNothingElse) {
+  const exports::Names routines = exports::declared_in(SHMEM_HEADER, "SHMEM_API", "shmem_");
+  exports::Names expected = exports::declared_in(SHMEMX_HEADER, "SHMEM_API", "shmemx_");
+  EXPECT_EQ(routines.count("shmem_barrier_all"), 1U);
+  EXPECT_EQ(expected.count("shmemx_launch"), 1U);
+  for (const auto& routine : routines) {
+    expected.insert(routine);
+    expected.insert("p" + routine);
+  }
+  EXPECT_EQ(exports::exported_by(SHMEM_LIBRARY), expected);
+}
+
+TEST(LibShmem, RoutinesAreWeakSoThatAProfilingLibraryCanTakeTheirPlace) {
+  const auto symbols = test_support::run({"nm", "-D", "--defined-only", SHMEM_LIBRARY});
+  ASSERT_TRUE(symbols.exit.clean()) << symbols.output;
+  EXPECT_NE(symbols.output.find(" W shmem_putmem"), std::string::npos) << symbols.output;
+  EXPECT_NE(symbols.output.find(" T pshmem_putmem"), std::string::npos) << symbols.output;
+}
+
+TEST(LibShmem, CallsNoneOfItsOwnRoutines) {
+  // A call of one's own exported symbol goes through the procedure linkage table, where a profiling library would see
+  // it.
+  const auto relocations = test_support::run({"readelf", "-rW", SHMEM_LIBRARY});
+  ASSERT_TRUE(relocations.exit.clean()) << relocations.output;
+  EXPECT_EQ(relocations.output.find(" shmem_"), std::string::npos) << relocations.output;
+  EXPECT_EQ(relocations.output.find(" pshmem_"), std::string::npos) << relocations.output;
+}
+
+}  // namespace

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// shmemx.h alone in C++20, first of all headers: with the overloads, or without them (SHMEM_NO_OVERLOADS).
+#include <shmemx.h>
+
+#include <type_traits>
+
+#ifdef SHMEM_NO_OVERLOADS
+// Without overloads a name is one function.
+static_assert(std::is_same_v<decltype(&shmem_barrier), void (*)(int, int, int, long*) noexcept>);
+#else
+static_assert(std::is_same_v<decltype(shmem_sync(SHMEM_TEAM_WORLD)), int>);
+static_assert(std::is_same_v<decltype(shmem_barrier(SHMEM_TEAM_WORLD)), void>);
+static_assert(std::is_same_v<decltype(shmem_signal_fetch(static_cast<const int32_t*>(nullptr))), int32_t>);
+static_assert(std::is_same_v<decltype(shmem_signal_fetch(static_cast<const uint64_t*>(nullptr))), uint64_t>);
+#endif
+
+int main() {
+  return shmem_my_pe() == -1 ? 0 : 1;
+}
