@@ -34,11 +34,23 @@ FakeState::FakeState() {
              {GBA_REG_PORT_ID, 5}};
 }
 
-MmioWord<std::uint64_t> FakeState::flag(std::uint32_t group, std::uint32_t member) {
+std::uint64_t FakeState::release_address(std::uint32_t group, std::uint32_t member) {
   const std::lock_guard lock(mutex);
-  const std::uint64_t address = control.at(GBA_GROUP_BASE(group) + GBA_GROUP_RELEASE_ADDR + std::uint64_t{8} * member);
+  return control.at(GBA_GROUP_BASE(group) + GBA_GROUP_RELEASE_ADDR + std::uint64_t{8} * member);
+}
+
+MmioWord<std::uint64_t> FakeState::flag(std::uint32_t group, std::uint32_t member) {
+  const std::uint64_t address = release_address(group, member);
+  const std::lock_guard lock(mutex);
   const auto range = std::prev(dma.upper_bound(address));
-  return MmioRegion(range->second.bytes()).word<std::uint64_t>(address - range->first);
+  return MmioRegion(range->second.memory).word<std::uint64_t>(address - range->first);
+}
+
+MmioWord<std::uint64_t> FakeState::flag_by_file(std::uint32_t group, std::uint32_t member) {
+  const std::uint64_t address = release_address(group, member);
+  const std::lock_guard lock(mutex);
+  const auto range = std::prev(dma.upper_bound(address));
+  return MmioRegion(range->second.by_file.bytes()).word<std::uint64_t>(address - range->first);
 }
 
 void FakeState::store_flag(std::uint32_t group, std::uint32_t member, std::uint64_t word) {
@@ -159,7 +171,8 @@ Result<void> FakeBackend::dma_map(const DmaBuffer& buffer, std::uint64_t iova) {
   if (auto entered = enter("dma_map"); !entered) return entered;
   auto mapping = Mapping::share(buffer.fd, 0, buffer.memory.size(), "the driver's flags");
   if (!mapping) return tl::make_unexpected(mapping.error());
-  if (!state_->dma.emplace(iova, *std::move(mapping)).second) throw std::logic_error("IOVA mapped twice");
+  if (!state_->dma.emplace(iova, DmaRange{*std::move(mapping), buffer.memory}).second)
+    throw std::logic_error("IOVA mapped twice");
   return {};
 }
 

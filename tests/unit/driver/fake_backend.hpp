@@ -20,6 +20,13 @@
 
 namespace gba::test {
 
+/// Memory mapped for the device. The device may reach it by its file; the test takes the driver's own addresses,
+/// because ThreadSanitizer sees nothing in common between two mappings of one file.
+struct DmaRange {
+  Mapping by_file;
+  std::span<std::byte> memory;
+};
+
 /// What the device does is set from outside; the object that the test keeps and the one that the Device owns share it.
 struct FakeState {
   FakeState();
@@ -27,7 +34,10 @@ struct FakeState {
   /// Stores `word` where the port's RELEASE_ADDR of (group, member) says.
   void store_flag(std::uint32_t group, std::uint32_t member, std::uint64_t word);
   [[nodiscard]] MmioWord<std::uint64_t> flag(std::uint32_t group, std::uint32_t member);
+  [[nodiscard]] MmioWord<std::uint64_t> flag_by_file(std::uint32_t group, std::uint32_t member);
   [[nodiscard]] MmioWord<std::uint64_t> doorbell(std::uint32_t group) const;
+  /// What the driver wrote to RELEASE_ADDR.
+  [[nodiscard]] std::uint64_t release_address(std::uint32_t group, std::uint32_t member);
   void set_wakeup(std::uint32_t value) const;
   void interrupt(std::uint32_t vector);
   /// The device is gone: loss_event() fires.
@@ -59,8 +69,8 @@ struct FakeState {
   unsigned calls = 0;
   std::vector<std::string> log;
   std::vector<std::uint64_t> commands;
-  std::map<std::uint64_t, Mapping> dma;  // by IOVA
-  std::map<std::uint32_t, int> armed;    // vector -> eventfd
+  std::map<std::uint64_t, DmaRange> dma;  // by IOVA
+  std::map<std::uint32_t, int> armed;     // vector -> eventfd
 };
 
 class FakeBackend final : public Backend {

@@ -266,7 +266,7 @@ TEST_F(GroupTest, ReleaseCarriesWhatWasStoredBeforeIt) {
   int payload = 0;
   std::thread device([&] {
     for (std::uint64_t k = 1; k <= 200; ++k) {
-      while ((state_->doorbell(kGroup).load() & 0xffffffff) != k) std::this_thread::yield();
+      while ((device_->doorbell(kGroup).load() & 0xffffffff) != k) std::this_thread::yield();
       payload += 1;
       release(k);
       state_->interrupt(kGroup);

@@ -40,8 +40,8 @@ TEST_F(MembershipTest, JoinsWithItsKeyThenTellsItsFlagThenArmsItsInterrupt) {
 
 TEST_F(MembershipTest, FlagIsTheMemoryThatTheDeviceSeesAndIsPoisonedFirst) {
   const Membership membership = join();
-  EXPECT_EQ(state_->flag(kGroup, kMember).load(), FlagMemory::kPoison);
-  state_->store_flag(kGroup, kMember, 17);
+  EXPECT_EQ(state_->flag_by_file(kGroup, kMember).load(), FlagMemory::kPoison);
+  state_->flag_by_file(kGroup, kMember).store(17);
   EXPECT_EQ(membership.flag().load(), 17U);
 }
 
@@ -149,7 +149,8 @@ TEST_F(MembershipTest, PageStaysMappedWhileOneOfItsLinesIsInUse) {
   const std::uint64_t address = release_address();
   for (int i = 0; i < 200; ++i) (void)join();
   EXPECT_EQ(state_->dma.size(), 2U);
-  MmioRegion(std::prev(state_->dma.upper_bound(address))->second.bytes()).word<std::uint64_t>(0).store(9);
+  const auto page = std::prev(state_->dma.upper_bound(address));
+  MmioRegion(page->second.by_file.bytes()).word<std::uint64_t>(address - page->first).store(9);
   EXPECT_EQ(first.flag().load(), 9U);
 }
 
