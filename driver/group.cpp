@@ -143,9 +143,14 @@ Result<MemberMask> Group::missing() {
 }
 
 Error Group::describe_timeout(const std::string& barrier) {
+  const std::string text = barrier + " was not released in time: ";
+  const auto control = read_register(GBA_GROUP_CONTROL);
+  if (!control) return control.error();
+  if ((*control & GBA_CONTROL_ENABLE) == 0) return {std::errc::timed_out, text + "the group is not enabled"};
   const auto waited_for = missing();
   if (!waited_for) return waited_for.error();
-  return {std::errc::timed_out, barrier + " was not released in time: " + to_text(*waited_for) + " did not arrive"};
+  if (*waited_for == MemberMask{}) return {std::errc::timed_out, text + "all members have arrived by now"};
+  return {std::errc::timed_out, text + to_text(*waited_for) + " did not arrive"};
 }
 
 Error Group::describe_error_release(std::errc failure, const std::string& barrier) {

@@ -6,7 +6,10 @@
  *  - Handles are opaque and owned by the caller: what gba_open and gba_group_join give is ended by gba_close and
  *    gba_group_leave, nothing else.
  *  - A call returns 0 or a negative errno. gba_error_text() then says, for the calling thread, what was tried, on what,
- * what came back and what can be done.
+ *    what came back and what can be done. Besides those listed, an errno of the operating system may come (-EMFILE,
+ *    -ENOMEM). A NULL that is not said to be allowed is -EINVAL.
+ *  - No call hangs: a device that does not answer within 5 seconds is lost, which is -ENODEV from then on. Memory stays
+ *    mapped: no call crashes on a lost device, and it can be closed and opened anew.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.
@@ -67,7 +70,10 @@ typedef struct gba_group_handle {
 /* "major.minor.patch" of the library. Never NULL; static. Thread-safe. */
 GBA_API const char* gba_version(void);
 
-/* Text of the calling thread's last failed call, or "". Valid until the thread's next call into the library. */
+/*
+ * Text of the calling thread's last failed call, or "". -EAGAIN is no failure and changes nothing. Valid until the
+ * thread's next call into the library.
+ */
 GBA_API const char* gba_error_text(void);
 
 /*
@@ -75,11 +81,14 @@ GBA_API const char* gba_error_text(void);
  * (PATH beginning with @: an abstract one) is a vfio-user server. Opening the same device again in one process gives
  * the same device once more; each needs its gba_close. Thread-safe. Errors: -ENODEV no such device, or not a GBA;
  * -EPROTO it speaks another version; -EACCES no permission; -EBUSY it has no free port or another opener; -ECONNREFUSED
- * nobody serves the socket; -EINVAL out is NULL or the path cannot be one.
+ * nobody serves the socket; -ETIMEDOUT whoever serves it does not answer; -EINVAL out is NULL, the path cannot be one,
+ * or $GBA_PCI_ID is no PCI id.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
 
-/* Ends one gba_open. The last one closes the device: all its groups must have been left. NULL is allowed. Thread-safe.
+/*
+ * Ends one gba_open. The last one closes the device once all its groups have been left; closing it frees the groups
+ * that it owns. NULL is allowed. Thread-safe.
  */
 GBA_API void gba_close(gba_device* device);
 
@@ -96,7 +105,7 @@ GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* cou
  */
 GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle);
 
-/* Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -ENODEV. */
+/* Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -EIO the group is in error; -ENODEV. */
 GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle);
 
 /*
@@ -105,8 +114,10 @@ GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle)
  */
 GBA_API int gba_group_disable(gba_device* device, const gba_group_handle* handle);
 
-/* Owner: gives the group back; members it still has get an error release and are unbound. Errors: -EINVAL; -EPERM;
- * -ENODEV. */
+/*
+ * Owner: gives the group back; members it still has get an error release and are unbound. Errors: -EINVAL; -EPERM;
+ * -ENOENT it has been freed already; -ENODEV.
+ */
 GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
 
 /*
@@ -117,13 +128,16 @@ GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
  */
 GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out);
 
-/* Ends a membership; the other members of an enabled group get an error release (gba_group_disable). Frees `group`.
- * NULL is allowed. */
+/*
+ * Ends a membership; the other members of an enabled group get an error release (gba_group_disable). Frees `group`,
+ * whatever it returns. NULL is allowed. Errors: -ENODEV.
+ */
 GBA_API int gba_group_leave(gba_group* group);
 
 /*
  * Arrives at barrier `sequence`: one posted store. What the caller stored before is visible to whoever is released by
- * it. Arriving again at the same sequence is harmless. Does not fail: a lost device is found by test and wait.
+ * it. Arriving again at the same sequence is harmless. Does not fail: a lost device is found by test and wait. NULL
+ * does nothing.
  */
 GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
 
@@ -132,24 +146,28 @@ GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
  * -EAGAIN: not yet. Any other error ends the group for this member (none of the members will be released from
  * `sequence`, or this one cannot learn of it): -ENODEV the device is lost; -ENETDOWN a member's link is down; -ETIME
  * the device's own round timeout; -EFAULT the device could not write a flag; -ECONNRESET group or device was reset;
- * -EPROTO a member rang out of order; -EPIPE a member left.
+ * -EPROTO a member rang out of order; -EPIPE a member or the owner left, or its process ended; -EIO a reason unknown
+ * here. Success and -EAGAIN make no system call, but for one look at the device in a thousand -EAGAINs; a failure asks
+ * the device for its details.
  */
 GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
 
 /*
- * Sleeps until the release, an error, or at most `max_ns`; gives 0, -EAGAIN or an error as gba_group_test does. It
- * repeats the arrival with a request for an interrupt first, so a lost arrival or release is mended. A caller that has
- * other things to look at calls this in a loop with a bounded time.
+ * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms; gives 0, -EAGAIN or
+ * an error as gba_group_test does. It repeats the arrival with a request for an interrupt first, so a lost arrival or
+ * release is mended: REQUIRES that this member has arrived at `sequence`. A caller that has other things to look at
+ * calls this in a loop with a bounded time.
  */
 GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns);
 
 /*
- * Waits: spins for a moment, then sleeps. timeout_ns may be GBA_WAIT_FOREVER. Gives 0 or an error as gba_group_test
- * does, or -ETIMEDOUT, and then gba_error_text names the members that have not arrived.
+ * Waits: spins for a moment, then sleeps (gba_group_sleep). timeout_ns may be GBA_WAIT_FOREVER. Gives 0 or an error as
+ * gba_group_test does, or -ETIMEDOUT, and then gba_error_text names the members that have not arrived; the wait can be
+ * taken up again.
  */
 GBA_API int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns);
 
-/* Who has not arrived in the open round, as a mask. Errors: -EINVAL; -ENODEV. */
+/* Who has not arrived in the open round, as a mask; asks the device. Errors: -EINVAL; -ENODEV. */
 GBA_API int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]);
 
 #ifdef __cplusplus

@@ -235,11 +235,24 @@ TEST_F(GroupTest, WaitEndsAtItsDeadlineAndNamesTheMissing) {
   group();
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_MEMBER_MASK] = 0xfff;
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_ARRIVED_MASK] = 0xf6f;
+  state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_CONTROL] = GBA_CONTROL_ENABLE;
   const std::errc result = group().wait(17, Deadline::after(milliseconds{5}));
   ASSERT_EQ(result, std::errc::timed_out);
   const Error error = group().describe(result, 17);
   EXPECT_EQ(error.code, std::errc::timed_out);
   EXPECT_EQ(error.text, "gba: group 3: barrier 17 was not released in time: members 4 and 7 did not arrive");
+}
+
+TEST_F(GroupTest, TimeoutSaysThatNobodyCouldArriveOrThatAllHave) {
+  EXPECT_THAT(group().describe(std::errc::timed_out, 1).text, HasSubstr("in time: the group is not enabled"));
+  state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_CONTROL] = GBA_CONTROL_ENABLE;
+  EXPECT_THAT(group().describe(std::errc::timed_out, 1).text, HasSubstr("in time: all members have arrived by now"));
+}
+
+TEST_F(GroupTest, TimeoutOfALostDeviceIsItsLoss) {
+  group();
+  device_->backend().declare_lost();
+  EXPECT_EQ(group().describe(std::errc::timed_out, 1).code, std::errc::no_such_device);
 }
 
 TEST_F(GroupTest, WaitWithoutTimeTestsOnce) {
