@@ -21,8 +21,9 @@ Result<TerminalInput> TerminalInput::open(int input) {
 pollfd TerminalInput::wanted() const {
   if (!write_) return {-1, 0, 0};
   if (begin_ < end_) return {write_.get(), POLLOUT, 0};
-  // Reading in the background would stop us.
-  if (::tcgetpgrp(input_) != ::getpgrp()) return {-1, 0, 0};
+  // Reading in the background would stop us. A terminal that is not ours to be stopped by has no foreground group.
+  const pid_t foreground = ::tcgetpgrp(input_);
+  if (foreground >= 0 && foreground != ::getpgrp()) return {-1, 0, 0};
   return {input_, POLLIN, 0};
 }
 
