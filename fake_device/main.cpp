@@ -87,6 +87,7 @@ UniqueFd take_stop_signals() {
 int serve(const Arguments& arguments) {
   const Log log(arguments.log_level);
   raise_file_limit();
+  ::signal(SIGPIPE, SIG_IGN);  // whoever read the output may be gone
   fake_device::install_sigbus_guard();
   const unsigned available = processors();
   if (arguments.cpu && !pin(*arguments.cpu)) {
