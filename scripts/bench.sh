@@ -15,5 +15,5 @@ TEXT
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
-"$ROOT/scripts/build.sh" release
+build_preset release bench_all
 exec "$ROOT/build/bin/bench_all"

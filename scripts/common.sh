@@ -30,6 +30,17 @@ handle_help_option() {
   esac
 }
 
+# Installs what is missing, configures PRESET and builds it, or only the targets that are named. Ends in the tree's top
+# folder. Chained, since bash does not stop at an error in a function whose success is asked for.
+build_preset() {
+  local preset="$1"
+  shift
+  "$ROOT/scripts/install-deps.sh" &&
+    cd "$ROOT" &&
+    cmake --preset "$preset" &&
+    cmake --build --preset "$preset" ${1:+--target "$@"}
+}
+
 # The path of NAME-14 where it is installed under that name, else of NAME. Formats differ between versions.
 versioned_program() {
   command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh installs it"

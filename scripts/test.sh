@@ -45,11 +45,6 @@ parse_arguments() {
   done
 }
 
-build_unit_tests() {
-  cmake --preset "$1"
-  cmake --build --preset "$1" --target unit_tests
-}
-
 # ThreadSanitizer cannot live with the address space layout that some kernels choose; where the
 # layout can be fixed, it is.
 with_fixed_layout() {
@@ -101,7 +96,7 @@ parse_arguments "$@"
 cd "$ROOT"
 scripts/build.sh release
 for preset in asan tsan; do
-  build_unit_tests "$preset"
+  build_preset "$preset" unit_tests
 done
 for preset in asan tsan; do
   run_sanitized_unit_tests "$preset"
