@@ -19,17 +19,20 @@ Result<std::shared_ptr<Device>> Registry::open(const std::string& key, const Ope
   }
   auto opened = opener();
   if (!opened) return tl::make_unexpected(opened.error());
-  Device* device = opened->release();
-  std::shared_ptr<Device> shared(device, [this, key](Device* last) { close(key, last); });
-  devices_[key] = {device, shared};
+  const std::uint64_t id = ++last_id_;
+  std::shared_ptr<Device> shared(opened->release(), [this, key, id](Device* device) {
+    // Closed first: whoever waits for it opens it again at once.
+    std::unique_ptr<Device>(device).reset();
+    forget(key, id);
+  });
+  devices_[key] = {.id = id, .reference = shared};
   return shared;
 }
 
-void Registry::close(const std::string& key, Device* device) {
-  const std::unique_ptr<Device> owner(device);
+void Registry::forget(const std::string& key, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto entry = devices_.find(key);
-  if (entry != devices_.end() && entry->second.device == device) devices_.erase(entry);
+  if (entry != devices_.end() && entry->second.id == id) devices_.erase(entry);
   closed_.notify_all();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,16 +25,17 @@ class Registry {
   Result<std::shared_ptr<Device>> open(const std::string& key, const Opener& opener);
 
  private:
-  void close(const std::string& key, Device* device);
-
   struct Entry {
-    Device* device = nullptr;  // to tell whose entry it is
+    std::uint64_t id = 0;  // tells a lost device from its successor
     std::weak_ptr<Device> reference;
   };
+
+  void forget(const std::string& key, std::uint64_t id);
 
   std::mutex mutex_;  // guards what follows; held while a device is opened, so that two threads do not open it twice
   std::condition_variable closed_;
   std::map<std::string, Entry> devices_;
+  std::uint64_t last_id_ = 0;
 };
 
 /// gba_open: the device that `path` means.
