@@ -242,6 +242,23 @@ UniqueFd listen_on(const std::string& name, int type, int backlog) {
   return socket;
 }
 
+TEST(SendBytes, OfALongMessageSendsTheFileDescriptorsOnce) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)), 0);
+  const UniqueFd sender(ends[0]);
+  const UniqueFd receiver(ends[1]);
+  const UniqueFd eventfd(::eventfd(0, 0));
+  const std::vector<std::byte> sent(4 << 20, std::byte{1});  // more than a socket holds
+  const Deadline deadline = Deadline::after(std::chrono::seconds{30});
+  std::thread thread([&] { EXPECT_TRUE(send_bytes(sender.get(), sent, std::array{eventfd.get()}, deadline)); });
+  std::vector<std::byte> received(sent.size());
+  std::vector<UniqueFd> fds;
+  EXPECT_TRUE(receive_bytes(receiver.get(), received, fds, deadline));
+  thread.join();
+  EXPECT_EQ(fds.size(), 1U);
+  EXPECT_EQ(received, sent);
+}
+
 TEST(ConnectUnix, ReachesAPathAndAnAbstractName) {
   const test_support::TempDir dir;
   const UniqueFd path = listen_on(dir.file("s"), SOCK_STREAM, 4);

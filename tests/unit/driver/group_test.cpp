@@ -231,6 +231,13 @@ TEST_F(GroupTest, LostDeviceWakesASleeper) {
   device.join();
 }
 
+TEST_F(GroupTest, OneSleepIsEnoughToFindTheLoss) {
+  group();
+  state_->lose();
+  EXPECT_EQ(group().sleep(1, hours{1}), std::errc::no_such_device);
+  EXPECT_TRUE(device_->backend().lost());
+}
+
 TEST_F(GroupTest, WaitEndsAtItsDeadlineAndNamesTheMissing) {
   group();
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_MEMBER_MASK] = 0xfff;

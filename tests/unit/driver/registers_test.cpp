@@ -110,7 +110,7 @@ class CommandsTest : public RegistersTest {
   Result<std::uint64_t> run(const Command& command) { return commands_.run(command, "try it"); }
 
   Registers control_ = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE).value();
-  Commands commands_{backend_, control_, std::chrono::milliseconds{20}};
+  Commands commands_{backend_, control_};
 };
 
 TEST_F(CommandsTest, PutEveryFieldInItsPlaceAndGiveTheResult) {
@@ -127,7 +127,8 @@ TEST_F(CommandsTest, WaitWhileTheDeviceIsBusy) {
 
 TEST_F(CommandsTest, GiveUpOnADeviceThatStaysBusy) {
   state_->busy_reads = 1U << 30;
-  EXPECT_EQ(run({.opcode = GBA_CMD_LEAVE}).error().code, std::errc::no_such_device);
+  Commands commands(backend_, control_, std::chrono::milliseconds{20});
+  EXPECT_EQ(commands.run({.opcode = GBA_CMD_LEAVE}, "leave").error().code, std::errc::no_such_device);
   EXPECT_TRUE(backend_.lost());
 }
 
