@@ -9,6 +9,7 @@
 
 #include "gba/gba.h"
 #include "tests/integration/driver/fixture.hpp"
+#include "tests/support/soak.hpp"
 
 namespace driver_test {
 namespace {
@@ -17,6 +18,7 @@ using testing::HasSubstr;
 
 class BarrierTest : public FakeDevice {
  protected:
+  using FakeDevice::FakeDevice;
   /// An enabled group and its members, each a process that has joined.
   void start_members(std::uint32_t count, const Run& run, std::uint64_t sequence = 0) {
     owner_ = open();
@@ -46,6 +48,20 @@ class BarrierTest : public FakeDevice {
   DevicePointer owner_;
   gba_group_handle handle_{};
 };
+
+class SleepyDeviceTest : public BarrierTest {
+ protected:
+  SleepyDeviceTest() : BarrierTest({"--idle-us", "0"}) {}
+};
+
+TEST_F(SleepyDeviceTest, IsWokenForEveryArrival) {
+  start_members(2, {.rounds = 2000});
+  expect_all_done();
+  gba_device_counters counters{};
+  ASSERT_EQ(gba_device_get_counters(owner_.get(), &counters), 0);
+  EXPECT_EQ(counters.releases, 2000U);
+  EXPECT_GT(counters.wakeups, 0U);
+}
 
 struct Size {
   std::uint32_t members;
@@ -80,12 +96,13 @@ TEST_F(BarrierTest, KilledDeviceIsReportedToAllWaiters) {
 }
 
 TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNobody) {
-  for (int i = 0; i < 5; ++i) {
+  const int kills = test_support::repeats(20, 500);
+  for (int i = 0; i < kills; ++i) {
     if (i > 0) start();
     const std::size_t before = member_count();
     start_members(3, {.rounds = UINT64_C(1) << 40});
     for (std::size_t m = before; m < member_count(); ++m) ASSERT_TRUE(member(m).wait_for_output("joined", kLimit));
-    ::usleep(static_cast<useconds_t>(1000 * i));
+    ::usleep(static_cast<useconds_t>(500 * (i % 20)));
     kill_device();
     for (std::size_t m = before; m < member_count(); ++m) {
       const auto exit = member(m).wait(kLimit);

@@ -5,11 +5,14 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "gba/gba.h"
 #include "tests/integration/driver/fixture.hpp"
+#include "tests/support/soak.hpp"
 #include "uapi/gba_regs.h"
 
 namespace driver_test {
@@ -47,6 +50,23 @@ TEST_F(OpenTest, SecondOpenInAProcessIsTheSamePort) {
   const DevicePointer two(second);
   const auto handle = alloc(one.get(), 1);
   EXPECT_EQ(gba_group_enable(two.get(), &handle), 0) << gba_error_text();
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_F(OpenTest, ManyConnectionsLeaveNothingOpen) {
+  const std::size_t before = open_files();
+  for (int i = 0; i < test_support::repeats(1000, 10000); ++i) {
+    const auto device = open();
+    ASSERT_NE(device, nullptr) << i;
+    if (i % 8 != 0) continue;
+    const auto handle = alloc(device.get(), 1);
+    ASSERT_NE(join(device.get(), handle, 0), nullptr) << i;
+  }
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST_F(OpenTest, TakesTheVariableWithoutAnArgument) {
