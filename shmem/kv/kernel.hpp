@@ -19,20 +19,21 @@ namespace shmem::kv {
 
 /// One PE's caches and flags. There is one flag for each part of each PE that may write here: [pe * parts + part].
 struct PeMemory {
-  std::byte* k;
-  std::byte* v;
-  SyncWord* flags;
+  std::byte* k = nullptr;
+  std::byte* v = nullptr;
+  SyncWord* flags = nullptr;
 };
 
 /// One PE's part of one call; checked.
 struct Shuffle {
-  Role role;
-  int me, partner;
-  int parts;  // even: the first half are of K, the second of V
+  Role role = Role::kIdle;
+  int me = 0;
+  int partner = 0;
+  int parts = 0;  // even: the first half are of K, the second of V
   PeMemory mine, theirs;
-  std::size_t block_bytes;
-  Moves moves;          // of a sender
-  std::uint64_t count;  // the calls so far, with this one: flags need no clearing between calls
+  std::size_t block_bytes = 0;
+  Moves moves{};            // of a sender
+  std::uint64_t count = 0;  // the calls so far, with this one: flags need no clearing between calls
 };
 
 /// What a wait for the partner came to.

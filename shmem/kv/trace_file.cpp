@@ -28,7 +28,7 @@ Result<std::unique_ptr<Trace>> TraceFile::open(const std::string& path) {
     return cannot_read(path, EISDIR);
   }
   std::unique_ptr<TraceFile> trace{new TraceFile{path}};
-  trace->file_.reset(std::fopen(path.c_str(), "rbe"));
+  trace->file_.reset(std::fopen(path.c_str(), "rbe"));  // NOLINT(cppcoreguidelines-owning-memory): file_ owns it
   if (trace->file_ == nullptr) {
     return cannot_read(path, errno);
   }

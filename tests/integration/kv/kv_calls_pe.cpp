@@ -16,7 +16,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 constexpr shmemx_kv_shape_t kShape{8, 2, 16, 64, 2};
-constexpr std::size_t kBlockBytes = 2 * 16 * 64 * 2;
+constexpr std::size_t kBlockBytes = 4096;  // 2 x 16 x 64 elements of 2
 constexpr std::size_t kCacheBytes = 8 * kBlockBytes;
 
 struct Pe {

@@ -72,6 +72,7 @@ std::vector<shmem::Error> PlayedPes::run(const std::vector<std::int64_t>& pairs,
                                          const std::function<void(int pe, Call&)>& change) {
   std::vector<shmem::Error> errors(static_cast<std::size_t>(pes_));
   std::vector<std::thread> threads;
+  threads.reserve(errors.size());
   for (int pe = 0; pe < pes_; ++pe) {
     threads.emplace_back([&, pe] {
       const auto index = static_cast<std::size_t>(pe);

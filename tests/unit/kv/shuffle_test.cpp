@@ -23,6 +23,7 @@ const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
 
 std::vector<std::vector<std::byte>> all_caches(PlayedPes& pes) {
   std::vector<std::vector<std::byte>> caches;
+  caches.reserve(static_cast<std::size_t>(pes.pes()));
   for (int pe = 0; pe < pes.pes(); ++pe) {
     caches.push_back(pes.caches(pe));
   }
@@ -90,6 +91,7 @@ TEST_P(ShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
   for (int round = 0; round < 20; ++round) {
     const auto pairs = random_pairs(pes, random);
     std::vector<Blocks> blocks;
+    blocks.reserve(expected.size());
     for (int pe = 0; pe < pes; ++pe) {
       blocks.push_back(random_blocks(shape.blocks, random));
     }
@@ -125,9 +127,10 @@ TEST(Shuffle, CopiesOneBlockToSeveralPlaces) {
   PlayedPes played{2, 2, {4, 1, 4, 16, 1}};
   const auto source = played.caches(0);
   ASSERT_THAT(played.run({1, 0, 0, 1}, {Blocks{{2, 2, 2}, {0, 1, 3}}, Blocks{}}), kNoErrors);
-  for (const int block : {0, 1, 3}) {
-    EXPECT_EQ(std::memcmp(played.k(1) + 64 * block, source.data() + 64 * 2, 64), 0);
-    EXPECT_EQ(std::memcmp(played.v(1) + 64 * block, source.data() + played.cache_bytes() + 64 * 2, 64), 0);
+  constexpr std::size_t kBlock = 64;
+  for (const std::size_t block : {0U, 1U, 3U}) {
+    EXPECT_EQ(std::memcmp(played.k(1) + kBlock * block, &source[kBlock * 2], kBlock), 0);
+    EXPECT_EQ(std::memcmp(played.v(1) + kBlock * block, &source[played.cache_bytes() + kBlock * 2], kBlock), 0);
   }
 }
 
