@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -139,27 +140,55 @@ TEST_F(RegistryTest, PassesOnWhyADeviceCannotBeOpened) {
   EXPECT_TRUE(open("a"));
 }
 
-TEST_F(RegistryTest, OneKeyIsNeverOpenTwiceAtATime) {
-  std::atomic<int> live{0};
-  std::atomic<bool> twice{false};
-  // The state lives as long as the backend that has it.
-  const auto opener = [&] {
-    if (++live > 1) twice = true;
-    const std::shared_ptr<FakeState> state(std::make_unique<FakeState>().release(), [&](FakeState* last) {
+/// Devices whose closing takes a while, and how many there are at a time. The state goes with the backend that has it.
+class SlowlyClosed {
+ public:
+  Result<std::unique_ptr<Device>> open() {
+    if (++live_ > 1) twice_ = true;
+    return open_fake(std::shared_ptr<FakeState>(std::make_unique<FakeState>().release(), [this](FakeState* last) {
       const std::unique_ptr<FakeState> owner(last);
-      --live;
-    });
-    return open_fake(state);
-  };
+      closing_ = true;
+      for (int i = 0; i < 20 && !twice_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      --live_;
+    }));
+  }
+  void wait_until_closing() const {
+    while (!closing_) std::this_thread::yield();
+  }
+  [[nodiscard]] bool twice() const { return twice_; }
+  [[nodiscard]] int live() const { return live_; }
+
+ private:
+  std::atomic<int> live_{0};
+  std::atomic<bool> twice_{false};
+  std::atomic<bool> closing_{false};
+};
+
+TEST_F(RegistryTest, WaitsForADeviceThatIsBeingClosed) {
+  SlowlyClosed devices;
+  const auto opener = [&] { return devices.open(); };
+  auto first = registry_.open("a", opener);
+  std::thread other([&] {
+    devices.wait_until_closing();
+    EXPECT_TRUE(registry_.open("a", opener));
+  });
+  first->reset();
+  other.join();
+  EXPECT_FALSE(devices.twice());
+  EXPECT_EQ(devices.live(), 0);
+}
+
+TEST_F(RegistryTest, OneKeyIsNeverOpenTwiceAtATime) {
+  SlowlyClosed devices;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) EXPECT_TRUE(registry_.open("a", opener));
+      for (int i = 0; i < 10; ++i) EXPECT_TRUE(registry_.open("a", [&] { return devices.open(); }));
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_FALSE(twice);
-  EXPECT_EQ(live, 0);
+  EXPECT_FALSE(devices.twice());
+  EXPECT_EQ(devices.live(), 0);
 }
 
 }  // namespace
