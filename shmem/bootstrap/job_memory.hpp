@@ -49,7 +49,7 @@ struct JobHeader {
   std::int32_t pes;
   // Written by all PEs.
   std::atomic<std::uint32_t> arrived;  // PEs that have arrived in the open round
-  SyncWord round;                                  // the round last completed
+  SyncWord round;                      // the round last completed
   JobEndWord end;
 };
 

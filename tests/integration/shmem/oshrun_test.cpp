@@ -128,8 +128,8 @@ TEST(Oshrun, NamesTheSignalThatKilledAPe) {
 
 TEST(Oshrun, LeavesNothingOfAJobWhosePeWasKilled) {
   const std::string marker = unique("killed");
-  const auto outcome = launch({"-n", "4", pe_program(), "die", "3", "11", marker});
-  EXPECT_EQ(outcome.exit.code, 139);
+  const auto outcome = launch({"-n", "4", pe_program(), "die", "3", "6", marker});
+  EXPECT_EQ(outcome.exit.code, 134);
   EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
 }
 

@@ -71,6 +71,21 @@ TEST_F(FdPassing, GivesTheDescriptorToEachPe) {
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
 }
 
+TEST_F(FdPassing, AnswersAPeOnce) {
+  const auto texts = in_processes(3, [&](int pe) -> std::string {
+    if (pe == 0) {
+      const auto served = server_.serve(memory_.get(), 3, soon(kLimit), bootstrap_);
+      return served ? "" : served.error().text;
+    }
+    if (pe == 2) return "";
+    const std::string first = fetch(server_.name(), 1, memory_.get());
+    const std::string second = fetch(server_.name(), 1, memory_.get());
+    return first + "/" + second + "/" + fetch(server_.name(), 2, memory_.get());
+  });
+  EXPECT_EQ(texts[0], "");
+  EXPECT_THAT(texts[1], ::testing::MatchesRegex("/PE 0 closed the connection .*/"));
+}
+
 TEST_F(FdPassing, AnswersNoStrangers) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     if (pe == 0) {
