@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <optional>
 #include <thread>
 
@@ -167,6 +168,53 @@ TEST_F(GroupTest, DeviceThatSleepsIsKickedByItsEventfdIfItHasOne) {
   ASSERT_EQ(::eventfd_read(state_->kick.get(), &kicks), 0);
   EXPECT_EQ(kicks, 1U);
   EXPECT_EQ(state_->count("kick"), 0U);
+}
+
+/// Both sides must run at the same moment, but not keep each other from the processor.
+std::uint64_t spin_until_next(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  for (int i = 0; word.load() < value; ++i) {
+    if (i < 1000) {
+      pause_processor();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  return word.load();
+}
+
+// uapi rule 14 from both sides at once: the device says that it sleeps and looks once more, the member arrives. Either
+// the device sees the arrival or the member sees WAKEUP; without the member's fence, now and then neither does.
+TEST_F(GroupTest, NoArrivalIsLostToADeviceThatFallsAsleep) {
+  constexpr std::uint64_t kEnd = UINT64_MAX;
+  state_->kick = UniqueFd(::eventfd(0, EFD_NONBLOCK));
+  group();
+  std::atomic<std::uint64_t> started{0};
+  std::atomic<std::uint64_t> looked{0};
+  std::atomic<std::uint64_t> unseen{0};  // how often the device's last look missed the arrival
+  std::thread device([&] {
+    for (std::uint64_t k = 1;; ++k) {
+      if (spin_until_next(started, k) == kEnd) return;
+      state_->set_wakeup(GBA_WAKEUP_SLEEPING);
+      ordering::doorbell_before_wakeup();
+      if (doorbell() != arrival(k)) unseen.fetch_add(1);
+      looked.store(k);
+    }
+  });
+  std::uint64_t lost = 0;
+  const Deadline enough = Deadline::after(milliseconds{500});  // rounds differ much in length with what else is running
+  for (std::uint64_t k = 1; k < 100 || !enough.passed(); ++k) {
+    state_->set_wakeup(0);
+    const std::uint64_t unseen_before = unseen.load();
+    started.store(k);
+    group().arrive(k);
+    spin_until_next(looked, k);
+    eventfd_t kicks = 0;
+    const bool kicked = ::eventfd_read(state_->kick.get(), &kicks) == 0;
+    if (unseen.load() != unseen_before && !kicked) ++lost;
+  }
+  started.store(kEnd);
+  device.join();
+  EXPECT_EQ(lost, 0U);
 }
 
 TEST_F(GroupTest, HardwareHasNoWakeupWord) {
