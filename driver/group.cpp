@@ -146,7 +146,14 @@ Error Group::describe_timeout(const std::string& barrier) {
   const std::string text = barrier + " was not released in time: ";
   const auto control = read_register(GBA_GROUP_CONTROL);
   if (!control) return control.error();
-  if ((*control & GBA_CONTROL_ENABLE) == 0) return {std::errc::timed_out, text + "the group is not enabled"};
+  if ((*control & GBA_CONTROL_ENABLE) == 0) {
+    // The group may have entered ERROR since, another member's leaving after its own timeout for one: that says more.
+    const std::uint64_t word = flag_.load();
+    if (word != GBA_ALL_ONES && GBA_FIELD_GET(GBA_FLAG_ERROR, word) != 0) {
+      return describe_error_release(reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word)).code, barrier);
+    }
+    return {std::errc::timed_out, text + "the group is not enabled"};
+  }
   const auto waited_for = missing();
   if (!waited_for) return waited_for.error();
   if (*waited_for == MemberMask{}) return {std::errc::timed_out, text + "all members have arrived by now"};

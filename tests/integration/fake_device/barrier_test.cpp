@@ -78,7 +78,8 @@ TEST_F(FakeDevice, WakesForEveryArrivalThoughItSleepsInBetween) {
   const auto group = port.make_group(1);
   port.join(group, 0);
   for (std::uint64_t k = 1; k <= 100; ++k) {
-    while (port.doorbells().half(GBA_DOORBELL_WAKEUP).load() == 0) {
+    // WAKEUP alone is not enough: the device scans once more before it sleeps.
+    while (port.doorbells().half(GBA_DOORBELL_WAKEUP).load() == 0 || !asleep()) {
       std::this_thread::yield();
     }
     port.arrive(group, 0, k);

@@ -36,6 +36,14 @@ class FakeDevice : public ::testing::Test {
 
   /// How often the device has gone to sleep in the kernel.
   [[nodiscard]] long context_switches() const { return status_value("voluntary_ctxt_switches:"); }
+  /// The device sleeps in the kernel at this moment.
+  [[nodiscard]] bool asleep() const {
+    std::ifstream stat("/proc/" + std::to_string(device_.pid()) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const auto name_end = text.rfind(')');  // the state stands behind the name
+    return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+  }
   [[nodiscard]] long resident_kib() const { return status_value("VmRSS:"); }
   [[nodiscard]] std::size_t open_files() const {
     const std::filesystem::directory_iterator files("/proc/" + std::to_string(device_.pid()) + "/fd");
