@@ -142,16 +142,14 @@ Result<MemberMask> Group::missing() {
   return missing;
 }
 
-Error Group::describe_timeout(const std::string& barrier) {
+Error Group::describe_timeout(std::uint64_t sequence, const std::string& barrier) {
   const std::string text = barrier + " was not released in time: ";
   const auto control = read_register(GBA_GROUP_CONTROL);
   if (!control) return control.error();
   if ((*control & GBA_CONTROL_ENABLE) == 0) {
     // The group may have entered ERROR since, another member's leaving after its own timeout for one: that says more.
-    const std::uint64_t word = flag_.load();
-    if (word != GBA_ALL_ONES && GBA_FIELD_GET(GBA_FLAG_ERROR, word) != 0) {
-      return describe_error_release(reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word)).code, barrier);
-    }
+    const std::errc now = test(sequence);
+    if (now != std::errc{} && now != kNotYet) return describe(now, sequence);
     return {std::errc::timed_out, text + "the group is not enabled"};
   }
   const auto waited_for = missing();
@@ -175,7 +173,7 @@ Error Group::describe(std::errc failure, std::uint64_t sequence) {
   const std::string barrier =
       "gba: group " + std::to_string(membership_.group()) + ": barrier " + std::to_string(sequence);
   if (failure == std::errc::no_such_device) return {failure, membership_.device().lost_text()};
-  if (failure == std::errc::timed_out) return describe_timeout(barrier);
+  if (failure == std::errc::timed_out) return describe_timeout(sequence, barrier);
   return describe_error_release(failure, barrier);
 }
 

@@ -48,7 +48,8 @@ class Group {
   /// Who has not arrived in the open round.
   Result<MemberMask> missing();
 
-  /// The whole story of a failure that test(), sleep() or wait() gave. Asks the device, and says so if it is lost.
+  /// The whole story of a failure that test(), sleep() or wait() gave. Asks the device; the Error has another code if
+  /// that tells of something worse than a timeout.
   Error describe(std::errc failure, std::uint64_t sequence);
 
   Result<void> leave() { return membership_.leave(); }
@@ -71,7 +72,7 @@ class Group {
   void nap(std::chrono::nanoseconds limit);
   void drain_interrupts() const;
 
-  Error describe_timeout(const std::string& barrier);
+  Error describe_timeout(std::uint64_t sequence, const std::string& barrier);
   Error describe_error_release(std::errc failure, const std::string& barrier);
   Result<std::uint64_t> read_register(std::uint64_t offset_in_block);
 

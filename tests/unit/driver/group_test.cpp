@@ -304,6 +304,13 @@ TEST_F(GroupTest, TimeoutSaysThatNobodyCouldArriveOrThatAllHave) {
   EXPECT_THAT(group().describe(std::errc::timed_out, 1).text, HasSubstr("in time: all members have arrived by now"));
 }
 
+TEST_F(GroupTest, TimeoutOfAGroupThatFailedSinceIsItsFailure) {
+  group();
+  release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 4);
+  EXPECT_EQ(group().describe(std::errc::timed_out, 5).code, std::errc::broken_pipe);
+  EXPECT_EQ(group().describe(std::errc::timed_out, 4).code, std::errc::timed_out);
+}
+
 TEST_F(GroupTest, TimeoutOfALostDeviceIsItsLoss) {
   group();
   device_->backend().declare_lost();
