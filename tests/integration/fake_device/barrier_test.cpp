@@ -186,7 +186,7 @@ TEST_F(FakeDevice, ReportsAnUnmappedFlagAsADmaFault) {
   ASSERT_EQ(port.unmap_dma(raw::kFlagIova, 0x1000), 0);
   port.arrive(group, 0, 2);
   EXPECT_EQ(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA));
-  EXPECT_EQ(port.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + GBA_FLAG_STRIDE * group.id);
+  EXPECT_EQ(port.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + std::uint64_t{GBA_FLAG_STRIDE} * group.id);
   EXPECT_EQ(port.read(GBA_GROUP_BASE(group.id) + GBA_GROUP_ERROR_CODE), unsigned{GBA_ERROR_DMA_FAULT});
 }
 

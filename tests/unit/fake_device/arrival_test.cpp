@@ -12,7 +12,6 @@ using fake_device_test::store;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 TEST(Arrival, OfTheLastMemberReleasesAll) {
   Device device;

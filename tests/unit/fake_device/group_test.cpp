@@ -11,10 +11,7 @@ using fake_device_test::error_word;
 using fake_device_test::kErrorVector;
 using fake_device_test::raise;
 using fake_device_test::store;
-using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 class EnableWithout : public ::testing::TestWithParam<unsigned> {};
 
