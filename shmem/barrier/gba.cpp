@@ -32,8 +32,9 @@ bool GbaBarrier::anybody_off(std::uint64_t k) const {
 }
 
 bool GbaBarrier::somebody_pulls() const {
-  // OFF at k: that member does not ring k. OFF at k + 1: it has pulled k, perhaps because its arrival at k never reached a
-  // device that knows nothing of its trouble; then the device will not release k, and nobody else would tell us.
+  // OFF at k: that member does not ring k. OFF at k + 1: it has pulled k, perhaps because its arrival at k never
+  // reached a device that knows nothing of its trouble; then the device will not release k, and nobody else would tell
+  // us.
   return anybody_off(sequence_) || anybody_off(sequence_ + 1);
 }
 

@@ -25,8 +25,8 @@ struct TeamMap {
   }
 };
 
-/// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory. REQUIRES: this PE is
-/// one of them.
+/// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory. REQUIRES: this
+/// PE is one of them.
 class SyncView {
  public:
   SyncView(const Job& job, const TeamMap& map, int slot)

@@ -8,8 +8,8 @@ namespace fake_gba {
 
 /// Forgets all groups; `groups` are to be had, and nothing goes wrong.
 void power_on(int groups);
-/// From now on about one in `one_in` arrivals, and one in `one_in` releases, loses that member's way to the switch, for good;
-/// every other time without the switch noticing. 0: none does.
+/// From now on about one in `one_in` arrivals, and one in `one_in` releases, loses that member's way to the switch, for
+/// good; every other time without the switch noticing. 0: none does.
 void lose_members(std::uint32_t one_in);
 /// The switch is gone: for all members and for good. A member that has arrived may have been released or not.
 void lose_device();
