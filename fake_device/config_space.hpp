@@ -17,8 +17,9 @@ class ConfigSpace {
   ConfigSpace(std::uint16_t vendor, std::uint16_t device, unsigned msix_vectors);
 
   void read(std::size_t offset, std::span<std::byte> out) const;
-  /// Read-only bits keep their value.
-  void write(std::size_t offset, std::span<const std::byte> data);
+  /// Read-only bits keep their value. True: a function level reset was asked for; config space itself keeps what it
+  /// holds, as it does for whoever resets through VFIO.
+  bool write(std::size_t offset, std::span<const std::byte> data);
 
   /// COMMAND.MEM: the BARs answer.
   [[nodiscard]] bool memory_enabled() const;
@@ -30,6 +31,7 @@ class ConfigSpace {
   void put_writable(std::size_t offset, unsigned size, std::uint64_t mask);
   void add_bar(unsigned index, std::uint64_t size);
   void add_msix(unsigned vectors);
+  void add_express();
   [[nodiscard]] std::uint16_t command() const;
 
   std::array<std::byte, GBA_CONFIG_SIZE> bytes_{};

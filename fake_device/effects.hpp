@@ -17,6 +17,7 @@ struct Dimensions {
   unsigned members;  // of a group, at most
   unsigned ports;
   [[nodiscard]] unsigned error_vector() const { return groups; }
+  [[nodiscard]] unsigned vectors() const { return groups + 1; }
 };
 
 /// Implemented by whoever runs the model. The model calls these while it handles a register access, an arrival or a

@@ -11,11 +11,12 @@
 
 namespace fake_device {
 
-Engine::Engine(const Dimensions& dimensions, const Layout& layout)
-    : groups_(dimensions.groups),
-      attachments_(dimensions.ports + 1),
-      flags_(std::size_t{dimensions.ports + 1} * dimensions.groups),
-      model_(dimensions, layout, *this) {}
+Engine::Engine(const Profile& profile, unsigned ports)
+    : profile_(profile),
+      groups_(profile.groups),
+      attachments_(ports + 1),
+      flags_(std::size_t{ports + 1} * profile.groups),
+      model_(profile.dimensions(ports), profile.layout, *this) {}
 
 void Engine::attach(unsigned port, PortLink& link) {
   attachments_[port] = {.link = &link, .decoding = true};

@@ -8,15 +8,18 @@
 
 #include "fake_device/model.hpp"
 #include "fake_device/port_link.hpp"
+#include "fake_device/profile.hpp"
 
 namespace fake_device {
 
 /// One thread: whoever calls scan() also makes register accesses, so the model needs no lock.
 class Engine final : public Effects {
  public:
-  Engine(const Dimensions& dimensions, const Layout& layout);
+  Engine(const Profile& profile, unsigned ports);
 
+  [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] const Dimensions& dimensions() const { return model_.dimensions(); }
+  [[nodiscard]] unsigned privileged_port() const { return model_.privileged_port(); }
 
   // ---- Connections
   /// `link` must live until detach().
@@ -88,6 +91,7 @@ class Engine final : public Effects {
   void set_wakeup(std::uint32_t value);
   Flag& flag(unsigned port, unsigned group) { return flags_[std::size_t{port} * groups_ + group]; }
 
+  const Profile& profile_;
   const unsigned groups_;
   std::vector<Attachment> attachments_;
   std::vector<Flag> flags_;

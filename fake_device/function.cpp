@@ -13,6 +13,7 @@ namespace fake_device {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kMsixEntry = 16;
 
 // A register is at most 8 bytes; of a longer access the model sees the size and refuses it.
 std::uint64_t to_value(std::span<const std::byte> data) {
@@ -67,8 +68,9 @@ Function::Function(Engine& engine, unsigned port, FunctionClient& client, Shared
       client_(client),
       doorbells_(std::move(doorbells)),
       flags_(std::move(flags)),
-      config_(GBA_PCI_VENDOR_ID, GBA_PCI_DEVICE_ID, engine.dimensions().error_vector() + 1),
-      irqs_(engine.dimensions().error_vector() + 1) {
+      config_(GBA_PCI_VENDOR_ID, engine.profile().pci_device_id, engine.dimensions().vectors()),
+      irqs_(engine.dimensions().vectors()),
+      msix_table_(kMsixEntry * engine.dimensions().vectors()) {
   engine_.attach(port_, *this);
 }
 
@@ -120,7 +122,7 @@ int Function::write(unsigned index, std::uint64_t offset, std::span<const std::b
     return 0;
   }
   if (index == GBA_REGION_CONFIG) {
-    write_config(offset, data);
+    write_config(offset, data, now);
   } else if (index == GBA_REGION_CONTROL) {
     write_control(offset, data, now);
   } else if (index == GBA_REGION_DOORBELLS) {
@@ -139,12 +141,18 @@ std::span<std::byte> Function::msix_table(std::uint64_t offset, std::size_t size
   return std::span(msix_table_).subspan(offset - GBA_MSIX_TABLE_OFFSET, size);
 }
 
+bool Function::is_pending_word(std::uint64_t offset, std::size_t size) const {
+  const std::uint64_t words = (engine_.dimensions().vectors() + 63) / 64;
+  return size == kWord && offset % kWord == 0 && offset >= GBA_MSIX_PBA_OFFSET &&
+         offset < GBA_MSIX_PBA_OFFSET + words * kWord;
+}
+
 void Function::read_control(std::uint64_t offset, std::span<std::byte> out, Time now) {
   const auto entry = msix_table(offset, out.size());
   if (!entry.empty()) {
     std::copy(entry.begin(), entry.end(), out.begin());
-  } else if (offset == GBA_MSIX_PBA_OFFSET && out.size() == kWord) {
-    from_value(0, out);
+  } else if (is_pending_word(offset, out.size())) {
+    from_value(irqs_.pending(static_cast<unsigned>((offset - GBA_MSIX_PBA_OFFSET) / kWord)), out);
   } else {
     from_value(engine_.read(port_, offset, out.size(), now), out);
   }
@@ -154,7 +162,7 @@ void Function::write_control(std::uint64_t offset, std::span<const std::byte> da
   const auto entry = msix_table(offset, data.size());
   if (!entry.empty()) {
     std::copy(data.begin(), data.end(), entry.begin());
-  } else {
+  } else if (!is_pending_word(offset, data.size())) {  // which is read-only
     engine_.write(port_, offset, data.size(), to_value(data), now);
   }
 }
@@ -170,8 +178,10 @@ void Function::write_doorbell(std::uint64_t offset, std::span<const std::byte> d
   }
 }
 
-void Function::write_config(std::uint64_t offset, std::span<const std::byte> data) {
-  config_.write(offset, data);
+void Function::write_config(std::uint64_t offset, std::span<const std::byte> data, Time now) {
+  if (config_.write(offset, data)) {
+    reset(now);
+  }
   engine_.set_decoding(port_, config_.memory_enabled());
   engine_.forget_memory(port_);  // bus master may have changed
 }

@@ -2,7 +2,6 @@
 // One PCI function of the device as its client sees it: regions, interrupts, DMA. A port, from outside.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -86,8 +85,9 @@ class Function final : public PortLink {
   void read_control(std::uint64_t offset, std::span<std::byte> out, Time now);
   void write_control(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now);
-  void write_config(std::uint64_t offset, std::span<const std::byte> data);
+  void write_config(std::uint64_t offset, std::span<const std::byte> data, Time now);
   [[nodiscard]] std::span<std::byte> msix_table(std::uint64_t offset, std::size_t size);
+  [[nodiscard]] bool is_pending_word(std::uint64_t offset, std::size_t size) const;
 
   Engine& engine_;
   const unsigned port_;
@@ -98,7 +98,7 @@ class Function final : public PortLink {
   DmaTable dma_;
   IrqTable irqs_;
   // Kept so that it can be read back; what raises an interrupt is its eventfd.
-  std::array<std::byte, std::size_t{16} * GBA_MSIX_VECTORS> msix_table_{};
+  std::vector<std::byte> msix_table_;
   UniqueFd kick_;
 };
 

@@ -21,6 +21,7 @@ void Group::allocate(unsigned owner, std::uint32_t key) {
   mask_.clear();
   control_ = 0;
   timeout_ = 0;
+  network_address_ = 0;
   released_ = 0;
   notify_.clear();
   close_round();
@@ -148,6 +149,14 @@ bool Group::set_release_address(unsigned member, std::uint64_t address) {
     return false;
   }
   places_[member].address = address;
+  return true;
+}
+
+bool Group::set_network_address(std::uint64_t address) {
+  if (!configurable()) {
+    return false;
+  }
+  network_address_ = address;
   return true;
 }
 

@@ -43,6 +43,7 @@ class Group {
   bool set_control(std::uint64_t control);
   void set_timeout(Time timeout);
   bool set_release_address(unsigned member, std::uint64_t address);
+  bool set_network_address(std::uint64_t address);
 
   // ---- Readable registers
   [[nodiscard]] std::uint64_t member_count() const { return member_count_; }
@@ -54,6 +55,7 @@ class Group {
   [[nodiscard]] std::uint64_t sequence() const { return released_; }
   [[nodiscard]] std::uint64_t error_code() const;
   [[nodiscard]] Time timeout() const { return timeout_; }
+  [[nodiscard]] std::uint64_t network_address() const { return network_address_; }
 
   // ---- What happens to it
   void arrive(unsigned member, std::uint32_t sequence, bool notify, Time now);
@@ -98,6 +100,7 @@ class Group {
   MemberSet mask_;
   std::uint64_t control_ = 0;
   Time timeout_ = 0;
+  std::uint64_t network_address_ = 0;
 
   std::vector<Place> places_;
   MemberSet joined_;

@@ -118,6 +118,15 @@ void IrqTable::fire(Line& line) {
   }
 }
 
+std::uint64_t IrqTable::pending(unsigned word) const {
+  const auto& lines = lines_[GBA_IRQ_MSIX];
+  std::uint64_t bits = 0;
+  for (std::size_t vector = std::size_t{64} * word; vector < lines.size() && vector / 64 == word; ++vector) {
+    bits |= std::uint64_t{lines[vector].pending} << (vector % 64);
+  }
+  return bits;
+}
+
 void IrqTable::raise(unsigned index, unsigned vector) {
   fire(lines_[index][vector]);
 }

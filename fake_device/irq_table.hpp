@@ -21,6 +21,9 @@ class IrqTable {
   /// Every form of SET_IRQS. `flags` are VFIO_USER_IRQ_*; EINVAL for a combination that means nothing.
   int set(unsigned index, std::uint32_t flags, std::uint32_t start, std::uint32_t count,
           std::span<const std::byte> bools, std::vector<UniqueFd> fds);
+  /// Interrupts that wait for their vector to be unmasked, as the MSI-X pending bit array shows them: vectors
+  /// 64 * word and following.
+  [[nodiscard]] std::uint64_t pending(unsigned word) const;
   /// Signals the eventfd of a vector; remembers it while the vector is masked.
   void raise(unsigned index, unsigned vector);
 

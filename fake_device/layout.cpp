@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "uapi/gba_regs.h"
+#include "uapi/gba_switch_regs.h"
 
 namespace fake_device {
 namespace {
@@ -40,6 +40,22 @@ constexpr std::array kGroup{
     RegisterEntry{GBA_GROUP_RELEASE_ADDR, 8, GBA_MAX_MEMBERS, Register::kReleaseAddr},
 };
 
+constexpr std::array kSwitchGroup{
+    RegisterEntry{GBA_SWITCH_NETWORK_ADDR, 8, 1, Register::kNetworkAddr},
+    RegisterEntry{GBA_SWITCH_GROUP_ID, 8, 1, Register::kGroupId},
+    RegisterEntry{GBA_SWITCH_MEMBER_MASK, 8, GBA_SWITCH_MASK_WORDS, Register::kMemberMask},
+    RegisterEntry{GBA_SWITCH_MEMBER_COUNT, 8, 1, Register::kMemberCount},
+    RegisterEntry{GBA_SWITCH_CONTROL, 8, 1, Register::kControl},
+    RegisterEntry{GBA_SWITCH_STATUS, 8, 1, Register::kStatus},
+    RegisterEntry{GBA_SWITCH_ARRIVED_MASK, 8, GBA_SWITCH_MASK_WORDS, Register::kArrivedMask},
+    RegisterEntry{GBA_SWITCH_LOCAL_MEMBER_ID, 8, 1, Register::kLocalMemberId},
+    RegisterEntry{GBA_SWITCH_RELEASE_ADDR, 8, 1, Register::kLocalReleaseAddr},
+    RegisterEntry{GBA_SWITCH_ARRIVAL_ADDR, 8, 1, Register::kArrivalAddr},
+    RegisterEntry{GBA_SWITCH_SEQUENCE, 8, 1, Register::kSequence},
+    RegisterEntry{GBA_SWITCH_ERROR_CODE, 8, 1, Register::kErrorCode},
+    RegisterEntry{GBA_SWITCH_TIMEOUT, 8, 1, Register::kTimeout},
+};
+
 std::optional<RegisterRef> find_in(std::span<const RegisterEntry> table, std::uint64_t offset, std::uint64_t size) {
   for (const auto& entry : table) {
     if (offset >= entry.offset && offset - entry.offset < std::uint64_t{entry.size} * entry.count) {
@@ -72,6 +88,12 @@ std::optional<RegisterRef> Layout::find(std::uint64_t offset, std::uint64_t size
 
 const Layout& gba_layout() {
   static constexpr Layout layout(kDevice, kGroup, GBA_GROUPS_OFFSET, GBA_GROUP_STRIDE, GBA_MAX_GROUPS);
+  return layout;
+}
+
+const Layout& switch_layout() {
+  static constexpr Layout layout(kDevice, kSwitchGroup, GBA_SWITCH_GROUPS_OFFSET, GBA_SWITCH_GROUP_STRIDE,
+                                 GBA_SWITCH_MAX_GROUPS);
   return layout;
 }
 

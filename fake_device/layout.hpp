@@ -34,6 +34,10 @@ enum class Register : std::uint8_t {
   kErrorCode,
   kTimeout,
   kReleaseAddr,
+  kNetworkAddr,
+  kLocalMemberId,     // of the port that asks
+  kLocalReleaseAddr,  // likewise
+  kArrivalAddr,
 };
 
 /// `count` registers of `size` bytes each, next to each other.
@@ -71,5 +75,7 @@ class Layout {
 
 /// The 32 x 708 map of uapi/gba_regs.h.
 const Layout& gba_layout();
+/// The 256 x 128 map of uapi/gba_switch_regs.h.
+const Layout& switch_layout();
 
 }  // namespace fake_device

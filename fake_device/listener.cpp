@@ -85,9 +85,9 @@ Result<void> remove_stale(const std::string& path, const Address& address) {
   return {};
 }
 
-// The file must never be open to others, not even for the moment between bind and chmod.
-int bind_private(int fd, const Address& address) {
-  const mode_t before = ::umask(0177);
+// The file must never be open to more than `mode` says, not even for the moment between bind and chmod.
+int bind_with_mode(int fd, const Address& address, unsigned mode) {
+  const mode_t before = ::umask(~mode & 0777U);
   const int result = ::bind(fd, address.pointer(), address.size);
   ::umask(before);
   return result;
@@ -95,7 +95,7 @@ int bind_private(int fd, const Address& address) {
 
 }  // namespace
 
-Result<Listener> Listener::open(const std::string& path) {
+Result<Listener> Listener::open(const std::string& path, unsigned mode) {
   const auto address = make_address(path);
   if (!address) {
     return failure(address.error());
@@ -108,14 +108,15 @@ Result<Listener> Listener::open(const std::string& path) {
     }
   }
   UniqueFd fd = make_socket();
-  if (!fd || bind_private(fd.get(), *address) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+  if (!fd || bind_with_mode(fd.get(), *address, mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     return errno == EADDRINUSE ? in_use(path) : failure("cannot listen on " + path, errno);
   }
-  return Listener(std::move(fd), path, abstract ? std::nullopt : identify(path));
+  const bool shared = !abstract && (mode & ~kPrivateMode) != 0;
+  return Listener(std::move(fd), path, abstract ? std::nullopt : identify(path), shared);
 }
 
-Listener::Listener(UniqueFd fd, std::string path, std::optional<FileId> file)
-    : fd_(std::move(fd)), path_(std::move(path)), file_(file) {}
+Listener::Listener(UniqueFd fd, std::string path, std::optional<FileId> file, bool shared)
+    : fd_(std::move(fd)), path_(std::move(path)), file_(file), shared_(shared) {}
 
 Listener::~Listener() {
   if (!fd_ || !file_) {
@@ -146,7 +147,7 @@ Listener::Accepted Listener::accept() const {
   socklen_t size = sizeof peer;
   const bool known = ::getsockopt(result.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   result.uid = peer.uid;
-  result.refused = !known || (peer.uid != 0 && peer.uid != ::geteuid());
+  result.refused = !known || (!shared_ && peer.uid != 0 && peer.uid != ::geteuid());
   return result;
 }
 

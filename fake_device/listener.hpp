@@ -12,13 +12,16 @@
 
 namespace fake_device {
 
-/// A listening Unix socket: a file of mode 0600, or abstract where the path begins with @. The file goes with the
+/// The socket is its user's own.
+inline constexpr unsigned kPrivateMode = 0600;
+
+/// A listening Unix socket: a file of the given mode, or abstract where the path begins with @. The file goes with the
 /// object, unless another has taken its place. Used by one thread.
 class Listener {
  public:
   /// Takes the place of a socket that a dead server left behind; refuses where a live one answers, or where something
   /// that is no socket stands.
-  static Result<Listener> open(const std::string& path);
+  static Result<Listener> open(const std::string& path, unsigned mode);
   Listener(Listener&&) = default;
   Listener& operator=(Listener&&) = default;
   Listener(const Listener&) = delete;
@@ -30,7 +33,7 @@ class Listener {
   struct Accepted {
     UniqueFd socket;       // non-blocking; empty if there is none
     int error = 0;         // why not: EAGAIN, EMFILE, ...
-    bool refused = false;  // the peer is neither of this user nor root
+    bool refused = false;  // the peer is neither of this user nor root, and the socket is not open to others
     uid_t uid = 0;
   };
   Accepted accept() const;
@@ -40,12 +43,13 @@ class Listener {
     dev_t device;
     ino_t inode;
   };
-  Listener(UniqueFd fd, std::string path, std::optional<FileId> file);
+  Listener(UniqueFd fd, std::string path, std::optional<FileId> file, bool shared);
   static std::optional<FileId> identify(const std::string& path);
 
   UniqueFd fd_;
   std::string path_;
   std::optional<FileId> file_;  // what bind made; nothing of an abstract socket
+  bool shared_;                 // the file's mode says who may connect, besides this user
 };
 
 }  // namespace fake_device

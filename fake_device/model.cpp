@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "uapi/gba_switch_regs.h"
+
 namespace fake_device {
 namespace {
 
@@ -29,6 +31,8 @@ bool read_only(Register id) {
     case Register::kSequence:
     case Register::kTimeout:
     case Register::kReleaseAddr:
+    case Register::kNetworkAddr:
+    case Register::kLocalReleaseAddr:
       return false;
     case Register::kMagic:
     case Register::kVersion:
@@ -45,6 +49,8 @@ bool read_only(Register id) {
     case Register::kArrivedMask:
     case Register::kStatus:
     case Register::kErrorCode:
+    case Register::kLocalMemberId:
+    case Register::kArrivalAddr:
       return true;
   }
   return true;
@@ -90,7 +96,7 @@ std::uint64_t Model::read(unsigned port, std::uint64_t offset, std::uint64_t siz
     ports_.fault(port, {.kind = GBA_FAULT_BAD_ACCESS, .address = offset});
     return 0;
   }
-  return is_group_register(target->id) ? read_group(*target) : read_device(port, *target);
+  return is_group_register(target->id) ? read_group(port, *target) : read_device(port, *target);
 }
 
 std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
@@ -123,9 +129,18 @@ std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
   }
 }
 
-std::uint64_t Model::read_group(const RegisterRef& target) const {
-  if (target.id == Register::kGroupId) {
-    return target.group;
+std::uint64_t Model::read_group(unsigned port, const RegisterRef& target) const {
+  switch (target.id) {  // what is so whether or not the group is allocated
+    case Register::kGroupId:
+      return target.group;
+    case Register::kArrivalAddr:
+      return GBA_DOORBELL_SLOT(target.group);
+    case Register::kLocalMemberId: {
+      const int member = ports_[port].member_of[target.group];
+      return member == kNoMember ? GBA_SWITCH_NO_MEMBER : static_cast<std::uint64_t>(member);
+    }
+    default:
+      break;
   }
   const Group& group = groups_[target.group];
   if (!group.allocated()) {
@@ -150,6 +165,8 @@ std::uint64_t Model::read_group(const RegisterRef& target) const {
       return group.error_code();
     case Register::kTimeout:
       return group.timeout();
+    case Register::kNetworkAddr:
+      return group.network_address();
     default:  // RELEASE_ADDR is write-only
       return 0;
   }
@@ -170,7 +187,7 @@ void Model::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::
   }
   if (!is_group_register(target->id)) {
     write_device(port, *target, value);
-  } else if (!set_group_register(groups_[target->group], *target, value)) {
+  } else if (!set_group_register(port, *target, value)) {
     ports_.fault(port, {.kind = GBA_FAULT_BAD_CONFIG, .group = target->group, .value = value, .address = offset});
   }
   refresh_deadline();
@@ -182,6 +199,9 @@ bool Model::may_write(unsigned port, const RegisterRef& target) {  // uapi rules
   }
   if (target.id == Register::kReleaseAddr) {
     return ports_[port].member_of[target.group] == static_cast<int>(target.index);
+  }
+  if (target.id == Register::kLocalReleaseAddr) {
+    return ports_[port].member_of[target.group] != kNoMember;
   }
   return !is_group_register(target.id) || groups_[target.group].owned_by(port);
 }
@@ -197,7 +217,8 @@ void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t
   // KICK has done its work by being written: whoever carries the write is awake.
 }
 
-bool Model::set_group_register(Group& group, const RegisterRef& target, std::uint64_t value) {
+bool Model::set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value) {
+  Group& group = groups_[target.group];
   switch (target.id) {
     case Register::kMemberCount:
       return group.set_member_count(value);
@@ -212,6 +233,10 @@ bool Model::set_group_register(Group& group, const RegisterRef& target, std::uin
       return true;
     case Register::kReleaseAddr:
       return group.set_release_address(target.index, value);
+    case Register::kLocalReleaseAddr:
+      return group.set_release_address(static_cast<unsigned>(ports_[port].member_of[target.group]), value);
+    case Register::kNetworkAddr:
+      return group.set_network_address(value);
     default:
       return false;
   }

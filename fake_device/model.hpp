@@ -60,9 +60,9 @@ class Model {
   [[nodiscard]] bool known(unsigned group) const { return group < groups_.size() && groups_[group].allocated(); }
 
   [[nodiscard]] std::uint64_t read_device(unsigned port, const RegisterRef& target);
-  [[nodiscard]] std::uint64_t read_group(const RegisterRef& target) const;
+  [[nodiscard]] std::uint64_t read_group(unsigned port, const RegisterRef& target) const;
   void write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
-  static bool set_group_register(Group& group, const RegisterRef& target, std::uint64_t value);
+  bool set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value);
   [[nodiscard]] bool may_write(unsigned port, const RegisterRef& target);
   void reset_device();
   void fail_all(unsigned code);

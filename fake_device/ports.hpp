@@ -72,6 +72,7 @@ class Ports {
 
   [[nodiscard]] unsigned size() const { return static_cast<unsigned>(ports_.size()); }
   [[nodiscard]] Port& operator[](unsigned port) { return ports_[port]; }
+  [[nodiscard]] const Port& operator[](unsigned port) const { return ports_[port]; }
 
   /// Uapi rule 21. False: the port has a DMA fault now.
   bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) {

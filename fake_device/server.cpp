@@ -39,37 +39,49 @@ UniqueFd open_spare() {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log& log, UniqueFd stop_signals) {
-  auto listener = Listener::open(options.socket);
-  if (!listener) {
-    return failure(std::move(listener.error()));
-  }
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) {
     return failure("cannot make an epoll instance", errno);
   }
-  std::unique_ptr<Server> server(
-      new Server(options, log, std::move(stop_signals), *std::move(listener), std::move(epoll)));
-  const bool watching = server->control(EPOLL_CTL_ADD, Source::kListener, server->listener_.fd(), 0, EPOLLIN) &&
-                        (!server->stop_signals_ ||
-                         server->control(EPOLL_CTL_ADD, Source::kSignal, server->stop_signals_.get(), 0, EPOLLIN));
-  if (!watching) {
-    return failure("cannot watch the socket " + options.socket, errno);
+  std::unique_ptr<Server> server(new Server(options, log, std::move(stop_signals), std::move(epoll)));
+  if (server->stop_signals_ &&
+      !server->control(EPOLL_CTL_ADD, Source::kSignal, server->stop_signals_.get(), 0, EPOLLIN)) {
+    return failure("cannot watch for signals", errno);
+  }
+  auto opened = server->open_entrance(options.socket, options.mode, PortPool(0, options.ports));
+  if (opened && !options.admin_socket.empty()) {
+    opened = server->open_entrance(options.admin_socket, kPrivateMode, PortPool(server->engine_.privileged_port(), 1));
+  }
+  if (!opened) {
+    return failure(std::move(opened.error()));
   }
   return server;
 }
 
-Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Listener listener, UniqueFd epoll)
+Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll)
     : options_(options),
       log_(log),
-      engine_({.groups = GBA_MAX_GROUPS, .members = GBA_MAX_MEMBERS, .ports = options.ports}, gba_layout()),
-      ports_(0, options.ports),
+      engine_(*options.profile, options.ports),
       pacer_(options.idle, options.processors),
       stop_signals_(std::move(stop_signals)),
-      listener_(std::move(listener)),
       epoll_(std::move(epoll)),
       spare_(open_spare()) {}
 
-// Sessions end while the engine and the log are still there.
+Result<void> Server::open_entrance(const std::string& path, unsigned mode, PortPool ports) {
+  auto listener = Listener::open(path, mode);
+  if (!listener) {
+    return failure(std::move(listener.error()));
+  }
+  entrances_.push_back(
+      std::make_unique<Entrance>(Entrance{.listener = *std::move(listener), .ports = std::move(ports)}));
+  const auto index = static_cast<int>(entrances_.size() - 1);
+  if (!control(EPOLL_CTL_ADD, Source::kListener, entrances_.back()->listener.fd(), index, EPOLLIN)) {
+    return failure("cannot watch the socket " + path, errno);
+  }
+  return {};
+}
+
+// Sessions end while the engine, the log and the ports are still there.
 Server::~Server() {
   sessions_.clear();
 }
@@ -152,12 +164,12 @@ void Server::poll(int timeout_ms) {
   if (now_ >= next_silent_) {
     drop_silent();
   }
-  watch_listener();
+  watch_listeners();
 }
 
 void Server::handle(Source source, int fd, std::uint32_t events) {
   if (source == Source::kListener) {
-    accept_some();
+    accept_some(*entrances_[static_cast<std::size_t>(fd)]);
     return;
   }
   if (source == Source::kSignal) {
@@ -188,27 +200,27 @@ void Server::handle_session(Session& session, std::uint32_t events) const {
   }
 }
 
-void Server::accept_some() {
+void Server::accept_some(Entrance& entrance) {
   std::size_t silent = silent_sessions();
   for (unsigned turn = 0; turn < kAcceptsPerTurn && silent < kMaxSilent; ++turn, ++silent) {
-    auto accepted = listener_.accept();
+    auto accepted = entrance.listener.accept();
     if (accepted.refused) {
       log_.write(LogLevel::kWarning,
                  "refused a client of user " + std::to_string(accepted.uid) + ": only this user and root may connect");
     } else if (accepted.socket) {
-      add_session(std::move(accepted.socket));
+      add_session(entrance, std::move(accepted.socket));
     } else if (accepted.error == EMFILE || accepted.error == ENFILE) {
-      refuse_one();
+      refuse_one(entrance);
     } else if (accepted.error == EAGAIN || accepted.error == EWOULDBLOCK) {
       return;
     }
   }
 }
 
-void Server::add_session(UniqueFd socket) {
+void Server::add_session(Entrance& entrance, UniqueFd socket) {
   const int fd = socket.get();
   const Time deadline = now_ + kHandshakeLimit;
-  auto session = std::make_unique<Session>(std::move(socket), *this, ports_, deadline);
+  auto session = std::make_unique<Session>(std::move(socket), *this, entrance.ports, deadline);
   if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
     log_.write(LogLevel::kError, "cannot watch a client: " + std::generic_category().message(errno));
     return;
@@ -218,10 +230,10 @@ void Server::add_session(UniqueFd socket) {
 }
 
 // Without this the client would wait, and the socket would be reported readable for ever.
-void Server::refuse_one() {
+void Server::refuse_one(const Entrance& entrance) {
   log_.write(LogLevel::kError, "refused a client: too many open files (raise the limit, see ulimit -n)");
   spare_ = UniqueFd();
-  listener_.accept();
+  entrance.listener.accept();
   spare_ = open_spare();
 }
 
@@ -231,13 +243,14 @@ std::size_t Server::silent_sessions() const {
   }));
 }
 
-void Server::watch_listener() {
-  if (sessions_.size() < kMaxSilent && listening_) {
-    return;
-  }
-  const bool listen = silent_sessions() < kMaxSilent;
-  if (listen != listening_ && control(EPOLL_CTL_MOD, Source::kListener, listener_.fd(), 0, listen ? EPOLLIN : 0U)) {
-    listening_ = listen;
+void Server::watch_listeners() {
+  const bool listen = sessions_.size() < kMaxSilent || silent_sessions() < kMaxSilent;
+  for (std::size_t index = 0; index < entrances_.size(); ++index) {
+    Entrance& entrance = *entrances_[index];
+    if (listen != entrance.listening && control(EPOLL_CTL_MOD, Source::kListener, entrance.listener.fd(),
+                                                static_cast<int>(index), listen ? EPOLLIN : 0U)) {
+      entrance.listening = listen;
+    }
   }
 }
 

@@ -18,7 +18,10 @@
 namespace fake_device {
 
 struct Options {
+  const Profile* profile = &gba_profile();
   std::string socket;
+  std::string admin_socket;      // of the privileged port; empty: there is none
+  unsigned mode = kPrivateMode;  // of the socket; that of the privileged port is private
   unsigned ports = GBA_MAX_MEMBERS;
   Time idle = 200 * kMicrosecond;
   unsigned processors = 1;  // for the device and its clients
@@ -46,7 +49,15 @@ class Server final : public SessionHost {
     bool kick = false;         // its eventfd too
   };
 
-  Server(const Options& options, const Log& log, UniqueFd stop_signals, Listener listener, UniqueFd epoll);
+  /// A socket, and the ports that one gets there.
+  struct Entrance {
+    Listener listener;
+    PortPool ports;
+    bool listening = true;
+  };
+
+  Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll);
+  Result<void> open_entrance(const std::string& path, unsigned mode, PortPool ports);
 
   void look_at_doorbells();
   void rest();
@@ -55,11 +66,11 @@ class Server final : public SessionHost {
   [[nodiscard]] int sleep_limit() const;
   void handle(Source source, int fd, std::uint32_t events);
   void handle_session(Session& session, std::uint32_t events) const;
-  void accept_some();
-  void add_session(UniqueFd socket);
-  void refuse_one();
+  void accept_some(Entrance& entrance);
+  void add_session(Entrance& entrance, UniqueFd socket);
+  void refuse_one(const Entrance& entrance);
   [[nodiscard]] std::size_t silent_sessions() const;
-  void watch_listener();
+  void watch_listeners();
   void drop_silent();
   void pay_attention();
   void settle(int fd);
@@ -70,15 +81,13 @@ class Server final : public SessionHost {
   const Options options_;
   const Log& log_;
   Engine engine_;
-  PortPool ports_;
   Pacer pacer_;
   UniqueFd stop_signals_;
-  Listener listener_;
+  std::vector<std::unique_ptr<Entrance>> entrances_;
   UniqueFd epoll_;
   UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
   std::unordered_map<int, Watched> sessions_;
   std::vector<int> attention_;
-  bool listening_ = true;
   bool spinning_ = false;
   bool stop_ = false;
   Time next_silent_ = kNever;  // no session's deadline for VERSION is earlier

@@ -241,6 +241,46 @@ TEST_F(Protocol, MsixTableCanBeReadBack) {
   EXPECT_EQ(port.read(GBA_REG_FAULT), 0U);
 }
 
+TEST_F(Protocol, MaskedInterruptsPendInTheirArrayWhichIsReadOnly) {
+  Port port(path());
+  const auto mask = [&](std::uint32_t action) {
+    const vfio_user_irq_set irqs{.argsz = sizeof irqs,
+                                 .flags = VFIO_USER_IRQ_DATA_NONE | action,
+                                 .index = GBA_IRQ_MSIX,
+                                 .start = GBA_MSIX_ERROR_VECTOR,
+                                 .count = 1};
+    return port.client().call(VFIO_USER_DEVICE_SET_IRQS, bytes_of(irqs)).error();
+  };
+  ASSERT_EQ(mask(VFIO_USER_IRQ_ACTION_MASK), 0);
+  port.write(GBA_REG_MAGIC, 0, 8);  // BAD_ACCESS, so the error vector
+  EXPECT_EQ(port.read(GBA_MSIX_PBA_OFFSET, 8), std::uint64_t{1} << GBA_MSIX_ERROR_VECTOR);
+  port.write(GBA_REG_FAULT, UINT64_MAX);
+  EXPECT_EQ(port.write(GBA_MSIX_PBA_OFFSET, 0, 8), 0);
+  EXPECT_EQ(port.read(GBA_MSIX_PBA_OFFSET, 8), std::uint64_t{1} << GBA_MSIX_ERROR_VECTOR);
+  ASSERT_EQ(mask(VFIO_USER_IRQ_ACTION_UNMASK), 0);
+  EXPECT_EQ(port.read(GBA_MSIX_PBA_OFFSET, 8), 0U);
+  EXPECT_EQ(port.read(GBA_REG_FAULT), 0U);
+  port.read(GBA_MSIX_PBA_OFFSET + 8, 8);
+  EXPECT_EQ(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_BAD_ACCESS)) << "past its end";
+}
+
+TEST_F(Protocol, FunctionLevelResetThroughConfigSpaceIsALeave) {
+  constexpr std::uint64_t kControl = 0x60 + 8;
+  Port port(path());
+  ASSERT_EQ(port.read(0x41, 1, GBA_REGION_CONFIG), 0x60U);
+  ASSERT_EQ(port.read(0x60, 1, GBA_REGION_CONFIG), 0x10U) << "PCI Express";
+  ASSERT_NE(port.read(0x64, 4, GBA_REGION_CONFIG) & (1U << 28), 0U) << "can be reset";
+  Port other(path());
+  const auto group = other.make_group(2);
+  other.join(group, 0);
+  port.join(group, 1);
+  const auto before = port.read(kControl, 2, GBA_REGION_CONFIG);
+  EXPECT_EQ(port.write(kControl, before | 1U << 15, 2, GBA_REGION_CONFIG), 0);
+  EXPECT_EQ(port.read(kControl, 2, GBA_REGION_CONFIG), before) << "the bit reads 0";
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, other.wait_flag(group, 0)), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(port.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "decoding is kept";
+}
+
 TEST_F(Protocol, UnknownCommandsAreRefusedAndTheConnectionStays) {
   Port port(path());
   for (const std::uint16_t command : std::array<std::uint16_t, 6>{0, 11, 12, 14, 19, 0xffff}) {

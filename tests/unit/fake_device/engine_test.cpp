@@ -46,8 +46,7 @@ class LocalLink final : public fake_device::PortLink {
 
 class EngineTest : public ::testing::Test {
  protected:
-  EngineTest()
-      : engine_({.groups = GBA_MAX_GROUPS, .members = GBA_MAX_MEMBERS, .ports = 4}, fake_device::gba_layout()) {
+  EngineTest() : engine_(fake_device::gba_profile(), 4) {
     for (unsigned port = 0; port < 4; ++port) {
       engine_.attach(port, links_[port]);
     }
