@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/coverage.sh
+
+Installs what is missing, builds the fake device's model and its unit tests with --coverage into
+build-coverage/, runs them, and prints how many of the model's lines ran and which did not. Exits
+with 0 if at least 95 % did, with 77 where there is no gcov.
+TEXT
+}
+
+readonly LEAST_PERCENT=95
+readonly TESTS=(fake_device_model_test fake_device_history_test)
+readonly OBJECTS=fake_device/CMakeFiles/gba_fake_model.dir
+
+run_tests() {
+  find . -name '*.gcda' -delete
+  local test
+  for test in "${TESTS[@]}"; do
+    env -u GBA_SOAK "tests/$test" --gtest_brief=1 >"$test.log" 2>&1 || {
+      cat "$test.log" >&2
+      die "$test failed"
+    }
+  done
+}
+
+# One run over all objects adds up what each of them says of a header.
+write_annotated_sources() {
+  rm -f ./*.gcov
+  gcov --preserve-paths --relative-only --source-prefix "$ROOT" "$OBJECTS"/*.gcda >gcov.log 2>&1 || {
+    cat gcov.log >&2
+    die "gcov failed on $PWD/$OBJECTS"
+  }
+}
+
+# A line that is in several functions of a template stands there first as their sum, then once for each.
+report() {
+  awk -F: -v least="$LEAST_PERCENT" '
+    FNR == 1 { split("", seen) }
+    { count = $1; line = $2 + 0; gsub(/ /, "", count) }
+    line == 0 && $3 == "Source" { source = $4; sub(/^(\.\.\/)+/, "", source) }
+    line == 0 || count == "-" || line in seen || NF < 3 { next }
+    { seen[line]; lines++ }
+    count ~ /^[#=]/ { missed++; print source ":" line ":" substr($0, index($0, $3)) }
+    END {
+      if (!lines) { print "no line of the model was found"; exit 1 }
+      percent = 100 * (lines - missed) / lines
+      printf "%d of %d lines of the model ran: %.1f %%, at least %d %% are wanted\n", lines - missed, lines, percent, least
+      exit percent < least
+    }' ./*fake_device#*.gcov
+}
+
+handle_help_option "$@"
+[[ $# == 0 ]] || usage_error "unexpected argument: $1"
+command -v gcov >/dev/null || {
+  echo "coverage.sh: there is no gcov (it comes with gcc)"
+  exit 77
+}
+build_preset coverage "${TESTS[@]}" >/dev/null
+cd build-coverage
+run_tests
+write_annotated_sources
+report
