@@ -9,7 +9,7 @@ usage() {
 Usage: scripts/build.sh [-examples] [PRESET]
 
 Installs what is missing, then configures and builds PRESET: release (default, into build/),
-debug, asan, tsan or soak (into build-PRESET/).
+debug, asan, tsan, fuzz or soak (into build-PRESET/).
 
   -examples   build the programs in examples/ too
 TEXT
@@ -22,7 +22,7 @@ for argument in "$@"; do
   case "$argument" in
     -examples | --examples) examples=ON ;;
     -*) usage_error "unknown option: $argument" ;;
-    release | debug | asan | tsan | soak)
+    release | debug | asan | tsan | fuzz | soak)
       [[ -z "$preset" ]] || usage_error "more than one preset: $preset and $argument"
       preset="$argument"
       ;;

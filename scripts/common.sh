@@ -41,6 +41,18 @@ build_preset() {
     cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
+# Success if this machine can build the fuzz targets; else says why not.
+can_fuzz() {
+  command -v clang++ >/dev/null || {
+    echo "fuzz targets: skipped, there is no clang++ (scripts/install-deps.sh installs it)"
+    return 1
+  }
+  [[ -f "$(clang++ -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ]] || {
+    echo "fuzz targets: skipped, clang++ has no libFuzzer (package libclang-rt-14-dev, for another version: -NN-)"
+    return 1
+  }
+}
+
 # The path of NAME-14 where it is installed under that name, else of NAME. Formats differ between versions.
 versioned_program() {
   command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh installs it"

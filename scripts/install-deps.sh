@@ -15,6 +15,7 @@ TEXT
 
 readonly PACKAGES=(
   ccache
+  clang
   clang-format
   clang-tidy
   cmake
@@ -22,6 +23,7 @@ readonly PACKAGES=(
   git
   googletest
   libbenchmark-dev
+  libclang-rt-14-dev
   libcli11-dev
   libexpected-dev
   libgmock-dev

@@ -10,13 +10,16 @@ Usage: scripts/soak.sh [HOURS] [LABEL...]
 
 Runs the tests at full counts (the tests see GBA_SOAK=1), all of them or those with one of the
 labels, again and again until HOURS (may be a fraction, default 0) are used up, at least once.
+The fuzz targets, label fuzz, take an hour of each round (GBA_FUZZ_SECONDS says otherwise).
 Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
-output is in build-soak/soak-ROUND.log.
+output is in build-soak/soak-ROUND.log and soak-ROUND-fuzz.log.
 TEXT
 }
 
 hours=0
 labels=()
+selected=()
+fuzz=
 parse_arguments() {
   handle_help_option "$@"
   if [[ "${1:-}" =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
@@ -27,6 +30,14 @@ parse_arguments() {
     [[ "$label" =~ ^[a-z_]+$ ]] || usage_error "not hours and not a label: $label"
     labels+=("$label")
   done
+}
+
+wants_fuzz() {
+  [[ ${#labels[@]} -eq 0 || " ${labels[*]} " == *" fuzz "* ]]
+}
+
+wants_others() {
+  [[ "${labels[*]}" != fuzz ]]
 }
 
 selection() {
@@ -54,9 +65,27 @@ print_summary() {
   skipped_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
 }
 
+run_round() {
+  local round="$1" failed=0
+  if wants_others; then
+    ctest --test-dir build-soak --output-on-failure --no-tests=error -j "$(nproc)" "${selected[@]}" 2>&1 |
+      tee "build-soak/soak-$round.log" || failed=1
+  fi
+  if [[ -n "$fuzz" ]]; then
+    ctest --test-dir build-fuzz --output-on-failure --no-tests=error -j "$(nproc)" -L '^fuzz$' 2>&1 |
+      tee "build-soak/soak-$round-fuzz.log" || failed=1
+  fi
+  return "$failed"
+}
+
 parse_arguments "$@"
 cd "$ROOT"
 scripts/build.sh soak
+if wants_fuzz && can_fuzz; then
+  build_preset fuzz
+  fuzz=yes
+fi
+[[ -n "$fuzz" ]] || wants_others || die "there is nothing to run"
 rm -f build-soak/soak-*.log
 mapfile -t selected < <(selection)
 export GBA_SOAK=1
@@ -67,8 +96,7 @@ failed_rounds=0
 while ((rounds == 0 || SECONDS - started < length)); do
   rounds=$((rounds + 1))
   echo "== soak round $rounds"
-  ctest --test-dir build-soak --output-on-failure --no-tests=error -j "$(nproc)" "${selected[@]}" 2>&1 |
-    tee "build-soak/soak-$rounds.log" || failed_rounds=$((failed_rounds + 1))
+  run_round "$rounds" || failed_rounds=$((failed_rounds + 1))
 done
 print_summary "$started" "$rounds" "$failed_rounds"
 ((failed_rounds == 0))

@@ -9,8 +9,9 @@ usage() {
 Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
 
 Installs what is missing, builds, and runs the tests: the unit tests under AddressSanitizer and
-UndefinedBehaviorSanitizer and under ThreadSanitizer, then all tests but those labelled soak.
-The last lines are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
+UndefinedBehaviorSanitizer and under ThreadSanitizer, the fuzz targets for 20 seconds each
+(GBA_FUZZ_SECONDS says otherwise), then all tests but those labelled soak. The last lines are
+ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
 
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that no test has
@@ -20,6 +21,7 @@ TEXT
 }
 
 required=()
+fuzz=
 ctest_arguments=()
 problems=()
 
@@ -62,6 +64,12 @@ run_sanitized_unit_tests() {
     "${ctest_arguments[@]}" || problems+=("the unit tests failed under $preset")
 }
 
+run_fuzz_targets() {
+  echo "== fuzz targets"
+  ctest --test-dir build-fuzz --output-on-failure -j "$(nproc)" -L '^fuzz$' "${ctest_arguments[@]}" ||
+    problems+=("a fuzz target found something; build-fuzz/tests/fuzz has the input")
+}
+
 run_all_tests() {
   local log="$1"
   local -a selection=(-LE '^soak$')
@@ -77,6 +85,10 @@ tests_with_label() {
 
 check_required_label() {
   local label="$1" log="$2" tests name
+  if [[ "$label" == fuzz ]]; then
+    [[ -n "$fuzz" ]] || problems+=("the fuzz targets were skipped, but label fuzz is required")
+    return
+  fi
   tests="$(tests_with_label "$label")"
   [[ -n "$tests" ]] || problems+=("no test has the required label $label")
   while read -r name; do
@@ -98,9 +110,14 @@ scripts/build.sh release
 for preset in asan tsan; do
   build_preset "$preset" unit_tests
 done
+if can_fuzz; then
+  build_preset fuzz
+  fuzz=yes
+fi
 for preset in asan tsan; do
   run_sanitized_unit_tests "$preset"
 done
+[[ -z "$fuzz" ]] || run_fuzz_targets
 log=build/test.log
 run_all_tests "$log"
 for label in "${required[@]}"; do

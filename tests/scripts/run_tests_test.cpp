@@ -55,6 +55,25 @@ TEST_F(RunTests, FailIfATestFails) {
   EXPECT_THAT(outcome.output, EndsWith("test.sh: a test failed\n"));
 }
 
+TEST_F(RunTests, FailIfAFuzzTargetFindsSomething) {
+  tree_.programs().add("ctest", R"([[ $* != *build-fuzz* ]] || { [[ $* == *"-L ^fuzz$"* ]] && exit 8; })");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("test.sh: a fuzz target found something"));
+}
+
+TEST_F(RunTests, SayWhyTheFuzzTargetsAreSkipped) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  std::filesystem::remove(tree_.fuzzer_library());
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("fuzz targets: skipped, clang++ has no libFuzzer"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("build-fuzz")));
+  const auto required = tree_.run("test.sh", {"--require", "fuzz"});
+  EXPECT_EQ(required.exit.code, 1);
+  EXPECT_THAT(required.output, EndsWith("test.sh: the fuzz targets were skipped, but label fuzz is required\n"));
+}
+
 TEST_F(RunTests, FailIfTheBuildFails) {
   ctest_that("true");
   tree_.programs().add("cmake", "false");
@@ -98,6 +117,17 @@ TEST_F(RunTests, SoakRunsOnceAtFullCountsAndSumsUp) {
   EXPECT_THAT(outcome.output, HasSubstr("soak: 1 rounds in 0 minutes, labels: vm fault, failed rounds: 1"));
   EXPECT_THAT(outcome.output, HasSubstr("1 barrier_test"));
   EXPECT_THAT(outcome.output, HasSubstr("1 vm_test"));
+}
+
+TEST_F(RunTests, SoakFuzzesWhereThatIsAskedForOrNothingElseIs) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  EXPECT_THAT(tree_.run("soak.sh", {"0", "vm"}).output, Not(HasSubstr("build-fuzz")));
+  const auto alone = tree_.run("soak.sh", {"0", "fuzz"});
+  EXPECT_THAT(alone.output, HasSubstr("ctest --test-dir build-fuzz"));
+  EXPECT_THAT(alone.output, Not(HasSubstr("ctest --test-dir build-soak")));
+  const auto all = tree_.run("soak.sh", {"0"});
+  EXPECT_THAT(all.output, HasSubstr("ctest --test-dir build-fuzz"));
+  EXPECT_THAT(all.output, HasSubstr("ctest --test-dir build-soak"));
 }
 
 TEST_F(RunTests, SoakGoesOnUntilItsTimeIsUsed) {

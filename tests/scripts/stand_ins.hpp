@@ -2,6 +2,8 @@
 // Programs in place of those that the scripts call, and a tree for the scripts to work in.
 #pragma once
 
+#include <sys/utsname.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -25,7 +27,8 @@ class StandIns {
   test_support::TempDir dir_;
 };
 
-/// A tree that has the real scripts and nothing else, where all packages are installed and cmake does nothing.
+/// A tree that has the real scripts and nothing else, where all packages are installed, cmake does nothing, and clang++
+/// has libFuzzer.
 class ScriptTree {
  public:
   ScriptTree() {
@@ -34,6 +37,16 @@ class ScriptTree {
     std::filesystem::create_directories(file("build-soak"));
     programs_.add("dpkg-query", R"(for a in "${@:3}"; do echo "$a installed"; done)");
     programs_.add("cmake", "true");
+    programs_.add("clang++", "echo " + file("clang"));
+    std::filesystem::create_directories(file("clang/lib/linux"));
+    std::ofstream(fuzzer_library()) << "";
+  }
+
+  /// Without it there is nothing to build fuzz targets with.
+  [[nodiscard]] std::string fuzzer_library() const {
+    utsname machine{};
+    ::uname(&machine);
+    return file(std::string("clang/lib/linux/libclang_rt.fuzzer-") + machine.machine + ".a");
   }
 
   [[nodiscard]] std::string file(const std::string& name) const { return dir_.file(name); }

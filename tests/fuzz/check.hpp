@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace fuzz {
+
+/// Ends the process with `claim`, which must hold, where it does not.
+inline void check(bool holds, const char* claim) {
+  if (!holds) {
+    std::fprintf(stderr, "fuzz: does not hold: %s\n", claim);
+    std::abort();
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's side of the session target: real sessions over socket pairs, without a loop, a listener or a clock.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fake_device/session.hpp"
+
+namespace fuzz {
+
+inline constexpr unsigned kMembers = 2;  // ports 0 and 1
+inline constexpr unsigned kClientPorts = 3;
+
+/// One thread. A step of it handles all that there is to handle, so what happens depends on the input alone.
+class Device final : public fake_device::SessionHost {
+ public:
+  Device();
+  ~Device();
+
+  /// The client's end of a new connection; non-blocking.
+  fake_device::UniqueFd connect();
+  /// Looks at doorbells, sockets, kicks and timers until there is nothing more to do.
+  void settle();
+  void pass(fake_device::Time time);
+  void sleep_and_wake();
+  [[nodiscard]] fake_device::Time now() const { return now_; }
+  [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
+  [[nodiscard]] fake_device::PortPool& ports() { return ports_; }
+
+  fake_device::Engine& engine() override { return engine_; }
+  const fake_device::Log& log() override { return log_; }
+  void wants_attention(int socket) override { attention_.push_back(socket); }
+
+ private:
+  bool handle(fake_device::Session& session);
+  void handle_kicks();
+  void drop_ended();
+
+  fake_device::Log log_;
+  fake_device::Engine engine_;
+  fake_device::PortPool ports_;
+  std::vector<std::unique_ptr<fake_device::Session>> sessions_;
+  std::vector<int> attention_;
+  fake_device::Time now_ = 1'000'000;
+};
+
+}  // namespace fuzz

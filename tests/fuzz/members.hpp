@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two members of a group that do what they should: the measure of what others may do.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "tests/fuzz/device.hpp"
+
+namespace fuzz {
+
+/// A well-behaved port: its function without a connection.
+class Member final : public fake_device::FunctionClient {
+ public:
+  Member(Device& device, unsigned port);
+
+  std::uint64_t read(std::uint64_t offset, std::size_t size = 8);
+  void write(std::uint64_t offset, std::uint64_t value, std::size_t size = 8);
+  void join(unsigned group, std::uint32_t key, unsigned member);
+  /// Error code of a command; `result` is CMD_RESULT.
+  unsigned command(unsigned opcode, unsigned group = 0, unsigned member = 0, std::uint32_t key = 0);
+  void ring(unsigned group, unsigned member, std::uint64_t sequence);
+  /// In memory of its own for the first member, in BAR4 for the second.
+  [[nodiscard]] std::uint64_t flag(unsigned group) const;
+  /// Interrupts since the last call.
+  std::uint64_t interrupts();
+
+  void send_store(unsigned group, std::uint64_t iova, std::uint64_t word) override;
+  bool hold_interrupt(unsigned /*vector*/) override { return false; }
+  void doom() override;
+
+ private:
+  void give_memory();
+  void take_interrupts(unsigned vector);
+
+  Device& device_;
+  std::unique_ptr<fake_device::Function> function_;
+  fake_device::Mapping memory_;
+  fake_device::UniqueFd eventfd_;
+};
+
+class Members {
+ public:
+  explicit Members(Device& device);
+  /// Both arrive, and are released and woken; nothing else has happened to them.
+  void do_barrier();
+  /// REQUIRES: no other port is connected. All groups but theirs are free.
+  void check_groups_are_free();
+
+ private:
+  Device& device_;
+  std::array<Member, kMembers> members_;
+  unsigned group_ = 0;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace fuzz

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run_fuzzer.sh FUZZER CORPUS WORK_DIR: searches for GBA_FUZZ_SECONDS (default 20; 3600 in a soak), starting from CORPUS
+# and what earlier runs have put into WORK_DIR. An input that fails is written to WORK_DIR; FUZZER FILE plays it again.
+set -euo pipefail
+
+fuzzer="$1" corpus="$2" work="$3"
+seconds="${GBA_FUZZ_SECONDS:-${GBA_SOAK:+3600}}"
+seconds="${seconds:-20}"
+mkdir -p "$work/found"
+exec timeout --kill-after=10 $((seconds + 120)) "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
+  -max_len=8192 -artifact_prefix="$work/" -verbosity=1 "$work/found" "$corpus"
