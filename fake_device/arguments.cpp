@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "fake_device/clock.hpp"
 
@@ -17,6 +18,7 @@ struct Written {
   std::string mode = "0600";
   unsigned idle_us = 200;
   std::string log_level = "warning";
+  std::vector<std::string> faults;
 };
 
 LogLevel level_named(const std::string& name) {
@@ -34,6 +36,15 @@ std::string check_mode(const std::string& text) {
   return known ? "" : text + " is no mode: three octal digits, such as 660";
 }
 
+TimedInjection take_fault(const std::string& text, const Dimensions& dimensions) {
+  const auto parsed = parse_injection(text);
+  const auto checked = parsed ? check(parsed->injection, dimensions) : failure(parsed.error());
+  if (!checked) {
+    throw CLI::ValidationError("--fault", checked.error());
+  }
+  return *parsed;
+}
+
 void declare(CLI::App& app, Written& written, Arguments& arguments) {
   Options& options = arguments.options;
   app.add_option("--socket", options.socket, "Unix socket to serve on; @NAME is an abstract one")->required();
@@ -46,6 +57,13 @@ void declare(CLI::App& app, Written& written, Arguments& arguments) {
       ->check(CLI::Range(1U, GBA_MAX_MEMBERS));
   app.add_option("--idle-us", written.idle_us, "sleep after so many microseconds without an arrival")
       ->capture_default_str();
+  app.add_option(
+         "--fault", written.faults,
+         "a fault to inject, KIND[:NAME=VALUE,...], such as drop-release:group=3,member=7,count=1; may be given "
+         "several times, see gba-fake-device(1)")
+      ->type_name("FAULT")
+      ->allow_extra_args(false);
+  app.add_flag("--debug-region", arguments.options.debug_region, "let clients inject faults, through a region for it");
   app.add_option("--cpu", arguments.cpu, "run on this processor only");
   app.add_option("--log-level", written.log_level, "what to say on standard error")
       ->check(CLI::IsMember({"error", "warning", "info", "debug"}))
@@ -59,6 +77,9 @@ void work_out(const Written& written, Arguments& arguments) {
   options.ports = written.ports.value_or(options.profile->members);
   options.mode = static_cast<unsigned>(std::stoul(written.mode, nullptr, 8));
   options.idle = written.idle_us * kMicrosecond;
+  for (const auto& text : written.faults) {
+    options.faults.push_back(take_fault(text, options.profile->dimensions(options.ports)));
+  }
   arguments.log_level = level_named(written.log_level);
 }
 
@@ -74,10 +95,10 @@ ParsedArguments parse_arguments(int argc, const char* const* argv) {
     if (!arguments.options.admin_socket.empty() && arguments.options.admin_socket == arguments.options.socket) {
       throw CLI::ValidationError("--admin-socket", "must be another one than --socket");
     }
+    work_out(written, arguments);
   } catch (const CLI::ParseError& error) {
     return {.arguments = std::nullopt, .exit_code = app.exit(error)};
   }
-  work_out(written, arguments);
   return {.arguments = std::move(arguments)};
 }
 

@@ -75,24 +75,27 @@ Reply unmap_dma(Function& function, const Message& message) {
   return error == 0 ? answer(*request) : refuse(error);
 }
 
-Reply device_info(const Message& message) {
+Reply device_info(const Function& function, const Message& message) {
   if (!whole<vfio_user_device_info>(message)) {
     return refuse(EINVAL);
   }
   return answer(vfio_user_device_info{.argsz = sizeof(vfio_user_device_info),
                                       .flags = VFIO_USER_DEVICE_RESET_SUPPORTED | VFIO_USER_DEVICE_PCI,
-                                      .num_regions = GBA_NUM_REGIONS,
+                                      .num_regions = function.num_regions(),
                                       .num_irqs = GBA_NUM_IRQS});
 }
 
 Reply region_info(const Function& function, const ClientLimits& limits, const Message& message) {
   const auto request = whole<vfio_user_region_info>(message);
-  if (!request || request->index >= GBA_NUM_REGIONS) {
+  if (!request || request->index >= function.num_regions()) {
     return refuse(EINVAL);
   }
   const auto region = function.region(request->index);
+  const vfio_user_region_type type{.header = {.id = VFIO_USER_CAP_REGION_TYPE, .version = 1, .next = 0},
+                                   .type = region.type,
+                                   .subtype = region.subtype};
   vfio_user_region_info info{};
-  info.argsz = sizeof info;
+  info.argsz = static_cast<std::uint32_t>(sizeof info + (region.type != 0 ? sizeof type : 0));
   info.index = request->index;
   info.size = region.size;
   info.flags = region.exists ? VFIO_USER_REGION_READABLE | VFIO_USER_REGION_WRITABLE : 0;
@@ -101,14 +104,23 @@ Reply region_info(const Function& function, const ClientLimits& limits, const Me
     info.flags |= VFIO_USER_REGION_MMAP;
     reply.fds = {region.fd};
   }
+  // Where the capability does not fit in the request's argsz the client learns from argsz to ask again.
+  const bool with_type = region.type != 0 && request->argsz >= info.argsz;
+  if (with_type) {
+    info.flags |= VFIO_USER_REGION_CAPS;
+    info.cap_offset = sizeof info;
+  }
   append(reply.payload, info);
+  if (with_type) {
+    append(reply.payload, type);
+  }
   return reply;
 }
 
 // Where the reply does not fit in the request's argsz it says how long it would be, and gives nothing.
 Reply region_io_fds(Function& function, const ClientLimits& limits, const Message& message) {
   const auto request = whole<vfio_user_region_io_fds>(message);
-  if (!request || request->flags != 0 || request->count != 0 || request->index >= GBA_NUM_REGIONS) {
+  if (!request || request->flags != 0 || request->count != 0 || request->index >= function.num_regions()) {
     return refuse(EINVAL);
   }
   vfio_user_region_io_fds info{.argsz = sizeof info, .flags = 0, .index = request->index, .count = 0};
@@ -225,7 +237,7 @@ Reply run_command(Function& function, const ClientLimits& limits, Message& messa
     case VFIO_USER_DMA_UNMAP:
       return unmap_dma(function, message);
     case VFIO_USER_DEVICE_GET_INFO:
-      return device_info(message);
+      return device_info(function, message);
     case VFIO_USER_DEVICE_GET_REGION_INFO:
       return region_info(function, limits, message);
     case VFIO_USER_DEVICE_GET_REGION_IO_FDS:

@@ -11,12 +11,17 @@
 
 namespace fake_device {
 
-Engine::Engine(const Profile& profile, unsigned ports)
+// Without faults the model speaks to the world directly.
+Engine::Engine(const Profile& profile, unsigned ports, FaultInjection injection)
     : profile_(profile),
       groups_(profile.groups),
       attachments_(ports + 1),
       flags_(std::size_t{ports + 1} * profile.groups),
-      model_(profile.dimensions(ports), profile.layout, *this) {}
+      injection_(injection),
+      faults_(*this, ports + 1, [this](unsigned port, unsigned group) { return model_.member_of(port, group); }),
+      model_(profile.dimensions(ports), profile.layout,
+             injection == FaultInjection::kNone ? static_cast<Effects&>(*this) : faults_,
+             injection == FaultInjection::kByClients ? GBA_CAPS_DEBUG : 0) {}
 
 void Engine::attach(unsigned port, PortLink& link) {
   attachments_[port] = {.link = &link, .decoding = true};
@@ -35,6 +40,7 @@ void Engine::detach(unsigned port, Time now) {
   scan(now);
   sweep(port, now);
   model_.disconnect(port);
+  faults_.forget(port);
   forget_memory(port);
   attachments_[port] = {};
 }
@@ -46,7 +52,7 @@ void Engine::remove_slots(Condition condition) {
 }
 
 void Engine::set_decoding(unsigned port, bool decoding) {
-  if (attachments_[port].decoding == decoding) {
+  if (attachments_[port].decoding == decoding || attachments_[port].removed) {
     return;
   }
   attachments_[port].decoding = decoding;
@@ -72,18 +78,25 @@ void Engine::flag_store_failed(unsigned port, unsigned group, std::uint64_t iova
 }
 
 std::uint64_t Engine::read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now) {
+  faults_.set_time(now);
   sweep(port, now);
   return model_.read(port, offset, size);
 }
 
 void Engine::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value, Time now) {
+  faults_.set_time(now);
   sweep(port, now);
   model_.write(port, offset, size, value);
 }
 
 void Engine::ring(unsigned port, unsigned slot, std::uint64_t word, Time now) {
+  faults_.set_time(now);
   sweep(port, now);
-  model_.arrive(port, slot, word, now);
+  if (faults_.stalled(slot)) {  // it waits where doorbells wait
+    attachments_[port].link->doorbells().at<std::uint64_t>(GBA_DOORBELL_SLOT(slot))->store(word);
+  } else {
+    deliver(port, slot, word, now);
+  }
 }
 
 void Engine::sweep(unsigned port, Time now) {
@@ -104,15 +117,26 @@ inline bool Engine::take(const Slot& slot, Time now) {
   if (slot.word->load(std::memory_order_relaxed) == 0) {
     return false;
   }
+  if (faults_.touches_arrivals() && faults_.stalled(slot.group)) [[unlikely]] {
+    return false;
+  }
   const auto word = slot.word->exchange(0, std::memory_order_acquire);
   if (word == 0) {
     return false;
   }
-  model_.arrive(slot.port, slot.group, word, now);
+  deliver(slot.port, slot.group, word, now);
   return true;
 }
 
+inline void Engine::deliver(unsigned port, unsigned group, std::uint64_t word, Time now) {
+  if (faults_.touches_arrivals() && faults_.drops_arrival(port, group)) [[unlikely]] {
+    return;
+  }
+  model_.arrive(port, group, word, now);
+}
+
 bool Engine::scan(Time now) {
+  faults_.set_time(now);
   bool any = false;
   for (const Slot& slot : slots_) {  // an arrival neither joins nor leaves, so the list stays as it is
     any |= take(slot, now);
@@ -132,7 +156,7 @@ void Engine::awake() {
 
 void Engine::set_wakeup(std::uint32_t value) {
   for (const Attachment& attachment : attachments_) {
-    if (attachment.link != nullptr) {
+    if (attachment.link != nullptr && !attachment.removed) {
       // Ordered against the slots by the fence in fall_asleep, on the client's side by its own.
       attachment.link->doorbells().at<std::uint32_t>(GBA_DOORBELL_WAKEUP)->store(value, std::memory_order_relaxed);
     }

@@ -4,18 +4,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <vector>
 
+#include "fake_device/faults.hpp"
 #include "fake_device/model.hpp"
 #include "fake_device/port_link.hpp"
 #include "fake_device/profile.hpp"
 
 namespace fake_device {
 
+/// Whether faults may be injected, and by whom.
+enum class FaultInjection {
+  kNone,
+  kByOperator,  // inject()
+  kByClients,   // the debug region too
+};
+
 /// One thread: whoever calls scan() also makes register accesses, so the model needs no lock.
 class Engine final : public Effects {
  public:
-  Engine(const Profile& profile, unsigned ports);
+  Engine(const Profile& profile, unsigned ports, FaultInjection injection = FaultInjection::kNone);
 
   [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] const Dimensions& dimensions() const { return model_.dimensions(); }
@@ -51,11 +61,22 @@ class Engine final : public Effects {
   bool fall_asleep(Time now);
   void awake();
   void count_wakeup() { model_.count_wakeup(); }
-  [[nodiscard]] Time next_deadline() const { return model_.next_deadline(); }
-  void expire(Time now) { model_.expire(now); }
+  [[nodiscard]] Time next_deadline() const { return std::min(model_.next_deadline(), next_fault()); }
+  void expire(Time now);
   void shut_down() { model_.shut_down(); }
   /// Ports that are a member of something.
   [[nodiscard]] std::size_t joined_ports() const { return joined_ports_; }
+
+  // ---- Faults on request
+  [[nodiscard]] FaultInjection injection() const { return injection_; }
+  /// Refused with what is wrong with it.
+  Result<void> inject(const Injection& injection, Time now);
+  /// Later, at `due`. REQUIRES: inject() would not refuse it.
+  void schedule(const Injection& injection, Time due) { scheduled_.emplace(due, injection); }
+  [[nodiscard]] Faults& faults() { return faults_; }
+
+  // ---- What there is to tell
+  [[nodiscard]] const Model& model() const { return model_; }
 
   // ---- Effects
   bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) override;
@@ -73,6 +94,7 @@ class Engine final : public Effects {
   struct Attachment {
     PortLink* link = nullptr;
     bool decoding = true;
+    bool removed = false;  // uapi rule 36
   };
   /// The flag of one membership, resolved.
   struct Flag {
@@ -81,6 +103,11 @@ class Engine final : public Effects {
   };
 
   bool take(const Slot& slot, Time now);
+  void deliver(unsigned port, unsigned group, std::uint64_t word, Time now);
+  [[nodiscard]] Time next_fault() const;
+  void happen(const Injection& injection, Time now);
+  void forge_arrival(const Injection& injection, Time now);
+  void remove_port(unsigned port, Time now);
   bool store_slowly(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word);
   static std::optional<GuardedWord> bar_flag(const PortLink& link, unsigned group);
   void add_slot(unsigned port, unsigned group);
@@ -97,6 +124,9 @@ class Engine final : public Effects {
   std::vector<Flag> flags_;
   std::vector<Slot> slots_;
   std::size_t joined_ports_ = 0;
+  const FaultInjection injection_;
+  Faults faults_;
+  std::multimap<Time, Injection> scheduled_;
   Model model_;
 };
 

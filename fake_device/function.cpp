@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kMsixEntry = 16;
 
+bool is_bar(unsigned index) {
+  return index == GBA_REGION_CONTROL || index == GBA_REGION_DOORBELLS || index == GBA_REGION_FLAGS;
+}
+
 // A register is at most 8 bytes; of a longer access the model sees the size and refuses it.
 std::uint64_t to_value(std::span<const std::byte> data) {
   std::uint64_t value = 0;
@@ -71,6 +75,9 @@ Function::Function(Engine& engine, unsigned port, FunctionClient& client, Shared
       config_(GBA_PCI_VENDOR_ID, engine.profile().pci_device_id, engine.dimensions().vectors()),
       irqs_(engine.dimensions().vectors()),
       msix_table_(kMsixEntry * engine.dimensions().vectors()) {
+  if (engine.injection() == FaultInjection::kByClients) {
+    debug_.emplace(engine);
+  }
   engine_.attach(port_, *this);
 }
 
@@ -88,6 +95,12 @@ Function::Region Function::region(unsigned index) const {
       return {.size = GBA_BAR4_SIZE, .exists = true, .fd = flags_.fd()};
     case GBA_REGION_CONFIG:
       return {.size = GBA_CONFIG_SIZE, .exists = true};
+    case GBA_REGION_DEBUG:
+      return debug_ ? Region{.size = GBA_DEBUG_REGION_SIZE,
+                             .exists = true,
+                             .type = GBA_DEBUG_REGION_TYPE,
+                             .subtype = GBA_DEBUG_REGION_SUBTYPE}
+                    : Region{};
     default:
       return {};
   }
@@ -101,10 +114,12 @@ int Function::read(unsigned index, std::uint64_t offset, std::span<std::byte> ou
   if (out.empty()) {
     return 0;
   }
-  if (index == GBA_REGION_CONFIG) {
-    config_.read(offset, out);
-  } else if (!config_.memory_enabled()) {  // uapi rule 2
+  if (removed_ || (is_bar(index) && !config_.memory_enabled())) {  // uapi rules 36 and 2
     std::fill(out.begin(), out.end(), std::byte{0xff});
+  } else if (index == GBA_REGION_CONFIG) {
+    config_.read(offset, out);
+  } else if (index == GBA_REGION_DEBUG) {
+    from_value(debug_->read(offset, out.size()), out);
   } else if (index == GBA_REGION_CONTROL) {
     read_control(offset, out, now);
   } else {
@@ -118,11 +133,13 @@ int Function::write(unsigned index, std::uint64_t offset, std::span<const std::b
   if (offset > size || data.size() > size - offset) {
     return EINVAL;
   }
-  if (data.empty() || (index != GBA_REGION_CONFIG && !config_.memory_enabled())) {
+  if (data.empty() || removed_ || (is_bar(index) && !config_.memory_enabled())) {
     return 0;
   }
   if (index == GBA_REGION_CONFIG) {
     write_config(offset, data, now);
+  } else if (index == GBA_REGION_DEBUG) {
+    write_debug(offset, data, now);
   } else if (index == GBA_REGION_CONTROL) {
     write_control(offset, data, now);
   } else if (index == GBA_REGION_DOORBELLS) {
@@ -178,12 +195,34 @@ void Function::write_doorbell(std::uint64_t offset, std::span<const std::byte> d
   }
 }
 
+void Function::write_debug(std::uint64_t offset, std::span<const std::byte> data, Time now) {
+  if (const auto said = debug_->write(offset, data.size(), to_value(data), now); !said.empty()) {
+    client_.note(said);
+  }
+}
+
 void Function::write_config(std::uint64_t offset, std::span<const std::byte> data, Time now) {
   if (config_.write(offset, data)) {
     reset(now);
   }
   engine_.set_decoding(port_, config_.memory_enabled());
   engine_.forget_memory(port_);  // bus master may have changed
+}
+
+void Function::reset(Time now) {
+  if (!removed_) {
+    engine_.reset(port_, now);
+  }
+}
+
+// A client that has mapped the pages reads what a bus without a device gives.
+void Function::removed() {
+  removed_ = true;
+  for (const SharedPages* const pages : {&doorbells_, &flags_}) {
+    for (std::size_t offset = 0; offset < pages->size(); offset += kWord) {
+      pages->at<std::uint64_t>(offset)->store(GBA_ALL_ONES, std::memory_order_relaxed);
+    }
+  }
 }
 
 int Function::kick_fd() {
@@ -218,11 +257,11 @@ void Function::unmap_all() {
 }
 
 std::optional<GuardedWord> Function::resolve(std::uint64_t iova) {
-  return config_.bus_master() ? dma_.resolve(iova) : std::nullopt;
+  return config_.bus_master() && !removed_ ? dma_.resolve(iova) : std::nullopt;
 }
 
 bool Function::send_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
-  if (!config_.bus_master() || !dma_.by_message(iova)) {
+  if (!config_.bus_master() || removed_ || !dma_.by_message(iova)) {
     return false;
   }
   client_.send_store(group, iova, word);
@@ -230,7 +269,7 @@ bool Function::send_store(unsigned group, std::uint64_t iova, std::uint64_t word
 }
 
 void Function::raise(unsigned vector) {
-  if (config_.bus_master() && !client_.hold_interrupt(vector)) {
+  if (config_.bus_master() && !removed_ && !client_.hold_interrupt(vector)) {
     fire(vector);
   }
 }

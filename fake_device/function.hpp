@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fake_device/config_space.hpp"
+#include "fake_device/debug_region.hpp"
 #include "fake_device/dma_table.hpp"
 #include "fake_device/engine.hpp"
 #include "fake_device/irq_table.hpp"
@@ -28,6 +31,8 @@ class FunctionClient {
   virtual bool hold_interrupt(unsigned vector) = 0;
   /// Drop the connection, later.
   virtual void doom() = 0;
+  /// Something for the log.
+  virtual void note(const std::string& text) = 0;
 
  protected:
   ~FunctionClient() = default;
@@ -47,8 +52,11 @@ class Function final : public PortLink {
   struct Region {
     std::uint64_t size = 0;
     bool exists = false;
-    int fd = -1;  // of a region that may be mapped
+    int fd = -1;             // of a region that may be mapped
+    std::uint32_t type = 0;  // of one that is not PCI's
+    std::uint32_t subtype = 0;
   };
+  [[nodiscard]] unsigned num_regions() const { return debug_ ? GBA_REGION_DEBUG + 1 : GBA_NUM_REGIONS; }
   [[nodiscard]] Region region(unsigned index) const;
   /// EINVAL: no such region, or not within it.
   int read(unsigned index, std::uint64_t offset, std::span<std::byte> out, Time now);
@@ -57,7 +65,7 @@ class Function final : public PortLink {
   int kick_fd();
   /// That eventfd was signalled.
   void kicked(Time now);
-  void reset(Time now) { engine_.reset(port_, now); }
+  void reset(Time now);
 
   // ---- DMA and interrupts
   int map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file);
@@ -79,12 +87,14 @@ class Function final : public PortLink {
   bool send_store(unsigned group, std::uint64_t iova, std::uint64_t word) override;
   void raise(unsigned vector) override;
   void memory_lost() override { client_.doom(); }
+  void removed() override;
 
  private:
   Function(Engine& engine, unsigned port, FunctionClient& client, SharedPages doorbells, SharedPages flags);
   void read_control(std::uint64_t offset, std::span<std::byte> out, Time now);
   void write_control(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now);
+  void write_debug(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_config(std::uint64_t offset, std::span<const std::byte> data, Time now);
   [[nodiscard]] std::span<std::byte> msix_table(std::uint64_t offset, std::size_t size);
   [[nodiscard]] bool is_pending_word(std::uint64_t offset, std::size_t size) const;
@@ -100,6 +110,8 @@ class Function final : public PortLink {
   // Kept so that it can be read back; what raises an interrupt is its eventfd.
   std::vector<std::byte> msix_table_;
   UniqueFd kick_;
+  std::optional<DebugRegion> debug_;
+  bool removed_ = false;
 };
 
 }  // namespace fake_device

@@ -13,7 +13,7 @@ Time add(Time begin, Time duration) {
 Group::Group(unsigned id, const Dimensions& dimensions, Ports& ports)
     : id_(id), max_members_(dimensions.members), ports_(ports), places_(dimensions.members) {}
 
-void Group::allocate(unsigned owner, std::uint32_t key) {
+void Group::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) {
   allocated_ = true;
   owner_ = static_cast<int>(owner);
   key_ = key;
@@ -22,7 +22,7 @@ void Group::allocate(unsigned owner, std::uint32_t key) {
   control_ = 0;
   timeout_ = 0;
   network_address_ = 0;
-  released_ = 0;
+  released_ = sequence;
   notify_.clear();
   close_round();
   ever_enabled_ = false;
@@ -108,8 +108,7 @@ bool Group::set_sequence(std::uint64_t sequence) {
 bool Group::set_control(std::uint64_t control) {
   control_ = (control_ & GBA_CONTROL_ENABLE) | (control & (GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN));
   if ((control & GBA_CONTROL_RESET) != 0) {
-    ports_.count(Counter::kResets);
-    fail(GBA_ERROR_RESET, kNobody);
+    reset();
     return true;
   }
   if ((control & GBA_CONTROL_ENABLE) != 0) {
@@ -120,6 +119,17 @@ bool Group::set_control(std::uint64_t control) {
     close_round();
   }
   return true;
+}
+
+void Group::reset() {
+  ports_.count(Counter::kResets);
+  fail(GBA_ERROR_RESET, kNobody);
+}
+
+void Group::lose_link(unsigned member) {
+  if (enabled()) {
+    fail(GBA_ERROR_LINK_DOWN, member);
+  }
 }
 
 bool Group::enable() {

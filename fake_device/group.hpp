@@ -22,7 +22,8 @@ class Group {
   Group(unsigned id, const Dimensions& dimensions, Ports& ports);
 
   // ---- Life and membership
-  void allocate(unsigned owner, std::uint32_t key);
+  /// `sequence`: what the group counts as released when it is new.
+  void allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence);
   /// FREE and RECLAIM: uapi rule 4.
   void give_back();
   /// The owner's connection is lost, its own membership has ended already: uapi rule 24.
@@ -35,6 +36,9 @@ class Group {
   [[nodiscard]] std::uint32_t key() const { return key_; }
   [[nodiscard]] bool has_place(unsigned member) const { return member < max_members_ && mask_.contains(member); }
   [[nodiscard]] bool taken(unsigned member) const { return joined_.contains(member); }
+  [[nodiscard]] int find_port(unsigned member) const {
+    return member < max_members_ && taken(member) ? places_[member].port : kNoPort;
+  }
 
   // ---- Owner's registers: false if the value is refused (BAD_CONFIG), uapi rules 6 and 7
   bool set_member_count(std::uint64_t count);
@@ -62,6 +66,10 @@ class Group {
   /// When the open round runs into TIMEOUT; kNever.
   [[nodiscard]] Time deadline() const { return deadline_; }
   void expire();
+  /// The link of a member goes down: uapi rule 34.
+  void lose_link(unsigned member);
+  /// CONTROL.RESET.
+  void reset();
   /// Into ERROR, once: uapi rule 16.
   void fail(unsigned code, unsigned member);
 

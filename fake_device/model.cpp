@@ -58,8 +58,8 @@ bool read_only(Register id) {
 
 }  // namespace
 
-Model::Model(const Dimensions& dimensions, const Layout& layout, Effects& effects)
-    : dimensions_(dimensions), layout_(layout), ports_(dimensions, effects) {
+Model::Model(const Dimensions& dimensions, const Layout& layout, Effects& effects, std::uint64_t features)
+    : dimensions_(dimensions), layout_(layout), features_(kFeatures | features), ports_(dimensions, effects) {
   groups_.reserve(dimensions.groups);
   for (unsigned id = 0; id < dimensions.groups; ++id) {
     groups_.emplace_back(id, dimensions_, ports_);
@@ -107,9 +107,9 @@ std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
       return version();
     case Register::kCaps:
       return GBA_FIELD_PUT(GBA_CAPS_GROUPS, dimensions_.groups) | GBA_FIELD_PUT(GBA_CAPS_MEMBERS, dimensions_.members) |
-             kFeatures;
+             features_;
     case Register::kDevStatus:
-      return GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP;
+      return device_status(port);
     case Register::kPortId:
       return port;
     case Register::kCmdStatus:
@@ -127,6 +127,10 @@ std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
     default:  // DEV_CONTROL reads 0, the others are write-only
       return 0;
   }
+}
+
+std::uint64_t Model::device_status(unsigned port) const {
+  return (fatal_ ? GBA_DEV_STATUS_FATAL : GBA_DEV_STATUS_READY) | (ports_[port].link_up ? GBA_DEV_STATUS_LINK_UP : 0);
 }
 
 std::uint64_t Model::read_group(unsigned port, const RegisterRef& target) const {
@@ -244,7 +248,42 @@ bool Model::set_group_register(unsigned port, const RegisterRef& target, std::ui
 
 void Model::reset_device() {  // uapi rule 23
   ports_.count(Counter::kResets);
+  fatal_ = false;
   fail_all(GBA_ERROR_RESET);
+  refresh_deadline();
+}
+
+void Model::reset_group(unsigned group) {
+  if (groups_[group].allocated()) {
+    groups_[group].reset();
+    refresh_deadline();
+  }
+}
+
+void Model::set_link(unsigned port, bool up) {  // uapi rule 34
+  if (ports_[port].link_up == up) {
+    return;
+  }
+  ports_[port].link_up = up;
+  ports_.raise_error(port);
+  for (unsigned group = 0; !up && group < groups_.size(); ++group) {
+    if (const int member = member_of(port, group); member != kNoMember) {
+      groups_[group].lose_link(static_cast<unsigned>(member));
+    }
+  }
+  refresh_deadline();
+}
+
+void Model::break_down() {  // uapi rule 35
+  fatal_ = true;
+  for (unsigned port = 0; port < ports_.size(); ++port) {
+    ports_.raise_error(port);
+  }
+}
+
+unsigned Model::allocated_groups() const {
+  return static_cast<unsigned>(
+      std::count_if(groups_.begin(), groups_.end(), [](const Group& group) { return group.allocated(); }));
 }
 
 void Model::shut_down() {
@@ -260,6 +299,9 @@ void Model::fail_all(unsigned code) {
 }
 
 void Model::arrive(unsigned port, unsigned slot, std::uint64_t word, Time now) {
+  if (fatal_ || !ports_[port].link_up) [[unlikely]] {  // it never comes here
+    return;
+  }
   const auto sequence = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_ARRIVAL_SEQUENCE, word));
   const auto member = static_cast<unsigned>(GBA_FIELD_GET(GBA_ARRIVAL_MEMBER, word));
   const bool well_formed =
@@ -279,6 +321,10 @@ void Model::bad_doorbell(unsigned port, std::uint64_t offset, std::uint64_t valu
 }
 
 void Model::expire(Time now) {
+  if (fatal_) {
+    next_deadline_ = kNever;
+    return;
+  }
   for (auto& group : groups_) {
     if (group.deadline() <= now) {
       group.expire();

@@ -17,7 +17,8 @@ namespace fake_device {
 class Model {
  public:
   /// `effects` and `layout` must outlive the model.
-  Model(const Dimensions& dimensions, const Layout& layout, Effects& effects);
+  /// `features`: CAPS bits besides those that every such device has.
+  Model(const Dimensions& dimensions, const Layout& layout, Effects& effects, std::uint64_t features = 0);
 
   [[nodiscard]] const Dimensions& dimensions() const { return dimensions_; }
   [[nodiscard]] unsigned privileged_port() const { return dimensions_.ports; }
@@ -33,7 +34,7 @@ class Model {
   void write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value);
 
   // ---- Arrivals and time
-  [[nodiscard]] bool is_member(unsigned port, unsigned group) { return ports_[port].member_of[group] != kNoMember; }
+  [[nodiscard]] bool is_member(unsigned port, unsigned group) const { return member_of(port, group) != kNoMember; }
   /// `word` was found in the port's doorbell slot of group `slot`.
   void arrive(unsigned port, unsigned slot, std::uint64_t word, Time now);
   /// A write to the doorbell page that is no arrival: uapi rule 19.
@@ -48,6 +49,20 @@ class Model {
   void count_wakeup() { ports_.count(Counter::kWakeups); }
   /// All links go down at once: the device is about to end.
   void shut_down();
+
+  // ---- What may befall a device: uapi rules 23, 34 and 35
+  void set_link(unsigned port, bool up);
+  void break_down();
+  void reset_device();
+  void reset_group(unsigned group);
+  /// What SEQUENCE of a group is after ALLOC, from now on; at most GBA_FLAG_SEQUENCE_MASK.
+  void start_sequences_at(std::uint64_t sequence) { first_sequence_ = sequence; }
+  /// The port that is this member; kNoPort.
+  [[nodiscard]] int port_of(unsigned group, unsigned member) const { return groups_[group].find_port(member); }
+  [[nodiscard]] int member_of(unsigned port, unsigned group) const { return ports_[port].member_of[group]; }
+  [[nodiscard]] std::uint64_t sequence(unsigned group) const { return groups_[group].sequence(); }
+  [[nodiscard]] unsigned allocated_groups() const;
+  [[nodiscard]] std::uint64_t counter(Counter counter) const { return ports_.counter(static_cast<unsigned>(counter)); }
 
  private:
   void run_command(unsigned port, std::uint64_t command);
@@ -64,14 +79,17 @@ class Model {
   void write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
   bool set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value);
   [[nodiscard]] bool may_write(unsigned port, const RegisterRef& target);
-  void reset_device();
+  [[nodiscard]] std::uint64_t device_status(unsigned port) const;
   void fail_all(unsigned code);
   void refresh_deadline();
 
   const Dimensions dimensions_;
   const Layout& layout_;
+  const std::uint64_t features_;
   Ports ports_;
   std::vector<Group> groups_;
+  std::uint64_t first_sequence_ = 0;
+  bool fatal_ = false;
   Time next_deadline_ = kNever;
 };
 

@@ -41,7 +41,7 @@ std::uint64_t Model::allocate(unsigned port, std::uint64_t& result) {
     return GBA_CMD_ERROR_NO_FREE_GROUP;
   }
   const auto group = static_cast<unsigned>(found - groups_.begin());
-  found->allocate(port, std::max(std::uint32_t{1}, ports_.random_key()));
+  found->allocate(port, std::max(std::uint32_t{1}, ports_.random_key()), first_sequence_);
   for (unsigned other = 0; other < ports_.size(); ++other) {
     ports_[other].wrong_keys[group] = 0;
   }

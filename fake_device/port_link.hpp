@@ -26,6 +26,8 @@ class PortLink {
   virtual bool send_store(unsigned group, std::uint64_t iova, std::uint64_t word) = 0;
   /// Raises a vector after the stores sent before.
   virtual void raise(unsigned vector) = 0;
+  /// The function is pulled out: uapi rule 36.
+  virtual void removed() = 0;
   /// The client took memory away that it had given: drop it, later.
   virtual void memory_lost() = 0;
 

@@ -57,6 +57,7 @@ inline constexpr int kNoMember = -1;
 struct Port {
   bool connected = false;
   bool privileged = false;
+  bool link_up = true;  // of the cable, whoever is connected
   FaultRegisters faults;
   std::uint64_t cmd_status = 0;
   std::uint64_t cmd_result = 0;
@@ -84,6 +85,12 @@ class Ports {
   }
   void dma_fault(unsigned port, unsigned group, std::uint64_t address);
   void raise(unsigned port, unsigned vector);
+  /// To a port that may have nobody behind it.
+  void raise_error(unsigned port) {
+    if (ports_[port].connected) {
+      raise(port, error_vector_);
+    }
+  }
   void fault(unsigned port, const Fault& fault);
   /// A fault of an arrival, which is refused: uapi rule 10.
   void reject(unsigned port, const Fault& fault);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
 #include <system_error>
 
 namespace fake_device {
@@ -17,7 +16,9 @@ namespace {
 // Scans between two looks at the clock while spinning.
 constexpr unsigned kPasses = 32;
 constexpr Time kPollInterval = 20 * kMicrosecond;
-constexpr Time kMillisecond = 1000 * kMicrosecond;
+// Rather than sleep for less the device gives way to others: sleeping costs about as much.
+constexpr Time kShortestSleep = 50 * kMicrosecond;
+constexpr Time kLongestSleep = 86'400 * kSecond;
 constexpr Time kHandshakeLimit = 10 * kSecond;
 // Connections that have not said VERSION; further ones wait in the socket's backlog.
 constexpr std::size_t kMaxSilent = 256;
@@ -30,6 +31,13 @@ void relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+FaultInjection injection_of(const Options& options) {
+  if (options.debug_region) {
+    return FaultInjection::kByClients;
+  }
+  return options.faults.empty() ? FaultInjection::kNone : FaultInjection::kByOperator;
 }
 
 UniqueFd open_spare() {
@@ -61,7 +69,7 @@ Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log
 Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll)
     : options_(options),
       log_(log),
-      engine_(*options.profile, options.ports),
+      engine_(*options.profile, options.ports, injection_of(options)),
       pacer_(options.idle, options.processors),
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
@@ -87,6 +95,10 @@ Server::~Server() {
 }
 
 void Server::run() {
+  const Time start = read_clock();
+  for (const auto& fault : options_.faults) {
+    engine_.schedule(fault.injection, start + fault.at);
+  }
   while (!stop_) {
     now_ = read_clock();
     look_at_doorbells();
@@ -122,7 +134,8 @@ void Server::look_at_doorbells() {
 void Server::rest() {
   const Rest choice = pacer_.rest(now_, engine_.joined_ports());
   spinning_ = choice == Rest::kSpin;
-  if (choice == Rest::kYield) {
+  const bool due_soon = engine_.next_deadline() <= now_ + kShortestSleep;
+  if (choice == Rest::kYield || (choice == Rest::kSleep && due_soon)) {
     ::sched_yield();
   } else if (choice == Rest::kSleep && !stop_) {
     sleep();
@@ -131,29 +144,22 @@ void Server::rest() {
 
 void Server::sleep() {  // uapi rule 14
   if (engine_.fall_asleep(now_)) {
-    poll(sleep_limit());
+    poll(std::min(engine_.next_deadline(), next_silent_));
   } else {
     pacer_.worked(now_);
   }
   engine_.awake();
 }
 
-int Server::sleep_limit() const {
-  const Time wake = std::min(engine_.next_deadline(), next_silent_);
-  if (wake == kNever) {
-    return -1;
-  }
-  const Time left = wake > now_ ? wake - now_ : 0;
-  const Time rounded_up = left / kMillisecond + 1;
-  return static_cast<int>(std::min<Time>(rounded_up, std::numeric_limits<int>::max()));
-}
-
-void Server::poll(int timeout_ms) {
+// Waits until `wake`; 0: not at all.
+void Server::poll(Time wake) {
+  const Time left = std::min(wake > now_ ? wake - now_ : 0, kLongestSleep);
+  const timespec timeout{.tv_sec = static_cast<time_t>(left / kSecond), .tv_nsec = static_cast<long>(left % kSecond)};
   std::array<epoll_event, kEventsPerPoll> events{};
-  const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerPoll, timeout_ms);
+  const int count = ::epoll_pwait2(epoll_.get(), events.data(), kEventsPerPoll, &timeout, nullptr);
   now_ = read_clock();
   last_poll_ = now_;
-  if (timeout_ms != 0 && count > 0) {
+  if (left != 0 && count > 0) {
     engine_.count_wakeup();
   }
   for (int index = 0; index < count; ++index) {

@@ -24,6 +24,8 @@ struct Options {
   unsigned mode = kPrivateMode;  // of the socket; that of the privileged port is private
   unsigned ports = GBA_MAX_MEMBERS;
   Time idle = 200 * kMicrosecond;
+  std::vector<TimedInjection> faults;  // that check() accepts
+  bool debug_region = false;
   unsigned processors = 1;  // for the device and its clients
 };
 
@@ -62,8 +64,7 @@ class Server final : public SessionHost {
   void look_at_doorbells();
   void rest();
   void sleep();
-  void poll(int timeout_ms);
-  [[nodiscard]] int sleep_limit() const;
+  void poll(Time wake);
   void handle(Source source, int fd, std::uint32_t events);
   void handle_session(Session& session, std::uint32_t events) const;
   void accept_some(Entrance& entrance);

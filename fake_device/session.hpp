@@ -59,6 +59,7 @@ class Session final : public FunctionClient {
   void send_store(unsigned group, std::uint64_t iova, std::uint64_t word) override;
   bool hold_interrupt(unsigned vector) override { return stores_.hold(vector); }
   void doom() override;
+  void note(const std::string& text) override { log(LogLevel::kInfo, text); }
 
  private:
   bool receive();

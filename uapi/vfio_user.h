@@ -110,11 +110,19 @@ struct vfio_user_region_info {
 };
 
 #define VFIO_USER_CAP_SPARSE_MMAP 1u
+#define VFIO_USER_CAP_REGION_TYPE 2u
 
 struct vfio_user_cap_header {
   uint16_t id;
   uint16_t version;
   uint32_t next; /* from the start of the region info; 0: last */
+};
+
+/* Of a region that is not one of PCI's: what it is. */
+struct vfio_user_region_type {
+  struct vfio_user_cap_header header;
+  uint32_t type;
+  uint32_t subtype;
 };
 
 /* ---- REGION_IO_FDS: file descriptors that replace messages for some accesses ---- */
@@ -192,6 +200,7 @@ static_assert(sizeof(struct vfio_user_dma_access) == 16, "wire size");
 static_assert(sizeof(struct vfio_user_device_info) == 16, "wire size");
 static_assert(sizeof(struct vfio_user_region_info) == 32, "wire size");
 static_assert(sizeof(struct vfio_user_cap_header) == 8, "wire size");
+static_assert(sizeof(struct vfio_user_region_type) == 16, "wire size");
 static_assert(sizeof(struct vfio_user_region_io_fds) == 16, "wire size");
 static_assert(sizeof(struct vfio_user_ioeventfd) == 40, "wire size");
 static_assert(sizeof(struct vfio_user_irq_info) == 16, "wire size");

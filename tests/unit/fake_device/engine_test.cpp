@@ -31,6 +31,7 @@ class LocalLink final : public fake_device::PortLink {
   }
   void raise(unsigned vector) override { raised.push_back(vector); }
   void memory_lost() override { lost = true; }
+  void removed() override { gone = true; }
 
   std::map<std::uint64_t, std::atomic<std::uint64_t>> memory;
   std::vector<std::array<std::uint64_t, 3>> sent;
@@ -38,6 +39,7 @@ class LocalLink final : public fake_device::PortLink {
   unsigned resolved = 0;
   bool takes_messages = false;
   bool lost = false;
+  bool gone = false;
 
  private:
   SharedPages doorbells_ = *SharedPages::create("doorbells", GBA_BAR2_SIZE);
