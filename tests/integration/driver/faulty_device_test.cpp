@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers over a device that loses, delays and repeats: none may be lost, and none may end early.
+#include "gba/gba.h"
+#include "tests/integration/driver/barrier_fixture.hpp"
+#include "tests/support/soak.hpp"
+
+namespace driver_test {
+namespace {
+
+struct Faulty {
+  const char* name;
+  std::vector<std::string> faults;
+  std::uint64_t stale = 0;  // arrivals that must have been repeated after their release, at least
+};
+
+class FaultyDeviceTest : public BarrierTest, public testing::WithParamInterface<Faulty> {
+ protected:
+  FaultyDeviceTest() : BarrierTest(options()) {}
+
+ private:
+  static std::vector<std::string> options() {
+    std::vector<std::string> options;
+    for (const auto& fault : GetParam().faults) {
+      options.insert(options.end(), {"--fault", fault});
+    }
+    return options;
+  }
+};
+
+TEST_P(FaultyDeviceTest, EndsEveryBarrier) {
+  constexpr std::uint32_t kMembers = 3;
+  const auto rounds = static_cast<std::uint64_t>(test_support::repeats(200, 5000));
+  start_members(kMembers, {.rounds = rounds});
+  expect_all_done();
+  gba_device_counters counters{};
+  ASSERT_EQ(gba_device_get_counters(owner_.get(), &counters), 0);
+  EXPECT_EQ(counters.releases, rounds);
+  EXPECT_GE(counters.stale, GetParam().stale) << "the faults did not strike";
+}
+
+// The 64-bit sequence is far from 32 bits in the middle of the run.
+TEST_P(FaultyDeviceTest, EndsEveryBarrierPast32Bits) {
+  start_members(2, {.rounds = 60}, 0xffffffe0U);
+  expect_all_done();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, FaultyDeviceTest,
+    testing::Values(
+        Faulty{"ARepeatedlyDroppedRelease", {"drop-release:member=1,count=3,after=10"}, 3},
+        Faulty{"DroppedReleasesOfAll", {"drop-release:count=9,after=5"}, 3},
+        Faulty{"DelayedReleases", {"delay-release:count=10,time=20ms,after=7"}},
+        Faulty{"DuplicatedReleases", {"duplicate-release:count=always"}},
+        Faulty{"DroppedArrivals", {"drop-arrival:count=5,after=20"}},
+        Faulty{"NoInterrupts", {"drop-interrupt:count=always"}},
+        Faulty{"Stalls", {"stall-group:group=0,time=100ms,at=20ms", "stall-group:group=0,time=50ms,at=200ms"}},
+        Faulty{"StaleArrivals",
+               {"forge-arrival:group=0,member=1,value=-1,at=50ms", "forge-arrival:group=0,member=0,value=0,at=60ms"},
+               2},
+        Faulty{"AFabricsLatency", {"latency:time=20us,sigma=5us"}}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace driver_test
