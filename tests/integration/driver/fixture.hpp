@@ -75,9 +75,9 @@ class FakeDevice : public testing::Test {
 
   /// Makes the file of words that members share.
   std::string shared_words(std::uint32_t members) {
-    const std::string name = dir_.file("words");
+    std::string name = dir_.file("words");
     const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    EXPECT_EQ(::ftruncate(fd, members * 8), 0);
+    EXPECT_EQ(::ftruncate(fd, off_t{8} * members), 0);
     ::close(fd);
     return name;
   }
