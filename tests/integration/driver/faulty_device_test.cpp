@@ -55,8 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         Faulty{"NoInterrupts", {"drop-interrupt:count=always"}},
         Faulty{"Stalls", {"stall-group:group=0,time=100ms,at=20ms", "stall-group:group=0,time=50ms,at=200ms"}},
         Faulty{"StaleArrivals",
-               {"forge-arrival:group=0,member=1,value=-1,at=50ms", "forge-arrival:group=0,member=0,value=0,at=60ms"},
-               2},
+               {"forge-arrival:group=0,member=1,value=-1,at=50ms", "forge-arrival:group=0,member=0,value=0,at=60ms"}},
         Faulty{"AFabricsLatency", {"latency:time=20us,sigma=5us"}}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
