@@ -19,6 +19,8 @@ struct Written {
   unsigned idle_us = 200;
   std::string log_level = "warning";
   std::vector<std::string> faults;
+  unsigned stats = 0;
+  bool json = false;
 };
 
 LogLevel level_named(const std::string& name) {
@@ -64,6 +66,10 @@ void declare(CLI::App& app, Written& written, Arguments& arguments) {
       ->type_name("FAULT")
       ->allow_extra_args(false);
   app.add_flag("--debug-region", arguments.options.debug_region, "let clients inject faults, through a region for it");
+  app.add_option("--stats", written.stats, "every so many seconds, a line of statistics on standard output")
+      ->check(CLI::Range(0U, 86'400U))
+      ->type_name("SECONDS");
+  app.add_flag("--log-json", written.json, "log and statistics as JSON, an object a line");
   app.add_option("--cpu", arguments.cpu, "run on this processor only");
   app.add_option("--log-level", written.log_level, "what to say on standard error")
       ->check(CLI::IsMember({"error", "warning", "info", "debug"}))
@@ -76,6 +82,8 @@ void work_out(const Written& written, Arguments& arguments) {
   options.profile = written.profile == switch_profile().name ? &switch_profile() : &gba_profile();
   options.ports = written.ports.value_or(options.profile->members);
   options.mode = static_cast<unsigned>(std::stoul(written.mode, nullptr, 8));
+  options.stats = written.stats * kSecond;
+  options.format = written.json ? LineFormat::kJson : LineFormat::kText;
   options.idle = written.idle_us * kMicrosecond;
   for (const auto& text : written.faults) {
     options.faults.push_back(take_fault(text, options.profile->dimensions(options.ports)));

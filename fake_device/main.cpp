@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -58,7 +59,7 @@ UniqueFd take_stop_signals() {
 }
 
 int serve(Arguments arguments) {
-  const Log log(arguments.log_level);
+  const Log log(arguments.log_level, arguments.options.format);
   raise_file_limit();
   ::signal(SIGPIPE, SIG_IGN);  // whoever read the output may be gone
   fake_device::install_sigbus_guard();
@@ -78,7 +79,9 @@ int serve(Arguments arguments) {
   std::printf("gba-fake-device: ready on %s: %u groups x %u members, %u ports\n", options.socket.c_str(),
               options.profile->groups, options.profile->members, options.ports);
   std::fflush(stdout);
+  ::sd_notify(0, "READY=1");
   (*server)->run();
+  ::sd_notify(0, "STOPPING=1");
   return 0;
 }
 

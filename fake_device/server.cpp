@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -71,6 +72,7 @@ Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Un
       log_(log),
       engine_(*options.profile, options.ports, injection_of(options)),
       pacer_(options.idle, options.processors),
+      stats_(options.stats, options.format, read_clock()),
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
       spare_(open_spare()) {}
@@ -144,11 +146,15 @@ void Server::rest() {
 
 void Server::sleep() {  // uapi rule 14
   if (engine_.fall_asleep(now_)) {
-    poll(std::min(engine_.next_deadline(), next_silent_));
+    poll(next_wake());
   } else {
     pacer_.worked(now_);
   }
   engine_.awake();
+}
+
+Time Server::next_wake() const {
+  return std::min({engine_.next_deadline(), next_silent_, stats_.due()});
 }
 
 // Waits until `wake`; 0: not at all.
@@ -170,7 +176,14 @@ void Server::poll(Time wake) {
   if (now_ >= next_silent_) {
     drop_silent();
   }
+  if (now_ >= stats_.due()) {
+    print_stats();
+  }
   watch_listeners();
+}
+
+void Server::print_stats() {
+  write_line(STDOUT_FILENO, stats_.line(engine_.model(), sessions_.size(), now_));
 }
 
 void Server::handle(Source source, int fd, std::uint32_t events) {

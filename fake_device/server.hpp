@@ -14,6 +14,7 @@
 #include "fake_device/port_pool.hpp"
 #include "fake_device/result.hpp"
 #include "fake_device/session.hpp"
+#include "fake_device/stats.hpp"
 
 namespace fake_device {
 
@@ -26,6 +27,8 @@ struct Options {
   Time idle = 200 * kMicrosecond;
   std::vector<TimedInjection> faults;  // that check() accepts
   bool debug_region = false;
+  Time stats = 0;  // between two lines of statistics; 0: none
+  LineFormat format = LineFormat::kText;
   unsigned processors = 1;  // for the device and its clients
 };
 
@@ -74,6 +77,8 @@ class Server final : public SessionHost {
   void watch_listeners();
   void drop_silent();
   void pay_attention();
+  void print_stats();
+  [[nodiscard]] Time next_wake() const;
   void settle(int fd);
   void watch_kick(Watched& watched);
   void drop(int fd);
@@ -83,6 +88,7 @@ class Server final : public SessionHost {
   const Log& log_;
   Engine engine_;
   Pacer pacer_;
+  Stats stats_;
   UniqueFd stop_signals_;
   std::vector<std::unique_ptr<Entrance>> entrances_;
   UniqueFd epoll_;

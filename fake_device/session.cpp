@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/session.hpp"
 
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <system_error>
 
@@ -13,6 +15,15 @@ namespace {
 constexpr unsigned kMessagesPerTurn = 32;
 constexpr std::size_t kMaxPostedWrites = 4096;
 
+std::string peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return "nobody known";
+  }
+  return "process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+}
+
 }  // namespace
 
 Session::Session(UniqueFd socket, SessionHost& host, PortPool& ports, Time deadline)
@@ -23,7 +34,7 @@ Session::~Session() {
     const unsigned port = function_->port();
     function_.reset();
     ports_.give_back(port);
-    host_.log().write(LogLevel::kInfo, "port " + std::to_string(port) + ": closed");
+    host_.log().write(LogLevel::kInfo, "closed", static_cast<int>(port));
   }
 }
 
@@ -119,7 +130,7 @@ Reply Session::open_port(const ClientLimits& limits) {
   }
   limits_ = limits;
   function_ = *std::move(function);
-  log(LogLevel::kInfo, "opened");
+  log(LogLevel::kInfo, "opened by " + peer_of(socket_.get()));
   return {.error = 0, .payload = version_reply(limits), .fds = {}};
 }
 
@@ -206,9 +217,10 @@ void Session::end(const std::string& why) {
 }
 
 void Session::log(LogLevel level, const std::string& text) const {
-  if (host_.log().wants(level)) {
-    const std::string who = function_ ? "port " + std::to_string(function_->port()) : "a new client";
-    host_.log().write(level, who + ": " + text);
+  if (function_) {
+    host_.log().write(level, text, static_cast<int>(function_->port()));
+  } else {
+    host_.log().write(level, "a new client: " + text);
   }
 }
 

@@ -30,6 +30,7 @@ readonly PACKAGES=(
   libgtest-dev
   libnuma-dev
   libpci-dev
+  libsystemd-dev
   ninja-build
   nlohmann-json3-dev
   pkg-config

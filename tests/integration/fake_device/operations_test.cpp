@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the command line asks for: sockets, their rights, the privileged port, the kind of device.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
 #include "uapi/gba_switch_regs.h"
@@ -149,6 +156,138 @@ TEST_F(SwitchDevice, ReleasesTheMembersOfItsLastGroup) {
     EXPECT_EQ(second.wait_flag(group, round - 1), round);
   }
   EXPECT_EQ(first.read(GBA_REG_FAULT), 0U);
+}
+
+/// The socket that a service manager listens on.
+class NotifySocket {
+ public:
+  explicit NotifySocket(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const timeval limit{.tv_sec = 20, .tv_usec = 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  std::string receive() {
+    std::array<char, 256> text{};
+    const auto size = ::recv(socket_.get(), text.data(), text.size(), 0);
+    return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+  }
+
+ private:
+  raw::Fd socket_;
+};
+
+TEST(ServiceManager, IsToldWhenTheDeviceServesAndWhenItStops) {
+  const test_support::TempDir folder;
+  NotifySocket manager(folder.file("notify"));
+  test_support::Process device({test_support::program("gba-fake-device"), "--socket", folder.file("s")},
+                               {"NOTIFY_SOCKET=" + folder.file("notify")});
+  EXPECT_EQ(manager.receive(), "READY=1");
+  EXPECT_EQ(Port(folder.file("s")).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "it does serve";
+  device.signal(SIGTERM);
+  EXPECT_EQ(manager.receive(), "STOPPING=1");
+  EXPECT_TRUE(device.wait(test_support::Seconds(20)));
+}
+
+class TalkingDevice : public Operations {
+ protected:
+  TalkingDevice() : Operations({"--log-json", "--stats", "1"}) {}
+  /// Every line but the first, which says that the device is ready, must be an object.
+  std::vector<nlohmann::json> lines() {
+    std::istringstream text(device().output());
+    std::vector<nlohmann::json> objects;
+    for (std::string line; std::getline(text, line) && !text.eof();) {
+      if (line.find("ready on") == std::string::npos) {
+        objects.push_back(nlohmann::json::parse(line));
+      }
+    }
+    return objects;
+  }
+};
+
+TEST_F(TalkingDevice, SpeaksJson) {
+  {
+    Port port(path());
+    const auto group = port.make_group(1);
+    port.join(group, 0);
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+      port.arrive(group, 0, round);
+      ASSERT_EQ(port.wait_flag(group, round - 1), round);
+    }
+    ASSERT_TRUE(device().wait_for_output("\"releases\":5", test_support::Seconds(20))) << device().output();
+  }
+  ASSERT_TRUE(device().wait_for_output("closed", test_support::Seconds(20)));
+  bool opened = false;
+  bool counted = false;
+  for (const auto& line : lines()) {
+    EXPECT_THAT(line.at("time"), ::testing::ResultOf(
+                                     [](const std::string& time) {
+                                       return std::regex_match(time,
+                                                               std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"));
+                                     },
+                                     true));
+    if (line.contains("message")) {
+      opened |= line.at("level") == "info" && line.value("port", -1) == 0 &&
+                line.at("message").get<std::string>().find("opened by process " + std::to_string(::getpid())) == 0;
+    } else {
+      counted |= line.at("releases") == 5 && line.at("clients") == 1 && line.at("groups") == 1;
+    }
+  }
+  EXPECT_TRUE(opened) << device().output();
+  EXPECT_TRUE(counted) << device().output();
+}
+
+std::string manual() {
+  std::ifstream file(GBA_MANUAL);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
+}
+
+/// Each first group of `pattern` in `text`.
+std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), regex); match != std::sregex_iterator(); ++match) {
+    found.insert((*match)[1]);
+  }
+  return found;
+}
+
+TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
+  const auto program = test_support::program("gba-fake-device");
+  const auto help = test_support::run({program, "--help"}, {}, test_support::Seconds(20)).output;
+  const auto wrong =
+      test_support::run({program, "--socket", "@x", "--fault", "?"}, {}, test_support::Seconds(20)).output;
+  const auto text = manual();
+  const auto options = all_of(help, R"((?:^|[\n,]) *(--[a-z-]+))");
+  EXPECT_GT(options.size(), 10U);
+  EXPECT_EQ(all_of(text, R"(\n\.BI? (--[a-z-]+))"), options);
+  const auto faults = all_of(wrong.substr(wrong.find("there are")), R"(([a-z]+-[a-z]+|latency|fatal|remove))");
+  EXPECT_EQ(faults.size(), 16U);
+  for (const auto& fault : faults) {
+    EXPECT_THAT(text, ::testing::ContainsRegex("\\.BR? .*" + fault)) << fault;
+  }
+}
+
+TEST(Unit, IsOneThatSystemdTakes) {
+  if (std::system("command -v systemd-analyze >/dev/null") != 0) {
+    GTEST_SKIP() << "there is no systemd-analyze here";
+  }
+  // With this build's program in place of the installed one.
+  const test_support::TempDir folder;
+  std::ifstream file(GBA_UNIT);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto program = test_support::program("gba-fake-device");
+  text = std::regex_replace(text, std::regex("ExecStart=[^ ]*"), "ExecStart=" + program);
+  text = std::regex_replace(text, std::regex("Documentation=.*"), "");
+  std::ofstream(folder.file("gba-fake-device.service")) << text;
+  const auto verified = test_support::run(
+      {"/usr/bin/env", "systemd-analyze", "verify", "--man=no", folder.file("gba-fake-device.service")}, {},
+      test_support::Seconds(60));
+  EXPECT_EQ(verified.exit.code, 0) << verified.output;
+  EXPECT_EQ(verified.output, "");
 }
 
 }  // namespace
