@@ -15,7 +15,7 @@ TEXT
 }
 
 readonly LEAST_PERCENT=95
-readonly TESTS=(fake_device_model_test fake_device_history_test)
+readonly TESTS=(fake_device_model_test fake_device_faults_test fake_device_history_test)
 readonly OBJECTS=fake_device/CMakeFiles/gba_fake_model.dir
 
 run_tests() {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "tests/fuzz/device.hpp"
 
@@ -28,6 +29,7 @@ class Member final : public fake_device::FunctionClient {
   void send_store(unsigned group, std::uint64_t iova, std::uint64_t word) override;
   bool hold_interrupt(unsigned /*vector*/) override { return false; }
   void doom() override;
+  void note(const std::string& /*text*/) override {}
 
  private:
   void give_memory();
