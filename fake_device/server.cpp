@@ -320,7 +320,7 @@ void Server::settle(int fd) {
 void Server::watch_kick(Watched& watched) {
   const int kick = watched.session->kick_fd();
   if (kick >= 0 && !watched.kick) {
-    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN);
+    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN | EPOLLET);
   }
 }
 
