@@ -50,7 +50,7 @@ TEST_P(Script, ExplainsItself) {
 
 INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
-                                         "bench.sh", "coverage.sh"));
+                                         "bench.sh", "coverage.sh", "fetch-vm.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"demo.sh", {"many"}, "the number of PEs must be"},
                                          Misuse{"demo.sh", {"2", "3"}, "unexpected argument: 3"},
                                          Misuse{"bench.sh", {"--fast"}, "unexpected argument: --fast"},
-                                         Misuse{"coverage.sh", {"--fast"}, "unexpected argument: --fast"}));
+                                         Misuse{"coverage.sh", {"--fast"}, "unexpected argument: --fast"},
+                                         Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"}));
 
 TEST(Lint, NamesABuildFolderThatIsNotThere) {
   const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/fetch-vm.sh with an apt that fetches nothing, or cannot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/scripts/stand_ins.hpp"
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FetchVm : public testing::Test {
+ protected:
+  FetchVm() {
+    programs_.add("dpkg", "echo amd64");
+    apt_that("true");
+  }
+
+  /// An apt that knows a mirror, writes down how it is called, and then does `body`.
+  void apt_that(const std::string& body) {
+    const std::string start = "echo \"${0##*/} $*\" >> " + calls_path() + R"sh(
+      work="${2%/apt/apt.conf}"
+      if [[ $* == indextargets* ]]; then echo "stable main http://mirror.invalid/debian/"; exit; fi
+    )sh";
+    programs_.add("apt-get", start + body);
+    programs_.add("apt-cache", start + body);
+  }
+
+  /// An apt with packages of nothing but names, and a dpkg-deb that unpacks them.
+  void packages() {
+    apt_that(R"sh(case "$*" in
+      *install*) touch "$work/apt/cache/archives/qemu.deb" ;;
+      *busybox*) touch busybox.deb ;;
+      *download*) touch kernel.deb ;;
+      *madison*) echo "linux-image-amd64 | 6.1.1 | http://mirror.invalid/debian bookworm/main amd64 Packages" ;;
+      *depends*) echo linux-image-6.1.1-amd64 ;;
+      esac)sh");
+    programs_.add("dpkg-deb", R"sh(case "$2" in
+      *qemu*) file=usr/bin/qemu-system-x86_64 ;;
+      *busybox*) file=bin/busybox ;;
+      *kernel*) file=boot/vmlinuz-6.1.1; mkdir -p "$3/lib"; touch "$3/lib/vfio.ko" "$3/lib/vfio-pci.ko" ;;
+      esac
+      mkdir -p "$3/${file%/*}"; printf '#!/bin/sh\n' >"$3/$file"; chmod +x "$3/$file")sh");
+  }
+
+  Outcome fetch(const std::vector<std::string>& kernels = {}) {
+    std::vector<std::string> command{"/bin/bash", GBA_SOURCE_DIR "/scripts/fetch-vm.sh"};
+    command.insert(command.end(), kernels.begin(), kernels.end());
+    return test_support::run(command, {"PATH=" + programs_.path() + ":/usr/bin:/bin", "GBA_VM_CACHE=" + cache()});
+  }
+
+  std::string calls() {
+    std::ostringstream text;
+    text << std::ifstream(calls_path()).rdbuf();
+    return text.str();
+  }
+
+  [[nodiscard]] std::vector<std::string> cached() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  [[nodiscard]] std::string cache() const { return dir_.file("cache"); }
+  [[nodiscard]] std::string calls_path() const { return dir_.file("calls"); }
+
+  StandIns programs_;
+  test_support::TempDir dir_;
+};
+
+TEST_F(FetchVm, FillsTheCacheOnce) {
+  packages();
+  const auto first = fetch();
+  EXPECT_TRUE(first.exit.clean()) << first.output;
+  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu"));
+  EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/vmlinuz"));
+  EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/modules/2-vfio.ko"));
+  EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/modules/6-vfio-pci.ko"));
+  std::filesystem::remove(calls_path());
+  const auto second = fetch();
+  EXPECT_TRUE(second.exit.clean()) << second.output;
+  EXPECT_THAT(calls(), IsEmpty());
+}
+
+TEST_F(FetchVm, FetchesOnlyTheKernelThatIsNotThere) {
+  packages();
+  ASSERT_TRUE(fetch().exit.clean());
+  apt_that("exit 100");
+  EXPECT_TRUE(fetch().exit.clean());
+  const auto outcome = fetch({"bookworm", "trixie"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu"));
+}
+
+TEST_F(FetchVm, NamesThePackageThatIsNotToBeHad) {
+  apt_that(R"sh([[ $* == *update* ]] || { echo "E: Unable to locate package"; exit 100; })sh");
+  const auto outcome = fetch();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("cannot fetch qemu-system-x86 of trixie-backports"));
+  EXPECT_THAT(outcome.output, HasSubstr("E: Unable to locate package"));
+  EXPECT_THAT(cached(), testing::ElementsAre("lock"));
+}
+
+TEST_F(FetchVm, NamesTheMirrorThatDoesNotAnswer) {
+  apt_that(R"sh(echo "E: Failed to fetch"; exit 100)sh");
+  const auto outcome = fetch();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("at http://mirror.invalid/debian/: E: Failed to fetch"));
+}
+
+TEST_F(FetchVm, SaysSoWhereThereIsNoMirror) {
+  programs_.add("apt-get", "true");
+  const auto outcome = fetch();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("name no Debian mirror"));
+}
+
+TEST_F(FetchVm, SaysSoOnAnotherArchitecture) {
+  programs_.add("dpkg", "echo arm64");
+  const auto outcome = fetch();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("only a Debian system on amd64"));
+}
+
+}  // namespace
