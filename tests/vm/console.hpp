@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the guest says on its console and the host reads.
+#pragma once
+
+#include <array>
+
+namespace vm {
+
+/// "gba-vm: pass NAME" or "gba-vm: fail NAME: why", one line for each check.
+inline constexpr const char* kPass = "gba-vm: pass ";
+inline constexpr const char* kFail = "gba-vm: fail ";
+/// "gba-vm: group NAME ID KEY": a group in which the host is to be member 1, rounds from 1 on.
+inline constexpr const char* kGroup = "gba-vm: group ";
+inline constexpr const char* kSharedGroup = "shared";
+inline constexpr const char* kResetGroup = "reset";
+
+/// Barriers in each group of which the guest is the only member, and in the one that it shares with the host.
+inline constexpr unsigned kRounds = 100;
+
+/// The checks of the guest, in its order.
+inline constexpr std::array kChecks{
+    // The function as the guest's kernel sees it, through sysfs.
+    "pci_ids", "bar_sizes", "msix_capability", "registers",
+    // Barriers with the BARs mapped through sysfs, DMA to a physical address.
+    "bar_flag_barriers", "kick_wakes_the_device", "dma_barriers", "barriers_with_the_host",
+    // The function in the hands of the kernel's VFIO, DMA through the guest's IOMMU.
+    "vfio_open", "vfio_regions", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag", "vfio_reset"};
+
+}  // namespace vm

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks that the guest makes, and how it tells the host of them.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/vm/guest/port.hpp"
+
+namespace guest {
+
+/// Runs checks, each with one line on the console.
+class Checks {
+ public:
+  /// The check fails if `body` throws.
+  void run(const std::string& name, const std::function<void()>& body);
+  [[nodiscard]] bool all_passed() const { return all_passed_; }
+
+ private:
+  bool all_passed_ = true;
+};
+
+/// Asks the host to be member 1 of the group.
+void invite_host(const std::string& name, const Group& group);
+
+/// The device as the guest's kernel sees it: sysfs, BARs mapped from there, DMA to physical addresses.
+void check_through_sysfs(Checks& checks);
+/// The device in the hands of VFIO: DMA through the IOMMU, interrupts, reset.
+void check_through_vfio(Checks& checks);
+
+}  // namespace guest

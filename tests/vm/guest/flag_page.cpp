@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/vm/guest/flag_page.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "driver/fd.hpp"
+#include "tests/vm/guest/require.hpp"
+
+namespace guest {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// Of an entry of /proc/self/pagemap.
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
+constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55) - 1;
+
+}  // namespace
+
+FlagPage::FlagPage() {
+  void* page =
+      ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_LOCKED | MAP_POPULATE, -1, 0);
+  require(page != MAP_FAILED, "cannot lock a page of memory");
+  bytes_ = {static_cast<std::byte*>(page), kPage};
+}
+
+FlagPage::~FlagPage() {
+  ::munmap(bytes_.data(), bytes_.size());
+}
+
+std::uint64_t FlagPage::physical_address() const {
+  const gba::UniqueFd fd(require_call(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), "open pagemap"));
+  const auto page = reinterpret_cast<std::uintptr_t>(bytes_.data()) / kPage;
+  std::uint64_t entry = 0;
+  require(::pread(fd.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == sizeof entry &&
+              (entry & kPresent) != 0 && (entry & kFrameMask) != 0,
+          "the kernel does not say where a page is");
+  return (entry & kFrameMask) * kPage;
+}
+
+}  // namespace guest

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs in the guest: uses the device that the hypervisor has handed to it, from user space, and tells the host on
+// the console what worked.
+#include <cstdio>
+#include <exception>
+
+#include "tests/vm/console.hpp"
+#include "tests/vm/guest/checks.hpp"
+
+namespace guest {
+
+void Checks::run(const std::string& name, const std::function<void()>& body) {
+  try {
+    body();
+    std::printf("%s%s\n", vm::kPass, name.c_str());
+  } catch (const std::exception& error) {
+    all_passed_ = false;
+    std::printf("%s%s: %s\n", vm::kFail, name.c_str(), error.what());
+  }
+}
+
+void invite_host(const std::string& name, const Group& group) {
+  std::printf("%s%s %u %u\n", vm::kGroup, name.c_str(), group.id, group.key);
+}
+
+}  // namespace guest
+
+int main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  guest::Checks checks;
+  try {
+    guest::check_through_sysfs(checks);
+    guest::check_through_vfio(checks);
+  } catch (const std::exception& error) {
+    std::printf("the checks ended early: %s\n", error.what());
+    return 1;
+  }
+  return checks.all_passed() ? 0 : 1;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device as a PCI function in sysfs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "driver/mapping.hpp"
+
+namespace guest {
+
+/// Everything throws std::exception with the reason.
+class PciFunction {
+ public:
+  /// The only function with the ids of a GBA.
+  static PciFunction find();
+
+  /// As in 0000:00:02.0
+  [[nodiscard]] const std::string& address() const { return address_; }
+  /// One of the files that hold a hexadecimal number: class, enable.
+  [[nodiscard]] std::uint64_t number(const std::string& file) const;
+  [[nodiscard]] std::uint64_t bar_size(unsigned index) const;
+  [[nodiscard]] gba::Mapping map_bar(unsigned index) const;
+
+  [[nodiscard]] std::uint32_t read_config(unsigned offset, unsigned size) const;
+  void write_config(unsigned offset, std::uint32_t value, unsigned size) const;
+  /// Where the capability `id` is in config space, 0 if it is not there.
+  [[nodiscard]] unsigned find_capability(unsigned id) const;
+
+  void bind(const std::string& driver) const;
+  /// The number of its IOMMU group.
+  [[nodiscard]] std::string iommu_group() const;
+
+ private:
+  explicit PciFunction(std::string address) : address_(std::move(address)) {}
+  [[nodiscard]] std::string file(const std::string& name) const;
+
+  std::string address_;
+};
+
+}  // namespace guest

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device as a port: commands through BAR0, arrivals through BAR2.
+#pragma once
+
+#include <cstdint>
+
+#include "driver/mapping.hpp"
+#include "driver/mmio.hpp"
+#include "uapi/gba_regs.h"
+
+namespace guest {
+
+struct Group {
+  unsigned id;
+  std::uint32_t key;
+};
+
+/// Owns the three BARs. Everything throws std::exception with the reason.
+class Port {
+ public:
+  using Flag = gba::MmioWord<std::uint64_t>;
+
+  Port(gba::Mapping control, gba::Mapping doorbells, gba::Mapping flags);
+
+  [[nodiscard]] std::uint64_t read(std::uint64_t offset) const;
+  [[nodiscard]] std::uint32_t read_half(std::uint64_t offset) const;
+  void write(std::uint64_t offset, std::uint64_t value) const;
+
+  /// A group of members 0..members-1, enabled, with interrupts on.
+  [[nodiscard]] Group make_group(unsigned members) const;
+  /// As member 0, with the release stored at `release_address`.
+  void join(const Group& group, std::uint64_t release_address) const;
+  void free(const Group& group) const { command(GBA_CMD_FREE, group); }
+  /// Its slot in BAR4.
+  [[nodiscard]] Flag bar_flag(const Group& group) const;
+
+  /// As member 0. Counts the kicks that it took.
+  void arrive(const Group& group, std::uint64_t sequence, bool notify = false);
+  /// Throws with what the device says about itself unless `flag` becomes `word` within 20 s.
+  void await(const Group& group, const Flag& flag, std::uint64_t word) const;
+  /// Arrives and waits, rounds 1 to `rounds`.
+  void run_barriers(const Group& group, const Flag& flag, unsigned rounds);
+
+  /// The device says that it sleeps: uapi rule 14.
+  [[nodiscard]] bool device_sleeps() const;
+  [[nodiscard]] unsigned kicks() const { return kicks_; }
+
+ private:
+  void command(unsigned opcode, const Group& group = {}) const;
+
+  gba::Mapping control_;
+  gba::Mapping doorbells_;
+  gba::Mapping flags_;
+  bool has_wakeup_;
+  unsigned kicks_ = 0;
+};
+
+}  // namespace guest

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/vfio.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/vm/console.hpp"
+#include "tests/vm/guest/checks.hpp"
+#include "tests/vm/guest/flag_page.hpp"
+#include "tests/vm/guest/pci_function.hpp"
+#include "tests/vm/guest/require.hpp"
+#include "tests/vm/guest/vfio_device.hpp"
+
+namespace guest {
+namespace {
+
+// Neither the page's virtual nor its physical address: only a translation leads from here to the page.
+constexpr std::uint64_t kIova = 0x7000000000;
+
+VfioDevice open_device() {
+  const auto function = PciFunction::find();
+  function.bind("vfio-pci");
+  return VfioDevice(function.iommu_group(), function.address());
+}
+
+void check_regions(const VfioDevice& device) {
+  require_equal(device.region_size(GBA_REGION_CONTROL), GBA_BAR0_SIZE, "the size of region 0");
+  require_equal(device.region_size(GBA_REGION_DOORBELLS), GBA_BAR2_SIZE, "the size of region 2");
+  require_equal(device.region_size(GBA_REGION_FLAGS), GBA_BAR4_SIZE, "the size of region 4");
+  require_equal(device.interrupts(GBA_IRQ_MSIX), GBA_MSIX_VECTORS, "the number of MSI-X vectors");
+}
+
+Port open_port(const VfioDevice& device) {
+  device.set_bus_master();
+  return Port(device.map_region(GBA_REGION_CONTROL), device.map_region(GBA_REGION_DOORBELLS),
+              device.map_region(GBA_REGION_FLAGS));
+}
+
+/// An eventfd for each vector of the device.
+class Interrupts {
+ public:
+  explicit Interrupts(const VfioDevice& device) {
+    std::vector<int> numbers;
+    for (unsigned vector = 0; vector < GBA_MSIX_VECTORS; ++vector) {
+      events_.emplace_back(require_call(::eventfd(0, EFD_CLOEXEC), "eventfd"));
+      numbers.push_back(events_.back().get());
+    }
+    device.arm(numbers);
+  }
+
+  void await(unsigned vector) const {
+    pollfd event{.fd = events_[vector].get(), .events = POLLIN, .revents = 0};
+    require(require_call(::poll(&event, 1, 20000), "poll") == 1,
+            "vector " + std::to_string(vector) + " was not raised");
+    eventfd_t count = 0;
+    require_call(::eventfd_read(event.fd, &count), "read an eventfd");
+  }
+
+ private:
+  std::vector<gba::UniqueFd> events_;
+};
+
+void check_dma_barriers(Port& port, const FlagPage& page) {
+  const auto group = port.make_group(1);
+  port.join(group, kIova);
+  port.run_barriers(group, page.flag(), vm::kRounds);
+  port.free(group);
+}
+
+void check_interrupt(Port& port, const FlagPage& page, const Interrupts& interrupts) {
+  const auto group = port.make_group(1);
+  port.join(group, kIova);
+  for (unsigned round = 1; round <= vm::kRounds; ++round) {
+    port.arrive(group, round, /*notify=*/true);
+    interrupts.await(group.id);
+    require_equal(page.flag().load(), round, "the flag when the interrupt came");  // uapi rule 15
+  }
+  port.free(group);
+}
+
+// uapi rule 21
+void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagPage& page, const Interrupts& interrupts) {
+  const auto group = port.make_group(1);
+  port.join(group, kIova);
+  port.arrive(group, 1);
+  port.await(group, page.flag(), 1);
+  device.unmap_dma(kIova, page.bytes().size());
+  port.arrive(group, 2);
+  interrupts.await(GBA_MSIX_ERROR_VECTOR);
+  require_equal(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA), "FAULT");
+  require_equal(port.read(GBA_REG_FAULT_ADDR), kIova, "FAULT_ADDR");
+  require_equal(page.flag().load(), 1, "the flag that is not mapped any more");
+  port.write(GBA_REG_FAULT, GBA_FAULT_BIT(GBA_FAULT_DMA));
+  device.map_dma(kIova, page.bytes());
+  port.free(group);
+}
+
+// uapi rule 24; the host, the other member, looks for the error word.
+void check_reset(Port& port, const VfioDevice& device, const FlagPage& page) {
+  require((device.device_flags() & VFIO_DEVICE_FLAGS_RESET) != 0, "the kernel knows no way to reset the function");
+  page.flag().store(0);
+  const auto group = port.make_group(2);
+  port.join(group, kIova);
+  invite_host(vm::kResetGroup, group);
+  port.arrive(group, 1);
+  port.await(group, page.flag(), 1);
+  device.reset();
+  require_equal(port.read_half(GBA_REG_MAGIC), GBA_MAGIC_VALUE, "MAGIC after a reset");
+  require_equal(port.read(GBA_GROUP_BASE(group.id) + GBA_GROUP_STATUS), GBA_STATUS_ERROR, "STATUS after a reset");
+  require_equal(page.flag().load(), 1, "the flag of a member that has left");
+}
+
+}  // namespace
+
+void check_through_vfio(Checks& checks) {
+  std::unique_ptr<VfioDevice> device;
+  checks.run("vfio_open", [&] { device = std::make_unique<VfioDevice>(open_device()); });
+  require(device != nullptr, "no VFIO device");
+  checks.run("vfio_regions", [&] { check_regions(*device); });
+  auto port = open_port(*device);
+  const FlagPage page;
+  device->map_dma(kIova, page.bytes());
+  const Interrupts interrupts(*device);
+  checks.run("vfio_dma_barriers", [&] { check_dma_barriers(port, page); });
+  checks.run("vfio_interrupt", [&] { check_interrupt(port, page, interrupts); });
+  checks.run("vfio_unmapped_flag", [&] { check_unmapped_flag(port, *device, page, interrupts); });
+  checks.run("vfio_reset", [&] { check_reset(port, *device, page); });
+}
+
+}  // namespace guest

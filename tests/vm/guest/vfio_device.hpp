@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device in the hands of the kernel's VFIO: container, group, device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "driver/fd.hpp"
+#include "driver/mapping.hpp"
+
+struct vfio_region_info;
+
+namespace guest {
+
+/// Everything throws std::exception with the reason.
+class VfioDevice {
+ public:
+  /// The function `address` of IOMMU group `group`, bound to vfio-pci.
+  VfioDevice(const std::string& group, const std::string& address);
+
+  [[nodiscard]] std::uint32_t device_flags() const;
+  [[nodiscard]] std::uint64_t region_size(unsigned index) const;
+  [[nodiscard]] unsigned interrupts(unsigned index) const;
+
+  [[nodiscard]] gba::Mapping map_region(unsigned index) const;
+  void set_bus_master() const;
+  void map_dma(std::uint64_t iova, std::span<std::byte> memory) const;
+  void unmap_dma(std::uint64_t iova, std::size_t size) const;
+  /// MSI-X vectors from 0 on.
+  void arm(std::span<const int> eventfds) const;
+  void reset() const;
+
+ private:
+  [[nodiscard]] vfio_region_info region(unsigned index) const;
+
+  gba::UniqueFd container_;
+  gba::UniqueFd group_;
+  gba::UniqueFd device_;
+};
+
+}  // namespace guest

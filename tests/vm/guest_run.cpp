@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/vm/guest_run.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "tests/integration/fake_device/raw_client.hpp"
+#include "tests/support/job.hpp"
+#include "tests/vm/console.hpp"
+#include "tests/vm/machine.hpp"
+
+namespace vm {
+namespace {
+
+using test_support::Seconds;
+
+constexpr Seconds kBootLimit{120};
+constexpr Seconds kStepLimit{60};
+
+void make_initramfs(const std::string& kernel, const std::string& output) {
+  const auto outcome = test_support::run({std::string(GBA_SOURCE_DIR) + "/tests/vm/make-initramfs.sh", cache_folder(),
+                                          kernel, test_support::test_program("vm_guest"), output});
+  if (!outcome.exit.clean()) {
+    throw std::runtime_error("make-initramfs.sh failed: " + outcome.output);
+  }
+}
+
+/// The group `name` that the guest invites to, once it has.
+std::optional<raw::Port::Group> invitation(Machine& machine, const std::string& name, Seconds limit) {
+  const auto line = machine.wait_for_line(kGroup + name + " ", limit);
+  raw::Port::Group group{};
+  const bool valid = line && std::sscanf(line->c_str(), "%u %u", &group.id, &group.key) == 2;
+  return valid ? std::optional(group) : std::nullopt;
+}
+
+/// Rounds 1 to `rounds` as member 1; how many were released.
+unsigned run_barriers(raw::Port& port, const raw::Port::Group& group, unsigned rounds) {
+  port.join(group, 1);
+  for (unsigned round = 1; round <= rounds; ++round) {
+    port.arrive(group, 1, round);
+    if (port.wait_flag(group, round - 1) != round) {
+      return round - 1;
+    }
+  }
+  return rounds;
+}
+
+/// The host as the other member in the groups of the guest.
+void be_member(raw::Port& host, Machine& machine, GuestRun& run) {
+  if (const auto group = invitation(machine, kSharedGroup, kBootLimit)) {
+    run.shared_rounds = run_barriers(host, *group, kRounds);
+  }
+  if (const auto group = invitation(machine, kResetGroup, kStepLimit)) {
+    if (run_barriers(host, *group, 1) == 1) {
+      run.word_after_reset = host.wait_flag(*group, 1);
+    }
+  }
+}
+
+void accompany(Machine& machine, const std::string& socket, GuestRun& run) {
+  raw::Port host(socket);  // kept to the end: without another member the guest's group would go with its reset
+  try {
+    be_member(host, machine, run);
+  } catch (const std::exception& error) {
+    run.host = error.what();
+  }
+  const auto exit = machine.process().wait(kStepLimit);
+  run.switched_off = exit && exit->clean();
+  run.console = machine.console();
+  run.qemu = machine.process().output();
+  run.received_messages = machine.received_messages();
+}
+
+}  // namespace
+
+GuestRun run_guest(const std::string& kernel) {
+  GuestRun run;
+  const test_support::TempDir dir;
+  make_initramfs(kernel, dir.file("initramfs"));
+  std::string socket;
+  {
+    const test_support::FakeDevice device;
+    socket = device.socket();
+    Machine machine(kernel, dir.file("initramfs"), socket);
+    accompany(machine, socket, run);
+  }
+  run.processes_left = test_support::processes_matching(socket).size();
+  return run;
+}
+
+}  // namespace vm

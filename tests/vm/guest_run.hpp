@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// One boot of the guest with the device, from the host's side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace vm {
+
+/// What is known when the guest has switched off and everything is gone.
+struct GuestRun {
+  std::string console;
+  std::string qemu;                    // what QEMU itself had to say
+  std::string host;                    // why the host gave up, if it did
+  std::string received_messages;       // by QEMU from the device
+  bool switched_off = false;           // by itself, and QEMU ended well
+  unsigned shared_rounds = 0;          // barriers of a raw vfio-user client with the guest
+  std::uint64_t word_after_reset = 0;  // that client's flag once the guest has reset its function
+  std::size_t processes_left = 0;
+};
+
+/// Starts a device, boots the kernel of the Debian suite `kernel` with it, and is the other member in the groups that
+/// the guest asks for. Ends within some minutes, whatever the guest does.
+GuestRun run_guest(const std::string& kernel);
+
+}  // namespace vm

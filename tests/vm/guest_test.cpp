@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hypervisor that is not ours hands the device to a guest that is not ours, and the guest can use it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <regex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/support/process.hpp"
+#include "tests/support/soak.hpp"
+#include "tests/vm/console.hpp"
+#include "tests/vm/guest_run.hpp"
+#include "uapi/gba_device.h"
+#include "uapi/vfio_user.h"
+
+namespace {
+
+/// Debian's kernels, by suite: 6.1, 6.12 and a newer one.
+std::vector<std::string> kernels() {
+  static const std::vector<std::string> all{"bookworm", "trixie", "trixie-backports"};
+  return {all.begin(), all.begin() + test_support::repeats(1, 3)};
+}
+
+/// The one boot of a kernel that all tests here look at.
+const vm::GuestRun& guest_run(const std::string& kernel) {
+  static std::map<std::string, vm::GuestRun> runs;
+  const auto found = runs.find(kernel);
+  return found != runs.end() ? found->second : runs.emplace(kernel, vm::run_guest(kernel)).first->second;
+}
+
+std::string test_name(std::string text) {
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+using KernelAndCheck = std::tuple<std::string, const char*>;
+class GuestCheck : public testing::TestWithParam<KernelAndCheck> {};
+
+TEST_P(GuestCheck, Passes) {
+  const auto& [kernel, check] = GetParam();
+  const auto& console = guest_run(kernel).console;
+  const auto failure = console.find(vm::kFail + std::string(check) + ":");
+  ASSERT_EQ(failure, std::string::npos) << console.substr(failure, console.find('\r', failure) - failure);
+  EXPECT_NE(console.find(vm::kPass + std::string(check) + "\r"), std::string::npos) << "the guest did not get there";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GuestCheck,
+                         testing::Combine(testing::ValuesIn(kernels()), testing::ValuesIn(vm::kChecks)),
+                         [](const auto& both) {
+                           return test_name(std::get<0>(both.param)) + "_" + std::get<1>(both.param);
+                         });
+
+class Guest : public testing::TestWithParam<std::string> {
+ protected:
+  const vm::GuestRun& run() { return guest_run(GetParam()); }
+};
+
+TEST_P(Guest, FindsNothingWrongAndSwitchesOff) {
+  const bool failed = run().console.find(vm::kFail) != std::string::npos;
+  EXPECT_TRUE(run().switched_off && !failed) << run().console << run().qemu << run().host;
+}
+
+TEST_P(Guest, MeetsTheHostInBarriers) {
+  EXPECT_EQ(run().shared_rounds, vm::kRounds);
+}
+
+TEST_P(Guest, LeavesItsGroupsWhenItResetsTheFunction) {
+  const auto word = run().word_after_reset;
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_ERROR, word), 1U);
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, word), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word), 1U);
+}
+
+// QEMU unmaps what it has never mapped when the guest's IOMMU changes: that alone may be refused.
+TEST_P(Guest, MakesTheHypervisorAskForNothingThatIsRefused) {
+  const std::regex pattern("cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");
+  const auto& messages = run().received_messages;
+  unsigned answered = 0;
+  for (std::sregex_iterator i(messages.begin(), messages.end(), pattern), end; i != end; ++i) {
+    const auto command = std::stoul((*i)[1], nullptr, 16);
+    const bool refused = (std::stoul((*i)[2], nullptr, 16) & VFIO_USER_ERROR) != 0;
+    EXPECT_FALSE(refused && command != VFIO_USER_DMA_UNMAP) << (*i)[0];
+    ++answered;
+  }
+  EXPECT_GT(answered, 100U);
+}
+
+TEST_P(Guest, LeavesNoProcessBehind) {
+  EXPECT_EQ(run().processes_left, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Guest, testing::ValuesIn(kernels()),
+                         [](const auto& kernel) { return test_name(kernel.param); });
+
+/// Why there can be no guest here; empty if there can.
+std::string fetch() {
+  const test_support::Seconds limit(test_support::repeats(150, 900));
+  std::vector<std::string> command{GBA_SOURCE_DIR "/scripts/fetch-vm.sh"};
+  for (const auto& kernel : kernels()) {
+    command.push_back(kernel);
+  }
+  const auto outcome = test_support::run(command, {}, limit);
+  if (outcome.exit.clean()) {
+    return "";
+  }
+  return outcome.output + (outcome.exit.signal != 0 ? "fetch-vm.sh took too long" : "fetch-vm.sh failed");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const auto reason = fetch(); !reason.empty()) {
+    std::printf("skipped, QEMU or a kernel for it is not to be had: %s\n", reason.c_str());
+    return 77;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/vm/machine.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace vm {
+namespace {
+
+constexpr test_support::Seconds kPoll{0.02};
+constexpr const char* kConsole = "console";
+constexpr const char* kTrace = "trace";
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> command_line(const std::string& kernel, const std::string& initramfs,
+                                      const std::string& device, const test_support::TempDir& dir) {
+  const std::string qemu = cache_folder() + "/qemu/usr";
+  const std::string libraries = qemu + "/lib/x86_64-linux-gnu";
+  return {
+      // The libraries are those of a newer Debian: QEMU is started by their own loader.
+      libraries + "/ld-linux-x86-64.so.2",
+      "--library-path",
+      libraries,
+      qemu + "/bin/qemu-system-x86_64",
+      "-L",
+      qemu + "/share/qemu",
+      "-L",
+      qemu + "/share/seabios",
+      "-no-user-config",
+      "-nodefaults",
+      "-display",
+      "none",
+      "-no-reboot",
+      "-accel",
+      "tcg",
+      "-M",
+      "q35,kernel-irqchip=split,memory-backend=ram",
+      // With one processor QEMU makes plain loads and stores of the guest's locked instructions, which then order
+      // nothing: not enough for uapi rule 14.
+      "-smp",
+      "2",
+      "-m",
+      "256M",
+      // The device can only reach memory that QEMU can share.
+      "-object",
+      "memory-backend-memfd,id=ram,size=256M,share=on",
+      "-device",
+      "intel-iommu,intremap=on,caching-mode=on",
+      "-device",
+      R"({"driver":"vfio-user-pci","socket":{"path":")" + device + R"(","type":"unix"}})",
+      // Not stdio: that would read the terminal of whoever runs the test, and QEMU's complaints would cut lines in two.
+      "-chardev",
+      "file,id=console,path=" + dir.file(kConsole),
+      "-serial",
+      "chardev:console",
+      "-trace",
+      "vfio_user_recv_hdr",
+      "-D",
+      dir.file(kTrace),
+      "-kernel",
+      cache_folder() + "/kernel-" + kernel + "/vmlinuz",
+      "-initrd",
+      initramfs,
+      "-append",
+      "console=ttyS0 loglevel=1 panic=-1 intel_iommu=on iommu=pt",
+  };
+}
+
+}  // namespace
+
+std::string cache_folder() {
+  const auto folder = from_environment("GBA_VM_CACHE");
+  return folder.empty() ? from_environment("HOME") + "/.cache/gba-vm" : folder;
+}
+
+Machine::Machine(const std::string& kernel, const std::string& initramfs, const std::string& device)
+    : qemu_(command_line(kernel, initramfs, device, dir_)) {}
+
+std::string Machine::console() const {
+  return read_file(dir_.file(kConsole));
+}
+
+std::string Machine::received_messages() const {
+  return read_file(dir_.file(kTrace));
+}
+
+std::optional<std::string> Machine::wait_for_line(const std::string& start, test_support::Seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  bool ended = false;
+  while (true) {
+    const auto text = console();
+    const auto at = text.find(start);
+    const auto line_end = at == std::string::npos ? at : text.find('\r', at);
+    if (line_end != std::string::npos) {
+      return text.substr(at + start.size(), line_end - at - start.size());
+    }
+    if (ended || std::chrono::steady_clock::now() >= end) {
+      return std::nullopt;
+    }
+    ended = qemu_.wait(kPoll).has_value();
+  }
+}
+
+}  // namespace vm

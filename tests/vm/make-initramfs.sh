@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# make-initramfs.sh CACHE SUITE PROGRAM OUTPUT: what the guest boots into. CACHE is what scripts/fetch-vm.sh has filled.
+set -euo pipefail
+cache="$1" suite="$2" program="$3" output="$4"
+root="$(mktemp -d)"
+trap 'rm -rf "$root"' EXIT
+mkdir "$root"/{bin,dev,modules,proc,sys}
+cp "$(dirname "${BASH_SOURCE[0]}")/guest/init" "$root/init"
+cp "$cache/busybox/busybox" "$root/bin/busybox"
+cp "$program" "$root/bin/vm_guest"
+cp "$cache/kernel-$suite"/modules/*.ko "$root/modules"
+chmod +x "$root/init" "$root/bin/vm_guest"
+cd "$root"
+find . | "$cache/busybox/busybox" cpio -o -H newc >"$output" 2>/dev/null
