@@ -12,6 +12,7 @@ namespace bench {
 namespace {
 
 constexpr double kGbaAim = 1.5;
+constexpr double kIdleAim = 20;
 constexpr double kBarrierAim = 0.8;
 constexpr double kCopyAim = 1.1;
 
@@ -50,12 +51,30 @@ void print_pes(const CpuPair& cpus) {
   }
 }
 
+void print_members(const CpuPair& cpus, unsigned count) {
+  for (const Series& series : measure_members(cpus, count)) {
+    print_series(series, {"raw round trip", 0, 0, begins_with(series.name, "GBA arrivals") ? "arrivals" : ""});
+  }
+}
+
+void print_idle(const CpuPair& cpus, unsigned clients) {
+  const double switches = idle_switches_per_second(cpus, clients);
+  std::printf("GBA, idle, %u members joined: %.1f voluntary context switches a second; aim at most %.0f: %s\n", clients,
+              switches, kIdleAim, switches <= kIdleAim ? "reached" : "not reached");
+}
+
 int run_all() {
   const CpuPair cpus = first_two_cpus();
   print_machine(cpus.first, cpus.second);
   bool good = run_section("raw round trip", [&] { print_series(measure_raw(cpus), {}); });
   good &= run_section("memcpy", [&] { print_series(measure_memcpy(cpus), {"", kMebibyte, 0}); });
   good &= run_section("GBA", [&] { print_series(measure_device(cpus), {"raw round trip", 0, kGbaAim}); });
+  for (const unsigned count : {1U, 2U, 8U, 64U, 708U}) {
+    good &= run_section("GBA members", [&] { print_members(cpus, count); });
+  }
+  for (const unsigned clients : {0U, 708U}) {
+    good &= run_section("idle GBA", [&] { print_idle(cpus, clients); });
+  }
   good &= run_section("PEs", [&] { print_pes(cpus); });
   return good ? 0 : 1;
 }

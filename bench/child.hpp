@@ -27,6 +27,7 @@ class Child {
 
   void stop() const;  // until `go_on` it gets no processor time; returns when it has stopped
   void go_on() const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool running();
   /// How it ended, as waitpid says; waits for that.
   int wait();

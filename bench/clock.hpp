@@ -20,12 +20,13 @@ class Stopwatch {
 /// a thousand times longer, until there has been enough of it, but at least once.
 class Repeats {
  public:
-  [[nodiscard]] bool another() { return done_++ == 0 || (done_ <= kMost && watch_.nanoseconds() < kEnough); }
+  explicit Repeats(double enough_nanoseconds = 8e9) : enough_(enough_nanoseconds) {}
+  [[nodiscard]] bool another() { return done_++ == 0 || (done_ <= kMost && watch_.nanoseconds() < enough_); }
 
  private:
   static constexpr int kMost = 31;
-  static constexpr double kEnough = 8e9;
 
+  double enough_;
   Stopwatch watch_;
   int done_ = 0;
 };

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // One member's round trip through the device: doorbell there, release flag back.
 #include <gba/gba.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
-#include "bench/child.hpp"
 #include "bench/clock.hpp"
+#include "bench/fake_device.hpp"
 #include "bench/round_trip.hpp"
 #include "bench/sections.hpp"
 
 namespace bench {
 namespace {
 
-constexpr std::chrono::seconds kStartLimit{10};
-constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::uint64_t kWarmUp = 2'000;
 constexpr std::uint64_t kSpinsBetweenLooksAtTheClock = std::uint64_t{1} << 22;
 constexpr double kPatience = 10e9;
@@ -38,19 +33,10 @@ void check(int error, const char* doing) {
   }
 }
 
-Device open_when_ready(Child& process, const std::string& path) {
-  const auto end = std::chrono::steady_clock::now() + kStartLimit;
-  while (true) {
-    gba_device* device = nullptr;
-    const int error = gba_open(path.c_str(), &device);
-    if (error == 0) {
-      return Device(device);
-    }
-    if (!process.running() || std::chrono::steady_clock::now() > end) {
-      check(error, "opening the fake device");
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
+Device open(const FakeDevice& process) {
+  gba_device* device = nullptr;
+  check(gba_open(("vfio-user:" + process.socket()).c_str(), &device), "opening the fake device");
+  return Device(device);
 }
 
 /// A group that this process is the only member of; given back with the object.
@@ -105,26 +91,17 @@ class OneMemberGroup {
 }  // namespace
 
 Series measure_device(const CpuPair& cpus) {
-  const std::string socket = "@gba-bench-" + std::to_string(::getpid());
-  Child process({sibling_program("gba-fake-device"), "--socket", socket, "--cpu", std::to_string(cpus.second)}, {},
-                kDiscarded);
+  const FakeDevice process(cpus.second);
   const Pinned pinned(cpus.first);
-  const auto device = open_when_ready(process, "vfio-user:" + socket);
+  const auto device = open(process);
   OneMemberGroup group(device.get());
-  // The device polls: it must not take its processor from the other side of a raw round trip.
-  const auto raw_without_device = [&] {
-    process.stop();
-    const double nanoseconds = raw_round_trip(cpus.second);
-    process.go_on();
-    return nanoseconds;
-  };
   Series series{"GBA round trip, 1 member (arrive, test until released)", {}};
   for (Repeats repeats; repeats.another();) {
     Point point;
-    point.raw_before = raw_without_device();
+    point.raw_before = process.raw_round_trip_without_it();
     group.round_trip(kWarmUp);
     point.figure = group.round_trip(kRoundTrips);
-    point.raw_after = raw_without_device();
+    point.raw_after = process.raw_round_trip_without_it();
     point.base = point.raw();
     series.points.push_back(point);
   }

@@ -31,6 +31,10 @@ std::string best_and_middle(const Spread& spread, std::size_t bytes) {
   return time_or_speed(spread.least, bytes) + " / " + time_or_speed(spread.middle, bytes);
 }
 
+std::string rate(const Spread& nanoseconds, const std::string& each) {
+  return each.empty() ? "" : "; " + number(1e3 / nanoseconds.middle, "million ") + each + " a second";
+}
+
 void print_comparison(const std::vector<Point>& points, const Presentation& presentation) {
   const auto base = spread_of(points, [](const Point& p) { return p.base; });
   const double ratio = spread_of(points, [](const Point& p) { return p.ratio(); }).middle;
@@ -54,7 +58,8 @@ void print_series(const Series& series, const Presentation& presentation) {
   const auto points = series.usable();
   const auto figure = spread_of(points, [](const Point& p) { return p.figure; });
   const auto raw = spread_of(points, [](const Point& p) { return p.raw(); });
-  std::printf("%s: %s\n", series.name.c_str(), best_and_middle(figure, presentation.bytes).c_str());
+  std::printf("%s: %s%s\n", series.name.c_str(), best_and_middle(figure, presentation.bytes).c_str(),
+              rate(figure, presentation.each).c_str());
   if (!presentation.base.empty()) {
     print_comparison(points, presentation);
   }

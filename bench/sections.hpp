@@ -21,6 +21,11 @@ Series measure_memcpy(const CpuPair& cpus);
 /// A barrier group of one member: this process on one processor, the device on the other. The base is the raw round
 /// trip.
 Series measure_device(const CpuPair& cpus);
+/// A barrier group of `count` members, all of them this process: its release, and what an arrival costs. The base is
+/// the raw round trip.
+std::vector<Series> measure_members(const CpuPair& cpus, unsigned count);
+/// Voluntary context switches of a device that nobody uses, with so many members of a group connected.
+double idle_switches_per_second(const CpuPair& cpus, unsigned clients);
 /// What bench_pes measures.
 std::vector<Series> measure_pes(const CpuPair& cpus);
 

@@ -2,9 +2,7 @@
 #include "fake_device/dma_table.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <cerrno>
 #include <limits>
@@ -25,9 +23,9 @@ bool wraps(std::uint64_t begin, std::uint64_t size) {
 }
 
 // Memory files only: a page of any other file may be as slow as its file system (FUSE, NFS), and everybody would wait.
+// So might fstat of it; the kernel itself knows which files can have seals: those of tmpfs and hugetlbfs.
 bool is_memory(int fd) {
-  struct statfs info {};
-  return ::fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == HUGETLBFS_MAGIC);
+  return ::fcntl(fd, F_GET_SEALS) >= 0;
 }
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
@@ -61,7 +59,7 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, std::uint64_t offse
 
 int DmaTable::open_file(const UniqueFd& file, std::uint64_t end, bool writable, std::shared_ptr<File>& result) {
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || !is_memory(file.get()) ||
+  if (!is_memory(file.get()) || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       end > static_cast<std::uint64_t>(info.st_size)) {
     return EINVAL;
   }

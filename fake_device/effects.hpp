@@ -35,6 +35,9 @@ class Effects {
   virtual void raise(unsigned port, unsigned vector) = 0;
   /// The port is now a member of the group: clear its doorbell slot and its BAR4 flag, then look at the slot.
   virtual void joined(unsigned port, unsigned group) = 0;
+  /// True: the group is enabled for the first time since it was allocated, and from now on arrivals at it are answered.
+  /// False: it is free. An arrival before is a fault, which need not be noticed at once.
+  virtual void opened(unsigned group, bool open) = 0;
   /// The port is a member no more.
   virtual void left(unsigned port, unsigned group) = 0;
   /// A number that nobody can guess.

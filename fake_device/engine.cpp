@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 
 #include "fake_device/ordering.hpp"
@@ -17,6 +18,7 @@ Engine::Engine(const Profile& profile, unsigned ports, FaultInjection injection)
       groups_(profile.groups),
       attachments_(ports + 1),
       flags_(std::size_t{ports + 1} * profile.groups),
+      open_(profile.groups, false),
       injection_(injection),
       faults_(*this, ports + 1, [this](unsigned port, unsigned group) { return model_.member_of(port, group); }),
       model_(profile.dimensions(ports), profile.layout,
@@ -48,6 +50,7 @@ void Engine::detach(unsigned port, Time now) {
 template <typename Condition>
 void Engine::remove_slots(Condition condition) {
   std::erase_if(slots_, condition);
+  std::erase_if(closed_, condition);
   count_joined_ports();
 }
 
@@ -86,6 +89,7 @@ std::uint64_t Engine::read(unsigned port, std::uint64_t offset, std::uint64_t si
 void Engine::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value, Time now) {
   faults_.set_time(now);
   sweep(port, now);
+  take_all(closed_, now);  // before the write that lets arrivals in
   model_.write(port, offset, size, value);
 }
 
@@ -137,8 +141,12 @@ inline void Engine::deliver(unsigned port, unsigned group, std::uint64_t word, T
 
 bool Engine::scan(Time now) {
   faults_.set_time(now);
+  return take_all(slots_, now);
+}
+
+inline bool Engine::take_all(const std::vector<Slot>& slots, Time now) {
   bool any = false;
-  for (const Slot& slot : slots_) {  // an arrival neither joins nor leaves, so the list stays as it is
+  for (const Slot& slot : slots) {  // an arrival neither joins nor leaves, so the list stays as it is
     any |= take(slot, now);
   }
   return any;
@@ -215,14 +223,26 @@ void Engine::joined(unsigned port, unsigned group) {
   }
 }
 
+void Engine::opened(unsigned group, bool open) {
+  open_[group] = open;
+  std::vector<Slot> moved;
+  auto& from = open ? closed_ : slots_;
+  std::copy_if(from.begin(), from.end(), std::back_inserter(moved),
+               [&](const Slot& slot) { return slot.group == group; });
+  remove_slots([&](const Slot& slot) { return slot.group == group; });
+  auto& to = open ? slots_ : closed_;
+  to.insert(to.end(), moved.begin(), moved.end());
+  count_joined_ports();
+}
+
 void Engine::left(unsigned port, unsigned group) {
   remove_slots([&](const Slot& slot) { return slot.port == port && slot.group == group; });
 }
 
 void Engine::add_slot(unsigned port, unsigned group) {
   auto* const word = attachments_[port].link->doorbells().at<std::uint64_t>(GBA_DOORBELL_SLOT(group));
-  slots_.push_back(
-      {.word = word, .port = static_cast<std::uint16_t>(port), .group = static_cast<std::uint16_t>(group)});
+  (open_[group] ? slots_ : closed_)
+      .push_back({.word = word, .port = static_cast<std::uint16_t>(port), .group = static_cast<std::uint16_t>(group)});
   count_joined_ports();
 }
 

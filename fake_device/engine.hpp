@@ -54,7 +54,7 @@ class Engine final : public Effects {
   void sweep(unsigned port, Time now);
 
   // ---- The loop
-  /// Looks at the slot of every membership once. True if there was an arrival.
+  /// Looks once at the slot of every membership of a group that has been enabled. True if there was an arrival.
   bool scan(Time now);
   /// Uapi rule 14: tells the clients that the device sleeps and scans once more. False: there was an arrival; do not
   /// sleep, call awake().
@@ -64,7 +64,7 @@ class Engine final : public Effects {
   [[nodiscard]] Time next_deadline() const { return std::min(model_.next_deadline(), next_fault()); }
   void expire(Time now);
   void shut_down() { model_.shut_down(); }
-  /// Ports that are a member of something.
+  /// Ports that are a member of something enabled.
   [[nodiscard]] std::size_t joined_ports() const { return joined_ports_; }
 
   // ---- Faults on request
@@ -82,6 +82,7 @@ class Engine final : public Effects {
   bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) override;
   void raise(unsigned port, unsigned vector) override;
   void joined(unsigned port, unsigned group) override;
+  void opened(unsigned group, bool open) override;
   void left(unsigned port, unsigned group) override;
   std::uint32_t random_key() override;
 
@@ -110,6 +111,7 @@ class Engine final : public Effects {
   void remove_port(unsigned port, Time now);
   bool store_slowly(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word);
   static std::optional<GuardedWord> bar_flag(const PortLink& link, unsigned group);
+  bool take_all(const std::vector<Slot>& slots, Time now);
   void add_slot(unsigned port, unsigned group);
   template <typename Condition>
   void remove_slots(Condition condition);
@@ -122,7 +124,9 @@ class Engine final : public Effects {
   const unsigned groups_;
   std::vector<Attachment> attachments_;
   std::vector<Flag> flags_;
-  std::vector<Slot> slots_;
+  std::vector<bool> open_;    // groups that have been enabled
+  std::vector<Slot> slots_;   // of their members, all of them looked at all the time
+  std::vector<Slot> closed_;  // of other members: what is found there is a fault
   std::size_t joined_ports_ = 0;
   const FaultInjection injection_;
   Faults faults_;

@@ -60,6 +60,7 @@ class Faults final : public Effects {
   bool store_flag(unsigned port, unsigned group, std::uint64_t address, std::uint64_t word) override;
   void raise(unsigned port, unsigned vector) override;
   void joined(unsigned port, unsigned group) override { world_.joined(port, group); }
+  void opened(unsigned group, bool open) override { world_.opened(group, open); }
   void left(unsigned port, unsigned group) override;
   std::uint32_t random_key() override { return world_.random_key(); }
 

@@ -232,11 +232,8 @@ int Function::kick_fd() {
   return kick_.get();
 }
 
+// The eventfd is not read: its client has it too, and can make it blocking and empty at any time.
 void Function::kicked(Time now) {
-  std::uint64_t count = 0;
-  if (kick_) {
-    [[maybe_unused]] const auto drained = ::read(kick_.get(), &count, sizeof count);
-  }
   engine_.sweep(port_, now);
 }
 

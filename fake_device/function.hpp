@@ -61,7 +61,8 @@ class Function final : public PortLink {
   /// EINVAL: no such region, or not within it.
   int read(unsigned index, std::uint64_t offset, std::span<std::byte> out, Time now);
   int write(unsigned index, std::uint64_t offset, std::span<const std::byte> data, Time now);
-  /// The eventfd that wakes a sleeping device, made when first asked for; -1 if it cannot be made: uapi rule 14.
+  /// The eventfd that wakes a sleeping device, made when first asked for; -1 if it cannot be made: uapi rule 14. Nobody
+  /// here reads it, so it is to be watched for edges.
   int kick_fd();
   /// That eventfd was signalled.
   void kicked(Time now);

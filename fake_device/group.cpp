@@ -37,6 +37,9 @@ void Group::give_back() {
   }
   const MemberSet members = joined_;
   members.for_each([&](unsigned member) { unbind(member); });
+  if (ever_enabled_) {
+    ports_.open(id_, false);
+  }
   allocated_ = false;
   owner_ = kNoPort;
   control_ = 0;
@@ -140,6 +143,9 @@ bool Group::enable() {
     return false;
   }
   control_ |= GBA_CONTROL_ENABLE;
+  if (!ever_enabled_) {
+    ports_.open(id_, true);
+  }
   ever_enabled_ = true;
   return true;
 }

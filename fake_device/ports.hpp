@@ -96,6 +96,7 @@ class Ports {
   void reject(unsigned port, const Fault& fault);
   void join(unsigned port, unsigned group, unsigned member);
   void leave(unsigned port, unsigned group);
+  void open(unsigned group, bool open) { effects_.opened(group, open); }
   std::uint32_t random_key() { return effects_.random_key(); }
 
   void count(Counter counter) { ++counters_[static_cast<unsigned>(counter)]; }

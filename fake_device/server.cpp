@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,9 +21,7 @@ constexpr Time kPollInterval = 20 * kMicrosecond;
 // Rather than sleep for less the device gives way to others: sleeping costs about as much.
 constexpr Time kShortestSleep = 50 * kMicrosecond;
 constexpr Time kLongestSleep = 86'400 * kSecond;
-constexpr Time kHandshakeLimit = 10 * kSecond;
-// Connections that have not said VERSION; further ones wait in the socket's backlog.
-constexpr std::size_t kMaxSilent = 256;
+constexpr rlim_t kMaxSilent = 2048;
 constexpr unsigned kAcceptsPerTurn = 64;
 constexpr int kEventsPerPoll = 64;
 
@@ -39,6 +38,13 @@ FaultInjection injection_of(const Options& options) {
     return FaultInjection::kByClients;
   }
   return options.faults.empty() ? FaultInjection::kNone : FaultInjection::kByOperator;
+}
+
+// Further ones wait in the socket's backlog. Most descriptors are for clients that do say something.
+std::size_t most_silent_clients() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return std::clamp<rlim_t>(known ? limit.rlim_cur / 4 : 0, 1, kMaxSilent);
 }
 
 UniqueFd open_spare() {
@@ -75,7 +81,8 @@ Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Un
       stats_(options.stats, options.format, read_clock()),
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
-      spare_(open_spare()) {}
+      spare_(open_spare()),
+      silent_(most_silent_clients()) {}
 
 Result<void> Server::open_entrance(const std::string& path, unsigned mode, PortPool ports) {
   auto listener = Listener::open(path, mode);
@@ -154,7 +161,7 @@ void Server::sleep() {  // uapi rule 14
 }
 
 Time Server::next_wake() const {
-  return std::min({engine_.next_deadline(), next_silent_, stats_.due()});
+  return std::min({engine_.next_deadline(), silent_.deadline(!listening_), stats_.due()});
 }
 
 // Waits until `wake`; 0: not at all.
@@ -173,7 +180,7 @@ void Server::poll(Time wake) {
     handle(static_cast<Source>(event.data.u64 >> 32), static_cast<int>(event.data.u64 & 0xffffffff), event.events);
   }
   pay_attention();
-  if (now_ >= next_silent_) {
+  while (now_ >= silent_.deadline(/*wanted=*/false)) {
     drop_silent();
   }
   if (now_ >= stats_.due()) {
@@ -220,13 +227,15 @@ void Server::handle_session(Session& session, std::uint32_t events) const {
 }
 
 void Server::accept_some(Entrance& entrance) {
-  std::size_t silent = silent_sessions();
-  for (unsigned turn = 0; turn < kAcceptsPerTurn && silent < kMaxSilent; ++turn, ++silent) {
+  for (unsigned turn = 0; turn < kAcceptsPerTurn && silent_.room(now_); ++turn) {
     auto accepted = entrance.listener.accept();
     if (accepted.refused) {
       log_.write(LogLevel::kWarning,
                  "refused a client of user " + std::to_string(accepted.uid) + ": only this user and root may connect");
     } else if (accepted.socket) {
+      if (silent_.full()) {
+        drop_silent();
+      }
       add_session(entrance, std::move(accepted.socket));
     } else if (accepted.error == EMFILE || accepted.error == ENFILE) {
       refuse_one(entrance);
@@ -238,13 +247,12 @@ void Server::accept_some(Entrance& entrance) {
 
 void Server::add_session(Entrance& entrance, UniqueFd socket) {
   const int fd = socket.get();
-  const Time deadline = now_ + kHandshakeLimit;
-  auto session = std::make_unique<Session>(std::move(socket), *this, entrance.ports, deadline);
+  auto session = std::make_unique<Session>(std::move(socket), *this, entrance.ports, now_ + SilentClients::kPatience);
   if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
     log_.write(LogLevel::kError, "cannot watch a client: " + std::generic_category().message(errno));
     return;
   }
-  next_silent_ = std::min(next_silent_, deadline);
+  silent_.add(fd, now_);
   sessions_[fd] = {.session = std::move(session), .events = EPOLLIN, .kick = false};
 }
 
@@ -256,38 +264,21 @@ void Server::refuse_one(const Entrance& entrance) {
   spare_ = open_spare();
 }
 
-std::size_t Server::silent_sessions() const {
-  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
-    return entry.second.session->deadline() != kNever;
-  }));
-}
-
 void Server::watch_listeners() {
-  const bool listen = sessions_.size() < kMaxSilent || silent_sessions() < kMaxSilent;
+  const bool listen = silent_.room(now_);
+  if (listen == listening_) {
+    return;
+  }
+  listening_ = listen;
   for (std::size_t index = 0; index < entrances_.size(); ++index) {
-    Entrance& entrance = *entrances_[index];
-    if (listen != entrance.listening && control(EPOLL_CTL_MOD, Source::kListener, entrance.listener.fd(),
-                                                static_cast<int>(index), listen ? EPOLLIN : 0U)) {
-      entrance.listening = listen;
-    }
+    control(EPOLL_CTL_MOD, Source::kListener, entrances_[index]->listener.fd(), static_cast<int>(index),
+            listen ? EPOLLIN : 0U);
   }
 }
 
 void Server::drop_silent() {
-  std::vector<int> silent;
-  next_silent_ = kNever;
-  for (const auto& [fd, watched] : sessions_) {
-    const Time deadline = watched.session->deadline();
-    if (deadline <= now_) {
-      silent.push_back(fd);
-    } else {
-      next_silent_ = std::min(next_silent_, deadline);
-    }
-  }
-  for (const int fd : silent) {
-    log_.write(LogLevel::kWarning, "dropped a client that connected and said nothing");
-    drop(fd);
-  }
+  log_.write(LogLevel::kWarning, "dropped a client that connected and said nothing");
+  drop(silent_.oldest());
 }
 
 // Ending one session answers the members of others, which may end those in turn.
@@ -310,6 +301,9 @@ void Server::settle(int fd) {
     drop(fd);
     return;
   }
+  if (session.deadline() == kNever) {
+    silent_.remove(fd);
+  }
   watch_kick(watched);
   const std::uint32_t events = (session.wants_read() ? EPOLLIN : 0U) | (session.wants_write() ? EPOLLOUT : 0U);
   if (events != watched.events && control(EPOLL_CTL_MOD, Source::kSession, fd, fd, events)) {
@@ -320,11 +314,12 @@ void Server::settle(int fd) {
 void Server::watch_kick(Watched& watched) {
   const int kick = watched.session->kick_fd();
   if (kick >= 0 && !watched.kick) {
-    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN);
+    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN | EPOLLET);
   }
 }
 
 void Server::drop(int fd) {
+  silent_.remove(fd);
   const auto node = sessions_.extract(fd);
   if (node.empty()) {
     return;

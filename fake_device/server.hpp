@@ -14,6 +14,7 @@
 #include "fake_device/port_pool.hpp"
 #include "fake_device/result.hpp"
 #include "fake_device/session.hpp"
+#include "fake_device/silent_clients.hpp"
 #include "fake_device/stats.hpp"
 
 namespace fake_device {
@@ -58,7 +59,6 @@ class Server final : public SessionHost {
   struct Entrance {
     Listener listener;
     PortPool ports;
-    bool listening = true;
   };
 
   Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll);
@@ -73,7 +73,6 @@ class Server final : public SessionHost {
   void accept_some(Entrance& entrance);
   void add_session(Entrance& entrance, UniqueFd socket);
   void refuse_one(const Entrance& entrance);
-  [[nodiscard]] std::size_t silent_sessions() const;
   void watch_listeners();
   void drop_silent();
   void pay_attention();
@@ -94,10 +93,11 @@ class Server final : public SessionHost {
   UniqueFd epoll_;
   UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
   std::unordered_map<int, Watched> sessions_;
+  SilentClients silent_;
   std::vector<int> attention_;
+  bool listening_ = true;  // false: there is no room for one more silent client
   bool spinning_ = false;
   bool stop_ = false;
-  Time next_silent_ = kNever;  // no session's deadline for VERSION is earlier
   Time now_ = 0;
   Time last_poll_ = 0;
 };

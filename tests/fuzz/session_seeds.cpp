@@ -213,6 +213,14 @@ Seeds barrier_seeds() {
                    .misuse(0, Misuse::kWrite)
                    .misuse(0, Misuse::kFill)
                    .region_write(GBA_REGION_DOORBELLS, GBA_DOORBELL_WAKEUP, 1, 4)},
+      {"kick_made_blocking",
+       [] {
+         Script script = opened();
+         return info(script, VFIO_USER_DEVICE_GET_REGION_IO_FDS, GBA_REGION_DOORBELLS, 56)
+             .read()
+             .misuse(0, Misuse::kMakeBlocking)
+             .region_write(GBA_REGION_DOORBELLS, GBA_DOORBELL_WAKEUP, 1, 4);
+       }()},
   };
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/soak.hpp"
 
 namespace {
 
@@ -245,7 +246,7 @@ TEST_F(Robustness, ConnectingAndLeavingLeaksNothing) {
   }
   const auto files = open_files();
   [[maybe_unused]] const auto memory = resident_kib();
-  for (int count = 0; count < 300; ++count) {
+  for (int count = 0; count < test_support::repeats(1000, 10000); ++count) {
     cycle();
   }
   expect_unharmed();

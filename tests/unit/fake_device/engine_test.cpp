@@ -70,13 +70,21 @@ class EngineTest : public ::testing::Test {
   }
   /// Port 0's group with ports 0..members-1 joined.
   unsigned barrier(unsigned members) {
+    const unsigned group = closed_group(members);
+    open(group);
+    return group;
+  }
+  void open(unsigned group) {
+    write(0, GBA_GROUP_BASE(group) + GBA_GROUP_CONTROL, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
+  }
+  /// The same before it is enabled.
+  unsigned closed_group(unsigned members) {
     command(0, GBA_CMD_ALLOC, 0, 0);
     const auto result = engine_.read(0, GBA_REG_CMD_RESULT, 8, 0);
     const auto group = static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, result));
     key_ = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_CMD_RESULT_KEY, result));
     write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_COUNT, members, 4);
     write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_MASK, (1U << members) - 1);
-    write(0, GBA_GROUP_BASE(group) + GBA_GROUP_CONTROL, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
     for (unsigned member = 0; member < members; ++member) {
       EXPECT_EQ(command(member, GBA_CMD_JOIN, group, member), unsigned{GBA_CMD_OK});
     }
@@ -183,6 +191,46 @@ TEST_F(EngineTest, LooksAtNoSlotWithoutMembershipButFindsItWhenSwept) {
   engine_.sweep(2, 0);
   EXPECT_EQ(engine_.read(2, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_JOINED));
   EXPECT_EQ(slot(2, 9).load(), 0U);
+}
+
+TEST_F(EngineTest, LooksAtNoSlotOfAGroupThatIsNotEnabled) {
+  const unsigned group = closed_group(2);
+  EXPECT_EQ(engine_.joined_ports(), 0U) << "nobody to wait for";
+  ring(1, group, 1);
+  EXPECT_FALSE(engine_.scan(0));
+  EXPECT_EQ(engine_.read(1, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_ENABLED)) << "found on the next access";
+  open(group);
+  EXPECT_EQ(engine_.joined_ports(), 2U);
+  ring(0, group, 1);
+  ring(1, group, 1);
+  EXPECT_TRUE(engine_.scan(0));
+  EXPECT_EQ(bar_flag(0, group), 1U);
+  command(0, GBA_CMD_FREE, group, 0);
+  EXPECT_EQ(engine_.joined_ports(), 0U);
+}
+
+TEST_F(EngineTest, CountsNoArrivalThatCameBeforeTheGroupWasEnabled) {
+  const unsigned group = closed_group(2);
+  ring(1, group, 1);
+  open(group);
+  ring(0, group, 1);
+  engine_.scan(0);
+  EXPECT_EQ(bar_flag(0, group), 0U);
+  EXPECT_EQ(engine_.read(1, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_ENABLED));
+}
+
+TEST_F(EngineTest, TakesWhoJoinsLaterIntoAnOpenGroup) {
+  const unsigned group = closed_group(1);
+  write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_COUNT, 2, 4);
+  write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_MASK, 3);
+  open(group);
+  EXPECT_EQ(engine_.joined_ports(), 1U);
+  EXPECT_EQ(command(1, GBA_CMD_JOIN, group, 1), unsigned{GBA_CMD_OK});
+  EXPECT_EQ(engine_.joined_ports(), 2U);
+  ring(0, group, 1);
+  ring(1, group, 1);
+  EXPECT_TRUE(engine_.scan(0));
+  EXPECT_EQ(bar_flag(1, group), 1U);
 }
 
 TEST_F(EngineTest, DropsDoorbellsWhileDecodingIsOff) {

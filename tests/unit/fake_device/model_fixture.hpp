@@ -57,6 +57,10 @@ class RecordingEffects final : public Effects {
     members.insert({port, group});
     flags[{port, group}] = 0;
   }
+  void opened(unsigned group, bool open) override {
+    EXPECT_EQ(open_groups.contains(group), !open) << "told once of each change";
+    open ? static_cast<void>(open_groups.insert(group)) : static_cast<void>(open_groups.erase(group));
+  }
   void left(unsigned port, unsigned group) override { members.erase({port, group}); }
   std::uint32_t random_key() override { return next_key++; }
 
@@ -66,6 +70,7 @@ class RecordingEffects final : public Effects {
   std::map<std::pair<unsigned, unsigned>, std::uint64_t> flags;
   std::map<std::pair<unsigned, unsigned>, std::uint64_t> addresses;
   std::set<std::pair<unsigned, unsigned>> members;
+  std::set<unsigned> open_groups;
   std::set<unsigned> broken;  // ports whose memory cannot be written
   std::uint32_t next_key = 100;
 };

@@ -16,6 +16,7 @@
 #include "fake_device/negotiation.hpp"
 #include "fake_device/pacer.hpp"
 #include "fake_device/port_pool.hpp"
+#include "fake_device/silent_clients.hpp"
 #include "uapi/vfio_user.h"
 
 namespace {
@@ -23,10 +24,12 @@ namespace {
 using fake_device::ConfigSpace;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
+using fake_device::kNever;
 using fake_device::Pacer;
 using fake_device::parse_version;
 using fake_device::PortPool;
 using fake_device::Rest;
+using fake_device::SilentClients;
 using fake_device::UniqueFd;
 
 std::vector<std::byte> version_payload(const std::string& json) {
@@ -61,6 +64,31 @@ TEST(Negotiation, SurvivesDeepNesting) {
 TEST(Negotiation, AnswersWithinTheLongestReplyOfAKnownClient) {
   EXPECT_LE(fake_device::version_reply({.write_multiple = true}).size() + sizeof(vfio_user_header),
             VFIO_USER_MAX_VERSION_REPLY);
+}
+
+TEST(SilentClients, HaveSomePatienceAndLessWhereAnotherWaits) {
+  SilentClients silent(2);
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), kNever);
+  silent.add(5, 100);
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatience) << "there is another place";
+  silent.add(6, 200);
+  EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + SilentClients::kPatience);
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatienceWhenFull);
+}
+
+TEST(SilentClients, MakeRoomForOthersOldestFirst) {
+  SilentClients silent(2);
+  silent.add(5, 100);
+  EXPECT_TRUE(silent.room(100));
+  silent.add(6, 200);
+  EXPECT_FALSE(silent.room(99 + SilentClients::kPatienceWhenFull));
+  EXPECT_TRUE(silent.room(100 + SilentClients::kPatienceWhenFull));
+  EXPECT_EQ(silent.oldest(), 5);
+  silent.remove(5);
+  silent.remove(5);
+  silent.remove(7);
+  EXPECT_EQ(silent.oldest(), 6);
+  EXPECT_TRUE(silent.room(200));
 }
 
 class Config : public ::testing::Test {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thousands of connections at once.
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tests/integration/fake_device/hostile/bystanders.hpp"
+
+namespace {
+
+using raw::bytes_of;
+using raw::Client;
+using raw::Port;
+
+constexpr std::size_t kClients = 2000;
+constexpr rlim_t kFilesWanted = 8000;
+constexpr unsigned kBystanders = 2;
+
+/// Raises the limit of open files, not for good. The device raises its own to the same hard limit.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t wanted) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = std::min(wanted, before_.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    enough_ = limit.rlim_cur >= wanted;
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  [[nodiscard]] bool enough() const { return enough_; }
+
+ private:
+  rlimit before_{};
+  bool enough_ = false;
+};
+
+class Flood : public raw::Bystanders {
+ protected:
+  void SetUp() override {
+    if (!limit_.enough()) {
+      GTEST_SKIP() << "needs " << kFilesWanted << " open files (ulimit -Hn)";
+    }
+  }
+
+  std::vector<std::unique_ptr<Client>> connect(std::size_t count) {
+    std::vector<std::unique_ptr<Client>> clients;
+    for (std::size_t index = 0; index < count; ++index) {
+      clients.push_back(std::make_unique<Client>(path()));
+    }
+    return clients;
+  }
+
+  static bool closed(const Client& client) {
+    pollfd entry{.fd = client.socket(), .events = 0, .revents = 0};
+    return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+
+ private:
+  FileLimit limit_{kFilesWanted};
+};
+
+TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
+  auto clients = connect(kClients);
+  const vfio_user_version version{.major = 0, .minor = 0};
+  for (auto& client : clients) {
+    ASSERT_TRUE(client->send_bytes(client->frame(VFIO_USER_VERSION, bytes_of(version))));
+  }
+  expect_unharmed();
+  std::size_t opened = 0;
+  for (auto& client : clients) {
+    const auto reply = client->receive();
+    ASSERT_TRUE(reply) << device().output();
+    if (reply->error() == 0) {
+      ++opened;
+    } else {
+      ASSERT_EQ(reply->error(), EBUSY);
+      EXPECT_EQ(client->receive(), std::nullopt) << "a refused client is let go";
+    }
+  }
+  EXPECT_EQ(opened, GBA_MAX_MEMBERS - kBystanders);
+  expect_unharmed();
+  clients.clear();
+  EXPECT_EQ(Port(path()).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
+  expect_unharmed();
+  expect_no_files_left();
+}
+
+TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
+  {
+    const auto silent = connect(kClients);
+    EXPECT_EQ(Port(path()).read(GBA_REG_PORT_ID, 4), kBystanders);
+    EXPECT_FALSE(closed(*silent.front())) << "a port was to be had only once silent clients had been given up";
+    expect_unharmed();
+  }
+  expect_no_files_left();
+}
+
+// A device that may open 1,024 files gives a quarter of them to silent clients. Then the oldest of these give way.
+TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
+  const auto small = folder().file("small.sock");
+  std::vector<std::string> line{"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"};
+  for (auto& word : command_line(small)) {
+    line.push_back(word);
+  }
+  test_support::Process server(line);
+  ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int count = 0; count < 1000; ++count) {
+    silent.push_back(std::make_unique<Client>(small));
+  }
+  EXPECT_EQ(Port(small).read(GBA_REG_PORT_ID, 4), 0U);
+  EXPECT_TRUE(closed(*silent.front()));
+}
+
+}  // namespace
