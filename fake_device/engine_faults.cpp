@@ -5,7 +5,7 @@
 namespace fake_device {
 
 Result<void> Engine::inject(const Injection& injection, Time now) {
-  if (const auto checked = check(injection, dimensions()); !checked) {
+  if (auto checked = check(injection, dimensions()); !checked) {
     return checked;
   }
   happen(injection, now);
