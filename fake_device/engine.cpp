@@ -83,7 +83,7 @@ void Engine::flag_store_failed(unsigned port, unsigned group, std::uint64_t iova
 std::uint64_t Engine::read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now) {
   faults_.set_time(now);
   sweep(port, now);
-  return model_.read(port, offset, size);
+  return model_.read(port, offset, size, now);
 }
 
 void Engine::write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value, Time now) {

@@ -176,6 +176,16 @@ bool Group::set_network_address(std::uint64_t address) {
   return true;
 }
 
+std::uint64_t Group::member_ports(unsigned index, unsigned bits) const {
+  const std::uint64_t nobody = (std::uint64_t{1} << bits) - 1;
+  std::uint64_t ports = 0;
+  for (unsigned place = 0; place < 64 / bits; ++place) {
+    const int port = find_port(64 / bits * index + place);
+    ports |= (port == kNoPort ? nobody : static_cast<std::uint64_t>(port)) << (bits * place);
+  }
+  return ports;
+}
+
 std::uint64_t Group::status() const {  // uapi rule 8
   if (failed()) {
     return GBA_STATUS_ERROR;

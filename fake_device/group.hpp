@@ -2,6 +2,7 @@
 // One barrier group: who may arrive, who has, and who is told.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -59,6 +60,11 @@ class Group {
   [[nodiscard]] std::uint64_t sequence() const { return released_; }
   [[nodiscard]] std::uint64_t error_code() const;
   [[nodiscard]] Time timeout() const { return timeout_; }
+  [[nodiscard]] Time round_age(Time now) const {
+    return arrivals_ > 0 && !failed() ? std::max<Time>(now - std::min(now, opened_), 1) : 0;
+  }
+  /// The ports of the members 64 / bits * index and following, `bits` each; all ones: nobody.
+  [[nodiscard]] std::uint64_t member_ports(unsigned index, unsigned bits) const;
   [[nodiscard]] std::uint64_t network_address() const { return network_address_; }
 
   // ---- What happens to it

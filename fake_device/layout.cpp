@@ -37,6 +37,8 @@ constexpr std::array kGroup{
     RegisterEntry{GBA_GROUP_SEQUENCE, 8, 1, Register::kSequence},
     RegisterEntry{GBA_GROUP_ERROR_CODE, 8, 1, Register::kErrorCode},
     RegisterEntry{GBA_GROUP_TIMEOUT, 8, 1, Register::kTimeout},
+    RegisterEntry{GBA_GROUP_ROUND_AGE, 8, 1, Register::kRoundAge},
+    RegisterEntry{GBA_GROUP_MEMBER_PORT, 8, GBA_MEMBER_PORT_WORDS, Register::kMemberPorts16},
     RegisterEntry{GBA_GROUP_RELEASE_ADDR, 8, GBA_MAX_MEMBERS, Register::kReleaseAddr},
 };
 
@@ -54,6 +56,8 @@ constexpr std::array kSwitchGroup{
     RegisterEntry{GBA_SWITCH_SEQUENCE, 8, 1, Register::kSequence},
     RegisterEntry{GBA_SWITCH_ERROR_CODE, 8, 1, Register::kErrorCode},
     RegisterEntry{GBA_SWITCH_TIMEOUT, 8, 1, Register::kTimeout},
+    RegisterEntry{GBA_SWITCH_ROUND_AGE, 8, 1, Register::kRoundAge},
+    RegisterEntry{GBA_SWITCH_MEMBER_PORT, 8, GBA_SWITCH_MEMBER_PORT_WORDS, Register::kMemberPorts8},
 };
 
 std::optional<RegisterRef> find_in(std::span<const RegisterEntry> table, std::uint64_t offset, std::uint64_t size) {

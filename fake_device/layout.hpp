@@ -38,6 +38,9 @@ enum class Register : std::uint8_t {
   kLocalMemberId,     // of the port that asks
   kLocalReleaseAddr,  // likewise
   kArrivalAddr,
+  kRoundAge,
+  kMemberPorts16,  // of several members, so many bits each
+  kMemberPorts8,
 };
 
 /// `count` registers of `size` bytes each, next to each other.

@@ -51,6 +51,9 @@ bool read_only(Register id) {
     case Register::kErrorCode:
     case Register::kLocalMemberId:
     case Register::kArrivalAddr:
+    case Register::kRoundAge:
+    case Register::kMemberPorts16:
+    case Register::kMemberPorts8:
       return true;
   }
   return true;
@@ -90,13 +93,13 @@ void Model::disconnect(unsigned port) {
   ports_[port].connected = false;
 }
 
-std::uint64_t Model::read(unsigned port, std::uint64_t offset, std::uint64_t size) {
+std::uint64_t Model::read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now) {
   const auto target = layout_.find(offset, size);
   if (!target) {
     ports_.fault(port, {.kind = GBA_FAULT_BAD_ACCESS, .address = offset});
     return 0;
   }
-  return is_group_register(target->id) ? read_group(port, *target) : read_device(port, *target);
+  return is_group_register(target->id) ? read_group(port, *target, now) : read_device(port, *target);
 }
 
 std::uint64_t Model::read_device(unsigned port, const RegisterRef& target) {
@@ -133,7 +136,7 @@ std::uint64_t Model::device_status(unsigned port) const {
   return (fatal_ ? GBA_DEV_STATUS_FATAL : GBA_DEV_STATUS_READY) | (ports_[port].link_up ? GBA_DEV_STATUS_LINK_UP : 0);
 }
 
-std::uint64_t Model::read_group(unsigned port, const RegisterRef& target) const {
+std::uint64_t Model::read_group(unsigned port, const RegisterRef& target, Time now) const {
   switch (target.id) {  // what is so whether or not the group is allocated
     case Register::kGroupId:
       return target.group;
@@ -171,6 +174,12 @@ std::uint64_t Model::read_group(unsigned port, const RegisterRef& target) const 
       return group.timeout();
     case Register::kNetworkAddr:
       return group.network_address();
+    case Register::kRoundAge:
+      return group.round_age(now);
+    case Register::kMemberPorts16:
+      return group.member_ports(target.index, GBA_MEMBER_PORT_BITS);
+    case Register::kMemberPorts8:
+      return group.member_ports(target.index, GBA_SWITCH_MEMBER_PORT_BITS);
     default:  // RELEASE_ADDR is write-only
       return 0;
   }

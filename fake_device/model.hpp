@@ -30,7 +30,7 @@ class Model {
   void disconnect(unsigned port);
 
   // ---- BAR0
-  std::uint64_t read(unsigned port, std::uint64_t offset, std::uint64_t size);
+  std::uint64_t read(unsigned port, std::uint64_t offset, std::uint64_t size, Time now = 0);
   void write(unsigned port, std::uint64_t offset, std::uint64_t size, std::uint64_t value);
 
   // ---- Arrivals and time
@@ -75,7 +75,7 @@ class Model {
   [[nodiscard]] bool known(unsigned group) const { return group < groups_.size() && groups_[group].allocated(); }
 
   [[nodiscard]] std::uint64_t read_device(unsigned port, const RegisterRef& target);
-  [[nodiscard]] std::uint64_t read_group(unsigned port, const RegisterRef& target) const;
+  [[nodiscard]] std::uint64_t read_group(unsigned port, const RegisterRef& target, Time now) const;
   void write_device(unsigned port, const RegisterRef& target, std::uint64_t value);
   bool set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value);
   [[nodiscard]] bool may_write(unsigned port, const RegisterRef& target);

@@ -44,7 +44,7 @@
 
 #define GBA_MAGIC_VALUE 0x31414247u /* "GBA1" */
 #define GBA_VERSION_MAJOR 1u
-#define GBA_VERSION_MINOR 0u
+#define GBA_VERSION_MINOR 1u /* 1: ROUND_AGE and MEMBER_PORT */
 
 #define GBA_VERSION_MINOR_FIELD_SHIFT 0
 #define GBA_VERSION_MINOR_FIELD_MASK UINT64_C(0xffff)
@@ -153,7 +153,13 @@ enum {
 #define GBA_GROUP_SEQUENCE 0x1010u      /* 8 RO; RW owner while ENABLE is 0 */
 #define GBA_GROUP_ERROR_CODE 0x1018u    /* 8 RO */
 #define GBA_GROUP_TIMEOUT 0x1020u       /* 8 RW owner, nanoseconds, 0 = never */
+#define GBA_GROUP_ROUND_AGE 0x1028u     /* 8 RO, nanoseconds since the open round's first arrival; 0: none is open */
 #define GBA_GROUP_RELEASE_ADDR 0x2000u  /* 8 x 708 WO joined member */
+#define GBA_GROUP_MEMBER_PORT 0x3800u   /* 8 x 177 RO: which port is which member, 16 bits each, lowest first */
+
+#define GBA_MEMBER_PORT_BITS 16u
+#define GBA_MEMBER_PORT_NONE 0xffffu
+#define GBA_MEMBER_PORT_WORDS (GBA_MAX_MEMBERS * GBA_MEMBER_PORT_BITS / 64u)
 
 #define GBA_CONTROL_ENABLE (UINT64_C(1) << 0)
 #define GBA_CONTROL_RESET (UINT64_C(1) << 1)
@@ -192,9 +198,11 @@ struct gba_group_block {
   uint64_t reserved_70[2];
   uint64_t arrived_mask[GBA_MASK_WORDS];
   uint64_t reserved_e0[484];
-  uint64_t control, status, sequence, error_code, timeout;
-  uint64_t reserved_1028[507];
+  uint64_t control, status, sequence, error_code, timeout, round_age;
+  uint64_t reserved_1030[506];
   uint64_t release_addr[GBA_MAX_MEMBERS];
+  uint64_t reserved_3620[60];
+  uint64_t member_port[GBA_MEMBER_PORT_WORDS];
 };
 
 #define GBA_ASSERT_AT(type, field, offset) \
@@ -226,7 +234,10 @@ GBA_ASSERT_AT(gba_group_block, status, GBA_GROUP_STATUS);
 GBA_ASSERT_AT(gba_group_block, sequence, GBA_GROUP_SEQUENCE);
 GBA_ASSERT_AT(gba_group_block, error_code, GBA_GROUP_ERROR_CODE);
 GBA_ASSERT_AT(gba_group_block, timeout, GBA_GROUP_TIMEOUT);
+GBA_ASSERT_AT(gba_group_block, round_age, GBA_GROUP_ROUND_AGE);
 GBA_ASSERT_AT(gba_group_block, release_addr, GBA_GROUP_RELEASE_ADDR);
+GBA_ASSERT_AT(gba_group_block, member_port, GBA_GROUP_MEMBER_PORT);
+static_assert(GBA_MAX_MEMBERS * GBA_MEMBER_PORT_BITS % 64u == 0, "no word is half used");
 static_assert(sizeof(struct gba_group_block) <= GBA_GROUP_STRIDE, "a group block fits its stride");
 static_assert(GBA_GROUP_BASE(GBA_MAX_GROUPS) <= GBA_MSIX_TABLE_OFFSET, "the groups end before the MSI-X table");
 static_assert(GBA_MSIX_TABLE_OFFSET + GBA_MSIX_VECTORS * 16u <= GBA_MSIX_PBA_OFFSET, "the table ends before the PBA");

@@ -37,12 +37,18 @@
 #define GBA_SWITCH_SEQUENCE 0x0060u        /* RO; RW owner while ENABLE is 0 */
 #define GBA_SWITCH_ERROR_CODE 0x0068u      /* RO */
 #define GBA_SWITCH_TIMEOUT 0x0070u         /* RW owner, nanoseconds, 0 = never */
+#define GBA_SWITCH_ROUND_AGE 0x0078u       /* RO, as GBA_GROUP_ROUND_AGE */
+#define GBA_SWITCH_MEMBER_PORT 0x0080u     /* 8 x 16 RO: which port is which member, 8 bits each, lowest first */
 
 #define GBA_SWITCH_NO_MEMBER UINT64_MAX
+#define GBA_SWITCH_MEMBER_PORT_BITS 8u
+#define GBA_SWITCH_MEMBER_PORT_NONE 0xffu
+#define GBA_SWITCH_MEMBER_PORT_WORDS (GBA_SWITCH_MAX_MEMBERS * GBA_SWITCH_MEMBER_PORT_BITS / 64u)
 
 struct gba_switch_group_block {
   uint64_t network_addr, group_id, member_mask[GBA_SWITCH_MASK_WORDS], member_count, control, status,
-      arrived_mask[GBA_SWITCH_MASK_WORDS], local_member_id, release_addr, arrival_addr, sequence, error_code, timeout;
+      arrived_mask[GBA_SWITCH_MASK_WORDS], local_member_id, release_addr, arrival_addr, sequence, error_code, timeout,
+      round_age, member_port[GBA_SWITCH_MEMBER_PORT_WORDS];
 };
 
 #define GBA_SWITCH_ASSERT_AT(field, offset) \
@@ -60,6 +66,8 @@ GBA_SWITCH_ASSERT_AT(arrival_addr, GBA_SWITCH_ARRIVAL_ADDR);
 GBA_SWITCH_ASSERT_AT(sequence, GBA_SWITCH_SEQUENCE);
 GBA_SWITCH_ASSERT_AT(error_code, GBA_SWITCH_ERROR_CODE);
 GBA_SWITCH_ASSERT_AT(timeout, GBA_SWITCH_TIMEOUT);
+GBA_SWITCH_ASSERT_AT(round_age, GBA_SWITCH_ROUND_AGE);
+GBA_SWITCH_ASSERT_AT(member_port, GBA_SWITCH_MEMBER_PORT);
 #undef GBA_SWITCH_ASSERT_AT
 static_assert(sizeof(struct gba_switch_group_block) <= GBA_SWITCH_GROUP_STRIDE, "a group block fits its stride");
 static_assert(GBA_SWITCH_GROUP_BASE(GBA_SWITCH_MAX_GROUPS) <= GBA_MSIX_TABLE_OFFSET, "groups end before the table");

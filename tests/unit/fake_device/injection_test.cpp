@@ -87,7 +87,8 @@ TEST(InjectionCheck, HoldsItToTheDevice) {
 }
 
 TEST(InjectionCheck, DescribesItForTheLog) {
-  EXPECT_EQ(fake_device::describe({.kind = GBA_INJECT_DROP_RELEASE, .group = 3, .member = 7}), "drop-release group 3 member 7");
+  EXPECT_EQ(fake_device::describe({.kind = GBA_INJECT_DROP_RELEASE, .group = 3, .member = 7}),
+            "drop-release group 3 member 7");
 }
 
 }  // namespace

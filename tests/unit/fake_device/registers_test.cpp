@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 TEST(DeviceRegisters, TellWhatTheDeviceIs) {
   Device device;
   EXPECT_EQ(device.read(0, GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
-  EXPECT_EQ(device.read(0, GBA_REG_VERSION, 4), 0x10000U);
+  EXPECT_EQ(device.read(0, GBA_REG_VERSION, 4), 0x10001U);
   const auto caps = device.read(0, GBA_REG_CAPS);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_GROUPS, caps), 32U);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_MEMBERS, caps), 708U);
@@ -154,6 +154,32 @@ TEST(GroupRegisters, AreFixedWhileTheGroupIsEnabled) {
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_MASK), 3U);
   EXPECT_EQ(device.sequence(group), 5U);
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
+}
+
+TEST(GroupRegisters, TellSinceWhenARoundIsOpen) {
+  Device device;
+  const unsigned group = device.barrier(2);
+  const auto age = [&](fake_device::Time now) {
+    return device.model.read(1, GBA_GROUP_BASE(group) + GBA_GROUP_ROUND_AGE, 8, now);
+  };
+  EXPECT_EQ(age(500), 0U);
+  device.arrive(group, 1, 1, false, 1000);
+  EXPECT_EQ(age(1000), 1U) << "open, and so not 0";
+  EXPECT_EQ(age(1700), 700U);
+  device.arrive(group, 0, 1, false, 1800);
+  EXPECT_EQ(age(2000), 0U);
+}
+
+TEST(GroupRegisters, TellWhichPortIsWhichMember) {
+  Device device;
+  const unsigned group = device.alloc(0);
+  device.configure(0, group, 708);
+  device.join(3, group, 0);
+  device.join(5, group, 707);
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), 0xffffffffffff0003U);
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT + 8 * (GBA_MEMBER_PORT_WORDS - 1)), 0x0005ffffffffffffU);
+  device.command(3, GBA_CMD_LEAVE, group);
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX);
 }
 
 TEST(ReleaseAddress, IsWrittenByTheJoinedMemberOnly) {

@@ -115,6 +115,14 @@ TEST_F(Switch, BanksWhatBelongsToAPort) {
   EXPECT_EQ((effects_.addresses[{1, group}]), 0x2000U);
 }
 
+TEST_F(Switch, TellsWhichPortIsWhichMember) {
+  const unsigned group = barrier(9);
+  EXPECT_EQ(read(5, group, GBA_SWITCH_MEMBER_PORT), 0x0706050403020100U);
+  EXPECT_EQ(read(5, group, GBA_SWITCH_MEMBER_PORT + 8), 0xffffffffffffff08U);
+  EXPECT_EQ(read(5, group, GBA_SWITCH_MEMBER_PORT + 8 * (GBA_SWITCH_MEMBER_PORT_WORDS - 1)), UINT64_MAX);
+  EXPECT_EQ(read(5, group, GBA_SWITCH_ROUND_AGE), 0U);
+}
+
 TEST_F(Switch, KeepsTheNetworkAddressForTheOwner) {
   command(0, GBA_CMD_ALLOC);
   write(0, 0, GBA_SWITCH_NETWORK_ADDR, 0x1234);
