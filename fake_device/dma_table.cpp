@@ -98,11 +98,21 @@ bool DmaTable::overlaps(std::uint64_t address, std::uint64_t size) const {
 }
 
 int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
-  const auto found = ranges_.find(address);
-  if (found == ranges_.end() || found->second.size != size) {
+  if (size == 0 || wraps(address, size - 1)) {
     return ENOENT;
   }
-  ranges_.erase(found);
+  const auto last = address + (size - 1);
+  const auto begin = ranges_.lower_bound(address);
+  const auto end = ranges_.upper_bound(last);
+  const auto reaches = [this](auto after, std::uint64_t place) {  // the range before `after` does
+    return after != ranges_.begin() && std::prev(after)->first + (std::prev(after)->second.size - 1) >= place;
+  };
+  const bool cuts_first = reaches(begin, address);
+  const bool cuts_last = last != std::numeric_limits<std::uint64_t>::max() && reaches(end, last + 1);
+  if (begin == end || cuts_first || cuts_last) {
+    return ENOENT;
+  }
+  ranges_.erase(begin, end);
   return 0;
 }
 

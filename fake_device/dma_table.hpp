@@ -30,7 +30,8 @@ class DmaTable {
   /// file, unknown flags, or a file that is no memory; EEXIST: overlaps what is there; EACCES: writable memory,
   /// read-only file; ENOSPC: too many maps or files; ENOMEM.
   int map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file);
-  /// Takes back exactly what one map() gave; ENOENT if there is no such map.
+  /// Takes back what one map() gave, or several that lie in the range: whoever translates addresses for a guest forgets
+  /// in larger pieces than it has mapped. ENOENT if there is no map in it, or it would cut one in two.
   int unmap(std::uint64_t address, std::uint64_t size);
   void unmap_all();
 

@@ -124,7 +124,9 @@ TEST_F(Commands, DmaUnmapEchoesItsEntry) {
   EXPECT_EQ(reply.payload, bytes_of(request));
 }
 
-TEST_F(Commands, DmaUnmapTakesOneMapAtATimeOrAll) {
+// The specification wants the address and size of one map. A hypervisor whose guest changes the domain of an emulated
+// IOMMU sends the whole address space in a few large pieces instead; what it means must not stay mapped.
+TEST_F(Commands, DmaUnmapTakesWholeMapsOrAll) {
   Port port(path());
   const auto memory = raw::make_memfd(0x4000);
   const auto map_three = [&] {
@@ -133,7 +135,7 @@ TEST_F(Commands, DmaUnmapTakesOneMapAtATimeOrAll) {
     }
   };
   map_three();
-  EXPECT_EQ(port.unmap_dma(kIova, 0x3000), ENOENT) << "three are not one";
+  EXPECT_EQ(port.unmap_dma(kIova + 0x800, 0x3000), ENOENT) << "it cuts the first";
   EXPECT_EQ(port.unmap_dma(kIova, 0), ENOENT);
   EXPECT_EQ(port.unmap_dma(0, 0), ENOENT);
   EXPECT_EQ(port.unmap_dma(~std::uint64_t{0}, ~std::uint64_t{0}), ENOENT);
@@ -141,6 +143,11 @@ TEST_F(Commands, DmaUnmapTakesOneMapAtATimeOrAll) {
   EXPECT_EQ(port.unmap_dma(0, 0, VFIO_USER_DMA_UNMAP_ALL | VFIO_USER_DMA_UNMAP_BITMAP), EINVAL);
   EXPECT_EQ(port.unmap_dma(0, 0, 4), EINVAL);
   EXPECT_EQ(port.map_dma(kIova, 0x1000, 0, memory.get()), EEXIST) << "what was refused took nothing away";
+  EXPECT_EQ(port.unmap_dma(kIova, 0x2000), 0);
+  EXPECT_EQ(port.unmap_dma(kIova, 0x2000), ENOENT);
+  EXPECT_EQ(port.unmap_dma(0, std::uint64_t{1} << 63), 0);
+  EXPECT_EQ(port.unmap_dma(kIova + 0x2000, 0x1000), ENOENT);
+  map_three();
   EXPECT_EQ(port.unmap_dma(0, 0, VFIO_USER_DMA_UNMAP_ALL), 0);
   EXPECT_EQ(port.unmap_dma(0, 0, VFIO_USER_DMA_UNMAP_ALL), 0) << "nothing is all, too";
   map_three();

@@ -90,6 +90,28 @@ TEST(DmaTable, ForgetsWhatIsUnmapped) {
   EXPECT_EQ(table.size(), 0U);
 }
 
+TEST(DmaTable, ForgetsAllThatLiesInARange) {
+  DmaTable table;
+  const auto file = memory(0x4000);
+  const auto map = [&](std::uint64_t address, std::uint64_t size) {
+    ASSERT_EQ(table.map(address, size, 0, kBoth, again(file)), 0);
+  };
+  map(0x100000, 0x1000);
+  map(0x102000, 0x2000);
+  map(0x105000, 0x1000);
+  EXPECT_EQ(table.unmap(0x101000, 0x1000), ENOENT) << "a gap";
+  EXPECT_EQ(table.unmap(0x100000, 0x3000), ENOENT) << "its end cuts a map in two";
+  EXPECT_EQ(table.unmap(0x103000, 0x3000), ENOENT) << "its beginning does";
+  EXPECT_EQ(table.unmap(0x103000, 0x1000), ENOENT) << "a part of a map";
+  EXPECT_EQ(table.size(), 3U);
+  EXPECT_EQ(table.unmap(0, 0x104000), 0);
+  EXPECT_EQ(table.size(), 1U);
+  EXPECT_TRUE(table.resolve(0x105000));
+  map(~std::uint64_t{0xfff}, 0x1000);
+  EXPECT_EQ(table.unmap(0x104000, 0 - std::uint64_t{0x104000}), 0) << "to the end of the address space";
+  EXPECT_EQ(table.size(), 0U);
+}
+
 TEST(DmaTable, CoversTheEndsOfTheAddressSpace) {
   DmaTable table;
   const auto file = memory(0x1000);
