@@ -14,6 +14,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{20};
 
+template <typename Condition>
+void wait_for(const Condition& condition) {
+  const auto end = Clock::now() + kPatience;
+  while (!condition() && Clock::now() < end) {
+    ::sched_yield();
+  }
+}
+
 }  // namespace
 
 Port::Port(gba::Mapping control, gba::Mapping doorbells, gba::Mapping flags)
@@ -80,10 +88,7 @@ void Port::arrive(const Group& group, std::uint64_t sequence, bool notify) {
 
 // An arrival is not repeated here (uapi rule 18): one that gets lost on its way through the hypervisor is to be seen.
 void Port::await(const Group& group, const Flag& flag, std::uint64_t word) const {
-  const auto end = Clock::now() + kPatience;
-  while (flag.load() != word && Clock::now() < end) {
-    ::sched_yield();
-  }
+  wait_for([&] { return flag.load() == word; });
   const auto seen = flag.load();  // now: reading a register wakes the device
   if (seen == word) return;
   const auto base = GBA_GROUP_BASE(group.id);
@@ -91,6 +96,12 @@ void Port::await(const Group& group, const Flag& flag, std::uint64_t word) const
                            hex(read(base + GBA_GROUP_SEQUENCE)) + ", STATUS " + hex(read(base + GBA_GROUP_STATUS)) +
                            ", ERROR_CODE " + hex(read(base + GBA_GROUP_ERROR_CODE)) + ", FAULT " +
                            hex(read(GBA_REG_FAULT)) + ", kicks " + std::to_string(kicks_));
+}
+
+void Port::await_status(const Group& group, std::uint64_t status) const {
+  const auto at = GBA_GROUP_BASE(group.id) + GBA_GROUP_STATUS;
+  wait_for([&] { return read(at) == status; });
+  require_equal(read(at), status, "STATUS");
 }
 
 void Port::run_barriers(const Group& group, const Flag& flag, unsigned rounds) {

@@ -38,6 +38,8 @@ class Port {
   void arrive(const Group& group, std::uint64_t sequence, bool notify = false);
   /// Throws with what the device says about itself unless `flag` becomes `word` within 20 s.
   void await(const Group& group, const Flag& flag, std::uint64_t word) const;
+  /// Throws unless STATUS becomes `status` within 20 s.
+  void await_status(const Group& group, std::uint64_t status) const;
   /// Arrives and waits, rounds 1 to `rounds`.
   void run_barriers(const Group& group, const Flag& flag, unsigned rounds);
 

@@ -6,7 +6,7 @@
 
 #include "tests/vm/console.hpp"
 #include "tests/vm/guest/checks.hpp"
-#include "tests/vm/guest/flag_page.hpp"
+#include "tests/vm/guest/flag_memory.hpp"
 #include "tests/vm/guest/pci_function.hpp"
 #include "tests/vm/guest/require.hpp"
 
@@ -75,7 +75,7 @@ void check_kick(Port& port) {
 }
 
 void check_dma_barriers(Port& port) {
-  const FlagPage page;
+  const FlagMemory page;
   const auto group = port.make_group(1);
   port.join(group, page.physical_address());
   port.run_barriers(group, page.flag(), vm::kRounds);
@@ -84,7 +84,7 @@ void check_dma_barriers(Port& port) {
 }
 
 void check_barriers_with_host(Port& port) {
-  const FlagPage page;
+  const FlagMemory page;
   const auto group = port.make_group(2);
   port.join(group, page.physical_address());
   invite_host(vm::kSharedGroup, group);

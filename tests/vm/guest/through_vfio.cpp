@@ -3,12 +3,11 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <memory>
 #include <vector>
 
 #include "tests/vm/console.hpp"
 #include "tests/vm/guest/checks.hpp"
-#include "tests/vm/guest/flag_page.hpp"
+#include "tests/vm/guest/flag_memory.hpp"
 #include "tests/vm/guest/pci_function.hpp"
 #include "tests/vm/guest/require.hpp"
 #include "tests/vm/guest/vfio_device.hpp"
@@ -18,6 +17,7 @@ namespace {
 
 // Neither the page's virtual nor its physical address: only a translation leads from here to the page.
 constexpr std::uint64_t kIova = 0x7000000000;
+constexpr std::size_t kLargeSize = std::size_t{8} << 20;
 
 VfioDevice open_device() {
   const auto function = PciFunction::find();
@@ -62,14 +62,14 @@ class Interrupts {
   std::vector<gba::UniqueFd> events_;
 };
 
-void check_dma_barriers(Port& port, const FlagPage& page) {
+void check_dma_barriers(Port& port, const FlagMemory& page) {
   const auto group = port.make_group(1);
   port.join(group, kIova);
   port.run_barriers(group, page.flag(), vm::kRounds);
   port.free(group);
 }
 
-void check_interrupt(Port& port, const FlagPage& page, const Interrupts& interrupts) {
+void check_interrupt(Port& port, const FlagMemory& page, const Interrupts& interrupts) {
   const auto group = port.make_group(1);
   port.join(group, kIova);
   for (unsigned round = 1; round <= vm::kRounds; ++round) {
@@ -81,7 +81,7 @@ void check_interrupt(Port& port, const FlagPage& page, const Interrupts& interru
 }
 
 // uapi rule 21
-void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagPage& page, const Interrupts& interrupts) {
+void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagMemory& page, const Interrupts& interrupts) {
   const auto group = port.make_group(1);
   port.join(group, kIova);
   port.arrive(group, 1);
@@ -97,8 +97,41 @@ void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagPage& p
   port.free(group);
 }
 
+/// A barrier with the flag at each of some places in `memory`, which is mapped at `iova`.
+void check_places(Port& port, const FlagMemory& memory, std::uint64_t iova) {
+  const std::size_t size = memory.bytes().size();
+  for (const std::size_t offset : {std::size_t{0}, size / 2, size - GBA_FLAG_STRIDE}) {
+    const auto group = port.make_group(1);
+    port.join(group, iova + offset);
+    port.run_barriers(group, memory.flag(offset), 3);
+    port.free(group);
+  }
+}
+
+// The IOMMU unmaps in other units than it has mapped in, and forgets all at once what was many pages.
+void check_large_mapping(Port& port, const VfioDevice& device) {
+  constexpr std::uint64_t kLargeIova = 0x200000000;
+  const FlagMemory first(kLargeSize);
+  device.map_dma(kLargeIova, first.bytes());
+  check_places(port, first, kLargeIova);
+  device.unmap_dma(kLargeIova, first.bytes().size());
+  first.flag().store(0);
+  const FlagMemory second(kLargeSize);
+  device.map_dma(kLargeIova, second.bytes());
+  check_places(port, second, kLargeIova);
+  require_equal(first.flag().load(), 0, "the flag in memory that is not mapped any more");
+  device.unmap_dma(kLargeIova, second.bytes().size());
+  const auto group = port.make_group(1);
+  port.join(group, kLargeIova);
+  port.arrive(group, 1);
+  port.await_status(group, GBA_STATUS_ERROR);
+  require_equal(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA), "FAULT after all was unmapped");
+  port.write(GBA_REG_FAULT, GBA_FAULT_BIT(GBA_FAULT_DMA));
+  port.free(group);
+}
+
 // uapi rule 24; the host, the other member, looks for the error word.
-void check_reset(Port& port, const VfioDevice& device, const FlagPage& page) {
+void check_reset(Port& port, const VfioDevice& device, const FlagMemory& page) {
   require((device.device_flags() & VFIO_DEVICE_FLAGS_RESET) != 0, "the kernel knows no way to reset the function");
   page.flag().store(0);
   const auto group = port.make_group(2);
@@ -112,21 +145,40 @@ void check_reset(Port& port, const VfioDevice& device, const FlagPage& page) {
   require_equal(page.flag().load(), 1, "the flag of a member that has left");
 }
 
+/// All that is checked while the device is open once. It is closed with `page` mapped.
+void check_device(Checks& checks, const FlagMemory& page) {
+  const auto device = open_device();
+  checks.run("vfio_regions", [&] { check_regions(device); });
+  auto port = open_port(device);
+  device.map_dma(kIova, page.bytes());
+  const Interrupts interrupts(device);
+  checks.run("vfio_dma_barriers", [&] { check_dma_barriers(port, page); });
+  checks.run("vfio_interrupt", [&] { check_interrupt(port, page, interrupts); });
+  checks.run("vfio_unmapped_flag", [&] { check_unmapped_flag(port, device, page, interrupts); });
+  checks.run("vfio_large_mapping", [&] { check_large_mapping(port, device); });
+  checks.run("vfio_reset", [&] { check_reset(port, device, page); });
+}
+
+// What was mapped before is forgotten: the same address leads to other memory now.
+void check_open_again() {
+  const auto function = PciFunction::find();
+  const VfioDevice device(function.iommu_group(), function.address());
+  auto port = open_port(device);
+  const FlagMemory page;
+  device.map_dma(kIova, page.bytes());
+  check_dma_barriers(port, page);
+}
+
 }  // namespace
 
 void check_through_vfio(Checks& checks) {
-  std::unique_ptr<VfioDevice> device;
-  checks.run("vfio_open", [&] { device = std::make_unique<VfioDevice>(open_device()); });
-  require(device != nullptr, "no VFIO device");
-  checks.run("vfio_regions", [&] { check_regions(*device); });
-  auto port = open_port(*device);
-  const FlagPage page;
-  device->map_dma(kIova, page.bytes());
-  const Interrupts interrupts(*device);
-  checks.run("vfio_dma_barriers", [&] { check_dma_barriers(port, page); });
-  checks.run("vfio_interrupt", [&] { check_interrupt(port, page, interrupts); });
-  checks.run("vfio_unmapped_flag", [&] { check_unmapped_flag(port, *device, page, interrupts); });
-  checks.run("vfio_reset", [&] { check_reset(port, *device, page); });
+  const FlagMemory page;
+  checks.run("vfio_open", [&] { check_device(checks, page); });
+  page.flag().store(0);
+  checks.run("vfio_open_again", [&] {
+    check_open_again();
+    require_equal(page.flag().load(), 0, "the flag in memory that was mapped before");
+  });
 }
 
 }  // namespace guest

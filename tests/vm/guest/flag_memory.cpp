@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/vm/guest/flag_page.hpp"
+#include "tests/vm/guest/flag_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,18 +18,18 @@ constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55) - 1;
 
 }  // namespace
 
-FlagPage::FlagPage() {
+FlagMemory::FlagMemory(std::size_t size) {
   void* page =
-      ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_LOCKED | MAP_POPULATE, -1, 0);
-  require(page != MAP_FAILED, "cannot lock a page of memory");
-  bytes_ = {static_cast<std::byte*>(page), kPage};
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_LOCKED | MAP_POPULATE, -1, 0);
+  require(page != MAP_FAILED, "cannot lock memory");
+  bytes_ = {static_cast<std::byte*>(page), size};
 }
 
-FlagPage::~FlagPage() {
+FlagMemory::~FlagMemory() {
   ::munmap(bytes_.data(), bytes_.size());
 }
 
-std::uint64_t FlagPage::physical_address() const {
+std::uint64_t FlagMemory::physical_address() const {
   const gba::UniqueFd fd(require_call(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), "open pagemap"));
   const auto page = reinterpret_cast<std::uintptr_t>(bytes_.data()) / kPage;
   std::uint64_t entry = 0;
