@@ -10,6 +10,7 @@
 
 #include "driver/device.hpp"
 #include "driver/group.hpp"
+#include "driver/group_status.hpp"
 #include "driver/registry.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
@@ -112,6 +113,16 @@ int gba_device_get_counters(gba_device* device, gba_device_counters* counters) {
     const auto result = device->device->counters();
     if (!result) return report(result.error());
     *counters = *result;
+    return 0;
+  });
+}
+
+int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status) {
+  if (device == nullptr || status == nullptr) return null_argument("gba_group_get_status");
+  return guarded([&] {
+    const auto result = gba::read_group_status(*device->device, group);
+    if (!result) return report(result.error());
+    *status = *result;
     return 0;
   });
 }

@@ -58,7 +58,7 @@ Result<void> wait_ready(const Backend& backend, const Registers& control) {
   }
 }
 
-Result<DeviceFacts> read_facts(const Backend& backend, const Registers& control) {
+Result<DeviceFacts> read_facts(const Backend& backend, const Profile& profile, const Registers& control) {
   const auto version = control.read<std::uint32_t>(GBA_REG_VERSION);
   if (!version) return tl::make_unexpected(version.error());
   const auto capabilities = control.read<std::uint64_t>(GBA_REG_CAPS);
@@ -70,17 +70,17 @@ Result<DeviceFacts> read_facts(const Backend& backend, const Registers& control)
                           .port = *port,
                           .groups = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_CAPS_GROUPS, *capabilities)),
                           .members = static_cast<std::uint32_t>(GBA_FIELD_GET(GBA_CAPS_MEMBERS, *capabilities))};
-  if (facts.groups == 0 || facts.groups > GBA_MAX_GROUPS || facts.members == 0 || facts.members > GBA_MAX_MEMBERS) {
+  if (facts.groups == 0 || facts.groups > profile.groups || facts.members == 0 || facts.members > profile.members) {
     return not_a_gba(
         backend, "it has " + std::to_string(facts.groups) + " groups of " + std::to_string(facts.members) + " members");
   }
   return facts;
 }
 
-Result<DeviceFacts> identify(const Backend& backend, const Registers& control) {
+Result<DeviceFacts> identify(const Backend& backend, const Profile& profile, const Registers& control) {
   if (auto good = check_identity(backend, control); !good) return tl::make_unexpected(good.error());
   if (auto ready = wait_ready(backend, control); !ready) return tl::make_unexpected(ready.error());
-  return read_facts(backend, control);
+  return read_facts(backend, profile, control);
 }
 
 std::string group_name(const gba_group_handle& handle) {
@@ -102,27 +102,29 @@ void copy_text(std::span<char> to, const std::string& text) {
 
 }  // namespace
 
-Device::Device(std::unique_ptr<Backend> backend, Registers control, const DeviceFacts& facts)
+Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts)
     : backend_(std::move(backend)),
       control_(std::move(control)),
+      profile_(profile),
       facts_(facts),
       spin_(spin_policy(usable_processors())),
       commands_(*backend_, control_),
       iovas_(kIovaFirst, kIovaSize),
       flags_(*backend_, iovas_) {}
 
-Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, PciId expected) {
+Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, std::span<const PciId> expected) {
   auto config = PciConfig::open(*backend, expected);
   if (!config) return tl::make_unexpected(config.error());
   if (auto enabled = config->enable_memory(); !enabled) return tl::make_unexpected(enabled.error());
   auto control = Registers::open(*backend, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   if (!control) return tl::make_unexpected(control.error());
-  const auto facts = identify(*backend, *control);
+  const Profile& profile = profile_of(config->id());
+  const auto facts = identify(*backend, profile, *control);
   if (!facts) return tl::make_unexpected(facts.error());
   // Only now that it is known to be a GBA may it write to memory.
   if (auto enabled = config->enable_bus_master(); !enabled) return tl::make_unexpected(enabled.error());
 
-  std::unique_ptr<Device> device(new Device(std::move(backend), *std::move(control), *facts));
+  std::unique_ptr<Device> device(new Device(std::move(backend), *std::move(control), profile, *facts));
   if (auto done = device->set_up_doorbells(); !done) return tl::make_unexpected(done.error());
   if (auto done = device->set_up_interrupts(); !done) return tl::make_unexpected(done.error());
   return device;
@@ -235,14 +237,17 @@ Result<gba_group_handle> Device::alloc(std::uint32_t member_count, std::uint64_t
 }
 
 Result<void> Device::configure(const gba_group_handle& handle) {
-  const std::uint64_t base = GBA_GROUP_BASE(handle.group);
-  if (auto done = control_.write<std::uint32_t>(base + GBA_GROUP_MEMBER_COUNT, handle.member_count); !done) return done;
-  for (std::uint32_t word = 0; word < GBA_MASK_WORDS; ++word) {
+  const std::uint64_t base = map().block(handle.group);
+  const std::uint64_t count_at = base + map().member_count;
+  auto counted = map().member_count_bytes == 4 ? control_.write<std::uint32_t>(count_at, handle.member_count)
+                                               : control_.write<std::uint64_t>(count_at, handle.member_count);
+  if (!counted) return counted;
+  for (std::uint32_t word = 0; word < profile_.mask_words(); ++word) {
     const std::uint64_t mask = mask_word(handle.member_count, word);
-    auto done = control_.write<std::uint64_t>(base + GBA_GROUP_MEMBER_MASK + std::uint64_t{8} * word, mask);
+    auto done = control_.write<std::uint64_t>(base + map().member_mask + std::uint64_t{8} * word, mask);
     if (!done) return done;
   }
-  return control_.write<std::uint64_t>(base + GBA_GROUP_SEQUENCE, handle.sequence);
+  return control_.write<std::uint64_t>(base + map().sequence, handle.sequence);
 }
 
 Result<void> Device::control_group(const gba_group_handle& handle, std::uint64_t value, const std::string& tried) {
@@ -251,14 +256,14 @@ Result<void> Device::control_group(const gba_group_handle& handle, std::uint64_t
   if (owned_[handle.group] == 0 || owned_[handle.group] != handle.key) {
     return fail(std::errc::operation_not_permitted, tried + "this port does not own it");
   }
-  return control_.write<std::uint64_t>(GBA_GROUP_BASE(handle.group) + GBA_GROUP_CONTROL, value);
+  return control_.write<std::uint64_t>(map().block(handle.group) + map().control, value);
 }
 
 Result<void> Device::enable(const gba_group_handle& handle) {
   const std::string tried = "gba: " + backend_->path() + ": cannot enable " + group_name(handle) + ": ";
   auto written = control_group(handle, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN, tried);
   if (!written) return written;
-  const auto now = control_.read<std::uint64_t>(GBA_GROUP_BASE(handle.group) + GBA_GROUP_CONTROL);
+  const auto now = control_.read<std::uint64_t>(map().block(handle.group) + map().control);
   if (!now) return tl::make_unexpected(now.error());
   if ((*now & GBA_CONTROL_ENABLE) == 0) {
     return fail(std::errc::io_error, tried + "the device did not take it (is the group in error, or reclaimed?)");

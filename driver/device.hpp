@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "driver/backend.hpp"
@@ -14,6 +15,7 @@
 #include "driver/iova.hpp"
 #include "driver/mmio.hpp"
 #include "driver/pci_config.hpp"
+#include "driver/profile.hpp"
 #include "driver/registers.hpp"
 #include "driver/wait.hpp"
 #include "gba/gba.h"
@@ -34,7 +36,7 @@ struct DeviceFacts {
 /// old membership still lives; that one must not end the new one.
 struct Places {
   std::mutex mutex;  // guards what follows, from the command that changes a place to the change
-  std::array<std::uint64_t, GBA_MAX_GROUPS> holder{};  // id of the membership, 0: none
+  std::array<std::uint64_t, kMaxGroups> holder{};  // id of the membership, 0: none
   std::uint64_t last_id = 0;
 };
 
@@ -42,7 +44,7 @@ struct Places {
 class Device {
  public:
   /// Checks that there is a GBA of a known version behind `backend` and makes it ready. Errors: those of gba_open.
-  static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, PciId expected);
+  static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, std::span<const PciId> expected);
 
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -60,6 +62,8 @@ class Device {
   Result<void> check(const gba_group_handle& handle) const;
 
   [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
+  [[nodiscard]] const Profile& profile() const { return profile_; }
+  [[nodiscard]] const GroupMap& map() const { return profile_.map; }
   [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
   [[nodiscard]] const SpinPolicy& spin() const { return spin_; }
@@ -79,7 +83,7 @@ class Device {
   [[nodiscard]] std::string lost_text() const;
 
  private:
-  Device(std::unique_ptr<Backend> backend, Registers control, const DeviceFacts& facts);
+  Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts);
 
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
@@ -89,6 +93,7 @@ class Device {
 
   const std::unique_ptr<Backend> backend_;  // first: everything below uses it
   Registers control_;
+  const Profile& profile_;
   const DeviceFacts facts_;
   const SpinPolicy spin_;
   Mapping doorbells_;
@@ -99,8 +104,8 @@ class Device {
   FlagMemory flags_;
   Places places_;
 
-  std::mutex owned_mutex_;                             // guards what follows
-  std::array<std::uint32_t, GBA_MAX_GROUPS> owned_{};  // keys of the groups that this port owns, else 0
+  std::mutex owned_mutex_;                         // guards what follows
+  std::array<std::uint32_t, kMaxGroups> owned_{};  // keys of the groups that this port owns, else 0
 };
 
 }  // namespace gba

@@ -126,16 +126,18 @@ std::errc Group::wait(std::uint64_t sequence, Deadline deadline) {
 }
 
 Result<std::uint64_t> Group::read_register(std::uint64_t offset_in_block) {
-  return membership_.device().control().read<std::uint64_t>(GBA_GROUP_BASE(membership_.group()) + offset_in_block);
+  Device& device = membership_.device();
+  return device.control().read<std::uint64_t>(device.map().block(membership_.group()) + offset_in_block);
 }
 
 Result<MemberMask> Group::missing() {
   MemberMask missing{};
-  for (std::size_t word = 0; word < missing.size(); ++word) {
-    const auto members = read_register(GBA_GROUP_MEMBER_MASK + 8 * word);
+  const Profile& profile = membership_.device().profile();
+  for (std::uint32_t word = 0; word < profile.mask_words(); ++word) {
+    const auto members = read_register(profile.map.member_mask + std::uint64_t{8} * word);
     if (!members) return tl::make_unexpected(members.error());
     if (*members == 0) continue;
-    const auto arrived = read_register(GBA_GROUP_ARRIVED_MASK + 8 * word);
+    const auto arrived = read_register(profile.map.arrived_mask + std::uint64_t{8} * word);
     if (!arrived) return tl::make_unexpected(arrived.error());
     missing[word] = *members & ~*arrived;
   }
@@ -144,7 +146,7 @@ Result<MemberMask> Group::missing() {
 
 Error Group::describe_timeout(std::uint64_t sequence, const std::string& barrier) {
   const std::string text = barrier + " was not released in time: ";
-  const auto control = read_register(GBA_GROUP_CONTROL);
+  const auto control = read_register(membership_.device().map().control);
   if (!control) return control.error();
   if ((*control & GBA_CONTROL_ENABLE) == 0) {
     // The group may have entered ERROR since, another member's leaving after its own timeout for one: that says more.
@@ -161,7 +163,7 @@ Error Group::describe_timeout(std::uint64_t sequence, const std::string& barrier
 Error Group::describe_error_release(std::errc failure, const std::string& barrier) {
   const std::uint64_t word = flag_.load();
   std::string text = barrier + " will not be released: " + reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word)).text;
-  const auto detail = read_register(GBA_GROUP_ERROR_CODE);
+  const auto detail = read_register(membership_.device().map().error_code);
   if (detail && *detail != 0 && GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, *detail) != kNoMember) {
     text += " (member " + std::to_string(GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, *detail)) + ")";
   }

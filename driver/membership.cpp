@@ -43,7 +43,7 @@ Result<void> Membership::bind(std::uint32_t key) {
 }
 
 Result<void> Membership::connect() {
-  const std::uint64_t address = GBA_GROUP_BASE(group_) + GBA_GROUP_RELEASE_ADDR + std::uint64_t{8} * member_;
+  const std::uint64_t address = device_->map().release_address_of(group_, member_);
   if (auto told = device_->control().write<std::uint64_t>(address, line_.iova()); !told) return told;
   if (!device_->can_interrupt()) return {};
   eventfd_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

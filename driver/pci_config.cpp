@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/pci_config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -27,14 +28,23 @@ std::string hex4(std::uint16_t value) {
   return text;
 }
 
+std::string any_of(std::span<const PciId> ids) {
+  std::string text;
+  for (const PciId id : ids) text += (text.empty() ? "" : " or ") + to_text(id);
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(PciId id) {
   return hex4(id.vendor) + ":" + hex4(id.device);
 }
 
-Result<PciId> expected_pci_id(const char* override_text) {
-  if (override_text == nullptr) return PciId{.vendor = GBA_PCI_VENDOR_ID, .device = GBA_PCI_DEVICE_ID};
+Result<std::vector<PciId>> expected_pci_ids(const char* override_text) {
+  if (override_text == nullptr) {
+    return std::vector<PciId>{{.vendor = GBA_PCI_VENDOR_ID, .device = GBA_PCI_DEVICE_ID},
+                              {.vendor = GBA_PCI_VENDOR_ID, .device = GBA_PCI_DEVICE_ID_SWITCH}};
+  }
   const std::string_view text = override_text;
   PciId id{};
   if (text.size() != 9 || text[4] != ':' || !parse_hex4(text.substr(0, 4), id.vendor) ||
@@ -42,10 +52,10 @@ Result<PciId> expected_pci_id(const char* override_text) {
     return fail(std::errc::invalid_argument,
                 "gba: GBA_PCI_ID is \"" + std::string(text) + "\", not of the form vvvv:dddd (hexadecimal)");
   }
-  return id;
+  return std::vector<PciId>{id};
 }
 
-Result<PciConfig> PciConfig::open(Backend& backend, PciId expected) {
+Result<PciConfig> PciConfig::open(Backend& backend, std::span<const PciId> expected) {
   auto registers = Registers::open(backend, GBA_REGION_CONFIG, kHeaderSize);
   if (!registers) return tl::make_unexpected(registers.error());
   const auto vendor = registers->read<std::uint16_t>(kVendorOffset);
@@ -53,12 +63,12 @@ Result<PciConfig> PciConfig::open(Backend& backend, PciId expected) {
   const auto device = registers->read<std::uint16_t>(kDeviceOffset);
   if (!device) return tl::make_unexpected(device.error());
   const PciId id{.vendor = *vendor, .device = *device};
-  if (id != expected) {
+  if (std::find(expected.begin(), expected.end(), id) == expected.end()) {
     return fail(std::errc::no_such_device, "gba: " + backend.path() + " is not a GBA: its PCI id is " + to_text(id) +
-                                               ", not " + to_text(expected) +
+                                               ", not " + any_of(expected) +
                                                " (GBA_PCI_ID=vvvv:dddd names another id)");
   }
-  return PciConfig(*std::move(registers));
+  return PciConfig(*std::move(registers), id);
 }
 
 Result<void> PciConfig::set_command(std::uint16_t bits) {

@@ -39,7 +39,7 @@ void Registry::forget(const std::string& key, std::uint64_t id) {
 namespace {
 
 Result<std::unique_ptr<Device>> open_new(const Location& location) {
-  const auto expected = expected_pci_id(std::getenv("GBA_PCI_ID"));
+  const auto expected = expected_pci_ids(std::getenv("GBA_PCI_ID"));
   if (!expected) return tl::make_unexpected(expected.error());
   auto backend = open_backend(location);
   if (!backend) return tl::make_unexpected(backend.error());

@@ -67,6 +67,27 @@ typedef struct gba_group_handle {
   uint64_t sequence;     /* the group's first barrier is sequence + 1 */
 } gba_group_handle;
 
+/* A group of the device as anybody sees it, owner, member or neither. */
+typedef struct gba_group_status {
+  uint32_t group;
+  uint32_t member_count;                     /* 0: not configured, or not allocated */
+  uint32_t arrival_count;                    /* in the open round */
+  uint32_t status;                           /* GBA_STATUS_* of uapi/gba_regs.h: READY, ACTIVE, COMPLETE, ERROR */
+  uint32_t error_code;                       /* why ERROR: GBA_ERROR_* of uapi/gba_device.h, else 0 */
+  uint32_t error_member;                     /* GBA_NO_MEMBER where none is meant */
+  uint32_t enabled;                          /* 1: arrivals are let in */
+  uint32_t reserved;                         /* 0 */
+  uint64_t sequence;                         /* last released */
+  uint64_t timeout_ns;                       /* 0: none */
+  uint64_t round_age_ns;                     /* since the open round's first arrival; 0: none is open, or not known */
+  uint64_t members[GBA_GROUP_MASK_WORDS];    /* member m is bit m % 64 of word m / 64 */
+  uint64_t arrived[GBA_GROUP_MASK_WORDS];    /* in the open round; in error, in the one that failed */
+  uint16_t ports[GBA_GROUP_MASK_WORDS * 64]; /* of each member; GBA_NO_PORT: nobody has joined, or not known */
+} gba_group_status;
+
+#define GBA_NO_MEMBER 0xffffu
+#define GBA_NO_PORT 0xffffu
+
 /* "major.minor.patch" of the library. Never NULL; static. Thread-safe. */
 GBA_API const char* gba_version(void);
 
@@ -97,6 +118,12 @@ GBA_API int gba_device_get_info(gba_device* device, gba_device_info* info);
 
 /* Errors: -EINVAL; -ENODEV the device is lost. */
 GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* counters);
+
+/*
+ * Reads the registers of a group, one after the other: while barriers go on they are not of one moment. Errors: -EINVAL
+ * an argument is NULL, or the device has no such group; -ENODEV the device is lost.
+ */
+GBA_API int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status);
 
 /*
  * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be

@@ -12,10 +12,10 @@
 
 namespace gba::test {
 
-constexpr PciId kGbaId{.vendor = GBA_PCI_VENDOR_ID, .device = GBA_PCI_DEVICE_ID};
+inline const std::vector<PciId> kGbaIds = expected_pci_ids(nullptr).value();
 
 inline Result<std::unique_ptr<Device>> open_fake(const std::shared_ptr<FakeState>& state) {
-  return Device::open(std::make_unique<FakeBackend>(state), kGbaId);
+  return Device::open(std::make_unique<FakeBackend>(state), kGbaIds);
 }
 
 class DeviceFixture : public testing::Test {
