@@ -54,7 +54,8 @@ void write_pages(const SharedPages& pages, std::uint64_t offset, std::span<const
 
 }  // namespace
 
-Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, FunctionClient& client) {
+Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, FunctionClient& client,
+                                                 EventSignaller& signaller) {
   auto doorbells = SharedPages::create("gba-doorbells", GBA_BAR2_SIZE);
   if (!doorbells) {
     return failure(std::move(doorbells.error()));
@@ -63,17 +64,19 @@ Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, 
   if (!flags) {
     return failure(std::move(flags.error()));
   }
-  return std::unique_ptr<Function>(new Function(engine, port, client, *std::move(doorbells), *std::move(flags)));
+  return std::unique_ptr<Function>(
+      new Function(engine, port, client, signaller, *std::move(doorbells), *std::move(flags)));
 }
 
-Function::Function(Engine& engine, unsigned port, FunctionClient& client, SharedPages doorbells, SharedPages flags)
+Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller,
+                   SharedPages doorbells, SharedPages flags)
     : engine_(engine),
       port_(port),
       client_(client),
       doorbells_(std::move(doorbells)),
       flags_(std::move(flags)),
       config_(GBA_PCI_VENDOR_ID, engine.profile().pci_device_id, engine.dimensions().vectors()),
-      irqs_(engine.dimensions().vectors()),
+      irqs_(engine.dimensions().vectors(), signaller),
       msix_table_(kMsixEntry * engine.dimensions().vectors()) {
   if (engine.injection() == FaultInjection::kByClients) {
     debug_.emplace(engine);

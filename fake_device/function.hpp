@@ -42,8 +42,9 @@ class FunctionClient {
 /// positive errno values; 0 is success. Used by one thread. The port is the function's own from open() to the end.
 class Function final : public PortLink {
  public:
-  /// `engine` and `client` must outlive the function; the end of it is the loss of the port: uapi rule 24.
-  static Result<std::unique_ptr<Function>> open(Engine& engine, unsigned port, FunctionClient& client);
+  /// `engine`, `client` and `signaller` must outlive the function; the end of it is the loss of the port: uapi rule 24.
+  static Result<std::unique_ptr<Function>> open(Engine& engine, unsigned port, FunctionClient& client,
+                                                EventSignaller& signaller);
   ~Function();
 
   [[nodiscard]] unsigned port() const { return port_; }
@@ -91,7 +92,8 @@ class Function final : public PortLink {
   void removed() override;
 
  private:
-  Function(Engine& engine, unsigned port, FunctionClient& client, SharedPages doorbells, SharedPages flags);
+  Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, SharedPages doorbells,
+           SharedPages flags);
   void read_control(std::uint64_t offset, std::span<std::byte> out, Time now);
   void write_control(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now);

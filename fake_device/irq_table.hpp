@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "fake_device/event_signaller.hpp"
 #include "fake_device/unique_fd.hpp"
 #include "uapi/gba_device.h"
 
@@ -15,7 +16,8 @@ namespace fake_device {
 /// Used by one thread. Errors are positive errno values; 0 is success.
 class IrqTable {
  public:
-  explicit IrqTable(unsigned msix_vectors);
+  /// `signaller` must outlive the table.
+  IrqTable(unsigned msix_vectors, EventSignaller& signaller);
 
   [[nodiscard]] unsigned count(unsigned index) const { return static_cast<unsigned>(lines_[index].size()); }
   /// Every form of SET_IRQS. `flags` are VFIO_USER_IRQ_*; EINVAL for a combination that means nothing.
@@ -35,9 +37,10 @@ class IrqTable {
   };
 
   int arm(std::span<Line> lines, std::vector<UniqueFd> fds);
-  static void apply(Line& line, std::uint32_t action);
-  static void fire(Line& line);
+  void apply(Line& line, std::uint32_t action);
+  void fire(Line& line);
 
+  EventSignaller& signaller_;
   std::array<std::vector<Line>, GBA_NUM_IRQS> lines_;
 };
 

@@ -59,6 +59,11 @@ Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log
     return failure("cannot make an epoll instance", errno);
   }
   std::unique_ptr<Server> server(new Server(options, log, std::move(stop_signals), std::move(epoll)));
+  if (!server->signaller_.never_waits()) {
+    log.write(LogLevel::kWarning,
+              "no asynchronous I/O to raise interrupts with: a client that fills its eventfd can make the device wait "
+              "(is fs.aio-max-nr used up?)");
+  }
   if (server->stop_signals_ &&
       !server->control(EPOLL_CTL_ADD, Source::kSignal, server->stop_signals_.get(), 0, EPOLLIN)) {
     return failure("cannot watch for signals", errno);

@@ -45,6 +45,7 @@ class Server final : public SessionHost {
 
   Engine& engine() override { return engine_; }
   const Log& log() override { return log_; }
+  EventSignaller& signaller() override { return signaller_; }
   void wants_attention(int socket) override { attention_.push_back(socket); }
 
  private:
@@ -86,6 +87,7 @@ class Server final : public SessionHost {
   const Options options_;
   const Log& log_;
   Engine engine_;
+  EventSignaller signaller_;
   Pacer pacer_;
   Stats stats_;
   UniqueFd stop_signals_;

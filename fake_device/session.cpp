@@ -122,7 +122,7 @@ Reply Session::open_port(const ClientLimits& limits) {
     log(LogLevel::kWarning, "refused: all " + std::to_string(ports_.size()) + " ports are taken");
     return {.error = EBUSY, .payload = {}, .fds = {}};
   }
-  auto function = Function::open(host_.engine(), *port, *this);
+  auto function = Function::open(host_.engine(), *port, *this, host_.signaller());
   if (!function) {
     log(LogLevel::kError, function.error());
     ports_.give_back(*port);

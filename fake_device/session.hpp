@@ -23,6 +23,7 @@ class SessionHost {
 
   virtual Engine& engine() = 0;
   virtual const Log& log() = 0;
+  virtual EventSignaller& signaller() = 0;
   virtual void wants_attention(int socket) = 0;
 
  protected:

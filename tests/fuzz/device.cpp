@@ -26,8 +26,9 @@ short ready_for(int fd, int events) {
 }  // namespace
 
 // It says little: what a server has to say of bad clients would be most of the output.
-Device::Device()
+Device::Device(fake_device::EventSignaller& signaller)
     : log_(fake_device::LogLevel::kError),
+      signaller_(signaller),
       engine_(fake_device::gba_profile(), kMembers + kClientPorts),
       ports_(kMembers, kClientPorts) {}
 

