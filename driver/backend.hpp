@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "driver/fd.hpp"
 #include "driver/mapping.hpp"
@@ -25,6 +26,19 @@ struct RegionInfo {
 struct DmaBuffer {
   int fd;  // of the shared memory that holds it, from its first byte
   std::span<std::byte> memory;
+};
+
+/// Addresses first..last, both included.
+struct IovaRange {
+  std::uint64_t first;
+  std::uint64_t last;
+  friend bool operator==(const IovaRange&, const IovaRange&) = default;
+};
+
+/// What the IOMMU in front of the device can map.
+struct DmaLimits {
+  std::vector<IovaRange> ranges{{.first = 0, .last = UINT64_MAX}};  // ascending
+  std::uint64_t page = 4096;                                        // the smallest; maps are multiples of it
 };
 
 /// One opened device function. Thread-safe. Region and interrupt indices are VFIO's. A call on a device that is gone
@@ -57,6 +71,7 @@ class Backend {
   virtual Result<void> arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) = 0;
   virtual Result<void> disarm_irq(std::uint32_t index, std::uint32_t vector) = 0;
 
+  virtual Result<DmaLimits> dma_limits() { return DmaLimits{}; }
   virtual Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) = 0;
   /// When this returns the device has no way to the memory left. The same range as an earlier dma_map.
   virtual Result<void> dma_unmap(std::uint64_t iova, std::size_t size) = 0;

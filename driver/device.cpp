@@ -18,10 +18,6 @@ namespace {
 constexpr std::chrono::seconds kReadyTimeout{5};
 constexpr std::chrono::milliseconds kReadyPoll{1};
 
-/// Above everything a PC reserves below 4 GiB (interrupt windows, for one), and within what every IOMMU can translate.
-constexpr std::uint64_t kIovaFirst = UINT64_C(1) << 32;
-constexpr std::uint64_t kIovaSize = UINT64_C(1) << 37;
-
 tl::unexpected<Error> not_a_gba(const Backend& backend, const std::string& why) {
   return fail(std::errc::no_such_device, "gba: " + backend.path() + " is not a GBA: " + why);
 }
@@ -102,14 +98,15 @@ void copy_text(std::span<char> to, const std::string& text) {
 
 }  // namespace
 
-Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts)
+Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
+               const IovaWindow& iovas, std::uint64_t page)
     : backend_(std::move(backend)),
       control_(std::move(control)),
       profile_(profile),
       facts_(facts),
       spin_(spin_policy(usable_processors())),
       commands_(*backend_, control_),
-      iovas_(kIovaFirst, kIovaSize),
+      iovas_(iovas.first, iovas.size, page),
       flags_(*backend_, iovas_) {}
 
 Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, std::span<const PciId> expected) {
@@ -124,7 +121,13 @@ Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, s
   // Only now that it is known to be a GBA may it write to memory.
   if (auto enabled = config->enable_bus_master(); !enabled) return tl::make_unexpected(enabled.error());
 
-  std::unique_ptr<Device> device(new Device(std::move(backend), *std::move(control), profile, *facts));
+  const auto limits = backend->dma_limits();
+  if (!limits) return tl::make_unexpected(limits.error());
+  const auto window = choose_window(*limits);
+  if (!window) return tl::make_unexpected(window.error());
+
+  std::unique_ptr<Device> device(
+      new Device(std::move(backend), *std::move(control), profile, *facts, *window, limits->page));
   if (auto done = device->set_up_doorbells(); !done) return tl::make_unexpected(done.error());
   if (auto done = device->set_up_interrupts(); !done) return tl::make_unexpected(done.error());
   return device;

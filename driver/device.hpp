@@ -83,7 +83,8 @@ class Device {
   [[nodiscard]] std::string lost_text() const;
 
  private:
-  Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts);
+  Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
+         const IovaWindow& iovas, std::uint64_t page);
 
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();

@@ -66,5 +66,43 @@ TEST(IovaSpace, NeverGivesTwoOwnersOneAddress) {
   }
 }
 
+TEST(IovaSpace, GivesWholePagesOfTheIommu) {
+  constexpr std::uint64_t kLarge = 16 * kPage;
+  IovaSpace space(kLarge, 4 * kLarge, kLarge);
+  EXPECT_EQ(space.allocate(1).value(), kLarge);
+  EXPECT_EQ(space.allocate(kLarge + 1).value(), 2 * kLarge);
+}
+
+TEST(IovaWindow, LiesAbove4GibWhereThatIsPossible) {
+  const auto window = choose_window({});
+  ASSERT_TRUE(window);
+  EXPECT_EQ(window->first, UINT64_C(1) << 32);
+  EXPECT_EQ(window->size, UINT64_C(1) << 37);
+}
+
+TEST(IovaWindow, StaysWithinWhatTheIommuCanMap) {
+  // As an x86 gives it: a hole for interrupts, and 39 bits.
+  const auto window = choose_window({.ranges = {{0, 0xfedfffff}, {0xfef00000, (UINT64_C(1) << 39) - 1}}});
+  ASSERT_TRUE(window);
+  EXPECT_EQ(window->first, UINT64_C(1) << 32);
+  const auto small = choose_window({.ranges = {{0, 0xfedfffff}}});
+  ASSERT_TRUE(small);
+  EXPECT_EQ(small->first, kPage) << "never address 0";
+  EXPECT_EQ(small->first + small->size, 0xfee00000U);
+  const auto odd = choose_window({.ranges = {{UINT64_C(0x100000800), UINT64_C(0x1000037ff)}}});
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->first, UINT64_C(0x100001000));
+  EXPECT_EQ(odd->size, 2 * kPage);
+  const auto top = choose_window({.ranges = {{UINT64_MAX - kPage + 1, UINT64_MAX}}});
+  ASSERT_TRUE(top);
+  EXPECT_EQ(top->size, kPage);
+}
+
+TEST(IovaWindow, IsRefusedWhereNothingFits) {
+  EXPECT_FALSE(choose_window({.ranges = {}}));
+  EXPECT_FALSE(choose_window({.ranges = {{0, kPage - 1}}}));
+  EXPECT_FALSE(choose_window({.ranges = {{0, 0xffff}}, .page = 0x10000}));
+}
+
 }  // namespace
 }  // namespace gba
