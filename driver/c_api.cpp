@@ -127,6 +127,11 @@ int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* s
   });
 }
 
+int gba_device_reset(gba_device* device) {
+  if (device == nullptr) return null_argument("gba_device_reset");
+  return guarded([&] { return finish(device->device->reset()); });
+}
+
 int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) return null_argument("gba_group_alloc");
   return guarded([&] {

@@ -37,19 +37,17 @@ Result<void> check_identity(const Backend& backend, const Registers& control) {
   return {};
 }
 
-/// Waits for READY; the device may be in the middle of a reset.
-Result<void> wait_ready(const Backend& backend, const Registers& control) {
+/// Waits for READY; the device may be in the middle of a reset. `tried` begins the text of an Error.
+Result<void> wait_ready(const Registers& control, const std::string& tried) {
   const Deadline deadline = Deadline::after(kReadyTimeout);
   for (;;) {
     const auto status = control.read<std::uint64_t>(GBA_REG_DEV_STATUS);
     if (!status) return tl::make_unexpected(status.error());
     if ((*status & GBA_DEV_STATUS_FATAL) != 0) {
-      return fail(std::errc::no_such_device, "gba: cannot open " + backend.path() + ": it reports a fatal error");
+      return fail(std::errc::no_such_device, tried + "it reports a fatal error");
     }
     if ((*status & GBA_DEV_STATUS_READY) != 0) return {};
-    if (deadline.passed()) {
-      return fail(std::errc::no_such_device, "gba: cannot open " + backend.path() + ": it does not become ready");
-    }
+    if (deadline.passed()) return fail(std::errc::no_such_device, tried + "it does not become ready");
     std::this_thread::sleep_for(kReadyPoll);
   }
 }
@@ -75,7 +73,8 @@ Result<DeviceFacts> read_facts(const Backend& backend, const Profile& profile, c
 
 Result<DeviceFacts> identify(const Backend& backend, const Profile& profile, const Registers& control) {
   if (auto good = check_identity(backend, control); !good) return tl::make_unexpected(good.error());
-  if (auto ready = wait_ready(backend, control); !ready) return tl::make_unexpected(ready.error());
+  const std::string tried = "gba: cannot open " + backend.path() + ": ";
+  if (auto ready = wait_ready(control, tried); !ready) return tl::make_unexpected(ready.error());
   return read_facts(backend, profile, control);
 }
 
@@ -204,6 +203,27 @@ Result<gba_device_counters> Device::counters() {
     *counter = *value;
   }
   return counters;
+}
+
+Result<void> Device::reset() {
+  const std::uint64_t refused = GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED);
+  // An old fault of this kind would pass for an answer (uapi rules 3 and 23).
+  if (auto cleared = control_.write<std::uint64_t>(GBA_REG_FAULT, refused); !cleared) return cleared;
+  auto written = control_.write<std::uint64_t>(GBA_REG_DEV_CONTROL, GBA_DEV_CONTROL_RESET);
+  if (!written) return written;
+  const auto faults = control_.read<std::uint64_t>(GBA_REG_FAULT);
+  if (!faults) return tl::make_unexpected(faults.error());
+  if (*faults == GBA_ALL_ONES) {
+    backend_->declare_lost();
+    return fail(std::errc::no_such_device, lost_text());
+  }
+  const std::string tried = "gba: cannot reset " + backend_->path() + ": ";
+  if ((*faults & refused) == 0) return wait_ready(control_, tried);
+  (void)control_.write<std::uint64_t>(GBA_REG_FAULT, refused);
+  return fail(
+      std::errc::operation_not_permitted,
+      tried + "port " + std::to_string(facts_.port) +
+          " is not the privileged one (that is the physical function; of a gba-fake-device its --admin-socket)");
 }
 
 Result<void> Device::check(const gba_group_handle& handle) const {

@@ -52,6 +52,8 @@ class Device {
 
   [[nodiscard]] gba_device_info info() const;
   Result<gba_device_counters> counters();
+  /// Errors: those of gba_device_reset.
+  Result<void> reset();
 
   /// Errors of these four: those of gba_group_alloc, gba_group_enable, gba_group_disable and gba_group_free.
   Result<gba_group_handle> alloc(std::uint32_t member_count, std::uint64_t sequence);

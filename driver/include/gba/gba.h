@@ -126,6 +126,12 @@ GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* cou
 GBA_API int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status);
 
 /*
+ * Resets the whole device, not this port alone: every group of every port gets an error release (-ECONNRESET) and is in
+ * error until it is freed. Errors: -EINVAL; -EPERM this is not the privileged port; -ENODEV.
+ */
+GBA_API int gba_device_reset(gba_device* device);
+
+/*
  * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be
  * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members; -ENOSPC all
  * groups are taken; -ENODEV.

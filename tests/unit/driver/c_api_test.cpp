@@ -40,6 +40,7 @@ TEST(CApi, NullIsInvalidAndNamed) {
   EXPECT_EQ(gba_group_wait(nullptr, 1, 1), -EINVAL);
   gba_group_status status{};
   EXPECT_EQ(gba_group_get_status(nullptr, 0, &status), -EINVAL);
+  EXPECT_EQ(gba_device_reset(nullptr), -EINVAL);
   EXPECT_EQ(gba_group_missing(nullptr, mask), -EINVAL);
   EXPECT_STREQ(gba_error_text(), "gba_group_missing: an argument is NULL");
   EXPECT_EQ(gba_group_leave(nullptr), 0);

@@ -219,6 +219,38 @@ TEST_F(DeviceTest, FreeOfAnEarlierGroupOfThatNumberLeavesTheNewOneAlone) {
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
 }
 
+TEST_F(DeviceTest, ResetIsWrittenByThePrivilegedPort) {
+  state_->privileged = true;
+  state_->control[GBA_REG_FAULT] = GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED) | GBA_FAULT_BIT(GBA_FAULT_KEY);
+  open();
+  const auto done = device_->reset();
+  EXPECT_TRUE(done) << done.error().text;
+  EXPECT_EQ(state_->control[GBA_REG_DEV_CONTROL], GBA_DEV_CONTROL_RESET);
+  EXPECT_EQ(state_->control[GBA_REG_FAULT], GBA_FAULT_BIT(GBA_FAULT_KEY)) << "other faults are left alone";
+}
+
+TEST_F(DeviceTest, ResetByAnOrdinaryPortIsRefusedAndLeavesNoFault) {
+  open();
+  const Error error = device_->reset().error();
+  EXPECT_EQ(error.code, std::errc::operation_not_permitted);
+  EXPECT_THAT(error.text, HasSubstr("gba: cannot reset fake:0: port 5 is not the privileged one"));
+  EXPECT_EQ(state_->control[GBA_REG_FAULT], 0U);
+}
+
+TEST_F(DeviceTest, ResetSaysWhenTheDeviceDoesNotComeBack) {
+  state_->privileged = true;
+  open();
+  state_->control[GBA_REG_DEV_STATUS] = GBA_DEV_STATUS_FATAL;
+  EXPECT_EQ(device_->reset().error().text, "gba: cannot reset fake:0: it reports a fatal error");
+}
+
+TEST_F(DeviceTest, ResetOfARemovedDeviceFindsItLost) {
+  open();
+  state_->removed = true;
+  EXPECT_EQ(device_->reset().error().code, std::errc::no_such_device);
+  EXPECT_TRUE(device_->backend().lost());
+}
+
 TEST_F(DeviceTest, RefusesHandlesThatItCannotHaveGiven) {
   open();
   const gba_group_handle good = handle_;

@@ -102,6 +102,7 @@ Result<void> FakeBackend::read(std::uint32_t region, std::uint64_t offset, std::
     --state_->busy_reads;
     word = GBA_FIELD_PUT(GBA_CMD_STATUS_BUSY, 1);
   }
+  if (state_->removed) word = GBA_ALL_ONES;
   std::memcpy(data.data(), &word, data.size());
   return {};
 }
@@ -119,6 +120,10 @@ Result<void> FakeBackend::write(std::uint32_t region, std::uint64_t offset, std:
   const std::uint64_t word = to_word(data);
   if (region == GBA_REGION_CONTROL && offset == GBA_REG_CMD) {
     run_command(word);
+  } else if (region == GBA_REGION_CONTROL && offset == GBA_REG_FAULT) {
+    state_->control[GBA_REG_FAULT] &= ~word;
+  } else if (region == GBA_REGION_CONTROL && offset == GBA_REG_DEV_CONTROL && !state_->privileged) {
+    state_->control[GBA_REG_FAULT] |= GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED);
   } else {
     (region == GBA_REGION_CONFIG ? state_->config : state_->control)[offset] = word;
   }

@@ -58,6 +58,8 @@ struct FakeState {
   // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
   std::map<std::uint64_t, std::uint64_t> command_status;
   std::uint64_t alloc_result = GBA_FIELD_PUT(GBA_CMD_RESULT_GROUP, 3) | GBA_FIELD_PUT(GBA_CMD_RESULT_KEY, 0xbeef);
+  bool privileged = false;  // takes DEV_CONTROL
+  bool removed = false;     // reads all ones
   unsigned busy_reads = 0;  // CMD_STATUS says busy so often first
 
   // Which call fails, counted from 0, and with what.
