@@ -72,6 +72,8 @@ class Backend {
   virtual Result<void> disarm_irq(std::uint32_t index, std::uint32_t vector) = 0;
 
   virtual Result<DmaLimits> dma_limits() { return DmaLimits{}; }
+  /// The NUMA node that the device is attached to; below 0: none in particular.
+  [[nodiscard]] virtual int numa_node() const { return -1; }
   virtual Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) = 0;
   /// When this returns the device has no way to the memory left. The same range as an earlier dma_map.
   virtual Result<void> dma_unmap(std::uint64_t iova, std::size_t size) = 0;
@@ -92,6 +94,8 @@ class Backend {
   void declare_lost() {
     if (!lost_.exchange(true, std::memory_order_relaxed)) on_loss();
   }
+  /// The same without a word to anybody: what a signal handler and a forked child may do. loss_event() may not fire.
+  void mark_lost() { lost_.store(true, std::memory_order_relaxed); }
 
  protected:
   /// Makes loss_event() fire and all further calls fail. Called once, by any thread.

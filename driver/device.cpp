@@ -136,7 +136,7 @@ Result<void> Device::set_up_doorbells() {
   const auto info = backend_->region_info(GBA_REGION_DOORBELLS);
   if (!info) return tl::make_unexpected(info.error());
   if (info->size < GBA_BAR2_SIZE || !info->mappable) return not_a_gba(*backend_, "its doorbells cannot be mapped");
-  auto mapping = backend_->map(GBA_REGION_DOORBELLS);
+  auto mapping = BarMapping::make(*backend_, GBA_REGION_DOORBELLS);
   if (!mapping) return tl::make_unexpected(mapping.error());
   doorbells_ = *std::move(mapping);
   if (!has(GBA_CAPS_WAKEUP)) return {};
@@ -173,7 +173,8 @@ void Device::kick() {
 }
 
 std::string Device::lost_text() const {
-  return "gba: the device " + backend_->path() + " is lost (has its process ended, or was it reset or unplugged?)";
+  return "gba: the device " + backend_->path() +
+         " is lost (has its process ended, was it reset or unplugged, or is this a forked child of who opened it?)";
 }
 
 gba_device_info Device::info() const {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "driver/backend.hpp"
+#include "driver/bar_mapping.hpp"
 #include "driver/commands.hpp"
 #include "driver/flag_memory.hpp"
 #include "driver/iova.hpp"
@@ -99,7 +100,7 @@ class Device {
   const Profile& profile_;
   const DeviceFacts facts_;
   const SpinPolicy spin_;
-  Mapping doorbells_;
+  BarMapping doorbells_;
   UniqueFd kick_eventfd_;
   bool interrupts_ = false;
   Commands commands_;

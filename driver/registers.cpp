@@ -13,7 +13,7 @@ Result<Registers> Registers::open(Backend& backend, std::uint32_t region, std::u
   }
   Registers registers(backend, region, info->size);
   if (info->mappable) {
-    auto mapping = backend.map(region);
+    auto mapping = BarMapping::make(backend, region);
     if (!mapping) return tl::make_unexpected(mapping.error());
     registers.mapping_ = *std::move(mapping);
   }

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "driver/backend.hpp"
-#include "driver/mapping.hpp"
+#include "driver/bar_mapping.hpp"
 #include "driver/mmio.hpp"
 
 namespace gba {
@@ -55,7 +55,7 @@ class Registers {
   Backend* backend_;
   std::uint32_t region_;
   std::uint64_t size_;
-  Mapping mapping_;
+  BarMapping mapping_;
 };
 
 }  // namespace gba

@@ -21,7 +21,11 @@
  *     gba_group_arrive(group, k);
  *     int error = gba_group_wait(group, k, timeout_ns);
  *
- * Not supported: a member waiting for an earlier sequence than its last arrival; use from a forked child.
+ * To a forked child its parent's devices are lost: it can neither ring nor be released, and may open them anew. The
+ * library handles SIGBUS in the memory of its devices, where unplugging them shows, and hands any other on to the
+ * handler that was there before the first gba_open; whoever installs one later should do the same.
+ *
+ * Not supported: a member waiting for an earlier sequence than its last arrival.
  */
 #ifndef GBA_GBA_H
 #define GBA_GBA_H

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory that goes away under its mapping.
+#include "driver/bar_mapping.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver/registers.hpp"
+#include "tests/unit/driver/fake_backend.hpp"
+
+namespace gba::test {
+namespace {
+
+class BarMappingTest : public testing::Test {
+ protected:
+  BarMappingTest() {
+    state_->control_file = UniqueFd(::memfd_create("control", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(state_->control_file.get(), GBA_BAR0_SIZE), 0);
+    state_->regions[GBA_REGION_CONTROL].mappable = true;
+  }
+  /// What an unplugged device does to those who have it mapped.
+  void pull_out() { ASSERT_EQ(::ftruncate(state_->control_file.get(), 0), 0); }
+
+  std::shared_ptr<FakeState> state_ = std::make_shared<FakeState>();
+  FakeBackend backend_{state_};
+};
+
+/// How a child that does this ends: its exit code, or the signal.
+template <typename Body>
+int end_of_child(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST_F(BarMappingTest, OfADeviceThatIsPulledOutIsALostDeviceAndNoCrash) {
+  auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+  ASSERT_TRUE(control);
+  ASSERT_TRUE(control->write<std::uint64_t>(GBA_REG_KICK, 1));
+  EXPECT_FALSE(backend_.lost());
+  pull_out();
+  ASSERT_TRUE(control->write<std::uint64_t>(GBA_REG_KICK, 1)) << "a posted write: nobody hears of it";
+  EXPECT_TRUE(backend_.lost());
+  EXPECT_EQ(control->read<std::uint64_t>(GBA_REG_CAPS).error().code, std::errc::no_such_device);
+}
+
+TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
+  const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL);
+  ASSERT_TRUE(own);
+  const UniqueFd file(::memfd_create("other", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  auto other = Mapping::share(file.get(), 0, 4096, "other memory");
+  ASSERT_TRUE(other);
+  ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+#if defined(__SANITIZE_ADDRESS__)
+  EXPECT_NE(end_of_child([&] { *reinterpret_cast<volatile char*>(other->bytes().data()) = 1; }), 0);
+#else
+  EXPECT_EQ(end_of_child([&] { *reinterpret_cast<volatile char*>(other->bytes().data()) = 1; }), SIGBUS);
+#endif
+  EXPECT_FALSE(backend_.lost());
+}
+
+TEST_F(BarMappingTest, IsOrdinaryMemoryInAForkedChild) {
+  auto control = BarMapping::make(backend_, GBA_REGION_CONTROL);
+  ASSERT_TRUE(control);
+  auto* const word = reinterpret_cast<volatile std::uint64_t*>(control->bytes().data());
+  *word = 1;
+  EXPECT_EQ(end_of_child([&] {
+              const bool fresh = *word == 0;
+              *word = 2;
+              ::_exit(fresh && backend_.lost() ? 7 : 1);
+            }),
+            7);
+  EXPECT_EQ(*word, 1U) << "the parent's device has seen nothing of it";
+  EXPECT_FALSE(backend_.lost());
+}
+
+TEST_F(BarMappingTest, GivesItsPlaceBack) {
+  for (int i = 0; i < 2000; ++i) {
+    auto mapping = BarMapping::make(backend_, GBA_REGION_CONTROL);
+    ASSERT_TRUE(mapping) << mapping.error().text;
+    BarMapping moved = *std::move(mapping);
+    ASSERT_TRUE(moved);
+  }
+}
+
+}  // namespace
+}  // namespace gba::test
