@@ -66,6 +66,12 @@ void Port::join(const Group& group, std::uint64_t release_address) const {
   write(GBA_GROUP_BASE(group.id) + GBA_GROUP_RELEASE_ADDR, release_address);
 }
 
+void Port::free(const Group& group) const {
+  write(GBA_GROUP_BASE(group.id) + GBA_GROUP_CONTROL, 0);
+  command(GBA_CMD_LEAVE, group);
+  command(GBA_CMD_FREE, group);
+}
+
 Port::Flag Port::bar_flag(const Group& group) const {
   return gba::MmioRegion(flags_.bytes()).word<std::uint64_t>(std::uint64_t{GBA_FLAG_STRIDE} * group.id);
 }

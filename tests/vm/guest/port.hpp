@@ -30,7 +30,8 @@ class Port {
   [[nodiscard]] Group make_group(unsigned members) const;
   /// As member 0, with the release stored at `release_address`.
   void join(const Group& group, std::uint64_t release_address) const;
-  void free(const Group& group) const { command(GBA_CMD_FREE, group); }
+  /// Disables it and leaves it first, so that no error release is to be made.
+  void free(const Group& group) const;
   /// Its slot in BAR4.
   [[nodiscard]] Flag bar_flag(const Group& group) const;
 
