@@ -24,7 +24,7 @@ inline constexpr std::array kChecks{
     // Barriers with the BARs mapped through sysfs, DMA to a physical address.
     "bar_flag_barriers", "kick_wakes_the_device", "dma_barriers", "barriers_with_the_host",
     // The function in the hands of the kernel's VFIO, DMA through the guest's IOMMU.
-    "vfio_open", "vfio_regions", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag", "vfio_large_mapping",
-    "vfio_reset", "vfio_open_again"};
+    "vfio_open", "vfio_regions", "vfio_bar_flag_barriers", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag",
+    "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again"};
 
 }  // namespace vm

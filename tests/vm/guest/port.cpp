@@ -66,7 +66,7 @@ void Port::join(const Group& group, std::uint64_t release_address) const {
   write(GBA_GROUP_BASE(group.id) + GBA_GROUP_RELEASE_ADDR, release_address);
 }
 
-void Port::free(const Group& group) const {
+void Port::give_back(const Group& group) const {
   write(GBA_GROUP_BASE(group.id) + GBA_GROUP_CONTROL, 0);
   command(GBA_CMD_LEAVE, group);
   command(GBA_CMD_FREE, group);

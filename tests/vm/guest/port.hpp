@@ -31,7 +31,7 @@ class Port {
   /// As member 0, with the release stored at `release_address`.
   void join(const Group& group, std::uint64_t release_address) const;
   /// Disables it and leaves it first, so that no error release is to be made.
-  void free(const Group& group) const;
+  void give_back(const Group& group) const;
   /// Its slot in BAR4.
   [[nodiscard]] Flag bar_flag(const Group& group) const;
 

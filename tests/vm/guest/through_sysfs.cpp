@@ -52,7 +52,7 @@ void check_bar_flag_barriers(Port& port) {
   const auto group = port.make_group(1);
   port.join(group, GBA_RELEASE_ADDR_BAR_FLAGS);
   port.run_barriers(group, port.bar_flag(group), vm::kRounds);
-  port.free(group);
+  port.give_back(group);
 }
 
 void wait_until_asleep(const Port& port) {
@@ -71,7 +71,7 @@ void check_kick(Port& port) {
   port.arrive(group, 1);
   require(port.kicks() == before + 1, "the device sleeps and was not kicked");
   port.await(group, port.bar_flag(group), 1);
-  port.free(group);
+  port.give_back(group);
 }
 
 void check_dma_barriers(Port& port) {
@@ -80,7 +80,7 @@ void check_dma_barriers(Port& port) {
   port.join(group, page.physical_address());
   port.run_barriers(group, page.flag(), vm::kRounds);
   require_equal(port.bar_flag(group).load(), 0, "the BAR4 flag that is not in use");
-  port.free(group);
+  port.give_back(group);
 }
 
 void check_barriers_with_host(Port& port) {

@@ -33,7 +33,7 @@ void check_regions(const VfioDevice& device) {
 }
 
 Port open_port(const VfioDevice& device) {
-  device.set_bus_master();
+  device.set_bus_master(true);
   return Port(device.map_region(GBA_REGION_CONTROL), device.map_region(GBA_REGION_DOORBELLS),
               device.map_region(GBA_REGION_FLAGS));
 }
@@ -62,11 +62,18 @@ class Interrupts {
   std::vector<gba::UniqueFd> events_;
 };
 
+void check_bar_flag_barriers(Port& port) {
+  const auto group = port.make_group(1);
+  port.join(group, GBA_RELEASE_ADDR_BAR_FLAGS);
+  port.run_barriers(group, port.bar_flag(group), vm::kRounds);
+  port.give_back(group);
+}
+
 void check_dma_barriers(Port& port, const FlagMemory& page) {
   const auto group = port.make_group(1);
   port.join(group, kIova);
   port.run_barriers(group, page.flag(), vm::kRounds);
-  port.free(group);
+  port.give_back(group);
 }
 
 void check_interrupt(Port& port, const FlagMemory& page, const Interrupts& interrupts) {
@@ -77,24 +84,41 @@ void check_interrupt(Port& port, const FlagMemory& page, const Interrupts& inter
     interrupts.await(group.id);
     require_equal(page.flag().load(), round, "the flag when the interrupt came");  // uapi rule 15
   }
-  port.free(group);
+  port.give_back(group);
 }
 
-// uapi rule 21
+/// The next release of `group` cannot be stored.
+void expect_dma_fault(Port& port, const Group& group, std::uint64_t iova, std::uint64_t sequence) {  // uapi rule 21
+  port.arrive(group, sequence);
+  port.await_status(group, GBA_STATUS_ERROR);
+  require_equal(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA), "FAULT");
+  require_equal(port.read(GBA_REG_FAULT_ADDR), iova, "FAULT_ADDR");
+  port.write(GBA_REG_FAULT, GBA_FAULT_BIT(GBA_FAULT_DMA));
+  port.give_back(group);
+}
+
 void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagMemory& page, const Interrupts& interrupts) {
   const auto group = port.make_group(1);
   port.join(group, kIova);
   port.arrive(group, 1);
   port.await(group, page.flag(), 1);
   device.unmap_dma(kIova, page.bytes().size());
-  port.arrive(group, 2);
+  expect_dma_fault(port, group, kIova, 2);
   interrupts.await(GBA_MSIX_ERROR_VECTOR);
-  require_equal(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA), "FAULT");
-  require_equal(port.read(GBA_REG_FAULT_ADDR), kIova, "FAULT_ADDR");
   require_equal(page.flag().load(), 1, "the flag that is not mapped any more");
-  port.write(GBA_REG_FAULT, GBA_FAULT_BIT(GBA_FAULT_DMA));
   device.map_dma(kIova, page.bytes());
-  port.free(group);
+}
+
+void check_bus_master(Port& port, const VfioDevice& device, const FlagMemory& page) {  // uapi rule 2
+  page.flag().store(0);
+  const auto group = port.make_group(1);
+  port.join(group, kIova);
+  port.arrive(group, 1);
+  port.await(group, page.flag(), 1);
+  device.set_bus_master(false);
+  expect_dma_fault(port, group, kIova, 2);
+  require_equal(page.flag().load(), 1, "the flag that a function without bus master has to leave alone");
+  device.set_bus_master(true);
 }
 
 /// A barrier with the flag at each of some places in `memory`, which is mapped at `iova`.
@@ -104,7 +128,7 @@ void check_places(Port& port, const FlagMemory& memory, std::uint64_t iova) {
     const auto group = port.make_group(1);
     port.join(group, iova + offset);
     port.run_barriers(group, memory.flag(offset), 3);
-    port.free(group);
+    port.give_back(group);
   }
 }
 
@@ -123,11 +147,7 @@ void check_large_mapping(Port& port, const VfioDevice& device) {
   device.unmap_dma(kLargeIova, second.bytes().size());
   const auto group = port.make_group(1);
   port.join(group, kLargeIova);
-  port.arrive(group, 1);
-  port.await_status(group, GBA_STATUS_ERROR);
-  require_equal(port.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA), "FAULT after all was unmapped");
-  port.write(GBA_REG_FAULT, GBA_FAULT_BIT(GBA_FAULT_DMA));
-  port.free(group);
+  expect_dma_fault(port, group, kLargeIova, 1);
 }
 
 // uapi rule 24; the host, the other member, looks for the error word.
@@ -152,9 +172,11 @@ void check_device(Checks& checks, const FlagMemory& page) {
   auto port = open_port(device);
   device.map_dma(kIova, page.bytes());
   const Interrupts interrupts(device);
+  checks.run("vfio_bar_flag_barriers", [&] { check_bar_flag_barriers(port); });
   checks.run("vfio_dma_barriers", [&] { check_dma_barriers(port, page); });
   checks.run("vfio_interrupt", [&] { check_interrupt(port, page, interrupts); });
   checks.run("vfio_unmapped_flag", [&] { check_unmapped_flag(port, device, page, interrupts); });
+  checks.run("vfio_bus_master", [&] { check_bus_master(port, device, page); });
   checks.run("vfio_large_mapping", [&] { check_large_mapping(port, device); });
   checks.run("vfio_reset", [&] { check_reset(port, device, page); });
 }

@@ -64,11 +64,11 @@ gba::Mapping VfioDevice::map_region(unsigned index) const {
   return require_result(gba::Mapping::share(device_.get(), info.offset, info.size, "region " + std::to_string(index)));
 }
 
-void VfioDevice::set_bus_master() const {
+void VfioDevice::set_bus_master(bool on) const {
   const auto at = static_cast<off_t>(region(VFIO_PCI_CONFIG_REGION_INDEX).offset + PCI_COMMAND);
   std::uint16_t command = 0;
   require(::pread(device_.get(), &command, sizeof command, at) == sizeof command, "cannot read COMMAND");
-  command = static_cast<std::uint16_t>(command | PCI_COMMAND_MASTER);
+  command = static_cast<std::uint16_t>(on ? command | PCI_COMMAND_MASTER : command & ~PCI_COMMAND_MASTER);
   require(::pwrite(device_.get(), &command, sizeof command, at) == sizeof command, "cannot write COMMAND");
 }
 

@@ -25,7 +25,7 @@ class VfioDevice {
   [[nodiscard]] unsigned interrupts(unsigned index) const;
 
   [[nodiscard]] gba::Mapping map_region(unsigned index) const;
-  void set_bus_master() const;
+  void set_bus_master(bool on) const;
   void map_dma(std::uint64_t iova, std::span<std::byte> memory) const;
   void unmap_dma(std::uint64_t iova, std::size_t size) const;
   /// MSI-X vectors from 0 on.
