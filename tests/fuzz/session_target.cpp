@@ -136,7 +136,7 @@ void Player::join(Input& input) {
   const unsigned opcode = GBA_CMD_JOIN;
   const struct {
     vfio_user_region_access access{.offset = GBA_REG_CMD, .region = GBA_REGION_CONTROL, .count = 8};
-    std::uint64_t command;
+    std::uint64_t command = 0;
   } payload{.command = GBA_FIELD_PUT(GBA_CMD_OPCODE, opcode) |
                        GBA_FIELD_PUT(GBA_CMD_GROUP, GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, result)) |
                        GBA_FIELD_PUT(GBA_CMD_MEMBER, member) |

