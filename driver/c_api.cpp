@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -62,6 +63,26 @@ int guarded(Body body) noexcept {
   }
 }
 
+gba::Result<gba::FlagPlace> flag_place(const gba_open_options* options) {
+  if (options != nullptr) {
+    if (options->size != sizeof(*options) || options->flags > GBA_FLAGS_BAR) {
+      return gba::fail(
+          std::errc::invalid_argument,
+          "gba: gba_open_with: the options have another size, or no such flags (zero them, then set size)");
+    }
+    if (options->flags != GBA_FLAGS_AUTO) return static_cast<gba::FlagPlace>(options->flags);
+  }
+  const char* const text = std::getenv("GBA_FLAGS");
+  const std::string_view name = text == nullptr || *text == '\0' ? "auto" : text;
+  if (name == "auto") return gba::FlagPlace::kAuto;
+  if (name == "dma") return gba::FlagPlace::kHost;
+  if (name == "bar") return gba::FlagPlace::kBar;
+  return gba::fail(std::errc::invalid_argument,
+                   "gba: GBA_FLAGS is \"" + std::string(name) + "\", and not auto, dma or bar");
+}
+static_assert(static_cast<unsigned>(gba::FlagPlace::kHost) == GBA_FLAGS_DMA &&
+              static_cast<unsigned>(gba::FlagPlace::kBar) == GBA_FLAGS_BAR);
+
 /// The result of a call without a value.
 int finish(const gba::Result<void>& result) {
   return result ? 0 : report(result.error());
@@ -85,9 +106,16 @@ const char* gba_error_text(void) {
 
 int gba_open(const char* path, gba_device** out) {
   if (out == nullptr) return null_argument("gba_open");
+  return gba_open_with(path, nullptr, out);
+}
+
+int gba_open_with(const char* path, const gba_open_options* options, gba_device** out) {
+  if (out == nullptr) return null_argument("gba_open_with");
   *out = nullptr;
   return guarded([&] {
-    auto device = gba::open_device(path);
+    const auto flags = flag_place(options);
+    if (!flags) return report(flags.error());
+    auto device = gba::open_device(path, *flags);
     if (!device) return report(device.error());
     *out = std::make_unique<gba_device>(gba_device{*std::move(device)}).release();
     return 0;

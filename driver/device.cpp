@@ -106,9 +106,10 @@ Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profil
       spin_(spin_policy(usable_processors())),
       commands_(*backend_, control_),
       iovas_(iovas.first, iovas.size, page),
-      flags_(*backend_, iovas_) {}
+      flags_(*backend_, iovas_, page) {}
 
-Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, std::span<const PciId> expected) {
+Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, std::span<const PciId> expected,
+                                             FlagPlace flags) {
   auto config = PciConfig::open(*backend, expected);
   if (!config) return tl::make_unexpected(config.error());
   if (auto enabled = config->enable_memory(); !enabled) return tl::make_unexpected(enabled.error());
@@ -129,6 +130,9 @@ Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, s
       new Device(std::move(backend), *std::move(control), profile, *facts, *window, limits->page));
   if (auto done = device->set_up_doorbells(); !done) return tl::make_unexpected(done.error());
   if (auto done = device->set_up_interrupts(); !done) return tl::make_unexpected(done.error());
+  if (auto done = device->flags_.choose(flags, device->has(GBA_CAPS_BAR_FLAGS)); !done) {
+    return tl::make_unexpected(done.error());
+  }
   return device;
 }
 
@@ -187,6 +191,7 @@ gba_device_info Device::info() const {
   info.members = facts_.members;
   info.is_process = has(GBA_CAPS_WAKEUP) ? 1 : 0;
   info.features = facts_.capabilities;
+  info.flags = flags_.place() == FlagPlace::kBar ? GBA_FLAGS_BAR : GBA_FLAGS_DMA;
   return info;
 }
 

@@ -45,7 +45,8 @@ struct Places {
 class Device {
  public:
   /// Checks that there is a GBA of a known version behind `backend` and makes it ready. Errors: those of gba_open.
-  static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, std::span<const PciId> expected);
+  static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, std::span<const PciId> expected,
+                                              FlagPlace flags = FlagPlace::kAuto);
 
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

@@ -1,84 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/flag_memory.hpp"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
-#include "uapi/gba_device.h"
+#include "driver/flag_page.hpp"
+#include "uapi/gba_regs.h"
 
 namespace gba {
 
-namespace {
+FlagMemory::FlagMemory(Backend& backend, IovaSpace& iovas, std::uint64_t page)
+    : backend_(backend), iovas_(iovas), page_size_(std::max<std::size_t>(kPageSize, page)) {}
 
-constexpr std::size_t kLines = FlagMemory::kPageSize / GBA_FLAG_STRIDE;
-
-}  // namespace
-
-/// A page of lines, mapped here and for the device.
-class FlagPage {
- public:
-  static Result<std::shared_ptr<FlagPage>> make(Backend& backend, IovaSpace& iovas);
-
-  FlagPage(Backend& backend, IovaSpace& iovas, UniqueFd memory, Mapping mapping)
-      : backend_(backend), iovas_(iovas), memory_(std::move(memory)), mapping_(std::move(mapping)) {}
-  FlagPage(const FlagPage&) = delete;
-  FlagPage& operator=(const FlagPage&) = delete;
-  ~FlagPage();
-
-  [[nodiscard]] MmioWord<std::uint64_t> word(std::size_t line) const {
-    return MmioRegion(mapping_.bytes()).word<std::uint64_t>(line * GBA_FLAG_STRIDE);
-  }
-  [[nodiscard]] std::uint64_t iova(std::size_t line) const { return *iova_ + line * GBA_FLAG_STRIDE; }
-
- private:
-  Result<void> show_to_device();
-
-  Backend& backend_;
-  IovaSpace& iovas_;
-  UniqueFd memory_;
-  Mapping mapping_;
-  std::optional<std::uint64_t> iova_;  // once the device sees the page
-};
-
-Result<std::shared_ptr<FlagPage>> FlagPage::make(Backend& backend, IovaSpace& iovas) {
-  auto memory = make_sealed_memory("gba-flags", FlagMemory::kPageSize);
-  if (!memory) return tl::make_unexpected(memory.error());
-  auto mapping = Mapping::share(memory->get(), 0, FlagMemory::kPageSize, "release flags");
-  if (!mapping) return tl::make_unexpected(mapping.error());
-  auto page = std::make_shared<FlagPage>(backend, iovas, *std::move(memory), *std::move(mapping));
-  for (std::size_t line = 0; line < kLines; ++line) page->word(line).store(FlagMemory::kPoison);
-  if (auto shown = page->show_to_device(); !shown) return tl::make_unexpected(shown.error());
-  return page;
-}
-
-Result<void> FlagPage::show_to_device() {
-  const auto iova = iovas_.allocate(mapping_.bytes().size());
-  if (!iova) return tl::make_unexpected(iova.error());
-  if (auto mapped = backend_.dma_map({.fd = memory_.get(), .memory = mapping_.bytes()}, *iova); !mapped) {
-    iovas_.release(*iova);
-    return mapped;
-  }
-  iova_ = *iova;
+Result<void> FlagMemory::choose(FlagPlace wanted, bool bar_flags) {
+  if (wanted == FlagPlace::kBar) return choose_bar(bar_flags);
+  auto host = choose_host();
+  if (host || wanted == FlagPlace::kHost || backend_.lost() || !choose_bar(bar_flags)) return host;
   return {};
 }
 
-FlagPage::~FlagPage() {
-  // A range that could not be unmapped is not used again.
-  if (iova_ && backend_.dma_unmap(*iova_, mapping_.bytes().size())) iovas_.release(*iova_);
+Result<void> FlagMemory::choose_host() {
+  auto page = FlagPage::make(backend_, iovas_, page_size_);
+  if (!page) return tl::make_unexpected(page.error());
+  page_ = *std::move(page);
+  return {};
 }
 
-FlagLine::FlagLine(std::shared_ptr<FlagPage> page, std::size_t index)
-    : page_(std::move(page)), word_(page_->word(index)), iova_(page_->iova(index)) {}
+Result<void> FlagMemory::choose_bar(bool bar_flags) {
+  const auto info = backend_.region_info(GBA_REGION_FLAGS);
+  if (!info) return tl::make_unexpected(info.error());
+  if (!bar_flags || info->size < GBA_BAR4_SIZE || !info->mappable) {
+    return fail(std::errc::not_supported,
+                "gba: cannot open " + backend_.path() +
+                    ": release flags in device memory are wanted, and it has none that can be mapped");
+  }
+  auto mapping = BarMapping::make(backend_, GBA_REGION_FLAGS);
+  if (!mapping) return tl::make_unexpected(mapping.error());
+  bar_ = *std::move(mapping);
+  return {};
+}
 
-Result<FlagLine> FlagMemory::take() {
+Result<FlagLine> FlagMemory::take(std::uint32_t group) {
+  if (bar_) {
+    const auto word = MmioRegion(bar_.bytes()).word<std::uint64_t>(std::uint64_t{group} * GBA_FLAG_STRIDE);
+    return FlagLine(nullptr, word, GBA_RELEASE_ADDR_BAR_FLAGS);
+  }
   const std::lock_guard lock(mutex_);
-  if (page_ == nullptr || next_ == kLines) {
-    auto page = FlagPage::make(backend_, iovas_);
+  if (page_ == nullptr || next_ == page_->lines()) {
+    auto page = FlagPage::make(backend_, iovas_, page_size_);
     if (!page) return tl::make_unexpected(page.error());
     page_ = *std::move(page);
     next_ = 0;
   }
-  return FlagLine(page_, next_++);
+  const std::size_t line = next_++;
+  return FlagLine(page_, page_->word(line), page_->iova(line));
 }
 
 }  // namespace gba

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 
@@ -41,6 +42,16 @@ Result<UniqueFd> make_sealed_memory(const char* name, std::size_t size) {
     return fail_errno(errno, "gba: cannot make " + std::to_string(size) + " bytes of shared memory");
   }
   return fd;
+}
+
+Result<HugePage> make_sealed_huge_page(const char* name) {
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  struct statfs info {};
+  if (!fd || ::fstatfs(fd.get(), &info) != 0 || ::ftruncate(fd.get(), info.f_bsize) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return fail_errno(errno, "gba: cannot make a huge page of shared memory");
+  }
+  return HugePage{.fd = std::move(fd), .size = static_cast<std::size_t>(info.f_bsize)};
 }
 
 }  // namespace gba

@@ -42,4 +42,11 @@ class Mapping {
 /// An anonymous file of `size` zero bytes whose size cannot change any more: whoever maps it cannot be hurt by us.
 Result<UniqueFd> make_sealed_memory(const char* name, std::size_t size);
 
+/// The same of one huge page. Fails where there are none; a page is there once it has been mapped.
+struct HugePage {
+  UniqueFd fd;
+  std::size_t size;
+};
+Result<HugePage> make_sealed_huge_page(const char* name);
+
 }  // namespace gba

@@ -19,7 +19,7 @@ Result<Membership> Membership::join(std::shared_ptr<Device> device, const gba_gr
                                                  std::to_string(handle.group) + " as member " + std::to_string(member) +
                                                  ": it has members 0 to " + std::to_string(handle.member_count - 1));
   }
-  auto line = device->flags().take();
+  auto line = device->flags().take(handle.group);
   if (!line) return tl::make_unexpected(line.error());
   Membership membership(std::move(device), handle.group, member, *std::move(line));
   if (auto bound = membership.bind(handle.key); !bound) return tl::make_unexpected(bound.error());
@@ -44,7 +44,7 @@ Result<void> Membership::bind(std::uint32_t key) {
 
 Result<void> Membership::connect() {
   const std::uint64_t address = device_->map().release_address_of(group_, member_);
-  if (auto told = device_->control().write<std::uint64_t>(address, line_.iova()); !told) return told;
+  if (auto told = device_->control().write<std::uint64_t>(address, line_.address()); !told) return told;
   if (!device_->can_interrupt()) return {};
   eventfd_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!eventfd_) return fail_errno(errno, "gba: cannot make an eventfd for group " + std::to_string(group_));

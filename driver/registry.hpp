@@ -38,7 +38,8 @@ class Registry {
   std::uint64_t last_id_ = 0;
 };
 
-/// gba_open: the device that `path` means.
-Result<std::shared_ptr<Device>> open_device(const char* path);
+/// gba_open: the device that `path` means. `flags`: where releases land, if it is not open already; the first opener
+/// decides.
+Result<std::shared_ptr<Device>> open_device(const char* path, FlagPlace flags);
 
 }  // namespace gba

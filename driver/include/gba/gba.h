@@ -45,6 +45,17 @@ extern "C" {
 typedef struct gba_device gba_device; /* an open function of a GBA: one switch port */
 typedef struct gba_group gba_group;   /* this port's membership in one barrier group */
 
+/* Where the device's releases land, which members poll. */
+#define GBA_FLAGS_AUTO 0u /* in host memory, or in the device's where the host gives it no DMA */
+#define GBA_FLAGS_DMA 1u  /* in host memory */
+#define GBA_FLAGS_BAR 2u  /* in the device's memory, BAR4: every look goes over the bus */
+
+/* How to open a device. Zero everything, then set `size`. */
+typedef struct gba_open_options {
+  uint32_t size;  /* sizeof(gba_open_options) */
+  uint32_t flags; /* GBA_FLAGS_* */
+} gba_open_options;
+
 /* Facts about an open device. */
 typedef struct gba_device_info {
   char backend[16];    /* how it was opened: "vfio-user", ... */
@@ -54,6 +65,8 @@ typedef struct gba_device_info {
   uint32_t groups;     /* of the device */
   uint32_t members;    /* at most, per group */
   uint32_t is_process; /* 1: the device is a process and takes its turn on the processors (GBA_CAPS_WAKEUP) */
+  uint32_t flags;      /* where releases land: GBA_FLAGS_DMA or GBA_FLAGS_BAR */
+  uint32_t reserved;   /* 0 */
   uint64_t features;   /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
 } gba_device_info;
 
@@ -110,6 +123,13 @@ GBA_API const char* gba_error_text(void);
  * or $GBA_PCI_ID is no PCI id.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
+
+/*
+ * gba_open with options. NULL options are the defaults, which $GBA_FLAGS (auto, dma or bar) may change; of a device
+ * that this process has open already the options of the first opener hold. Thread-safe. Errors: those of gba_open;
+ * -EINVAL the options cannot be, or $GBA_FLAGS; -ENOTSUP flags in device memory are wanted and it has none.
+ */
+GBA_API int gba_open_with(const char* path, const gba_open_options* options, gba_device** out);
 
 /*
  * Ends one gba_open. The last one closes the device once all its groups have been left; closing it frees the groups

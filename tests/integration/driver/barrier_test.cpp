@@ -179,5 +179,41 @@ TEST_F(BarrierTest, StoppedDeviceIsLostWithinTheReplyTimeout) {
   process().signal(SIGCONT);
 }
 
+class FlagsTest : public BarrierTest, public testing::WithParamInterface<const char*> {
+ protected:
+  FlagsTest() { ::setenv("GBA_FLAGS", GetParam(), 1); }
+  ~FlagsTest() override { ::unsetenv("GBA_FLAGS"); }
+};
+
+TEST_P(FlagsTest, LandWhereTheyAreWanted) {
+  start_members(3, {.rounds = 300});
+  gba_device_info info{};
+  ASSERT_EQ(gba_device_get_info(owner_.get(), &info), 0);
+  EXPECT_EQ(info.flags, std::string(GetParam()) == "bar" ? GBA_FLAGS_BAR : GBA_FLAGS_DMA);
+  expect_all_done();
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, FlagsTest, testing::Values("auto", "dma", "bar"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST_F(BarrierTest, OptionsThatCannotBeAreRefused) {
+  gba_device* device = nullptr;
+  gba_open_options options{};
+  EXPECT_EQ(gba_open_with(path().c_str(), &options, &device), -EINVAL) << "no size";
+  options.size = sizeof options;
+  options.flags = GBA_FLAGS_BAR + 1;
+  EXPECT_EQ(gba_open_with(path().c_str(), &options, &device), -EINVAL);
+  options.flags = GBA_FLAGS_BAR;
+  ASSERT_EQ(gba_open_with(path().c_str(), &options, &device), 0) << gba_error_text();
+  const DevicePointer open_device(device);
+  gba_device_info info{};
+  ASSERT_EQ(gba_device_get_info(device, &info), 0);
+  EXPECT_EQ(info.flags, GBA_FLAGS_BAR);
+  ::setenv("GBA_FLAGS", "elsewhere", 1);
+  EXPECT_EQ(gba_open(path().c_str(), &device), -EINVAL);
+  EXPECT_THAT(gba_error_text(), HasSubstr("not auto, dma or bar"));
+  ::unsetenv("GBA_FLAGS");
+}
+
 }  // namespace
 }  // namespace driver_test

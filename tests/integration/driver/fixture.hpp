@@ -24,7 +24,7 @@ using test_support::Process;
 using test_support::Seconds;
 
 /// Generous: a test must end, not be fast.
-constexpr Seconds kLimit{60};
+constexpr Seconds kLimit{300};
 
 struct CloseDevice {
   void operator()(gba_device* device) const { gba_close(device); }

@@ -14,8 +14,9 @@ namespace gba::test {
 
 inline const std::vector<PciId> kGbaIds = expected_pci_ids(nullptr).value();
 
-inline Result<std::unique_ptr<Device>> open_fake(const std::shared_ptr<FakeState>& state) {
-  return Device::open(std::make_unique<FakeBackend>(state), kGbaIds);
+inline Result<std::unique_ptr<Device>> open_fake(const std::shared_ptr<FakeState>& state,
+                                                 FlagPlace flags = FlagPlace::kHost) {
+  return Device::open(std::make_unique<FakeBackend>(state), kGbaIds, flags);
 }
 
 class DeviceFixture : public testing::Test {

@@ -98,14 +98,15 @@ TEST_F(DeviceTest, OpenReportsTheFailureOfEachStep) {
   for (unsigned call = 0;; ++call) {
     state_ = std::make_shared<FakeState>();
     state_->failing_call = call;
-    const Error error = open_error();
-    if (state_->calls <= call) {
-      EXPECT_EQ(error.text, "");
+    const auto device = open_fake(state_);
+    if (state_->calls <= call) {  // closing it makes calls too
+      EXPECT_TRUE(device);
       EXPECT_GT(call, 10U);
       return;
     }
-    EXPECT_EQ(error.code, std::errc::io_error) << call;
-    EXPECT_THAT(error.text, HasSubstr("fake: failed in ")) << call;
+    ASSERT_FALSE(device) << call;
+    EXPECT_EQ(device.error().code, std::errc::io_error) << call;
+    EXPECT_THAT(device.error().text, HasSubstr("fake: failed in ")) << call;
   }
 }
 

@@ -54,6 +54,7 @@ struct FakeState {
   UniqueFd control_file;  // if set, the control region can be mapped from it
   UniqueFd kick;          // if set, offered as the ioeventfd
   UniqueFd loss;
+  bool gives_dma = true;
 
   // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
   std::map<std::uint64_t, std::uint64_t> command_status;
