@@ -63,7 +63,7 @@ std::string rule_for(const std::string& subsystem) {
 
 TEST(UdevRules, AreWellFormed) {
   const std::regex rule(R"re((\s*[A-Z]+(\{[a-z_]+\})?(==|!=|=|\+=|-=|:=)"[^"]*"(,|$))+\s*)re");
-  EXPECT_EQ(rules().size(), 3U);
+  EXPECT_EQ(rules().size(), 4U);
   for (const auto& line : rules()) {
     EXPECT_TRUE(std::regex_match(line, rule)) << line;
   }
@@ -95,6 +95,13 @@ TEST(UdevRules, GiveTheCharacterDeviceToGroupGbaUnderAName) {
   EXPECT_THAT(rule, HasSubstr("SYMLINK+=\"gba$result\""));
 }
 
+TEST(UdevRules, GiveTheNodeOfAnIommuGroupToGroupGbaUnderTheSameName) {
+  const auto rule = rule_for("vfio");
+  EXPECT_THAT(rule, HasSubstr("KERNEL==\"[0-9]*\", PROGRAM==\"gba-index --group $kernel\"")) << "not the container";
+  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\", SYMLINK+=\"gba$result\""));
+  EXPECT_THAT(rule_for("vfio-dev"), HasSubstr("link_priority=10")) << "which wins where there are both";
+}
+
 TEST(UdevRules, GiveTheIommuToGroupGba) {
   const auto rule = rule_for("misc");
   EXPECT_THAT(rule, HasSubstr("KERNEL==\"iommu\""));
@@ -113,6 +120,15 @@ class GbaIndex : public testing::Test {
 
   test_support::Outcome index_of(const std::string& address) {
     return run({generated("gba-index"), address}, {"SYSFS_PATH=" + dir_.path()});
+  }
+  test_support::Outcome index_of_group(const std::string& group) {
+    return run({generated("gba-index"), "--group", group}, {"SYSFS_PATH=" + dir_.path()});
+  }
+  void put_in_group(const std::string& group, const std::string& address) {
+    const auto root = std::filesystem::path(dir_.path());
+    const auto folder = root / "kernel/iommu_groups" / group / "devices";
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_directory_symlink(root / "bus/pci/devices" / address, folder / address);
   }
 
  private:
@@ -135,6 +151,27 @@ TEST_F(GbaIndex, RefusesWhatIsNoGba) {
   const auto outcome = index_of("0000:3a:00.1");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("0000:3a:00.1 is not a GBA"));
+}
+
+TEST_F(GbaIndex, FindsTheOneOfAnIommuGroup) {
+  put_in_group("7", "0000:3b:00.0");
+  put_in_group("7", "0000:3a:00.1");  // something else
+  EXPECT_EQ(index_of_group("7").output, "1\n");
+}
+
+TEST_F(GbaIndex, LeavesOtherIommuGroupsAlone) {
+  put_in_group("8", "0000:3a:00.1");
+  EXPECT_EQ(index_of_group("8").exit.code, 1);
+  EXPECT_EQ(index_of_group("8").output, "") << "which is no mistake";
+  EXPECT_EQ(index_of_group("9").exit.code, 1) << "gone by now";
+}
+
+TEST_F(GbaIndex, NamesNoGroupOfTwo) {
+  put_in_group("7", "0000:3b:00.0");
+  put_in_group("7", "0000:3a:00.0");
+  const auto outcome = index_of_group("7");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("more than one GBA"));
 }
 
 }  // namespace
