@@ -86,16 +86,15 @@ Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Un
       stats_(options.stats, options.format, read_clock()),
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
-      spare_(open_spare()),
-      silent_(most_silent_clients()) {}
+      spare_(open_spare()) {}
 
 Result<void> Server::open_entrance(const std::string& path, unsigned mode, PortPool ports) {
   auto listener = Listener::open(path, mode);
   if (!listener) {
     return failure(std::move(listener.error()));
   }
-  entrances_.push_back(
-      std::make_unique<Entrance>(Entrance{.listener = *std::move(listener), .ports = std::move(ports)}));
+  entrances_.push_back(std::make_unique<Entrance>(Entrance{
+      .listener = *std::move(listener), .ports = std::move(ports), .silent = SilentClients(most_silent_clients())}));
   const auto index = static_cast<int>(entrances_.size() - 1);
   if (!control(EPOLL_CTL_ADD, Source::kListener, entrances_.back()->listener.fd(), index, EPOLLIN)) {
     return failure("cannot watch the socket " + path, errno);
@@ -166,7 +165,11 @@ void Server::sleep() {  // uapi rule 14
 }
 
 Time Server::next_wake() const {
-  return std::min({engine_.next_deadline(), silent_.deadline(!listening_), stats_.due()});
+  Time wake = std::min(engine_.next_deadline(), stats_.due());
+  for (const auto& entrance : entrances_) {
+    wake = std::min(wake, entrance->silent.deadline(!entrance->listening));
+  }
+  return wake;
 }
 
 // Waits until `wake`; 0: not at all.
@@ -185,8 +188,10 @@ void Server::poll(Time wake) {
     handle(static_cast<Source>(event.data.u64 >> 32), static_cast<int>(event.data.u64 & 0xffffffff), event.events);
   }
   pay_attention();
-  while (now_ >= silent_.deadline(/*wanted=*/false)) {
-    drop_silent();
+  for (const auto& entrance : entrances_) {
+    while (now_ >= entrance->silent.deadline(/*wanted=*/false)) {
+      drop_silent(*entrance);
+    }
   }
   if (now_ >= stats_.due()) {
     print_stats();
@@ -232,14 +237,14 @@ void Server::handle_session(Session& session, std::uint32_t events) const {
 }
 
 void Server::accept_some(Entrance& entrance) {
-  for (unsigned turn = 0; turn < kAcceptsPerTurn && silent_.room(now_); ++turn) {
+  for (unsigned turn = 0; turn < kAcceptsPerTurn && entrance.silent.room(now_); ++turn) {
     auto accepted = entrance.listener.accept();
     if (accepted.refused) {
       log_.write(LogLevel::kWarning,
                  "refused a client of user " + std::to_string(accepted.uid) + ": only this user and root may connect");
     } else if (accepted.socket) {
-      if (silent_.full()) {
-        drop_silent();
+      if (entrance.silent.full()) {
+        drop_silent(entrance);
       }
       add_session(entrance, std::move(accepted.socket));
     } else if (accepted.error == EMFILE || accepted.error == ENFILE) {
@@ -257,8 +262,8 @@ void Server::add_session(Entrance& entrance, UniqueFd socket) {
     log_.write(LogLevel::kError, "cannot watch a client: " + std::generic_category().message(errno));
     return;
   }
-  silent_.add(fd, now_);
-  sessions_[fd] = {.session = std::move(session), .events = EPOLLIN, .kick = false};
+  entrance.silent.add(fd, now_);
+  sessions_[fd] = {.session = std::move(session), .entrance = &entrance, .events = EPOLLIN, .kick = false};
 }
 
 // Without this the client would wait, and the socket would be reported readable for ever.
@@ -270,20 +275,19 @@ void Server::refuse_one(const Entrance& entrance) {
 }
 
 void Server::watch_listeners() {
-  const bool listen = silent_.room(now_);
-  if (listen == listening_) {
-    return;
-  }
-  listening_ = listen;
   for (std::size_t index = 0; index < entrances_.size(); ++index) {
-    control(EPOLL_CTL_MOD, Source::kListener, entrances_[index]->listener.fd(), static_cast<int>(index),
-            listen ? EPOLLIN : 0U);
+    Entrance& entrance = *entrances_[index];
+    const bool listen = entrance.silent.room(now_);
+    if (listen != entrance.listening && control(EPOLL_CTL_MOD, Source::kListener, entrance.listener.fd(),
+                                                static_cast<int>(index), listen ? EPOLLIN : 0U)) {
+      entrance.listening = listen;
+    }
   }
 }
 
-void Server::drop_silent() {
+void Server::drop_silent(const Entrance& entrance) {
   log_.write(LogLevel::kWarning, "dropped a client that connected and said nothing");
-  drop(silent_.oldest());
+  drop(entrance.silent.oldest());
 }
 
 // Ending one session answers the members of others, which may end those in turn.
@@ -307,7 +311,7 @@ void Server::settle(int fd) {
     return;
   }
   if (session.deadline() == kNever) {
-    silent_.remove(fd);
+    watched.entrance->silent.remove(fd);
   }
   watch_kick(watched);
   const std::uint32_t events = (session.wants_read() ? EPOLLIN : 0U) | (session.wants_write() ? EPOLLOUT : 0U);
@@ -324,11 +328,11 @@ void Server::watch_kick(Watched& watched) {
 }
 
 void Server::drop(int fd) {
-  silent_.remove(fd);
   const auto node = sessions_.extract(fd);
   if (node.empty()) {
     return;
   }
+  node.mapped().entrance->silent.remove(fd);
   if (node.mapped().kick) {
     // The client has it open too, so closing it here would not end the watch.
     control(EPOLL_CTL_DEL, Source::kKick, node.mapped().session->kick_fd(), fd, 0);

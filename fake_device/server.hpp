@@ -50,16 +50,18 @@ class Server final : public SessionHost {
 
  private:
   enum class Source : std::uint32_t { kListener, kSignal, kSession, kKick };
-  struct Watched {
-    std::unique_ptr<Session> session;
-    std::uint32_t events = 0;  // that epoll was told of
-    bool kick = false;         // its eventfd too
-  };
-
   /// A socket, and the ports that one gets there.
   struct Entrance {
     Listener listener;
     PortPool ports;
+    SilentClients silent;   // of its own: a flood at one entrance must not close the other
+    bool listening = true;  // false: there is no room for one more silent client
+  };
+  struct Watched {
+    std::unique_ptr<Session> session;
+    Entrance* entrance = nullptr;
+    std::uint32_t events = 0;  // that epoll was told of
+    bool kick = false;         // its eventfd too
   };
 
   Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll);
@@ -75,7 +77,7 @@ class Server final : public SessionHost {
   void add_session(Entrance& entrance, UniqueFd socket);
   void refuse_one(const Entrance& entrance);
   void watch_listeners();
-  void drop_silent();
+  void drop_silent(const Entrance& entrance);
   void pay_attention();
   void print_stats();
   [[nodiscard]] Time next_wake() const;
@@ -95,9 +97,7 @@ class Server final : public SessionHost {
   UniqueFd epoll_;
   UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
   std::unordered_map<int, Watched> sessions_;
-  SilentClients silent_;
   std::vector<int> attention_;
-  bool listening_ = true;  // false: there is no room for one more silent client
   bool spinning_ = false;
   bool stop_ = false;
   Time now_ = 0;

@@ -4,7 +4,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <memory>
+#include <thread>
 
 #include "tests/integration/fake_device/hostile/bystanders.hpp"
 
@@ -52,6 +55,16 @@ class Flood : public raw::Bystanders {
       clients.push_back(std::make_unique<Client>(path()));
     }
     return clients;
+  }
+
+  /// May open 1,024 files.
+  static std::vector<std::string> small_server(const std::string& socket,
+                                               const std::vector<std::string>& options = {}) {
+    std::vector<std::string> line{"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"};
+    for (auto& word : command_line(socket, options)) {
+      line.push_back(word);
+    }
+    return line;
   }
 
   static bool closed(const Client& client) {
@@ -102,11 +115,7 @@ TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
 // A device that may open 1,024 files gives a quarter of them to silent clients. Then the oldest of these give way.
 TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
   const auto small = folder().file("small.sock");
-  std::vector<std::string> line{"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"};
-  for (auto& word : command_line(small)) {
-    line.push_back(word);
-  }
-  test_support::Process server(line);
+  test_support::Process server(small_server(small));
   ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
   std::vector<std::unique_ptr<Client>> silent;
   for (int count = 0; count < 1000; ++count) {
@@ -114,6 +123,60 @@ TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
   }
   EXPECT_EQ(Port(small).read(GBA_REG_PORT_ID, 4), 0U);
   EXPECT_TRUE(closed(*silent.front()));
+}
+
+/// Connects and says nothing, again and again, until the object ends.
+class SilentCrowd {
+ public:
+  explicit SilentCrowd(std::string path) : path_(std::move(path)), thread_([this] { run(); }) {}
+  SilentCrowd(const SilentCrowd&) = delete;
+  SilentCrowd& operator=(const SilentCrowd&) = delete;
+  ~SilentCrowd() {
+    stop_ = true;
+    thread_.join();
+  }
+
+  void wait_for(std::size_t count) const {
+    while (count_ < count) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMost =
+      5000;  // more than the device holds and lets wait: the oldest are dropped already
+  void run() {
+    std::deque<Client> clients;
+    while (!stop_) {
+      clients.emplace_back(path_);
+      ++count_;
+      if (clients.size() > kMost) {
+        clients.pop_front();
+      }
+    }
+  }
+
+  const std::string path_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::size_t> count_ = 0;
+  std::thread thread_;  // the last: it uses the others
+};
+
+TEST_F(Flood, OfOneSocketDoesNotReachTheOther) {
+  const auto small = folder().file("small.sock");
+  const auto admin = folder().file("admin.sock");
+  test_support::Process server(small_server(small, {"--admin-socket", admin}));
+  ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
+  const SilentCrowd crowd(small);
+  crowd.wait_for(1000);
+  // Among the crowd each would wait a part of a second.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  int opened = 0;
+  while (opened < 200 && std::chrono::steady_clock::now() < end) {
+    ASSERT_EQ(Port(admin).read(GBA_REG_PORT_ID, 4), GBA_MAX_MEMBERS);
+    ++opened;
+  }
+  EXPECT_EQ(opened, 200);
 }
 
 }  // namespace
