@@ -103,7 +103,6 @@ Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profil
       control_(std::move(control)),
       profile_(profile),
       facts_(facts),
-      spin_(spin_policy(usable_processors())),
       commands_(*backend_, control_),
       iovas_(iovas.first, iovas.size, page),
       flags_(*backend_, iovas_, page) {}
@@ -164,6 +163,11 @@ MmioWord<std::uint64_t> Device::doorbell(std::uint32_t group) const {
 MmioWord<std::uint32_t> Device::wakeup() const {
   if (!has(GBA_CAPS_WAKEUP)) return {};
   return MmioRegion(doorbells_.bytes()).word<std::uint32_t>(GBA_DOORBELL_WAKEUP);
+}
+
+SpinPolicy Device::spin(std::uint32_t members) const {
+  // A device that is a process takes a processor itself, and so does each of its members: they are on this machine.
+  return spin_policy(usable_processors(), has(GBA_CAPS_WAKEUP) ? members + 1 : 1);
 }
 
 void Device::kick() {

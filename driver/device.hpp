@@ -70,7 +70,8 @@ class Device {
   [[nodiscard]] const GroupMap& map() const { return profile_.map; }
   [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
-  [[nodiscard]] const SpinPolicy& spin() const { return spin_; }
+  /// How long a member of a group of so many spins.
+  [[nodiscard]] SpinPolicy spin(std::uint32_t members) const;
 
   Backend& backend() { return *backend_; }
   Registers& control() { return control_; }
@@ -100,7 +101,6 @@ class Device {
   Registers control_;
   const Profile& profile_;
   const DeviceFacts facts_;
-  const SpinPolicy spin_;
   BarMapping doorbells_;
   UniqueFd kick_eventfd_;
   bool interrupts_ = false;

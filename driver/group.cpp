@@ -60,6 +60,7 @@ Group::Group(Membership membership)
       doorbell_(membership_.device().doorbell(membership_.group())),
       flag_(membership_.flag()),
       wakeup_(membership_.device().wakeup()),
+      spin_(membership_.device().spin(membership_.member_count())),
       arrival_(GBA_FIELD_PUT(GBA_ARRIVAL_MEMBER, membership_.member()) | GBA_FIELD_PUT(GBA_ARRIVAL_VALID, 1)) {}
 
 std::errc Group::why_not(std::uint64_t word) {
@@ -74,11 +75,10 @@ std::errc Group::why_not(std::uint64_t word) {
 }
 
 std::errc Group::spin(std::uint64_t sequence) {
-  const SpinPolicy& policy = membership_.device().spin();
-  for (unsigned i = 0; i < policy.spins + policy.yields; ++i) {
+  for (unsigned i = 0; i < spin_.spins + spin_.yields; ++i) {
     const std::errc now = test(sequence);
     if (now != kNotYet) return now;
-    if (i < policy.spins) {
+    if (i < spin_.spins) {
       pause_processor();
     } else {
       ::sched_yield();

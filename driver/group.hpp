@@ -80,6 +80,7 @@ class Group {
   const MmioWord<std::uint64_t> doorbell_;
   const MmioWord<std::uint64_t> flag_;
   const MmioWord<std::uint32_t> wakeup_;
+  const SpinPolicy spin_;
   const std::uint64_t arrival_;  // the arrival word but for the sequence
   unsigned misses_ = 0;          // tests that were kNotYet
 };

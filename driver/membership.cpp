@@ -21,7 +21,7 @@ Result<Membership> Membership::join(std::shared_ptr<Device> device, const gba_gr
   }
   auto line = device->flags().take(handle.group);
   if (!line) return tl::make_unexpected(line.error());
-  Membership membership(std::move(device), handle.group, member, *std::move(line));
+  Membership membership(std::move(device), handle, member, *std::move(line));
   if (auto bound = membership.bind(handle.key); !bound) return tl::make_unexpected(bound.error());
   if (auto connected = membership.connect(); !connected) return tl::make_unexpected(connected.error());
   return membership;

@@ -22,6 +22,7 @@ class Membership {
   Membership(Membership&& other) noexcept
       : device_(std::move(other.device_)),
         group_(other.group_),
+        member_count_(other.member_count_),
         member_(other.member_),
         line_(std::move(other.line_)),
         eventfd_(std::move(other.eventfd_)),
@@ -36,20 +37,26 @@ class Membership {
 
   [[nodiscard]] Device& device() const { return *device_; }
   [[nodiscard]] std::uint32_t group() const { return group_; }
+  [[nodiscard]] std::uint32_t member_count() const { return member_count_; }
   [[nodiscard]] std::uint32_t member() const { return member_; }
   [[nodiscard]] MmioWord<std::uint64_t> flag() const { return line_.word(); }
   /// Readable when the group's interrupt came; -1 if the device cannot interrupt.
   [[nodiscard]] int eventfd() const { return eventfd_.get(); }
 
  private:
-  Membership(std::shared_ptr<Device> device, std::uint32_t group, std::uint32_t member, FlagLine line)
-      : device_(std::move(device)), group_(group), member_(member), line_(std::move(line)) {}
+  Membership(std::shared_ptr<Device> device, const gba_group_handle& handle, std::uint32_t member, FlagLine line)
+      : device_(std::move(device)),
+        group_(handle.group),
+        member_count_(handle.member_count),
+        member_(member),
+        line_(std::move(line)) {}
 
   Result<void> bind(std::uint32_t key);
   Result<void> connect();
 
   std::shared_ptr<Device> device_;  // first: the flag line uses it to the end
   std::uint32_t group_;
+  std::uint32_t member_count_;
   std::uint32_t member_;
   FlagLine line_;
   UniqueFd eventfd_;

@@ -39,22 +39,26 @@ class Deadline {
   Clock::time_point end_;
 };
 
-/// How long a waiter looks at its flag before it sleeps. A round trip to the device takes about a microsecond, so a
-/// longer spin only takes the processor from whoever is waited for.
+/// How long a waiter looks at its flag before it sleeps.
 struct SpinPolicy {
   unsigned spins;
   unsigned yields;
 };
 
-inline SpinPolicy spin_policy(int processors) {
-  return {.spins = processors > 1 ? 1000U : 0U, .yields = 8};
+/// `runnable`: threads known to want a processor of this machine while a barrier is open, the waiter included. Where
+/// each has one, a long spin saves the way into the kernel and back. Where they outnumber the processors, a spin much
+/// longer than a round trip (about a microsecond) only takes the processor from whoever is waited for.
+inline SpinPolicy spin_policy(unsigned processors, unsigned runnable) {
+  constexpr unsigned kYields = 8;
+  if (processors == 1) return {.spins = 0, .yields = kYields};
+  return {.spins = runnable <= processors ? 1000U : 100U, .yields = kYields};
 }
 
 /// How many processors this process may use.
-inline int usable_processors() {
+inline unsigned usable_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
 }
 
 /// Tells the processor that this is a spin loop.

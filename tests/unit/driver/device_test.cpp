@@ -121,6 +121,20 @@ TEST_F(DeviceTest, ReadsEveryCounterFromItsPlace) {
       ElementsAre(100, 101, 102, 103, 104, 105, 106, 107, 108, 109));
 }
 
+TEST_F(DeviceTest, TheMembersOfADeviceProcessAreOnThisMachineAndSoIsIt) {
+  open();
+  const unsigned processors = usable_processors();
+  for (const std::uint32_t members : {1U, processors, unsigned{GBA_MAX_MEMBERS}}) {
+    EXPECT_EQ(device_->spin(members).spins, spin_policy(processors, members + 1).spins) << members;
+  }
+}
+
+TEST_F(DeviceTest, TheMembersOfHardwareHaveTheirOwnProcessors) {
+  state_->control[GBA_REG_CAPS] &= ~GBA_CAPS_WAKEUP;
+  open();
+  EXPECT_EQ(device_->spin(GBA_MAX_MEMBERS).spins, spin_policy(usable_processors(), 1).spins);
+}
+
 TEST_F(DeviceTest, AllocConfiguresTheGroup) {
   open();
   const auto handle = device_->alloc(65, 41);

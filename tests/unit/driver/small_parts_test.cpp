@@ -98,9 +98,14 @@ TEST(Deadline, PassesAndThenHasNothingLeft) {
 }
 
 TEST(SpinPolicy, DoesNotSpinOnTheOnlyProcessor) {
-  EXPECT_EQ(spin_policy(1).spins, 0U);
-  EXPECT_GT(spin_policy(2).spins, 0U);
-  EXPECT_GE(usable_processors(), 1);
+  EXPECT_EQ(spin_policy(1, 1).spins, 0U);
+  EXPECT_GE(usable_processors(), 1U);
+}
+
+TEST(SpinPolicy, SpinsBrieflyWhereThereAreMoreThreadsThanProcessors) {
+  EXPECT_EQ(spin_policy(4, 4).spins, spin_policy(4, 1).spins);
+  EXPECT_GT(spin_policy(4, 5).spins, 0U);
+  EXPECT_LT(spin_policy(4, 5).spins, spin_policy(4, 4).spins / 5);
 }
 
 }  // namespace
