@@ -49,10 +49,10 @@ class Flood : public raw::Bystanders {
     }
   }
 
-  std::vector<std::unique_ptr<Client>> connect(std::size_t count) {
-    std::vector<std::unique_ptr<Client>> clients;
-    for (std::size_t index = 0; index < count; ++index) {
-      clients.push_back(std::make_unique<Client>(path()));
+  static std::vector<std::unique_ptr<Client>> connect(std::size_t count, const std::string& socket) {
+    std::vector<std::unique_ptr<Client>> clients(count);
+    for (auto& client : clients) {
+      client = std::make_unique<Client>(socket);
     }
     return clients;
   }
@@ -77,7 +77,7 @@ class Flood : public raw::Bystanders {
 };
 
 TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
-  auto clients = connect(kClients);
+  auto clients = connect(kClients, path());
   const vfio_user_version version{.major = 0, .minor = 0};
   for (auto& client : clients) {
     ASSERT_TRUE(client->send_bytes(client->frame(VFIO_USER_VERSION, bytes_of(version))));
@@ -105,7 +105,7 @@ TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
 // If each had to be given up first, one after ten seconds' silence, the port would wait for longer than it does.
 TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
   {
-    const auto silent = connect(kClients);
+    const auto silent = connect(kClients, path());
     EXPECT_EQ(Port(path()).read(GBA_REG_PORT_ID, 4), kBystanders);
     expect_unharmed();
   }
@@ -117,10 +117,7 @@ TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
   const auto small = folder().file("small.sock");
   test_support::Process server(small_server(small));
   ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
-  std::vector<std::unique_ptr<Client>> silent;
-  for (int count = 0; count < 1000; ++count) {
-    silent.push_back(std::make_unique<Client>(small));
-  }
+  const auto silent = connect(1000, small);
   EXPECT_EQ(Port(small).read(GBA_REG_PORT_ID, 4), 0U);
   EXPECT_TRUE(closed(*silent.front()));
 }
