@@ -9,12 +9,13 @@ usage() {
 Usage: scripts/bench.sh
 
 Installs what is missing, builds, and measures round trips, releases of 1 to 708 members, barriers
-and copies, each beside the raw speed of the machine at that moment, and how often an idle fake
-device wakes up. Takes about a minute; wants two idle cores.
+and copies, each beside the raw speed of the machine at that moment, how often an idle fake
+device wakes up, and the instructions of libgba's fast path. Takes about a minute; wants two idle cores.
 TEXT
 }
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
-build_preset release bench_all
-exec "$ROOT/build/bin/bench_all"
+build_preset release bench_all gba-fake-device driver_fast_path
+"$ROOT/build/bin/bench_all"
+"$ROOT/scripts/count-instructions.sh" build

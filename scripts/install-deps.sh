@@ -19,6 +19,7 @@ readonly PACKAGES=(
   clang-format
   clang-tidy
   cmake
+  debootstrap
   g++
   git
   googletest
@@ -34,6 +35,7 @@ readonly PACKAGES=(
   ninja-build
   nlohmann-json3-dev
   pkg-config
+  valgrind
 )
 
 missing_packages() {
