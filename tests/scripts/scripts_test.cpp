@@ -50,7 +50,8 @@ TEST_P(Script, ExplainsItself) {
 
 INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
-                                         "bench.sh", "coverage.sh", "fetch-vm.sh"));
+                                         "bench.sh", "coverage.sh", "fetch-vm.sh", "package.sh",
+                                         "count-instructions.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -77,6 +78,8 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"demo.sh", {"2", "3"}, "unexpected argument: 3"},
                                          Misuse{"bench.sh", {"--fast"}, "unexpected argument: --fast"},
                                          Misuse{"coverage.sh", {"--fast"}, "unexpected argument: --fast"},
+                                         Misuse{"package.sh", {"a", "b"}, "expected one argument at most"},
+                                         Misuse{"count-instructions.sh", {}, "expected one or two arguments"},
                                          Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"}));
 
 TEST(Lint, NamesABuildFolderThatIsNotThere) {

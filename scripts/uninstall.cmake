@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --build build --target uninstall: removes what cmake --install has put down.
+file(GLOB manifests ${BUILD_DIR}/install_manifest*.txt)
+if(NOT manifests)
+  message(FATAL_ERROR "nothing was installed from ${BUILD_DIR}: it has no install_manifest.txt")
+endif()
+foreach(manifest IN LISTS manifests)
+  file(STRINGS ${manifest} files)
+  foreach(file IN LISTS files)
+    set(path "$ENV{DESTDIR}${file}")
+    if(EXISTS ${path} OR IS_SYMLINK ${path})
+      message(STATUS "Removing ${path}")
+      file(REMOVE ${path})
+    endif()
+  endforeach()
+endforeach()
