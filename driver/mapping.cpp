@@ -21,18 +21,19 @@ bool too_short(int fd, std::uint64_t end) {
 }  // namespace
 
 Mapping::~Mapping() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (!bytes_.empty()) system_->munmap(bytes_.data(), bytes_.size());
 }
 
-Result<Mapping> Mapping::share(int fd, std::uint64_t offset, std::size_t size, const std::string& what) {
+Result<Mapping> Mapping::share(int fd, std::uint64_t offset, std::size_t size, const std::string& what,
+                               SystemCalls& system) {
   if (too_short(fd, offset + size)) {
     return fail(std::errc::io_error, "gba: cannot map " + what + ": the file behind it is too short");
   }
-  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  void* data = system.mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (data == MAP_FAILED) return fail_errno(errno, "gba: cannot map " + what);
   // Reading device memory for a core dump could have effects there. It is no reason to fail if that is not to be had.
   ::madvise(data, size, MADV_DONTDUMP);
-  return Mapping({static_cast<std::byte*>(data), size});
+  return Mapping(system, {static_cast<std::byte*>(data), size});
 }
 
 Result<UniqueFd> make_sealed_memory(const char* name, std::size_t size) {

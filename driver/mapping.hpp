@@ -10,6 +10,7 @@
 
 #include "driver/fd.hpp"
 #include "driver/result.hpp"
+#include "driver/system_calls.hpp"
 
 namespace gba {
 
@@ -19,23 +20,26 @@ class Mapping {
   Mapping() = default;
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping(Mapping&& other) noexcept : system_(other.system_), bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(system_, other.system_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~Mapping();
 
   /// `size` bytes of `fd` from `offset`, shared, readable and writable, left out of core dumps. `what` names them in
-  /// an error. `fd` may be closed afterwards.
-  static Result<Mapping> share(int fd, std::uint64_t offset, std::size_t size, const std::string& what);
+  /// an error. `fd` may be closed afterwards. `system` outlives the mapping.
+  static Result<Mapping> share(int fd, std::uint64_t offset, std::size_t size, const std::string& what,
+                               SystemCalls& system = real_system_calls());
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
   explicit operator bool() const { return !bytes_.empty(); }
 
  private:
-  explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
+  Mapping(SystemCalls& system, std::span<std::byte> bytes) : system_(&system), bytes_(bytes) {}
 
+  SystemCalls* system_ = nullptr;
   std::span<std::byte> bytes_;
 };
 

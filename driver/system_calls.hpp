@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls by which the kernel's VFIO is driven: a seam, so that tests can stand in for the kernel.
+#pragma once
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace gba {
+
+/// Each call is the one of its name and fails as that does: -1 (or MAP_FAILED) and errno. Thread-safe.
+class SystemCalls {
+ public:
+  SystemCalls() = default;
+  SystemCalls(const SystemCalls&) = delete;
+  SystemCalls& operator=(const SystemCalls&) = delete;
+  virtual ~SystemCalls() = default;
+
+  virtual int open(const char* path, int flags) = 0;
+  virtual int close(int fd) = 0;
+  virtual int ioctl(int fd, unsigned long request, void* argument) = 0;
+  virtual ssize_t pread(int fd, void* data, std::size_t size, off_t offset) = 0;
+  virtual ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) = 0;
+  virtual void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) = 0;
+  virtual int munmap(void* address, std::size_t size) = 0;
+  virtual int eventfd(unsigned value, int flags) = 0;
+  virtual int epoll_create1(int flags) = 0;
+  virtual int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) = 0;
+  virtual int getrlimit(int resource, rlimit* limit) = 0;
+  /// The calling thread's effective capabilities: one bit each. Fails never.
+  virtual unsigned long long effective_capabilities() = 0;
+};
+
+/// The kernel itself.
+SystemCalls& real_system_calls();
+
+/// Owns a file descriptor that came from `system`, or none. `system` outlives it. Not thread-safe.
+class SystemFd {
+ public:
+  SystemFd() = default;
+  SystemFd(SystemCalls& system, int fd) noexcept : system_(&system), fd_(fd) {}
+  SystemFd(const SystemFd&) = delete;
+  SystemFd& operator=(const SystemFd&) = delete;
+  SystemFd(SystemFd&& other) noexcept : system_(other.system_), fd_(std::exchange(other.fd_, -1)) {}
+  SystemFd& operator=(SystemFd&& other) noexcept {
+    std::swap(system_, other.system_);
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~SystemFd() {
+    if (fd_ >= 0) system_->close(fd_);
+  }
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  SystemCalls* system_ = nullptr;
+  int fd_ = -1;
+};
+
+}  // namespace gba
