@@ -83,6 +83,10 @@ class Backend {
 
   /// What to poll to learn of the loss of the device: any event means that it is lost.
   [[nodiscard]] virtual pollfd loss_event() const = 0;
+  /// How that may have come about, for people.
+  [[nodiscard]] virtual std::string loss_hint() const {
+    return "has its process ended, was it reset or unplugged, or is this a forked child of who opened it?";
+  }
   [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_relaxed); }
   /// Looks whether the device is still there, without waiting.
   bool check_lost() {

@@ -174,15 +174,14 @@ void Device::kick() {
   if (backend_->lost()) return;
   const std::uint64_t one = 1;
   if (!kick_eventfd_) {
-    (void)backend_->post(GBA_REGION_CONTROL, GBA_REG_KICK, std::as_bytes(std::span(&one, 1)));
+    control_.post<std::uint64_t>(GBA_REG_KICK, one);
   } else if (::write(kick_eventfd_.get(), &one, sizeof(one)) != sizeof(one)) {
     backend_->check_lost();
   }
 }
 
 std::string Device::lost_text() const {
-  return "gba: the device " + backend_->path() +
-         " is lost (has its process ended, was it reset or unplugged, or is this a forked child of who opened it?)";
+  return "gba: the device " + backend_->path() + " is lost (" + backend_->loss_hint() + ")";
 }
 
 gba_device_info Device::info() const {

@@ -46,6 +46,16 @@ class Registers {
     return backend_->write(region_, offset, std::as_bytes(std::span(&value, 1)));
   }
 
+  /// A write that nobody waits for; its failure stays unknown. REQUIRES: `offset` is that of a register.
+  template <std::unsigned_integral T>
+  void post(std::uint64_t offset, T value) const {
+    if (mapping_) {
+      MmioRegion(mapping_.bytes()).word<T>(offset).store(value);
+    } else {
+      (void)backend_->post(region_, offset, std::as_bytes(std::span(&value, 1)));
+    }
+  }
+
  private:
   Registers(Backend& backend, std::uint32_t region, std::uint64_t size)
       : backend_(&backend), region_(region), size_(size) {}

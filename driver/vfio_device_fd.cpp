@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/vfio_device_fd.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "driver/vfio_info.hpp"
+#include "driver/vfio_kernel.h"
+
+namespace gba {
+
+namespace {
+
+constexpr const char* kHint = "was it reset or unplugged, or is this a forked child of who opened it?";
+constexpr const char* kErrorHint = "a PCI error that cannot be corrected: see the kernel's log";
+constexpr const char* kRequestHint = "the kernel wants it back: it is being unplugged or taken from vfio-pci";
+
+std::string hexadecimal(std::uint64_t value) {
+  std::string text;
+  do {
+    text.insert(text.begin(), "0123456789abcdef"[value % 16]);
+    value /= 16;
+  } while (value != 0);
+  return "0x" + text;
+}
+
+bool fired(const SystemFd& event) {
+  pollfd poll{.fd = event.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&poll, 1, 0) > 0;
+}
+
+/// A region is mapped whole or not at all: where a kernel before 4.16 leaves out the page of the MSI-X table, the
+/// region is read and written.
+bool whole(const VfioInfo& info, const vfio_region_info& head) {
+  if ((head.flags & VFIO_REGION_INFO_FLAG_CAPS) == 0) return true;
+  const auto body = info.capability(head.cap_offset, VFIO_REGION_INFO_CAP_SPARSE_MMAP);
+  if (body.empty()) return true;
+  constexpr std::size_t kAreas = sizeof(vfio_info_cap_header) + 2 * sizeof(std::uint32_t);
+  const auto area = VfioInfo::at<vfio_region_sparse_mmap_area>(body, kAreas);
+  return area && area->offset == 0 && area->size == head.size;
+}
+
+}  // namespace
+
+tl::unexpected<Error> fail_call(int error, const std::string& tried, const std::string& call,
+                                const std::string& advice) {
+  return fail(std::errc{error},
+              tried + ": " + call + ": " + errno_text(error) + (advice.empty() ? "" : " (" + advice + ")"));
+}
+
+VfioDeviceFd::VfioDeviceFd(SystemCalls& system, const PciSysfs& sysfs, std::string address)
+    : system_(system),
+      address_(std::move(address)),
+      numa_node_(sysfs.numa_node(address_)),
+      owner_(::getpid()),
+      memory_lock_(system),
+      loss_hint_(kHint) {}
+
+Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string& node, const std::string& tried,
+                                         const std::string& if_missing) {
+  const int fd = system.open(node.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd >= 0) return SystemFd(system, fd);
+  const int error = errno;
+  const std::string call = "open " + node;
+  switch (error) {
+    case ENOENT:
+    case ENXIO:
+      return fail(std::errc::no_such_device, tried + ": " + call + ": " + errno_text(error) + " (" + if_missing + ")");
+    case ENODEV:
+      return fail_call(error, tried, call, if_missing);
+    case EACCES:
+      return fail_call(error, tried, call, "is udev/70-gba.rules installed, and are you in group gba?");
+    case EBUSY:
+      return fail_call(error, tried, call, "another process has it open");
+    default:
+      return fail_call(error, tried, call);
+  }
+}
+
+std::string VfioDeviceFd::cannot(const std::string& what) const {
+  return "gba: " + address_ + ": cannot " + what;
+}
+
+tl::unexpected<Error> VfioDeviceFd::failed(int error, const std::string& what, const std::string& name,
+                                           const std::string& advice) {
+  if (error == ENODEV) declare_lost();
+  return fail_call(error, cannot(what), name, advice);
+}
+
+Result<void> VfioDeviceFd::check_there() const {
+  if (!lost()) return {};
+  return fail(std::errc::no_such_device, "gba: the device " + address_ + " is lost (" + loss_hint() + ")");
+}
+
+Result<void> VfioDeviceFd::check_not_forked() const {
+  if (::getpid() == owner_) return {};
+  return fail(std::errc::no_such_device, "gba: the device " + address_ + " belongs to the parent of this process");
+}
+
+Result<void> VfioDeviceFd::set_up(SystemFd device, const std::string& tried) {
+  device_ = std::move(device);
+  vfio_device_info asked{};
+  const auto info = vfio_info(system_, device_.get(), VFIO_DEVICE_GET_INFO, std::as_bytes(std::span(&asked, 1)));
+  if (!info) return fail_call(errno, tried, "VFIO_DEVICE_GET_INFO");
+  const auto head = info->head<vfio_device_info>();
+  if ((head.flags & VFIO_DEVICE_FLAGS_PCI) == 0) return fail(std::errc::no_such_device, tried + ": no PCI function");
+  irqs_ = head.num_irqs;
+  can_reset_ = (head.flags & VFIO_DEVICE_FLAGS_RESET) != 0;
+  for (std::uint32_t index = 0; index < GBA_NUM_REGIONS && index < head.num_regions; ++index) {
+    // Asking for the expansion ROM makes the kernel read it, and VGA is there for VGA devices only.
+    if (index == VFIO_PCI_ROM_REGION_INDEX || index == VFIO_PCI_VGA_REGION_INDEX) continue;
+    const auto region = ask_region(index, tried);
+    if (!region) return tl::make_unexpected(region.error());
+    regions_[index] = *region;
+  }
+  return set_up_loss(tried);
+}
+
+Result<VfioDeviceFd::Region> VfioDeviceFd::ask_region(std::uint32_t index, const std::string& tried) {
+  vfio_region_info asked{};
+  asked.index = index;
+  const auto info = vfio_info(system_, device_.get(), VFIO_DEVICE_GET_REGION_INFO, std::as_bytes(std::span(&asked, 1)));
+  if (!info) return fail_call(errno, tried, "VFIO_DEVICE_GET_REGION_INFO of region " + std::to_string(index));
+  const auto head = info->head<vfio_region_info>();
+  const bool mappable = head.size > 0 && (head.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0 && whole(*info, head);
+  return Region{.size = head.size, .offset = head.offset, .mappable = mappable};
+}
+
+Result<SystemFd> VfioDeviceFd::make_event(const std::string& tried) {
+  SystemFd event(system_, system_.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) return fail_call(errno, tried, "eventfd");
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  if (system_.epoll_ctl(events_.get(), EPOLL_CTL_ADD, event.get(), &wanted) != 0) {
+    return fail_call(errno, tried, "epoll_ctl");
+  }
+  return event;
+}
+
+Result<void> VfioDeviceFd::set_up_loss(const std::string& tried) {
+  events_ = SystemFd(system_, system_.epoll_create1(EPOLL_CLOEXEC));
+  if (!events_) return fail_call(errno, tried, "epoll_create1");
+  auto own = make_event(tried);
+  if (!own) return tl::make_unexpected(own.error());
+  lost_event_ = *std::move(own);
+  const std::pair<std::uint32_t, SystemFd*> kernel_events[] = {{GBA_IRQ_ERR, &error_event_},
+                                                               {GBA_IRQ_REQ, &request_event_}};
+  for (const auto& [index, event] : kernel_events) {
+    const auto count = irq_count(index);
+    if (!count) return tl::make_unexpected(count.error());
+    if (*count == 0) continue;
+    auto made = make_event(tried);
+    if (!made) return tl::make_unexpected(made.error());
+    *event = *std::move(made);
+    if (auto armed = arm_irq(index, 0, event->get()); !armed) return armed;
+  }
+  return {};
+}
+
+void VfioDeviceFd::on_loss() {
+  if (fired(request_event_)) {
+    loss_hint_ = kRequestHint;
+  } else if (fired(error_event_)) {
+    loss_hint_ = kErrorHint;
+  }
+  ::eventfd_write(lost_event_.get(), 1);
+}
+
+Result<RegionInfo> VfioDeviceFd::region_info(std::uint32_t region) {
+  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
+  if (region >= regions_.size()) return RegionInfo{};
+  return RegionInfo{.size = regions_[region].size, .mappable = regions_[region].mappable};
+}
+
+Result<VfioDeviceFd::Region> VfioDeviceFd::find(std::uint32_t region, std::uint64_t offset, std::size_t size,
+                                                const std::string& what) const {
+  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
+  const std::uint64_t end = region < regions_.size() ? regions_[region].size : 0;
+  if (offset > end || end - offset < size) {
+    return fail(std::errc::invalid_argument, cannot(what) + ": the region has " + std::to_string(end) + " bytes");
+  }
+  return regions_[region];
+}
+
+namespace {
+
+std::string access_text(const char* verb, std::uint32_t region, std::uint64_t offset, std::size_t size) {
+  return std::string(verb) + " " + std::to_string(size) + " bytes at " + hexadecimal(offset) + " of region " +
+         std::to_string(region);
+}
+
+}  // namespace
+
+Result<void> VfioDeviceFd::read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) {
+  const std::string what = access_text("read", region, offset, data.size());
+  const auto found = find(region, offset, data.size(), what);
+  if (!found) return tl::make_unexpected(found.error());
+  const ssize_t done =
+      system_.pread(device_.get(), data.data(), data.size(), static_cast<off_t>(found->offset + offset));
+  if (done < 0) return failed(errno, what, "pread");
+  if (static_cast<std::size_t>(done) != data.size()) return failed(EIO, what, "pread");
+  return {};
+}
+
+Result<void> VfioDeviceFd::write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) {
+  const std::string what = access_text("write", region, offset, data.size());
+  const auto found = find(region, offset, data.size(), what);
+  if (!found) return tl::make_unexpected(found.error());
+  const ssize_t done =
+      system_.pwrite(device_.get(), data.data(), data.size(), static_cast<off_t>(found->offset + offset));
+  if (done < 0) return failed(errno, what, "pwrite");
+  if (static_cast<std::size_t>(done) != data.size()) return failed(EIO, what, "pwrite");
+  return {};
+}
+
+Result<Mapping> VfioDeviceFd::map(std::uint32_t region) {
+  const auto found = find(region, 0, 0, "map region " + std::to_string(region));
+  if (!found) return tl::make_unexpected(found.error());
+  return Mapping::share(device_.get(), found->offset, found->size,
+                        "region " + std::to_string(region) + " of " + address_, system_);
+}
+
+Result<std::uint32_t> VfioDeviceFd::irq_count(std::uint32_t index) {
+  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
+  if (index >= irqs_) return 0;
+  vfio_irq_info info{.argsz = sizeof(info), .flags = 0, .index = index, .count = 0};
+  if (system_.ioctl(device_.get(), VFIO_DEVICE_GET_IRQ_INFO, &info) < 0) {
+    if (errno == EINVAL) return 0;  // the kernel's answer for ERR where the function is not PCI Express
+    return failed(errno, "look up interrupt " + std::to_string(index), "VFIO_DEVICE_GET_IRQ_INFO");
+  }
+  return (info.flags & VFIO_IRQ_INFO_EVENTFD) != 0 ? info.count : 0;
+}
+
+Result<void> VfioDeviceFd::set_irqs(std::uint32_t index, std::uint32_t first, std::span<const std::int32_t> eventfds) {
+  std::vector<std::byte> message(sizeof(vfio_irq_set) + eventfds.size_bytes());
+  vfio_irq_set set{};
+  set.argsz = static_cast<std::uint32_t>(message.size());
+  set.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+  set.index = index;
+  set.start = first;
+  set.count = static_cast<std::uint32_t>(eventfds.size());
+  std::memcpy(message.data(), &set, sizeof(set));
+  std::memcpy(message.data() + sizeof(set), eventfds.data(), eventfds.size_bytes());
+  const int result = system_.ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, message.data());
+  const std::string what = "set up interrupt " + std::to_string(index);
+  if (result < 0) return failed(errno, what, "VFIO_DEVICE_SET_IRQS");
+  if (result > 0) {  // so many could be had
+    return failed(ENOSPC, what, "VFIO_DEVICE_SET_IRQS",
+                  "the machine has " + std::to_string(result) + " vectors for it, " + std::to_string(eventfds.size()) +
+                      " are needed");
+  }
+  return {};
+}
+
+Result<void> VfioDeviceFd::arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) {
+  const std::lock_guard lock(irq_mutex_);
+  const auto count = irq_count(index);
+  if (!count) return tl::make_unexpected(count.error());
+  if (index >= armed_.size() || vector >= *count) {
+    return fail(std::errc::invalid_argument, cannot("arm vector " + std::to_string(vector) + " of interrupt " +
+                                                    std::to_string(index) + ": there are " + std::to_string(*count)));
+  }
+  if (armed_[index]) return set_irqs(index, vector, std::span(&eventfd, 1));
+  // A kernel before 6.5 gives as many vectors as the first call names, and never more.
+  std::vector<std::int32_t> all(*count, -1);
+  all[vector] = eventfd;
+  auto armed = set_irqs(index, 0, all);
+  armed_[index] = armed.has_value();
+  return armed;
+}
+
+Result<void> VfioDeviceFd::disarm_irq(std::uint32_t index, std::uint32_t vector) {
+  if (auto there = check_there(); !there) return there;
+  const std::lock_guard lock(irq_mutex_);
+  if (index >= armed_.size() || !armed_[index]) return {};
+  constexpr std::int32_t kNone = -1;
+  return set_irqs(index, vector, std::span(&kNone, 1));
+}
+
+Result<void> VfioDeviceFd::reset() {
+  if (auto there = check_there(); !there) return there;
+  if (!can_reset_) return fail(std::errc::operation_not_supported, cannot("reset it: the function has no reset"));
+  if (system_.ioctl(device_.get(), VFIO_DEVICE_RESET, nullptr) < 0)
+    return failed(errno, "reset it", "VFIO_DEVICE_RESET");
+  return {};
+}
+
+}  // namespace gba

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/driver/fake_kernel.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gba::test {
+
+namespace {
+
+using testing::AnyNumber;
+
+constexpr unsigned kRegionShift = 40;  // vfio-pci puts region i at i << 40
+constexpr std::uint32_t kAddressSpace = 7;
+
+template <typename T>
+T& as(void* argument) {
+  return *static_cast<T*>(argument);
+}
+
+}  // namespace
+
+std::string ioctl_name(unsigned long request) {
+#define NAMED(name) \
+  { name, #name }
+  static const std::map<unsigned long, std::string> names{
+      NAMED(VFIO_GET_API_VERSION),     NAMED(VFIO_CHECK_EXTENSION),
+      NAMED(VFIO_SET_IOMMU),           NAMED(VFIO_GROUP_GET_STATUS),
+      NAMED(VFIO_GROUP_SET_CONTAINER), NAMED(VFIO_GROUP_GET_DEVICE_FD),
+      NAMED(VFIO_DEVICE_GET_INFO),     NAMED(VFIO_DEVICE_GET_REGION_INFO),
+      NAMED(VFIO_DEVICE_GET_IRQ_INFO), NAMED(VFIO_DEVICE_SET_IRQS),
+      NAMED(VFIO_DEVICE_RESET),        NAMED(VFIO_IOMMU_GET_INFO),
+      NAMED(VFIO_IOMMU_MAP_DMA),       NAMED(VFIO_IOMMU_UNMAP_DMA),
+      NAMED(VFIO_DEVICE_BIND_IOMMUFD), NAMED(VFIO_DEVICE_ATTACH_IOMMUFD_PT),
+      NAMED(IOMMU_IOAS_ALLOC),         NAMED(IOMMU_IOAS_IOVA_RANGES),
+      NAMED(IOMMU_IOAS_MAP),           NAMED(IOMMU_IOAS_UNMAP),
+  };
+#undef NAMED
+  const auto found = names.find(request);
+  return found == names.end() ? "ioctl " + std::to_string(request) : found->second;
+}
+
+FakeKernel::FakeKernel() {
+  regions[GBA_REGION_CONTROL] = {.size = GBA_BAR0_SIZE, .mappable = true, .areas = {}};
+  regions[GBA_REGION_DOORBELLS] = {.size = GBA_BAR2_SIZE, .mappable = true, .areas = {}};
+  regions[GBA_REGION_FLAGS] = {.size = GBA_BAR4_SIZE, .mappable = true, .areas = {}};
+  regions[GBA_REGION_CONFIG] = {.size = GBA_CONFIG_SIZE, .mappable = false, .areas = {}};
+  irqs = {{GBA_IRQ_INTX, 1}, {GBA_IRQ_MSI, 1}, {GBA_IRQ_MSIX, GBA_MSIX_VECTORS}, {GBA_IRQ_ERR, 1}, {GBA_IRQ_REQ, 1}};
+  // As an x86 gives it: a hole for interrupts, and 39 bits.
+  ranges = {{.first = 0, .last = 0xfedfffff}, {.first = 0xfef00000, .last = (UINT64_C(1) << 39) - 1}};
+}
+
+FakeKernel::~FakeKernel() {
+  for (const auto& [fd, file] : files_) ::close(fd);
+  for (const auto& [address, size] : mappings_) ::munmap(address, size);
+}
+
+bool FakeKernel::enter(const std::string& call) {
+  log.push_back(call);
+  if (calls++ != failing_call) return true;
+  failed_call = call;
+  errno = failure;
+  return false;
+}
+
+int FakeKernel::fail_with(int error) {
+  errno = error;
+  return -1;
+}
+
+int FakeKernel::give(const File& file) {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // any descriptor will do, and this one can be polled
+  files_[fd] = file;
+  return fd;
+}
+
+int FakeKernel::open(const char* path, int /*flags*/) {
+  if (!enter("open")) return -1;
+  const std::set<std::string> known{kGroupNodes.device, kGroupNodes.iommu, kCdevNodes.device, kCdevNodes.iommu};
+  if (!known.contains(path)) return fail_with(ENOENT);
+  return give(path);
+}
+
+int FakeKernel::close(int fd) {
+  const auto file = files_.find(fd);
+  if (file == files_.end()) {
+    wrong_ += "closed " + std::to_string(fd) + ", which is not open; ";
+    return fail_with(EBADF);
+  }
+  if (file->second == kGroupNodes.iommu || file->second == kCdevNodes.iommu) dma.clear();
+  files_.erase(file);
+  return ::close(fd);
+}
+
+int FakeKernel::eventfd(unsigned value, int flags) {
+  if (!enter("eventfd")) return -1;
+  const int fd = ::eventfd(value, flags);
+  files_[fd] = "eventfd";
+  return fd;
+}
+
+int FakeKernel::epoll_create1(int flags) {
+  if (!enter("epoll_create1")) return -1;
+  const int fd = ::epoll_create1(flags);
+  files_[fd] = "epoll";
+  return fd;
+}
+
+int FakeKernel::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+  return enter("epoll_ctl") ? ::epoll_ctl(epoll, operation, fd, event) : -1;
+}
+
+int FakeKernel::getrlimit(int resource, rlimit* limit) {
+  if (!enter("getrlimit")) return -1;
+  if (resource != RLIMIT_MEMLOCK) return fail_with(EINVAL);
+  *limit = {.rlim_cur = memory_lock, .rlim_max = memory_lock};
+  return 0;
+}
+
+ssize_t FakeKernel::pread(int /*fd*/, void* data, std::size_t size, off_t offset) {
+  if (!enter("pread")) return -1;
+  const auto region = static_cast<std::uint32_t>(offset >> kRegionShift);
+  std::memcpy(data, bytes(region, static_cast<std::uint64_t>(offset) & 0xffffff, size).data(), size);
+  return static_cast<ssize_t>(size);
+}
+
+ssize_t FakeKernel::pwrite(int /*fd*/, const void* data, std::size_t size, off_t offset) {
+  if (!enter("pwrite")) return -1;
+  const auto region = static_cast<std::uint32_t>(offset >> kRegionShift);
+  memory_[region].resize(regions[region].size);
+  std::memcpy(memory_[region].data() + (offset & 0xffffff), data, size);
+  return static_cast<ssize_t>(size);
+}
+
+std::string FakeKernel::bytes(std::uint32_t region, std::uint64_t offset, std::size_t size) {
+  memory_[region].resize(regions[region].size);
+  return {reinterpret_cast<const char*>(memory_[region].data() + offset), size};
+}
+
+void* FakeKernel::mmap(void* address, std::size_t size, int protection, int /*flags*/, int fd, off_t offset) {
+  if (!enter("map")) return MAP_FAILED;
+  const auto region = regions.find(static_cast<std::uint32_t>(offset >> kRegionShift));
+  if (files_[fd] != "device" || region == regions.end() || !region->second.mappable || size != region->second.size) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  void* memory = ::mmap(address, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mappings_[memory] = size;
+  return memory;
+}
+
+int FakeKernel::munmap(void* address, std::size_t size) {
+  if (mappings_.erase(address) == 0) wrong_ += "unmapped what is not mapped; ";
+  return ::munmap(address, size);
+}
+
+int FakeKernel::ioctl(int fd, unsigned long request, void* argument) {
+  if (!enter(ioctl_name(request))) return -1;
+  const auto file = files_.find(fd);
+  if (file == files_.end()) return fail_with(EBADF);
+  if (file->second == kGroupNodes.iommu) return container_ioctl(request, argument);
+  if (file->second == kGroupNodes.device) return group_ioctl(request, argument);
+  if (file->second == kCdevNodes.iommu) return iommufd_ioctl(request, argument);
+  if (file->second == "device") return device_ioctl(request, argument);
+  if (file->second != kCdevNodes.device || request != VFIO_DEVICE_BIND_IOMMUFD) return fail_with(EINVAL);
+  // Before it is bound a character device answers to nothing else.
+  const auto& bind = as<vfio_device_bind_iommufd>(argument);
+  if (files_[bind.iommufd] != kCdevNodes.iommu || bind.flags != 0) return fail_with(EINVAL);
+  file->second = "device";
+  return 0;
+}
+
+int FakeKernel::container_ioctl(unsigned long request, void* argument) {
+  switch (request) {
+    case VFIO_GET_API_VERSION:
+      return api_version;
+    case VFIO_CHECK_EXTENSION:
+      return extensions.contains(reinterpret_cast<std::uintptr_t>(argument)) ? 1 : 0;
+    case VFIO_SET_IOMMU:
+      return attached_ && argument == reinterpret_cast<void*>(VFIO_TYPE1v2_IOMMU) ? 0 : fail_with(EINVAL);
+    case VFIO_IOMMU_GET_INFO:
+      return iommu_info(argument);
+    case VFIO_IOMMU_MAP_DMA:
+      return map_dma(as<vfio_iommu_type1_dma_map>(argument).iova, as<vfio_iommu_type1_dma_map>(argument).size);
+    case VFIO_IOMMU_UNMAP_DMA: {
+      auto& unmap = as<vfio_iommu_type1_dma_unmap>(argument);
+      std::uint64_t size = unmap.size;
+      const int result = unmap_dma(unmap.iova, size);
+      unmap.size = size;
+      return result;
+    }
+    default:
+      return fail_with(EINVAL);
+  }
+}
+
+int FakeKernel::group_ioctl(unsigned long request, void* argument) {
+  switch (request) {
+    case VFIO_GROUP_GET_STATUS:
+      as<vfio_group_status>(argument).flags = group_flags;
+      return 0;
+    case VFIO_GROUP_SET_CONTAINER:
+      attached_ = files_[as<int>(argument)] == kGroupNodes.iommu;
+      return attached_ ? 0 : fail_with(EINVAL);
+    case VFIO_GROUP_GET_DEVICE_FD:
+      if (kGroupNodes.address != static_cast<const char*>(argument)) return fail_with(ENODEV);
+      return attached_ ? give("device") : fail_with(EINVAL);
+    default:
+      return fail_with(EINVAL);
+  }
+}
+
+int FakeKernel::iommufd_ioctl(unsigned long request, void* argument) {
+  switch (request) {
+    case IOMMU_IOAS_ALLOC:
+      as<iommu_ioas_alloc>(argument).out_ioas_id = kAddressSpace;
+      return 0;
+    case IOMMU_IOAS_IOVA_RANGES:
+      return iova_ranges(argument);
+    case IOMMU_IOAS_MAP: {
+      const auto& map = as<iommu_ioas_map>(argument);
+      const bool good = map.ioas_id == kAddressSpace && (map.flags & IOMMU_IOAS_MAP_FIXED_IOVA) != 0;
+      return good ? map_dma(map.iova, map.length) : fail_with(ENOENT);
+    }
+    case IOMMU_IOAS_UNMAP: {
+      auto& unmap = as<iommu_ioas_unmap>(argument);
+      std::uint64_t size = unmap.length;
+      const int result = unmap_dma(unmap.iova, size);
+      unmap.length = size;
+      return result;
+    }
+    default:
+      return fail_with(ENOTTY);
+  }
+}
+
+int FakeKernel::device_ioctl(unsigned long request, void* argument) {
+  switch (request) {
+    case VFIO_DEVICE_ATTACH_IOMMUFD_PT:
+      attached_ = as<vfio_device_attach_iommufd_pt>(argument).pt_id == kAddressSpace;
+      return attached_ ? 0 : fail_with(ENOENT);
+    case VFIO_DEVICE_GET_INFO: {
+      auto& info = as<vfio_device_info>(argument);
+      info.flags = device_flags;
+      info.num_regions = GBA_NUM_REGIONS;
+      info.num_irqs = GBA_NUM_IRQS;
+      return 0;
+    }
+    case VFIO_DEVICE_GET_REGION_INFO:
+      return region_info(argument);
+    case VFIO_DEVICE_GET_IRQ_INFO: {
+      auto& info = as<vfio_irq_info>(argument);
+      if (!irqs.contains(info.index)) return fail_with(EINVAL);
+      info.flags = VFIO_IRQ_INFO_EVENTFD;
+      info.count = irqs[info.index];
+      return 0;
+    }
+    case VFIO_DEVICE_SET_IRQS:
+      return set_irqs(argument);
+    case VFIO_DEVICE_RESET:
+      return 0;
+    default:
+      return fail_with(ENOTTY);
+  }
+}
+
+int FakeKernel::region_info(void* argument) {
+  auto& info = as<vfio_region_info>(argument);
+  if (info.index == VFIO_PCI_VGA_REGION_INDEX) return fail_with(EINVAL);
+  const Region& region = regions[info.index];
+  info.size = region.size;
+  info.offset = static_cast<std::uint64_t>(info.index) << kRegionShift;
+  info.flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+  if (region.mappable) info.flags |= VFIO_REGION_INFO_FLAG_MMAP;
+  if (region.areas.empty()) return 0;
+  info.flags |= VFIO_REGION_INFO_FLAG_CAPS;
+  constexpr std::size_t kAreas = offsetof(vfio_region_info_cap_sparse_mmap, areas);
+  const std::size_t needed = sizeof(info) + kAreas + region.areas.size() * sizeof(region.areas[0]);
+  const std::size_t room = std::exchange(info.argsz, static_cast<std::uint32_t>(needed));
+  info.cap_offset = 0;
+  if (room < needed) return 0;
+  info.cap_offset = sizeof(info);
+  auto* body = static_cast<std::byte*>(argument) + sizeof(info);
+  vfio_region_info_cap_sparse_mmap capability{};
+  capability.header.id = VFIO_REGION_INFO_CAP_SPARSE_MMAP;
+  capability.nr_areas = static_cast<std::uint32_t>(region.areas.size());
+  std::memcpy(body, &capability, kAreas);
+  std::memcpy(body + kAreas, region.areas.data(), region.areas.size() * sizeof(region.areas[0]));
+  return 0;
+}
+
+int FakeKernel::set_irqs(const void* argument) {
+  vfio_irq_set set{};
+  std::memcpy(&set, argument, sizeof(set));
+  std::vector<int> fds(set.count);
+  std::memcpy(fds.data(), static_cast<const std::byte*>(argument) + sizeof(set), fds.size() * sizeof(int));
+  std::vector<int>& armed = armed_[set.index];
+  if (set.start + set.count > irqs[set.index]) return fail_with(EINVAL);
+  if (armed.empty() && static_cast<int>(set.start + set.count) > vectors_to_be_had) return vectors_to_be_had;
+  if (armed.empty()) armed.assign(set.start + set.count, -1);
+  if (set.start + set.count > armed.size()) return fail_with(EINVAL);
+  std::copy(fds.begin(), fds.end(), armed.begin() + set.start);
+  return 0;
+}
+
+void FakeKernel::fire(std::uint32_t index, std::uint32_t vector) {
+  if (armed_[index].size() > vector && armed_[index][vector] >= 0) ::eventfd_write(armed_[index][vector], 1);
+}
+
+int FakeKernel::iommu_info(void* argument) const {
+  auto& info = as<vfio_iommu_type1_info>(argument);
+  info.flags = VFIO_IOMMU_INFO_PGSIZES;
+  info.iova_pgsizes = page_sizes;
+  if (!iommu_has_capabilities) return 0;
+  info.flags |= VFIO_IOMMU_INFO_CAPS;
+  // Another capability first, and a chain that does not begin behind the struct.
+  constexpr std::size_t kFirst = sizeof(info) + 8;
+  constexpr std::size_t kSecond = kFirst + sizeof(vfio_iommu_type1_info_dma_avail);
+  constexpr std::size_t kRanges = kSecond + sizeof(vfio_iommu_type1_info_cap_iova_range);
+  const std::size_t needed = kRanges + ranges.size() * sizeof(vfio_iova_range);
+  const std::size_t room = std::exchange(info.argsz, static_cast<std::uint32_t>(needed));
+  if (room < needed) return 0;
+  info.cap_offset = kFirst;
+  auto* start = static_cast<std::byte*>(argument);
+  vfio_iommu_type1_info_dma_avail available{};
+  available.header = {.id = VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL, .version = 1, .next = kSecond};
+  std::memcpy(start + kFirst, &available, sizeof(available));
+  vfio_iommu_type1_info_cap_iova_range capability{};
+  capability.header = {.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE, .version = 1, .next = 0};
+  capability.nr_iovas = static_cast<std::uint32_t>(ranges.size());
+  std::memcpy(start + kSecond, &capability, sizeof(capability));
+  std::memcpy(start + kRanges, ranges.data(), ranges.size() * sizeof(vfio_iova_range));
+  return 0;
+}
+
+int FakeKernel::iova_ranges(void* argument) {
+  auto& asked = as<iommu_ioas_iova_ranges>(argument);
+  if (asked.ioas_id != kAddressSpace) return fail_with(ENOENT);
+  const std::size_t room = std::exchange(asked.num_iovas, static_cast<std::uint32_t>(ranges.size()));
+  asked.out_iova_alignment = 1;
+  std::memcpy(reinterpret_cast<void*>(asked.allowed_iovas), ranges.data(),
+              std::min(room, ranges.size()) * sizeof(iommu_iova_range));
+  return room < ranges.size() ? fail_with(EMSGSIZE) : 0;
+}
+
+int FakeKernel::map_dma(std::uint64_t iova, std::uint64_t size) {
+  if (!attached_ || dma.contains(iova)) return fail_with(EEXIST);
+  dma[iova] = size;
+  return 0;
+}
+
+int FakeKernel::unmap_dma(std::uint64_t iova, std::uint64_t& size) {
+  const auto found = dma.find(iova);
+  size = found == dma.end() ? 0 : found->second;
+  if (found != dma.end()) dma.erase(found);
+  return 0;
+}
+
+std::string FakeKernel::left_over() const {
+  std::string text = wrong_;
+  for (const auto& [fd, file] : files_) text += file + " is open; ";
+  if (!mappings_.empty()) text += std::to_string(mappings_.size()) + " mapped; ";
+  if (!dma.empty()) text += std::to_string(dma.size()) + " mapped for the device; ";
+  return text;
+}
+
+std::size_t FakeKernel::count(const std::string& call) const {
+  return static_cast<std::size_t>(std::count(log.begin(), log.end(), call));
+}
+
+MockSystemCalls::MockSystemCalls(FakeKernel& kernel) {
+  EXPECT_CALL(*this, open).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.open(a...); });
+  EXPECT_CALL(*this, close).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.close(a...); });
+  EXPECT_CALL(*this, ioctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.ioctl(a...); });
+  EXPECT_CALL(*this, pread).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pread(a...); });
+  EXPECT_CALL(*this, pwrite).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pwrite(a...); });
+  EXPECT_CALL(*this, mmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.mmap(a...); });
+  EXPECT_CALL(*this, munmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.munmap(a...); });
+  EXPECT_CALL(*this, eventfd).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.eventfd(a...); });
+  EXPECT_CALL(*this, epoll_create1).Times(AnyNumber()).WillRepeatedly([&](auto... a) {
+    return kernel.epoll_create1(a...);
+  });
+  EXPECT_CALL(*this, epoll_ctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.epoll_ctl(a...); });
+  EXPECT_CALL(*this, getrlimit).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.getrlimit(a...); });
+  EXPECT_CALL(*this, effective_capabilities).Times(AnyNumber()).WillRepeatedly([&] {
+    return kernel.effective_capabilities();
+  });
+}
+
+}  // namespace gba::test

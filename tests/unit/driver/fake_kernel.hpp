@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel with one GBA bound to vfio-pci, at the system call seam. It keeps account of what is open and mapped, and is
+// as strict as a kernel of Linux 6.1 about interrupt vectors.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver/backend.hpp"
+#include "driver/system_calls.hpp"
+#include "driver/vfio_device_fd.hpp"
+#include "driver/vfio_kernel.h"
+#include "uapi/gba_device.h"
+
+namespace gba::test {
+
+inline const VfioNodes kGroupNodes{.device = "/dev/vfio/12", .iommu = "/dev/vfio/vfio", .address = "0000:3b:00.0"};
+inline const VfioNodes kCdevNodes{
+    .device = "/dev/vfio/devices/vfio0", .iommu = "/dev/iommu", .address = "0000:3b:00.0"};
+
+class FakeKernel final : public SystemCalls {
+ public:
+  struct Region {
+    std::uint64_t size = 0;
+    bool mappable = false;
+    std::vector<vfio_region_sparse_mmap_area> areas;  // if any: the sparse mmap capability
+  };
+
+  FakeKernel();
+  ~FakeKernel() override;
+
+  int open(const char* path, int flags) override;
+  int close(int fd) override;
+  int ioctl(int fd, unsigned long request, void* argument) override;
+  ssize_t pread(int fd, void* data, std::size_t size, off_t offset) override;
+  ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) override;
+  void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) override;
+  int munmap(void* address, std::size_t size) override;
+  int eventfd(unsigned value, int flags) override;
+  int epoll_create1(int flags) override;
+  int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) override;
+  int getrlimit(int resource, rlimit* limit) override;
+  unsigned long long effective_capabilities() override { return capabilities; }
+
+  /// Raises an interrupt.
+  void fire(std::uint32_t index, std::uint32_t vector);
+  /// "" if all that was opened and mapped has been closed and unmapped, once.
+  [[nodiscard]] std::string left_over() const;
+  [[nodiscard]] std::size_t count(const std::string& call) const;
+  [[nodiscard]] std::string bytes(std::uint32_t region, std::uint64_t offset, std::size_t size);
+
+  // What the machine is.
+  int api_version = 0;
+  std::set<std::uintptr_t> extensions{VFIO_TYPE1v2_IOMMU};
+  std::uint32_t group_flags = VFIO_GROUP_FLAGS_VIABLE;
+  std::uint32_t device_flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
+  std::map<std::uint32_t, Region> regions;
+  std::map<std::uint32_t, std::uint32_t> irqs;  // index -> vectors; EINVAL where there is none
+  int vectors_to_be_had = 1024;
+  std::vector<IovaRange> ranges;
+  std::uint64_t page_sizes = 0x40201000;
+  bool iommu_has_capabilities = true;
+  rlim_t memory_lock = RLIM_INFINITY;
+  unsigned long long capabilities = 0;
+
+  // Which call fails, counted from 0, and with what.
+  std::optional<unsigned> failing_call;
+  int failure = EIO;
+
+  // What happened.
+  unsigned calls = 0;
+  std::string failed_call;  // its name
+  std::vector<std::string> log;
+  std::map<std::uint64_t, std::uint64_t> dma;  // IOVA -> size
+
+ private:
+  /// What is behind a descriptor: a path, or "device", "eventfd", "epoll".
+  using File = std::string;
+
+  /// Counts the call. Its failure, if it is the one to fail.
+  bool enter(const std::string& call);
+  int give(const File& file);
+  int fail_with(int error);
+  int container_ioctl(unsigned long request, void* argument);
+  int group_ioctl(unsigned long request, void* argument);
+  int device_ioctl(unsigned long request, void* argument);
+  int iommufd_ioctl(unsigned long request, void* argument);
+  int region_info(void* argument);
+  int set_irqs(const void* argument);
+  int iommu_info(void* argument) const;
+  int iova_ranges(void* argument);
+  int map_dma(std::uint64_t iova, std::uint64_t size);
+  int unmap_dma(std::uint64_t iova, std::uint64_t& size);
+
+  std::map<int, File> files_;
+  std::map<void*, std::size_t> mappings_;
+  std::string wrong_;  // closed or unmapped what was not there
+  bool attached_ = false;
+  std::map<std::uint32_t, std::vector<int>> armed_;  // index -> eventfd of each vector
+  std::map<std::uint32_t, std::vector<std::byte>> memory_;
+};
+
+/// The seam of GoogleMock: the fake kernel, and expectations on top.
+class MockSystemCalls : public SystemCalls {
+ public:
+  explicit MockSystemCalls(FakeKernel& kernel);
+
+  MOCK_METHOD(int, open, (const char*, int), (override));
+  MOCK_METHOD(int, close, (int), (override));
+  MOCK_METHOD(int, ioctl, (int, unsigned long, void*), (override));
+  MOCK_METHOD(ssize_t, pread, (int, void*, std::size_t, off_t), (override));
+  MOCK_METHOD(ssize_t, pwrite, (int, const void*, std::size_t, off_t), (override));
+  MOCK_METHOD(void*, mmap, (void*, std::size_t, int, int, int, off_t), (override));
+  MOCK_METHOD(int, munmap, (void*, std::size_t), (override));
+  MOCK_METHOD(int, eventfd, (unsigned, int), (override));
+  MOCK_METHOD(int, epoll_create1, (int), (override));
+  MOCK_METHOD(int, epoll_ctl, (int, int, int, epoll_event*), (override));
+  MOCK_METHOD(int, getrlimit, (int, rlimit*), (override));
+  MOCK_METHOD(unsigned long long, effective_capabilities, (), (override));
+};
+
+/// The name of an ioctl: "VFIO_SET_IOMMU".
+std::string ioctl_name(unsigned long request);
+
+}  // namespace gba::test

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both ways to a device behind the kernel's VFIO have in common.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/driver/vfio_fixture.hpp"
+
+namespace gba::test {
+namespace {
+
+using testing::_;
+using testing::HasSubstr;
+using testing::SetErrnoAndReturn;
+
+class VfioDevice : public testing::TestWithParam<Way> {
+ protected:
+  Backend& open() {
+    auto opened = GetParam().open(system_, no_sysfs(), GetParam().nodes);
+    EXPECT_TRUE(opened) << opened.error().text;
+    if (opened) backend_ = *std::move(opened);
+    return *backend_;
+  }
+
+  FakeKernel kernel_;
+  MockSystemCalls system_{kernel_};
+  std::unique_ptr<Backend> backend_;
+};
+
+INSTANTIATE_TEST_SUITE_P(BothWays, VfioDevice, testing::Values(kGroupWay, kCdevWay),
+                         [](const auto& way) { return way.param.name; });
+
+TEST_P(VfioDevice, LeavesNothingBehind) {
+  EXPECT_EQ(do_everything(GetParam(), system_).text, "");
+  EXPECT_EQ(kernel_.left_over(), "");
+}
+
+TEST_P(VfioDevice, SaysWhichCallFailedAndLeavesNothingBehindWhicheverItIs) {
+  unsigned failures = 0;
+  for (unsigned call = 0;; ++call) {
+    FakeKernel kernel;
+    kernel.failing_call = call;
+    const Error error = do_everything(GetParam(), kernel);
+    EXPECT_EQ(kernel.left_over(), "") << "after call " << call << ", " << kernel.failed_call;
+    if (kernel.failed_call.empty()) break;
+    if (kernel.failed_call == "getrlimit") continue;  // then the kernel decides
+    ++failures;
+    EXPECT_EQ(error.code, std::errc::io_error) << error.text;
+    EXPECT_THAT(error.text, HasSubstr(kernel.failed_call));
+    EXPECT_THAT(error.text, HasSubstr("0000:3b:00.0"));
+    EXPECT_THAT(error.text, HasSubstr("input/output error"));
+  }
+  EXPECT_GT(failures, 25U);
+}
+
+TEST_P(VfioDevice, KnowsItsRegions) {
+  Backend& device = open();
+  EXPECT_EQ(device.path(), "0000:3b:00.0");
+  EXPECT_EQ(device.region_info(GBA_REGION_CONTROL)->size, GBA_BAR0_SIZE);
+  EXPECT_TRUE(device.region_info(GBA_REGION_CONTROL)->mappable);
+  EXPECT_EQ(device.region_info(GBA_REGION_CONFIG)->size, GBA_CONFIG_SIZE);
+  EXPECT_FALSE(device.region_info(GBA_REGION_CONFIG)->mappable);
+  EXPECT_EQ(device.region_info(1)->size, 0U);
+  EXPECT_EQ(device.region_info(77)->size, 0U);
+}
+
+TEST_P(VfioDevice, DoesNotMapARegionThatCannotBeMappedWhole) {
+  kernel_.regions[GBA_REGION_CONTROL].areas = {{.offset = 0, .size = 0xf0000}, {.offset = 0xf9000, .size = 0x7000}};
+  kernel_.regions[GBA_REGION_FLAGS].areas = {{.offset = 0, .size = GBA_BAR4_SIZE}};
+  Backend& device = open();
+  EXPECT_FALSE(device.region_info(GBA_REGION_CONTROL)->mappable);
+  EXPECT_TRUE(device.region_info(GBA_REGION_FLAGS)->mappable);
+}
+
+TEST_P(VfioDevice, ReadsAndWritesWhereTheRegionIsInTheFile) {
+  Backend& device = open();
+  const std::array<std::byte, 2> written{std::byte{0x1a}, std::byte{0x2b}};
+  ASSERT_TRUE(device.write(GBA_REGION_CONFIG, 0x10, written));
+  ASSERT_TRUE(device.post(GBA_REGION_CONTROL, 0x58, written));
+  std::array<std::byte, 2> read{};
+  ASSERT_TRUE(device.read(GBA_REGION_CONFIG, 0x10, read));
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(kernel_.bytes(GBA_REGION_CONTROL, 0x58, 2), "\x1a\x2b");
+}
+
+TEST_P(VfioDevice, RefusesAccessesOutsideARegion) {
+  Backend& device = open();
+  std::array<std::byte, 4> word{};
+  EXPECT_EQ(device.read(GBA_REGION_CONFIG, GBA_CONFIG_SIZE - 2, word).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(device.write(GBA_REGION_CONFIG, UINT64_MAX - 1, word).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(device.read(1, 0, word).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(kernel_.count("pread") + kernel_.count("pwrite"), 0U);
+}
+
+TEST_P(VfioDevice, TakesAShortTransferForAFailure) {
+  Backend& device = open();
+  std::array<std::byte, 4> word{};
+  EXPECT_CALL(system_, pread).WillOnce(testing::Return(2));
+  EXPECT_CALL(system_, pwrite).WillOnce(testing::Return(0));
+  EXPECT_EQ(device.read(GBA_REGION_CONFIG, 0, word).error().code, std::errc::io_error);
+  const auto written = device.write(GBA_REGION_CONFIG, 0, word);
+  EXPECT_EQ(written.error().text,
+            "gba: 0000:3b:00.0: cannot write 4 bytes at 0x0 of region 7: pwrite: input/output error");
+}
+
+TEST_P(VfioDevice, RaisesInterrupts) {
+  Backend& device = open();
+  EXPECT_EQ(device.irq_count(GBA_IRQ_MSIX).value(), GBA_MSIX_VECTORS);
+  const UniqueFd three(::eventfd(0, EFD_NONBLOCK));
+  const UniqueFd last(::eventfd(0, EFD_NONBLOCK));
+  ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 3, three.get()));
+  // A higher one than the first: the kernel has given all vectors by then.
+  ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR, last.get()));
+  kernel_.fire(GBA_IRQ_MSIX, 3);
+  kernel_.fire(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR);
+  eventfd_t value = 0;
+  EXPECT_EQ(::eventfd_read(three.get(), &value), 0);
+  EXPECT_EQ(::eventfd_read(last.get(), &value), 0);
+  ASSERT_TRUE(device.disarm_irq(GBA_IRQ_MSIX, 3));
+  kernel_.fire(GBA_IRQ_MSIX, 3);
+  kernel_.fire(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR);
+  EXPECT_NE(::eventfd_read(three.get(), &value), 0);
+  EXPECT_EQ(::eventfd_read(last.get(), &value), 0);
+}
+
+TEST_P(VfioDevice, RefusesVectorsThatAreNotThere) {
+  Backend& device = open();
+  EXPECT_EQ(device.arm_irq(GBA_IRQ_MSIX, GBA_MSIX_VECTORS, 0).error().code, std::errc::invalid_argument);
+  EXPECT_EQ(device.arm_irq(9, 0, 0).error().code, std::errc::invalid_argument);
+  EXPECT_TRUE(device.disarm_irq(GBA_IRQ_MSIX, 0)) << "none was ever armed";
+}
+
+TEST_P(VfioDevice, SaysHowManyVectorsTheMachineHasLeft) {
+  kernel_.vectors_to_be_had = 7;
+  const auto armed = open().arm_irq(GBA_IRQ_MSIX, 0, 0);
+  ASSERT_FALSE(armed);
+  EXPECT_EQ(armed.error().code, std::errc::no_space_on_device);
+  EXPECT_THAT(armed.error().text, HasSubstr("7 vectors for it, 33 are needed"));
+}
+
+TEST_P(VfioDevice, TriesToArmAllVectorsAgainAfterAFailure) {
+  Backend& device = open();
+  kernel_.vectors_to_be_had = 7;
+  EXPECT_FALSE(device.arm_irq(GBA_IRQ_MSIX, 0, 0));
+  kernel_.vectors_to_be_had = 100;
+  EXPECT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 0, 0));
+  EXPECT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 32, 0));
+}
+
+TEST_P(VfioDevice, ResetsWhereTheFunctionCan) {
+  EXPECT_TRUE(open().reset());
+  backend_.reset();
+  kernel_.device_flags = VFIO_DEVICE_FLAGS_PCI;
+  EXPECT_EQ(open().reset().error().code, std::errc::operation_not_supported);
+  EXPECT_EQ(kernel_.count("VFIO_DEVICE_RESET"), 1U);
+}
+
+TEST_P(VfioDevice, RefusesWhatIsNoPciFunction) {
+  kernel_.device_flags = VFIO_DEVICE_FLAGS_PLATFORM;
+  EXPECT_EQ(GetParam().open(system_, no_sysfs(), GetParam().nodes).error().code, std::errc::no_such_device);
+  EXPECT_EQ(kernel_.left_over(), "");
+}
+
+TEST_P(VfioDevice, IsLostWhenTheKernelWantsItBack) {
+  Backend& device = open();
+  EXPECT_FALSE(device.check_lost());
+  kernel_.fire(GBA_IRQ_REQ, 0);
+  EXPECT_TRUE(device.check_lost());
+  EXPECT_THAT(device.loss_hint(), HasSubstr("the kernel wants it back"));
+}
+
+TEST_P(VfioDevice, IsLostByAPciError) {
+  Backend& device = open();
+  kernel_.fire(GBA_IRQ_ERR, 0);
+  EXPECT_TRUE(device.check_lost());
+  EXPECT_THAT(device.loss_hint(), HasSubstr("a PCI error"));
+}
+
+TEST_P(VfioDevice, TellsWaitersThatItIsLost) {
+  Backend& device = open();
+  device.declare_lost();
+  pollfd event = device.loss_event();
+  EXPECT_EQ(::poll(&event, 1, 0), 1);
+  EXPECT_THAT(device.loss_hint(), HasSubstr("unplugged"));
+}
+
+TEST_P(VfioDevice, LivesWithoutErrorInterrupts) {
+  kernel_.irqs.erase(GBA_IRQ_ERR);
+  kernel_.irqs.erase(GBA_IRQ_REQ);
+  Backend& device = open();
+  EXPECT_EQ(device.irq_count(GBA_IRQ_ERR).value(), 0U);
+  EXPECT_FALSE(device.check_lost());
+}
+
+TEST_P(VfioDevice, FailsEveryCallOnceItIsLost) {
+  Backend& device = open();
+  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const std::span<std::byte> memory = mapping.bytes().first(4096);
+  ASSERT_TRUE(device.dma_map({.fd = -1, .memory = memory}, 4096));
+  device.declare_lost();
+  constexpr auto kLost = std::errc::no_such_device;
+  std::array<std::byte, 4> word{};
+  EXPECT_EQ(device.region_info(0).error().code, kLost);
+  EXPECT_EQ(device.read(7, 0, word).error().code, kLost);
+  EXPECT_EQ(device.write(7, 0, word).error().code, kLost);
+  EXPECT_EQ(device.map(2).error().code, kLost);
+  EXPECT_EQ(device.irq_count(2).error().code, kLost);
+  EXPECT_EQ(device.arm_irq(2, 0, 0).error().code, kLost);
+  EXPECT_EQ(device.disarm_irq(2, 0).error().code, kLost);
+  EXPECT_EQ(device.dma_limits().error().code, kLost);
+  EXPECT_EQ(device.dma_map({.fd = -1, .memory = memory}, 8192).error().code, kLost);
+  EXPECT_EQ(device.reset().error().code, kLost);
+  EXPECT_TRUE(device.dma_unmap(4096, 4096)) << "the memory is ours again";
+  EXPECT_TRUE(kernel_.dma.empty());
+}
+
+TEST_P(VfioDevice, IsLostWhenTheKernelSaysSo) {
+  Backend& device = open();
+  EXPECT_CALL(system_, pread).WillOnce(SetErrnoAndReturn(ENODEV, -1));
+  std::array<std::byte, 4> word{};
+  EXPECT_EQ(device.read(7, 0, word).error().code, std::errc::no_such_device);
+  EXPECT_TRUE(device.lost());
+}
+
+TEST_P(VfioDevice, NamesTheLimitThatKeepsMemoryFromBeingPinned) {
+  kernel_.memory_lock = 6000;
+  Backend& device = open();
+  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
+  ASSERT_TRUE(device.dma_map(page, 0x10000));
+  const std::size_t calls = kernel_.log.size();
+  const auto second = device.dma_map(page, 0x20000);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, std::errc::not_enough_memory);
+  EXPECT_THAT(second.error().text, HasSubstr("RLIMIT_MEMLOCK) is 6000 bytes, the device needs 4096 beside the 4096"));
+  EXPECT_THAT(second.error().text, HasSubstr("ulimit -l"));
+  EXPECT_EQ(kernel_.log.size(), calls + 1) << "found before the kernel is asked";
+  ASSERT_TRUE(device.dma_unmap(0x10000, 4096));
+  EXPECT_TRUE(device.dma_map(page, 0x20000)) << "there is room again";
+}
+
+TEST_P(VfioDevice, NeedsNoLimitWithTheCapability) {
+  kernel_.memory_lock = 0;
+  kernel_.capabilities = 1U << 14;  // CAP_IPC_LOCK
+  Backend& device = open();
+  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  EXPECT_TRUE(device.dma_map({.fd = -1, .memory = mapping.bytes()}, 0x10000));
+}
+
+TEST_P(VfioDevice, NamesTheLimitWhenTheKernelRefusesToPinToo) {
+  kernel_.memory_lock = 8192;
+  Backend& device = open();
+  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
+  kernel_.failing_call = kernel_.calls + 1;  // after getrlimit
+  kernel_.failure = ENOMEM;
+  const auto mapped = device.dma_map(page, 0x10000);
+  ASSERT_FALSE(mapped);
+  EXPECT_EQ(mapped.error().code, std::errc::not_enough_memory);
+  EXPECT_THAT(mapped.error().text, HasSubstr("is 8192 bytes"));
+  EXPECT_TRUE(device.dma_map(page, 0x10000) && device.dma_map(page, 0x20000)) << "the failed one does not count";
+}
+
+TEST_P(VfioDevice, LeavesItsMappingsAloneInAForkedChild) {
+  Backend& device = open();
+  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  ASSERT_TRUE(device.dma_map({.fd = -1, .memory = mapping.bytes().first(4096)}, 0x10000));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(device.dma_unmap(0x10000, 4096) || kernel_.dma.empty() ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(device.dma_unmap(0x10000, 4096));
+}
+
+TEST_P(VfioDevice, SeesThatNotAllWasUnmapped) {
+  EXPECT_EQ(open().dma_unmap(0x10000, 4096).error().code, std::errc::invalid_argument);
+}
+
+TEST_P(VfioDevice, AsksForAsManyRangesAsThereAre) {
+  kernel_.ranges.clear();
+  for (std::uint64_t i = 0; i < 20; ++i) kernel_.ranges.push_back({.first = i << 20, .last = (i << 20) + 0xffff});
+  EXPECT_EQ(open().dma_limits()->ranges, kernel_.ranges);
+}
+
+TEST_P(VfioDevice, KnowsWhatTheIommuCanMap) {
+  const auto limits = open().dma_limits();
+  EXPECT_EQ(limits->ranges, kernel_.ranges);
+  EXPECT_EQ(limits->page, 4096U);
+}
+
+}  // namespace
+}  // namespace gba::test
