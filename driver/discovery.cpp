@@ -3,10 +3,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
 
+#include "driver/backend_vfio_cdev.hpp"
+#include "driver/backend_vfio_group.hpp"
 #include "driver/backend_vfio_user.hpp"
 
 namespace gba {
@@ -14,13 +17,7 @@ namespace gba {
 namespace {
 
 constexpr std::string_view kVfioUserPrefix = "vfio-user:";
-constexpr const char* kDefaultPath = "/dev/gba0";
-
-std::string chosen_path(const char* path) {
-  if (path != nullptr && *path != '\0') return path;
-  const char* variable = std::getenv("GBA_DEVICE");
-  return variable != nullptr && *variable != '\0' ? variable : kDefaultPath;
-}
+constexpr std::string_view kNoIommuPrefix = "noiommu-";
 
 tl::unexpected<Error> no_such_path(const std::string& path, int error) {
   const std::string tried = "gba: cannot open " + path + ": ";
@@ -35,6 +32,13 @@ tl::unexpected<Error> no_such_path(const std::string& path, int error) {
   return fail_errno(error, "gba: cannot open " + path);
 }
 
+tl::unexpected<Error> no_iommu(const std::string& tried) {
+  return fail(std::errc::operation_not_supported,
+              tried +
+                  "it is in VFIO's no-IOMMU mode, where a device may write to all memory: refused. Turn the IOMMU on "
+                  "(firmware setup; kernel parameter intel_iommu=on)");
+}
+
 /// One key for all names of a socket: two paths that lead to the same file are the same device.
 std::string key_of(const std::string& socket) {
   struct stat status {};
@@ -43,30 +47,170 @@ std::string key_of(const std::string& socket) {
 }
 
 Location vfio_user(const std::string& socket) {
-  return {.shown = std::string(kVfioUserPrefix) + socket, .socket = socket, .key = key_of(socket)};
+  return {.way = Way::kVfioUser,
+          .shown = std::string(kVfioUserPrefix) + socket,
+          .socket = socket,
+          .nodes = {},
+          .key = key_of(socket)};
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+/// "0000:3b:00.0": domain, bus, device, function.
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view kForm = "hhhh:hh:hh.h";
+  // A domain may have more than four digits.
+  while (text.size() > kForm.size() && std::string_view("0123456789abcdef").find(text[0]) != std::string_view::npos) {
+    text.remove_prefix(1);
+  }
+  return text.size() == kForm.size() && std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+           return form == 'h' ? (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') : c == form;
+         });
 }
 
 }  // namespace
 
-Result<Location> find_device(const char* path) {
-  const std::string chosen = chosen_path(path);
-  if (chosen.starts_with('@')) return vfio_user(chosen);
-  if (chosen.starts_with(kVfioUserPrefix)) {
-    const std::string socket = chosen.substr(kVfioUserPrefix.size());
+Result<Location> DeviceFinder::find(const char* path) const {
+  if (path != nullptr && *path != '\0') return at(path);
+  const char* variable = std::getenv("GBA_DEVICE");
+  if (variable != nullptr && *variable != '\0') return at(variable);
+  const std::string usual = dev_ + "/gba0";
+  return exists(usual) || errno != ENOENT ? at(usual) : first();
+}
+
+Result<Location> DeviceFinder::at(const std::string& path) const {
+  if (path.starts_with('@')) return vfio_user(path);
+  if (path.starts_with(kVfioUserPrefix)) {
+    const std::string socket = path.substr(kVfioUserPrefix.size());
     if (!socket.empty()) return vfio_user(socket);
-    return fail(std::errc::invalid_argument, "gba: cannot open " + chosen + ": the name of the socket is missing");
+    return fail(std::errc::invalid_argument, "gba: cannot open " + path + ": the name of the socket is missing");
   }
+  if (is_pci_address(path)) return by_address(path);
   struct stat status {};
-  if (::stat(chosen.c_str(), &status) != 0) return no_such_path(chosen, errno);
-  if (S_ISSOCK(status.st_mode)) return vfio_user(chosen);
-  if (S_ISCHR(status.st_mode)) {
-    return fail(std::errc::no_such_device,
-                "gba: cannot open " + chosen + ": a character device (this library opens vfio-user sockets)");
+  if (::stat(path.c_str(), &status) != 0) return no_such_path(path, errno);
+  if (S_ISSOCK(status.st_mode)) return vfio_user(path);
+  if (S_ISCHR(status.st_mode)) return character_device(path, status.st_rdev);
+  return fail(std::errc::invalid_argument, "gba: cannot open " + path + ": neither a device nor a socket");
+}
+
+Result<Location> DeviceFinder::first() const {
+  std::string found;
+  for (const std::string& address : sysfs_.functions()) {
+    if (!is_gba(address)) continue;
+    // One that can be opened before one that cannot.
+    if (sysfs_.driver(address) == "vfio-pci") return by_address(address);
+    if (found.empty()) found = address;
   }
-  return fail(std::errc::invalid_argument, "gba: cannot open " + chosen + ": neither a device nor a socket");
+  return found.empty() ? no_such_path(dev_ + "/gba0", ENOENT) : by_address(found);
+}
+
+bool DeviceFinder::is_gba(const std::string& address) const {
+  const auto id = sysfs_.id(address);
+  return id && std::find(ids_.begin(), ids_.end(), *id) != ids_.end();
+}
+
+Result<void> DeviceFinder::check(const std::string& address, const std::string& tried) const {
+  const auto id = sysfs_.id(address);
+  if (!id) {
+    return fail(std::errc::no_such_device, tried + "there is no PCI function " + address + " (lspci -D lists them)");
+  }
+  if (!is_gba(address)) {
+    return fail(std::errc::no_such_device,
+                tried + "it is not a GBA: its PCI id is " + to_text(*id) + " (GBA_PCI_ID=vvvv:dddd names another id)");
+  }
+  const std::string driver = sysfs_.driver(address);
+  if (driver == "vfio-pci") return {};
+  const std::string function = "/sys/bus/pci/devices/" + address;
+  return fail(std::errc::no_such_device,
+              tried + (driver.empty() ? "no driver has it" : "driver " + driver + " has it") +
+                  ", not vfio-pci. udev/70-gba.rules binds it; by hand, as root: modprobe vfio-pci; echo vfio-pci > " +
+                  function + "/driver_override" +
+                  (driver.empty() ? "" : "; echo " + address + " > " + function + "/driver/unbind") + "; echo " +
+                  address + " > /sys/bus/pci/drivers_probe");
+}
+
+Result<Location> DeviceFinder::by_address(const std::string& address) const {
+  const std::string tried = "gba: cannot open " + address + ": ";
+  if (auto good = check(address, tried); !good) return tl::make_unexpected(good.error());
+  const std::string group = sysfs_.iommu_group(address);
+  if (group.empty()) {
+    return fail(std::errc::operation_not_supported,
+                tried +
+                    "there is no IOMMU in front of it. Turn it on (firmware setup; kernel parameter "
+                    "intel_iommu=on)");
+  }
+  if (sysfs_.no_iommu(group)) return no_iommu(tried);
+  const std::string device = sysfs_.vfio_device(address);
+  const std::string cdev = dev_ + "/vfio/devices/" + device;
+  if (!device.empty() && exists(cdev) && exists(dev_ + "/iommu")) return by_cdev(cdev, address);
+  return by_group_node(dev_ + "/vfio/" + group, address);
+}
+
+Result<Location> DeviceFinder::character_device(const std::string& path, dev_t number) const {
+  const std::string tried = "gba: cannot open " + path + ": ";
+  const auto found = sysfs_.character_device(number);
+  if (found.subsystem == "vfio") return by_group(path, found.name);
+  if (found.subsystem != "vfio-dev") {
+    return fail(std::errc::no_such_device, tried + "a character device, but not one of VFIO's (name the device by " +
+                                               "its PCI address, like 0000:3b:00.0)");
+  }
+  if (found.name.starts_with(kNoIommuPrefix)) return no_iommu(tried);
+  if (auto good = check(found.parent, tried); !good) return tl::make_unexpected(good.error());
+  return by_cdev(path, found.parent);
+}
+
+Result<Location> DeviceFinder::by_group(const std::string& path, const std::string& group) const {
+  const std::string tried = "gba: cannot open " + path + ": ";
+  if (group.starts_with(kNoIommuPrefix)) return no_iommu(tried);
+  std::vector<std::string> gbas;
+  for (const std::string& address : sysfs_.group_functions(group)) {
+    if (is_gba(address)) gbas.push_back(address);
+  }
+  if (gbas.empty()) return fail(std::errc::no_such_device, tried + "there is no GBA in IOMMU group " + group);
+  if (gbas.size() > 1) {
+    std::string all;
+    for (const std::string& address : gbas) all += (all.empty() ? "" : " or ") + address;
+    return fail(std::errc::invalid_argument, tried + "there are " + std::to_string(gbas.size()) +
+                                                 " GBAs in IOMMU group " + group + ": name one of them, " + all);
+  }
+  if (auto good = check(gbas.front(), tried); !good) return tl::make_unexpected(good.error());
+  return by_group_node(path, gbas.front());
+}
+
+Location DeviceFinder::by_cdev(const std::string& node, const std::string& address) const {
+  return {.way = Way::kVfioCdev,
+          .shown = address,
+          .socket = "",
+          .nodes = {.device = node, .iommu = dev_ + "/iommu", .address = address},
+          .key = "pci:" + address};
+}
+
+Location DeviceFinder::by_group_node(const std::string& node, const std::string& address) const {
+  return {.way = Way::kVfioGroup,
+          .shown = address,
+          .socket = "",
+          .nodes = {.device = node, .iommu = dev_ + "/vfio/vfio", .address = address},
+          .key = "pci:" + address};
+}
+
+Result<Location> find_device(const char* path) {
+  const auto ids = expected_pci_ids(std::getenv("GBA_PCI_ID"));
+  if (!ids) return tl::make_unexpected(ids.error());
+  return DeviceFinder("/sys", "/dev", *ids).find(path);
 }
 
 Result<std::unique_ptr<Backend>> open_backend(const Location& location) {
+  switch (location.way) {
+    case Way::kVfioUser:
+      break;
+    case Way::kVfioGroup:
+      return VfioGroupBackend::open(real_system_calls(), PciSysfs(), location.nodes);
+    case Way::kVfioCdev:
+      return VfioCdevBackend::open(real_system_calls(), PciSysfs(), location.nodes);
+  }
   return VfioUserBackend::open(location.socket, location.shown);
 }
 

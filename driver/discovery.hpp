@@ -2,22 +2,60 @@
 // Which device is meant, and how it is reached.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "driver/backend.hpp"
+#include "driver/pci_config.hpp"
+#include "driver/pci_sysfs.hpp"
 #include "driver/result.hpp"
+#include "driver/vfio_device_fd.hpp"
 
 namespace gba {
 
+enum class Way { kVfioUser, kVfioGroup, kVfioCdev };
+
 /// A device that somebody named. It need not answer.
 struct Location {
-  std::string shown;   // for people: "vfio-user:/run/gba.sock"
-  std::string socket;  // of the vfio-user server; with a leading '@' an abstract name
+  Way way = Way::kVfioUser;
+  std::string shown;   // for people: "vfio-user:/run/gba.sock", "0000:3b:00.0"
+  std::string socket;  // kVfioUser: of the server; with a leading '@' an abstract name
+  VfioNodes nodes;     // the other two
   std::string key;     // equal for all names of one device
 };
 
-/// Looks what `path` is; null or empty means $GBA_DEVICE, or else /dev/gba0. Errors: those of gba_open.
+/// Looks at what paths are. Thread-safe.
+class DeviceFinder {
+ public:
+  /// `sys` and `dev` are where sysfs and the device nodes are; `ids` are those of a GBA.
+  DeviceFinder(const std::string& sys, std::string dev, std::vector<PciId> ids)
+      : sysfs_(sys), dev_(std::move(dev)), ids_(std::move(ids)) {}
+
+  /// The device at `path`; null or empty means $GBA_DEVICE, or else gba0 in `dev`, or else the first GBA of the
+  /// machine. Errors: those of gba_open.
+  [[nodiscard]] Result<Location> find(const char* path) const;
+
+ private:
+  [[nodiscard]] Result<Location> at(const std::string& path) const;
+  [[nodiscard]] Result<Location> first() const;
+  [[nodiscard]] Result<Location> by_address(const std::string& address) const;
+  [[nodiscard]] Result<Location> character_device(const std::string& path, dev_t number) const;
+  [[nodiscard]] Result<Location> by_group(const std::string& path, const std::string& group) const;
+  /// Is this function a GBA that vfio-pci has?
+  [[nodiscard]] Result<void> check(const std::string& address, const std::string& tried) const;
+  [[nodiscard]] bool is_gba(const std::string& address) const;
+  [[nodiscard]] Location by_cdev(const std::string& node, const std::string& address) const;
+  [[nodiscard]] Location by_group_node(const std::string& node, const std::string& address) const;
+
+  const PciSysfs sysfs_;
+  const std::string dev_;
+  const std::vector<PciId> ids_;
+};
+
+/// DeviceFinder::find() on this machine.
 Result<Location> find_device(const char* path);
 
 Result<std::unique_ptr<Backend>> open_backend(const Location& location);
