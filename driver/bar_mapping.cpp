@@ -26,6 +26,9 @@ constexpr std::size_t kPlaces = 512;
 constinit std::array<Place, kPlaces> places;
 struct sigaction handler_before;
 
+/// Held while a mapping ends, and while one is replaced by a thread that does not use it.
+constinit std::mutex ends;
+
 /// Ordinary memory in place of the device's. False: the process cannot go on.
 bool replace(const Place& place, std::byte* begin) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
@@ -102,9 +105,18 @@ Result<BarMapping> BarMapping::make(Backend& backend, std::uint32_t region) {
   return BarMapping(*std::move(mapping), place);
 }
 
+void BarMapping::detach(const Backend& backend) {
+  const std::lock_guard lock(ends);
+  for (Place& place : places) {
+    std::byte* const begin = place.begin.load(std::memory_order_acquire);
+    if (begin != nullptr && place.backend == &backend) replace(place, begin);
+  }
+}
+
 BarMapping::~BarMapping() {
   if (place_ == kNoPlace) return;
   Place& place = places[static_cast<std::size_t>(place_)];
+  const std::lock_guard lock(ends);
   place.begin.store(nullptr, std::memory_order_relaxed);
   place.taken.store(false, std::memory_order_release);
 }

@@ -36,6 +36,10 @@ class BarMapping {
   /// REQUIRES: the region is mappable. `backend` outlives the mapping.
   static Result<BarMapping> make(Backend& backend, std::uint32_t region);
 
+  /// Puts ordinary memory in the place of all that is mapped of `backend`'s device, which the kernel wants back. Not
+  /// for signal handlers.
+  static void detach(const Backend& backend);
+
   [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
   explicit operator bool() const { return static_cast<bool>(mapping_); }
 

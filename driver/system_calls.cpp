@@ -17,6 +17,7 @@ class RealSystemCalls final : public SystemCalls {
  public:
   int open(const char* path, int flags) override { return ::open(path, flags); }
   int close(int fd) override { return ::close(fd); }
+  int dup2(int from, int to) override { return ::dup2(from, to); }
   int ioctl(int fd, unsigned long request, void* argument) override { return ::ioctl(fd, request, argument); }
   ssize_t pread(int fd, void* data, std::size_t size, off_t offset) override { return ::pread(fd, data, size, offset); }
   ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) override {

@@ -21,6 +21,7 @@ class SystemCalls {
 
   virtual int open(const char* path, int flags) = 0;
   virtual int close(int fd) = 0;
+  virtual int dup2(int from, int to) = 0;
   virtual int ioctl(int fd, unsigned long request, void* argument) = 0;
   virtual ssize_t pread(int fd, void* data, std::size_t size, off_t offset) = 0;
   virtual ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) = 0;

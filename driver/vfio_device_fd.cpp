@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/bar_mapping.hpp"
 #include "driver/vfio_info.hpp"
 #include "driver/vfio_kernel.h"
 
@@ -90,6 +91,7 @@ std::string VfioDeviceFd::cannot(const std::string& what) const {
 tl::unexpected<Error> VfioDeviceFd::failed(int error, const std::string& what, const std::string& name,
                                            const std::string& advice) {
   if (error == ENODEV) declare_lost();
+  if (lost()) error = ENODEV;
   return fail_call(error, cannot(what), name, advice);
 }
 
@@ -170,6 +172,10 @@ void VfioDeviceFd::on_loss() {
     loss_hint_ = kErrorHint;
   }
   ::eventfd_write(lost_event_.get(), 1);
+  // The kernel waits until nothing holds the device any more. Its descriptor stays ours, so that no other file gets the
+  // number while a call is under way.
+  BarMapping::detach(*this);
+  if (device_) system_.dup2(lost_event_.get(), device_.get());
 }
 
 Result<RegionInfo> VfioDeviceFd::region_info(std::uint32_t region) {

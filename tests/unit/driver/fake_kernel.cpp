@@ -97,6 +97,15 @@ int FakeKernel::close(int fd) {
   return ::close(fd);
 }
 
+int FakeKernel::dup2(int from, int to) {
+  if (files_.contains(from) && files_.contains(to)) files_[to] = files_[from];
+  return ::dup2(from, to);
+}
+
+bool FakeKernel::device_is_open() const {
+  return std::any_of(files_.begin(), files_.end(), [](const auto& file) { return file.second == "device"; });
+}
+
 int FakeKernel::eventfd(unsigned value, int flags) {
   if (!enter("eventfd")) return -1;
   const int fd = ::eventfd(value, flags);
@@ -376,6 +385,7 @@ std::size_t FakeKernel::count(const std::string& call) const {
 MockSystemCalls::MockSystemCalls(FakeKernel& kernel) {
   EXPECT_CALL(*this, open).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.open(a...); });
   EXPECT_CALL(*this, close).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.close(a...); });
+  EXPECT_CALL(*this, dup2).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.dup2(a...); });
   EXPECT_CALL(*this, ioctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.ioctl(a...); });
   EXPECT_CALL(*this, pread).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pread(a...); });
   EXPECT_CALL(*this, pwrite).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pwrite(a...); });

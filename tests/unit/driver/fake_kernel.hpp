@@ -38,6 +38,7 @@ class FakeKernel final : public SystemCalls {
 
   int open(const char* path, int flags) override;
   int close(int fd) override;
+  int dup2(int from, int to) override;
   int ioctl(int fd, unsigned long request, void* argument) override;
   ssize_t pread(int fd, void* data, std::size_t size, off_t offset) override;
   ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) override;
@@ -53,6 +54,8 @@ class FakeKernel final : public SystemCalls {
   void fire(std::uint32_t index, std::uint32_t vector);
   /// "" if all that was opened and mapped has been closed and unmapped, once.
   [[nodiscard]] std::string left_over() const;
+  /// Is there a descriptor of a device?
+  [[nodiscard]] bool device_is_open() const;
   [[nodiscard]] std::size_t count(const std::string& call) const;
   [[nodiscard]] std::string bytes(std::uint32_t region, std::uint64_t offset, std::size_t size);
 
@@ -114,6 +117,7 @@ class MockSystemCalls : public SystemCalls {
 
   MOCK_METHOD(int, open, (const char*, int), (override));
   MOCK_METHOD(int, close, (int), (override));
+  MOCK_METHOD(int, dup2, (int, int), (override));
   MOCK_METHOD(int, ioctl, (int, unsigned long, void*), (override));
   MOCK_METHOD(ssize_t, pread, (int, void*, std::size_t, off_t), (override));
   MOCK_METHOD(ssize_t, pwrite, (int, const void*, std::size_t, off_t), (override));

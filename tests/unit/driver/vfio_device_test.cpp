@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "driver/bar_mapping.hpp"
+#include "driver/mmio.hpp"
 #include "tests/unit/driver/vfio_fixture.hpp"
 
 namespace gba::test {
@@ -166,6 +168,19 @@ TEST_P(VfioDevice, IsLostWhenTheKernelWantsItBack) {
   kernel_.fire(GBA_IRQ_REQ, 0);
   EXPECT_TRUE(device.check_lost());
   EXPECT_THAT(device.loss_hint(), HasSubstr("the kernel wants it back"));
+}
+
+TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
+  Backend& device = open();
+  const BarMapping doorbells = *BarMapping::make(device, GBA_REGION_DOORBELLS);
+  const auto word = MmioRegion(doorbells.bytes()).word<std::uint64_t>(0);
+  word.store(77);
+  ASSERT_TRUE(kernel_.device_is_open());
+  kernel_.fire(GBA_IRQ_REQ, 0);
+  ASSERT_TRUE(device.check_lost());
+  EXPECT_FALSE(kernel_.device_is_open());
+  EXPECT_EQ(word.load(), 0U) << "ordinary memory is in its place";
+  word.store(78);
 }
 
 TEST_P(VfioDevice, IsLostByAPciError) {
