@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/package.sh [FOLDER]
 
-Builds the Debian packages libgba, libgba-dev and gba-fake-device and puts them into FOLDER
+Builds the Debian packages libgba, libgba-dev, gba-tools and gba-fake-device and puts them into FOLDER
 (default: build-package/packages).
 TEXT
 }

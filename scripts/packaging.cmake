@@ -7,7 +7,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 
-set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-fake-device)
+set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-tools gba-fake-device)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -28,6 +28,11 @@ set(CPACK_COMPONENT_LIBGBA-DEV_DESCRIPTION "Barriers in a switch, from user spac
 set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_NAME libgba-dev)
 set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
+
+set(CPACK_COMPONENT_GBA-TOOLS_DESCRIPTION "Barriers in a switch, from user space: the gba command
+ Lists, checks, tests, measures and resets Global Barrier Accelerators.")
+set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_NAME gba-tools)
+set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_SECTION admin)
 
 set(CPACK_COMPONENT_GBA-FAKE-DEVICE_DESCRIPTION "A Global Barrier Accelerator as a process
  For everybody who does not have the hardware: the same device behind a vfio-user socket.")

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba check: can the device be opened, and if not, what mends it.
+#include "driver/tool/check.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "driver/tool/sysfs.hpp"
+#include "driver/tool/target.hpp"
+
+namespace tool {
+
+namespace {
+
+std::string group_name(gid_t id) {
+  const group* const entry = ::getgrgid(id);
+  return entry == nullptr ? std::to_string(id) : entry->gr_name;
+}
+
+std::string user_name(uid_t id) {
+  const passwd* const entry = ::getpwuid(id);
+  return entry == nullptr ? std::to_string(id) : entry->pw_name;
+}
+
+/// "root:gba 0660".
+std::string rights_text(const struct stat& status) {
+  std::array<char, 16> mode{};
+  std::snprintf(mode.data(), mode.size(), "%04o", status.st_mode & 07777U);
+  return user_name(status.st_uid) + ":" + group_name(status.st_gid) + " " + mode.data();
+}
+
+std::string mend_rights(const struct stat& status, const std::string& path) {
+  constexpr mode_t kGroupMayUse = S_IRGRP | S_IWGRP;
+  if ((status.st_mode & kGroupMayUse) == kGroupMayUse && status.st_gid != 0) {
+    return "usermod -a -G " + group_name(status.st_gid) + " " + user_name(::geteuid()) + " (as root), then log in anew";
+  }
+  if (S_ISSOCK(status.st_mode)) return "chgrp gba " + path + " && chmod 0660 " + path + " (or gba-fake-device --mode)";
+  return "install udev/70-gba.rules, then udevadm control --reload && udevadm trigger (as root)";
+}
+
+/// The last word: does libgba open it?
+Finding check_opens(const std::string& path) {
+  const auto device = open_device(path);
+  if (!device && device.error().error == -EBUSY) {
+    return {.verdict = Verdict::kNote, .name = "opens", .found = "it is in use: " + device.error().text};
+  }
+  if (!device) return {.verdict = Verdict::kProblem, .name = "opens", .found = device.error().text};
+  const auto info = info_of(device->get());
+  if (!info) return {.verdict = Verdict::kProblem, .name = "opens", .found = info.error().text};
+  return {.name = "opens",
+          .found = "port " + std::to_string(info->port) + ", " + count(info->groups, "group") + " of up to " +
+                   count(info->members, "member")};
+}
+
+Findings check_target(const Target& target) {
+  switch (target.kind) {
+    case Target::Kind::kSocket:
+      return check_socket(target.socket);
+    case Target::Kind::kFunction:
+      return check_function(target.function);
+    case Target::Kind::kNothing:
+      break;
+  }
+  return {{.verdict = Verdict::kProblem, .name = "device", .found = target.problem, .mend = target.mend}};
+}
+
+int check(const Invocation& invocation) {
+  const auto target = find_target(invocation.device);
+  if (!target) return report(invocation, target.error());
+  Findings findings = check_target(*target);
+  // Of a made-up tree of devices there is nothing to open.
+  const bool can_be_opened = is_this_machine() || target->kind == Target::Kind::kSocket;
+  if (problems_in(findings) == 0 && can_be_opened) findings.push_back(check_opens(target->path));
+  return report(invocation, target->path, findings);
+}
+
+}  // namespace
+
+Finding check_rights(const std::string& name, const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    const bool hidden = errno == EACCES;
+    return {.verdict = Verdict::kProblem,
+            .name = name,
+            .found = hidden ? "no right to look into the folder of " + path : "there is no " + path,
+            .mend = hidden ? "namei -l " + path + " shows whose folder it is; its owner may chmod a+x it" : ""};
+  }
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) == 0) {
+    return {.name = name, .found = path + ", " + rights_text(status)};
+  }
+  return {.verdict = Verdict::kProblem,
+          .name = name,
+          .found = "user " + user_name(::geteuid()) + " has no rights on " + path + ", " + rights_text(status),
+          .mend = mend_rights(status, path)};
+}
+
+void declare_check(CLI::App& app, Invocation& invocation) {
+  auto* const command = declare(app, invocation, "check", "can a device be opened, and if not, what mends it",
+                                [&invocation] { return check(invocation); });
+  take_device(*command, invocation);
+}
+
+}  // namespace tool

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/tool/device.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace tool {
+
+Result<DevicePointer> open_device(const std::string& path) {
+  gba_device* device = nullptr;
+  const int error = gba_open(path.empty() ? nullptr : path.c_str(), &device);
+  if (error != 0) return failed(error);
+  return DevicePointer(device);
+}
+
+Result<gba_device_info> info_of(gba_device* device) {
+  gba_device_info info{};
+  if (const int error = gba_device_get_info(device, &info); error != 0) return failed(error);
+  return info;
+}
+
+Result<gba_device_counters> counters_of(gba_device* device) {
+  gba_device_counters counters{};
+  if (const int error = gba_device_get_counters(device, &counters); error != 0) return failed(error);
+  return counters;
+}
+
+Json to_json(const gba_device_counters& counters) {
+  return {{"arrivals", counters.arrivals}, {"releases", counters.releases},     {"stale", counters.stale},
+          {"rejected", counters.rejected}, {"dma_faults", counters.dma_faults}, {"timeouts", counters.timeouts},
+          {"resets", counters.resets},     {"errors", counters.errors},         {"interrupts", counters.interrupts},
+          {"wakeups", counters.wakeups}};
+}
+
+int report(const Invocation& invocation, const Failure& failure) {
+  if (invocation.json) {
+    const char* const name = ::strerrorname_np(-failure.error);
+    print_json(Json{{"error", {{"name", name == nullptr ? "" : name}, {"text", failure.text}}}});
+  } else {
+    std::fprintf(stderr, "%s\n", failure.text.c_str());
+  }
+  return kFailed;
+}
+
+}  // namespace tool

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba info: what an open device says of itself.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/tool/device.hpp"
+#include "uapi/gba_regs.h"
+
+namespace tool {
+namespace {
+
+struct Feature {
+  std::uint64_t bit;
+  const char* name;
+  const char* text;
+};
+
+constexpr Feature kFeatures[] = {
+    {GBA_CAPS_BAR_FLAGS, "bar_flags", "release flags can be in its own memory (BAR4)"},
+    {GBA_CAPS_WAKEUP, "wakeup", "it is a process and may sleep"},
+    {GBA_CAPS_NOTIFY, "notify", "an arrival may ask for an interrupt"},
+    {GBA_CAPS_LINK_EVENTS, "link_events", "a change of a link is told"},
+    {GBA_CAPS_DEBUG, "debug", "faults can be injected"},
+};
+
+std::string version_of(const gba_device_info& info) {
+  return std::to_string(GBA_FIELD_GET(GBA_VERSION_MAJOR_FIELD, info.version)) + "." +
+         std::to_string(GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version));
+}
+
+Json facts_json(const gba_device_info& info, const gba_device_counters& counters) {
+  Json features = Json::array();
+  for (const auto& feature : kFeatures) {
+    if ((info.features & feature.bit) != 0) features.push_back(feature.name);
+  }
+  return {{"device", info.path},
+          {"backend", info.backend},
+          {"register_map", version_of(info)},
+          {"port", info.port},
+          {"groups", info.groups},
+          {"members", info.members},
+          {"is_process", info.is_process != 0},
+          {"capabilities", info.features},
+          {"features", features},
+          {"counters", to_json(counters)}};
+}
+
+std::string facts_text(const gba_device_info& info, const gba_device_counters& counters) {
+  std::vector<std::vector<std::string>> rows{
+      {"device", info.path},
+      {"backend", info.backend},
+      {"register map", "version " + version_of(info)},
+      {"port", std::to_string(info.port)},
+      {"groups", std::to_string(info.groups) + ", of up to " + std::to_string(info.members) + " members"}};
+  std::string label = "features";
+  for (const auto& feature : kFeatures) {
+    if ((info.features & feature.bit) != 0) {
+      rows.push_back({std::exchange(label, ""), std::string(feature.name) + ": " + feature.text});
+    }
+  }
+  label = "counters";
+  const Json counted = to_json(counters);
+  for (const auto& [name, value] : counted.items()) {
+    rows.push_back({std::exchange(label, ""), name + " " + value.dump()});
+  }
+  return table(rows);
+}
+
+int info(const Invocation& invocation) {
+  const auto device = open_device(invocation.device);
+  if (!device) return report(invocation, device.error());
+  const auto facts = info_of(device->get());
+  if (!facts) return report(invocation, facts.error());
+  const auto counters = counters_of(device->get());
+  if (!counters) return report(invocation, counters.error());
+  if (invocation.json) {
+    print_json(facts_json(*facts, *counters));
+  } else {
+    print_text(facts_text(*facts, *counters));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void declare_info(CLI::App& app, Invocation& invocation) {
+  auto* const command = declare(app, invocation, "info", "what a device says of itself, and what it has counted",
+                                [&invocation] { return info(invocation); });
+  take_device(*command, invocation);
+}
+
+}  // namespace tool

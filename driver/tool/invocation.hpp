@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all subcommands have in common: how they are declared, what they are given, how they end.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace tool {
+
+/// Exit codes; what CLI11 gives for a wrong command line is above 100. gba(1) lists them.
+enum ExitCode : int {
+  kDone = 0,
+  kProblem = 1,  // something that was checked or tested is not as it must be
+  kFailed = 2    // the device could not be reached, or did not do what was asked
+};
+
+/// What the command line asks for.
+struct Invocation {
+  bool json = false;
+  std::string device;        // empty: $GBA_DEVICE, or else /dev/gba0
+  std::function<int()> run;  // the subcommand; gives the exit code
+};
+
+/// A subcommand with the options that all have; it sets invocation.run if it is the one.
+CLI::App* declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
+                  const std::function<int()>& run);
+/// Lets it take a device.
+void take_device(CLI::App& command, Invocation& invocation);
+
+// One a file. `invocation` outlives `app`.
+void declare_list(CLI::App& app, Invocation& invocation);
+void declare_info(CLI::App& app, Invocation& invocation);
+void declare_check(CLI::App& app, Invocation& invocation);
+void declare_groups(CLI::App& app, Invocation& invocation);
+void declare_selftest(CLI::App& app, Invocation& invocation);
+void declare_bench(CLI::App& app, Invocation& invocation);
+void declare_reset(CLI::App& app, Invocation& invocation);
+
+}  // namespace tool

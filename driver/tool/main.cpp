@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba: looks at Global Barrier Accelerators, tests, measures and resets them.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "driver/tool/invocation.hpp"
+#include "gba/gba.h"
+
+namespace tool {
+
+CLI::App* declare(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help,
+                  const std::function<int()>& run) {
+  CLI::App* const command = app.add_subcommand(name, help);
+  command->add_flag("--json", invocation.json, "print JSON");
+  command->callback([&invocation, run] { invocation.run = run; });
+  return command;
+}
+
+void take_device(CLI::App& command, Invocation& invocation) {
+  command.add_option("DEVICE", invocation.device,
+                     "path, PCI address or vfio-user:SOCKET (default: GBA_DEVICE, or else /dev/gba0)");
+}
+
+}  // namespace tool
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app("Looks at Global Barrier Accelerators, tests, measures and resets them.", "gba");
+  tool::Invocation invocation;
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("gba ") + gba_version());
+  tool::declare_list(app, invocation);
+  tool::declare_info(app, invocation);
+  tool::declare_check(app, invocation);
+  tool::declare_groups(app, invocation);
+  tool::declare_selftest(app, invocation);
+  tool::declare_bench(app, invocation);
+  tool::declare_reset(app, invocation);
+  CLI11_PARSE(app, argc, argv);
+  const int code = invocation.run();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fputs("gba: cannot write to standard output\n", stderr);
+  return tool::kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try { return run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "gba: error: %s\n", error.what());
+  return tool::kFailed;
+}

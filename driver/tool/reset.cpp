@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba reset: the whole device, all groups of all ports.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "driver/tool/device.hpp"
+
+namespace tool {
+namespace {
+
+int reset(const Invocation& invocation, bool confirmed) {
+  const auto device = open_device(invocation.device);
+  if (!device) return report(invocation, device.error());
+  const auto facts = info_of(device->get());
+  if (!facts) return report(invocation, facts.error());
+  const std::string path = static_cast<const char*>(facts->path);
+  if (!confirmed) {
+    return report(invocation, {-ECANCELED, "gba: not reset: " + path +
+                                               ": every barrier of every port would fail, and every group be in error "
+                                               "until its owner frees it; --yes does it"});
+  }
+  if (const int error = gba_device_reset(device->get()); error != 0) {
+    return report(invocation, {error, gba_error_text()});
+  }
+  if (invocation.json) {
+    print_json(Json{{"device", path}, {"reset", true}});
+  } else {
+    print_text(path + ": reset; every group is in error until its owner frees it\n");
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void declare_reset(CLI::App& app, Invocation& invocation) {
+  const auto confirmed = std::make_shared<bool>(false);
+  auto* const command = declare(app, invocation, "reset", "reset the whole device, through its privileged port",
+                                [&invocation, confirmed] { return reset(invocation, *confirmed); });
+  take_device(*command, invocation);
+  command->add_flag("--yes", *confirmed, "yes, end all barriers of all ports");
+}
+
+}  // namespace tool

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// gba groups: what makes a barrier hang is seen by it alone.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <sstream>
+
+#include "tests/integration/driver/barrier_fixture.hpp"
+#include "tests/integration/tool/run_gba.hpp"
+
+namespace tool_test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+class Groups : public driver_test::BarrierTest {
+ protected:
+  using BarrierTest::BarrierTest;
+  [[nodiscard]] Json look(const std::string& interval = "0.05") const {
+    return gba_json({"groups", path(), "--interval", interval});
+  }
+  [[nodiscard]] Json only_group() const {
+    const Json groups = look().at("groups");
+    EXPECT_EQ(groups.size(), 1U) << groups;
+    return groups.at(0);
+  }
+  /// Looks until the only group is in `state`.
+  [[nodiscard]] Json wait_for(const std::string& state) const {
+    Json group = only_group();
+    for (int looks = 0; looks < 200 && group.at("state") != state; ++looks) group = only_group();
+    EXPECT_EQ(group.at("state"), state) << group;
+    return group;
+  }
+};
+
+TEST_F(Groups, ShowsNoneWhereNoneIsInUse) {
+  const Json result = look();
+  EXPECT_EQ(result.at("device"), "vfio-user:" + path());
+  EXPECT_EQ(result.at("groups"), Json::array());
+  EXPECT_THAT(gba({"groups", path(), "--interval", "0.01"}).output, HasSubstr(": 0 of 32 groups in use\n"));
+}
+
+TEST_F(Groups, NamesTheMemberThatABarrierWaitsForAndItsPort) {
+  // The last of three members stops before barrier 21.
+  start_members(3, {.rounds = 40, .wait_ms = 60'000, .hold_at = 21});
+  const Json group = wait_for("waiting");
+  EXPECT_EQ(group.at("sequence"), 20);
+  EXPECT_EQ(group.at("members"), 3);
+  EXPECT_EQ(group.at("arrived"), 2);
+  ASSERT_EQ(group.at("missing").size(), 1U) << group;
+  EXPECT_EQ(group.at("missing")[0].at("member"), 2);
+  EXPECT_TRUE(group.at("missing")[0].at("port").is_number()) << group;
+  EXPECT_GE(group.at("missing")[0].at("port"), 1) << "port 0 is the owner's";
+  EXPECT_GT(group.at("round_age_ns"), 0);
+  EXPECT_TRUE(group.at("since").is_string());
+  EXPECT_EQ(group.at("rate"), 0);
+  EXPECT_EQ(group.at("error"), nullptr);
+  const std::string later = gba({"groups", path(), "--interval", "0.05"}).output;
+  EXPECT_THAT(later, ContainsRegex("0 +waiting +2/3 +20 +0 .*missing: member 2 \\(port [0-9]+\\)")) << later;
+  EXPECT_GT(only_group().at("round_age_ns"), group.at("round_age_ns"));
+}
+
+TEST_F(Groups, TellsWhoHasNotJoined) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 300);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+  const auto member = join(device.get(), handle, 299);
+  EXPECT_EQ(only_group().at("state"), "idle");
+  gba_group_arrive(member.get(), 1);
+  const Json group = wait_for("waiting");
+  EXPECT_EQ(group.at("missing").size(), 299U);
+  EXPECT_EQ(group.at("missing")[0], (Json{{"member", 0}, {"port", nullptr}}));
+  EXPECT_THAT(
+      gba({"groups", path(), "--interval", "0.01"}).output,
+      HasSubstr("missing: members 0 (no port), 1 (no port), 2 (no port), 3 (no port), 4 (no port), 5 (no port), "
+                "6 (no port), 7 (no port) and 291 more"));
+}
+
+TEST_F(Groups, ShowsTheRateOfARunningGroup) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 1);
+  EXPECT_EQ(only_group().at("state"), "disabled");
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+  const auto member = join(device.get(), handle, 0);
+  test_support::Process looker({test_support::program("gba"), "groups", path(), "--interval", "0.2", "--json"});
+  for (std::uint64_t k = 1; !looker.wait(test_support::Seconds{0}); ++k) {
+    gba_group_arrive(member.get(), k);
+    ASSERT_EQ(gba_group_wait(member.get(), k, 60'000'000'000), 0) << gba_error_text();
+  }
+  const Json group = Json::parse(looker.output()).at("groups").at(0);
+  EXPECT_EQ(group.at("state"), "running") << group;
+  EXPECT_GT(group.at("rate"), 0);
+  EXPECT_EQ(group.at("missing"), Json::array());
+}
+
+TEST_F(Groups, SaysWhyAGroupIsInError) {
+  const auto device = open();
+  const auto handle = alloc(device.get(), 2);
+  ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+  const auto mine = join(device.get(), handle, 0);
+  test_support::Process& other = add_member(handle, 1, {.rounds = 1, .wait_ms = 60'000, .hold_at = 1});
+  gba_group_status status{};
+  status.ports[1] = GBA_NO_PORT;
+  for (int looks = 0; looks < 100'000 && status.ports[1] == GBA_NO_PORT; ++looks) {
+    ASSERT_EQ(gba_group_get_status(device.get(), handle.group, &status), 0) << gba_error_text();
+  }
+  ASSERT_NE(status.ports[1], GBA_NO_PORT) << other.output();
+  other.signal(SIGKILL);
+  const Json group = wait_for("error");
+  EXPECT_EQ(group.at("error"), (Json{{"code", "LEAVE"}, {"member", 1}}));
+  EXPECT_THAT(gba({"groups", path(), "--interval", "0.01"}).output, HasSubstr("LEAVE of member 1 (no port)"));
+}
+
+TEST_F(Groups, WatchesUntilItIsInterrupted) {
+  test_support::Process looker(
+      {test_support::program("gba"), "groups", path(), "--watch", "--interval", "0.02", "--json"});
+  const auto lines = [&] {
+    const std::string text = looker.output();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (int waits = 0; waits < 1000 && lines() < 3; ++waits) (void)looker.wait(test_support::Seconds{0.02});
+  looker.signal(SIGINT);
+  const auto exit = looker.wait(test_support::Seconds{20});
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << looker.output();
+  std::istringstream text(looker.output());
+  int looks = 0;
+  for (std::string line; std::getline(text, line); ++looks) {
+    EXPECT_EQ(Json::parse(line).at("groups"), Json::array()) << "an object a line";
+  }
+  EXPECT_GE(looks, 3);
+}
+
+TEST_F(Groups, WatchEndsWithTheDevice) {
+  test_support::Process looker({test_support::program("gba"), "groups", path(), "--watch", "--interval", "0.02"});
+  ASSERT_TRUE(looker.wait_for_output("in use", driver_test::kLimit)) << looker.output();
+  kill_device();
+  const auto exit = looker.wait(driver_test::kLimit);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 2) << looker.output();
+  EXPECT_THAT(looker.output(), HasSubstr("lost"));
+}
+
+}  // namespace
+}  // namespace tool_test

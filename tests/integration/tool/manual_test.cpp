@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of gba: mistakes, the manual, the completion, and what an installation holds.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/integration/tool/run_gba.hpp"
+#include "tests/support/job.hpp"
+
+namespace tool_test {
+namespace {
+
+using testing::HasSubstr;
+
+/// Each first group of `pattern` in `text`.
+std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), regex); match != std::sregex_iterator(); ++match) {
+    found.insert((*match)[1]);
+  }
+  return found;
+}
+
+std::set<std::string> commands() {
+  const std::string help = gba({"--help"}).output;
+  return all_of(help.substr(help.find("Subcommands:")), R"(\n  ([a-z]+) )");
+}
+
+std::set<std::string> options_of(const std::vector<std::string>& command) {
+  auto line = command;
+  line.emplace_back("--help");
+  return all_of(gba(line).output, R"((?:^|[\n,]) *(--[a-z-]+))");
+}
+
+std::string manual() {
+  std::ifstream file(GBA_MANUAL);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
+}
+
+TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
+  EXPECT_EQ(commands(), (std::set<std::string>{"list", "info", "check", "groups", "selftest", "bench", "reset"}));
+  EXPECT_EQ(all_of(manual(), R"(\n\.B gba ([a-z]+)\n)"), commands());
+  std::set<std::string> options = options_of({});
+  for (const auto& command : commands()) {
+    const auto more = options_of({command});
+    EXPECT_EQ(more.count("--json"), 1U) << command;
+    options.insert(more.begin(), more.end());
+  }
+  EXPECT_GT(options.size(), 7U);
+  EXPECT_EQ(all_of(manual(), R"(\n\.BI? (--[a-z-]+))"), options);
+}
+
+TEST(Manual, NamesWhatIsReadOfTheEnvironment) {
+  for (const auto* variable : {"GBA_DEVICE", "GBA_PCI_ID", "GBA_SYSFS", "GBA_DEVFS"}) {
+    EXPECT_THAT(manual(), HasSubstr(variable));
+  }
+}
+
+TEST(CommandLine, ThatIsWrongEndsAboveOneHundred) {
+  const std::vector<std::vector<std::string>> wrong{{},
+                                                    {"nonsense"},
+                                                    {"list", "/dev/gba0"},
+                                                    {"info", "/dev/gba0", "/dev/gba1"},
+                                                    {"info", "--watch"},
+                                                    {"groups", "--interval", "0"},
+                                                    {"groups", "--interval", "soon"},
+                                                    {"selftest", "--barriers", "0"},
+                                                    {"bench", "--rounds", "-1"},
+                                                    {"reset", "--maybe"},
+                                                    {"--json"}};
+  for (const auto& arguments : wrong) {
+    const auto outcome = gba(arguments);
+    EXPECT_GT(outcome.exit.code, 100) << testing::PrintToString(arguments) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("--help"));
+  }
+}
+
+TEST(CommandLine, VersionIsTheLibrarys) {
+  EXPECT_THAT(gba({"--version"}).output, testing::ContainsRegex("^gba [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
+}
+
+TEST(CommandLine, OutputThatCannotBeWrittenIsAFailure) {
+  const auto outcome =
+      test_support::run({"bash", "-c", "env -u GBA_DEVICE " + test_support::program("gba") + " list > /dev/full"});
+  EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
+}
+
+/// What bash offers for the last of `words`.
+std::set<std::string> completions(const std::vector<std::string>& words) {
+  std::string quoted = test_support::program("gba");
+  for (const auto& word : words) quoted += " '" + word + "'";
+  const auto outcome = test_support::run({"bash", "-c",
+                                          "source " GBA_COMPLETION "; COMP_WORDS=(" + quoted +
+                                              "); COMP_CWORD=" + std::to_string(words.size()) +
+                                              "; _gba; printf '%s\\n' \"${COMPREPLY[@]}\""});
+  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+  return all_of(outcome.output, "([^\n]+)");
+}
+
+TEST(Completion, OffersCommandsAndTheirOptions) {
+  EXPECT_EQ(completions({""}), commands());
+  EXPECT_EQ(completions({"re"}), (std::set<std::string>{"reset"}));
+  EXPECT_EQ(completions({"-"}), options_of({}));
+  EXPECT_EQ(completions({"groups", "--"}), options_of({"groups"}));
+  EXPECT_EQ(completions({"groups", "/dev/gba0", "--w"}), (std::set<std::string>{"--watch"}));
+  EXPECT_EQ(completions({"info", "/de"}), std::set<std::string>{}) << "bash completes a file name";
+}
+
+}  // namespace
+}  // namespace tool_test
