@@ -31,7 +31,7 @@ class VfioInfo {
   static std::optional<T> at(std::span<const std::byte> bytes, std::size_t offset) {
     static_assert(std::is_trivially_copyable_v<T>);
     if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-    T value;
+    T value{};
     std::memcpy(&value, bytes.data() + offset, sizeof(T));
     return value;
   }

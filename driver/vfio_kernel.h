@@ -47,7 +47,7 @@ struct iommu_ioas_iova_ranges {
   __u32 size;
   __u32 ioas_id;
   __u32 num_iovas;
-  __u32 __reserved;
+  __u32 reserved;
   __u64 allowed_iovas;
   __u64 out_iova_alignment;
 };
@@ -58,7 +58,7 @@ struct iommu_ioas_map {
   __u32 size;
   __u32 flags;
   __u32 ioas_id;
-  __u32 __reserved;
+  __u32 reserved;
   __u64 user_va;
   __u64 length;
   __u64 iova;
