@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, and a program of somebody else's
+# that finds libgba by pkg-config and by CMake. Needs root, debootstrap and a Debian mirror; else it is skipped (77).
+set -euo pipefail
+
+usage() {
+  echo "Usage: clean_root.sh SOURCE_FOLDER"
+}
+
+skip() {
+  echo "clean_root.sh: skipped: $*"
+  exit 77
+}
+
+check() {
+  local what="$1"
+  shift
+  if "$@" >"$work/output" 2>&1; then
+    echo "ok: $what"
+  else
+    cat "$work/output"
+    echo "failed: $what ($*)"
+    exit 1
+  fi
+}
+
+inside() {
+  chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+clean_up() {
+  [[ -z "$device" ]] || {
+    kill "$device" 2>/dev/null || true
+    wait "$device" || true
+  }
+  for mounted in dev proc; do
+    ! mountpoint -q "$work/root/$mounted" || umount -l "$work/root/$mounted"
+  done
+  rm -rf --one-file-system "$work"
+}
+
+# The address from which this machine has its own release.
+mirror() {
+  # shellcheck disable=SC2016 # the names are apt's
+  apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
+}
+
+make_root() {
+  from="$(mirror)"
+  [[ -n "$from" ]] || skip "apt names no Debian mirror here"
+  debootstrap --variant=minbase bookworm "$work/root" "$from" >"$work/debootstrap.log" 2>&1 ||
+    skip "debootstrap found no bookworm at $from: $(tail -n 1 "$work/debootstrap.log")"
+  mount -t proc proc "$work/root/proc"
+  mount --bind /dev "$work/root/dev"
+  cp /etc/resolv.conf "$work/root/etc/" 2>/dev/null || true
+}
+
+use_device_and_tool() {
+  inside gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
+  device=$!
+  for ((tries = 0; tries < 100; tries++)); do
+    grep -q "ready on" "$work/device.log" && break
+    sleep 0.1
+  done
+  check "the fake device serves" grep "ready on" "$work/device.log"
+  check "gba info finds it" inside gba info vfio-user:/tmp/gba.sock
+  check "gba selftest passes" inside gba selftest vfio-user:/tmp/gba.sock
+  check "its unit is installed" test -f "$work/root/usr/lib/systemd/system/gba-fake-device.service"
+  check "the rules are installed" test -x "$work/root/usr/lib/udev/gba-index"
+  check "the group is made" inside getent group gba
+}
+
+build_a_program() {
+  check "libgba-dev installs" inside sh -c 'apt-get -q -y install --no-install-recommends \
+    /packages/libgba-dev_*.deb gcc libc6-dev pkg-config make cmake'
+  cat >"$work/root/tmp/main.c" <<'TEXT'
+#include <gba/gba.h>
+#include <stdio.h>
+#include <uapi/gba_regs.h>
+int main(void) {
+  gba_device* device = 0;
+  if (gba_open("vfio-user:/tmp/gba.sock", &device) != 0) return puts(gba_error_text()), 1;
+  gba_close(device);
+  return GBA_STATUS_READY == 1 ? 0 : 1;
+}
+TEXT
+  cat >"$work/root/tmp/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(gba 0.1 REQUIRED)
+add_executable(by_cmake main.c)
+target_link_libraries(by_cmake gba::gba)
+TEXT
+  # shellcheck disable=SC2016 # expanded in the root
+  check "a program is built by pkg-config" inside sh -c 'cd /tmp && cc main.c -o by_pc $(pkg-config --cflags --libs gba)'
+  check "and runs" inside /tmp/by_pc
+  check "a program is built by find_package" inside sh -c 'cd /tmp && cmake -B b . && cmake --build b'
+  check "and runs" inside /tmp/b/by_cmake
+}
+
+[[ $# == 1 ]] || {
+  usage >&2
+  exit 2
+}
+[[ "$(id -u)" == 0 ]] || skip "only root can make a root"
+command -v debootstrap >/dev/null || skip "there is no debootstrap (apt-get install debootstrap)"
+device=
+work="$(mktemp -d)"
+trap clean_up EXIT
+mkdir "$work/root" "$work/packages"
+make_root
+check "the packages are built" "$1/scripts/package.sh" "$work/packages"
+mkdir "$work/root/packages"
+cp "$work"/packages/*.deb "$work/root/packages"
+check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends \
+  /packages/libgba_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'
+use_device_and_tool
+build_a_program
+check "they go again" inside apt-get -q -y purge libgba libgba-dev gba-tools gba-fake-device
+check "and leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs from a build folder into one of its own, builds a program there that finds libgba by pkg-config and by CMake, and
+# uninstalls again.
+set -euo pipefail
+
+[[ $# == 2 ]] || {
+  echo "Usage: install.sh SOURCE_FOLDER BUILD_FOLDER" >&2
+  exit 2
+}
+source="$1"
+build="$2"
+work="$(mktemp -d)"
+prefix="$work/prefix"
+
+# What somebody has really installed from this build must still be known afterwards.
+restore() {
+  rm -f "$build"/install_manifest*.txt
+  cp -p "$work"/before/* "$build" 2>/dev/null || true
+  rm -rf "$work"
+}
+mkdir "$work/before"
+cp -p "$build"/install_manifest*.txt "$work/before" 2>/dev/null || true
+trap restore EXIT
+
+rm -f "$build"/install_manifest*.txt
+for component in libgba libgba-dev gba-tools gba-fake-device; do
+  cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
+done
+library="$(find "$prefix" -name 'libgba.so.0')"
+libdir="${library%/*}"
+[[ -n "$library" ]] || { echo "no libgba.so.0 below the prefix" && exit 1; }
+
+cat >"$work/main.c" <<'TEXT'
+#include <gba/gba.h>
+#include <gba/version.h>
+#include <string.h>
+#include <uapi/gba_regs.h>
+int main(void) { return strcmp(gba_version(), GBA_LIBRARY_VERSION) == 0 && GBA_STATUS_READY == 1 ? 0 : 1; }
+TEXT
+cat >"$work/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(gba 0.1 REQUIRED)
+add_executable(by_cmake main.c)
+target_link_libraries(by_cmake gba::gba)
+TEXT
+echo "== by pkg-config"
+flags="$(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs gba)"
+# shellcheck disable=SC2086 # several words
+cc "$work/main.c" -o "$work/by_pc" $flags
+LD_LIBRARY_PATH="$libdir" "$work/by_pc"
+echo "== by find_package"
+cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$work/b" >/dev/null
+LD_LIBRARY_PATH="$libdir" "$work/b/by_cmake"
+echo "== what is installed runs"
+LD_LIBRARY_PATH="$libdir" "$prefix/bin/gba-fake-device" --version
+LD_LIBRARY_PATH="$libdir" "$prefix/bin/gba" --version
+echo "== uninstalled"
+cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
+left="$(find "$prefix" ! -type d)"
+[[ -z "$left" ]] || { echo "left behind: $left" && exit 1; }
