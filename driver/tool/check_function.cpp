@@ -85,7 +85,8 @@ Finding check_group(const PciFunction& function) {
   for (const auto& address : functions) {
     const std::string driver = link_name(device_folder(address) + "/driver");
     if (harmless(driver) || address == function.address) continue;
-    others.push_back(address + " (" + driver + ")");
+    others.push_back(address);
+    others.back().append(" (").append(driver).append(")");
     if (mend.empty()) mend = bind_command(address, driver);
   }
   const std::string name = "group " + function.iommu_group + " of " + count(functions.size(), "function");

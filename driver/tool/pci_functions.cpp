@@ -55,7 +55,7 @@ Result<std::vector<PciId>> wanted_ids() {
 }
 
 /// libpci calls it for what it cannot go on from, and must not be returned to.
-[[noreturn]] void fail_in_libpci(char* format, ...) {
+__attribute__((noreturn)) void fail_in_libpci(char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   std::fputs("gba: cannot look for PCI functions: ", stderr);
@@ -83,7 +83,7 @@ Access make_access(std::string folder) {
 std::string name_of(const std::string& node) {
   std::error_code error;
   for (const auto& name : names_in(dev_path(""))) {
-    const std::string path = dev_path(name);
+    std::string path = dev_path(name);
     if (name.starts_with("gba") && std::filesystem::equivalent(path, node, error)) return path;
   }
   return "";

@@ -173,7 +173,7 @@ class SelfTest {
     const auto before = counters_of(device_.get());
     if (!before) return wrong(before.error().text);
     for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
-      if (const Found slept = sleep_until_released(); !slept) return slept;
+      if (Found slept = sleep_until_released(); !slept) return slept;
     }
     const auto after = counters_of(device_.get());
     if (!after) return wrong(after.error().text);
@@ -262,7 +262,7 @@ class SelfTest {
     for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
       gba_group_arrive(group_.get(), next_);
       const auto start = Clock::now();
-      if (const Found slept = sleep_until_released(); !slept) return slept;
+      if (Found slept = sleep_until_released(); !slept) return slept;
       if (Clock::now() - start > kNap) ++overslept;
     }
     const std::string text =
