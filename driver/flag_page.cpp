@@ -12,11 +12,6 @@ namespace gba {
 
 namespace {
 
-struct SharedMemory {
-  UniqueFd file;
-  Mapping mapping;
-};
-
 Result<SharedMemory> make_memory(std::size_t size) {
   auto file = make_sealed_memory("gba-flags", size);
   if (!file) return tl::make_unexpected(file.error());
@@ -37,8 +32,12 @@ Result<SharedMemory> make_huge_memory() {
 }  // namespace
 
 Result<std::shared_ptr<FlagPage>> FlagPage::make(Backend& backend, IovaSpace& iovas, std::size_t size) {
-  auto memory = make_huge_memory();
-  if (!memory) memory = make_memory(size);
+  // A huge page may be more than this process may lock, where a small one is not.
+  if (auto huge = make_of(make_huge_memory(), backend, iovas)) return huge;
+  return make_of(make_memory(size), backend, iovas);
+}
+
+Result<std::shared_ptr<FlagPage>> FlagPage::make_of(Result<SharedMemory> memory, Backend& backend, IovaSpace& iovas) {
   if (!memory) return tl::make_unexpected(memory.error());
   auto page = std::make_shared<FlagPage>(backend, iovas, std::move(memory->file), std::move(memory->mapping));
   page->settle();

@@ -14,6 +14,11 @@
 
 namespace gba {
 
+struct SharedMemory {
+  UniqueFd file;
+  Mapping mapping;
+};
+
 /// Mapped here and for the device. Thread-safe.
 class FlagPage {
  public:
@@ -33,6 +38,7 @@ class FlagPage {
   [[nodiscard]] std::uint64_t iova(std::size_t line) const { return *iova_ + line * GBA_FLAG_STRIDE; }
 
  private:
+  static Result<std::shared_ptr<FlagPage>> make_of(Result<SharedMemory> memory, Backend& backend, IovaSpace& iovas);
   void settle();
   Result<void> show_to_device();
 
