@@ -74,6 +74,8 @@ class Backend {
   virtual Result<DmaLimits> dma_limits() { return DmaLimits{}; }
   /// The NUMA node that the device is attached to; below 0: none in particular.
   [[nodiscard]] virtual int numa_node() const { return -1; }
+  /// Its addresses are translated, and large pages spare look-ups.
+  [[nodiscard]] virtual bool behind_iommu() const { return false; }
   virtual Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) = 0;
   /// When this returns the device has no way to the memory left. The same range as an earlier dma_map.
   virtual Result<void> dma_unmap(std::uint64_t iova, std::size_t size) = 0;

@@ -42,7 +42,8 @@ enum class FlagPlace {
 /// Hands out lines. In host memory each once: a line that had a member is not given to another one before its whole
 /// page has been unmapped, so a late store for an old member reaches nobody (uapi rule 33). Until the device stores to
 /// it a line holds a poison value, never an error and never a sequence that anybody reaches. Pages hold nothing but
-/// flags, lie on the device's NUMA node, are locked, and are huge where the system has huge pages to give. In BAR4 a
+/// flags, lie on the device's NUMA node, are locked, and are huge where that helps the device and the system
+/// has huge pages to give. In BAR4 a
 /// group has one line, which JOIN clears. Thread-safe. Lines may outlive it, but not the backend and the IOVA space.
 class FlagMemory {
  public:

@@ -32,8 +32,10 @@ Result<SharedMemory> make_huge_memory() {
 }  // namespace
 
 Result<std::shared_ptr<FlagPage>> FlagPage::make(Backend& backend, IovaSpace& iovas, std::size_t size) {
-  // A huge page may be more than this process may lock, where a small one is not.
-  if (auto huge = make_of(make_huge_memory(), backend, iovas)) return huge;
+  if (backend.behind_iommu()) {
+    // It may be more than this process may lock, where a small page is not.
+    if (auto huge = make_of(make_huge_memory(), backend, iovas)) return huge;
+  }
   return make_of(make_memory(size), backend, iovas);
 }
 

@@ -22,7 +22,8 @@ struct SharedMemory {
 /// Mapped here and for the device. Thread-safe.
 class FlagPage {
  public:
-  /// A huge page if there is one, else `size` bytes. Every line is poisoned before the device sees it.
+  /// A huge page if that helps the device and there is one, else `size` bytes. Every line is poisoned before the device
+  /// sees it.
   static Result<std::shared_ptr<FlagPage>> make(Backend& backend, IovaSpace& iovas, std::size_t size);
 
   FlagPage(Backend& backend, IovaSpace& iovas, UniqueFd memory, Mapping mapping)

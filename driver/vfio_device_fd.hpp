@@ -29,6 +29,7 @@ class VfioDeviceFd : public Backend {
  public:
   [[nodiscard]] std::string path() const override { return address_; }
   [[nodiscard]] int numa_node() const override { return numa_node_; }
+  [[nodiscard]] bool behind_iommu() const override { return true; }
 
   Result<RegionInfo> region_info(std::uint32_t region) override;
   Result<void> read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) override;

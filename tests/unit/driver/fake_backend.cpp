@@ -174,7 +174,8 @@ Result<void> FakeBackend::disarm_irq(std::uint32_t /*index*/, std::uint32_t vect
 Result<void> FakeBackend::dma_map(const DmaBuffer& buffer, std::uint64_t iova) {
   const std::lock_guard lock(state_->mutex);
   if (auto entered = enter("dma_map"); !entered) return entered;
-  if (!state_->gives_dma) return fail(std::errc::operation_not_permitted, "fake: no DMA here");
+  if (!state_->gives_dma || buffer.memory.size() > state_->largest_dma)
+    return fail(std::errc::operation_not_permitted, "fake: no DMA here");
   auto mapping = Mapping::share(buffer.fd, 0, buffer.memory.size(), "the driver's flags");
   if (!mapping) return tl::make_unexpected(mapping.error());
   if (!state_->dma.emplace(iova, DmaRange{*std::move(mapping), buffer.memory}).second)

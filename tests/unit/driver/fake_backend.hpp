@@ -55,6 +55,8 @@ struct FakeState {
   UniqueFd kick;          // if set, offered as the ioeventfd
   UniqueFd loss;
   bool gives_dma = true;
+  std::size_t largest_dma = SIZE_MAX;
+  bool behind_iommu = false;
 
   // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
   std::map<std::uint64_t, std::uint64_t> command_status;
@@ -94,6 +96,7 @@ class FakeBackend final : public Backend {
   Result<void> dma_map(const DmaBuffer& buffer, std::uint64_t iova) override;
   Result<void> dma_unmap(std::uint64_t iova, std::size_t size) override;
   Result<void> reset() override;
+  [[nodiscard]] bool behind_iommu() const override { return state_->behind_iommu; }
   [[nodiscard]] pollfd loss_event() const override {
     return {.fd = state_->loss.get(), .events = POLLIN, .revents = 0};
   }

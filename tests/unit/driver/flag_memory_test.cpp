@@ -78,5 +78,33 @@ TEST_F(FlagPlaceTest, InHostMemoryIsAsLargeAsAPageOfTheIommu) {
   EXPECT_GE(state_->dma.begin()->second.memory.size(), 0x10000U);
 }
 
+class HugeFlagsTest : public FlagPlaceTest {
+ protected:
+  static constexpr std::size_t kSmall = FlagMemory::kPageSize;
+  /// Of the memory that a device opened so has mapped for DMA.
+  std::size_t mapped() {
+    auto device = open_fake(state_, FlagPlace::kHost);
+    EXPECT_TRUE(device) << device.error().text;
+    return state_->dma.begin()->second.memory.size();
+  }
+  static bool system_has_huge_pages() {
+    const auto page = make_sealed_huge_page("probe");
+    return page && Mapping::share(page->fd.get(), 0, page->size, "probe");
+  }
+};
+
+TEST_F(HugeFlagsTest, AreForDevicesBehindAnIommu) {
+  EXPECT_EQ(mapped(), kSmall);
+  state_ = std::make_shared<FakeState>();
+  state_->behind_iommu = true;
+  EXPECT_EQ(mapped() > kSmall, system_has_huge_pages());
+}
+
+TEST_F(HugeFlagsTest, GiveWayToSmallOnesWhereTheyAreTooLarge) {
+  state_->behind_iommu = true;
+  state_->largest_dma = kSmall;
+  EXPECT_EQ(mapped(), kSmall);
+}
+
 }  // namespace
 }  // namespace gba::test
