@@ -115,17 +115,17 @@ GBA_API const char* gba_version(void);
 GBA_API const char* gba_error_text(void);
 
 /*
- * Opens a GBA: `path`, or if that is NULL $GBA_DEVICE, or else /dev/gba0, or else the first GBA that sysfs shows. A path
- * is one of
+ * Opens a GBA: `path`, or if that is NULL $GBA_DEVICE, or else /dev/gba0, or else the first GBA that sysfs shows. A
+ * path is one of
  *  - a character device of VFIO (Linux 6.6 and later: a function's own; the node of an IOMMU group), or a link to one;
  *  - a PCI address, 0000:3b:00.0: either of the two, whichever the kernel has;
  *  - "vfio-user:PATH", or the path of a Unix socket (PATH beginning with @: an abstract one): a vfio-user server.
  * Opening the same device again in one process, by whatever name, gives the same device once more; each needs its
- * gba_close. Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks another
- * version; -EACCES no permission; -EBUSY it has no free port or another opener; -EPERM another device in its IOMMU group
- * keeps it from VFIO; -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low for its
- * flags; -ECONNREFUSED nobody serves the socket; -ETIMEDOUT whoever serves it does not answer; -EINVAL out is NULL, the
- * path cannot be one or means several devices, or $GBA_PCI_ID is no PCI id.
+ * gba_close. Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks
+ * another version; -EACCES no permission; -EBUSY it has no free port or another opener; -EPERM another device in its
+ * IOMMU group keeps it from VFIO; -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low
+ * for its flags; -ECONNREFUSED nobody serves the socket; -ETIMEDOUT whoever serves it does not answer; -EINVAL out is
+ * NULL, the path cannot be one or means several devices, or $GBA_PCI_ID is no PCI id.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
 
