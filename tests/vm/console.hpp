@@ -13,8 +13,10 @@ inline constexpr const char* kFail = "gba-vm: fail ";
 inline constexpr const char* kGroup = "gba-vm: group ";
 inline constexpr const char* kSharedGroup = "shared";
 inline constexpr const char* kResetGroup = "reset";
+/// Here the host is member 2.
+inline constexpr const char* kThreeMembersGroup = "three-members";
 
-/// Barriers in each group of which the guest is the only member, and in the one that it shares with the host.
+/// Barriers in each group of which the guest is the only member, and in those that it shares with the host.
 inline constexpr unsigned kRounds = 100;
 
 /// The checks of the guest, in its order.
@@ -25,6 +27,9 @@ inline constexpr std::array kChecks{
     "bar_flag_barriers", "kick_wakes_the_device", "dma_barriers", "barriers_with_the_host",
     // The function in the hands of the kernel's VFIO, DMA through the guest's IOMMU.
     "vfio_open", "vfio_regions", "vfio_bar_flag_barriers", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag",
-    "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again"};
+    "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again",
+    // libgba on that, with a second function and a second process.
+    "libgba_open", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout", "libgba_busy",
+    "libgba_reopen", "libgba_three_members"};
 
 }  // namespace vm

@@ -35,12 +35,13 @@ std::optional<raw::Port::Group> invitation(Machine& machine, const std::string& 
   return valid ? std::optional(group) : std::nullopt;
 }
 
-/// Rounds 1 to `rounds` as member 1; how many were released.
-unsigned run_barriers(raw::Port& port, const raw::Port::Group& group, unsigned rounds) {
-  port.join(group, 1);
+/// Rounds 1 to `rounds` as `member`; how many were released.
+unsigned run_barriers(raw::Port& port, const raw::Port::Group& group, unsigned member, unsigned rounds) {
+  port.join(group, member);
+  std::uint64_t word = port.flag(group);  // an earlier group's
   for (unsigned round = 1; round <= rounds; ++round) {
-    port.arrive(group, 1, round);
-    const auto word = port.wait_flag(group, round - 1);
+    port.arrive(group, member, round);
+    word = port.wait_flag(group, word);
     if (GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word) != round) {  // uapi rule 18: an error that came later does not count
       return round - 1;
     }
@@ -51,12 +52,15 @@ unsigned run_barriers(raw::Port& port, const raw::Port::Group& group, unsigned r
 /// The host as the other member in the groups of the guest.
 void be_member(raw::Port& host, Machine& machine, GuestRun& run) {
   if (const auto group = invitation(machine, kSharedGroup, kBootLimit)) {
-    run.shared_rounds = run_barriers(host, *group, kRounds);
+    run.shared_rounds = run_barriers(host, *group, 1, kRounds);
   }
   if (const auto group = invitation(machine, kResetGroup, kStepLimit)) {
-    if (run_barriers(host, *group, 1) == 1) {
+    if (run_barriers(host, *group, 1, 1) == 1) {
       run.word_after_reset = host.wait_flag(*group, 1);
     }
+  }
+  if (const auto group = invitation(machine, kThreeMembersGroup, kStepLimit)) {
+    run.three_member_rounds = run_barriers(host, *group, 2, kRounds);
   }
 }
 

@@ -17,6 +17,7 @@ struct GuestRun {
   bool switched_off = false;           // by itself, and QEMU ended well
   unsigned shared_rounds = 0;          // barriers of a raw vfio-user client with the guest
   std::uint64_t word_after_reset = 0;  // that client's flag once the guest has reset its function
+  unsigned three_member_rounds = 0;    // barriers of that client with two processes of the guest
   std::size_t processes_left = 0;
 };
 

@@ -77,6 +77,10 @@ TEST_P(Guest, LeavesItsGroupsWhenItResetsTheFunction) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word), 1U);
 }
 
+TEST_P(Guest, MeetsTheHostWithTwoProcesses) {
+  EXPECT_EQ(run().three_member_rounds, vm::kRounds);
+}
+
 // QEMU unmaps what it has never mapped when the guest's IOMMU changes: that alone may be refused.
 TEST_P(Guest, MakesTheHypervisorAskForNothingThatIsRefused) {
   const std::regex pattern("cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");

@@ -25,6 +25,11 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// A function with more properties, as QEMU wants to be told of it.
+std::string function(const std::string& device, const std::string& properties) {
+  return R"({"driver":"vfio-user-pci",)" + properties + R"(,"socket":{"path":")" + device + R"(","type":"unix"}})";
+}
+
 std::vector<std::string> command_line(const std::string& kernel, const std::string& initramfs,
                                       const std::string& device, const test_support::TempDir& dir) {
   const std::string qemu = cache_folder() + "/qemu/usr";
@@ -60,7 +65,12 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "-device",
       "intel-iommu,intremap=on,caching-mode=on",
       "-device",
-      R"({"driver":"vfio-user-pci","socket":{"path":")" + device + R"(","type":"unix"}})",
+      function(device, R"("bus":"pcie.0")"),
+      // A port of its own, and so an IOMMU group of its own.
+      "-device",
+      "pcie-root-port,id=second_port,chassis=1,slot=1",
+      "-device",
+      function(device, R"("bus":"second_port")"),
       // Not stdio: that would read the terminal of whoever runs the test, and QEMU's complaints would cut lines in two.
       "-chardev",
       "file,id=console,path=" + dir.file(kConsole),

@@ -12,7 +12,7 @@ namespace vm {
 /// Where scripts/fetch-vm.sh puts QEMU and kernels: $GBA_VM_CACHE, else ~/.cache/gba-vm.
 std::string cache_folder();
 
-/// QEMU, emulating everything, with the function behind the vfio-user socket `device` plugged in and an IOMMU that
+/// QEMU, emulating everything, with two functions of what is behind the vfio-user socket `device` and an IOMMU that
 /// translates for whom VFIO wants it. It boots the kernel of the Debian suite `kernel` into `initramfs`, ends when the
 /// guest switches off or panics, and is killed with the object.
 class Machine {

@@ -20,12 +20,14 @@ class Checks {
   bool all_passed_ = true;
 };
 
-/// Asks the host to be member 1 of the group.
+/// Asks the host to be the last member of the group.
 void invite_host(const std::string& name, const Group& group);
 
 /// The device as the guest's kernel sees it: sysfs, BARs mapped from there, DMA to physical addresses.
 void check_through_sysfs(Checks& checks);
 /// The device in the hands of VFIO: DMA through the IOMMU, interrupts, reset.
 void check_through_vfio(Checks& checks);
+/// libgba, with both functions.
+void check_through_libgba(Checks& checks);
 
 }  // namespace guest

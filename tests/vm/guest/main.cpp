@@ -31,6 +31,7 @@ int main() {
   try {
     guest::check_through_sysfs(checks);
     guest::check_through_vfio(checks);
+    guest::check_through_libgba(checks);
   } catch (const std::exception& error) {
     std::printf("the checks ended early: %s\n", error.what());
     return 1;

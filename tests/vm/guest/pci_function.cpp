@@ -5,8 +5,10 @@
 #include <linux/pci_regs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "tests/vm/guest/require.hpp"
 #include "uapi/gba_device.h"
@@ -31,14 +33,26 @@ void write_text(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-PciFunction PciFunction::find() {
+std::vector<PciFunction> PciFunction::find_all() {
+  std::vector<PciFunction> found;
   for (const auto& entry : std::filesystem::directory_iterator(kDevices)) {
     PciFunction function(entry.path().filename());
     if (function.number("vendor") == GBA_PCI_VENDOR_ID && function.number("device") == GBA_PCI_DEVICE_ID) {
-      return function;
+      found.push_back(std::move(function));
     }
   }
-  throw std::runtime_error("no PCI function has the ids of a GBA");
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.address_ < b.address_; });
+  return found;
+}
+
+PciFunction PciFunction::find() {
+  auto all = find_all();
+  require(!all.empty(), "no PCI function has the ids of a GBA");
+  return std::move(all.front());
+}
+
+bool PciFunction::exists() const {
+  return std::filesystem::exists(kDevices + address_);
 }
 
 std::string PciFunction::file(const std::string& name) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "driver/mapping.hpp"
 
@@ -12,11 +13,14 @@ namespace guest {
 /// Everything throws std::exception with the reason.
 class PciFunction {
  public:
-  /// The only function with the ids of a GBA.
+  /// The functions with the ids of a GBA, by address.
+  static std::vector<PciFunction> find_all();
+  /// The first of them.
   static PciFunction find();
 
   /// As in 0000:00:02.0
   [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] bool exists() const;
   /// One of the files that hold a hexadecimal number: class, enable.
   [[nodiscard]] std::uint64_t number(const std::string& file) const;
   [[nodiscard]] std::uint64_t bar_size(unsigned index) const;
