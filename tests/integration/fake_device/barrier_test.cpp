@@ -73,6 +73,25 @@ TEST_F(FakeDevice, RaisesTheGroupsVectorForAnArrivalWithNotify) {
   EXPECT_EQ(raw::wait_event(eventfd.get()), 1U);
 }
 
+TEST_F(FakeDevice, InterruptsTheMemberThatAskedAndNotTheOneThatArrivedLast) {
+  Port first(path());
+  Port second(path());
+  const auto group = first.make_group(2);
+  first.join(group, 0);
+  second.join(group, 1);
+  const auto first_event = raw::make_eventfd();
+  const auto second_event = raw::make_eventfd();
+  ASSERT_EQ(first.arm(GBA_IRQ_MSIX, group.id, std::array{first_event.get()}), 0);
+  ASSERT_EQ(second.arm(GBA_IRQ_MSIX, group.id, std::array{second_event.get()}), 0);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    const bool first_asks = round % 2 == 0;
+    (first_asks ? first : second).arrive(group, first_asks ? 0 : 1, round, /*notify=*/true);
+    (first_asks ? second : first).arrive(group, first_asks ? 1 : 0, round);
+    EXPECT_EQ(raw::wait_event((first_asks ? first_event : second_event).get()), 1U) << "round " << round;
+    EXPECT_EQ(raw::wait_event((first_asks ? second_event : first_event).get(), 0), 0U) << "round " << round;
+  }
+}
+
 TEST_F(FakeDevice, WakesForEveryArrivalThoughItSleepsInBetween) {
   Port port(path());
   const auto group = port.make_group(1);
