@@ -209,14 +209,21 @@ TEST_P(EveryStep, OfASmallGroupIsABarriers) {
 
 // Where sequences begin and what CONTROL says changes no number.
 constexpr Size kThreeMembers{16101, 190811};
-constexpr Size kThreeMembersAndAnOwner{20215, 257883};
+[[maybe_unused]] constexpr Size kThreeMembersAndAnOwner{20215, 257883};
 
+// Under a sanitizer a search takes minutes, and any one shows what it can find: memory and threads, not barriers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+INSTANTIATE_TEST_SUITE_P(OfThreeMembersAndThreeRounds, EveryStep,
+                         ::testing::Values(Search{{.members = 3, .start = kNear56Bits, .owner = 2, .armed = false},
+                                                  kThreeMembers}));
+#else
 INSTANTIATE_TEST_SUITE_P(
     OfThreeMembersAndThreeRounds, EveryStep,
     ::testing::Values(Search{{.members = 3, .start = 0, .owner = 0}, kThreeMembers},
                       Search{{.members = 3, .start = 0x7ffffffe, .owner = 1, .interrupts = false}, kThreeMembers},
                       Search{{.members = 3, .start = kNear32Bits, .owner = 3}, kThreeMembersAndAnOwner},
                       Search{{.members = 3, .start = kNear56Bits, .owner = 2, .armed = false}, kThreeMembers}));
+#endif
 INSTANTIATE_TEST_SUITE_P(OfTwoMembersAndThreeRounds, EveryStep,
                          ::testing::Values(Search{{.members = 2, .start = 0, .owner = 0}, {1608, 12755}},
                                            Search{{.members = 2, .start = kNear32Bits, .owner = 2}, {2058, 17553}}));
