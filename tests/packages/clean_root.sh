@@ -57,7 +57,8 @@ make_root() {
 }
 
 use_device_and_tool() {
-  inside gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
+  # Not by the function: the process in the background must be the program itself, so that it can be ended.
+  chroot "$work/root" /usr/bin/env -i PATH=/usr/bin gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
   device=$!
   for ((tries = 0; tries < 100; tries++)); do
     grep -q "ready on" "$work/device.log" && break
