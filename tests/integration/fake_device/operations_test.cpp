@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/manual.hpp"
 #include "uapi/gba_switch_regs.h"
 
 namespace {
@@ -239,32 +240,17 @@ TEST_F(TalkingDevice, SpeaksJson) {
   EXPECT_TRUE(counted) << device().output();
 }
 
-std::string manual() {
-  std::ifstream file(GBA_MANUAL);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
-}
-
-/// Each first group of `pattern` in `text`.
-std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  std::set<std::string> found;
-  for (auto match = std::sregex_iterator(text.begin(), text.end(), regex); match != std::sregex_iterator(); ++match) {
-    found.insert((*match)[1]);
-  }
-  return found;
-}
-
 TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
   const auto program = test_support::program("gba-fake-device");
   const auto help = test_support::run({program, "--help"}, {}, test_support::Seconds(20)).output;
   const auto wrong =
       test_support::run({program, "--socket", "@x", "--fault", "?"}, {}, test_support::Seconds(20)).output;
-  const auto text = manual();
-  const auto options = all_of(help, R"((?:^|[\n,]) *(--[a-z-]+))");
+  const auto text = test_support::manual(GBA_MANUAL);
+  const auto options = test_support::options_in_help(help);
   EXPECT_GT(options.size(), 10U);
-  EXPECT_EQ(all_of(text, R"(\n\.BI? (--[a-z-]+))"), options);
-  const auto faults = all_of(wrong.substr(wrong.find("there are")), R"(([a-z]+-[a-z]+|latency|fatal|remove))");
+  EXPECT_EQ(test_support::options_in_manual(text), options);
+  const auto faults =
+      test_support::all_of(wrong.substr(wrong.find("there are")), R"(([a-z]+-[a-z]+|latency|fatal|remove))");
   EXPECT_EQ(faults.size(), 16U);
   for (const auto& fault : faults) {
     EXPECT_THAT(text, ::testing::ContainsRegex("\\.BR? .*" + fault)) << fault;

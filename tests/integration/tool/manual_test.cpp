@@ -3,28 +3,18 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
 #include "tests/integration/tool/run_gba.hpp"
 #include "tests/support/job.hpp"
+#include "tests/support/manual.hpp"
 
 namespace tool_test {
 namespace {
 
+using test_support::all_of;
 using testing::HasSubstr;
-
-/// Each first group of `pattern` in `text`.
-std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  std::set<std::string> found;
-  for (auto match = std::sregex_iterator(text.begin(), text.end(), regex); match != std::sregex_iterator(); ++match) {
-    found.insert((*match)[1]);
-  }
-  return found;
-}
 
 std::set<std::string> commands() {
   const std::string help = gba({"--help"}).output;
@@ -34,13 +24,11 @@ std::set<std::string> commands() {
 std::set<std::string> options_of(const std::vector<std::string>& command) {
   auto line = command;
   line.emplace_back("--help");
-  return all_of(gba(line).output, R"((?:^|[\n,]) *(--[a-z-]+))");
+  return test_support::options_in_help(gba(line).output);
 }
 
 std::string manual() {
-  std::ifstream file(GBA_MANUAL);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
+  return test_support::manual(GBA_MANUAL);
 }
 
 TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
@@ -53,7 +41,7 @@ TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
     options.insert(more.begin(), more.end());
   }
   EXPECT_GT(options.size(), 7U);
-  EXPECT_EQ(all_of(manual(), R"(\n\.BI? (--[a-z-]+))"), options);
+  EXPECT_EQ(test_support::options_in_manual(manual()), options);
 }
 
 TEST(Manual, NamesWhatIsReadOfTheEnvironment) {
