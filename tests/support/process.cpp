@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ std::string read_file(const std::string& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+/// The program goes with the test, however that ends.
+void die_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it has ended before it could be heard of
 }
 
 [[noreturn]] void exec_child(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
@@ -73,11 +80,13 @@ TempDir::~TempDir() {
 }
 
 Process::Process(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
+  const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) {
     throw std::system_error(errno, std::generic_category(), "fork");
   }
   if (pid_ == 0) {
+    die_with_parent(parent);
     exec_child(arguments, environment, dir_.file("output"));
   }
   ::setpgid(pid_, pid_);

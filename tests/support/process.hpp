@@ -35,7 +35,8 @@ struct Exit {
 };
 
 /// A child process in a process group of its own, its output collected in a file. The whole group
-/// is killed with the object. Used by one thread.
+/// is killed with the object. The kernel kills the program when the thread that has made the object ends, so it goes
+/// with a test that is killed, too. Used by one thread.
 class Process {
  public:
   /// `environment` entries are "NAME=value", on top of the test's own. Throws std::system_error if
