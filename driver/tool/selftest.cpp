@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "driver/tool/eventfds.hpp"
 #include "driver/tool/findings.hpp"
 #include "driver/tool/selftest_peer.hpp"
 #include "driver/tool/target.hpp"
@@ -19,7 +20,6 @@ namespace {
 constexpr std::uint64_t kPatienceNs = 5'000'000'000;
 constexpr std::uint64_t kShortNs = 50'000'000;
 constexpr std::uint64_t kSleeps = 20;
-constexpr std::chrono::milliseconds kNap{90};  // a little less than gba_group_sleep's longest
 
 using Clock = std::chrono::steady_clock;
 
@@ -135,8 +135,10 @@ class SelfTest {
 
   Found join() {
     gba_group* joined = nullptr;
+    const auto before = open_eventfds();
     if (gba_group_join(device_.get(), &handle_, 0, &joined) != 0) return wrong();
     group_.reset(joined);
+    event_ = new_eventfd(before);
     return "as member 0";
   }
 
@@ -237,13 +239,13 @@ class SelfTest {
       return leave_out("two ports", "a second process has a port of its own only on a vfio-user socket");
     const bool made = alloc(2, 0) && join() && enable();
     if (!made) return add({.verdict = Verdict::kProblem, .name = "two ports", .found = gba_error_text()});
-    const std::uint64_t late = (info_.features & GBA_CAPS_NOTIFY) != 0 ? kSleeps : 0;
-    const PeerReport joined = peer_->join(handle_, barriers_, late);
+    const std::uint64_t sleeps = (info_.features & GBA_CAPS_NOTIFY) != 0 ? kSleeps : 0;
+    const PeerReport joined = peer_->join(handle_, barriers_, sleeps);
     if (joined.error == -EBUSY) {
       leave_out("two ports", static_cast<const char*>(joined.text.data()));
     } else if (check("two ports", [&] { return two_joined(joined); }) &&
                check("two members", [&] { return barriers(); }) &&
-               (late == 0 || check("sleep", [&] { return sleep(); }))) {
+               (sleeps == 0 || check("sleep", [&] { return sleep(); }))) {
       check("member left", [&] { return member_left(); });
     }
     group_.reset();
@@ -256,19 +258,29 @@ class SelfTest {
     return "a second process is member 1, on port " + std::to_string(joined.port);
   }
 
-  /// The second member comes late on purpose. A sleeper that no interrupt wakes goes on after its 100 ms.
   Found sleep() {
-    std::uint64_t overslept = 0;
+    if (event_ < 0) return wrong("libgba has no eventfd for the group's interrupt");
     for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
-      gba_group_arrive(group_.get(), next_);
-      const auto start = Clock::now();
-      if (Found slept = sleep_until_released(); !slept) return slept;
-      if (Clock::now() - start > kNap) ++overslept;
+      if (Found slept = sleep_until_called(); !slept) return slept;
     }
-    const std::string text =
-        std::to_string(kSleeps - overslept) + " of " + std::to_string(kSleeps) + " sleepers were woken by an interrupt";
-    // After one that overslept the second member is there already: lost interrupts show in every other round.
-    return overslept <= kSleeps / 4 ? Found(text) : wrong(text);
+    return count(kSleeps, "sleeper") + " were woken by an interrupt";
+  }
+
+  /// The second member arrives when this one has asked for an interrupt and slept, so what the eventfd then tells is
+  /// of this barrier, and is there to be seen however long it takes.
+  Found sleep_until_called() {
+    drain(event_);
+    gba_group_arrive(group_.get(), next_);
+    const int early = gba_group_sleep(group_.get(), next_, 1);
+    if (early == 0) return wrong("released although member 1 did not arrive");
+    if (early != -EAGAIN) return wrong();
+    peer_->call();
+    if (!comes(event_, kPatienceNs)) {
+      const bool released = gba_group_test(group_.get(), next_) == 0;
+      return wrong("a sleeper was not woken by an interrupt for seconds" +
+                   std::string(released ? ", although it was released" : ": it was not released"));
+    }
+    return gba_group_test(group_.get(), next_) == 0 ? Found("") : wrong("an interrupt came before the release");
   }
 
   Found member_left() {
@@ -297,6 +309,7 @@ class SelfTest {
   gba_device_counters before_{};
   gba_group_handle handle_{};
   GroupPointer group_;
+  int event_ = -1;          // the group's, borrowed from libgba; -1: it has none
   std::uint64_t next_ = 0;  // the group's next barrier
 };
 

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace tool {
@@ -20,13 +18,12 @@ namespace tool {
 namespace {
 
 constexpr std::uint64_t kPatienceNs = 5'000'000'000;
-constexpr std::chrono::milliseconds kLate{10};
 constexpr int kPatienceMs = 30'000;  // longer than the other process's own
 
 struct Order {
   gba_group_handle handle;
   std::uint64_t barriers;
-  std::uint64_t late;
+  std::uint64_t called;
 };
 
 template <typename T>
@@ -46,9 +43,11 @@ PeerReport report_of(int error, std::string_view text, std::uint32_t port = 0) {
   return report;
 }
 
-PeerReport do_barriers(gba_group* group, const Order& order) {
-  for (std::uint64_t k = order.handle.sequence + 1; k <= order.handle.sequence + order.barriers + order.late; ++k) {
-    if (k > order.handle.sequence + order.barriers) std::this_thread::sleep_for(kLate);
+PeerReport do_barriers(gba_group* group, const Order& order, int calls) {
+  const std::uint64_t first_called = order.handle.sequence + order.barriers + 1;
+  for (std::uint64_t k = order.handle.sequence + 1; k < first_called + order.called; ++k) {
+    char call = 0;
+    if (k >= first_called && !receive(calls, call)) return report_of(-EPIPE, "nobody calls any more");
     gba_group_arrive(group, k);
     if (const int error = gba_group_wait(group, k, kPatienceNs); error != 0) return report_of(error, gba_error_text());
   }
@@ -70,7 +69,7 @@ void serve(const std::string& path, int orders, int reports) {
   const auto info = info_of(device->get());
   send(reports, report_of(error, error == 0 ? "" : gba_error_text(), info ? info->port : 0));
   if (error != 0) return;
-  const PeerReport done = do_barriers(group.get(), order);
+  const PeerReport done = do_barriers(group.get(), order, orders);
   char leave = 0;
   if (receive(orders, leave)) send(reports, done);
 }
@@ -116,9 +115,13 @@ PeerReport Peer::next_report() {
   return report;
 }
 
-PeerReport Peer::join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t late) {
-  send(orders_.get(), Order{.handle = handle, .barriers = barriers, .late = late});
+PeerReport Peer::join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t called) {
+  send(orders_.get(), Order{.handle = handle, .barriers = barriers, .called = called});
   return next_report();
+}
+
+void Peer::call() {
+  send(orders_.get(), char{1});
 }
 
 PeerReport Peer::leave() {

@@ -31,9 +31,10 @@ class Peer {
   Peer& operator=(const Peer&) = delete;
   ~Peer();
 
-  /// Lets it open the device, join as member 1 and do `barriers` barriers, and then `late` ones at which it arrives
-  /// late; it stays a member until the object goes or leave(). Waits until it has joined.
-  PeerReport join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t late);
+  /// Lets it open the device, join as member 1 and do `barriers` barriers, and then `called` ones at each of which it
+  /// arrives when it is called; it stays a member until the object goes or leave(). Waits until it has joined.
+  PeerReport join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t called);
+  void call();
   /// Waits until it has done its barriers; it leaves the group then.
   PeerReport leave();
 
