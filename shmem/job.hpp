@@ -23,7 +23,8 @@ struct Job {
   int size;
   WaitPolicy policy;
 
-  [[nodiscard]] PeMetadata& metadata(int pe) const { return *reinterpret_cast<PeMetadata*>(memory.metadata(pe)); }
+  [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
+  [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
 
   /// The same object in the symmetric heap of `pe`, or nullptr if `mine` is not in my symmetric heap.
   [[nodiscard]] std::byte* translate(const void* mine, int pe) const {

@@ -85,7 +85,7 @@ Result<void> check_size(std::size_t heap_size, int pes) {
                                                   size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
   }
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
-  if (heap_size + kHeapAlignment + kMetadataSize > most) {
+  if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare > most) {
     return fail(std::errc::not_enough_memory, heap_text(heap_size) + " for each of " + std::to_string(pes) +
                                                   " PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to "
                                                   "less");
@@ -95,6 +95,10 @@ Result<void> check_size(std::size_t heap_size, int pes) {
 
 std::size_t round_up(std::size_t size) {
   return (size + kHeapAlignment - 1) & ~(kHeapAlignment - 1);
+}
+
+std::size_t whole_size(std::size_t heap_size, int pes) {
+  return (round_up(heap_size) + kMetadataSize + kBoardShare) * static_cast<std::size_t>(pes);
 }
 
 Error about_heap(Error error, std::size_t heap_size, int pes) {
@@ -111,7 +115,7 @@ struct Stock {
 
 Result<Stock> make_stock(std::size_t heap_size, int pes) {
   if (auto fits = check_size(heap_size, pes); !fits) return tl::make_unexpected(fits.error());
-  auto memory = create_memfd("shmem-heap", (round_up(heap_size) + kMetadataSize) * static_cast<std::size_t>(pes));
+  auto memory = create_memfd("shmem-heap", whole_size(heap_size, pes));
   if (!memory) return tl::make_unexpected(about_heap(memory.error(), heap_size, pes));
   auto server = FdServer::open();
   if (!server) return tl::make_unexpected(server.error());
@@ -119,8 +123,7 @@ Result<Stock> make_stock(std::size_t heap_size, int pes) {
 }
 
 Result<Mapping> map_stock(int fd, std::size_t heap_size, int pes) {
-  const std::size_t rounded = round_up(heap_size);
-  const std::size_t size = (rounded + kMetadataSize) * static_cast<std::size_t>(pes);
+  const std::size_t size = whole_size(heap_size, pes);
   if (auto sound = check_memfd(fd, size); !sound) return tl::make_unexpected(sound.error());
   auto mapping = Mapping::share(fd, size, kHeapAlignment);
   if (!mapping) return tl::make_unexpected(about_heap(mapping.error(), heap_size, pes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that all PEs of a node map: one sparse memfd with every PE's symmetric heap, then every PE's metadata
-// area.
+// area, then the board that all of them read.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,16 @@
 namespace shmem {
 
 constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
+/// What each PE adds to the board. Everybody reads everybody's words there: they stand together, because a page table
+/// serves 2 MiB, and hundreds of PEs that each map a page in hundreds of metadata areas have a page table for each.
+constexpr std::size_t kBoardShare = std::size_t{512} << 10;
 /// Every heap begins at a multiple of this, in the address space of every PE: alignments up to it hold for addresses as
 /// they do for offsets.
 constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 
 /// Owns the mapping. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next PE;
-/// the run of metadata areas follows the last heap. All of it reads as zero at first, and none of it has a name in a
-/// file system.
+/// the run of metadata areas follows the last heap, and the board follows that. All of it reads as zero at first, and
+/// none of it has a name in a file system.
 class NodeMemory {
  public:
   /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to kHeapAlignment.
@@ -33,6 +36,8 @@ class NodeMemory {
   [[nodiscard]] std::byte* metadata(int pe) const {
     return mapping_.data() + static_cast<std::size_t>(pes_) * heap_size_ + static_cast<std::size_t>(pe) * kMetadataSize;
   }
+  /// kBoardShare bytes for each PE of the node.
+  [[nodiscard]] std::byte* board() const { return metadata(pes_); }
 
  private:
   NodeMemory(Mapping mapping, std::size_t heap_size, int pes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PE shows to the others of its node: one 32 MiB area per PE behind the heaps, sparse, all zero at first.
+// What the PEs of a node show to each other, on the board behind the metadata areas; all zero at first.
 #pragma once
 
 #include <array>
@@ -51,8 +51,26 @@ struct PeMetadata {
   Parking parking;
   std::array<HeapCall, 2> heap_call;
   alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
-  std::array<TeamSync, kMaxTeams> team;
 };
-static_assert(sizeof(PeMetadata) <= kMetadataSize);
+
+/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE. Those of one slot stand together, so
+/// that a barrier reads few pages.
+class Board {
+ public:
+  Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
+
+  [[nodiscard]] PeMetadata& pe(int pe) const {
+    return reinterpret_cast<PeMetadata*>(data_)[static_cast<std::size_t>(pe)];
+  }
+  [[nodiscard]] TeamSync& team(int slot, int pe) const {
+    auto* first = reinterpret_cast<TeamSync*>(data_ + pes_ * sizeof(PeMetadata));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+
+ private:
+  std::byte* data_;
+  std::size_t pes_;
+};
+static_assert(sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync) <= kBoardShare);
 
 }  // namespace shmem

@@ -30,18 +30,18 @@ struct TeamMap {
 class SyncView {
  public:
   SyncView(const Job& job, const TeamMap& map, int slot)
-      : first_(reinterpret_cast<std::byte*>(&job.metadata(map.start).team[static_cast<std::size_t>(slot)])),
-        step_(static_cast<std::ptrdiff_t>(kMetadataSize) * map.stride),
+      : first_(&job.team_sync(slot, map.start)),
+        step_(map.stride),
         size_(map.size),
         me_(map.member(job.me).value_or(0)) {}
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
-  [[nodiscard]] TeamSync& member(int i) const { return *reinterpret_cast<TeamSync*>(first_ + i * step_); }
+  [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
 
  private:
-  std::byte* first_;
+  TeamSync* first_;
   std::ptrdiff_t step_;
   int size_;
   int me_;

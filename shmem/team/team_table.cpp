@@ -55,7 +55,7 @@ Result<int> TeamTable::agree_on_slot(const TeamMap& map) const {
 std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
   std::uint64_t count = 0;
   for (int i = 0; i < map.size; ++i) {
-    const auto& word = job_.metadata(map.pe(i)).team[static_cast<std::size_t>(slot)].round.value;
+    const auto& word = job_.team_sync(slot, map.pe(i)).round.value;
     count = std::max(count, word.load(std::memory_order_relaxed));
   }
   return count;
@@ -70,7 +70,7 @@ Result<int> TeamTable::split(Team& parent, const std::optional<TeamMap>& map) {
   std::uint64_t count = 0;
   if (map && slot) {
     count = agree_on_count(*map, *slot);
-    TeamSync& mine = job_.metadata(job_.me).team[static_cast<std::size_t>(*slot)];
+    TeamSync& mine = job_.team_sync(*slot, job_.me);
     // A member that reads this as its colleague's largest word computes the same maximum.
     publish(mine.round, count);
     mine.arrival.word[0].store(0, std::memory_order_relaxed);

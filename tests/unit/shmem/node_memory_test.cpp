@@ -61,11 +61,13 @@ TEST(NodeMemory, IsOneMemoryForAllPes) {
     memory.heap(pe)[memory.heap_size() - 1] = mark;
     memory.metadata(pe)[0] = mark;
     memory.metadata(pe)[kMetadataSize - 1] = mark;
+    memory.board()[static_cast<std::size_t>(pe + 1) * kBoardShare - 1] = mark;
     if (auto met = bootstrap.barrier(); !met) return met.error().text;
     for (int peer = 0; peer < kPes; ++peer) {
       const auto expected = static_cast<std::byte>(peer + 1);
       if (memory.heap(peer)[0] != expected || memory.heap(peer)[memory.heap_size() - 1] != expected) return "heap";
       if (memory.metadata(peer)[0] != expected || memory.metadata(peer)[kMetadataSize - 1] != expected) return "areas";
+      if (memory.board()[static_cast<std::size_t>(peer + 1) * kBoardShare - 1] != expected) return "board";
     }
     return "";
   };
@@ -74,7 +76,7 @@ TEST(NodeMemory, IsOneMemoryForAllPes) {
               Each(IsEmpty()));
 }
 
-TEST(NodeMemory, LaysOutHeapsAndThenMetadataAreas) {
+TEST(NodeMemory, LaysOutHeapsThenMetadataAreasThenTheBoard) {
   SingleBootstrap bootstrap;
   const auto memory = NodeMemory::create(bootstrap, 1);
   ASSERT_TRUE(memory) << memory.error().text;
@@ -82,7 +84,7 @@ TEST(NodeMemory, LaysOutHeapsAndThenMetadataAreas) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->heap(0)) % kHeapAlignment, 0U);
   EXPECT_EQ(memory->heap(1), memory->heap(0) + memory->heap_size());
   EXPECT_EQ(memory->metadata(0), memory->heap(0) + memory->heap_size());
-  EXPECT_EQ(memory->metadata(1), memory->metadata(0) + kMetadataSize);
+  EXPECT_EQ(memory->board(), memory->metadata(0) + kMetadataSize);
 }
 
 TEST(NodeMemory, CanBeMadeAgainWithAnotherSize) {
