@@ -27,7 +27,9 @@ void invite_host(const std::string& name, const Group& group);
 void check_through_sysfs(Checks& checks);
 /// The device in the hands of VFIO: DMA through the IOMMU, interrupts, reset.
 void check_through_vfio(Checks& checks);
-/// libgba, with both functions.
+/// libgba, alone; binds both functions to vfio-pci.
 void check_through_libgba(Checks& checks);
+/// libgba in two processes, each with one of the functions.
+void check_two_functions(Checks& checks);
 
 }  // namespace guest

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "tests/vm/guest/require.hpp"
@@ -110,6 +111,17 @@ void PciFunction::bind(const std::string& driver) const {
 
 std::string PciFunction::iommu_group() const {
   return std::filesystem::read_symlink(file("iommu_group")).filename();
+}
+
+std::uint64_t PciFunction::interrupts() const {
+  std::uint64_t sum = 0;
+  std::ifstream in("/proc/interrupts");
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("vfio-msix[") == std::string::npos || line.find(address_) == std::string::npos) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::uint64_t of_processor = 0; words >> of_processor;) sum += of_processor;
+  }
+  return sum;
 }
 
 }  // namespace guest

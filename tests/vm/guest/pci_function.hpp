@@ -34,6 +34,8 @@ class PciFunction {
   void bind(const std::string& driver) const;
   /// The number of its IOMMU group.
   [[nodiscard]] std::string iommu_group() const;
+  /// How often its MSI-X vectors were raised since VFIO has set them up.
+  [[nodiscard]] std::uint64_t interrupts() const;
 
  private:
   explicit PciFunction(std::string address) : address_(std::move(address)) {}
