@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -28,6 +29,14 @@ std::string from_environment(const char* name) {
 /// A function with more properties, as QEMU wants to be told of it.
 std::string function(const std::string& device, const std::string& properties) {
   return R"({"driver":"vfio-user-pci",)" + properties + R"(,"socket":{"path":")" + device + R"(","type":"unix"}})";
+}
+
+/// Another path to the socket. QEMU keeps eventfds under the name of a function, which is its socket's path, and the
+/// vector: of two functions with one path the later one would be given the interrupts of the earlier.
+std::string another_path(const std::string& socket, const test_support::TempDir& dir) {
+  const auto path = dir.file("second.sock");
+  std::filesystem::create_symlink(socket, path);
+  return path;
 }
 
 std::vector<std::string> command_line(const std::string& kernel, const std::string& initramfs,
@@ -70,7 +79,7 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "-device",
       "pcie-root-port,id=second_port,chassis=1,slot=1",
       "-device",
-      function(device, R"("bus":"second_port")"),
+      function(another_path(device, dir), R"("bus":"second_port")"),
       // Not stdio: that would read the terminal of whoever runs the test, and QEMU's complaints would cut lines in two.
       "-chardev",
       "file,id=console,path=" + dir.file(kConsole),

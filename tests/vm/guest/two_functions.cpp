@@ -17,6 +17,8 @@
 namespace guest {
 namespace {
 
+constexpr unsigned kAskedRounds = 10;
+
 /// Member 1 of a group that the other process hands out, until all have run `rounds` barriers.
 Member be_second_member(const Channel& channel, const Device& device, unsigned rounds) {
   const auto handle = channel.receive();
@@ -55,11 +57,86 @@ void check_three_members(const std::vector<PciFunction>& functions) {
   require_gba(::gba_group_free(device.get(), &handle), 0, "gba_group_free");
 }
 
+/// Looks for the release without asking for an interrupt.
+void await_release(const Member& member, std::uint64_t round) {
+  int result = -EAGAIN;
+  const auto released = [&] { return (result = ::gba_group_test(member.get(), round)) != -EAGAIN; };
+  wait_for(released, "the release of round " + std::to_string(round));
+  require_gba(result, 0, "gba_group_test " + std::to_string(round));
+}
+
+/// Whoever asks for an interrupt gets one, and the other member none.
+void ask_for_interrupt(const Member& member, std::uint64_t round, const Channel& other, const PciFunction& own,
+                       const PciFunction& others) {
+  const auto before = own.interrupts();
+  const auto before_there = others.interrupts();
+  require_gba(::gba_group_sleep(member.get(), round, 0), -EAGAIN, "gba_group_sleep, alone");
+  other.signal();
+  await_release(member, round);
+  const auto raised = [&] { return own.interrupts() != before || others.interrupts() != before_there; };
+  wait_for(raised, "the interrupt of round " + std::to_string(round));
+  require_equal(own.interrupts() - before, 1, "interrupts of the function that asked in round " + hex(round));
+  require_equal(others.interrupts() - before_there, 0, "interrupts of the other function in round " + hex(round));
+  other.signal();
+}
+
+void arrive_unasked(const Member& member, std::uint64_t round, const Channel& other) {
+  other.await();
+  ::gba_group_arrive(member.get(), round);
+  await_release(member, round);
+  other.await();
+}
+
+/// Member `number` of two, who take turns at asking.
+void take_turns(const Member& member, unsigned number, const Channel& other,
+                const std::vector<PciFunction>& functions) {
+  for (std::uint64_t round = 1; round <= kAskedRounds; ++round) {
+    if (round % 2 == number) {
+      ask_for_interrupt(member, round, other, functions[number], functions[1 - number]);
+    } else {
+      arrive_unasked(member, round, other);
+    }
+  }
+}
+
+void be_member_of_two(const Channel& channel, const std::vector<PciFunction>& functions) {
+  const auto device = open(functions[1].address());
+  const auto member = join(device, channel.receive(), 1);
+  channel.signal();
+  take_turns(member, 1, channel, functions);
+  channel.await();  // the group is to end in good order
+}
+
+// The first function stays open while the second is opened, closed and opened again.
+void check_interrupts(const std::vector<PciFunction>& functions) {
+  constexpr unsigned kOpenings = 3;
+  const OtherProcess other([&](const Channel& channel) {
+    for (unsigned opening = 0; opening < kOpenings; ++opening) {
+      be_member_of_two(channel, functions);
+      channel.signal();
+    }
+  });
+  const auto device = open(functions[0].address());
+  for (unsigned opening = 0; opening < kOpenings; ++opening) {
+    const auto handle = make_group(device, 2);
+    auto member = join(device, handle, 0);
+    other.channel().send(handle);
+    other.channel().await();
+    take_turns(member, 0, other.channel(), functions);
+    require_gba(::gba_group_disable(device.get(), &handle), 0, "gba_group_disable");
+    other.channel().signal();
+    other.channel().await();
+    end_group(device, handle, std::move(member));
+  }
+  other.finish();
+}
+
 }  // namespace
 
 void check_two_functions(Checks& checks) {
   const auto functions = PciFunction::find_all();
   checks.run("libgba_three_members", [&] { check_three_members(functions); });
+  checks.run("libgba_interrupts", [&] { check_interrupts(functions); });
 }
 
 }  // namespace guest
