@@ -73,8 +73,15 @@ Result<void> check_equal(Bootstrap& bootstrap, std::size_t heap_size) {
                   "; give all of them the same SHMEM_SYMMETRIC_SIZE");
 }
 
+/// What each PE has in the memory.
+struct Shares {
+  std::size_t heap_size;
+  std::size_t globals_size;
+};
+
 /// The memfd is sparse, so that the heaps together may be larger than the memory there is; one of them may not.
-Result<void> check_size(std::size_t heap_size, int pes) {
+Result<void> check_size(const Shares& shares, int pes) {
+  const std::size_t heap_size = shares.heap_size;
   if (heap_size == 0) {
     return fail(std::errc::invalid_argument,
                 "a symmetric heap of 0 bytes is of no use; set SHMEM_SYMMETRIC_SIZE to a larger size");
@@ -85,7 +92,7 @@ Result<void> check_size(std::size_t heap_size, int pes) {
                                                   size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
   }
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
-  if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare > most) {
+  if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare + shares.globals_size > most) {
     return fail(std::errc::not_enough_memory, heap_text(heap_size) + " for each of " + std::to_string(pes) +
                                                   " PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to "
                                                   "less");
@@ -97,8 +104,9 @@ std::size_t round_up(std::size_t size) {
   return (size + kHeapAlignment - 1) & ~(kHeapAlignment - 1);
 }
 
-std::size_t whole_size(std::size_t heap_size, int pes) {
-  return (round_up(heap_size) + kMetadataSize + kBoardShare) * static_cast<std::size_t>(pes);
+std::size_t whole_size(const Shares& shares, int pes) {
+  return (round_up(shares.heap_size) + kMetadataSize + kBoardShare + shares.globals_size) *
+         static_cast<std::size_t>(pes);
 }
 
 Error about_heap(Error error, std::size_t heap_size, int pes) {
@@ -113,21 +121,28 @@ struct Stock {
   FdServer server;
 };
 
-Result<Stock> make_stock(std::size_t heap_size, int pes) {
-  if (auto fits = check_size(heap_size, pes); !fits) return tl::make_unexpected(fits.error());
-  auto memory = create_memfd("shmem-heap", whole_size(heap_size, pes));
-  if (!memory) return tl::make_unexpected(about_heap(memory.error(), heap_size, pes));
+Result<Stock> make_stock(const Shares& shares, int pes) {
+  if (auto fits = check_size(shares, pes); !fits) return tl::make_unexpected(fits.error());
+  auto memory = create_memfd("shmem-heap", whole_size(shares, pes));
+  if (!memory) return tl::make_unexpected(about_heap(memory.error(), shares.heap_size, pes));
   auto server = FdServer::open();
   if (!server) return tl::make_unexpected(server.error());
   return Stock{std::move(*memory), std::move(*server)};
 }
 
-Result<Mapping> map_stock(int fd, std::size_t heap_size, int pes) {
-  const std::size_t size = whole_size(heap_size, pes);
-  if (auto sound = check_memfd(fd, size); !sound) return tl::make_unexpected(sound.error());
-  auto mapping = Mapping::share(fd, size, kHeapAlignment);
-  if (!mapping) return tl::make_unexpected(about_heap(mapping.error(), heap_size, pes));
-  return mapping;
+/// What a PE has in the end. The file is kept where parts of it are to be mapped a second time.
+struct Mapped {
+  Mapping mapping;
+  UniqueFd file;
+};
+
+Result<Mapped> map_stock(UniqueFd file, const Shares& shares, int pes) {
+  const std::size_t size = whole_size(shares, pes);
+  if (auto sound = check_memfd(file.get(), size); !sound) return tl::make_unexpected(sound.error());
+  auto mapping = Mapping::share(file.get(), size, kHeapAlignment);
+  if (!mapping) return tl::make_unexpected(about_heap(mapping.error(), shares.heap_size, pes));
+  if (shares.globals_size == 0) file.reset();
+  return Mapped{std::move(*mapping), std::move(file)};
 }
 
 /// Collective: the leader's name, unless some PE is not ready.
@@ -142,30 +157,30 @@ Result<RandomName> exchange(Bootstrap& bootstrap, const Offer& mine) {
 }
 
 /// The leader's part: tell, hand out, map.
-Result<Mapping> lead(Bootstrap& bootstrap, std::size_t heap_size) {
-  auto stock = make_stock(heap_size, bootstrap.size());
+Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares) {
+  auto stock = make_stock(shares, bootstrap.size());
   const Offer offer = stock ? Offer{Report{}, stock->server.name()} : Offer{report_of(stock.error()), {}};
   if (auto ready = exchange(bootstrap, offer); !ready) return tl::make_unexpected(ready.error());
 
   const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
   auto served = stock->server.serve(stock->memory.get(), bootstrap.size(), deadline, bootstrap);
   if (!served) return tl::make_unexpected(served.error());
-  return map_stock(stock->memory.get(), heap_size, bootstrap.size());
+  return map_stock(std::move(stock->memory), shares, bootstrap.size());
 }
 
 /// Everybody else's part: hear, fetch, map.
-Result<Mapping> follow(Bootstrap& bootstrap, std::size_t heap_size) {
+Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares) {
   auto client = FdClient::open();
   const auto name = exchange(bootstrap, Offer{client ? Report{} : report_of(client.error()), {}});
   if (!name) return tl::make_unexpected(name.error());
 
   auto fd = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
   if (!fd) return tl::make_unexpected(fd.error());
-  return map_stock(fd->get(), heap_size, bootstrap.size());
+  return map_stock(std::move(*fd), shares, bootstrap.size());
 }
 
 /// Collective: well only if it went well everywhere.
-Result<void> agree(Bootstrap& bootstrap, const Result<Mapping>& mine) {
+Result<void> agree(Bootstrap& bootstrap, const Result<Mapped>& mine) {
   const auto reports = allgather(bootstrap, mine ? Report{} : report_of(mine.error()));
   if (!mine) return tl::make_unexpected(mine.error());
   if (!reports) return tl::make_unexpected(reports.error());
@@ -184,11 +199,18 @@ Error with_prefix(Error error) {
 
 }  // namespace
 
-Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size) {
+Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size) {
+  const Shares shares{heap_size, globals_size};
   if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
-  auto mapping = bootstrap.rank() == kLeader ? lead(bootstrap, heap_size) : follow(bootstrap, heap_size);
-  if (auto agreed = agree(bootstrap, mapping); !agreed) return tl::make_unexpected(with_prefix(agreed.error()));
-  return NodeMemory(std::move(*mapping), round_up(heap_size), bootstrap.size());
+  auto mapped = bootstrap.rank() == kLeader ? lead(bootstrap, shares) : follow(bootstrap, shares);
+  if (auto agreed = agree(bootstrap, mapped); !agreed) return tl::make_unexpected(with_prefix(agreed.error()));
+  NodeMemory memory;
+  memory.mapping_ = std::move(mapped->mapping);
+  memory.file_ = std::move(mapped->file);
+  memory.heap_size_ = round_up(heap_size);
+  memory.globals_size_ = globals_size;
+  memory.pes_ = bootstrap.size();
+  return memory;
 }
 
 }  // namespace shmem

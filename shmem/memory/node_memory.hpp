@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that all PEs of a node map: one sparse memfd with every PE's symmetric heap, then every PE's metadata
-// area, then the board that all of them read.
+// area, then the board that all of them read, then every PE's global variables.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/memory/fd.hpp"
 #include "shmem/memory/mapping.hpp"
 #include "shmem/result.hpp"
 
@@ -22,14 +22,14 @@ constexpr std::size_t kBoardShare = std::size_t{512} << 10;
 constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 
 /// Owns the mapping. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next PE;
-/// the run of metadata areas follows the last heap, and the board follows that. All of it reads as zero at first, and
-/// none of it has a name in a file system.
+/// the run of metadata areas follows the last heap, the board follows that, and the run of global variables is last.
+/// All of it reads as zero at first, and none of it has a name in a file system.
 class NodeMemory {
  public:
   /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to kHeapAlignment.
   /// All PEs succeed or all get an Error: PEs that ask for different sizes are told who asked for what, and a failure
-  /// of one PE is told to the others.
-  static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size);
+  /// of one PE is told to the others. REQUIRES: `globals_size` is a multiple of the page size, the same on all PEs.
+  static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0);
 
   [[nodiscard]] std::size_t heap_size() const { return heap_size_; }
   [[nodiscard]] std::byte* heap(int pe) const { return mapping_.data() + static_cast<std::size_t>(pe) * heap_size_; }
@@ -39,13 +39,24 @@ class NodeMemory {
   /// kBoardShare bytes for each PE of the node.
   [[nodiscard]] std::byte* board() const { return metadata(pes_); }
 
+  [[nodiscard]] std::size_t globals_size() const { return globals_size_; }
+  [[nodiscard]] std::byte* globals(int pe) const {
+    return board() + static_cast<std::size_t>(pes_) * kBoardShare + static_cast<std::size_t>(pe) * globals_size_;
+  }
+  /// Where globals(pe) stand in file(), to be mapped once more. REQUIRES: globals_size() > 0.
+  [[nodiscard]] int file() const { return file_.get(); }
+  [[nodiscard]] std::size_t globals_offset(int pe) const {
+    return static_cast<std::size_t>(globals(pe) - mapping_.data());
+  }
+
  private:
-  NodeMemory(Mapping mapping, std::size_t heap_size, int pes)
-      : mapping_(std::move(mapping)), heap_size_(heap_size), pes_(pes) {}
+  NodeMemory() = default;
 
   Mapping mapping_;
-  std::size_t heap_size_;
-  int pes_;
+  UniqueFd file_;  // none if there are no globals
+  std::size_t heap_size_ = 0;
+  std::size_t globals_size_ = 0;
+  int pes_ = 0;
 };
 
 }  // namespace shmem

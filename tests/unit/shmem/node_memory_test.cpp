@@ -87,6 +87,21 @@ TEST(NodeMemory, LaysOutHeapsThenMetadataAreasThenTheBoard) {
   EXPECT_EQ(memory->board(), memory->metadata(0) + kMetadataSize);
 }
 
+TEST(NodeMemory, EndsWithARunOfGlobalsThatCanBeMappedOnceMore) {
+  SingleBootstrap bootstrap;
+  constexpr std::size_t kGlobals = 64 << 10;
+  const auto memory = NodeMemory::create(bootstrap, 1, kGlobals);
+  ASSERT_TRUE(memory) << memory.error().text;
+  EXPECT_EQ(memory->globals(0), memory->board() + kBoardShare);
+  EXPECT_EQ(memory->globals(1), memory->globals(0) + kGlobals);
+  auto* again = static_cast<std::byte*>(
+      ::mmap(nullptr, kGlobals, PROT_READ, MAP_SHARED, memory->file(), static_cast<off_t>(memory->globals_offset(0))));
+  ASSERT_NE(static_cast<void*>(again), MAP_FAILED);
+  memory->globals(0)[kGlobals - 1] = std::byte{7};
+  EXPECT_EQ(again[kGlobals - 1], std::byte{7});
+  ::munmap(again, kGlobals);
+}
+
 TEST(NodeMemory, CanBeMadeAgainWithAnotherSize) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(2).value());
   const auto texts = in_processes(2, [&](int pe) -> std::string {
