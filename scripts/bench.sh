@@ -10,12 +10,15 @@ Usage: scripts/bench.sh
 
 Installs what is missing, builds, and measures round trips, releases of 1 to 708 members, barriers
 and copies, each beside the raw speed of the machine at that moment, how often an idle fake
-device wakes up, and the instructions of libgba's fast path. Takes about a minute; wants two idle cores.
+device wakes up, calls on the symmetric heap beside malloc (and beside Boost.Interprocess where
+libboost-dev is installed), and the instructions of libgba's fast path. Takes about a minute; wants
+two idle cores.
 TEXT
 }
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
-build_preset release bench_all gba-fake-device driver_fast_path
+build_preset release bench_all bench_heap gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
+"$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2
 "$ROOT/scripts/count-instructions.sh" build

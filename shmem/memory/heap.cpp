@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <iterator>
-#include <limits>
 
 namespace shmem {
 
@@ -15,68 +13,89 @@ std::size_t round_up(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
 }
 
+HeapBlock free_block(std::size_t offset, std::size_t end) {
+  return {offset, end - offset, 0};
+}
+
 }  // namespace
 
-Heap::Heap(std::size_t size) : size_(size & ~(kMinAlignment - 1)) {
-  if (size_ > 0) free_.emplace(0, size_);
-}
+Heap::Heap(std::size_t size) : size_(size & ~(kMinAlignment - 1)), blocks_(free_block(0, size_)) {}
 
 std::optional<std::size_t> Heap::allocate(std::size_t size, std::size_t alignment) {
   assert(size > 0 && std::has_single_bit(alignment));
   if (size > size_ || alignment > size_) return std::nullopt;
   alignment = std::max(alignment, kMinAlignment);
   const std::size_t taken = round_up(size, kMinAlignment);
+  BlockTree::Index index = blocks_.first_fit(taken, alignment);
+  if (index == BlockTree::kNone) return std::nullopt;
 
-  for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
-    const auto [start, length] = *gap;
-    const std::size_t offset = round_up(start, alignment);
-    const std::size_t before = offset - start;
-    if (before > length || taken > length - before) continue;
-
-    if (before == 0) {
-      free_.erase(gap);
-    } else {
-      gap->second = before;
-    }
-    const std::size_t after = length - before - taken;
-    if (after > 0) free_.emplace(offset + taken, after);
-    live_.emplace(offset, Block{taken, size});
-    used_ += taken;
-    return offset;
+  const HeapBlock gap = blocks_[index];
+  const HeapBlock live{round_up(gap.offset, alignment), taken, size};
+  if (live.offset == gap.offset) {
+    blocks_.set(index, live);
+  } else {
+    blocks_.set(index, free_block(gap.offset, live.offset));
+    index = blocks_.insert_after(index, live);
   }
-  return std::nullopt;
+  if (live.end() < gap.end()) blocks_.insert_after(index, free_block(live.end(), gap.end()));
+  used_ += taken;
+  ++live_;
+  return live.offset;
 }
 
 bool Heap::release(std::size_t offset) {
-  const auto block = live_.find(offset);
-  if (block == live_.end()) return false;
-  const std::size_t taken = block->second.taken;
-  live_.erase(block);
-  used_ -= taken;
+  const BlockTree::Index index = live_block(offset);
+  if (index == BlockTree::kNone) return false;
+  const HeapBlock block = blocks_[index];
+  used_ -= block.taken;
+  --live_;
+  blocks_.set(index, free_block(block.offset, block.end()));
+  join_with_next(index);
+  const BlockTree::Index previous = blocks_.previous(index);
+  if (previous != BlockTree::kNone && blocks_[previous].free()) join_with_next(previous);
+  return true;
+}
 
-  const auto gap = free_.emplace(offset, taken).first;
-  if (const auto next = std::next(gap); next != free_.end() && offset + taken == next->first) {
-    gap->second += next->second;
-    free_.erase(next);
-  }
-  if (gap == free_.begin()) return true;
-  if (const auto previous = std::prev(gap); previous->first + previous->second == offset) {
-    previous->second += gap->second;
-    free_.erase(gap);
-  }
+bool Heap::resize(std::size_t offset, std::size_t size) {
+  assert(size > 0);
+  const BlockTree::Index index = live_block(offset);
+  if (index == BlockTree::kNone || size > size_) return false;
+  const HeapBlock block = blocks_[index];
+  const BlockTree::Index next = blocks_.next(index);
+  const std::size_t room = next != BlockTree::kNone && blocks_[next].free() ? blocks_[next].end() : block.end();
+  const HeapBlock resized{offset, round_up(size, kMinAlignment), size};
+  if (resized.end() > room) return false;
+
+  if (room > block.end()) blocks_.erase(next);
+  blocks_.set(index, resized);
+  if (resized.end() < room) blocks_.insert_after(index, free_block(resized.end(), room));
+  used_ += resized.taken - block.taken;
   return true;
 }
 
 std::optional<std::size_t> Heap::size_of(std::size_t offset) const {
-  const auto block = live_.find(offset);
-  if (block == live_.end()) return std::nullopt;
-  return block->second.requested;
+  const BlockTree::Index index = live_block(offset);
+  if (index == BlockTree::kNone) return std::nullopt;
+  return blocks_[index].requested;
 }
 
-Heap::Stats Heap::stats() const {
-  std::size_t largest = 0;
-  for (const auto& [start, length] : free_) largest = std::max(largest, length);
-  return {size_, used_, largest};
+std::optional<HeapBlock> Heap::block_around(std::size_t offset) const {
+  if (offset >= size_) return std::nullopt;
+  return blocks_[blocks_.find(offset)];
+}
+
+BlockTree::Index Heap::live_block(std::size_t offset) const {
+  if (offset >= size_) return BlockTree::kNone;
+  const BlockTree::Index index = blocks_.find(offset);
+  return blocks_[index].offset == offset && !blocks_[index].free() ? index : BlockTree::kNone;
+}
+
+void Heap::join_with_next(BlockTree::Index free_index) {
+  const BlockTree::Index next = blocks_.next(free_index);
+  if (next == BlockTree::kNone || !blocks_[next].free()) return;
+  const HeapBlock joined = free_block(blocks_[free_index].offset, blocks_[next].end());
+  blocks_.erase(next);
+  blocks_.set(free_index, joined);
 }
 
 }  // namespace shmem

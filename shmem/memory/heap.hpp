@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <optional>
+
+#include "shmem/memory/block_tree.hpp"
 
 namespace shmem {
 
-/// First fit with coalescing; deterministic: equal histories of calls give equal offsets. Not thread-safe.
+/// First fit with coalescing; deterministic: equal histories of calls give equal offsets. Every call takes O(log n) of
+/// n blocks; an alignment beyond kMinAlignment may take more (BlockTree::first_fit). Not thread-safe.
 class Heap {
  public:
   static constexpr std::size_t kMinAlignment = 64;
@@ -21,23 +22,30 @@ class Heap {
   std::optional<std::size_t> allocate(std::size_t size, std::size_t alignment = kMinAlignment);
   /// False if no live block begins at `offset`.
   bool release(std::size_t offset);
+  /// Shrinks a block where it stands, or grows it into the free block behind it. False if there is no such room (then
+  /// nothing has changed), or no live block begins at `offset`. REQUIRES: size > 0.
+  bool resize(std::size_t offset, std::size_t size);
+
   /// The size that was asked for, or nothing if no live block begins at `offset`.
   [[nodiscard]] std::optional<std::size_t> size_of(std::size_t offset) const;
+  /// The block, live or free, that `offset` lies in; nothing beyond the heap's end.
+  [[nodiscard]] std::optional<HeapBlock> block_around(std::size_t offset) const;
 
   struct Stats {
     std::size_t size, used, largest_free;
+    std::size_t live_blocks;
   };
-  [[nodiscard]] Stats stats() const;
+  [[nodiscard]] Stats stats() const { return {size_, used_, blocks_.largest_free(), live_}; }
 
  private:
-  struct Block {
-    std::size_t taken;      // bytes taken from the heap
-    std::size_t requested;  // bytes asked for
-  };
+  /// The live block that begins at `offset`, or BlockTree::kNone.
+  [[nodiscard]] BlockTree::Index live_block(std::size_t offset) const;
+  void join_with_next(BlockTree::Index free_index);
+
   std::size_t size_;
   std::size_t used_ = 0;
-  std::map<std::size_t, std::size_t> free_;  // offset -> size; never adjacent
-  std::map<std::size_t, Block> live_;        // offset -> block
+  std::size_t live_ = 0;
+  BlockTree blocks_;
 };
 
 }  // namespace shmem

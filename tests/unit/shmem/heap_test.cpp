@@ -5,9 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <random>
+#include <tuple>
 #include <vector>
+
+#include "tests/support/soak.hpp"
 
 namespace shmem {
 namespace {
@@ -91,68 +96,207 @@ TEST(Heap, JoinsNeighboursInAnyOrderOfRelease) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-/// The same promises kept in the plainest way: one flag for each unit.
-class NaiveHeap {
+TEST(Heap, ShrinksABlockWhereItStands) {
+  Heap heap(10 * kUnit);
+  ASSERT_EQ(heap.allocate(4 * kUnit), 0U);
+  ASSERT_EQ(heap.allocate(kUnit), 4 * kUnit);
+  ASSERT_TRUE(heap.resize(0, kUnit + 1));
+  EXPECT_EQ(heap.size_of(0), kUnit + 1);
+  EXPECT_EQ(heap.stats().used, 3 * kUnit);
+  EXPECT_EQ(heap.allocate(2 * kUnit), 2 * kUnit) << "what it gave back can be had";
+}
+
+TEST(Heap, GrowsABlockIntoTheFreeOneBehindIt) {
+  Heap heap(10 * kUnit);
+  ASSERT_EQ(heap.allocate(kUnit), 0U);
+  EXPECT_TRUE(heap.resize(0, kUnit)) << "to what it is";
+  EXPECT_TRUE(heap.resize(0, 3 * kUnit));
+  ASSERT_EQ(heap.allocate(kUnit), 3 * kUnit);
+  EXPECT_FALSE(heap.resize(0, 3 * kUnit + 1)) << "somebody is there";
+  EXPECT_EQ(heap.size_of(0), 3 * kUnit) << "a refusal changes nothing";
+  EXPECT_TRUE(heap.resize(3 * kUnit, 7 * kUnit)) << "to the end of the heap";
+  EXPECT_FALSE(heap.resize(3 * kUnit, 7 * kUnit + 1));
+  EXPECT_FALSE(heap.resize(3 * kUnit, std::numeric_limits<std::size_t>::max()));
+  EXPECT_EQ(heap.stats().largest_free, 0U);
+  EXPECT_FALSE(heap.resize(kUnit, kUnit)) << "no block begins there";
+}
+
+TEST(Heap, KnowsWhichBlockAnOffsetLiesIn) {
+  Heap heap(10 * kUnit);
+  ASSERT_EQ(heap.allocate(kUnit), 0U);
+  ASSERT_EQ(heap.allocate(kUnit + 1), kUnit);
+  const auto live = heap.block_around(2 * kUnit + 5);
+  ASSERT_TRUE(live);
+  EXPECT_EQ(live->offset, kUnit);
+  EXPECT_EQ(live->requested, kUnit + 1);
+  EXPECT_TRUE(heap.block_around(3 * kUnit)->free());
+  EXPECT_FALSE(heap.block_around(10 * kUnit));
+  EXPECT_EQ(heap.stats().live_blocks, 2U);
+}
+
+/// The same promises kept in a plainer way: every free block is looked at.
+class PlainHeap {
  public:
-  explicit NaiveHeap(std::size_t units) : taken_(units, false) {}
+  explicit PlainHeap(std::size_t size) : size_(size) { free_.emplace(0, size); }
 
   std::optional<std::size_t> allocate(std::size_t size, std::size_t alignment) {
-    const std::size_t count = (size + kUnit - 1) / kUnit;
-    const std::size_t step = std::max(alignment / kUnit, std::size_t{1});
-    for (std::size_t start = 0; start + count <= taken_.size(); start += step) {
-      if (std::any_of(at(start), at(start + count), [](bool taken) { return taken; })) continue;
-      std::fill(at(start), at(start + count), true);
-      live_.push_back({start * kUnit, count});
-      return start * kUnit;
+    for (const auto& [start, length] : free_) {
+      const std::size_t offset = round_up(start, std::max(alignment, kUnit));
+      const std::size_t end = offset + round_up(size, kUnit);
+      if (end > start + length) continue;
+      take(start, start + length, offset, end);
+      live_.emplace(offset, end - offset);
+      return offset;
     }
     return std::nullopt;
   }
-  void release(std::size_t index) {
-    const auto [offset, count] = live_[index];
-    std::fill(at(offset / kUnit), at(offset / kUnit + count), false);
-    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
+  void release(std::size_t offset) {
+    give(offset, offset + live_.at(offset));
+    live_.erase(offset);
   }
-  [[nodiscard]] std::size_t live() const { return live_.size(); }
-  [[nodiscard]] std::size_t offset(std::size_t index) const { return live_[index].first; }
-  [[nodiscard]] std::size_t used() const {
-    return static_cast<std::size_t>(std::count(taken_.begin(), taken_.end(), true)) * kUnit;
+  bool resize(std::size_t offset, std::size_t size) {
+    const std::size_t before = offset + live_.at(offset);
+    const std::size_t after = offset + round_up(size, kUnit);
+    const auto gap = free_.find(before);
+    if (after > (gap != free_.end() ? before + gap->second : before)) return false;
+    if (after > before) take(before, before + gap->second, before, after);
+    if (after < before) give(after, before);
+    live_.at(offset) = after - offset;
+    return true;
   }
-  [[nodiscard]] std::size_t largest_free() const {
-    std::size_t largest = 0;
-    std::size_t run = 0;
-    for (const bool taken : taken_) {
-      run = taken ? 0 : run + 1;
-      largest = std::max(largest, run);
-    }
-    return largest * kUnit;
+  [[nodiscard]] Heap::Stats stats() const {
+    Heap::Stats stats{size_, 0, 0, live_.size()};
+    for (const auto& [offset, taken] : live_) stats.used += taken;
+    for (const auto& [start, length] : free_) stats.largest_free = std::max(stats.largest_free, length);
+    return stats;
   }
 
  private:
-  std::vector<bool>::iterator at(std::size_t unit) { return taken_.begin() + static_cast<std::ptrdiff_t>(unit); }
+  static std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
-  std::vector<bool> taken_;
-  std::vector<std::pair<std::size_t, std::size_t>> live_;  // offset, units
+  /// [from, to) out of the free block [start, end).
+  void take(std::size_t start, std::size_t end, std::size_t from, std::size_t to) {
+    free_.erase(start);
+    if (from > start) free_.emplace(start, from - start);
+    if (end > to) free_.emplace(to, end - to);
+  }
+  void give(std::size_t from, std::size_t to) {
+    auto gap = free_.emplace(from, to - from).first;
+    if (const auto next = std::next(gap); next != free_.end() && next->first == to) {
+      gap->second += next->second;
+      free_.erase(next);
+    }
+    if (gap == free_.begin()) return;
+    if (const auto previous = std::prev(gap); previous->first + previous->second == from) {
+      previous->second += gap->second;
+      free_.erase(gap);
+    }
+  }
+
+  std::size_t size_;
+  std::map<std::size_t, std::size_t> free_, live_;  // offset -> size
 };
 
-TEST(Heap, AgreesWithANaiveHeapOverRandomOperations) {
-  constexpr std::size_t kUnits = 512;
-  std::mt19937 random(20240607);  // NOLINT: the same operations each time
-  const auto below = [&](std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); };
-  Heap heap(kUnits * kUnit);
-  NaiveHeap naive(kUnits);
-  for (int operation = 0; operation < 20000; ++operation) {
-    if (naive.live() == 0 || below(100) < 55) {
-      const std::size_t size = 1 + below(below(8) == 0 ? 100 * kUnit : 6 * kUnit);
-      const std::size_t alignment = std::size_t{1} << below(13);
-      ASSERT_EQ(heap.allocate(size, alignment), naive.allocate(size, alignment)) << "operation " << operation;
+bool same(const Heap::Stats& a, const Heap::Stats& b) {
+  return std::tie(a.size, a.used, a.largest_free, a.live_blocks) ==
+         std::tie(b.size, b.used, b.largest_free, b.live_blocks);
+}
+
+/// A heap and its model under the same random operations. `target` blocks are live most of the time.
+class RandomOperations {
+ public:
+  RandomOperations(std::size_t size, std::size_t target) : heap_(size), model_(size), target_(target) {}
+
+  void one() {
+    const std::size_t kind = below(100);
+    if (live_.empty() || (live_.size() < target_ ? kind < 60 : kind < 40)) {
+      allocate();
+    } else if (kind < 85) {
+      release();
     } else {
-      const std::size_t index = below(naive.live());
-      ASSERT_TRUE(heap.release(naive.offset(index))) << "operation " << operation;
-      naive.release(index);
+      resize();
     }
-    ASSERT_EQ(heap.stats().used, naive.used());
-    ASSERT_EQ(heap.stats().largest_free, naive.largest_free());
+    if (++operations_ % 64 == 0) {
+      ASSERT_TRUE(same(heap_.stats(), model_.stats())) << "operation " << operations_;
+    }
   }
+
+ private:
+  std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_); }
+  std::size_t some_size() { return 1 + below(below(8) == 0 ? 100 * kUnit : 6 * kUnit); }
+
+  void allocate() {
+    const std::size_t size = some_size();
+    const std::size_t alignment = below(2) == 0 ? 1 : std::size_t{1} << below(15);
+    const auto offset = heap_.allocate(size, alignment);
+    ASSERT_EQ(offset, model_.allocate(size, alignment)) << "operation " << operations_;
+    if (offset) live_.push_back(*offset);
+  }
+  void release() {
+    std::swap(live_[below(live_.size())], live_.back());
+    ASSERT_TRUE(heap_.release(live_.back())) << "operation " << operations_;
+    model_.release(live_.back());
+    live_.pop_back();
+  }
+  void resize() {
+    const std::size_t offset = live_[below(live_.size())];
+    const std::size_t size = some_size();
+    ASSERT_EQ(heap_.resize(offset, size), model_.resize(offset, size)) << "operation " << operations_;
+  }
+
+  Heap heap_;
+  PlainHeap model_;
+  std::size_t target_;
+  std::vector<std::size_t> live_;
+  std::size_t operations_ = 0;
+  std::mt19937 random_{20240607};  // NOLINT: the same operations each time
+};
+
+TEST(Heap, AgreesWithAPlainHeapOverRandomOperations) {
+  const int repeats = test_support::repeats(100'000, 500'000);
+  RandomOperations roomy(std::size_t{1} << 20, 1000);
+  RandomOperations full(512 * kUnit, 1000);
+  for (int i = 0; i < repeats && !HasFatalFailure(); ++i) {
+    roomy.one();
+    full.one();
+  }
+}
+
+TEST(BlockTree, StaysBalancedHoweverItGrowsAndShrinks) {
+  constexpr std::size_t kBlocks = 20'000;
+  BlockTree tree({0, kBlocks, 0});
+  const auto low_enough = [&](std::size_t blocks) {
+    return tree.height() <= 1.45 * std::log2(static_cast<double>(blocks) + 2);
+  };
+  BlockTree::Index last = 0;
+  for (std::size_t i = 1; i < kBlocks; ++i) {  // always at the end
+    tree.set(last, {i - 1, 1, i % 2});
+    last = tree.insert_after(last, {i, kBlocks - i, 0});
+    ASSERT_TRUE(low_enough(i + 1)) << tree.height();
+  }
+  for (std::size_t i = 1; i < kBlocks / 2; ++i) {  // always the second
+    tree.erase(tree.next(tree.find(0)));
+    ASSERT_TRUE(low_enough(kBlocks - i)) << tree.height();
+  }
+}
+
+TEST(BlockTree, GoesForwardAndBackInOrder) {
+  BlockTree tree({0, 10, 0});
+  BlockTree::Index index = 0;
+  for (std::size_t i = 1; i < 10; ++i) {
+    tree.set(index, {i - 1, 1, 0});
+    index = tree.insert_after(index, {i, 10 - i, 0});
+  }
+  for (std::size_t i = 9; i > 0; --i) {
+    ASSERT_EQ(tree[index].offset, i);
+    index = tree.previous(index);
+  }
+  EXPECT_EQ(tree.previous(index), BlockTree::kNone);
+  for (std::size_t i = 0; i < 10; ++i) {
+    ASSERT_EQ(tree[index].offset, i);
+    index = tree.next(index);
+  }
+  EXPECT_EQ(index, BlockTree::kNone);
 }
 
 }  // namespace

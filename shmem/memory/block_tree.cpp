@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/memory/block_tree.hpp"
+
+#include <algorithm>
+
+namespace shmem {
+
+namespace {
+
+bool fits(const HeapBlock& block, std::size_t size, std::size_t alignment) {
+  const std::size_t before = -block.offset & (alignment - 1);
+  return block.free() && before <= block.taken && size <= block.taken - before;
+}
+
+}  // namespace
+
+BlockTree::BlockTree(const HeapBlock& whole) : root_(make(whole, kNone)) {}
+
+BlockTree::Index BlockTree::find(std::size_t offset) const {
+  Index index = root_;
+  for (;;) {
+    const Node& node = nodes_[index];
+    if (offset < node.block.offset) {
+      index = node.left;
+    } else if (offset >= node.block.end()) {
+      index = node.right;
+    } else {
+      return index;
+    }
+  }
+}
+
+BlockTree::Index BlockTree::first_fit(std::size_t size, std::size_t alignment) const {
+  return first_fit_below(root_, size, alignment);
+}
+
+// Where alignment is no matter, a subtree that is entered has what is sought: one path down.
+BlockTree::Index BlockTree::first_fit_below(Index top, std::size_t size, std::size_t alignment) const {
+  while (largest(top) >= size) {  // never kNone: `size` is above 0
+    const Node& node = nodes_[top];
+    if (const Index found = first_fit_below(node.left, size, alignment); found != kNone) return found;
+    if (fits(node.block, size, alignment)) return top;
+    top = node.right;
+  }
+  return kNone;
+}
+
+BlockTree::Index BlockTree::leftmost(Index index) const {
+  while (nodes_[index].left != kNone) index = nodes_[index].left;
+  return index;
+}
+
+BlockTree::Index BlockTree::rightmost(Index index) const {
+  while (nodes_[index].right != kNone) index = nodes_[index].right;
+  return index;
+}
+
+BlockTree::Index BlockTree::next(Index index) const {
+  if (nodes_[index].right != kNone) return leftmost(nodes_[index].right);
+  Index parent = nodes_[index].parent;
+  while (parent != kNone && nodes_[parent].right == index) {
+    index = parent;
+    parent = nodes_[index].parent;
+  }
+  return parent;
+}
+
+BlockTree::Index BlockTree::previous(Index index) const {
+  if (nodes_[index].left != kNone) return rightmost(nodes_[index].left);
+  Index parent = nodes_[index].parent;
+  while (parent != kNone && nodes_[parent].left == index) {
+    index = parent;
+    parent = nodes_[index].parent;
+  }
+  return parent;
+}
+
+void BlockTree::set(Index index, const HeapBlock& block) {
+  nodes_[index].block = block;
+  repair_upwards(index);
+}
+
+BlockTree::Index BlockTree::insert_after(Index index, const HeapBlock& block) {
+  Index made = kNone;
+  if (const Index right = nodes_[index].right; right == kNone) {
+    made = make(block, index);
+    nodes_[index].right = made;
+  } else {
+    const Index parent = leftmost(right);
+    made = make(block, parent);
+    nodes_[parent].left = made;
+  }
+  repair_upwards(nodes_[made].parent);
+  return made;
+}
+
+void BlockTree::erase(Index index) {
+  Index leaving = index;
+  if (nodes_[index].left != kNone && nodes_[index].right != kNone) {
+    leaving = leftmost(nodes_[index].right);
+    nodes_[index].block = nodes_[leaving].block;
+  }
+  const Index parent = nodes_[leaving].parent;
+  replace_child(parent, leaving, nodes_[leaving].left != kNone ? nodes_[leaving].left : nodes_[leaving].right);
+  unused_.push_back(leaving);
+  repair_upwards(parent);
+  if (leaving != index) repair_upwards(index);  // the first repair may have ended below the block that was moved up
+}
+
+BlockTree::Index BlockTree::make(const HeapBlock& block, Index parent) {
+  const Node node{block, block.free() ? block.taken : 0, parent, kNone, kNone, 1};
+  if (unused_.empty()) {
+    nodes_.push_back(node);
+    return static_cast<Index>(nodes_.size() - 1);
+  }
+  const Index index = unused_.back();
+  unused_.pop_back();
+  nodes_[index] = node;
+  return index;
+}
+
+void BlockTree::summarise(Index index) {
+  Node& node = nodes_[index];
+  node.height = 1 + std::max(height(node.left), height(node.right));
+  node.largest = std::max({largest(node.left), largest(node.right), node.block.free() ? node.block.taken : 0});
+}
+
+void BlockTree::replace_child(Index parent, Index child, Index by) {
+  if (by != kNone) nodes_[by].parent = parent;
+  if (parent == kNone) {
+    root_ = by;
+  } else if (nodes_[parent].left == child) {
+    nodes_[parent].left = by;
+  } else {
+    nodes_[parent].right = by;
+  }
+}
+
+BlockTree::Index BlockTree::rotate_left(Index top) {
+  const Index risen = nodes_[top].right;
+  const Index moved = nodes_[risen].left;
+  replace_child(nodes_[top].parent, top, risen);
+  nodes_[risen].left = top;
+  nodes_[top].parent = risen;
+  nodes_[top].right = moved;
+  if (moved != kNone) nodes_[moved].parent = top;
+  summarise(top);
+  summarise(risen);
+  return risen;
+}
+
+BlockTree::Index BlockTree::rotate_right(Index top) {
+  const Index risen = nodes_[top].left;
+  const Index moved = nodes_[risen].right;
+  replace_child(nodes_[top].parent, top, risen);
+  nodes_[risen].right = top;
+  nodes_[top].parent = risen;
+  nodes_[top].left = moved;
+  if (moved != kNone) nodes_[moved].parent = top;
+  summarise(top);
+  summarise(risen);
+  return risen;
+}
+
+/// Gives the subtree's new top. The heights below differ by 2 at most.
+BlockTree::Index BlockTree::balance(Index top) {
+  const Index left = nodes_[top].left;
+  const Index right = nodes_[top].right;
+  if (height(left) > height(right) + 1) {
+    if (height(nodes_[left].right) > height(nodes_[left].left)) rotate_left(left);
+    return rotate_right(top);
+  }
+  if (height(right) > height(left) + 1) {
+    if (height(nodes_[right].left) > height(nodes_[right].right)) rotate_right(right);
+    return rotate_left(top);
+  }
+  return top;
+}
+
+/// Up to the root, or to where a subtree looks to its parent as it did before.
+void BlockTree::repair_upwards(Index from) {
+  for (Index index = from; index != kNone; index = nodes_[index].parent) {
+    const std::int32_t height_before = nodes_[index].height;
+    const std::size_t largest_before = nodes_[index].largest;
+    summarise(index);
+    index = balance(index);
+    if (nodes_[index].height == height_before && nodes_[index].largest == largest_before) return;
+  }
+}
+
+}  // namespace shmem
