@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "driver/tool/eventfds.hpp"
 #include "gba/gba.h"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/support/soak.hpp"
@@ -15,6 +16,8 @@ namespace driver_test {
 namespace {
 
 using testing::HasSubstr;
+
+constexpr std::uint64_t kPatienceNs = 60'000'000'000;
 
 class SleepyDeviceTest : public BarrierTest {
  protected:
@@ -135,6 +138,21 @@ TEST_F(BarrierTest, WaiterSleeps) {
   const long before = voluntary_switches(member(0).pid());
   ::usleep(2'000'000);
   EXPECT_LE(voluntary_switches(member(0).pid()) - before, 40);
+}
+
+TEST_F(BarrierTest, SleeperIsInterruptedInEachOpening) {
+  for (int opening = 0; opening < 3; ++opening) {
+    const auto device = open();
+    const auto handle = alloc(device.get(), 2);
+    ASSERT_EQ(gba_group_enable(device.get(), &handle), 0);
+    const auto before = tool::open_eventfds();
+    const auto group = join(device.get(), handle, 0);
+    const int event = tool::new_eventfd(before);
+    EXPECT_EQ(gba_group_sleep(group.get(), 1, 0), -EAGAIN);
+    add_member(handle, 1, {.rounds = 1});
+    EXPECT_TRUE(tool::comes(event, kPatienceNs)) << "opening " << opening;
+    EXPECT_EQ(gba_group_test(group.get(), 1), 0);
+  }
 }
 
 TEST_F(BarrierTest, DeviceCanBeOpenedAnewAfterItsLoss) {
