@@ -33,7 +33,7 @@ Result<void> Context::start() {
   if (!options) {
     return tl::make_unexpected(options.error());
   }
-  auto bootstrap = make_bootstrap();
+  auto bootstrap = make_bootstrap(bootstrap_request(*options));
   if (!bootstrap) {
     return tl::make_unexpected(bootstrap.error());
   }
@@ -164,9 +164,9 @@ Result<void> Context::stop() {
 
 void Context::end_job(int status, const std::string& text) const {
   std::fprintf(stderr, "%s\n", text.c_str());
-  job_.bootstrap->abort(status, text);
+  const int agreed = job_.bootstrap->abort(status, text);
   std::fflush(nullptr);
-  ::_exit(status);
+  ::_exit(agreed);
 }
 
 }  // namespace shmem

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/options.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -49,13 +50,43 @@ bool set_barrier_algorithm(Options& options, const std::string& text) {
   return text == "auto" || text == "npu_v3" || text == "gba";
 }
 
-bool set_barrier_timeout(Options& options, const std::string& text) {
-  const auto seconds = number<double>(text);
-  if (!seconds || !(*seconds >= 0) || *seconds > 1e6) {
-    return false;
+std::optional<std::chrono::milliseconds> seconds(const std::string& text) {
+  const auto value = number<double>(text);
+  if (!value || !(*value >= 0) || *value > 1e6) {
+    return std::nullopt;
   }
-  options.barrier_timeout = std::chrono::milliseconds(std::llround(*seconds * 1000));
-  return true;
+  return std::chrono::milliseconds(std::llround(*value * 1000));
+}
+
+bool set_barrier_timeout(Options& options, const std::string& text) {
+  const auto time = seconds(text);
+  options.barrier_timeout = time.value_or(options.barrier_timeout);
+  return time.has_value();
+}
+
+bool set_bootstrap(Options& options, const std::string& text) {
+  constexpr std::array<std::string_view, 5> kNames{"auto", "local", "uid", "pmix", "mpi"};  // as in BootstrapKind
+  const auto* const found = std::ranges::find(kNames, text.empty() ? kNames[0] : std::string_view(text));
+  options.bootstrap = BootstrapKind{static_cast<int>(found - kNames.begin())};
+  return found != kNames.end();
+}
+
+bool set_bootstrap_timeout(Options& options, const std::string& text) {
+  const auto time = seconds(text);
+  options.bootstrap_timeout = time.value_or(options.bootstrap_timeout);
+  return time && time->count() > 0;
+}
+
+template <std::string Options::*Member>
+bool set_text(Options& options, const std::string& text) {
+  options.*Member = text;
+  return !text.empty();
+}
+
+template <std::optional<int> Options::*Member, int Least>
+bool set_number(Options& options, const std::string& text) {
+  options.*Member = number<int>(text);
+  return (options.*Member).value_or(Least - 1) >= Least;
 }
 
 bool set_gba(Options& options, const std::string& text) {
@@ -83,7 +114,7 @@ bool set_switch(Options& options, const std::string& text) {
   return true;
 }
 
-constexpr std::array<Entry, 8> kTable{{
+constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G",
       "bytes of symmetric heap per PE; k, m, g, t multiply"},
      "a number above 0, with k, m, g or t behind it",
@@ -100,6 +131,30 @@ constexpr std::array<Entry, 8> kTable{{
     {{"SHMEM_GBA_MIN_PES", nullptr, "number", "2", "smaller teams take no group of the GBA"},
      "a number from 2",
      set_gba_min_pes},
+    {{"SHMEM_BOOTSTRAP", nullptr, "name", "auto",
+      "how the PEs of a job find each other: auto, local (oshrun), uid (TCP), pmix or mpi"},
+     "auto, local, uid, pmix or mpi",
+     set_bootstrap},
+    {{"SHMEM_BOOTSTRAP_TIMEOUT", nullptr, "seconds", "120", "how long a PE waits for the others at start"},
+     "a number of seconds above 0",
+     set_bootstrap_timeout},
+    {{"SHMEM_UID_SESSION_ID", nullptr, "address", "",
+      "where PE 0 listens for the others: ip:port, [ipv6]:port or host:port"},
+     "an address",
+     set_text<&Options::uid_session_id>},
+    {{"SHMEM_UID_SOCK_IFNAME", nullptr, "name", "",
+      "the network interface to listen on: name, name:inet4 or name:inet6"},
+     "the name of an interface",
+     set_text<&Options::uid_sock_ifname>},
+    {{"SHMEM_UID_RANK", nullptr, "number", "", "this PE's number, with SHMEM_BOOTSTRAP=uid and no launcher"},
+     "a number from 0",
+     set_number<&Options::uid_rank, 0>},
+    {{"SHMEM_UID_SIZE", nullptr, "number", "", "the number of PEs, with SHMEM_BOOTSTRAP=uid and no launcher"},
+     "a number from 1",
+     set_number<&Options::uid_size, 1>},
+    {{"SHMEM_UID_SECRET", nullptr, "text", "", "what PEs of one job know and others do not, with SHMEM_UID_RANK", true},
+     "a text",
+     set_text<&Options::uid_secret>},
     {{"SHMEM_INFO", "SMA_INFO", "switch", "0", "say at start and end what was chosen and why"},
      "anything",
      set_switch<&Options::info>},
@@ -109,7 +164,7 @@ constexpr std::array<Entry, 8> kTable{{
     {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "say more on standard error"},
      "anything",
      set_switch<&Options::debug>},
-}};
+});
 
 constexpr auto kSpecs = [] {
   std::array<OptionSpec, kTable.size()> specs{};
@@ -142,7 +197,8 @@ Result<Options> read_options(const Environment& environment) {
       value = environment(name);
     }
     if (value && !entry.set(options, *value)) {
-      return fail(std::errc::invalid_argument, std::string("shmem: ") + name + "=" + *value + " is not " +
+      const std::string shown = entry.spec.secret ? "..." : *value;
+      return fail(std::errc::invalid_argument, std::string("shmem: ") + name + "=" + shown + " is not " +
                                                    entry.expected + " (" + entry.spec.help + ")");
     }
   }

@@ -15,6 +15,11 @@
 namespace shmem {
 
 enum class GbaUse { kAuto, kOff, kRequire };
+/// How the PEs of a job find each other; kAuto: by whoever started this process.
+enum class BootstrapKind { kAuto, kLocal, kUid, kPmix, kMpi };
+
+/// How long a step of a bootstrap waits for the others. PEs may do much of their own before they call shmem_init.
+constexpr std::chrono::seconds kBootstrapLimit{120};
 
 /// Values of the environment; immutable after reading.
 struct Options {
@@ -23,6 +28,13 @@ struct Options {
   std::chrono::milliseconds barrier_timeout{0};  // 0: wait as long as the others live
   GbaUse gba = GbaUse::kAuto;
   int gba_min_pes = 2;
+  BootstrapKind bootstrap = BootstrapKind::kAuto;
+  std::chrono::milliseconds bootstrap_timeout = kBootstrapLimit;
+  std::string uid_session_id;
+  std::string uid_sock_ifname;
+  std::optional<int> uid_rank;
+  std::optional<int> uid_size;
+  std::string uid_secret;
   bool info = false;
   bool version = false;
   bool debug = false;
@@ -35,6 +47,7 @@ struct OptionSpec {
   const char* kind;      // "size", "name", "seconds", ...
   const char* initial;
   const char* help;
+  bool secret = false;  // its value is never shown
 };
 std::span<const OptionSpec> option_table();
 

@@ -3,6 +3,7 @@
 // up.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/options.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -31,16 +33,25 @@ class Bootstrap {
   /// Collective.
   virtual Result<void> barrier() = 0;
 
-  /// Tells the job to end with `status` because of `reason`. Does not end this process.
-  virtual void abort(int status, const std::string& reason) = 0;
+  /// Tells the job to end with `status` because of `reason`, and returns the status it ends with: that of the first
+  /// call of all PEs. Does not end this process.
+  virtual int abort(int status, const std::string& reason) = 0;
   /// The reason, once somebody (a PE or the launcher) has ended the job. One memory load while nobody has.
   [[nodiscard]] virtual std::optional<std::string> aborted() const = 0;
   /// Tells the launcher that this PE has left the job in good order: from now on its exit is no failure of the others.
   virtual void leave() = 0;
 };
 
-/// The bootstrap that SHMEM_BOOTSTRAP names, or the one whose launcher started this process; without any, a job of one
-/// PE.
-Result<std::unique_ptr<Bootstrap>> make_bootstrap();
+/// What is known of the job before the PEs have found each other.
+struct BootstrapRequest {
+  BootstrapKind kind = BootstrapKind::kAuto;
+  std::chrono::milliseconds limit = kBootstrapLimit;  // for each step
+  const void* communicator = nullptr;                 // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
+};
+/// What the environment asks for.
+BootstrapRequest bootstrap_request(const Options& options);
+
+/// The bootstrap that was asked for. kAuto: the one whose launcher started this process; without any, a job of one PE.
+Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapRequest& request);
 
 }  // namespace shmem

@@ -166,8 +166,10 @@ const Offering& LocalBootstrap::offering(int pe, std::uint64_t round) const {
   return memory_->slot(pe).offerings[round % 2];
 }
 
-void LocalBootstrap::abort(int status, const std::string& reason) {
+int LocalBootstrap::abort(int status, const std::string& reason) {
   memory_->end(rank_, status, reason);
+  const auto end = memory_->ended();
+  return end ? end->status : status;
 }
 
 std::optional<std::string> LocalBootstrap::aborted() const {
@@ -186,7 +188,7 @@ bool in_local_job() {
   return std::getenv(kJobFdVariable) != nullptr;
 }
 
-Result<std::unique_ptr<Bootstrap>> join_local_job() {
+Result<std::unique_ptr<Bootstrap>> join_local_job(std::chrono::milliseconds limit) {
   const auto fd = number(kJobFdVariable, 0);
   const auto rank = number(kJobRankVariable, 0);
   const auto size = number(kJobSizeVariable, 1);
@@ -200,7 +202,7 @@ Result<std::unique_ptr<Bootstrap>> join_local_job() {
                                          "; was the descriptor closed, or the environment handed on to a program that "
                                          "is no PE?");
   }
-  return LocalBootstrap::join(std::make_shared<const JobMemory>(std::move(*memory)), *rank);
+  return LocalBootstrap::join(std::make_shared<const JobMemory>(std::move(*memory)), *rank, limit);
 }
 
 }  // namespace shmem

@@ -13,9 +13,6 @@
 
 namespace shmem {
 
-/// How long a step waits for the others. PEs may do much of their own before they call shmem_init.
-constexpr std::chrono::seconds kBootstrapLimit{120};
-
 /// Once a step has failed, all later ones fail at once with the same Error. Thread safety: see Bootstrap.
 class LocalBootstrap final : public Bootstrap {
  public:
@@ -28,7 +25,7 @@ class LocalBootstrap final : public Bootstrap {
   [[nodiscard]] int size() const override { return memory_->pes(); }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
   Result<void> barrier() override;
-  void abort(int status, const std::string& reason) override;
+  int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   void leave() override;
 
@@ -52,7 +49,7 @@ class LocalBootstrap final : public Bootstrap {
 };
 
 /// Joins the job that the environment names (OSHRUN_JOB_FD, OSHRUN_RANK, OSHRUN_SIZE). An Error if these make no sense.
-Result<std::unique_ptr<Bootstrap>> join_local_job();
+Result<std::unique_ptr<Bootstrap>> join_local_job(std::chrono::milliseconds limit);
 /// True if the environment names such a job.
 bool in_local_job();
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/single.hpp"
@@ -9,23 +7,36 @@ namespace shmem {
 
 namespace {
 
-constexpr const char* kVariable = "SHMEM_BOOTSTRAP";
-
 /// The launcher is found by what it left in the environment.
-Result<std::unique_ptr<Bootstrap>> find_bootstrap() {
-  if (in_local_job()) return join_local_job();
+Result<std::unique_ptr<Bootstrap>> find_bootstrap(const BootstrapRequest& request) {
+  if (in_local_job()) return join_local_job(request.limit);
   return std::make_unique<SingleBootstrap>();
+}
+
+tl::unexpected<Error> not_built(const char* name) {
+  return fail(std::errc::not_supported,
+              std::string("shmem: SHMEM_BOOTSTRAP=") + name + ": this libshmem was built without it");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
-  const char* value = std::getenv(kVariable);
-  const std::string name = value == nullptr || *value == '\0' ? "auto" : value;
-  if (name == "auto" || name == "local") return find_bootstrap();
-  return fail(std::errc::invalid_argument, std::string("shmem: ") + kVariable + "=" + name +
-                                               " names no bootstrap (how the PEs of a job find each other): there are "
-                                               "auto and local");
+BootstrapRequest bootstrap_request(const Options& options) {
+  return {.kind = options.bootstrap, .limit = options.bootstrap_timeout};
+}
+
+Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapRequest& request) {
+  switch (request.kind) {
+    case BootstrapKind::kAuto:
+    case BootstrapKind::kLocal:
+      return find_bootstrap(request);
+    case BootstrapKind::kUid:
+      return not_built("uid");
+    case BootstrapKind::kPmix:
+      return not_built("pmix");
+    case BootstrapKind::kMpi:
+      return not_built("mpi");
+  }
+  return fail(std::errc::invalid_argument, "shmem: no such bootstrap");
 }
 
 }  // namespace shmem

@@ -18,10 +18,12 @@ class SingleBootstrap final : public Bootstrap {
     return std::vector<std::byte>(mine.begin(), mine.end());
   }
   Result<void> barrier() override { return {}; }
-  void abort(int /*status*/, const std::string& reason) override {
-    if (aborted_.load(std::memory_order_relaxed)) return;  // only this thread writes it
+  int abort(int status, const std::string& reason) override {
+    if (aborted_.load(std::memory_order_relaxed)) return status_;  // only this thread writes it
     reason_ = reason;
+    status_ = status;
     aborted_.store(true, std::memory_order_release);  // pairs with the load in aborted()
+    return status;
   }
   [[nodiscard]] std::optional<std::string> aborted() const override {
     if (!aborted_.load(std::memory_order_acquire)) return std::nullopt;
@@ -31,6 +33,7 @@ class SingleBootstrap final : public Bootstrap {
 
  private:
   std::string reason_;
+  int status_ = 0;
   std::atomic<bool> aborted_{false};
 };
 

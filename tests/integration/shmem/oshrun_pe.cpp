@@ -99,7 +99,9 @@ constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort
                                  {"late", run_late}, {"stay", run_stay}, {"nested", run_nested}};
 
 int run(const Arguments& arguments) {
-  auto bootstrap = shmem::make_bootstrap();
+  const auto options = shmem::read_options(shmem::process_environment());
+  if (!options) give_up(options.error());
+  auto bootstrap = shmem::make_bootstrap(shmem::bootstrap_request(*options));
   if (!bootstrap) give_up(bootstrap.error());
   const std::string& what = arguments.at(0);
   for (const auto& [name, body] : kCommands) {

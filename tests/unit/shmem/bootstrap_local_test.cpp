@@ -129,12 +129,13 @@ TEST(LocalBootstrap, EndsWaitsWhenTheJobIsAborted) {
   const auto job = make_job(3);
   const auto texts = in_processes(3, [&](int pe) -> std::string {
     auto bootstrap = LocalBootstrap::join(job, pe).value();
-    if (pe == 2) bootstrap->abort(5, "out of patience");
-    if (pe == 2) bootstrap->abort(6, "a second reason");
-    return pe == 2 ? "" : text_of(bootstrap->barrier());
+    if (pe != 2) return text_of(bootstrap->barrier());
+    const int first = bootstrap->abort(5, "out of patience");
+    return first == 5 && bootstrap->abort(6, "a second reason") == 5 ? "" : "not the status of the first call";
   });
   EXPECT_THAT(texts[0], HasSubstr("the job was ended: out of patience"));
   EXPECT_EQ(texts[1], texts[0]);
+  EXPECT_EQ(texts[2], "");
   const auto end = job->ended();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->pe, 2);

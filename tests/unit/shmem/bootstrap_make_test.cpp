@@ -27,8 +27,13 @@ class MakeBootstrap : public ::testing::Test {
     ::setenv(kJobRankVariable, rank.c_str(), 1);
     ::setenv(kJobSizeVariable, size.c_str(), 1);
   }
+  static Result<std::unique_ptr<Bootstrap>> make() {
+    const auto options = read_options(process_environment());
+    if (!options) return tl::make_unexpected(options.error());
+    return make_bootstrap(bootstrap_request(*options));
+  }
   static std::string error_text() {
-    const auto made = make_bootstrap();
+    const auto made = make();
     return made ? "no error" : made.error().text;
   }
 };
@@ -36,7 +41,7 @@ class MakeBootstrap : public ::testing::Test {
 TEST_F(MakeBootstrap, MakesAJobOfOneWithoutALauncher) {
   for (const char* value : {"", "auto", "local"}) {
     ::setenv("SHMEM_BOOTSTRAP", value, 1);
-    const auto made = make_bootstrap();
+    const auto made = make();
     ASSERT_TRUE(made);
     EXPECT_EQ((*made)->rank(), 0);
     EXPECT_EQ((*made)->size(), 1);
@@ -46,13 +51,13 @@ TEST_F(MakeBootstrap, MakesAJobOfOneWithoutALauncher) {
 
 TEST_F(MakeBootstrap, RefusesBootstrapsThatDoNotExist) {
   ::setenv("SHMEM_BOOTSTRAP", "telepathy", 1);
-  EXPECT_THAT(error_text(), AllOf(HasSubstr("SHMEM_BOOTSTRAP=telepathy"), HasSubstr("auto and local")));
+  EXPECT_THAT(error_text(), AllOf(HasSubstr("SHMEM_BOOTSTRAP=telepathy"), HasSubstr("auto, local, uid, pmix or mpi")));
 }
 
 TEST_F(MakeBootstrap, JoinsTheJobThatTheEnvironmentNames) {
   const auto job = JobMemory::create(4).value();
   set_job(std::to_string(job.fd()), "2", "4");
-  const auto made = make_bootstrap();
+  const auto made = make();
   ASSERT_TRUE(made) << made.error().text;
   EXPECT_EQ((*made)->rank(), 2);
   EXPECT_EQ((*made)->size(), 4);
@@ -88,8 +93,8 @@ TEST(SingleBootstrap, GathersItsOwnBytes) {
 TEST(SingleBootstrap, RemembersTheFirstReasonToAbort) {
   SingleBootstrap bootstrap;
   EXPECT_FALSE(bootstrap.aborted());
-  bootstrap.abort(1, "first");
-  bootstrap.abort(2, "second");
+  EXPECT_EQ(bootstrap.abort(1, "first"), 1);
+  EXPECT_EQ(bootstrap.abort(2, "second"), 1);
   EXPECT_EQ(bootstrap.aborted(), "first");
 }
 

@@ -7,6 +7,7 @@
 
 namespace {
 
+using shmem::BootstrapKind;
 using shmem::GbaUse;
 using shmem::read_options;
 
@@ -42,17 +43,43 @@ TEST(Options, TheNewNameWinsOverTheOld) {
 }
 
 TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
-  const std::multimap<std::string, std::string> bad{
-      {"SHMEM_SYMMETRIC_SIZE", "0"},     {"SHMEM_SYMMETRIC_SIZE", "-1"},      {"SHMEM_SYMMETRIC_SIZE", "1x"},
-      {"SHMEM_SYMMETRIC_SIZE", ""},      {"SHMEM_SYMMETRIC_SIZE", "nan"},     {"SHMEM_SYMMETRIC_SIZE", "1e30g"},
-      {"SHMEM_SYMMETRIC_SIZE", "12 m"},  {"SHMEM_BARRIER_ALGORITHM", "fast"}, {"SHMEM_GBA", "yes"},
-      {"SHMEM_GBA_MIN_PES", "1"},        {"SHMEM_GBA_MIN_PES", "two"},        {"SHMEM_BARRIER_TIMEOUT", "-1"},
-      {"SHMEM_BARRIER_TIMEOUT", "soon"}, {"SMA_SYMMETRIC_SIZE", "big"}};
+  const std::multimap<std::string, std::string> bad{{"SHMEM_SYMMETRIC_SIZE", "0"},
+                                                    {"SHMEM_SYMMETRIC_SIZE", "-1"},
+                                                    {"SHMEM_SYMMETRIC_SIZE", "1x"},
+                                                    {"SHMEM_SYMMETRIC_SIZE", ""},
+                                                    {"SHMEM_SYMMETRIC_SIZE", "nan"},
+                                                    {"SHMEM_SYMMETRIC_SIZE", "1e30g"},
+                                                    {"SHMEM_SYMMETRIC_SIZE", "12 m"},
+                                                    {"SHMEM_BARRIER_ALGORITHM", "fast"},
+                                                    {"SHMEM_GBA", "yes"},
+                                                    {"SHMEM_GBA_MIN_PES", "1"},
+                                                    {"SHMEM_GBA_MIN_PES", "two"},
+                                                    {"SHMEM_BARRIER_TIMEOUT", "-1"},
+                                                    {"SHMEM_BARRIER_TIMEOUT", "soon"},
+                                                    {"SMA_SYMMETRIC_SIZE", "big"},
+                                                    {"SHMEM_BOOTSTRAP", "telepathy"},
+                                                    {"SHMEM_BOOTSTRAP_TIMEOUT", "0"},
+                                                    {"SHMEM_UID_RANK", "-1"},
+                                                    {"SHMEM_UID_SIZE", "0"},
+                                                    {"SHMEM_UID_RANK", "1x"},
+                                                    {"SHMEM_UID_SESSION_ID", ""}};
   for (const auto& [name, value] : bad) {
     const auto options = read_options(environment({{name, value}}));
     ASSERT_FALSE(options) << name << "=" << value;
     EXPECT_NE(options.error().text.find(name + "=" + value), std::string::npos) << options.error().text;
   }
+}
+
+TEST(Options, ChooseABootstrap) {
+  const auto kind = [](const char* text) {
+    return read_options(environment({{"SHMEM_BOOTSTRAP", text}})).value().bootstrap;
+  };
+  EXPECT_EQ(kind(""), BootstrapKind::kAuto);
+  EXPECT_EQ(kind("auto"), BootstrapKind::kAuto);
+  EXPECT_EQ(kind("local"), BootstrapKind::kLocal);
+  EXPECT_EQ(kind("uid"), BootstrapKind::kUid);
+  EXPECT_EQ(kind("pmix"), BootstrapKind::kPmix);
+  EXPECT_EQ(kind("mpi"), BootstrapKind::kMpi);
 }
 
 }  // namespace

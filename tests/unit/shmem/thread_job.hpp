@@ -42,7 +42,10 @@ class ThreadBootstrap : public shmem::Bootstrap {
     meeting_.door.arrive_and_wait();
     return {};
   }
-  void abort(int /*status*/, const std::string& /*reason*/) override { meeting_.aborted = true; }
+  int abort(int status, const std::string& /*reason*/) override {
+    meeting_.aborted = true;
+    return status;
+  }
   [[nodiscard]] std::optional<std::string> aborted() const override {
     return meeting_.aborted ? std::optional<std::string>("the test ended it") : std::nullopt;
   }
