@@ -3,6 +3,8 @@
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=scripts/vm-cache.sh
+source "$(dirname "${BASH_SOURCE[0]}")/vm-cache.sh"
 
 usage() {
   cat <<'TEXT'
@@ -16,74 +18,11 @@ filled folder needs no network. With one kernel: 130 MB to fetch, 190 MB of disk
 TEXT
 }
 
-# What is fetched, and where it is put: a cache made by another recipe is made again.
 readonly RECIPE=1
 readonly QEMU_SUITE=trixie-backports
 readonly BUSYBOX_SUITE=bookworm
 # In the order in which they are loaded; a kernel need not have all of them.
 readonly MODULES=(irqbypass iommufd vfio vfio_virqfd vfio_iommu_type1 vfio-pci-core vfio-pci)
-
-has() {
-  [[ "$(cat "$cache/$1/recipe" 2>/dev/null)" == "$RECIPE" ]]
-}
-
-# All of it or nothing: a cache that was cut short is not mistaken for a whole one.
-put_into_cache() {
-  echo "$RECIPE" >"$work/$1/recipe"
-  rm -rf "${cache:?}/$1"
-  mv "$work/$1" "$cache/$1"
-}
-
-# The address from which this machine has its own release.
-mirror() {
-  local codename
-  codename="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)"
-  # shellcheck disable=SC2016 # the names are apt's
-  apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-    awk -v codename="$codename" '
-      $2 == "main" && ($1 == codename || $1 ~ /^(old)*stable$|^testing$|^unstable$|^sid$/) { print $3; exit }'
-}
-
-# An apt that knows the suites that are wanted and no installed package, in a folder of its own.
-make_apt() {
-  local from
-  from="$(mirror)"
-  [[ -n "$from" ]] || die "apt's sources on this machine name no Debian mirror (see apt-get indextargets)"
-  mkdir -p "$work"/apt/{state/lists/partial,cache/archives/partial}
-  touch "$work/apt/status"
-  printf "deb $from %s main\n" bookworm trixie trixie-backports >"$work/apt/sources.list"
-  cat >"$work/apt/apt.conf" <<TEXT
-Dir::State "$work/apt/state";
-Dir::State::status "$work/apt/status";
-Dir::Cache "$work/apt/cache";
-Dir::Cache::pkgcache "pkgcache.bin";
-Dir::Cache::srcpkgcache "srcpkgcache.bin";
-Dir::Etc::sourcelist "$work/apt/sources.list";
-Dir::Etc::sourceparts "/dev/null";
-Dir::Etc::preferences "/dev/null";
-Dir::Etc::preferencesparts "/dev/null";
-Acquire::Languages "none";
-APT::Update::Error-Mode "any";
-Acquire::Retries "2";
-Acquire::http::Timeout "20";
-APT::Install-Recommends "false";
-APT::Sandbox::User "root";
-#clear APT::Update::Post-Invoke;
-#clear DPkg::Post-Invoke;
-TEXT
-  apt apt-get -q update || die "cannot read the package lists of bookworm, trixie and trixie-backports at $from: $(problems)"
-}
-
-# Runs an apt program with that apt; what it says is in a file.
-apt() {
-  local program="$1"
-  shift
-  "$program" -c "$work/apt/apt.conf" "$@" >"$work/apt/output" 2>&1
-}
-
-problems() {
-  grep -E '^(E|W|Err)' "$work/apt/output" | head -n 5
-}
 
 # A package and all that it depends on, into the folder $work/packages.
 download_with_dependencies() {
@@ -92,23 +31,6 @@ download_with_dependencies() {
     die "cannot fetch $package of $suite and what it needs: $(problems)"
   mkdir -p "$work/packages"
   mv "$work"/apt/cache/archives/*.deb "$work/packages"
-}
-
-# One package, into the folder $work/packages.
-download() {
-  local package="$1" suite="$2"
-  mkdir -p "$work/packages"
-  (cd "$work/packages" && apt apt-get -q download "$package/$suite") ||
-    die "cannot fetch $package of $suite: $(problems)"
-}
-
-unpack_all() {
-  local package
-  fetched=$((fetched + $(du -sk "$work/packages" | cut -f 1)))
-  for package in "$work"/packages/*.deb; do
-    dpkg-deb --extract "$package" "$1" || die "cannot unpack $package"
-  done
-  rm -r "$work/packages"
 }
 
 fetch_qemu() {
@@ -163,7 +85,6 @@ fetch_missing() {
     die "only a Debian system on amd64 can fetch QEMU; a filled $cache from one will do too"
   fi
   make_apt
-  fetched=0
   has qemu || fetch_qemu
   has busybox || fetch_busybox
   for suite in "${kernels[@]}"; do
@@ -185,14 +106,8 @@ kernels=("${@:-bookworm}")
 for suite in "${kernels[@]}"; do
   [[ "$suite" =~ ^(bookworm|trixie|trixie-backports)$ ]] || usage_error "no kernel of that suite: $suite"
 done
-cache="${GBA_VM_CACHE:-$HOME/.cache/gba-vm}"
 if ! all_there; then
-  mkdir -p "$cache" || die "cannot make the folder $cache (GBA_VM_CACHE names another)"
-  exec {lock}>"$cache/lock"
-  flock "$lock"
-  rm -rf "$cache"/work.* # of one that was killed
-  work="$(mktemp -d "$cache/work.XXXXXX")"
-  trap 'rm -rf "$work"' EXIT
+  lock_cache
   all_there || fetch_missing
 fi
 echo "fetch-vm.sh: QEMU, busybox and kernels of ${kernels[*]} are in $cache"

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "tests/scripts/stand_ins.hpp"
+#include "tests/scripts/vm_cache.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
@@ -18,22 +16,9 @@ using test_support::Outcome;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class FetchVm : public testing::Test {
+class FetchVm : public VmCache {
  protected:
-  FetchVm() {
-    programs_.add("dpkg", "echo amd64");
-    apt_that("true");
-  }
-
-  /// An apt that knows a mirror, writes down how it is called, and then does `body`.
-  void apt_that(const std::string& body) {
-    const std::string start = "echo \"${0##*/} $*\" >> " + calls_path() + R"sh(
-      work="${2%/apt/apt.conf}"
-      if [[ $* == indextargets* ]]; then echo "stable main http://mirror.invalid/debian/"; exit; fi
-    )sh";
-    programs_.add("apt-get", start + body);
-    programs_.add("apt-cache", start + body);
-  }
+  FetchVm() { apt_that("true"); }
 
   /// An apt with packages of nothing but names, and a dpkg-deb that unpacks them.
   void packages() {
@@ -52,31 +37,7 @@ class FetchVm : public testing::Test {
       mkdir -p "$3/${file%/*}"; printf '#!/bin/sh\n' >"$3/$file"; chmod +x "$3/$file")sh");
   }
 
-  Outcome fetch(const std::vector<std::string>& kernels = {}) {
-    std::vector<std::string> command{"/bin/bash", GBA_SOURCE_DIR "/scripts/fetch-vm.sh"};
-    command.insert(command.end(), kernels.begin(), kernels.end());
-    return test_support::run(command, {"PATH=" + programs_.path() + ":/usr/bin:/bin", "GBA_VM_CACHE=" + cache()});
-  }
-
-  std::string calls() {
-    std::ostringstream text;
-    text << std::ifstream(calls_path()).rdbuf();
-    return text.str();
-  }
-
-  [[nodiscard]] std::vector<std::string> cached() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(cache())) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-
-  [[nodiscard]] std::string cache() const { return dir_.file("cache"); }
-  [[nodiscard]] std::string calls_path() const { return dir_.file("calls"); }
-
-  StandIns programs_;
-  test_support::TempDir dir_;
+  Outcome fetch(const std::vector<std::string>& kernels = {}) { return run("fetch-vm.sh", kernels); }
 };
 
 TEST_F(FetchVm, FillsTheCacheOnce) {

@@ -51,7 +51,7 @@ TEST_P(Script, ExplainsItself) {
 INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
                                          "bench.sh", "coverage.sh", "fetch-vm.sh", "package.sh",
-                                         "count-instructions.sh"));
+                                         "count-instructions.sh", "build-vm-kernel.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -80,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"coverage.sh", {"--fast"}, "unexpected argument: --fast"},
                                          Misuse{"package.sh", {"a", "b"}, "expected one argument at most"},
                                          Misuse{"count-instructions.sh", {}, "expected one or two arguments"},
-                                         Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"}));
+                                         Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"},
+                                         Misuse{"build-vm-kernel.sh", {"--fast"}, "unexpected argument: --fast"}));
 
 TEST(Lint, NamesABuildFolderThatIsNotThere) {
   const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});
