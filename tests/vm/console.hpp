@@ -9,6 +9,8 @@ namespace vm {
 /// "gba-vm: pass NAME" or "gba-vm: fail NAME: why", one line for each check.
 inline constexpr const char* kPass = "gba-vm: pass ";
 inline constexpr const char* kFail = "gba-vm: fail ";
+/// "gba-vm: backend NAME": by what libgba has opened the function.
+inline constexpr const char* kBackend = "gba-vm: backend ";
 /// "gba-vm: group NAME ID KEY": a group in which the host is to be member 1, rounds from 1 on.
 inline constexpr const char* kGroup = "gba-vm: group ";
 inline constexpr const char* kSharedGroup = "shared";
@@ -29,7 +31,7 @@ inline constexpr std::array kChecks{
     "vfio_open", "vfio_regions", "vfio_bar_flag_barriers", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag",
     "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again",
     // libgba on that, with a second function and a second process.
-    "libgba_open", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout", "libgba_busy",
-    "libgba_reopen", "libgba_three_members", "libgba_interrupts"};
+    "libgba_open", "libgba_nodes", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout",
+    "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts"};
 
 }  // namespace vm

@@ -21,7 +21,7 @@ struct GuestRun {
   std::size_t processes_left = 0;
 };
 
-/// Starts a device, boots the kernel of the Debian suite `kernel` with it, and is the other member in the groups that
+/// Starts a device, boots the cache's `kernel` with it, and is the other member in the groups that
 /// the guest asks for. Ends within some minutes, whatever the guest does.
 GuestRun run_guest(const std::string& kernel);
 

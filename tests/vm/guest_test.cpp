@@ -14,16 +14,11 @@
 #include "tests/support/soak.hpp"
 #include "tests/vm/console.hpp"
 #include "tests/vm/guest_run.hpp"
+#include "tests/vm/kernels.hpp"
 #include "uapi/gba_device.h"
 #include "uapi/vfio_user.h"
 
 namespace {
-
-/// Debian's kernels, by suite: 6.1, 6.12 and a newer one.
-std::vector<std::string> kernels() {
-  static const std::vector<std::string> all{"bookworm", "trixie", "trixie-backports"};
-  return {all.begin(), all.begin() + test_support::repeats(1, 3)};
-}
 
 /// The one boot of a kernel that all tests here look at.
 const vm::GuestRun& guest_run(const std::string& kernel) {
@@ -49,7 +44,7 @@ TEST_P(GuestCheck, Passes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GuestCheck,
-                         testing::Combine(testing::ValuesIn(kernels()), testing::ValuesIn(vm::kChecks)),
+                         testing::Combine(testing::ValuesIn(vm::kernels()), testing::ValuesIn(vm::kChecks)),
                          [](const auto& both) {
                            return test_name(std::get<0>(both.param)) + "_" + std::get<1>(both.param);
                          });
@@ -64,6 +59,11 @@ TEST_P(Guest, MakesAllChecksAndSwitchesOff) {
   const auto& console = run().console;
   const auto passed = std::distance(std::sregex_iterator(console.begin(), console.end(), pattern), {});
   EXPECT_TRUE(run().switched_off && passed == std::ssize(vm::kChecks)) << console << run().qemu << run().host;
+}
+
+TEST_P(Guest, OpensTheFunctionInTheWayOfItsKernel) {
+  const auto& console = run().console;
+  EXPECT_NE(console.find(vm::kBackend + vm::backend() + "\r"), std::string::npos) << console;
 }
 
 TEST_P(Guest, MeetsTheHostInBarriers) {
@@ -99,28 +99,28 @@ TEST_P(Guest, LeavesNoProcessBehind) {
   EXPECT_EQ(run().processes_left, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Guest, testing::ValuesIn(kernels()),
+INSTANTIATE_TEST_SUITE_P(All, Guest, testing::ValuesIn(vm::kernels()),
                          [](const auto& kernel) { return test_name(kernel.param); });
 
 /// Why there can be no guest here; empty if there can.
-std::string fetch() {
+std::string prepare() {
   const test_support::Seconds limit(test_support::repeats(150, 900));
-  std::vector<std::string> command{GBA_SOURCE_DIR "/scripts/fetch-vm.sh"};
-  for (const auto& kernel : kernels()) {
-    command.push_back(kernel);
+  for (auto command : vm::preparations()) {
+    const std::string script = command.front();
+    command.front() = GBA_SOURCE_DIR "/scripts/" + script;
+    const auto outcome = test_support::run(command, {}, limit);
+    if (!outcome.exit.clean()) {
+      return outcome.output + script + (outcome.exit.signal != 0 ? " took too long" : " failed");
+    }
   }
-  const auto outcome = test_support::run(command, {}, limit);
-  if (outcome.exit.clean()) {
-    return "";
-  }
-  return outcome.output + (outcome.exit.signal != 0 ? "fetch-vm.sh took too long" : "fetch-vm.sh failed");
+  return "";
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (const auto reason = fetch(); !reason.empty()) {
+  if (const auto reason = prepare(); !reason.empty()) {
     std::printf("skipped, QEMU or a kernel for it is not to be had: %s\n", reason.c_str());
     return 77;
   }

@@ -13,7 +13,7 @@ namespace vm {
 std::string cache_folder();
 
 /// QEMU, emulating everything, with two functions of what is behind the vfio-user socket `device` and an IOMMU that
-/// translates for whom VFIO wants it. It boots the kernel of the Debian suite `kernel` into `initramfs`, ends when the
+/// translates for whom VFIO wants it. It boots the cache's `kernel` (a Debian suite) into `initramfs`, ends when the
 /// guest switches off or panics, and is killed with the object.
 class Machine {
  public:

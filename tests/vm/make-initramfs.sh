@@ -5,11 +5,11 @@ set -euo pipefail
 cache="$1" suite="$2" program="$3" output="$4"
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
-mkdir "$root"/{bin,dev,modules,proc,sys}
+mkdir "$root"/{bin,dev,proc,sys}
 cp "$(dirname "${BASH_SOURCE[0]}")/guest/init" "$root/init"
 cp "$cache/busybox/busybox" "$root/bin/busybox"
 cp "$program" "$root/bin/vm_guest"
-cp "$cache/kernel-$suite"/modules/*.ko "$root/modules"
+cp -r "$cache/kernel-$suite/modules" "$root/modules" # which may be empty
 chmod +x "$root/init" "$root/bin/vm_guest"
 cd "$root"
 find . | "$cache/busybox/busybox" cpio -o -H newc >"$output" 2>/dev/null

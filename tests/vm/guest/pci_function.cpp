@@ -124,4 +124,12 @@ std::uint64_t PciFunction::interrupts() const {
   return sum;
 }
 
+std::string PciFunction::vfio_device() const {
+  const std::filesystem::path folder(file("vfio-dev"));  // which is there without a node, too
+  if (!std::filesystem::exists(folder)) return "";
+  const auto name = std::filesystem::directory_iterator(folder)->path().filename().string();
+  const auto node = "/dev/vfio/devices/" + name;
+  return std::filesystem::exists(node) ? node : "";
+}
+
 }  // namespace guest

@@ -36,6 +36,8 @@ class PciFunction {
   [[nodiscard]] std::string iommu_group() const;
   /// How often its MSI-X vectors were raised since VFIO has set them up.
   [[nodiscard]] std::uint64_t interrupts() const;
+  /// VFIO's node of its own, as in /dev/vfio/devices/vfio0, empty where the kernel makes none.
+  [[nodiscard]] std::string vfio_device() const;
 
  private:
   explicit PciFunction(std::string address) : address_(std::move(address)) {}

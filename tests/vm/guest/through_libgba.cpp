@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // libgba by its public header, on the kernel's VFIO: no function has another opener when a check begins.
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,17 +21,50 @@ namespace {
 
 constexpr unsigned kSleeps = 20;
 
+bool has_open(const std::string& path) {
+  const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+  return std::any_of(begin(descriptors), end(descriptors), [&](const auto& entry) {
+    std::error_code closed;  // that of the iterator itself
+    return std::filesystem::read_symlink(entry, closed) == path;
+  });
+}
+
+/// What the kernel says of what libgba says: which of its ways to a device this process goes.
+void require_open(const std::string& backend) {
+  const std::pair<const char*, const char*> nodes[] = {{"/dev/iommu", "vfio-cdev"}, {"/dev/vfio/vfio", "vfio-group"}};
+  for (const auto& [node, way] : nodes) {
+    require(has_open(node) == (backend == way),
+            "the backend is " + backend + ", and " + node + " is" + (has_open(node) ? "" : " not") + " open");
+  }
+}
+
 void check_open(const PciFunction& function) {
   const auto device = open(function.address(), GBA_FLAGS_DMA);
   const auto info = info_of(device);
-  const std::string wanted = std::filesystem::exists("/dev/vfio/devices") ? "vfio-cdev" : "vfio-group";
-  require(info.backend == wanted, "the backend is " + std::string(info.backend) + ", not " + wanted);
+  std::printf("%s%s\n", vm::kBackend, info.backend);
+  require_open(info.backend);
   require(info.path == function.address(), "the path is " + std::string(info.path));
   require_equal(info.flags, GBA_FLAGS_DMA, "the place of the flags");
   require_equal(info.is_process, 1, "is_process");
   // The same device by another name, once more.
   const auto again = open("/dev/vfio/" + function.iommu_group());
   require_equal(info_of(again).port, info.port, "the port of the IOMMU group's device");
+}
+
+/// The nodes that lead to the function, and by what libgba opens them: one or both of the kernel's ways.
+std::vector<std::pair<std::string, std::string>> nodes_of(const PciFunction& function) {
+  std::vector<std::pair<std::string, std::string>> nodes{{"/dev/vfio/" + function.iommu_group(), "vfio-group"}};
+  if (const auto node = function.vfio_device(); !node.empty()) nodes.emplace_back(node, "vfio-cdev");
+  return nodes;
+}
+
+void check_nodes(const PciFunction& function) {
+  for (const auto& [node, backend] : nodes_of(function)) {
+    const auto device = open(node, GBA_FLAGS_DMA);
+    require(info_of(device).backend == backend, node + " is opened by " + info_of(device).backend);
+    require_open(backend);
+    run_lone_barriers(device, 3);
+  }
 }
 
 void check_dma_barriers(const PciFunction& function) {
@@ -70,15 +106,20 @@ void check_timeout(const PciFunction& function) {
   end_group(device, handle, std::move(member));
 }
 
+/// However one process has opened the function, another one gets it in no way.
 void check_busy(const PciFunction& function) {
-  const OtherProcess other([&](const Channel& channel) {
-    channel.await();
-    expect_open(function.address(), -EBUSY);
-  });
-  const auto device = open(function.address());
-  other.channel().signal();
-  other.finish();
-  run_lone_barriers(device, 1);  // it has not been disturbed
+  const auto nodes = nodes_of(function);
+  for (const auto& [node, backend] : nodes) {
+    const OtherProcess other([&](const Channel& channel) {
+      channel.await();
+      for (const auto& [other_node, other_backend] : nodes) expect_open(other_node, -EBUSY);
+      expect_open(function.address(), -EBUSY);
+    });
+    const auto device = open(node);
+    other.channel().signal();
+    other.finish();
+    run_lone_barriers(device, 1);  // it has not been disturbed
+  }
 }
 
 void check_reopen(const PciFunction& function) {
@@ -97,6 +138,7 @@ void check_through_libgba(Checks& checks) {
     require(functions[0].iommu_group() != functions[1].iommu_group(), "the functions share an IOMMU group");
     check_open(functions[0]);
   });
+  checks.run("libgba_nodes", [&] { check_nodes(functions[0]); });
   checks.run("libgba_dma_barriers", [&] { check_dma_barriers(functions[0]); });
   checks.run("libgba_bar_barriers", [&] { check_bar_barriers(functions[0]); });
   checks.run("libgba_sleep", [&] {
