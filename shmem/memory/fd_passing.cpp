@@ -7,6 +7,8 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -55,56 +57,71 @@ void limit_waits(int socket, milliseconds limit) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 }
 
-bool send_fd(int socket, int fd) {
+/// Room for one message: a byte, for without data no descriptors go, and the descriptors.
+struct Message {
   char byte = 0;
   iovec data{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostPassedFds * sizeof(int))> control{};
+  msghdr header{};
+
+  explicit Message(std::size_t control_size) {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control_size;
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message() = default;
+};
+
+bool send_fds(int socket, std::span<const int> fds) {
+  assert(!fds.empty() && fds.size() <= kMostPassedFds);
+  Message message(CMSG_SPACE(fds.size_bytes()));
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  return ::sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
 }
 
-Result<UniqueFd> receive_fd(int socket) {
-  char byte = 0;
-  iovec data{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+/// What came with a message; some may have got lost on the way (MSG_CTRUNC).
+std::vector<UniqueFd> fds_in(const msghdr& message) {
+  std::vector<UniqueFd> fds;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return fds;
+  std::array<int, kMostPassedFds> numbers{};
+  const std::size_t bytes = std::min(header->cmsg_len - CMSG_LEN(0), sizeof(numbers));
+  std::memcpy(numbers.data(), CMSG_DATA(header), bytes);
+  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) fds.emplace_back(numbers[i]);
+  return fds;
+}
+
+Result<std::vector<UniqueFd>> receive_fds(int socket) {
+  Message message(sizeof(message.control));
   ssize_t got = 0;
   do {
-    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    got = ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
   if (got == 0) return fail(std::errc::connection_reset, "PE 0 closed the connection (has it died?)");
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
+  auto fds = fds_in(message.header);
+  if (fds.empty() || (message.header.msg_flags & MSG_CTRUNC) != 0) {
     return fail(std::errc::too_many_files_open,
-                "no file descriptor came with PE 0's message (is the limit on open files, ulimit -n, reached?)");
+                "not all file descriptors came with PE 0's message (is the limit on open files, ulimit -n, reached?)");
   }
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
-  return UniqueFd(fd);
+  return fds;
 }
 
-/// Which PE is at the other end, or -1 if that is nobody who should get the descriptor.
-int answer(int client, int fd, const std::vector<bool>& served) {
+/// Which PE is at the other end, or -1 if that is nobody who should get the descriptors.
+int answer(int client, std::span<const int> fds, const std::vector<bool>& served) {
   if (!is_our_user(client)) return -1;
   limit_waits(client, kHelloLimit);
   std::int32_t pe = -1;
   if (::recv(client, &pe, sizeof(pe), 0) != static_cast<ssize_t>(sizeof(pe))) return -1;
   if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) return -1;
-  return send_fd(client, fd) ? pe : -1;
+  return send_fds(client, fds) ? pe : -1;
 }
 
 /// True once a client is there to be accepted; false if none came within `limit`.
@@ -138,7 +155,8 @@ Result<FdServer> FdServer::open() {
   return FdServer(std::move(socket), *name);
 }
 
-Result<void> FdServer::serve(int fd, int pes, Clock::time_point deadline, const Bootstrap& bootstrap) {
+Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_point deadline,
+                             const Bootstrap& bootstrap) {
   std::vector<bool> served(static_cast<std::size_t>(pes), false);
   for (int waiting = pes - 1; waiting > 0;) {
     if (const auto reason = bootstrap.aborted()) return fail(std::errc::operation_canceled, *reason);
@@ -152,7 +170,7 @@ Result<void> FdServer::serve(int fd, int pes, Clock::time_point deadline, const 
       if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) continue;
       return fail_errno(errno, "cannot hand out the node's memory: accept");
     }
-    const int pe = answer(client.get(), fd, served);
+    const int pe = answer(client.get(), fds, served);
     if (pe < 0) continue;
     served[static_cast<std::size_t>(pe)] = true;
     --waiting;
@@ -166,7 +184,7 @@ Result<FdClient> FdClient::open() {
   return FdClient(std::move(socket));
 }
 
-Result<UniqueFd> FdClient::fetch(const RandomName& name, int pe, milliseconds limit) {
+Result<std::vector<UniqueFd>> FdClient::fetch(const RandomName& name, int pe, milliseconds limit) {
   limit_waits(socket_.get(), limit);
   const Address address = address_of(name);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
@@ -179,7 +197,7 @@ Result<UniqueFd> FdClient::fetch(const RandomName& name, int pe, milliseconds li
   if (::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(self))) {
     return fail_errno(errno, "cannot reach PE 0: send");
   }
-  return receive_fd(socket_.get());
+  return receive_fds(socket_.get());
 }
 
 }  // namespace shmem

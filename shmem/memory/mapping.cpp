@@ -21,15 +21,16 @@ tl::unexpected<Error> cannot_map(int error, std::size_t size) {
 }
 
 std::byte* map(void* where, std::size_t size, int protection, int flags, int fd) {
-  void* data = ::mmap(where, size, protection, flags | MAP_NORESERVE, fd, 0);
+  void* data = ::mmap(where, size, protection, flags, fd, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
-/// `size` bytes of address space at a multiple of `alignment`, to be mapped over; null if there are none.
-std::byte* reserve(std::size_t size, std::size_t alignment) {
-  std::byte* start = map(nullptr, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+/// `size` bytes of address space to be mapped over, the one at `aligned` at a multiple of `alignment`; null if there
+/// are none.
+std::byte* reserve(std::size_t size, std::size_t alignment, std::size_t aligned) {
+  std::byte* start = map(nullptr, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (start == nullptr) return nullptr;
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(start) & (alignment - 1);
+  const std::size_t before = -(reinterpret_cast<std::uintptr_t>(start) + aligned) & (alignment - 1);
   if (before > 0) ::munmap(start, before);
   ::munmap(start + before + size, alignment - before);
   return start + before;
@@ -41,7 +42,7 @@ Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
-Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment) {
+Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment, std::size_t aligned) {
   assert(size > 0 && std::has_single_bit(alignment));
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (size > std::numeric_limits<std::size_t>::max() - alignment - page) return cannot_map(ENOMEM, size);
@@ -49,7 +50,7 @@ Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment) 
 
   std::byte* where = nullptr;
   if (alignment > page) {
-    where = reserve(whole, alignment);
+    where = reserve(whole, alignment, aligned);
     if (where == nullptr) return cannot_map(errno, size);
   }
   std::byte* data = map(where, whole, PROT_READ | PROT_WRITE, MAP_SHARED | (where == nullptr ? 0 : MAP_FIXED), fd);

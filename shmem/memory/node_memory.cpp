@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -104,9 +105,12 @@ std::size_t round_up(std::size_t size) {
   return (size + kHeapAlignment - 1) & ~(kHeapAlignment - 1);
 }
 
-std::size_t whole_size(const Shares& shares, int pes) {
-  return (round_up(shares.heap_size) + kMetadataSize + kBoardShare + shares.globals_size) *
-         static_cast<std::size_t>(pes);
+std::size_t heaps_size(const Shares& shares, int pes) {
+  return round_up(shares.heap_size) * static_cast<std::size_t>(pes);
+}
+
+std::size_t areas_size(const Shares& shares, int pes) {
+  return (kMetadataSize + kBoardShare + shares.globals_size) * static_cast<std::size_t>(pes);
 }
 
 Error about_heap(Error error, std::size_t heap_size, int pes) {
@@ -115,34 +119,58 @@ Error about_heap(Error error, std::size_t heap_size, int pes) {
   return error;
 }
 
+/// What the leader makes and the others fetch, in this order.
+struct NodeFiles {
+  UniqueFd heaps;
+  UniqueFd areas;
+};
+
 /// What the leader holds while the others fetch it.
 struct Stock {
-  UniqueFd memory;
+  NodeFiles files;
   FdServer server;
 };
 
 Result<Stock> make_stock(const Shares& shares, int pes) {
   if (auto fits = check_size(shares, pes); !fits) return tl::make_unexpected(fits.error());
-  auto memory = create_memfd("shmem-heap", whole_size(shares, pes));
-  if (!memory) return tl::make_unexpected(about_heap(memory.error(), shares.heap_size, pes));
+  auto heaps = create_memfd("shmem-heaps", heaps_size(shares, pes));
+  if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
+  auto areas = create_memfd("shmem-areas", areas_size(shares, pes));
+  if (!areas) return tl::make_unexpected(areas.error());
   auto server = FdServer::open();
   if (!server) return tl::make_unexpected(server.error());
-  return Stock{std::move(*memory), std::move(*server)};
+  return Stock{NodeFiles{std::move(*heaps), std::move(*areas)}, std::move(*server)};
 }
 
 /// What a PE has in the end. The file is kept where parts of it are to be mapped a second time.
 struct Mapped {
-  Mapping mapping;
-  UniqueFd file;
+  Mapping heaps;
+  Mapping areas;
+  UniqueFd areas_file;
 };
 
-Result<Mapped> map_stock(UniqueFd file, const Shares& shares, int pes) {
-  const std::size_t size = whole_size(shares, pes);
-  if (auto sound = check_memfd(file.get(), size); !sound) return tl::make_unexpected(sound.error());
-  auto mapping = Mapping::share(file.get(), size, kHeapAlignment);
-  if (!mapping) return tl::make_unexpected(about_heap(mapping.error(), shares.heap_size, pes));
-  if (shares.globals_size == 0) file.reset();
-  return Mapped{std::move(*mapping), std::move(file)};
+Result<Mapping> map_heaps(int file, const Shares& shares, int me, int pes) {
+  const std::size_t size = heaps_size(shares, pes);
+  if (auto sound = check_memfd(file, size); !sound) return tl::make_unexpected(sound.error());
+  const std::size_t heap_size = round_up(shares.heap_size);
+  auto heaps = Mapping::share(file, size, std::bit_floor(heap_size), heap_size * static_cast<std::size_t>(me));
+  if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
+  return heaps;
+}
+
+Result<Mapping> map_areas(int file, const Shares& shares, int pes) {
+  const std::size_t size = areas_size(shares, pes);
+  if (auto sound = check_memfd(file, size); !sound) return tl::make_unexpected(sound.error());
+  return Mapping::share(file, size, kHeapAlignment);
+}
+
+Result<Mapped> map_files(NodeFiles files, const Shares& shares, int me, int pes) {
+  auto heaps = map_heaps(files.heaps.get(), shares, me, pes);
+  if (!heaps) return tl::make_unexpected(heaps.error());
+  auto areas = map_areas(files.areas.get(), shares, pes);
+  if (!areas) return tl::make_unexpected(areas.error());
+  if (shares.globals_size == 0) files.areas.reset();
+  return Mapped{std::move(*heaps), std::move(*areas), std::move(files.areas)};
 }
 
 /// Collective: the leader's name, unless some PE is not ready.
@@ -163,9 +191,10 @@ Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares) {
   if (auto ready = exchange(bootstrap, offer); !ready) return tl::make_unexpected(ready.error());
 
   const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
-  auto served = stock->server.serve(stock->memory.get(), bootstrap.size(), deadline, bootstrap);
+  const std::array files{stock->files.heaps.get(), stock->files.areas.get()};
+  auto served = stock->server.serve(files, bootstrap.size(), deadline, bootstrap);
   if (!served) return tl::make_unexpected(served.error());
-  return map_stock(std::move(stock->memory), shares, bootstrap.size());
+  return map_files(std::move(stock->files), shares, bootstrap.rank(), bootstrap.size());
 }
 
 /// Everybody else's part: hear, fetch, map.
@@ -174,9 +203,13 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares) {
   const auto name = exchange(bootstrap, Offer{client ? Report{} : report_of(client.error()), {}});
   if (!name) return tl::make_unexpected(name.error());
 
-  auto fd = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
-  if (!fd) return tl::make_unexpected(fd.error());
-  return map_stock(std::move(*fd), shares, bootstrap.size());
+  auto files = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
+  if (!files) return tl::make_unexpected(files.error());
+  if (files->size() != 2) {
+    return fail(std::errc::bad_message, "PE 0 gave " + std::to_string(files->size()) + " file descriptors, not 2");
+  }
+  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap.rank(),
+                   bootstrap.size());
 }
 
 /// Collective: well only if it went well everywhere.
@@ -205,8 +238,9 @@ Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_siz
   auto mapped = bootstrap.rank() == kLeader ? lead(bootstrap, shares) : follow(bootstrap, shares);
   if (auto agreed = agree(bootstrap, mapped); !agreed) return tl::make_unexpected(with_prefix(agreed.error()));
   NodeMemory memory;
-  memory.mapping_ = std::move(mapped->mapping);
-  memory.file_ = std::move(mapped->file);
+  memory.heaps_ = std::move(mapped->heaps);
+  memory.areas_ = std::move(mapped->areas);
+  memory.file_ = std::move(mapped->areas_file);
   memory.heap_size_ = round_up(heap_size);
   memory.globals_size_ = globals_size;
   memory.pes_ = bootstrap.size();

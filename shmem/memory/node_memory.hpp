@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that all PEs of a node map: one sparse memfd with every PE's symmetric heap, then every PE's metadata
-// area, then the board that all of them read, then every PE's global variables.
+// The memory that all PEs of a node map: a sparse memfd with every PE's symmetric heap, and another with every PE's
+// metadata area, then the board that all of them read, then every PE's global variables.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@ constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
 /// What each PE adds to the board. Everybody reads everybody's words there: they stand together, because a page table
 /// serves 2 MiB, and hundreds of PEs that each map a page in hundreds of metadata areas have a page table for each.
 constexpr std::size_t kBoardShare = std::size_t{512} << 10;
-/// Every heap begins at a multiple of this, in the address space of every PE: alignments up to it hold for addresses as
-/// they do for offsets.
+/// Heaps are multiples of this, and begin at such in the address space of every PE: the size of a huge page.
 constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 
-/// Owns the mapping. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next PE;
-/// the run of metadata areas follows the last heap, the board follows that, and the run of global variables is last.
-/// All of it reads as zero at first, and none of it has a name in a file system.
+/// Owns the mappings. Heaps stand at base + pe * heap_size, so my address + heap_size is the same object of the next
+/// PE. A PE's own heap begins at a multiple of every power of two that is no larger than the heap: an alignment of an
+/// offset is one of the address. All of it reads as zero at first, and none of it has a name in a file system.
 class NodeMemory {
  public:
-  /// Collective over the job. The leader makes the memfd and hands it out. `heap_size` is rounded up to kHeapAlignment.
-  /// All PEs succeed or all get an Error: PEs that ask for different sizes are told who asked for what, and a failure
-  /// of one PE is told to the others. REQUIRES: `globals_size` is a multiple of the page size, the same on all PEs.
+  /// Collective over the job. The leader makes the memfds and hands them out. `heap_size` is rounded up to
+  /// kHeapAlignment. All PEs succeed or all get an Error: PEs that ask for different sizes are told who asked for what,
+  /// and a failure of one PE is told to the others. REQUIRES: `globals_size` is a multiple of the page size, the same
+  /// on all PEs.
   static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0);
 
   [[nodiscard]] std::size_t heap_size() const { return heap_size_; }
-  [[nodiscard]] std::byte* heap(int pe) const { return mapping_.data() + static_cast<std::size_t>(pe) * heap_size_; }
+  [[nodiscard]] std::byte* heap(int pe) const { return heaps_.data() + static_cast<std::size_t>(pe) * heap_size_; }
   [[nodiscard]] std::byte* metadata(int pe) const {
-    return mapping_.data() + static_cast<std::size_t>(pes_) * heap_size_ + static_cast<std::size_t>(pe) * kMetadataSize;
+    return areas_.data() + static_cast<std::size_t>(pe) * kMetadataSize;
   }
   /// kBoardShare bytes for each PE of the node.
   [[nodiscard]] std::byte* board() const { return metadata(pes_); }
@@ -46,14 +46,15 @@ class NodeMemory {
   /// Where globals(pe) stand in file(), to be mapped once more. REQUIRES: globals_size() > 0.
   [[nodiscard]] int file() const { return file_.get(); }
   [[nodiscard]] std::size_t globals_offset(int pe) const {
-    return static_cast<std::size_t>(globals(pe) - mapping_.data());
+    return static_cast<std::size_t>(globals(pe) - areas_.data());
   }
 
  private:
   NodeMemory() = default;
 
-  Mapping mapping_;
-  UniqueFd file_;  // none if there are no globals
+  Mapping heaps_;
+  Mapping areas_;  // metadata, board, globals
+  UniqueFd file_;  // of the areas; none if there are no globals
   std::size_t heap_size_ = 0;
   std::size_t globals_size_ = 0;
   int pes_ = 0;

@@ -6,6 +6,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -35,12 +37,15 @@ ino_t inode_of(int fd) {
 }
 
 /// "" if PE `pe` gets `memory`.
-std::string fetch(const RandomName& name, int pe, int memory) {
+std::string fetch(const RandomName& name, int pe, const std::array<int, 2>& memory) {
   auto client = FdClient::open();
   if (!client) return client.error().text;
-  const auto fd = client->fetch(name, pe, kLimit);
-  if (!fd) return fd.error().text;
-  return inode_of(fd->get()) == inode_of(memory) ? "" : "another file";
+  const auto fds = client->fetch(name, pe, kLimit);
+  if (!fds) return fds.error().text;
+  if (fds->size() != memory.size()) return std::to_string(fds->size()) + " descriptors";
+  const bool same = std::equal(fds->begin(), fds->end(), memory.begin(),
+                               [](const UniqueFd& a, int b) { return inode_of(a.get()) == inode_of(b); });
+  return same ? "" : "other files";
 }
 
 /// A connection of somebody who knows the name.
@@ -58,14 +63,16 @@ UniqueFd connect_to(const RandomName& name) {
 class FdPassing : public ::testing::Test {
  protected:
   FdServer server_ = FdServer::open().value();
-  UniqueFd memory_ = create_memfd("test", 4096).value();
+  UniqueFd first_ = create_memfd("test", 4096).value();
+  UniqueFd second_ = create_memfd("test", 4096).value();
+  std::array<int, 2> memory_{first_.get(), second_.get()};
   SingleBootstrap bootstrap_;
 };
 
-TEST_F(FdPassing, GivesTheDescriptorToEachPe) {
+TEST_F(FdPassing, GivesTheDescriptorsToEachPe) {
   const auto texts = in_processes(4, [&](int pe) -> std::string {
-    if (pe > 0) return fetch(server_.name(), pe, memory_.get());
-    const auto served = server_.serve(memory_.get(), 4, soon(kLimit), bootstrap_);
+    if (pe > 0) return fetch(server_.name(), pe, memory_);
+    const auto served = server_.serve(memory_, 4, soon(kLimit), bootstrap_);
     return served ? "" : served.error().text;
   });
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
@@ -74,13 +81,13 @@ TEST_F(FdPassing, GivesTheDescriptorToEachPe) {
 TEST_F(FdPassing, AnswersAPeOnce) {
   const auto texts = in_processes(3, [&](int pe) -> std::string {
     if (pe == 0) {
-      const auto served = server_.serve(memory_.get(), 3, soon(kLimit), bootstrap_);
+      const auto served = server_.serve(memory_, 3, soon(kLimit), bootstrap_);
       return served ? "" : served.error().text;
     }
     if (pe == 2) return "";
-    const std::string first = fetch(server_.name(), 1, memory_.get());
-    const std::string second = fetch(server_.name(), 1, memory_.get());
-    return first + "/" + second + "/" + fetch(server_.name(), 2, memory_.get());
+    const std::string first = fetch(server_.name(), 1, memory_);
+    const std::string second = fetch(server_.name(), 1, memory_);
+    return first + "/" + second + "/" + fetch(server_.name(), 2, memory_);
   });
   EXPECT_EQ(texts[0], "");
   EXPECT_THAT(texts[1], ::testing::MatchesRegex("/PE 0 closed the connection .*/"));
@@ -89,7 +96,7 @@ TEST_F(FdPassing, AnswersAPeOnce) {
 TEST_F(FdPassing, AnswersNoStrangers) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     if (pe == 0) {
-      const auto served = server_.serve(memory_.get(), 2, soon(kLimit), bootstrap_);
+      const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
       return served ? "" : served.error().text;
     }
     const UniqueFd silent = connect_to(server_.name());
@@ -100,7 +107,7 @@ TEST_F(FdPassing, AnswersNoStrangers) {
     }
     const UniqueFd brief = connect_to(server_.name());
     ::send(brief.get(), "x", 1, MSG_NOSIGNAL);
-    return fetch(server_.name(), 1, memory_.get());
+    return fetch(server_.name(), 1, memory_);
   });
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
 }
@@ -109,18 +116,18 @@ TEST_F(FdPassing, AnswersNoOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     if (pe == 0) {
-      const auto served = server_.serve(memory_.get(), 2, soon(seconds{1}), bootstrap_);
+      const auto served = server_.serve(memory_, 2, soon(seconds{1}), bootstrap_);
       return served ? "served" : served.error().text;
     }
     if (::setuid(65534) != 0) return "setuid";
-    return fetch(server_.name(), 1, memory_.get());
+    return fetch(server_.name(), 1, memory_);
   });
   EXPECT_THAT(texts[0], HasSubstr("PE 1 did not fetch"));
   EXPECT_THAT(texts[1], HasSubstr("belongs to another user"));
 }
 
 TEST_F(FdPassing, NamesThoseThatDoNotCome) {
-  const auto served = server_.serve(memory_.get(), 5, soon(milliseconds{20}), bootstrap_);
+  const auto served = server_.serve(memory_, 5, soon(milliseconds{20}), bootstrap_);
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().code, std::errc::timed_out);
   EXPECT_THAT(served.error().text, HasSubstr("PEs 1-4 did not fetch"));
@@ -128,7 +135,7 @@ TEST_F(FdPassing, NamesThoseThatDoNotCome) {
 
 TEST_F(FdPassing, EndsWhenTheJobDoes) {
   bootstrap_.abort(1, "somebody died");
-  const auto served = server_.serve(memory_.get(), 2, soon(kLimit), bootstrap_);
+  const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().text, "somebody died");
 }
@@ -137,7 +144,7 @@ TEST_F(FdPassing, NoticesThatTheLeaderIsGone) {
   std::optional<FdServer> gone = FdServer::open().value();
   const RandomName name = gone->name();
   gone.reset();
-  EXPECT_THAT(fetch(name, 1, memory_.get()), HasSubstr("cannot reach PE 0"));
+  EXPECT_THAT(fetch(name, 1, memory_), HasSubstr("cannot reach PE 0"));
 }
 
 TEST_F(FdPassing, DoesNotWaitForALeaderThatHangs) {

@@ -76,15 +76,24 @@ TEST(NodeMemory, IsOneMemoryForAllPes) {
               Each(IsEmpty()));
 }
 
-TEST(NodeMemory, LaysOutHeapsThenMetadataAreasThenTheBoard) {
+TEST(NodeMemory, LaysOutHeapsInARunAndMetadataAreasBeforeTheBoard) {
   SingleBootstrap bootstrap;
   const auto memory = NodeMemory::create(bootstrap, 1);
   ASSERT_TRUE(memory) << memory.error().text;
   EXPECT_EQ(memory->heap_size(), kHeapAlignment) << "rounded up";
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->heap(0)) % kHeapAlignment, 0U);
   EXPECT_EQ(memory->heap(1), memory->heap(0) + memory->heap_size());
-  EXPECT_EQ(memory->metadata(0), memory->heap(0) + memory->heap_size());
   EXPECT_EQ(memory->board(), memory->metadata(0) + kMetadataSize);
+}
+
+TEST(NodeMemory, AlignsEachPesOwnHeapAsFarAsItIsLarge) {
+  const auto body = [](int pe, Bootstrap& /*bootstrap*/, NodeMemory& memory) -> std::string {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.heap(pe));
+    return address % (64 * kMiB) == 0 ? "" : "PE " + std::to_string(pe) + ": " + std::to_string(address);
+  };
+  EXPECT_THAT(with_memory(
+                  4, [](int) { return 98 * kMiB; }, body),
+              Each(IsEmpty()));
 }
 
 TEST(NodeMemory, EndsWithARunOfGlobalsThatCanBeMappedOnceMore) {
