@@ -47,15 +47,14 @@ Result<std::shared_ptr<FlagPage>> FlagPage::make_of(Result<SharedMemory> memory,
   return page;
 }
 
-/// Puts the memory where it belongs, before and by touching it. That a place near the device or a lock is not to be had
-/// costs speed, and is no reason to fail.
+/// Puts the memory where it belongs, before and by touching it. That a place near the device is not to be had costs
+/// speed, and is no reason to fail.
 void FlagPage::settle() {
   const auto bytes = mapping_.bytes();
   if (const int node = backend_.numa_node(); node >= 0 && ::numa_available() >= 0) {
     ::numa_tonode_memory(bytes.data(), bytes.size(), node);
   }
   for (std::size_t line = 0; line < lines(); ++line) word(line).store(FlagMemory::kPoison);
-  ::mlock(bytes.data(), bytes.size());
 }
 
 Result<void> FlagPage::show_to_device() {
@@ -66,6 +65,9 @@ Result<void> FlagPage::show_to_device() {
     return mapped;
   }
   iova_ = *iova;
+  // Not before: what is locked counts, like what the kernel pins for the device, and is not needed. Where nothing more
+  // may be locked that costs speed, and is no reason to fail.
+  ::mlock(mapping_.bytes().data(), mapping_.bytes().size());
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -58,7 +59,7 @@ Finding check_opens(const std::string& path) {
   if (!info) return {.verdict = Verdict::kProblem, .name = "opens", .found = info.error().text};
   return {.name = "opens",
           .found = "port " + std::to_string(info->port) + ", " + count(info->groups, "group") + " of up to " +
-                   count(info->members, "member")};
+                   count(info->members, "member") + ", release flags " + flag_place(*info)};
 }
 
 Findings check_target(const Target& target) {
@@ -73,13 +74,26 @@ Findings check_target(const Target& target) {
   return {{.verdict = Verdict::kProblem, .name = "device", .found = target.problem, .mend = target.mend}};
 }
 
+Finding* find_problem(Findings& findings, const std::string& name) {
+  const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.verdict == Verdict::kProblem && finding.name == name;
+  });
+  return found == findings.end() ? nullptr : &*found;
+}
+
 int check(const Invocation& invocation) {
   const auto target = find_target(invocation.device);
   if (!target) return report(invocation, target.error());
   Findings findings = check_target(*target);
   // Of a made-up tree of devices there is nothing to open.
   const bool can_be_opened = is_this_machine() || target->kind == Target::Kind::kSocket;
-  if (problems_in(findings) == 0 && can_be_opened) findings.push_back(check_opens(target->path));
+  Finding* const memlock = find_problem(findings, kMemlock);
+  if (can_be_opened && problems_in(findings) == (memlock == nullptr ? 0 : 1)) {
+    const Finding opens = check_opens(target->path);
+    // libgba does with less where the device has memory of its own for release flags.
+    if (memlock != nullptr && opens.verdict == Verdict::kOk) memlock->verdict = Verdict::kNote;
+    findings.push_back(opens);
+  }
   return report(invocation, target->path, findings);
 }
 

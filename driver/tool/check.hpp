@@ -7,6 +7,9 @@
 
 namespace tool {
 
+/// The name of the finding on locked memory.
+inline constexpr const char* kMemlock = "memlock";
+
 /// What the kernel must have done before a PCI function can be opened.
 Findings check_function(const PciFunction& function);
 /// What must be so before the socket of a vfio-user server can be connected to.

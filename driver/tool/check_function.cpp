@@ -94,19 +94,14 @@ Finding check_group(const PciFunction& function) {
   return problem("group", name + " is not viable: other drivers have " + join(others, ", "), mend);
 }
 
-/// Which nodes are opened depends on what the kernel offers: the function's own and iommufd, or the group's and the
-/// container.
 Findings check_nodes(const PciFunction& function) {
   if (function.device_node.empty()) {
     return {problem("device node", "none: the function is in no IOMMU group", "switch the IOMMU on")};
   }
-  const bool through_iommufd = function.has_vfio_dev && exists(dev_path("iommu"));
-  const std::string node =
-      through_iommufd || function.iommu_group.empty() ? function.device_node : dev_path("vfio/" + function.iommu_group);
-  Finding own = check_rights("device node", node);
+  Finding own = check_rights("device node", function.device_node);
   if (own.verdict == Verdict::kProblem && own.mend.empty())
     own.mend = "bind the function to vfio-pci: it makes the node";
-  Finding shared = check_rights("memory node", dev_path(through_iommufd ? "iommu" : "vfio/vfio"));
+  Finding shared = check_rights("memory node", dev_path(function.by_iommufd ? "iommu" : "vfio/vfio"));
   if (shared.verdict == Verdict::kProblem && shared.mend.empty()) shared.mend = "modprobe vfio-pci (as root)";
   if (own.verdict == Verdict::kOk && !function.name.empty()) own.found += ", also " + function.name;
   return {own, shared};
@@ -124,20 +119,21 @@ bool may_lock_all() {
 
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
-/// libgba locks the page that the release flags are in, and the kernel pins it: each counts.
+/// The kernel pins the page that the release flags are in, and libgba locks it: each counts. When it is used up, the
+/// next one is pinned before it goes.
 Finding check_memlock() {
   constexpr std::uint64_t kFlags = std::uint64_t{GBA_MAX_GROUPS} * GBA_FLAG_STRIDE;
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t needed = 2 * ((kFlags + page - 1) / page * page);
+  const std::uint64_t needed = 3 * ((kFlags + page - 1) / page * page);
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || may_lock_all()) {
-    return ok("memlock", "no limit");
+    return ok(kMemlock, "no limit");
   }
   const std::string found = "limit " + size(limit.rlim_cur) + ", needed " + size(needed);
-  if (limit.rlim_cur >= kHugePage) return ok("memlock", found);
-  if (limit.rlim_cur >= needed) return ok("memlock", found + " (a huge page would need " + size(kHugePage) + ")");
+  if (limit.rlim_cur >= kHugePage) return ok(kMemlock, found);
+  if (limit.rlim_cur >= needed) return ok(kMemlock, found + " (a huge page would need " + size(kHugePage) + ")");
   return problem(
-      "memlock", found,
+      kMemlock, found,
       "ulimit -l 2048, and for good: echo '@gba - memlock 2048' > /etc/security/limits.d/gba.conf (as root)");
 }
 

@@ -20,6 +20,10 @@ Result<gba_device_info> info_of(gba_device* device) {
   return info;
 }
 
+std::string flag_place(const gba_device_info& info) {
+  return info.flags == GBA_FLAGS_BAR ? "in the device's memory" : "in host memory";
+}
+
 Result<gba_device_counters> counters_of(gba_device* device) {
   gba_device_counters counters{};
   if (const int error = gba_device_get_counters(device, &counters); error != 0) return failed(error);

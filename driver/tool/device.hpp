@@ -37,6 +37,8 @@ inline tl::unexpected<Failure> failed(int error) {
 
 Result<DevicePointer> open_device(const std::string& path);
 Result<gba_device_info> info_of(gba_device* device);
+/// Where its releases land, for people.
+std::string flag_place(const gba_device_info& info);
 Result<gba_device_counters> counters_of(gba_device* device);
 Json to_json(const gba_device_counters& counters);
 

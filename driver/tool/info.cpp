@@ -43,6 +43,7 @@ Json facts_json(const gba_device_info& info, const gba_device_counters& counters
           {"groups", info.groups},
           {"members", info.members},
           {"is_process", info.is_process != 0},
+          {"flags", info.flags == GBA_FLAGS_BAR ? "bar" : "dma"},
           {"capabilities", info.features},
           {"features", features},
           {"counters", to_json(counters)}};
@@ -54,7 +55,8 @@ std::string facts_text(const gba_device_info& info, const gba_device_counters& c
       {"backend", info.backend},
       {"register map", "version " + version_of(info)},
       {"port", std::to_string(info.port)},
-      {"groups", std::to_string(info.groups) + ", of up to " + std::to_string(info.members) + " members"}};
+      {"groups", std::to_string(info.groups) + ", of up to " + std::to_string(info.members) + " members"},
+      {"flags", flag_place(info)}};
   std::string label = "features";
   for (const auto& feature : kFeatures) {
     if ((info.features & feature.bit) != 0) {

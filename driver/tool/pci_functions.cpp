@@ -89,14 +89,21 @@ std::string name_of(const std::string& node) {
   return "";
 }
 
-void find_node(PciFunction& function) {
-  const auto nodes = names_in(sys_path("bus/pci/devices/" + function.address + "/vfio-dev"));
-  function.has_vfio_dev = !nodes.empty();
-  if (function.has_vfio_dev) {
-    function.device_node = dev_path("vfio/devices/" + nodes.front());
-  } else if (!function.iommu_group.empty()) {
-    function.device_node = dev_path("vfio/" + function.iommu_group);
+/// The character device of the function itself; empty if the kernel has none or there is no iommufd to go with it.
+std::string own_node(const std::string& address) {
+  const std::string folder = sys_path("bus/pci/devices/" + address + "/vfio-dev/");
+  for (const auto& name : names_in(folder)) {
+    const std::string node = dev_path("vfio/devices/" + name);
+    // Linux has had the folder since 6.1; only where there is a character device its number is in it.
+    if (exists(folder + name + "/dev") && exists(node) && exists(dev_path("iommu"))) return node;
   }
+  return "";
+}
+
+void find_node(PciFunction& function) {
+  function.device_node = own_node(function.address);
+  function.by_iommufd = !function.device_node.empty();
+  if (!function.by_iommufd && !function.iommu_group.empty()) function.device_node = group_node(function);
   if (exists(function.device_node)) function.name = name_of(function.device_node);
 }
 
@@ -115,6 +122,10 @@ PciFunction describe(pci_dev& dev) {
 }
 
 }  // namespace
+
+std::string group_node(const PciFunction& function) {
+  return dev_path("vfio/" + function.iommu_group);
+}
 
 Result<std::vector<PciFunction>> find_functions() {
   const auto ids = wanted_ids();

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <regex>
 #include <string_view>
 
@@ -43,19 +43,27 @@ Target of(const PciFunction& function, const std::string& path) {
   return {.kind = Target::Kind::kFunction, .path = path, .function = function};
 }
 
-/// The function whose device node `path` is, under whatever name.
-const PciFunction* function_behind(const std::string& path, const std::vector<PciFunction>& functions) {
-  const auto found = std::find_if(functions.begin(), functions.end(), [&](const PciFunction& function) {
-    std::error_code error;
-    return std::filesystem::equivalent(path, function.device_node, error);
-  });
-  return found == functions.end() ? nullptr : &*found;
+bool is_same(const std::string& path, const std::string& other) {
+  std::error_code error;
+  return std::filesystem::equivalent(path, other, error);
+}
+
+/// The function that is opened by `path`, its node under whatever name.
+std::optional<PciFunction> function_behind(const std::string& path, const std::vector<PciFunction>& functions) {
+  for (PciFunction function : functions) {
+    if (is_same(path, function.device_node)) return function;
+    if (function.iommu_group.empty() || !is_same(path, group_node(function))) continue;
+    function.device_node = group_node(function);
+    function.by_iommufd = false;
+    return function;
+  }
+  return std::nullopt;
 }
 
 Target without_name(const std::vector<PciFunction>& functions) {
   const std::string usual = dev_path("gba0");
   if (is_socket(usual)) return {.kind = Target::Kind::kSocket, .path = usual, .socket = usual};
-  if (const auto* const function = function_behind(usual, functions)) return of(*function, usual);
+  if (const auto function = function_behind(usual, functions)) return of(*function, usual);
   if (!functions.empty()) return of(functions.front(), functions.front().address);
   return {.problem = "no GBA is plugged in, and GBA_DEVICE names none",
           .mend =
@@ -85,7 +93,7 @@ Result<Target> find_target(const std::string& named) {
   if (!functions) return tl::make_unexpected(functions.error());
   if (path.empty()) return without_name(*functions);
   if (is_pci_address(path)) return with_address(path, *functions);
-  if (const auto* const function = function_behind(path, *functions)) return of(*function, path);
+  if (const auto function = function_behind(path, *functions)) return of(*function, path);
   if (!exists(path)) {
     return Target{.path = path,
                   .problem = "there is no " + path,

@@ -29,6 +29,7 @@ TEST(Info, TellsWhatTheDeviceIsAndHasCounted) {
   EXPECT_EQ(info.at("groups"), 32);
   EXPECT_EQ(info.at("members"), 708);
   EXPECT_EQ(info.at("port"), 0);
+  EXPECT_EQ(info.at("flags"), "dma");
   EXPECT_THAT(info.at("features"), testing::Contains("notify"));
   EXPECT_EQ(info.at("counters").at("arrivals"), 0);
   EXPECT_EQ(info.at("counters").size(), 10U);

@@ -75,7 +75,7 @@ class FakeMachine {
   }
   /// As Linux 6.6 has it: the function has a node of its own.
   void with_iommufd() const {
-    folder(device_folder("0000:3b:00.0") + "/vfio-dev/vfio0");
+    file(device_folder("0000:3b:00.0") + "/vfio-dev/vfio0/dev", "511:0");
     file("dev/vfio/devices/vfio0", "");
     file("dev/iommu", "");
   }
