@@ -55,6 +55,8 @@ Result<void> Context::start() {
 
 Result<void> Context::open() {
   job_.metadata(job_.me).pid.store(::getpid(), std::memory_order_relaxed);
+  job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
+                               job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
   if (job_.options.gba == GbaUse::kOff) {
     no_gba_ = "SHMEM_GBA=off";
   } else if (auto port = open_gba_port(); port) {
@@ -70,11 +72,8 @@ Result<void> Context::open() {
   if (auto ok = job_.bootstrap->barrier(); !ok) {
     return ok;
   }
-  if (auto ok = teams_.make_predefined(); !ok) {
-    return ok;
-  }
   report();
-  return {};
+  return teams_.make_predefined();
 }
 
 GbaMember Context::gba_member(const Team& team, bool asked) const {
@@ -101,7 +100,17 @@ Result<void> Context::equip(Team& team) {
                 "shmem: PE " + std::to_string(job_.me) +
                     ": SHMEM_GBA=require, but the world team cannot use a GBA: " + team.gba_reason());
   }
+  if (options.info && team.me() == 0) {
+    report_team(team);
+  }
   return {};
+}
+
+void Context::report_team(const Team& team) {
+  const std::string& reason = team.gba_reason();
+  std::fprintf(stderr, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s%s\n", team.slot(), team.size(),
+               team.map().start, team.map().stride, team.algorithm(),
+               reason.empty() ? "" : "; not through a GBA: ", reason.c_str());
 }
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
@@ -143,11 +152,6 @@ void Context::report() const {
   if (job_.options.version || job_.options.info) {
     std::fprintf(stderr, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each\n", kVersion,
                  job_.size, job_.memory.heap_size() >> 20);
-  }
-  if (job_.options.info) {
-    const Team& world = *teams_.find(kWorldTeam);
-    std::fprintf(stderr, "shmem: world team: barrier %s%s%s\n", world.algorithm(),
-                 world.gba_reason().empty() ? "" : "; not through a GBA: ", world.gba_reason().c_str());
   }
 }
 

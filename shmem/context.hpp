@@ -57,6 +57,7 @@ class Context {
   Result<void> equip(Team& team);
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
   void report() const;
+  static void report_team(const Team& team);
 
   Job job_;
   GbaPort port_;

@@ -9,6 +9,7 @@
 #include "shmem/cores/wait.hpp"
 #include "shmem/memory/node_memory.hpp"
 #include "shmem/options.hpp"
+#include "shmem/team/core_state.hpp"
 #include "shmem/team/metadata.hpp"
 
 namespace shmem {
@@ -25,6 +26,8 @@ struct Job {
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
+  /// What the cores of this PE read.
+  [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
 
   /// The same object in the symmetric heap of `pe`, or nullptr if `mine` is not in my symmetric heap.
   [[nodiscard]] std::byte* translate(const void* mine, int pe) const {

@@ -10,6 +10,7 @@ namespace api = shmem::api;
 struct shmemx_core_t {
   shmem::ThreadCore& core;
   Context& context;
+  const shmem::CoreState& state;
   std::errc error;  // the first that a call of this core gave
 
   int keep(std::errc now) {
@@ -30,7 +31,7 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
     return api::report(group.error());
   }
   const auto run = [&](shmem::ThreadCore& core) {
-    shmemx_core_t handle{core, context, {}};
+    shmemx_core_t handle{core, context, context.job().core_state(), {}};
     kernel(&handle, argument);
     return handle.error;
   };
@@ -46,6 +47,41 @@ int shmemx_core_index(const shmemx_core_t* core) noexcept {
 
 int shmemx_core_count(const shmemx_core_t* core) noexcept {
   return core->core.count();
+}
+
+int shmemx_core_my_pe(const shmemx_core_t* core) noexcept {
+  return core->state.job.read().my_pe;
+}
+
+int shmemx_core_n_pes(const shmemx_core_t* core) noexcept {
+  return core->state.job.read().n_pes;
+}
+
+int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept {
+  const shmem::CoreTeam found = core->state.find(team);
+  return found.size > 0 ? found.me : -1;
+}
+
+int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) noexcept {
+  const shmem::CoreTeam found = core->state.find(team);
+  return found.size > 0 ? found.size : -1;
+}
+
+int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
+                                  shmem_team_t dest_team) noexcept {
+  const shmem::CoreTeam from = core->state.find(src_team);
+  const shmem::CoreTeam to = core->state.find(dest_team);
+  if (src_pe < 0 || src_pe >= from.size || to.size == 0) {
+    return -1;
+  }
+  const int pe = shmem::TeamMap{from.start, from.stride, from.size}.pe(src_pe);
+  return shmem::TeamMap{to.start, to.stride, to.size}.member(pe).value_or(-1);
+}
+
+void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(dest);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses stand in the metadata area as numbers
+  return reinterpret_cast<void*>(shmem::core_translate(core->state.job.read(), address, pe));
 }
 
 int shmemx_core_sync(shmemx_core_t* core) noexcept {

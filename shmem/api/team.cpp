@@ -3,7 +3,10 @@
 #include "shmem/api/entry.hpp"
 
 using shmem::Context;
+using shmem::Error;
+using shmem::SplitRequest;
 using shmem::Team;
+using shmem::TeamCall;
 using shmem::TeamMap;
 namespace api = shmem::api;
 
@@ -13,67 +16,143 @@ Team* find(const char* call, shmem_team_t team) {
   return api::running(call).teams().find(team);
 }
 
-/// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID.
-int split(Context& context, Team& parent, const std::optional<TeamMap>& map, shmem_team_t* new_team) {
-  auto handle = context.teams().split(parent, map);
-  *new_team = handle.value_or(SHMEM_TEAM_INVALID);
-  return handle ? 0 : api::report_loudly(handle.error());
-}
-
-int refuse(const Context& context, const char* call, const std::string& problem) {
-  return api::report_loudly(
-      {std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem});
+Error wrong(const Context& context, const char* call, const std::string& problem) {
+  return {std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem};
 }
 
 std::string invalid_team(shmem_team_t team) {
   return std::to_string(team) + " is not a team of this PE";
 }
 
-int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, shmem_team_t* new_team) {
+/// What the program says of a new team besides its PEs.
+struct Config {
+  const shmem_team_config_t* values;
+  long mask;
+
+  [[nodiscard]] std::optional<std::string> mask_problem() const {
+    if ((mask & ~SHMEM_TEAM_NUM_CONTEXTS) != 0) {
+      return "config_mask " + std::to_string(mask) + " has bits that name nothing";
+    }
+    if (mask != 0 && values == nullptr) {
+      return "config_mask is " + std::to_string(mask) + ", but no config is given";
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::string> problem() const {
+    auto problem = mask_problem();
+    if (!problem && contexts() < 0) {
+      problem = "num_contexts " + std::to_string(contexts()) + " is below 0";
+    }
+    return problem;
+  }
+  /// REQUIRES: a sound config.
+  [[nodiscard]] int contexts() const { return mask != 0 ? values->num_contexts : 0; }
+};
+
+/// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID.
+int split(Context& context, Team& parent, const SplitRequest& request, shmem_team_t* new_team) {
+  auto handle = context.teams().split(parent, request);
+  *new_team = handle.value_or(SHMEM_TEAM_INVALID);
+  return handle ? 0 : api::report_loudly(handle.error());
+}
+
+std::optional<std::string> strided_problem(const Team& parent, int start, int stride, int size) {
+  const std::int64_t last = start + (std::int64_t{size} - 1) * stride;
+  if (start >= 0 && stride >= 1 && size >= 1 && last < parent.size()) {
+    return std::nullopt;
+  }
+  return "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " + std::to_string(size) +
+         " name no PEs of the parent, which has " + std::to_string(parent.size()) +
+         " (start from 0, stride and size from 1, and no wrapping round)";
+}
+
+int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, const Config& config,
+                  shmem_team_t* new_team) {
   Context& context = api::running(call);
+  if (new_team == nullptr) {
+    return api::report_loudly(wrong(context, call, "there is nowhere to put the new team: new_team is NULL"));
+  }
   *new_team = SHMEM_TEAM_INVALID;
   Team* parent = context.teams().find(parent_team);
   if (parent == nullptr) {
-    return refuse(context, call, invalid_team(parent_team));
+    return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
   }
-  const std::int64_t last = start + (std::int64_t{size} - 1) * stride;
-  if (start < 0 || stride < 1 || size < 1 || last >= parent->size()) {
-    return refuse(context, call,
-                  "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " +
-                      std::to_string(size) + " name no PEs of the parent, which has " + std::to_string(parent->size()));
+  SplitRequest request{{TeamCall::kStrided, start, stride, size}};
+  auto problem = strided_problem(*parent, start, stride, size);
+  if (!problem) {
+    problem = config.problem();
   }
-  const TeamMap map{parent->map().pe(start), parent->map().stride * stride, size};
-  return split(context, *parent, map.member(context.my_pe()) ? std::optional(map) : std::nullopt, new_team);
+  if (problem) {
+    request.refusal = wrong(context, call, *problem);
+    return split(context, *parent, request, new_team);
+  }
+  // With one PE the stride means nothing, however large.
+  const TeamMap map{parent->map().pe(start), parent->map().stride * (size > 1 ? stride : 1), size};
+  if (map.member(context.my_pe())) {
+    request.map = map;
+  }
+  request.contexts = config.contexts();
+  return split(context, *parent, request, new_team);
 }
 
-int split_2d(const char* call, shmem_team_t parent_team, int xrange, shmem_team_t* xaxis_team,
-             shmem_team_t* yaxis_team) {
+int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Config& x_config, shmem_team_t* xaxis_team,
+             const Config& y_config, shmem_team_t* yaxis_team) {
   Context& context = api::running(call);
+  if (xaxis_team == nullptr || yaxis_team == nullptr) {
+    return api::report_loudly(
+        wrong(context, call, "there is nowhere to put a new team: xaxis_team or yaxis_team is NULL"));
+  }
   *xaxis_team = *yaxis_team = SHMEM_TEAM_INVALID;
   Team* parent = context.teams().find(parent_team);
   if (parent == nullptr) {
-    return refuse(context, call, invalid_team(parent_team));
+    return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
+  }
+  SplitRequest rows{{TeamCall::kRows, 0, 1, xrange}};
+  SplitRequest columns{{TeamCall::kColumns, 0, 1, xrange}};
+  auto problem = x_config.problem();
+  if (!problem) {
+    problem = y_config.problem();
   }
   if (xrange < 1) {
-    return refuse(context, call, "xrange " + std::to_string(xrange) + " is not above 0");
+    problem = "xrange " + std::to_string(xrange) + " is not above 0";
+  }
+  if (problem) {
+    rows.refusal = wrong(context, call, *problem);
+    return split(context, *parent, rows, xaxis_team);
   }
   // A row longer than the parent is the parent.
   const int width = std::min(xrange, parent->size());
   const int row = parent->me() / width * width;
   const int column = parent->me() % width;
   const TeamMap& all = parent->map();
-  const TeamMap x{all.pe(row), all.stride, std::min(width, parent->size() - row)};
-  const TeamMap y{all.pe(column), all.stride * width, (parent->size() - column + width - 1) / width};
-  const int error = split(context, *parent, x, xaxis_team);
-  return error != 0 ? error : split(context, *parent, y, yaxis_team);
+  rows.map = TeamMap{all.pe(row), all.stride, std::min(width, parent->size() - row)};
+  rows.contexts = x_config.contexts();
+  columns.map = TeamMap{all.pe(column), all.stride * width, (parent->size() - column + width - 1) / width};
+  columns.contexts = y_config.contexts();
+  if (const int error = split(context, *parent, rows, xaxis_team); error != 0) {
+    return error;
+  }
+  const int error = split(context, *parent, columns, yaxis_team);
+  if (error != 0) {
+    // Both or none, and all PEs alike: the failure is everybody's.
+    context.teams().destroy(*xaxis_team, context.gba());
+    *xaxis_team = SHMEM_TEAM_INVALID;
+  }
+  return error;
 }
 
 int get_config(const char* call, shmem_team_t team, long mask, shmem_team_config_t* config) {
-  if (find(call, team) == nullptr) {
-    return -1;
+  const Context& context = api::running(call);
+  const Team* found = find(call, team);
+  if (found == nullptr) {
+    // As when a team is asked for its number: programs ask this way whether they are in it.
+    return api::report(wrong(context, call, invalid_team(team)));
   }
-  if ((mask & SHMEM_TEAM_NUM_CONTEXTS) != 0) {
-    config->num_contexts = 0;
+  if (auto problem = Config{config, mask}.mask_problem()) {
+    return api::report_loudly(wrong(context, call, *problem));
+  }
+  if (mask != 0) {
+    config->num_contexts = found->contexts();
   }
   return 0;
 }
@@ -104,16 +183,17 @@ SHMEM_ROUTINE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_
 }
 
 SHMEM_ROUTINE(int, team_split_strided,
-              (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* /*config*/,
-               long /*config_mask*/, shmem_team_t* new_team)) {
-  return split_strided("shmem_team_split_strided", parent_team, start, stride, size, new_team);
+              (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config,
+               long config_mask, shmem_team_t* new_team)) {
+  return split_strided("shmem_team_split_strided", parent_team, start, stride, size, {config, config_mask}, new_team);
 }
 
 SHMEM_ROUTINE(int, team_split_2d,
-              (shmem_team_t parent_team, int xrange, const shmem_team_config_t* /*xaxis_config*/, long /*xaxis_mask*/,
-               shmem_team_t* xaxis_team, const shmem_team_config_t* /*yaxis_config*/, long /*yaxis_mask*/,
+              (shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config, long xaxis_mask,
+               shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config, long yaxis_mask,
                shmem_team_t* yaxis_team)) {
-  return split_2d("shmem_team_split_2d", parent_team, xrange, xaxis_team, yaxis_team);
+  return split_2d("shmem_team_split_2d", parent_team, xrange, {xaxis_config, xaxis_mask}, xaxis_team,
+                  {yaxis_config, yaxis_mask}, yaxis_team);
 }
 
 SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
@@ -134,12 +214,12 @@ extern "C" {
 
 int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                               shmem_team_t* new_team) noexcept {
-  return split_strided("shmemx_team_split_strided", parent_team, start, stride, size, new_team);
+  return split_strided("shmemx_team_split_strided", parent_team, start, stride, size, {nullptr, 0}, new_team);
 }
 
 int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_team_t* xaxis_team,
                          shmem_team_t* yaxis_team) noexcept {
-  return split_2d("shmemx_team_split_2d", parent_team, xrange, xaxis_team, yaxis_team);
+  return split_2d("shmemx_team_split_2d", parent_team, xrange, {nullptr, 0}, xaxis_team, {nullptr, 0}, yaxis_team);
 }
 
 int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexcept {
@@ -156,16 +236,21 @@ int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
   return ok ? 0 : api::report(ok.error());
 }
 
-int shmemx_team_barrier_stats(shmem_team_t team, shmemx_team_barrier_stats_t* stats) noexcept {
-  const Team* found = find("shmemx_team_barrier_stats", team);
-  if (found == nullptr) {
-    return api::report({std::errc::invalid_argument, "shmemx_team_barrier_stats: " + invalid_team(team)});
+int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
+  const Context& context = api::running("shmemx_team_info");
+  const Team* found = find("shmemx_team_info", team);
+  if (found == nullptr || info == nullptr) {
+    return api::report(wrong(context, "shmemx_team_info", found == nullptr ? invalid_team(team) : "info is NULL"));
   }
-  *stats = {};
-  std::snprintf(stats->algorithm, sizeof stats->algorithm, "%s", found->algorithm());
-  std::snprintf(stats->reason, sizeof stats->reason, "%s", found->gba_reason().c_str());
-  stats->by_device = found->stats().by_device;
-  stats->by_software = found->stats().by_software;
+  *info = {};
+  info->n_pes = found->size();
+  info->my_pe = found->me();
+  info->start = found->map().start;
+  info->stride = found->map().stride;
+  std::snprintf(info->algorithm, sizeof info->algorithm, "%s", found->algorithm());
+  std::snprintf(info->reason, sizeof info->reason, "%s", found->gba_reason().c_str());
+  info->by_device = found->stats().by_device;
+  info->by_software = found->stats().by_software;
   return 0;
 }
 }

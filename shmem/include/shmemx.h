@@ -35,15 +35,19 @@ SHMEM_API int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* con
  */
 SHMEM_API int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;
 
-/* How the team synchronises and how often it has, seen from this PE. */
-typedef struct shmemx_team_barrier_stats_t {
-  char algorithm[32];   /* in use now */
-  char reason[256];     /* why it is not the GBA, or "" */
+/* A team as this PE sees it: who is in it, how it synchronises and how often it has. */
+typedef struct shmemx_team_info_t {
+  int n_pes; /* members */
+  int my_pe; /* this PE's number in it */
+  int start; /* the members are PEs start, start + stride, ... of the world */
+  int stride;
+  char algorithm[32];   /* of its barriers, now */
+  char reason[256];     /* why that is not the GBA, or "" */
   uint64_t by_device;   /* barriers that the GBA released */
   uint64_t by_software; /* barriers done in software, those finished after a loss of the device included */
-} shmemx_team_barrier_stats_t;
-/* Errors: -EINVAL no such team. */
-SHMEM_API int shmemx_team_barrier_stats(shmem_team_t team, shmemx_team_barrier_stats_t* stats) SHMEM_NOEXCEPT;
+} shmemx_team_info_t;
+/* Errors: -EINVAL no such team, or info is NULL. */
+SHMEM_API int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) SHMEM_NOEXCEPT;
 
 /* ---- Kernels on the vector cores of this PE, which are threads of it ---- */
 
@@ -59,6 +63,15 @@ typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
 SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_index(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_count(const shmemx_core_t* core) SHMEM_NOEXCEPT;
+/* As the host calls of these names, for cores: they read what the host has written down for them, and nothing else. -1
+ * for a team that this PE is not in; NULL for an address outside the symmetric heap, or no such PE. */
+SHMEM_API int shmemx_core_my_pe(const shmemx_core_t* core) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_n_pes(const shmemx_core_t* core) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
+                                            shmem_team_t dest_team) SHMEM_NOEXCEPT;
+SHMEM_API void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) SHMEM_NOEXCEPT;
 /* Meets the other cores of this PE. Non-zero: a core has failed or the job has been ended; the kernel should return. */
 SHMEM_API int shmemx_core_sync(shmemx_core_t* core) SHMEM_NOEXCEPT;
 /* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Non-zero as for shmemx_core_sync.

@@ -11,7 +11,8 @@
 
 namespace shmem {
 
-constexpr int kMaxTeams = 2048;
+/// How many teams a PE may be in at once, the predefined ones among them.
+constexpr int kMaxTeams = 4096;
 
 /// A member's published arrival at device barriers: word[k & 1] = k << 2 | vote. Written by the member before it rings
 /// k, read by members that cannot learn of k from their flag (uapi/README.md, "Losing the device").
@@ -27,11 +28,24 @@ struct alignas(64) GroupOffer {
   std::uint64_t sequence;
 };
 
+/// A collective call that makes teams, as its PE made it; compared by all PEs of the parent in the call's first sync.
+struct TeamCall {
+  enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns };
+  std::int32_t kind, start, stride, size;  // of rows and columns: size is the length of a row
+
+  bool operator==(const TeamCall&) const = default;
+};
+
 /// One member's part of one team's sync memory. Only its owner writes it.
 struct TeamSync {
   SyncWord round;  // barriers entered; only grows, also when another team takes the slot
   PublishedArrival arrival;
   GroupOffer offer;
+  // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
+  // it.
+  alignas(64) std::array<TeamCall, 2> call;
+  std::array<std::uint32_t, 2>
+      refused;  // 1: this PE cannot do its part of that call; read after the call's second sync
 };
 
 /// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.

@@ -10,10 +10,52 @@ bool in_software_barrier(const TeamSync& member, std::uint64_t count) {
   return member.round.value.load(std::memory_order_relaxed) >= count;
 }
 
+std::string call_text(const TeamCall& call) {
+  const auto number = [](int value) { return std::to_string(value); };
+  switch (call.kind) {
+    case TeamCall::kStrided:
+      return "start " + number(call.start) + ", stride " + number(call.stride) + ", size " + number(call.size);
+    case TeamCall::kRows:
+      return "rows of " + number(call.size);
+    case TeamCall::kColumns:
+      return "columns of rows of " + number(call.size);
+    default:
+      return "nothing";
+  }
+}
+
 }  // namespace
 
-Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count)
-    : job_(job), map_(map), slot_(slot), view_(job, map_, slot), count_(count) {}
+Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts)
+    : job_(job), map_(map), slot_(slot), contexts_(contexts), view_(job, map_, slot), count_(count) {}
+
+std::string Team::describe_calls(std::size_t turn) const {
+  constexpr int kMostNamed = 8;
+  std::string text = "shmem: PE " + std::to_string(job_.me) + ": the PEs of team " + std::to_string(slot_) +
+                     " do not split it alike, so no team was made:";
+  int named = 0;
+  // The first PE of each run of equal calls is enough to see who differs.
+  for (int i = 0; i < size() && named < kMostNamed; ++i) {
+    const TeamCall& call = view_.member(i).call[turn];
+    if (i > 0 && call == view_.member(i - 1).call[turn]) continue;
+    text += (named++ > 0 ? "; PE " : " PE ") + std::to_string(map_.pe(i)) + " asks for " + call_text(call);
+  }
+  return text;
+}
+
+Result<void> Team::agree_on_call(const TeamCall& call) {
+  const std::size_t turn = ++calls_ % 2;
+  view_.mine().call[turn] = call;
+  if (auto ok = sync(); !ok) {
+    return ok;
+  }
+  for (int i = 0; i < size(); ++i) {
+    if (view_.member(i).call[turn] != call) {
+      return fail(std::errc::invalid_argument, describe_calls(turn));
+    }
+  }
+  return {};
+}
 
 Result<void> Team::sync() {
   if (map_.size == 1) {
@@ -61,6 +103,22 @@ void Team::after_gba_sync() {
                  static_cast<unsigned long long>(stats_.by_device), reason_.c_str());
   }
   gba_.reset();  // the group itself goes back in dissolve(), with all members
+}
+
+Result<void> Team::agree_on_outcome(const Result<void>& mine) {
+  const std::size_t turn = calls_ % 2;
+  view_.mine().refused[turn] = mine ? 0 : 1;
+  if (auto ok = sync(); !ok || !mine) {
+    return ok ? mine : ok;
+  }
+  for (int i = 0; i < size(); ++i) {
+    if (view_.member(i).refused[turn] != 0) {
+      return fail(std::errc::no_buffer_space, "shmem: PE " + std::to_string(map_.pe(i)) +
+                                                  " has no room for another team, so none was made on any PE of team " +
+                                                  std::to_string(slot_));
+    }
+  }
+  return {};
 }
 
 Result<void> Team::use_gba(const GbaMember& member) {

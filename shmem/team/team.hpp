@@ -24,13 +24,15 @@ struct BarrierStats {
 /// destroyed.
 class Team {
  public:
-  /// `slot` is agreed among the members; `count` is what the slot's words stand at on all of them.
-  Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count);
+  /// `slot` is agreed among the members; `count` is what the slot's words stand at on all of them; `contexts` is the
+  /// number of contexts that the program means to make (shmem_team_config_t).
+  Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts = 0);
 
   [[nodiscard]] const TeamMap& map() const { return map_; }
   [[nodiscard]] int slot() const { return slot_; }
   [[nodiscard]] int me() const { return view_.me(); }
   [[nodiscard]] int size() const { return map_.size; }
+  [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
   [[nodiscard]] const BarrierStats& stats() const { return stats_; }
   [[nodiscard]] const char* algorithm() const { return gba_ ? "gba" : "npu_v3"; }
@@ -40,9 +42,17 @@ class Team {
   /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
   Result<void> sync();
 
+  /// Collective, a sync of the team: an Error on all members unless all make the same `call`.
+  Result<void> agree_on_call(const TeamCall& call);
+  /// Collective, a sync of the team, after agree_on_call: an Error on all members unless all can do what they agreed
+  /// on.
+  Result<void> agree_on_outcome(const Result<void>& mine);
+
   /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
   /// `port` outlives the team or its dissolve().
   Result<void> use_gba(const GbaMember& member);
+  /// Why nobody asks for a group for this team.
+  void explain_no_gba(std::string reason) { reason_ = std::move(reason); }
   /// Collective. Gives the group back, if there is one; software barriers from then on.
   Result<void> dissolve(gba_device* port);
   /// Collective. As dissolve, and says why in gba_reason().
@@ -57,12 +67,15 @@ class Team {
   Result<void> software_sync();
   Result<void> gba_sync();
   void after_gba_sync();
+  [[nodiscard]] std::string describe_calls(std::size_t turn) const;
 
   const Job& job_;
   TeamMap map_;
   int slot_;
+  int contexts_;
   SyncView view_;
   std::uint64_t count_;
+  std::uint64_t calls_ = 0;  // of agree_on_call
   std::unique_ptr<GbaBarrier> gba_;
   std::optional<gba_group_handle> owned_group_;
   std::string reason_;

@@ -7,7 +7,8 @@
 namespace shmem {
 
 Team* TeamTable::find(int handle) const {
-  return handle >= 0 && handle < kMaxTeams ? teams_[static_cast<std::size_t>(handle)].get() : nullptr;
+  const auto index = static_cast<std::size_t>(handle);  // a negative one becomes larger than all
+  return index < teams_.size() ? teams_[index].get() : nullptr;
 }
 
 void TeamTable::set_taken(int slot, bool taken) const {
@@ -21,17 +22,27 @@ void TeamTable::set_taken(int slot, bool taken) const {
   }
 }
 
-Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count) {
+Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts) {
+  const auto index = static_cast<std::size_t>(slot);
+  teams_.resize(std::max(teams_.size(), index + 1));
+  teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts);
   set_taken(slot, true);
-  auto& team = teams_[static_cast<std::size_t>(slot)];
-  team = std::make_unique<Team>(job_, map, slot, count);
-  return *team;
+  Team& team = *teams_[index];
+  job_.core_state().team[index].write({map.start, map.stride, map.size, team.me()});
+  return team;
+}
+
+void TeamTable::remove(int slot) {
+  const auto index = static_cast<std::size_t>(slot);
+  job_.core_state().team[index].write({});
+  teams_[index].reset();
+  set_taken(slot, false);
 }
 
 Result<void> TeamTable::make_predefined() {
   const TeamMap everybody{0, 1, job_.size};
-  Team& world = add(everybody, kWorldTeam, 0);
-  add(everybody, kSharedTeam, 0);
+  Team& world = add(everybody, kWorldTeam, 0, 0);
+  add(everybody, kSharedTeam, 0, 0).explain_no_gba("its PEs share memory");
   return equip_(world);
 }
 
@@ -61,29 +72,38 @@ std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
   return count;
 }
 
-Result<int> TeamTable::split(Team& parent, const std::optional<TeamMap>& map) {
-  // Everybody has finished what he did with the teams before.
-  if (auto ok = parent.sync(); !ok) {
+void TeamTable::clear_slot(int slot, std::uint64_t count) const {
+  TeamSync& mine = job_.team_sync(slot, job_.me);
+  // A member that reads this as its colleague's largest word computes the same maximum.
+  publish(mine.round, count);
+  mine.arrival.word[0].store(0, std::memory_order_relaxed);
+  mine.arrival.word[1].store(0, std::memory_order_relaxed);
+}
+
+Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
+  // A sync: everybody has finished what he did with the teams before.
+  if (auto ok = parent.agree_on_call(request.call); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  Result<int> slot = map ? agree_on_slot(*map) : Result<int>(-1);
+  if (request.refusal) {
+    return tl::make_unexpected(*request.refusal);
+  }
+  const auto& map = request.map;
+  const Result<int> slot = map ? agree_on_slot(*map) : Result<int>(-1);
   std::uint64_t count = 0;
   if (map && slot) {
     count = agree_on_count(*map, *slot);
-    TeamSync& mine = job_.team_sync(*slot, job_.me);
-    // A member that reads this as its colleague's largest word computes the same maximum.
-    publish(mine.round, count);
-    mine.arrival.word[0].store(0, std::memory_order_relaxed);
-    mine.arrival.word[1].store(0, std::memory_order_relaxed);
+    clear_slot(*slot, count);
   }
-  // Everybody has read the sets of slots and cleared the words.
-  if (auto ok = parent.sync(); !ok) {
+  // A sync: everybody has read the sets of slots and cleared the words.
+  const Result<void> mine = slot ? Result<void>() : tl::make_unexpected(slot.error());
+  if (auto ok = parent.agree_on_outcome(mine); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  if (!map || !slot) {
-    return slot;
+  if (!map) {
+    return -1;
   }
-  if (auto ok = equip_(add(*map, *slot, count)); !ok) {
+  if (auto ok = equip_(add(*map, *slot, count, request.contexts)); !ok) {
     return tl::make_unexpected(ok.error());
   }
   return slot;
@@ -91,16 +111,17 @@ Result<int> TeamTable::split(Team& parent, const std::optional<TeamMap>& map) {
 
 Result<void> TeamTable::destroy(int handle, gba_device* port) {
   auto ok = find(handle)->dissolve(port);
-  teams_[static_cast<std::size_t>(handle)].reset();
-  set_taken(handle, false);
+  remove(handle);
   return ok;
 }
 
 Result<void> TeamTable::destroy_all(gba_device* port) {
   // Teams that the program left are not collective any more here: their members may be at different ones. Only the
   // world is sure to be complete; the device takes the groups of the others back when this port is closed.
-  for (int handle = kMaxTeams - 1; handle > kWorldTeam; --handle) {
-    teams_[static_cast<std::size_t>(handle)].reset();
+  for (int handle = static_cast<int>(teams_.size()) - 1; handle > kWorldTeam; --handle) {
+    if (find(handle) != nullptr) {
+      remove(handle);
+    }
   }
   return find(kWorldTeam) != nullptr ? destroy(kWorldTeam, port) : Result<void>{};
 }

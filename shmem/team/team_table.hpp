@@ -2,9 +2,10 @@
 // The live teams of this PE, by handle, and how new ones come to be.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "shmem/team/team.hpp"
 
@@ -12,6 +13,14 @@ namespace shmem {
 
 constexpr int kWorldTeam = 0;   // SHMEM_TEAM_WORLD
 constexpr int kSharedTeam = 1;  // SHMEM_TEAM_SHARED
+
+/// What a PE asks of a split.
+struct SplitRequest {
+  TeamCall call;                   // as the program made it; the same on all PEs of the parent
+  std::optional<Error> refusal{};  // why it cannot be had: the answer once all are known to have made the same call
+  std::optional<TeamMap> map{};    // the new team that this PE will be in
+  int contexts = 0;
+};
 
 /// A handle is the team's slot, which all members agree on. Used by one thread at a time.
 class TeamTable {
@@ -27,10 +36,10 @@ class TeamTable {
   /// The live team of this handle, or nullptr.
   [[nodiscard]] Team* find(int handle) const;
 
-  /// Collective over `parent`. `map` is the new team that this PE will be in; its handle, or -1 without one. Several
-  /// teams may be made at once: all PEs of a map pass the same one, and maps do not overlap. REQUIRES: all of them are
-  /// in the parent.
-  Result<int> split(Team& parent, const std::optional<TeamMap>& map);
+  /// Collective over `parent`. The handle of the new team that this PE is in, or -1 without one. Several teams may be
+  /// made at once: all PEs of a map pass the same one, and maps do not overlap. PEs that make different calls are told
+  /// so, all of them, and nothing is made. REQUIRES: all PEs of the map are in the parent.
+  Result<int> split(Team& parent, const SplitRequest& request);
 
   /// Collective over the team. REQUIRES: not a predefined team.
   Result<void> destroy(int handle, gba_device* port);
@@ -40,12 +49,14 @@ class TeamTable {
  private:
   Result<int> agree_on_slot(const TeamMap& map) const;
   [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
-  Team& add(const TeamMap& map, int slot, std::uint64_t count);
+  void clear_slot(int slot, std::uint64_t count) const;
+  Team& add(const TeamMap& map, int slot, std::uint64_t count, int contexts);
+  void remove(int slot);
   void set_taken(int slot, bool taken) const;
 
   const Job& job_;
   Equip equip_;
-  std::array<std::unique_ptr<Team>, kMaxTeams> teams_;
+  std::vector<std::unique_ptr<Team>> teams_;  // by handle, up to the largest that there was
 };
 
 }  // namespace shmem

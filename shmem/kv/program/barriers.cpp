@@ -12,9 +12,9 @@
 namespace kv_program {
 namespace {
 
-shmemx_team_barrier_stats_t world_stats() {
-  shmemx_team_barrier_stats_t stats{};
-  shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &stats);
+shmemx_team_info_t world_stats() {
+  shmemx_team_info_t stats{};
+  shmemx_team_info(SHMEM_TEAM_WORLD, &stats);
   return stats;
 }
 

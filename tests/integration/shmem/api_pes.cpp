@@ -138,8 +138,15 @@ void teams(int me, int pes) {
     shmem_team_destroy(nested);
   }
   shmem_team_config_t config{5};
+  shmem_team_t same = SHMEM_TEAM_INVALID;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, &config, SHMEM_TEAM_NUM_CONTEXTS, &same) == 0);
   CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, SHMEM_TEAM_NUM_CONTEXTS, &config) == 0 && config.num_contexts == 0);
-  CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, &config) == 0);
+  CHECK(shmem_team_get_config(same, &config) == 0 && config.num_contexts == 5);
+  CHECK(shmem_team_get_config(same, 0, nullptr) == 0);
+  shmemx_team_info_t info;
+  CHECK(shmemx_team_info(same, &info) == 0 && info.n_pes == pes && info.my_pe == me);
+  CHECK(info.start == 0 && info.stride == 1);
+  shmem_team_destroy(same);
   shmem_team_destroy(even);
   shmem_team_destroy(SHMEM_TEAM_INVALID);
 
@@ -161,6 +168,18 @@ void wrong_teams(int pes) {
     CHECK(team == SHMEM_TEAM_INVALID);
   }
   CHECK(shmem_team_split_strided(SHMEM_TEAM_INVALID, 0, 1, 1, &team) != 0);
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, nullptr) != 0);
+  const shmem_team_config_t below{-1};
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &below, SHMEM_TEAM_NUM_CONTEXTS, &team) != 0);
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, nullptr, SHMEM_TEAM_NUM_CONTEXTS, &team) != 0);
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &below, 6, &team) != 0);
+  CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, SHMEM_TEAM_NUM_CONTEXTS, nullptr) != 0);
+  CHECK(shmem_team_get_config(99, 0, nullptr) != 0);
+  // A stride that is far too large for anything but a team of one PE.
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2147483647, 1, &team) == 0);
+  shmem_team_destroy(team);
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2147483647, 2, &team) != 0 || pes < 0);
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 1, &team, nullptr) != 0);
   CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 0, &team, &team) != 0);
   CHECK(shmem_team_sync(SHMEM_TEAM_INVALID) != 0);
 }
@@ -179,19 +198,19 @@ void active_sets(int pes) {
 }
 
 void barrier_choice() {
-  shmemx_team_barrier_stats_t before;
-  shmemx_team_barrier_stats_t after;
+  shmemx_team_info_t before;
+  shmemx_team_info_t after;
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0);
-  CHECK(shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &before) == 0);
+  CHECK(shmemx_team_info(SHMEM_TEAM_WORLD, &before) == 0);
   CHECK(std::strcmp(before.algorithm, "npu_v3") == 0);
   shmem_sync_all();
-  CHECK(shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &after) == 0);
+  CHECK(shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);
   CHECK(after.by_software == before.by_software + (shmem_n_pes() > 1 ? 1 : 0) && after.by_device == before.by_device);
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "auto") == 0);
   shmem_sync_all();
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "fastest") != 0);
   CHECK(std::strstr(shmemx_error_text(), "fastest") != nullptr);
-  CHECK(shmemx_team_barrier_stats(42, &after) != 0);
+  CHECK(shmemx_team_info(42, &after) != 0);
 }
 
 struct KernelWork {
@@ -215,6 +234,29 @@ void kernel(shmemx_core_t* core, void* argument) {
   }
 }
 
+struct KernelIdentity {
+  std::uint64_t* symmetric;
+  shmem_team_t even = SHMEM_TEAM_INVALID;
+  std::atomic<int> wrong{0};
+};
+
+void identity_kernel(shmemx_core_t* core, void* argument) {
+  auto& work = *static_cast<KernelIdentity*>(argument);
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  const auto want = [&](bool good) { work.wrong += good ? 0 : 1; };
+  want(shmemx_core_my_pe(core) == me && shmemx_core_n_pes(core) == pes);
+  want(shmemx_core_team_my_pe(core, SHMEM_TEAM_WORLD) == me && shmemx_core_team_n_pes(core, 99) == -1);
+  want(shmemx_core_team_n_pes(core, work.even) == shmem_team_n_pes(work.even));
+  want(shmemx_core_team_translate_pe(core, work.even, 0, SHMEM_TEAM_WORLD) ==
+       shmem_team_translate_pe(work.even, 0, SHMEM_TEAM_WORLD));
+  want(shmemx_core_team_translate_pe(core, SHMEM_TEAM_WORLD, pes, SHMEM_TEAM_WORLD) == -1);
+  for (int pe = -1; pe <= pes; ++pe) {
+    want(shmemx_core_ptr(core, work.symmetric, pe) == shmem_ptr(work.symmetric, pe));
+    want(shmemx_core_ptr(core, &work, pe) == nullptr);
+  }
+}
+
 void kernels() {
   KernelWork work{allocate<std::uint64_t>()};
   for (const int cores : {1, 3, 2}) {
@@ -224,6 +266,10 @@ void kernels() {
     CHECK(work.wrong == 0);
     shmem_barrier_all();
   }
+  KernelIdentity identity{work.counter};
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (shmem_n_pes() + 1) / 2, nullptr, 0, &identity.even) == 0);
+  CHECK(shmemx_launch(2, identity_kernel, &identity) == 0 && identity.wrong == 0);
+  shmem_team_destroy(identity.even);
   CHECK(shmemx_launch(0, kernel, &work) != 0);
   CHECK(shmemx_launch(2, nullptr, &work) != 0);
   shmem_free(work.counter);

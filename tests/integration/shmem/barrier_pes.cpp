@@ -80,8 +80,8 @@ int main(int argc, char** argv) {
     }
   }
 
-  shmemx_team_barrier_stats_t stats;
-  shmemx_team_barrier_stats(SHMEM_TEAM_WORLD, &stats);
+  shmemx_team_info_t stats;
+  shmemx_team_info(SHMEM_TEAM_WORLD, &stats);
   std::printf("PE %d: %s, early %llu, by device %llu, by software %llu\n", me, stats.algorithm,
               static_cast<unsigned long long>(early), static_cast<unsigned long long>(stats.by_device),
               static_cast<unsigned long long>(stats.by_software));

@@ -18,8 +18,8 @@ int main() {
     int by_device = 0;
     for (auto& team : teams) {
       wrong += shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, nullptr, 0, &team) != 0 ? 1 : 0;
-      shmemx_team_barrier_stats_t stats;
-      shmemx_team_barrier_stats(team, &stats);
+      shmemx_team_info_t stats;
+      shmemx_team_info(team, &stats);
       const bool device = std::strcmp(stats.algorithm, "gba") == 0;
       by_device += device ? 1 : 0;
       wrong += device || stats.reason[0] != '\0' ? 0 : 1;

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "shmem/barrier/active_set.hpp"
-#include "shmem/team/team_table.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -14,12 +13,7 @@ namespace {
 using shmem::Job;
 using shmem::Team;
 using shmem::TeamMap;
-using shmem::TeamTable;
 using shmem_test::run_job;
-
-shmem::Result<void> no_device(Team& /*team*/) {
-  return {};
-}
 
 TEST(TeamMap, TranslatesBothWaysAndKnowsItsGaps) {
   const TeamMap map{2, 3, 4};  // PEs 2 5 8 11
@@ -105,107 +99,6 @@ TEST(Team, SyncEndsWhenTheJobIsEnded) {
       ASSERT_FALSE(ok);
       EXPECT_EQ(ok.error().code, std::errc::operation_canceled);
     }
-  });
-}
-
-TEST(TeamTable, SplitsStridedTeamsThatSynchroniseApart) {
-  run_job(6, [&](Job& job) {
-    ASSERT_TRUE(job.bootstrap->barrier());
-    TeamTable teams(job, no_device);
-    ASSERT_TRUE(teams.make_predefined());
-    Team& world = *teams.find(shmem::kWorldTeam);
-    const TeamMap even{0, 2, 3};
-    const auto handle = teams.split(world, even.member(job.me) ? std::optional(even) : std::nullopt);
-    ASSERT_TRUE(handle);
-    if (job.me % 2 != 0) {
-      EXPECT_EQ(*handle, -1);
-    } else {
-      Team& team = *teams.find(*handle);
-      EXPECT_EQ(team.me(), job.me / 2);
-      EXPECT_EQ(team.size(), 3);
-      for (int i = 0; i < 50; ++i) {
-        ASSERT_TRUE(team.sync());
-      }
-      EXPECT_TRUE(teams.destroy(*handle, nullptr));
-      EXPECT_EQ(teams.find(*handle), nullptr);
-    }
-    ASSERT_TRUE(world.sync());
-  });
-}
-
-TEST(TeamTable, PesWithDifferentHistoriesAgreeOnASlot) {
-  run_job(4, [&](Job& job) {
-    ASSERT_TRUE(job.bootstrap->barrier());
-    TeamTable teams(job, no_device);
-    ASSERT_TRUE(teams.make_predefined());
-    Team& world = *teams.find(shmem::kWorldTeam);
-    const auto split = [&](const TeamMap& map) {
-      return teams.split(world, map.member(job.me) ? std::optional(map) : std::nullopt).value();
-    };
-    const TeamMap left{0, 1, 2};
-    const int first = split(left);
-    split(left);
-    const int pair = split({1, 1, 2});  // PE 1 has two teams more than PE 2
-    std::atomic_ref<std::uint64_t> mine(*reinterpret_cast<std::uint64_t*>(job.memory.heap(job.me)));
-    mine.store(static_cast<std::uint64_t>(pair + 1));
-    ASSERT_TRUE(world.sync());
-    if (job.me == 1 || job.me == 2) {
-      const int other = 3 - job.me;
-      EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(job.memory.heap(other)), static_cast<std::uint64_t>(pair + 1));
-      EXPECT_TRUE(teams.find(pair)->sync());
-    }
-    if (job.me < 2) {
-      EXPECT_TRUE(teams.find(first)->sync());
-    }
-    ASSERT_TRUE(world.sync());
-  });
-}
-
-TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
-  run_job(4, [&](Job& job) {
-    ASSERT_TRUE(job.bootstrap->barrier());
-    TeamTable teams(job, no_device);
-    ASSERT_TRUE(teams.make_predefined());
-    Team& world = *teams.find(shmem::kWorldTeam);
-    for (int round = 0; round < 60; ++round) {
-      // Different sizes leave the slot's words at different counts on different PEs.
-      const TeamMap map{round % 2, 1, 2 + (round / 2) % 2};
-      const auto handle = teams.split(world, map.member(job.me) ? std::optional(map) : std::nullopt);
-      ASSERT_TRUE(handle);
-      if (*handle >= 0) {
-        for (int i = 0; i < round % 4; ++i) {
-          ASSERT_TRUE(teams.find(*handle)->sync());
-        }
-        ASSERT_TRUE(teams.destroy(*handle, nullptr));
-      }
-    }
-  });
-}
-
-TEST(TeamTable, RowsAndColumnsOfOnePeerGroupAreMadeAtOnce) {
-  run_job(6, [&](Job& job) {
-    ASSERT_TRUE(job.bootstrap->barrier());
-    TeamTable teams(job, no_device);
-    ASSERT_TRUE(teams.make_predefined());
-    const TeamMap row{job.me / 3 * 3, 1, 3};
-    const auto handle = teams.split(*teams.find(shmem::kWorldTeam), row);
-    ASSERT_TRUE(handle);
-    EXPECT_EQ(teams.find(*handle)->me(), job.me % 3);
-    EXPECT_TRUE(teams.find(*handle)->sync());
-  });
-}
-
-TEST(TeamTable, SaysSoWhenNoSlotIsFree) {
-  run_job(2, [&](Job& job) {
-    for (auto& word : job.metadata(job.me).taken_teams) {
-      word = ~std::uint64_t{0};
-    }
-    ASSERT_TRUE(job.bootstrap->barrier());
-    TeamTable teams(job, no_device);
-    ASSERT_TRUE(teams.make_predefined());
-    const auto handle = teams.split(*teams.find(shmem::kWorldTeam), TeamMap{0, 1, 2});
-    ASSERT_FALSE(handle);
-    EXPECT_EQ(handle.error().code, std::errc::no_buffer_space);
   });
 }
 
