@@ -39,6 +39,9 @@ void Engine::happen(const Injection& injection, Time now) {
     case GBA_INJECT_STALL_GROUP:
       faults_.stall(group, injection.time == 0 ? kNever : now + injection.time);
       return;
+    case GBA_INJECT_STORM:
+      faults_.storm(injection);
+      return;
     case GBA_INJECT_LATENCY:
       faults_.set_latency(injection.time, injection.spread);
       return;

@@ -34,6 +34,8 @@ class Faults final : public Effects {
   void arm(const Injection& injection);
   void stall(unsigned group, Time until);
   void set_latency(Time mean, Time deviation);
+  /// From now on raises what nobody asked for. REQUIRES: check() accepts it.
+  void storm(const Injection& injection);
   void clear();
   [[nodiscard]] std::size_t armed() const { return armed_.size(); }
   [[nodiscard]] std::uint64_t struck() const { return struck_; }
@@ -80,11 +82,19 @@ class Faults final : public Effects {
     unsigned group;
     Time until;
   };
+  struct Storm {
+    unsigned port;
+    unsigned vector;
+    Time period;
+    Time next;
+    std::uint64_t left;  // kAlways: without end
+  };
 
   [[nodiscard]] bool matches(const Injection& injection, unsigned port, unsigned group) const;
   /// The fault that strikes on this occasion, if there is one.
   std::optional<Injection> strike(unsigned kind, unsigned port, unsigned group);
   Time sample_latency();
+  void raise_storms();
   void delay(const Delayed& operation, Time by);
   bool perform(const Delayed& operation);
   void note_arrival_faults();
@@ -94,6 +104,7 @@ class Faults final : public Effects {
   Time now_ = 0;
   std::vector<Injection> armed_;
   std::vector<Stall> stalls_;
+  std::vector<Storm> storms_;
   Time latency_ = 0;
   Time deviation_ = 0;
   bool touches_arrivals_ = false;

@@ -50,6 +50,7 @@ constexpr std::array kForms{
     Form{GBA_INJECT_RESET_DEVICE, "reset-device", 0, 0},
     Form{GBA_INJECT_FATAL, "fatal", 0, 0},
     Form{GBA_INJECT_REMOVE, "remove", 0, kPort},
+    Form{GBA_INJECT_STORM, "interrupt-storm", kGroup | kPort | kTime, kCount},
 };
 static_assert(kForms.size() == GBA_INJECT_END - 1, "every fault has its form");
 
@@ -193,13 +194,17 @@ Result<void> check(const Injection& injection, const Dimensions& dimensions) {
   if (const unsigned missing = form->needs & kWhere & ~given; missing != 0) {
     return failure(std::string(form->name) + " needs " + names_of(missing));
   }
-  const std::uint64_t vectors = dimensions.groups + (injection.kind == GBA_INJECT_DROP_INTERRUPT ? 1 : 0);
+  const bool of_vector = injection.kind == GBA_INJECT_DROP_INTERRUPT || injection.kind == GBA_INJECT_STORM;
+  const std::uint64_t vectors = dimensions.groups + (of_vector ? 1 : 0);
   for (const auto& checked :
        {check_range("group", injection.group, vectors), check_range("member", injection.member, dimensions.members),
         check_range("port", injection.port, dimensions.ports + 1)}) {
     if (!checked) {
       return failure(std::string(form->name) + ": " + checked.error());
     }
+  }
+  if (injection.kind == GBA_INJECT_STORM && injection.time == 0) {
+    return failure("interrupt-storm: a time of 0");
   }
   if (injection.kind == GBA_INJECT_START_SEQUENCE && injection.value > GBA_FLAG_SEQUENCE_MASK) {
     return failure("start-sequence: a sequence has 56 bits");

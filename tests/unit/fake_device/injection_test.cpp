@@ -81,6 +81,8 @@ TEST(InjectionCheck, HoldsItToTheDevice) {
   EXPECT_THAT(message({.kind = GBA_INJECT_LINK_DOWN, .port = 9}), HasSubstr("port is 9"));
   EXPECT_THAT(message({.kind = GBA_INJECT_LINK_DOWN}), HasSubstr("needs port"));
   EXPECT_EQ(message({.kind = GBA_INJECT_DROP_INTERRUPT, .group = 32}), "") << "the error vector";
+  EXPECT_EQ(message({.kind = GBA_INJECT_STORM, .group = 32, .port = 1, .time = 1}), "");
+  EXPECT_THAT(message({.kind = GBA_INJECT_STORM, .group = 32, .port = 1}), HasSubstr("a time of 0"));
   EXPECT_THAT(message({.kind = GBA_INJECT_START_SEQUENCE, .value = std::uint64_t{1} << 56}), HasSubstr("56 bits"));
   EXPECT_THAT(message({.kind = 0}), HasSubstr("no fault 0"));
   EXPECT_THAT(message({.kind = GBA_INJECT_END}), HasSubstr("no fault"));
