@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "driver/fd.hpp"
+#include "driver/loss.hpp"
 #include "driver/mapping.hpp"
 #include "driver/result.hpp"
 
@@ -42,8 +43,8 @@ struct DmaLimits {
 };
 
 /// One opened device function. Thread-safe. Region and interrupt indices are VFIO's. A call on a device that is gone
-/// fails with no_such_device, and soon; from then on lost() is true and stays so. What was mapped stays mapped until
-/// the Mapping goes.
+/// fails with loss_error(), and soon; from then on lost() is true and stays so. What was mapped stays mapped until the
+/// Mapping goes.
 class Backend {
  public:
   Backend() = default;
@@ -85,30 +86,45 @@ class Backend {
 
   /// What to poll to learn of the loss of the device: any event means that it is lost.
   [[nodiscard]] virtual pollfd loss_event() const = 0;
-  /// How that may have come about, for people.
-  [[nodiscard]] virtual std::string loss_hint() const {
-    return "has its process ended, was it reset or unplugged, or is this a forked child of who opened it?";
-  }
-  [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  /// What has happened when it fires.
+  [[nodiscard]] virtual Loss loss_seen() const = 0;
+  [[nodiscard]] Loss loss() const { return loss_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool lost() const { return loss() != Loss::kNone; }
+  [[nodiscard]] Error loss_error() const { return gba::loss_error(loss(), path()); }
   /// Looks whether the device is still there, without waiting.
   bool check_lost() {
     pollfd event = loss_event();
-    if (!lost() && ::poll(&event, 1, 0) > 0 && event.revents != 0) declare_lost();
+    if (lost()) {
+      declare_lost(loss());  // a signal handler could not
+    } else if (::poll(&event, 1, 0) > 0 && event.revents != 0) {
+      declare_lost(loss_seen());
+    }
     return lost();
   }
-  /// Says that the device is gone, to everybody who uses or waits for it.
-  void declare_lost() {
-    if (!lost_.exchange(true, std::memory_order_relaxed)) on_loss();
+  /// Says that the device is gone, to everybody who uses or waits for it. The first reason given stays.
+  void declare_lost(Loss why) {
+    mark_lost(why);
+    if (!told_.exchange(true, std::memory_order_relaxed)) on_loss();
   }
-  /// The same without a word to anybody: what a signal handler and a forked child may do. loss_event() may not fire.
-  void mark_lost() { lost_.store(true, std::memory_order_relaxed); }
+  /// The same without a word to anybody: what a signal handler may do. loss_event() may not fire.
+  void mark_lost(Loss why) {
+    Loss none = Loss::kNone;
+    loss_.compare_exchange_strong(none, why, std::memory_order_relaxed);
+  }
+  /// The same in a forked child, which must never say a word: what it said would reach its parent.
+  void mark_forked() {
+    told_.store(true, std::memory_order_relaxed);
+    mark_lost(Loss::kForked);
+  }
 
  protected:
   /// Makes loss_event() fire and all further calls fail. Called once, by any thread.
   virtual void on_loss() {}
 
  private:
-  std::atomic<bool> lost_{false};  // relaxed: nothing else is published by it
+  // Relaxed: nothing else is published by them.
+  std::atomic<Loss> loss_{Loss::kNone};
+  std::atomic<bool> told_{false};  // on_loss() has been called, or never will be
 };
 
 }  // namespace gba

@@ -41,9 +41,9 @@ Result<std::unique_ptr<Backend>> VfioUserBackend::open(const std::string& name, 
 Result<Reply> VfioUserBackend::request(vfio_user_command command, std::span<const std::byte> payload,
                                        std::size_t reply_size, std::span<const int> fds) {
   // A forked child holds the same socket: what it sent would look like its parent's.
-  if (lost()) return fail(std::errc::no_such_device, "gba: the device " + path() + " is lost");
+  if (lost()) return tl::make_unexpected(loss_error());
   auto reply = channel_->request(command, payload, reply_size, fds);
-  if (channel_->broken()) declare_lost();
+  if (channel_->broken() != Loss::kNone) declare_lost(channel_->broken());
   return reply;
 }
 
@@ -86,9 +86,9 @@ Result<void> VfioUserBackend::write(std::uint32_t region, std::uint64_t offset, 
 }
 
 Result<void> VfioUserBackend::post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) {
-  if (lost()) return fail(std::errc::no_such_device, "gba: the device " + path() + " is lost");
+  if (lost()) return tl::make_unexpected(loss_error());
   auto sent = channel_->post(VFIO_USER_REGION_WRITE, access_message(region, offset, data.size(), data));
-  if (channel_->broken()) declare_lost();
+  if (channel_->broken() != Loss::kNone) declare_lost(channel_->broken());
   return sent;
 }
 

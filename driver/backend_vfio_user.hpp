@@ -41,9 +41,10 @@ class VfioUserBackend final : public Backend {
   Result<void> reset() override;
 
   [[nodiscard]] pollfd loss_event() const override;
+  [[nodiscard]] Loss loss_seen() const override { return Loss::kClosed; }
 
  private:
-  void on_loss() override { channel_->shut_down(); }
+  void on_loss() override { channel_->shut_down(loss()); }
   Result<Reply> request(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size = 0,
                         std::span<const int> fds = {});
   Result<Reply> ask_region(std::uint32_t region);

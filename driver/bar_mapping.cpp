@@ -32,15 +32,16 @@ constinit std::mutex ends;
 /// Ordinary memory in place of the device's. False: the process cannot go on.
 bool replace(const Place& place, std::byte* begin) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-  if (::mmap(begin, place.size, PROT_READ | PROT_WRITE, kFlags, -1, 0) == MAP_FAILED) return false;
-  place.backend->mark_lost();
-  return true;
+  return ::mmap(begin, place.size, PROT_READ | PROT_WRITE, kFlags, -1, 0) != MAP_FAILED;
 }
 
 bool replace_at(const void* address) {
   for (Place& place : places) {
     std::byte* const begin = place.begin.load(std::memory_order_acquire);
-    if (begin != nullptr && address >= begin && address < begin + place.size) return replace(place, begin);
+    if (begin == nullptr || address < begin || address >= begin + place.size) continue;
+    if (!replace(place, begin)) return false;
+    place.backend->mark_lost(Loss::kUnmapped);
+    return true;
   }
   return false;
 }
@@ -62,7 +63,9 @@ void on_sigbus(int number, siginfo_t* info, void* context) {
 void in_child() {
   for (Place& place : places) {
     std::byte* const begin = place.begin.load(std::memory_order_acquire);
-    if (begin != nullptr) replace(place, begin);
+    if (begin == nullptr) continue;
+    replace(place, begin);
+    place.backend->mark_forked();
   }
 }
 

@@ -65,12 +65,13 @@ int guarded(Body body) noexcept {
 
 gba::Result<gba::FlagPlace> flag_place(const gba_open_options* options) {
   if (options != nullptr) {
-    if (options->size != sizeof(*options) || options->flags > GBA_FLAGS_BAR) {
+    const std::uint32_t place = options->flags & ~GBA_OPEN_FATAL;
+    if (options->size != sizeof(*options) || place > GBA_FLAGS_BAR) {
       return gba::fail(
           std::errc::invalid_argument,
           "gba: gba_open_with: the options have another size, or no such flags (zero them, then set size)");
     }
-    if (options->flags != GBA_FLAGS_AUTO) return static_cast<gba::FlagPlace>(options->flags);
+    if (place != GBA_FLAGS_AUTO) return static_cast<gba::FlagPlace>(place);
   }
   const char* const text = std::getenv("GBA_FLAGS");
   const std::string_view name = text == nullptr || *text == '\0' ? "auto" : text;
@@ -115,7 +116,8 @@ int gba_open_with(const char* path, const gba_open_options* options, gba_device*
   return guarded([&] {
     const auto flags = flag_place(options);
     if (!flags) return report(flags.error());
-    auto device = gba::open_device(path, *flags);
+    const bool even_fatal = options != nullptr && (options->flags & GBA_OPEN_FATAL) != 0;
+    auto device = gba::open_device(path, *flags, even_fatal);
     if (!device) return report(device.error());
     *out = std::make_unique<gba_device>(gba_device{*std::move(device)}).release();
     return 0;
@@ -131,7 +133,15 @@ int gba_device_get_info(gba_device* device, gba_device_info* info) {
   return guarded([&] {
     *info = device->device->info();
     if (!device->device->backend().check_lost()) return 0;
-    return report(std::errc::no_such_device, device->device->lost_text());
+    return report(device->device->backend().loss_error());
+  });
+}
+
+int gba_device_check(gba_device* device) {
+  if (device == nullptr) return null_argument("gba_device_check");
+  return guarded([&] {
+    if (const auto well = device->device->check_condition(); !well) return report(well.error());
+    return finish(device->device->check_storm());
   });
 }
 

@@ -43,7 +43,7 @@ Refusal refusal_of(std::uint64_t error) {
     case GBA_CMD_ERROR_NOT_PRIVILEGED:
       return {std::errc::operation_not_permitted, "this port is not privileged, or the owner still lives"};
     default:
-      return {std::errc::io_error, "the device answered with an unknown error code"};
+      return {std::errc::bad_message, "the device answered with an unknown error code"};
   }
 }
 
@@ -55,14 +55,13 @@ Result<std::uint64_t> Commands::finished_status() {
     auto status = control_.read<std::uint64_t>(GBA_REG_CMD_STATUS);
     if (!status) return status;
     if (*status == GBA_ALL_ONES) {
-      backend_.declare_lost();
-      return fail(std::errc::no_such_device, "gba: lost the device " + backend_.path() + ": it reads all ones");
+      backend_.declare_lost(Loss::kRemoved);
+      return tl::make_unexpected(backend_.loss_error());
     }
     if (GBA_FIELD_GET(GBA_CMD_STATUS_BUSY, *status) == 0) return status;
     if (deadline.passed()) {
-      backend_.declare_lost();
-      return fail(std::errc::no_such_device,
-                  "gba: lost the device " + backend_.path() + ": a command does not come to an end");
+      backend_.declare_lost(Loss::kSilent);
+      return tl::make_unexpected(backend_.loss_error());
     }
     std::this_thread::sleep_for(kBusyPoll);
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <span>
 #include <thread>
@@ -17,6 +18,10 @@ namespace {
 
 constexpr std::chrono::seconds kReadyTimeout{5};
 constexpr std::chrono::milliseconds kReadyPoll{1};
+
+constexpr const char* kFatal =
+    "it reports a fatal error (FATAL) and serves nobody until it is reset: gba reset --yes DEVICE, through its "
+    "privileged port (the physical function; of a gba-fake-device its --admin-socket)";
 
 tl::unexpected<Error> not_a_gba(const Backend& backend, const std::string& why) {
   return fail(std::errc::no_such_device, "gba: " + backend.path() + " is not a GBA: " + why);
@@ -37,14 +42,18 @@ Result<void> check_identity(const Backend& backend, const Registers& control) {
   return {};
 }
 
+enum class IfFatal { kRefuse, kTake };
+
 /// Waits for READY; the device may be in the middle of a reset. `tried` begins the text of an Error.
-Result<void> wait_ready(const Registers& control, const std::string& tried) {
+Result<void> wait_ready(const Registers& control, const std::string& tried, IfFatal if_fatal = IfFatal::kRefuse) {
   const Deadline deadline = Deadline::after(kReadyTimeout);
   for (;;) {
     const auto status = control.read<std::uint64_t>(GBA_REG_DEV_STATUS);
     if (!status) return tl::make_unexpected(status.error());
+    if (*status == GBA_ALL_ONES) return fail(std::errc::no_such_device, tried + text_of(Loss::kRemoved));
     if ((*status & GBA_DEV_STATUS_FATAL) != 0) {
-      return fail(std::errc::no_such_device, tried + "it reports a fatal error");
+      if (if_fatal == IfFatal::kTake) return {};
+      return fail(std::errc::io_error, tried + kFatal);
     }
     if ((*status & GBA_DEV_STATUS_READY) != 0) return {};
     if (deadline.passed()) return fail(std::errc::no_such_device, tried + "it does not become ready");
@@ -71,10 +80,11 @@ Result<DeviceFacts> read_facts(const Backend& backend, const Profile& profile, c
   return facts;
 }
 
-Result<DeviceFacts> identify(const Backend& backend, const Profile& profile, const Registers& control) {
+Result<DeviceFacts> identify(const Backend& backend, const Profile& profile, const Registers& control,
+                             IfFatal if_fatal) {
   if (auto good = check_identity(backend, control); !good) return tl::make_unexpected(good.error());
   const std::string tried = "gba: cannot open " + backend.path() + ": ";
-  if (auto ready = wait_ready(control, tried); !ready) return tl::make_unexpected(ready.error());
+  if (auto ready = wait_ready(control, tried, if_fatal); !ready) return tl::make_unexpected(ready.error());
   return read_facts(backend, profile, control);
 }
 
@@ -108,14 +118,14 @@ Device::Device(std::unique_ptr<Backend> backend, Registers control, const Profil
       flags_(*backend_, iovas_, page) {}
 
 Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, std::span<const PciId> expected,
-                                             FlagPlace flags) {
+                                             FlagPlace flags, bool even_fatal) {
   auto config = PciConfig::open(*backend, expected);
   if (!config) return tl::make_unexpected(config.error());
   if (auto enabled = config->enable_memory(); !enabled) return tl::make_unexpected(enabled.error());
   auto control = Registers::open(*backend, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   if (!control) return tl::make_unexpected(control.error());
   const Profile& profile = profile_of(config->id());
-  const auto facts = identify(*backend, profile, *control);
+  const auto facts = identify(*backend, profile, *control, even_fatal ? IfFatal::kTake : IfFatal::kRefuse);
   if (!facts) return tl::make_unexpected(facts.error());
   // Only now that it is known to be a GBA may it write to memory.
   if (auto enabled = config->enable_bus_master(); !enabled) return tl::make_unexpected(enabled.error());
@@ -180,8 +190,29 @@ void Device::kick() {
   }
 }
 
-std::string Device::lost_text() const {
-  return "gba: the device " + backend_->path() + " is lost (" + backend_->loss_hint() + ")";
+Result<void> Device::check_condition() {
+  if (backend_->check_lost()) return tl::make_unexpected(backend_->loss_error());
+  const auto status = control_.read<std::uint64_t>(GBA_REG_DEV_STATUS);
+  if (!status) return tl::make_unexpected(status.error());
+  if (*status == GBA_ALL_ONES) {
+    backend_->declare_lost(Loss::kRemoved);
+    return tl::make_unexpected(backend_->loss_error());
+  }
+  const std::string text = "gba: " + backend_->path() + ": ";
+  if ((*status & GBA_DEV_STATUS_FATAL) != 0) return fail(std::errc::io_error, text + kFatal);
+  if ((*status & GBA_DEV_STATUS_LINK_UP) == 0) {
+    return fail(std::errc::network_down, text + "the link of this port, " + std::to_string(facts_.port) + ", is down");
+  }
+  return {};
+}
+
+Result<void> Device::check_storm() const {
+  const std::uint32_t group = storm_.load(std::memory_order_relaxed);
+  if (group == kNoStorm) return {};
+  return fail(std::errc::value_too_large,
+              "gba: " + backend_->path() + ": an interrupt storm: for group " + std::to_string(group) +
+                  " came far more interrupts than were asked for, so they are switched off until it is joined anew "
+                  "(barriers go on, a sleeping member looks every millisecond)");
 }
 
 gba_device_info Device::info() const {
@@ -223,8 +254,8 @@ Result<void> Device::reset() {
   const auto faults = control_.read<std::uint64_t>(GBA_REG_FAULT);
   if (!faults) return tl::make_unexpected(faults.error());
   if (*faults == GBA_ALL_ONES) {
-    backend_->declare_lost();
-    return fail(std::errc::no_such_device, lost_text());
+    backend_->declare_lost(Loss::kRemoved);
+    return tl::make_unexpected(backend_->loss_error());
   }
   const std::string tried = "gba: cannot reset " + backend_->path() + ": ";
   if ((*faults & refused) == 0) return wait_ready(control_, tried);
@@ -298,7 +329,7 @@ Result<void> Device::enable(const gba_group_handle& handle) {
   const auto now = control_.read<std::uint64_t>(map().block(handle.group) + map().control);
   if (!now) return tl::make_unexpected(now.error());
   if ((*now & GBA_CONTROL_ENABLE) == 0) {
-    return fail(std::errc::io_error, tried + "the device did not take it (is the group in error, or reclaimed?)");
+    return fail(std::errc{ESTALE}, tried + "the device did not take it (is the group in error, or reclaimed?)");
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "driver/wait.hpp"
 #include "gba/gba.h"
 #include "uapi/gba_device.h"
+#include "uapi/gba_regs.h"
 
 namespace gba {
 
@@ -44,9 +46,10 @@ struct Places {
 /// Thread-safe. Members of its groups (driver/membership.hpp) hold a reference to it.
 class Device {
  public:
-  /// Checks that there is a GBA of a known version behind `backend` and makes it ready. Errors: those of gba_open.
+  /// Checks that there is a GBA of a known version behind `backend` and makes it ready; one that reports FATAL is
+  /// refused, but for `even_fatal`. Errors: those of gba_open.
   static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, std::span<const PciId> expected,
-                                              FlagPlace flags = FlagPlace::kAuto);
+                                              FlagPlace flags = FlagPlace::kAuto, bool even_fatal = false);
 
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -69,6 +72,11 @@ class Device {
   [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] const GroupMap& map() const { return profile_.map; }
   [[nodiscard]] bool has(std::uint64_t capability) const { return (facts_.capabilities & capability) != 0; }
+  /// Its groups have ROUND_AGE and MEMBER_PORT.
+  [[nodiscard]] bool tells_ports() const {
+    constexpr std::uint64_t kMinorWithPorts = 1;
+    return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= kMinorWithPorts;
+  }
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
   /// How long a member of a group of so many spins.
   [[nodiscard]] SpinPolicy spin(std::uint32_t members) const;
@@ -85,7 +93,14 @@ class Device {
   /// Wakes the device, which said that it sleeps (uapi rule 14). A failure shows as a lost device.
   void kick();
 
-  [[nodiscard]] std::string lost_text() const;
+  /// Asks the device how it is: lost, broken down, or its link down? Errors: those of gba_device_check.
+  Result<void> check_condition();
+  /// Fails with value_too_large while an interrupt is switched off because of a storm.
+  [[nodiscard]] Result<void> check_storm() const;
+  /// A member of the group has, or has no more, switched its interrupt off because of a storm. Of several storms one is
+  /// remembered.
+  void note_storm(std::uint32_t group) { storm_.store(group, std::memory_order_relaxed); }
+  void forget_storm(std::uint32_t group) { storm_.compare_exchange_strong(group, kNoStorm, std::memory_order_relaxed); }
 
  private:
   Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
@@ -108,6 +123,8 @@ class Device {
   IovaSpace iovas_;
   FlagMemory flags_;
   Places places_;
+  static constexpr std::uint32_t kNoStorm = UINT32_MAX;
+  std::atomic<std::uint32_t> storm_{kNoStorm};  // the group; relaxed: nothing else is published by it
 
   std::mutex owned_mutex_;                         // guards what follows
   std::array<std::uint32_t, kMaxGroups> owned_{};  // keys of the groups that this port owns, else 0

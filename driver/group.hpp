@@ -4,8 +4,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <system_error>
 
+#include "driver/interrupt_budget.hpp"
 #include "driver/member_list.hpp"
 #include "driver/membership.hpp"
 #include "driver/mmio.hpp"
@@ -36,7 +39,7 @@ class Group {
     if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) [[likely]] {
       return {};
     }
-    return why_not(word);
+    return why_not(word, sequence);
   }
 
   /// Asks for an interrupt and sleeps until it comes, the device is lost, a signal comes, or `limit` is over. Results
@@ -67,13 +70,23 @@ class Group {
     if ((wakeup_.load_relaxed() & GBA_WAKEUP_SLEEPING) != 0) membership_.device().kick();
   }
 
-  std::errc why_not(std::uint64_t word);
+  std::errc read_flag(std::uint64_t word, std::uint64_t sequence);
+  std::errc why_not(std::uint64_t word, std::uint64_t sequence);
   std::errc spin(std::uint64_t sequence);
   void nap(std::chrono::nanoseconds limit);
-  void drain_interrupts() const;
+  void drain_interrupts();
+
+  void watch(std::uint64_t sequence);
+  /// Asks the device what keeps the release away, now and then. Results as test().
+  std::errc ask_when_due(std::uint64_t sequence);
+  /// Fails if something does, other than a member that has not arrived.
+  Result<void> find_trouble(std::uint64_t sequence);
+  Result<void> check_place();
+  Result<void> check_release(std::uint64_t sequence);
 
   Error describe_timeout(std::uint64_t sequence, const std::string& barrier);
   Error describe_error_release(std::errc failure, const std::string& barrier);
+  [[nodiscard]] std::string barrier_name(std::uint64_t sequence) const;
   Result<std::uint64_t> read_register(std::uint64_t offset_in_block);
 
   Membership membership_;
@@ -83,6 +96,12 @@ class Group {
   const SpinPolicy spin_;
   const std::uint64_t arrival_;  // the arrival word but for the sequence
   unsigned misses_ = 0;          // tests that were kNotYet
+  InterruptBudget interrupts_;
+
+  std::uint64_t watched_ = 0;                   // the sequence that what follows is about
+  Clock::time_point next_ask_;                  // when the device is asked what keeps its release away
+  std::optional<Clock::time_point> sent_seen_;  // when it first said that it had released it
+  std::optional<Error> trouble_;                // what was found: the story of the last failure
 };
 
 }  // namespace gba

@@ -14,9 +14,6 @@ namespace {
 
 static_assert(GBA_NO_MEMBER == GBA_ERROR_CODE_MEMBER_MASK && GBA_NO_PORT == GBA_MEMBER_PORT_NONE);
 
-/// ROUND_AGE and MEMBER_PORT came with it.
-constexpr std::uint64_t kMinorWithPorts = 1;
-
 /// Reads one register after the other, and keeps the first error.
 class Reader {
  public:
@@ -85,7 +82,7 @@ Result<gba_group_status> read_group_status(Device& device, std::uint32_t group) 
     status.arrival_count += static_cast<std::uint32_t>(std::popcount(status.arrived[word]));
   }
   std::fill(std::begin(status.ports), std::end(status.ports), std::uint16_t{GBA_NO_PORT});
-  if (GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, device.facts().version) >= kMinorWithPorts) {
+  if (device.tells_ports()) {
     status.round_age_ns = reader.read(map.round_age);
     read_ports(reader, profile, status);
   }

@@ -51,8 +51,15 @@ Result<void> Membership::connect() {
   return device_->backend().arm_irq(GBA_IRQ_MSIX, group_, eventfd_.get());
 }
 
+void Membership::switch_interrupt_off() {
+  if (!device_->backend().lost()) (void)device_->backend().disarm_irq(GBA_IRQ_MSIX, group_);
+  eventfd_ = UniqueFd();
+  device_->note_storm(group_);
+}
+
 Result<void> Membership::leave() {
   if (id_ == 0) return {};
+  device_->forget_storm(group_);
   Places& places = device_->places();
   const std::lock_guard lock(places.mutex);
   const bool holds_place = places.holder[group_] == std::exchange(id_, 0);

@@ -32,7 +32,7 @@ class Membership {
   Membership& operator=(Membership&&) = delete;
   ~Membership();
 
-  /// Ends it. A group that its owner has freed in the meantime is left already. Fails with no_such_device.
+  /// Ends it. A group that its owner has freed in the meantime is left already. Fails as a lost device does.
   Result<void> leave();
 
   [[nodiscard]] Device& device() const { return *device_; }
@@ -40,8 +40,10 @@ class Membership {
   [[nodiscard]] std::uint32_t member_count() const { return member_count_; }
   [[nodiscard]] std::uint32_t member() const { return member_; }
   [[nodiscard]] MmioWord<std::uint64_t> flag() const { return line_.word(); }
-  /// Readable when the group's interrupt came; -1 if the device cannot interrupt.
+  /// Readable when the group's interrupt came; -1 if the device cannot interrupt, or shall not any more.
   [[nodiscard]] int eventfd() const { return eventfd_.get(); }
+  /// Of an interrupt that storms: the device, or the kernel, raises it no more for this membership.
+  void switch_interrupt_off();
 
  private:
   Membership(std::shared_ptr<Device> device, const gba_group_handle& handle, std::uint32_t member, FlagLine line)

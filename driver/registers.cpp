@@ -22,7 +22,7 @@ Result<Registers> Registers::open(Backend& backend, std::uint32_t region, std::u
 
 Result<void> Registers::check(std::uint64_t offset, std::size_t size) const {
   if (backend_->lost()) {
-    return fail(std::errc::no_such_device, "gba: the device " + backend_->path() + " is lost");
+    return tl::make_unexpected(backend_->loss_error());
   }
   if (offset % size != 0 || offset > size_ || size_ - offset < size) {
     return fail(std::errc::invalid_argument, "gba: no register of " + std::to_string(size) + " bytes at " +

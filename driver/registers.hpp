@@ -26,7 +26,12 @@ class Registers {
   Result<T> read(std::uint64_t offset) const {
     if (auto good = check(offset, sizeof(T)); !good) return tl::make_unexpected(good.error());
     if constexpr (sizeof(T) >= 4) {
-      if (mapping_) return MmioRegion(mapping_.bytes()).word<T>(offset).load();
+      if (mapping_) {
+        const T value = MmioRegion(mapping_.bytes()).word<T>(offset).load();
+        // What a device that is lost by this very access seems to say is nothing of its own.
+        if (backend_->lost()) return tl::make_unexpected(backend_->loss_error());
+        return value;
+      }
     }
     T value{};
     auto done = backend_->read(region_, offset, std::as_writable_bytes(std::span(&value, 1)));

@@ -38,22 +38,22 @@ void Registry::forget(const std::string& key, std::uint64_t id) {
 
 namespace {
 
-Result<std::unique_ptr<Device>> open_new(const Location& location, FlagPlace flags) {
+Result<std::unique_ptr<Device>> open_new(const Location& location, FlagPlace flags, bool even_fatal) {
   const auto expected = expected_pci_ids(std::getenv("GBA_PCI_ID"));
   if (!expected) return tl::make_unexpected(expected.error());
   auto backend = open_backend(location);
   if (!backend) return tl::make_unexpected(backend.error());
-  return Device::open(*std::move(backend), *expected, flags);
+  return Device::open(*std::move(backend), *expected, flags, even_fatal);
 }
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> open_device(const char* path, FlagPlace flags) {
+Result<std::shared_ptr<Device>> open_device(const char* path, FlagPlace flags, bool even_fatal) {
   const auto location = find_device(path);
   if (!location) return tl::make_unexpected(location.error());
   // The one piece of state of the process: a device may be closed as late as from a static destructor.
   static auto& registry = *new Registry;  // NOLINT(cppcoreguidelines-owning-memory)
-  return registry.open(location->key, [&] { return open_new(*location, flags); });
+  return registry.open(location->key, [&] { return open_new(*location, flags, even_fatal); });
 }
 
 }  // namespace gba

@@ -39,7 +39,7 @@ class Registry {
 };
 
 /// gba_open: the device that `path` means. `flags`: where releases land, if it is not open already; the first opener
-/// decides.
-Result<std::shared_ptr<Device>> open_device(const char* path, FlagPlace flags);
+/// decides. `even_fatal`: also if it reports FATAL.
+Result<std::shared_ptr<Device>> open_device(const char* path, FlagPlace flags, bool even_fatal = false);
 
 }  // namespace gba

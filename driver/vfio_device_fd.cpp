@@ -18,10 +18,6 @@ namespace gba {
 
 namespace {
 
-constexpr const char* kHint = "was it reset or unplugged, or is this a forked child of who opened it?";
-constexpr const char* kErrorHint = "a PCI error that cannot be corrected: see the kernel's log";
-constexpr const char* kRequestHint = "the kernel wants it back: it is being unplugged or taken from vfio-pci";
-
 std::string hexadecimal(std::uint64_t value) {
   std::string text;
   do {
@@ -60,8 +56,7 @@ VfioDeviceFd::VfioDeviceFd(SystemCalls& system, const PciSysfs& sysfs, std::stri
       address_(std::move(address)),
       numa_node_(sysfs.numa_node(address_)),
       owner_(::getpid()),
-      memory_lock_(system),
-      loss_hint_(kHint) {}
+      memory_lock_(system) {}
 
 Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string& node, const std::string& tried,
                                          const std::string& if_missing) {
@@ -90,19 +85,19 @@ std::string VfioDeviceFd::cannot(const std::string& what) const {
 
 tl::unexpected<Error> VfioDeviceFd::failed(int error, const std::string& what, const std::string& name,
                                            const std::string& advice) {
-  if (error == ENODEV) declare_lost();
-  if (lost()) error = ENODEV;
+  if (error == ENODEV) declare_lost(loss_seen());
+  if (lost()) return fail(code_of(loss()), cannot(what) + ": " + name + ": the device is lost: " + text_of(loss()));
   return fail_call(error, cannot(what), name, advice);
 }
 
 Result<void> VfioDeviceFd::check_there() const {
   if (!lost()) return {};
-  return fail(std::errc::no_such_device, "gba: the device " + address_ + " is lost (" + loss_hint() + ")");
+  return tl::make_unexpected(loss_error());
 }
 
 Result<void> VfioDeviceFd::check_not_forked() const {
   if (::getpid() == owner_) return {};
-  return fail(std::errc::no_such_device, "gba: the device " + address_ + " belongs to the parent of this process");
+  return tl::make_unexpected(gba::loss_error(Loss::kForked, address_));
 }
 
 Result<void> VfioDeviceFd::set_up(SystemFd device, const std::string& tried) {
@@ -165,12 +160,12 @@ Result<void> VfioDeviceFd::set_up_loss(const std::string& tried) {
   return {};
 }
 
+Loss VfioDeviceFd::loss_seen() const {
+  if (fired(request_event_)) return Loss::kWanted;
+  return fired(error_event_) ? Loss::kPciError : Loss::kRemoved;
+}
+
 void VfioDeviceFd::on_loss() {
-  if (fired(request_event_)) {
-    loss_hint_ = kRequestHint;
-  } else if (fired(error_event_)) {
-    loss_hint_ = kErrorHint;
-  }
   ::eventfd_write(lost_event_.get(), 1);
   // The kernel waits until nothing holds the device any more. Its descriptor stays ours, so that no other file gets the
   // number while a call is under way.

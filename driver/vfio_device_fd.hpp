@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -48,7 +47,7 @@ class VfioDeviceFd : public Backend {
   Result<void> reset() override;
 
   [[nodiscard]] pollfd loss_event() const override { return {.fd = events_.get(), .events = POLLIN, .revents = 0}; }
-  [[nodiscard]] std::string loss_hint() const override { return loss_hint_.load(std::memory_order_relaxed); }
+  [[nodiscard]] Loss loss_seen() const override;
 
  protected:
   VfioDeviceFd(SystemCalls& system, const PciSysfs& sysfs, std::string address);
@@ -64,7 +63,7 @@ class VfioDeviceFd : public Backend {
   /// The call `name` failed with `error`, doing `what` ("map 4096 bytes for it").
   tl::unexpected<Error> failed(int error, const std::string& what, const std::string& name,
                                const std::string& advice = "");
-  /// Fails with no_such_device once the device is lost.
+  /// Fails with loss_error() once the device is lost.
   [[nodiscard]] Result<void> check_there() const;
   /// A forked child must not unmap what its parent has mapped for the device.
   [[nodiscard]] Result<void> check_not_forked() const;
@@ -102,8 +101,6 @@ class VfioDeviceFd : public Backend {
   SystemFd error_event_;    // VFIO's ERR
   SystemFd request_event_;  // VFIO's REQ
   SystemFd events_;         // epoll of the three
-
-  std::atomic<const char*> loss_hint_;  // relaxed: static texts
 
   std::mutex irq_mutex_;                    // guards what follows
   std::array<bool, GBA_NUM_IRQS> armed_{};  // has any vector of the index been armed?

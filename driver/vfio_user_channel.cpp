@@ -73,6 +73,13 @@ Result<void> check_header(const vfio_user_header& header, vfio_user_command comm
   return {};
 }
 
+/// What the failure of an exchange says of the device.
+Loss loss_of(std::errc failure) {
+  if (failure == std::errc::not_connected) return Loss::kClosed;
+  if (failure == std::errc::timed_out) return Loss::kSilent;
+  return Loss::kGarbled;
+}
+
 /// What a failed or refused VERSION means to the user.
 Result<void> check_version(const std::string& peer, const Result<Reply>& reply) {
   const std::string tried = "gba: cannot open " + peer + ": ";
@@ -101,16 +108,17 @@ Result<void> check_version(const std::string& peer, const Result<Reply>& reply) 
 VfioUserChannel::VfioUserChannel(UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
     : socket_(std::move(socket)), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
 
-void VfioUserChannel::shut_down() {
-  broken_.store(true, std::memory_order_relaxed);
+void VfioUserChannel::shut_down(Loss why) {
+  broken_.store(why, std::memory_order_relaxed);
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 tl::unexpected<Error> VfioUserChannel::break_with(const Error& cause, vfio_user_command command) {
   // After half an exchange nobody could tell which reply belongs to which request.
-  shut_down();
-  return fail(std::errc::no_such_device,
-              "gba: lost the device " + peer_ + " in " + command_name(command) + ": " + cause.text);
+  const Loss loss = loss_of(cause.code);
+  shut_down(loss);
+  return fail(code_of(loss), "gba: lost the device " + peer_ + " in " + command_name(command) + ": " + cause.text +
+                                 " (" + text_of(loss) + ")");
 }
 
 Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span<const std::byte> payload,
@@ -159,7 +167,7 @@ Result<Reply> VfioUserChannel::exchange(vfio_user_command command, std::span<con
 Result<Reply> VfioUserChannel::request(vfio_user_command command, std::span<const std::byte> payload,
                                        std::size_t reply_size, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
-  if (broken()) return fail(std::errc::no_such_device, "gba: the device " + peer_ + " is lost");
+  if (broken() != Loss::kNone) return tl::make_unexpected(loss_error(broken(), peer_));
   auto reply = exchange(command, payload, reply_size, fds);
   if (!reply) return break_with(reply.error(), command);
   if (reply->error != 0) return fail_errno(reply->error, "gba: " + peer_ + " refused " + command_name(command));
@@ -168,7 +176,7 @@ Result<Reply> VfioUserChannel::request(vfio_user_command command, std::span<cons
 
 Result<void> VfioUserChannel::post(vfio_user_command command, std::span<const std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  if (broken()) return fail(std::errc::no_such_device, "gba: the device " + peer_ + " is lost");
+  if (broken() != Loss::kNone) return tl::make_unexpected(loss_error(broken(), peer_));
   const auto id = send(command, payload, {}, VFIO_USER_NO_REPLY);
   if (!id) return break_with(id.error(), command);
   return {};
@@ -185,7 +193,7 @@ Result<void> VfioUserChannel::negotiate() {
   const std::lock_guard lock(mutex_);
   const auto reply = exchange(VFIO_USER_VERSION, payload, sizeof(vfio_user_version), {});
   auto good = check_version(peer_, reply);
-  if (!good) shut_down();
+  if (!good) shut_down(Loss::kClosed);
   return good;
 }
 

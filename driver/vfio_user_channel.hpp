@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "driver/fd.hpp"
+#include "driver/loss.hpp"
 #include "driver/result.hpp"
 #include "uapi/vfio_user.h"
 
@@ -42,8 +43,8 @@ struct Reply {
 };
 
 /// One connection. Thread-safe: requests of several threads go one after the other. A server that closes the
-/// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail with
-/// no_such_device. An error reply breaks nothing; its errno is the code of the error.
+/// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail as
+/// calls on a device that was lost so. An error reply breaks nothing; its errno is the code of the error.
 class VfioUserChannel {
  public:
   static constexpr std::chrono::seconds kReplyTimeout{5};
@@ -61,9 +62,10 @@ class VfioUserChannel {
   /// Sends a command that is not answered.
   Result<void> post(vfio_user_command command, std::span<const std::byte> payload);
 
-  [[nodiscard]] bool broken() const { return broken_.load(std::memory_order_relaxed); }
+  /// How it was broken, kNone if it was not.
+  [[nodiscard]] Loss broken() const { return broken_.load(std::memory_order_relaxed); }
   /// Breaks the channel: both ends see the connection end.
-  void shut_down();
+  void shut_down(Loss why);
   /// Sees POLLRDHUP when the connection ends.
   [[nodiscard]] int socket() const { return socket_.get(); }
   [[nodiscard]] const std::string& peer() const { return peer_; }
@@ -84,7 +86,7 @@ class VfioUserChannel {
   std::mutex mutex_;           // held from a request to its reply; guards what follows
   std::uint16_t next_id_ = 0;  // of the next message
 
-  std::atomic<bool> broken_{false};  // relaxed: nothing else is published by it
+  std::atomic<Loss> broken_{Loss::kNone};  // relaxed: nothing else is published by it
 };
 
 }  // namespace gba

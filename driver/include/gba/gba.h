@@ -8,8 +8,8 @@
  *  - A call returns 0 or a negative errno. gba_error_text() then says, for the calling thread, what was tried, on what,
  *    what came back and what can be done. Besides those listed, an errno of the operating system may come (-EMFILE,
  *    -ENOMEM). A NULL that is not said to be allowed is -EINVAL.
- *  - No call hangs: a device that does not answer within 5 seconds is lost, which is -ENODEV from then on. Memory stays
- *    mapped: no call crashes on a lost device, and it can be closed and opened anew.
+ *  - No call hangs: a device that does not answer within 5 seconds is lost. Memory stays mapped: no call crashes on a
+ *    lost device, and it can be closed and opened anew.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.
@@ -24,6 +24,39 @@
  * To a forked child its parent's devices are lost: it can neither ring nor be released, and may open them anew. The
  * library handles SIGBUS in the memory of its devices, where unplugging them shows, and hands any other on to the
  * handler that was there before the first gba_open; whoever installs one later should do the same.
+ *
+ * What can go wrong with a device has an errno each. The device is *lost* to this process: every call on it fails so
+ * from then on, until it is closed and opened anew. It is found at once by whoever waits, but for -ENODEV:
+ *
+ *     -ENODEV        it reads all ones: pulled out, powered off, or its memory decoding is off
+ *     -ENXIO         its memory answered with SIGBUS: unplugged, or its memory decoding is off
+ *     -EREMOTEIO     a PCI error that cannot be corrected (VFIO's ERR)
+ *     -ESHUTDOWN     the kernel wants it back, to unplug it or to give it to another driver (VFIO's REQ)
+ *     -ECONNABORTED  the process that it is has ended or was killed
+ *     -EHOSTDOWN     it has not answered for 5 seconds
+ *     -EBADMSG       what it says cannot be understood
+ *     -ECHILD        it is the device of the process that this one was forked from
+ *
+ * The device is there and does not work; a group it served is in error afterwards:
+ *
+ *     -EIO           FATAL: it serves nobody until it is reset (gba_device_reset)
+ *     -ENETDOWN      a link is down, this port's or another member's
+ *     -EOVERFLOW     an interrupt storm; gba_device_check alone says so, since barriers go on without the interrupt
+ *
+ * A barrier will not end for this member, from gba_group_test, sleep and wait alone:
+ *
+ *     -ECONNRESET    the group or the whole device was reset
+ *     -ENETRESET     this port was reset by somebody else (FLR), so it is no member any more
+ *     -EOWNERDEAD    the group was taken back: its owner freed it or has ended, or it was reclaimed
+ *     -EPIPE         a member left, or its process ended
+ *     -ECOMM         the release is lost, and arriving again for 5 seconds has not mended that; one that is lost once
+ *                    is mended unseen
+ *     -ETIME         the round took longer than the group's TIMEOUT register allows
+ *     -EFAULT        the device could not write a release flag
+ *     -EPROTO        a member rang out of order
+ *
+ * What no flag, event or connection tells (-ENODEV, -EIO, -ENETDOWN before the group was enabled, -ENETRESET, -ECOMM)
+ * the device is asked about once a barrier has taken a second, and every two seconds from then on.
  *
  * Not supported: a member waiting for an earlier sequence than its last arrival.
  */
@@ -50,10 +83,13 @@ typedef struct gba_group gba_group;   /* this port's membership in one barrier g
 #define GBA_FLAGS_DMA 1u  /* in host memory */
 #define GBA_FLAGS_BAR 2u  /* in the device's memory, BAR4: every look goes over the bus */
 
+/* To be added to them: open it even if it reports FATAL, so that it can be reset. */
+#define GBA_OPEN_FATAL 0x100u
+
 /* How to open a device. Zero everything, then set `size`. */
 typedef struct gba_open_options {
   uint32_t size;  /* sizeof(gba_open_options) */
-  uint32_t flags; /* GBA_FLAGS_* */
+  uint32_t flags; /* GBA_FLAGS_*, and GBA_OPEN_FATAL */
 } gba_open_options;
 
 /* Facts about an open device. */
@@ -124,8 +160,8 @@ GBA_API const char* gba_error_text(void);
  * gba_close. Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks
  * another version; -EACCES no permission; -EBUSY it has no free port or another opener; -EPERM another device in its
  * IOMMU group keeps it from VFIO; -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low
- * for its flags; -ECONNREFUSED nobody serves the socket; -ETIMEDOUT whoever serves it does not answer; -EINVAL out is
- * NULL, the path cannot be one or means several devices, or $GBA_PCI_ID is no PCI id.
+ * for its flags; -EIO it reports FATAL; -ECONNREFUSED nobody serves the socket; -ETIMEDOUT whoever serves it does not
+ * answer; -EINVAL out is NULL, the path cannot be one or means several devices, or $GBA_PCI_ID is no PCI id.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
 
@@ -142,43 +178,55 @@ GBA_API int gba_open_with(const char* path, const gba_open_options* options, gba
  */
 GBA_API void gba_close(gba_device* device);
 
-/* Errors: -EINVAL; -ENODEV the device is lost (info is filled in all the same). */
+/* Errors: -EINVAL; those of a lost device (info is filled in all the same). */
 GBA_API int gba_device_get_info(gba_device* device, gba_device_info* info);
 
-/* Errors: -EINVAL; -ENODEV the device is lost. */
+/* Errors: -EINVAL; those of a lost device. */
 GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* counters);
 
 /*
+ * Asks the device how it is. 0: well. Errors: -EINVAL; those of a lost device; -EIO it reports FATAL; -ENETDOWN this
+ * port's link is down; -EOVERFLOW it raised far more interrupts for a group than were asked for, so that they have been
+ * switched off until this port joins that group anew: barriers go on, and a sleeping member looks every millisecond.
+ */
+GBA_API int gba_device_check(gba_device* device);
+
+/*
  * Reads the registers of a group, one after the other: while barriers go on they are not of one moment. Errors: -EINVAL
- * an argument is NULL, or the device has no such group; -ENODEV the device is lost.
+ * an argument is NULL, or the device has no such group; those of a lost device.
  */
 GBA_API int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status);
 
 /*
  * Resets the whole device, not this port alone: every group of every port gets an error release (-ECONNRESET) and is in
- * error until it is freed. Errors: -EINVAL; -EPERM this is not the privileged port; -ENODEV.
+ * error until it is freed. It mends FATAL. Errors: -EINVAL; -EPERM this is not the privileged port; -EIO it reports
+ * FATAL all the same; those of a lost device.
  */
 GBA_API int gba_device_reset(gba_device* device);
 
 /*
  * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be
  * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members; -ENOSPC all
- * groups are taken; -ENODEV.
+ * groups are taken; those of a lost device.
  */
 GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle);
 
-/* Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -EIO the group is in error; -ENODEV. */
+/*
+ * Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -ESTALE the group is in error; those of a lost
+ * device.
+ */
 GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle);
 
 /*
  * Owner: lets no more arrivals in. To end a group in good order: when all members have been released for the last time,
- * disable it, then all leave, then free it; nobody gets an error release. Errors: -EINVAL; -EPERM; -ENODEV.
+ * disable it, then all leave, then free it; nobody gets an error release. Errors: -EINVAL; -EPERM; those of a lost
+ * device.
  */
 GBA_API int gba_group_disable(gba_device* device, const gba_group_handle* handle);
 
 /*
  * Owner: gives the group back; members it still has get an error release and are unbound. Errors: -EINVAL; -EPERM;
- * -ENOENT it has been freed already; -ENODEV.
+ * -ENOENT it has been freed already; those of a lost device.
  */
 GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
 
@@ -186,13 +234,13 @@ GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
  * Binds this port to `member` of the group and sets up its release flag. A port is one member of a group at most.
  * Members may join before or after the group is enabled. Errors: -EINVAL no such member; -EACCES wrong key, or this
  * port is locked out; -EADDRINUSE the member is taken; -EALREADY this port has joined; -ENOENT no such group; -ENOMEM;
- * -ENODEV.
+ * those of a lost device.
  */
 GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out);
 
 /*
  * Ends a membership; the other members of an enabled group get an error release (gba_group_disable). Frees `group`,
- * whatever it returns. NULL is allowed. Errors: -ENODEV.
+ * whatever it returns. NULL is allowed. Errors: those of a lost device.
  */
 GBA_API int gba_group_leave(gba_group* group);
 
@@ -206,19 +254,16 @@ GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
 /*
  * Looks at the release flag once. 0: all have arrived at `sequence`, and what they stored before is visible.
  * -EAGAIN: not yet. Any other error ends the group for this member (none of the members will be released from
- * `sequence`, or this one cannot learn of it): -ENODEV the device is lost; -ENETDOWN a member's link is down; -ETIME
- * the device's own round timeout; -EFAULT the device could not write a flag; -ECONNRESET group or device was reset;
- * -EPROTO a member rang out of order; -EPIPE a member or the owner left, or its process ended; -EIO a reason unknown
- * here. Success and -EAGAIN make no system call, but for one look at the device in a thousand -EAGAINs; a failure asks
- * the device for its details.
+ * `sequence`, or this one cannot learn of it): all those of the list at the beginning. Success and -EAGAIN make no
+ * system call, but for one look at the device in a thousand -EAGAINs; a failure asks the device for its details.
  */
 GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
 
 /*
- * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms; gives 0, -EAGAIN or
- * an error as gba_group_test does. It repeats the arrival with a request for an interrupt first, so a lost arrival or
- * release is mended: REQUIRES that this member has arrived at `sequence`. A caller that has other things to look at
- * calls this in a loop with a bounded time.
+ * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms (asking a device that
+ * does not answer takes its 5 seconds, once); gives 0, -EAGAIN or an error as gba_group_test does. It repeats the
+ * arrival with a request for an interrupt first, so a lost arrival or release is mended: REQUIRES that this member has
+ * arrived at `sequence`. A caller that has other things to look at calls this in a loop with a bounded time.
  */
 GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns);
 
@@ -229,7 +274,7 @@ GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns
  */
 GBA_API int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns);
 
-/* Who has not arrived in the open round, as a mask; asks the device. Errors: -EINVAL; -ENODEV. */
+/* Who has not arrived in the open round, as a mask; asks the device. Errors: -EINVAL; those of a lost device. */
 GBA_API int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]);
 
 #ifdef __cplusplus

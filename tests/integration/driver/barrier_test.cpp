@@ -62,7 +62,8 @@ TEST_F(BarrierTest, KilledDeviceIsReportedToAllWaiters) {
   start_members(4, {.rounds = 1000, .hold_at = 20});
   ASSERT_TRUE(member(3).wait_for_output("holding", kLimit)) << member(3).output();
   kill_device();
-  expect_failures(3, "failed wait " + std::to_string(ENODEV) + " gba: the device vfio-user:" + path() + " is lost");
+  expect_failures(3,
+                  "failed wait " + std::to_string(ECONNABORTED) + " gba: the device vfio-user:" + path() + " is lost");
 }
 
 TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNobody) {
@@ -77,7 +78,7 @@ TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNobody) {
     for (std::size_t m = before; m < member_count(); ++m) {
       const auto exit = member(m).wait(kLimit);
       ASSERT_TRUE(exit) << member(m).output();
-      EXPECT_THAT(member(m).output(), HasSubstr("failed wait " + std::to_string(ENODEV)));
+      EXPECT_THAT(member(m).output(), HasSubstr("failed wait " + std::to_string(ECONNABORTED)));
     }
     owner_.reset();
   }
@@ -88,7 +89,7 @@ TEST_F(BarrierTest, KilledMemberIsReportedToTheOthers) {
   ASSERT_TRUE(member(3).wait_for_output("holding", kLimit)) << member(3).output();
   member(3).signal(SIGKILL);
   expect_failures(3, "failed wait " + std::to_string(EPIPE) +
-                         " gba: group 0: barrier 20 will not be released: a member or the owner left the group, or its"
+                         " gba: group 0: barrier 20 will not be released: a member left the group, or its"
                          " process ended (member 3); the last one released is 19");
 }
 
@@ -160,11 +161,11 @@ TEST_F(BarrierTest, DeviceCanBeOpenedAnewAfterItsLoss) {
   const auto handle = alloc(lost.get(), 1);
   auto group = join(lost.get(), handle, 0);
   kill_device();
-  EXPECT_EQ(gba_group_wait(group.get(), 1, GBA_WAIT_FOREVER), -ENODEV);
+  EXPECT_EQ(gba_group_wait(group.get(), 1, GBA_WAIT_FOREVER), -ECONNABORTED);
   gba_device_info info{};
-  EXPECT_EQ(gba_device_get_info(lost.get(), &info), -ENODEV);
+  EXPECT_EQ(gba_device_get_info(lost.get(), &info), -ECONNABORTED);
   EXPECT_STREQ(info.backend, "vfio-user");
-  EXPECT_EQ(gba_group_leave(group.release()), -ENODEV);
+  EXPECT_EQ(gba_group_leave(group.release()), -ECONNABORTED);
   start();
   const auto fresh = open();
   const auto next = alloc(fresh.get(), 1);
@@ -184,7 +185,7 @@ TEST_F(BarrierTest, ReleaseOutlivesTheDevice) {
   kill_device();
   EXPECT_EQ(gba_group_test(group.get(), 1), 0);
   gba_group_arrive(group.get(), 2);
-  EXPECT_EQ(gba_group_wait(group.get(), 2, GBA_WAIT_FOREVER), -ENODEV);
+  EXPECT_EQ(gba_group_wait(group.get(), 2, GBA_WAIT_FOREVER), -ECONNABORTED);
   EXPECT_EQ(gba_group_test(group.get(), 1), 0);
 }
 
@@ -192,7 +193,7 @@ TEST_F(BarrierTest, StoppedDeviceIsLostWithinTheReplyTimeout) {
   const auto device = open();
   process().signal(SIGSTOP);
   gba_device_counters counters{};
-  EXPECT_EQ(gba_device_get_counters(device.get(), &counters), -ENODEV);
+  EXPECT_EQ(gba_device_get_counters(device.get(), &counters), -EHOSTDOWN);
   EXPECT_THAT(gba_error_text(), HasSubstr("in REGION_READ: no answer in time"));
   process().signal(SIGCONT);
 }

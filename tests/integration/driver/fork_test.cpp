@@ -47,7 +47,7 @@ TEST_F(ForkTest, AChildCannotRingItsParentsDoorbells) {
   EXPECT_EQ(in_child([&] {
               gba_group_arrive(group_.get(), 2);
               gba_group_arrive(group_.get(), 99);  // would be the end of the group
-              return gba_group_wait(group_.get(), 2, 60'000'000'000) == -ENODEV ? 0 : 1;
+              return gba_group_wait(group_.get(), 2, 60'000'000'000) == -ECHILD ? 0 : 1;
             }),
             0);
   EXPECT_EQ(counters().arrivals, before.arrivals);

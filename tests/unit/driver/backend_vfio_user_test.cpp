@@ -63,8 +63,8 @@ TEST_F(VfioUserBackendTest, ReadReplyWithoutItsDataIsALostDevice) {
   });
   std::uint32_t value = 0;
   const auto result = backend_->read(0, 0, std::as_writable_bytes(std::span(&value, 1)));
-  EXPECT_EQ(result.error().code, std::errc::no_such_device);
-  EXPECT_TRUE(backend_->lost());
+  EXPECT_EQ(result.error().code, std::errc::bad_message);
+  EXPECT_EQ(backend_->loss(), Loss::kGarbled);
 }
 
 TEST_F(VfioUserBackendTest, MapsARegionFromTheFileInTheReply) {
@@ -203,6 +203,7 @@ TEST_F(VfioUserBackendTest, EndOfTheConnectionIsSeenWithoutARequest) {
   pollfd event = backend_->loss_event();
   ASSERT_EQ(::poll(&event, 1, -1), 1);
   EXPECT_TRUE(backend_->check_lost());
+  EXPECT_EQ(backend_->loss(), Loss::kClosed);
 }
 
 TEST_F(VfioUserBackendTest, ReplyUnderWayIsNotTakenForALoss) {
@@ -217,7 +218,7 @@ TEST_F(VfioUserBackendTest, ReplyUnderWayIsNotTakenForALoss) {
 
 TEST_F(VfioUserBackendTest, DeclaringTheLossEndsTheConnection) {
   serve([](const ServerEnd& end) { EXPECT_EQ(end.receive().header.msg_size, 0U); });
-  backend_->declare_lost();
+  backend_->declare_lost(Loss::kSilent);
   pollfd event = backend_->loss_event();
   EXPECT_EQ(::poll(&event, 1, 0), 1);
 }

@@ -28,15 +28,15 @@ Result<Reply> ask(VfioUserChannel& channel) {
 }
 
 /// The request fails, the channel is broken, and stays so.
-void expect_broken(VfioUserChannel& channel, std::string_view text) {
+void expect_broken(VfioUserChannel& channel, std::string_view text, Loss loss = Loss::kGarbled) {
   const auto reply = ask(channel);
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, std::errc::no_such_device);
+  EXPECT_EQ(reply.error().code, code_of(loss));
   EXPECT_THAT(reply.error().text, HasSubstr("gba: lost the device vfio-user:/x in DEVICE_GET_INFO: "));
   EXPECT_THAT(reply.error().text, HasSubstr(std::string(text)));
-  EXPECT_TRUE(channel.broken());
-  EXPECT_EQ(ask(channel).error().text, "gba: the device vfio-user:/x is lost");
-  EXPECT_EQ(channel.post(VFIO_USER_REGION_WRITE, {}).error().code, std::errc::no_such_device);
+  EXPECT_EQ(channel.broken(), loss);
+  EXPECT_EQ(ask(channel).error().text, loss_error(loss, "vfio-user:/x").text);
+  EXPECT_EQ(channel.post(VFIO_USER_REGION_WRITE, {}).error().code, code_of(loss));
 }
 
 TEST(VfioUserChannel, SendsARequestInOnePieceAndTakesTheReply) {
@@ -108,7 +108,7 @@ TEST(VfioUserChannel, ErrorReplyWithoutAnErrnoIsAnIoError) {
 
 TEST(VfioUserChannel, EndOfTheConnectionIsALostDevice) {
   ScriptedServer server([](const ServerEnd& end) { (void)end.receive(); });
-  expect_broken(*server.channel(), "connection closed");
+  expect_broken(*server.channel(), "connection closed", Loss::kClosed);
 }
 
 TEST(VfioUserChannel, EndInTheMiddleOfAReplyIsALostDevice) {
@@ -116,7 +116,7 @@ TEST(VfioUserChannel, EndInTheMiddleOfAReplyIsALostDevice) {
     const auto bytes = ServerEnd::message(ServerEnd::reply_header(end.receive()), wire_bytes(kInfo));
     end.send_raw(std::span(bytes).first(20));
   });
-  expect_broken(*server.channel(), "connection closed");
+  expect_broken(*server.channel(), "connection closed", Loss::kClosed);
 }
 
 TEST(VfioUserChannel, SendingToAClosedConnectionRaisesNoSignal) {
@@ -124,7 +124,7 @@ TEST(VfioUserChannel, SendingToAClosedConnectionRaisesNoSignal) {
   const auto channel = server.channel();
   pollfd end{.fd = channel->socket(), .events = POLLRDHUP, .revents = 0};
   ASSERT_EQ(::poll(&end, 1, -1), 1);
-  expect_broken(*channel, "connection closed");
+  expect_broken(*channel, "connection closed", Loss::kClosed);
 }
 
 TEST(VfioUserChannel, ServerThatDoesNotAnswerInTimeIsLostAndSeesTheEnd) {
@@ -132,7 +132,7 @@ TEST(VfioUserChannel, ServerThatDoesNotAnswerInTimeIsLostAndSeesTheEnd) {
     (void)end.receive();
     EXPECT_EQ(end.receive().header.msg_size, 0U);  // until the client hangs up
   });
-  expect_broken(*server.channel(milliseconds{20}), "no answer in time");
+  expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
 }
 
 TEST(VfioUserChannel, ServerThatStopsInTheMiddleOfAReplyIsLost) {
@@ -141,7 +141,7 @@ TEST(VfioUserChannel, ServerThatStopsInTheMiddleOfAReplyIsLost) {
     end.send_raw(std::span(bytes).first(5));
     (void)end.receive();
   });
-  expect_broken(*server.channel(milliseconds{20}), "no answer in time");
+  expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
 }
 
 struct Spoiled {
@@ -266,9 +266,9 @@ TEST(VfioUserChannel, ShutDownWakesAThreadThatWaitsForAReply) {
   const auto channel = server.channel();
   std::thread other([&] {
     while (!asked) std::this_thread::yield();
-    channel->shut_down();
+    channel->shut_down(Loss::kClosed);
   });
-  expect_broken(*channel, "connection closed");
+  expect_broken(*channel, "connection closed", Loss::kClosed);
   other.join();
 }
 

@@ -84,7 +84,35 @@ TEST_F(DeviceTest, ThatReadsAllOnesIsRefused) {
 
 TEST_F(DeviceTest, WithAFatalErrorIsRefused) {
   state_->control[GBA_REG_DEV_STATUS] |= GBA_DEV_STATUS_FATAL;
-  EXPECT_THAT(open_error().text, HasSubstr("fatal error"));
+  const Error error = open_error();
+  EXPECT_EQ(error.code, std::errc::io_error);
+  EXPECT_THAT(error.text, HasSubstr("fatal error (FATAL)"));
+  EXPECT_THAT(error.text, HasSubstr("gba reset --yes"));
+}
+
+TEST_F(DeviceTest, WithAFatalErrorIsOpenedToBeReset) {
+  state_->control[GBA_REG_DEV_STATUS] |= GBA_DEV_STATUS_FATAL;
+  state_->privileged = true;
+  device_ = Device::open(std::make_unique<FakeBackend>(state_), kGbaIds, FlagPlace::kHost, true).value();
+  EXPECT_EQ(device_->check_condition().error().code, std::errc::io_error);
+  state_->control[GBA_REG_DEV_STATUS] &= ~GBA_DEV_STATUS_FATAL;
+  EXPECT_TRUE(device_->check_condition());
+}
+
+TEST_F(DeviceTest, SaysThatItsLinkIsDown) {
+  open();
+  EXPECT_TRUE(device_->check_condition());
+  state_->control[GBA_REG_DEV_STATUS] &= ~GBA_DEV_STATUS_LINK_UP;
+  const Error error = device_->check_condition().error();
+  EXPECT_EQ(error.code, std::errc::network_down);
+  EXPECT_EQ(error.text, "gba: fake:0: the link of this port, 5, is down");
+}
+
+TEST_F(DeviceTest, ThatIsPulledOutIsFoundLostWhenItIsAsked) {
+  open();
+  state_->removed = true;
+  EXPECT_EQ(device_->check_condition().error().code, std::errc::no_such_device);
+  EXPECT_EQ(device_->backend().loss(), Loss::kRemoved);
 }
 
 TEST_F(DeviceTest, WithoutMappableDoorbellsIsRefused) {
@@ -256,7 +284,9 @@ TEST_F(DeviceTest, ResetSaysWhenTheDeviceDoesNotComeBack) {
   state_->privileged = true;
   open();
   state_->control[GBA_REG_DEV_STATUS] = GBA_DEV_STATUS_FATAL;
-  EXPECT_EQ(device_->reset().error().text, "gba: cannot reset fake:0: it reports a fatal error");
+  const Error error = device_->reset().error();
+  EXPECT_EQ(error.code, std::errc::io_error);
+  EXPECT_THAT(error.text, HasSubstr("gba: cannot reset fake:0: it reports a fatal error"));
 }
 
 TEST_F(DeviceTest, ResetOfARemovedDeviceFindsItLost) {

@@ -82,7 +82,7 @@ std::size_t FakeState::count(const std::string& call) const {
 
 Result<void> FakeBackend::enter(const std::string& call) {
   const bool fails = state_->failing_call == state_->calls++;
-  if (lost()) return fail(std::errc::no_such_device, "fake: lost in " + call);
+  if (lost()) return tl::make_unexpected(loss_error());
   if (fails) return fail(state_->failure, "fake: failed in " + call);
   state_->log.push_back(call);
   return {};

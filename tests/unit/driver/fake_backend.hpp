@@ -54,6 +54,7 @@ struct FakeState {
   UniqueFd control_file;  // if set, the control region can be mapped from it
   UniqueFd kick;          // if set, offered as the ioeventfd
   UniqueFd loss;
+  Loss loss_seen = Loss::kRemoved;  // what loss_event() says
   bool gives_dma = true;
   std::size_t largest_dma = SIZE_MAX;
   bool behind_iommu = false;
@@ -100,6 +101,7 @@ class FakeBackend final : public Backend {
   [[nodiscard]] pollfd loss_event() const override {
     return {.fd = state_->loss.get(), .events = POLLIN, .revents = 0};
   }
+  [[nodiscard]] Loss loss_seen() const override { return state_->loss_seen; }
 
  private:
   void on_loss() override { state_->lose(); }

@@ -108,14 +108,27 @@ TEST_P(GroupErrors, HaveTheirErrnoAndText) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, GroupErrors,
-    testing::Values(
-        Failure{GBA_ERROR_LINK_DOWN, std::errc::network_down, "a member's link is down"},
-        Failure{GBA_ERROR_TIMEOUT, std::errc::stream_timeout, "the round took longer than the group's TIMEOUT"},
-        Failure{GBA_ERROR_DMA_FAULT, std::errc::bad_address, "the device could not write a release flag"},
-        Failure{GBA_ERROR_RESET, std::errc::connection_reset, "the group or the device was reset"},
-        Failure{GBA_ERROR_PROTOCOL, std::errc::protocol_error, "a member arrived out of order"},
-        Failure{GBA_ERROR_LEAVE, std::errc::broken_pipe, "a member or the owner left the group, or its process ended"},
-        Failure{77, std::errc::io_error, "the device gave an unknown reason"}));
+    testing::Values(Failure{GBA_ERROR_LINK_DOWN, std::errc::network_down, "a member's link is down"},
+                    Failure{GBA_ERROR_TIMEOUT, std::errc::stream_timeout,
+                            "the round took longer than the group's TIMEOUT"},
+                    Failure{GBA_ERROR_DMA_FAULT, std::errc::bad_address, "the device could not write a release flag"},
+                    Failure{GBA_ERROR_RESET, std::errc::connection_reset, "the group or the device was reset"},
+                    Failure{GBA_ERROR_PROTOCOL, std::errc::protocol_error, "a member arrived out of order"},
+                    Failure{GBA_ERROR_LEAVE, std::errc::broken_pipe, "a member left the group, or its process ended"},
+                    Failure{77, std::errc::bad_message, "the device gave an unknown reason"}));
+
+// The flag says the same of both.
+TEST_F(GroupTest, EndOfTheGroupIsToldFromTheEndOfAMember) {
+  group();
+  release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 4);
+  const std::uint64_t nobody = GBA_ERROR_LEAVE | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, 0xffff);
+  for (const std::uint64_t code : {nobody, std::uint64_t{0}}) {
+    state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_ERROR_CODE] = code;
+    const Error error = group().describe(group().test(5), 5);
+    EXPECT_EQ(error.code, std::errc::owner_dead);
+    EXPECT_THAT(error.text, HasSubstr("barrier 5 will not be released: the group was taken back"));
+  }
+}
 
 TEST_F(GroupTest, ErrorWithoutAMemberNamesNone) {
   group();
@@ -138,7 +151,7 @@ TEST_F(GroupTest, LostDeviceIsFoundByTestingAloneButNotBeforeARelease) {
 
 TEST_F(GroupTest, ArriveAndTestOnALostDeviceDoNotCrash) {
   group();
-  device_->backend().declare_lost();
+  device_->backend().declare_lost(Loss::kRemoved);
   state_->set_wakeup(GBA_WAKEUP_SLEEPING);
   group().arrive(1);
   EXPECT_EQ(group().test(1), std::errc::no_such_device);
@@ -286,6 +299,37 @@ TEST_F(GroupTest, OneSleepIsEnoughToFindTheLoss) {
   EXPECT_TRUE(device_->backend().lost());
 }
 
+TEST_F(GroupTest, StormOfInterruptsIsSwitchedOffAndMissesNoRelease) {
+  group();
+  ASSERT_TRUE(device_->check_storm());
+  for (int wakes = 0; state_->armed.count(kGroup) != 0; ++wakes) {
+    ASSERT_LT(wakes, 200);
+    state_->interrupt(kGroup);
+    ASSERT_EQ(group().sleep(1, hours{1}), Group::kNotYet);
+  }
+  const Error storm = device_->check_storm().error();
+  EXPECT_EQ(storm.code, std::errc{EOVERFLOW});
+  EXPECT_THAT(storm.text, HasSubstr("an interrupt storm: for group 3"));
+  EXPECT_EQ(group().sleep(1, hours{1}), Group::kNotYet) << "a nap is short now";
+  release(1);
+  EXPECT_EQ(group().wait(1, Deadline::never()), std::errc{});
+  group_.reset();
+  EXPECT_TRUE(device_->check_storm()) << "it is armed anew by the next to join";
+}
+
+TEST_F(GroupTest, InterruptsThatWereAskedForAreNoStorm) {
+  group();
+  for (std::uint64_t k = 1; k <= 500; ++k) {
+    ASSERT_EQ(group().sleep(k, milliseconds{0}), Group::kNotYet);
+    release(k);
+    state_->interrupt(kGroup);
+    if (k % 100 == 0) {  // the others have not been taken yet
+      ASSERT_EQ(group().sleep(k + 1, hours{1}), Group::kNotYet);
+    }
+  }
+  EXPECT_EQ(state_->armed.count(kGroup), 1U);
+}
+
 TEST_F(GroupTest, WaitEndsAtItsDeadlineAndNamesTheMissing) {
   group();
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_MEMBER_MASK] = 0xfff;
@@ -307,13 +351,15 @@ TEST_F(GroupTest, TimeoutSaysThatNobodyCouldArriveOrThatAllHave) {
 TEST_F(GroupTest, TimeoutOfAGroupThatFailedSinceIsItsFailure) {
   group();
   release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 4);
+  state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_ERROR_CODE] =
+      GBA_ERROR_LEAVE | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, 2);
   EXPECT_EQ(group().describe(std::errc::timed_out, 5).code, std::errc::broken_pipe);
   EXPECT_EQ(group().describe(std::errc::timed_out, 4).code, std::errc::timed_out);
 }
 
 TEST_F(GroupTest, TimeoutOfALostDeviceIsItsLoss) {
   group();
-  device_->backend().declare_lost();
+  device_->backend().declare_lost(Loss::kRemoved);
   EXPECT_EQ(group().describe(std::errc::timed_out, 1).code, std::errc::no_such_device);
 }
 

@@ -83,7 +83,7 @@ TEST_F(MembershipTest, LeavingAFreedGroupIsNoError) {
 
 TEST_F(MembershipTest, LeaveReportsALostDeviceAndLeavesNothingArmedHere) {
   Membership membership = join();
-  device_->backend().declare_lost();
+  device_->backend().declare_lost(Loss::kRemoved);
   EXPECT_EQ(membership.leave().error().code, std::errc::no_such_device);
 }
 

@@ -117,7 +117,7 @@ TEST_F(RegistryTest, OpensAgainAfterTheLastClose) {
 
 TEST_F(RegistryTest, OpensALostDeviceAnew) {
   const auto lost = open("a");
-  (*lost)->backend().declare_lost();
+  (*lost)->backend().declare_lost(Loss::kRemoved);
   const auto fresh = open("a");
   ASSERT_TRUE(fresh);
   EXPECT_NE(*lost, *fresh);
@@ -125,7 +125,7 @@ TEST_F(RegistryTest, OpensALostDeviceAnew) {
 
 TEST_F(RegistryTest, CloseOfALostDeviceLeavesItsSuccessorShared) {
   auto lost = open("a");
-  (*lost)->backend().declare_lost();
+  (*lost)->backend().declare_lost(Loss::kRemoved);
   const auto fresh = open("a");
   lost->reset();
   EXPECT_EQ(*open("a"), *fresh);

@@ -68,7 +68,7 @@ TEST_F(RegistersTest, OfALostDeviceFailWithoutAskingIt) {
   const auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   const unsigned calls = state_->calls;
-  backend_.declare_lost();
+  backend_.declare_lost(Loss::kRemoved);
   EXPECT_EQ(control->read<std::uint32_t>(GBA_REG_MAGIC).error().code, std::errc::no_such_device);
   EXPECT_EQ(state_->calls, calls);
 }
@@ -132,8 +132,8 @@ TEST_F(CommandsTest, WaitWhileTheDeviceIsBusy) {
 TEST_F(CommandsTest, GiveUpOnADeviceThatStaysBusy) {
   state_->busy_reads = 1U << 30;
   Commands commands(backend_, control_, std::chrono::milliseconds{20});
-  EXPECT_EQ(commands.run({.opcode = GBA_CMD_LEAVE}, "leave").error().code, std::errc::no_such_device);
-  EXPECT_TRUE(backend_.lost());
+  EXPECT_EQ(commands.run({.opcode = GBA_CMD_LEAVE}, "leave").error().code, code_of(Loss::kSilent));
+  EXPECT_EQ(backend_.loss(), Loss::kSilent);
 }
 
 TEST_F(CommandsTest, TakeAllOnesForALostDevice) {
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Answer{GBA_CMD_ERROR_NOT_OWNER, std::errc::operation_not_permitted, "another port owns"},
                     Answer{GBA_CMD_ERROR_NOT_JOINED, std::errc::not_connected, "not a member"},
                     Answer{GBA_CMD_ERROR_NOT_PRIVILEGED, std::errc::operation_not_permitted, "not privileged"},
-                    Answer{200, std::errc::io_error, "unknown error code"}));
+                    Answer{200, std::errc::bad_message, "unknown error code"}));
 
 }  // namespace
 }  // namespace gba

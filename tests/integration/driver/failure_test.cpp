@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that can go wrong with a device that is a process: a member that is blocked learns of it, by an errno and
+// a text of its own, ends in good order, and the device can be opened anew. What only the kernel's VFIO can show is in
+// tests/unit/driver (loss_test, vfio_device_test, bar_mapping_test).
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "tests/integration/driver/barrier_fixture.hpp"
+#include "tests/integration/fake_device/raw_client.hpp"
+#include "uapi/gba_debug.h"
+
+namespace driver_test {
+namespace {
+
+using testing::ContainsRegex;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+/// Made before the device.
+class AdminSocket {
+ protected:
+  [[nodiscard]] std::string admin() const { return folder_.file("admin.sock"); }
+  [[nodiscard]] std::vector<std::string> options() const { return {"--debug-region", "--admin-socket", admin()}; }
+
+ private:
+  test_support::TempDir folder_;
+};
+
+class FailureTest : protected AdminSocket, public BarrierTest {
+ public:
+  FailureTest() : BarrierTest(options()) {}
+
+  void restart() {
+    start(options());
+    injector_ = std::make_unique<raw::Port>(path());
+  }
+  void kill() { kill_device(); }
+  void signal(int number) { process().signal(number); }
+  void kill_member(std::size_t index) { member(index).signal(SIGKILL); }
+  void free_group() { EXPECT_EQ(gba_group_free(owner_.get(), &handle_), 0) << gba_error_text(); }
+
+  /// Of the debug region: `arguments` are pairs of register and value.
+  void inject(std::uint64_t kind, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& arguments = {}) {
+    for (const auto& [at, value] : arguments) ASSERT_EQ(injector_->write(at, value, 8, GBA_REGION_DEBUG), 0);
+    ASSERT_EQ(injector_->write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG), 0);
+    ASSERT_EQ(injector_->read(GBA_DEBUG_RESULT, 8, GBA_REGION_DEBUG), 0U);
+  }
+  std::uint64_t port_of_member(std::uint32_t index) {
+    gba_group_status status{};
+    EXPECT_EQ(gba_group_get_status(owner_.get(), handle_.group, &status), 0) << gba_error_text();
+    return status.ports[index];
+  }
+  /// Through a second client, the privileged one.
+  void reset() {
+    const gba_open_options options{.size = sizeof(options), .flags = GBA_OPEN_FATAL};
+    gba_device* device = nullptr;
+    ASSERT_EQ(gba_open_with(admin().c_str(), &options, &device), 0) << gba_error_text();
+    const DevicePointer privileged(device);
+    EXPECT_EQ(gba_device_reset(device), 0) << gba_error_text();
+  }
+  /// Forgets the faults that still wait for an occasion.
+  void clear() { ASSERT_EQ(injector_->write(GBA_DEBUG_CLEAR, 1, 8, GBA_REGION_DEBUG), 0); }
+
+  void expect_to_work_when_opened_anew() {
+    owner_.reset();
+    const auto device = open();
+    ASSERT_NE(device, nullptr);
+    EXPECT_EQ(gba_device_check(device.get()), 0) << gba_error_text();
+    const auto handle = alloc(device.get(), 1);
+    ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
+    const auto group = join(device.get(), handle, 0);
+    for (std::uint64_t k = 1; k <= 10; ++k) {
+      gba_group_arrive(group.get(), k);
+      ASSERT_EQ(gba_group_wait(group.get(), k, 30 * kSecond), 0) << gba_error_text();
+    }
+  }
+
+ private:
+  std::unique_ptr<raw::Port> injector_ = std::make_unique<raw::Port>(path());
+};
+
+/// What happens while member 0 waits for member 1, or, if they are `running`, at some moment of their barriers.
+struct Failure {
+  const char* name;
+  int error;
+  const char* text;
+  std::function<void(FailureTest&)> happen;
+  std::function<void(FailureTest&)> mend = [](FailureTest&) {};
+  bool running = false;
+};
+
+const std::vector<Failure> kFailures{
+    {"ProcessKilled", ECONNABORTED, "is lost: its process has ended or was killed", [](auto& t) { t.kill(); },
+     [](auto& t) { t.restart(); }},
+    {"ProcessStopped", EHOSTDOWN, "does not answer .is its process stopped", [](auto& t) { t.signal(SIGSTOP); },
+     [](auto& t) { t.signal(SIGCONT); }},
+    {"Removed", ENODEV, "is lost: it reads all ones: it was pulled out",
+     [](auto& t) {
+       t.inject(GBA_INJECT_REMOVE, {{GBA_DEBUG_PORT, t.port_of_member(0)}});
+     }},
+    {"Fatal", EIO, "fatal error .FATAL.*until it is reset: gba reset --yes",
+     [](auto& t) { t.inject(GBA_INJECT_FATAL); }, [](auto& t) { t.reset(); }},
+    {"LinkDown", ENETDOWN, "member's link is down .member 0",
+     [](auto& t) {
+       t.inject(GBA_INJECT_LINK_DOWN, {{GBA_DEBUG_PORT, t.port_of_member(0)}});
+     },
+     [](auto& t) { t.inject(GBA_INJECT_LINK_UP); }},
+    {"ResetBySomeoneElse", ECONNRESET, "the group or the device was reset", [](auto& t) { t.reset(); }},
+    {"GroupTakenBack", EOWNERDEAD, "the group was taken back: its owner freed it", [](auto& t) { t.free_group(); }},
+    {"MemberKilled", EPIPE, "a member left the group, or its process ended .member 1",
+     [](auto& t) { t.kill_member(1); }},
+    {"OutOfOrder", EPROTO, "a member arrived out of order .member 1",
+     [](auto& t) {
+       t.inject(GBA_INJECT_FORGE_ARRIVAL, {{GBA_DEBUG_GROUP, 0}, {GBA_DEBUG_MEMBER, 1}, {GBA_DEBUG_VALUE, 2}});
+     }},
+    {"FlagNotWritable", EFAULT, "the device could not write a release flag",
+     [](auto& t) {
+       t.inject(GBA_INJECT_DMA_FAULT, {{GBA_DEBUG_GROUP, 0}, {GBA_DEBUG_MEMBER, 0}});
+     },
+     [](FailureTest&) {}, true},
+    {"LostRelease", ECOMM, "was released, but the release is lost",
+     [](auto& t) {
+       t.inject(GBA_INJECT_DROP_RELEASE,
+                {{GBA_DEBUG_GROUP, 0}, {GBA_DEBUG_MEMBER, 0}, {GBA_DEBUG_COUNT, GBA_DEBUG_ANY}});
+     },
+     [](auto& t) { t.clear(); }, true},
+};
+
+class EachFailure : public FailureTest, public testing::WithParamInterface<Failure> {};
+
+TEST_P(EachFailure, IsToldToABlockedMemberAndTheDeviceIsOpenedAnew) {
+  const Failure& failure = GetParam();
+  start_members(2, {.rounds = std::uint64_t{1} << 40, .wait_ms = 200'000, .hold_at = failure.running ? 0U : 20U});
+  ASSERT_TRUE(member(1).wait_for_output(failure.running ? "joined" : "holding", kLimit)) << member(1).output();
+  ASSERT_TRUE(member(0).wait_for_output("joined", kLimit)) << member(0).output();
+  failure.happen(*this);
+  // Long before its own limit, at which it would give up in any case.
+  const auto exit = member(0).wait(Seconds{100});
+  ASSERT_TRUE(exit) << member(0).output();
+  EXPECT_EQ(exit->signal, 0) << member(0).output();
+  EXPECT_EQ(exit->code, 3) << member(0).output();
+  EXPECT_THAT(member(0).output(), testing::HasSubstr("failed wait " + std::to_string(failure.error) + " gba: "));
+  EXPECT_THAT(member(0).output(), ContainsRegex(failure.text));
+  failure.mend(*this);
+  expect_to_work_when_opened_anew();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EachFailure, testing::ValuesIn(kFailures),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(Failures, HaveErrnosOfTheirOwn) {
+  std::set<int> errors{ETIMEDOUT, EAGAIN, EOVERFLOW};
+  for (const Failure& failure : kFailures) EXPECT_TRUE(errors.insert(failure.error).second) << failure.name;
+}
+
+// One that is lost a few times is mended by arriving again, and nobody hears of it: faulty_device_test.
+
+// Interrupts without end: the member does not stay awake for them, loses no barrier, and whoever asks is told.
+TEST_F(FailureTest, InterruptStormIsEndedAndCostsNoBarrier) {
+  owner_ = open();
+  handle_ = alloc(owner_.get(), 2);
+  ASSERT_EQ(gba_group_enable(owner_.get(), &handle_), 0);
+  const auto mine = join(owner_.get(), handle_, 0);
+  const DevicePointer other = [&] {
+    gba_device* device = nullptr;
+    const gba_open_options options{.size = sizeof(options), .flags = GBA_FLAGS_AUTO};
+    EXPECT_EQ(gba_open_with(admin().c_str(), &options, &device), 0) << gba_error_text();
+    return DevicePointer(device);
+  }();
+  const auto late = join(other.get(), handle_, 1);
+  EXPECT_EQ(gba_device_check(owner_.get()), 0) << gba_error_text();
+  inject(GBA_INJECT_STORM, {{GBA_DEBUG_GROUP, handle_.group},
+                            {GBA_DEBUG_PORT, port_of_member(0)},
+                            {GBA_DEBUG_TIME, 20'000},
+                            {GBA_DEBUG_COUNT, GBA_DEBUG_ANY}});
+  gba_group_arrive(mine.get(), 1);
+  while (gba_device_check(owner_.get()) == 0) {
+    ASSERT_EQ(gba_group_sleep(mine.get(), 1, kSecond), -EAGAIN) << gba_error_text();
+  }
+  EXPECT_EQ(gba_device_check(owner_.get()), -EOVERFLOW);
+  EXPECT_THAT(gba_error_text(), ContainsRegex("an interrupt storm: for group 0 came far more interrupts"));
+  // From now on each wake is a nap of its own, however many interrupts come.
+  for (std::uint64_t k = 1; k <= 20; ++k) {
+    gba_group_arrive(mine.get(), k);
+    ASSERT_EQ(gba_group_sleep(mine.get(), k, kSecond), -EAGAIN) << gba_error_text();
+    gba_group_arrive(late.get(), k);
+    ASSERT_EQ(gba_group_wait(mine.get(), k, 60 * kSecond), 0) << gba_error_text();
+  }
+}
+
+}  // namespace
+}  // namespace driver_test

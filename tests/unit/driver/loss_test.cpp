@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each way to lose a device, and each failure that no flag tells: found by a waiter that is blocked already, told from
+// all others by its errno, and no reason not to open the device anew.
+#include "driver/loss.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "driver/group.hpp"
+#include "tests/unit/driver/device_fixture.hpp"
+
+namespace gba::test {
+namespace {
+
+using testing::ContainsRegex;
+
+struct Cause {
+  const char* name;
+  int error;
+  const char* text;
+  std::function<void(FakeState&)> happen;
+  std::function<void(FakeState&)> mend = [](FakeState&) {};
+};
+
+/// loss_event() fires, and says `loss`.
+std::function<void(FakeState&)> lose(Loss loss) {
+  return [loss](FakeState& state) {
+    state.loss_seen = loss;
+    state.lose();
+  };
+}
+
+void set_register(FakeState& state, std::uint64_t offset, std::uint64_t value) {
+  const std::lock_guard lock(state.mutex);
+  state.control[offset] = value;
+}
+
+constexpr std::uint64_t kWell = GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP;
+constexpr std::uint32_t kFailing = 3;  // the group
+constexpr std::uint32_t kPort = 5;
+
+const std::vector<Cause> kCauses{
+    {"PciError", EREMOTEIO, "PCI error that cannot be corrected", lose(Loss::kPciError)},
+    {"WantedByTheKernel", ESHUTDOWN, "the kernel wants it back", lose(Loss::kWanted)},
+    {"ConnectionClosed", ECONNABORTED, "process has ended or was killed", lose(Loss::kClosed)},
+    {"Silent", EHOSTDOWN, "does not answer", lose(Loss::kSilent)},
+    {"Garbled", EBADMSG, "breaks the protocol", lose(Loss::kGarbled)},
+    {"Removed", ENODEV, "reads all ones",
+     [](FakeState& state) {
+       const std::lock_guard lock(state.mutex);
+       state.removed = true;
+     }},
+    {"Unmapped", ENXIO, "SIGBUS", lose(Loss::kUnmapped)},
+    {"Fatal", EIO, "fatal error .FATAL.*gba reset",
+     [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, GBA_DEV_STATUS_FATAL); },
+     [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, kWell); }},
+    {"LinkDown", ENETDOWN, "the link of this port, 5, is down",
+     [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, GBA_DEV_STATUS_READY); },
+     [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, kWell); }},
+    {"PortReset", ENETRESET, "not member 7 any more: it was reset",
+     [](FakeState& state) {
+       set_register(state, GBA_GROUP_BASE(kFailing) + GBA_GROUP_MEMBER_PORT + 8, ~std::uint64_t{0});
+     }},
+    {"LostRelease", ECOMM, "was released, but the release is lost",
+     [](FakeState& state) { set_register(state, GBA_GROUP_BASE(kFailing) + GBA_GROUP_SEQUENCE, 1); }},
+};
+
+class LossTest : public DeviceFixture, public testing::WithParamInterface<Cause> {};
+
+TEST_P(LossTest, IsFoundByAWaiterThatIsBlockedAndTheDeviceIsOpenedAnew) {
+  const std::uint64_t with_ports = GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, GBA_VERSION_MAJOR) | 1;
+  const std::uint64_t place = std::uint64_t{kPort} << 48;  // of member 7
+  const auto make = [&] {
+    state_ = std::make_shared<FakeState>();
+    state_->control[GBA_REG_VERSION] = with_ports;
+    state_->control[GBA_GROUP_BASE(kFailing) + GBA_GROUP_MEMBER_PORT + 8] = place;
+    open();
+  };
+  make();
+  Group group(join());
+  std::thread device([&] {
+    while (state_->doorbell(kGroup).load() == 0) std::this_thread::yield();
+    GetParam().happen(*state_);
+  });
+  // Without a deadline of its own: whoever waits for ever must be told too.
+  const std::errc failure = group.wait(1, Deadline::never());
+  device.join();
+  EXPECT_EQ(static_cast<int>(failure), GetParam().error);
+  const Error error = group.describe(failure, 1);
+  EXPECT_EQ(static_cast<int>(error.code), GetParam().error);
+  EXPECT_THAT(error.text, ContainsRegex(GetParam().text));
+  EXPECT_NE(group.test(2), std::errc{}) << "and no crash";
+  group.arrive(2);
+  (void)group.leave();
+  GetParam().mend(*state_);
+  EXPECT_TRUE(open_fake(std::make_shared<FakeState>()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LossTest, testing::ValuesIn(kCauses),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(Losses, HaveErrnosOfTheirOwn) {
+  // The rest of gba.h's list, which other tests see: in flags, at a forked child, of a storm, of a caller's own limit.
+  std::multiset<int> all{ECONNRESET, EOWNERDEAD, EPIPE, ETIME, EFAULT, EPROTO, ECHILD, EOVERFLOW, ETIMEDOUT, EAGAIN};
+  for (const Cause& cause : kCauses) all.insert(cause.error);
+  for (const int error : all) EXPECT_EQ(all.count(error), 1U) << error;
+  EXPECT_EQ(static_cast<int>(code_of(Loss::kForked)), ECHILD);
+}
+
+}  // namespace
+}  // namespace gba::test
