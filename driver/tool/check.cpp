@@ -54,7 +54,16 @@ Finding check_opens(const std::string& path) {
   if (!device && device.error().error == -EBUSY) {
     return {.verdict = Verdict::kNote, .name = "opens", .found = "it is in use: " + device.error().text};
   }
+  if (!device && device.error().error == -EIO) {
+    return {.verdict = Verdict::kProblem,
+            .name = "opens",
+            .found = device.error().text,
+            .mend = "gba reset --yes DEVICE, DEVICE being the privileged port"};
+  }
   if (!device) return {.verdict = Verdict::kProblem, .name = "opens", .found = device.error().text};
+  if (gba_device_check(device->get()) != 0) {
+    return {.verdict = Verdict::kProblem, .name = "opens", .found = gba_error_text()};
+  }
   const auto info = info_of(device->get());
   if (!info) return {.verdict = Verdict::kProblem, .name = "opens", .found = info.error().text};
   return {.name = "opens",

@@ -7,9 +7,10 @@
 
 namespace tool {
 
-Result<DevicePointer> open_device(const std::string& path) {
+Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags) {
   gba_device* device = nullptr;
-  const int error = gba_open(path.empty() ? nullptr : path.c_str(), &device);
+  const gba_open_options options{.size = sizeof(options), .flags = flags};
+  const int error = gba_open_with(path.empty() ? nullptr : path.c_str(), &options, &device);
   if (error != 0) return failed(error);
   return DevicePointer(device);
 }

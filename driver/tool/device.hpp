@@ -2,6 +2,7 @@
 // libgba's handles as objects, and its failures.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -35,7 +36,8 @@ inline tl::unexpected<Failure> failed(int error) {
   return tl::make_unexpected(Failure{error, gba_error_text()});
 }
 
-Result<DevicePointer> open_device(const std::string& path);
+/// `flags` of gba_open_options.
+Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags = 0);
 Result<gba_device_info> info_of(gba_device* device);
 /// Where its releases land, for people.
 std::string flag_place(const gba_device_info& info);

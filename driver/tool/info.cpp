@@ -31,7 +31,12 @@ std::string version_of(const gba_device_info& info) {
          std::to_string(GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version));
 }
 
-Json facts_json(const gba_device_info& info, const gba_device_counters& counters) {
+/// How the device is: "well", or what is wrong with it and what mends that.
+std::string condition_of(gba_device* device) {
+  return gba_device_check(device) == 0 ? "well" : gba_error_text();
+}
+
+Json facts_json(const gba_device_info& info, const gba_device_counters& counters, const std::string& condition) {
   Json features = Json::array();
   for (const auto& feature : kFeatures) {
     if ((info.features & feature.bit) != 0) features.push_back(feature.name);
@@ -40,6 +45,7 @@ Json facts_json(const gba_device_info& info, const gba_device_counters& counters
           {"backend", info.backend},
           {"register_map", version_of(info)},
           {"port", info.port},
+          {"condition", condition},
           {"groups", info.groups},
           {"members", info.members},
           {"is_process", info.is_process != 0},
@@ -49,12 +55,13 @@ Json facts_json(const gba_device_info& info, const gba_device_counters& counters
           {"counters", to_json(counters)}};
 }
 
-std::string facts_text(const gba_device_info& info, const gba_device_counters& counters) {
+std::string facts_text(const gba_device_info& info, const gba_device_counters& counters, const std::string& condition) {
   std::vector<std::vector<std::string>> rows{
       {"device", info.path},
       {"backend", info.backend},
       {"register map", "version " + version_of(info)},
       {"port", std::to_string(info.port)},
+      {"condition", condition},
       {"groups", std::to_string(info.groups) + ", of up to " + std::to_string(info.members) + " members"},
       {"flags", flag_place(info)}};
   std::string label = "features";
@@ -72,16 +79,17 @@ std::string facts_text(const gba_device_info& info, const gba_device_counters& c
 }
 
 int info(const Invocation& invocation) {
-  const auto device = open_device(invocation.device);
+  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
   if (!device) return report(invocation, device.error());
   const auto facts = info_of(device->get());
   if (!facts) return report(invocation, facts.error());
   const auto counters = counters_of(device->get());
   if (!counters) return report(invocation, counters.error());
+  const std::string condition = condition_of(device->get());
   if (invocation.json) {
-    print_json(facts_json(*facts, *counters));
+    print_json(facts_json(*facts, *counters, condition));
   } else {
-    print_text(facts_text(*facts, *counters));
+    print_text(facts_text(*facts, *counters, condition));
   }
   return kDone;
 }

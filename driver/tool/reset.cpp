@@ -12,7 +12,7 @@ namespace tool {
 namespace {
 
 int reset(const Invocation& invocation, bool confirmed) {
-  const auto device = open_device(invocation.device);
+  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
   if (!device) return report(invocation, device.error());
   const auto facts = info_of(device->get());
   if (!facts) return report(invocation, facts.error());

@@ -227,9 +227,9 @@ class SelfTest {
   Found error_release() {
     if (gba_group_free(device_.get(), &handle_) != 0) return wrong();
     const int error = gba_group_wait(group_.get(), next_, kPatienceNs);
-    return error == -EPIPE ? Found("the members of a group that goes are told")
-           : error == 0    ? wrong("released")
-                           : wrong();
+    return error == -EOWNERDEAD ? Found("the members of a group that goes are told")
+           : error == 0         ? wrong("released")
+                                : wrong();
   }
 
   // ---- Two processes, two ports ----

@@ -30,6 +30,7 @@ TEST(Info, TellsWhatTheDeviceIsAndHasCounted) {
   EXPECT_EQ(info.at("members"), 708);
   EXPECT_EQ(info.at("port"), 0);
   EXPECT_EQ(info.at("flags"), "dma");
+  EXPECT_EQ(info.at("condition"), "well");
   EXPECT_THAT(info.at("features"), testing::Contains("notify"));
   EXPECT_EQ(info.at("counters").at("arrivals"), 0);
   EXPECT_EQ(info.at("counters").size(), 10U);
@@ -152,6 +153,36 @@ TEST_F(Reset, IsNotForAnOrdinaryPort) {
   const Json refused = gba_json({"reset", device.path(), "--yes"}, {}, 2);
   EXPECT_EQ(refused.at("error").at("name"), "EPERM");
   EXPECT_THAT(refused.at("error").at("text").get<std::string>(), HasSubstr("--admin-socket"));
+}
+
+TEST(FatalError, IsNamedByInfoAndCheckAndMendedByReset) {
+  const test_support::TempDir folder;
+  const std::string admin = folder.file("admin.sock");
+  const FakeDevice device({"--admin-socket", admin, "--fault", "fatal"});
+  const auto says_what_mends_it = testing::AllOf(HasSubstr("fatal error (FATAL)"), HasSubstr("gba reset --yes"));
+
+  const std::string condition = gba_json({"info", device.path()}).at("condition");
+  EXPECT_THAT(condition, says_what_mends_it);
+  const Json check = gba_json({"check", device.path()}, {}, 1);
+  EXPECT_EQ(verdicts(check).at("opens"), "problem");
+  const Json& opens = check.at("checks").back();
+  EXPECT_THAT(opens.at("found").get<std::string>(), says_what_mends_it);
+  EXPECT_THAT(opens.at("mend").get<std::string>(), HasSubstr("gba reset --yes"));
+  EXPECT_EQ(gba_json({"groups", device.path()}, {}, 2).at("error").at("name"), "EIO");
+
+  EXPECT_EQ(gba_json({"reset", device.path(), "--yes"}, {}, 2).at("error").at("name"), "EPERM");
+  EXPECT_EQ(gba_json({"reset", admin, "--yes"}).at("reset"), true);
+  EXPECT_EQ(gba_json({"info", device.path()}).at("condition"), "well");
+  EXPECT_EQ(gba_json({"check", device.path()}).at("ok"), true);
+  const Json tested = gba_json({"selftest", device.path(), "--barriers", "20"});
+  EXPECT_EQ(tested.at("ok"), true) << tested;
+}
+
+TEST(LinkDown, IsNamedByInfoAndCheck) {
+  const FakeDevice device({"--fault", "link-down:port=0"});
+  EXPECT_THAT(gba_json({"info", device.path()}).at("condition").get<std::string>(),
+              HasSubstr("the link of this port, 0, is down"));
+  EXPECT_EQ(verdicts(gba_json({"check", device.path()}, {}, 1)).at("opens"), "problem");
 }
 
 }  // namespace
