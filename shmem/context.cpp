@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "shmem/bootstrap/same_node.hpp"
 #include "shmem/version.hpp"
 
 namespace shmem {
@@ -15,6 +16,12 @@ namespace {
 std::unique_ptr<Context>& instance() {
   static std::unique_ptr<Context> context;
   return context;
+}
+
+/// What the next context may serve its job on.
+std::optional<UidListener>& kept_listener() {
+  static std::optional<UidListener> listener;
+  return listener;
 }
 
 }  // namespace
@@ -33,11 +40,28 @@ Result<void> Context::start() {
   if (!options) {
     return tl::make_unexpected(options.error());
   }
-  auto bootstrap = make_bootstrap(bootstrap_request(*options));
+  auto request = bootstrap_request(*options);
+  return start(*std::move(options), std::move(request));
+}
+
+void Context::keep(UidListener listener) {
+  kept_listener() = std::move(listener);
+}
+
+std::optional<UidListener> Context::take_listener(const UniqueId& id) {
+  const bool same = kept_listener() && kept_listener()->id.secret == id.secret;
+  return same ? std::exchange(kept_listener(), std::nullopt) : std::nullopt;
+}
+
+Result<void> Context::start(Options options, BootstrapRequest request) {
+  auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
     return tl::make_unexpected(bootstrap.error());
   }
-  auto memory = NodeMemory::create(**bootstrap, options->symmetric_size);
+  if (auto same = check_same_node(**bootstrap, node_identity()); !same) {
+    return same;
+  }
+  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size);
   if (!memory) {
     return tl::make_unexpected(memory.error());
   }
@@ -45,9 +69,11 @@ Result<void> Context::start() {
   const int size = (*bootstrap)->size();
   const WaitPolicy policy = wait_policy(size);
   instance() = std::make_unique<Context>(
-      Key{}, Job{*std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy});
+      Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy});
   auto ok = instance()->open();
   if (!ok) {
+    // The others may be waiting in shared memory for a PE that will not come.
+    instance()->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
     instance().reset();
   }
   return ok;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "shmem/barrier/gba_port.hpp"
@@ -17,12 +18,17 @@ namespace shmem {
 /// to serialise (OpenSHMEM 1.6, section 9.2: collectives on one team do not overlap).
 class Context {
  public:
-  /// Collective. All PEs get a context or all get an Error.
+  /// Collective. All PEs get a context or all get an Error. By what the environment says, or as it is told.
   static Result<void> start();
+  static Result<void> start(Options options, BootstrapRequest request);
   /// Collective. Memory, teams, device and bootstrap are given back.
   static Result<void> stop();
   /// nullptr before start() and after stop().
   static Context* current();
+
+  /// Of the unique id that this process has given out last, until a job with that id takes it.
+  static void keep(UidListener listener);
+  static std::optional<UidListener> take_listener(const UniqueId& id);
 
   /// Only start() makes one.
   class Key {

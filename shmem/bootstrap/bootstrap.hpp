@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/bootstrap/uid_session.hpp"
 #include "shmem/options.hpp"
 #include "shmem/result.hpp"
 
@@ -44,14 +45,22 @@ class Bootstrap {
 
 /// What is known of the job before the PEs have found each other.
 struct BootstrapRequest {
+  struct Place {
+    int rank;
+    int size;
+  };
   BootstrapKind kind = BootstrapKind::kAuto;
   std::chrono::milliseconds limit = kBootstrapLimit;  // for each step
-  const void* communicator = nullptr;                 // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
+  std::optional<Place> expected;                      // a launcher that says something else is an error
+  UidSettings uid;
+  std::optional<UniqueId> id;           // from shmemx_get_uniqueid; without one, the settings' session
+  std::optional<UidListener> listener;  // of this id, if this process serves
+  const void* communicator = nullptr;   // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
 };
 /// What the environment asks for.
 BootstrapRequest bootstrap_request(const Options& options);
 
 /// The bootstrap that was asked for. kAuto: the one whose launcher started this process; without any, a job of one PE.
-Result<std::unique_ptr<Bootstrap>> make_bootstrap(const BootstrapRequest& request);
+Result<std::unique_ptr<Bootstrap>> make_bootstrap(BootstrapRequest request);
 
 }  // namespace shmem

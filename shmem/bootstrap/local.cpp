@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/bootstrap/seconds_text.hpp"
 
 namespace shmem {
 
@@ -21,12 +22,6 @@ constexpr std::errc kPeerExited = std::errc::owner_dead;
 
 bool is_alive(pid_t process) {
   return ::kill(process, 0) == 0 || errno == EPERM;
-}
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  std::string text = std::to_string(time.count() / 1000);
-  if (time.count() % 1000 != 0) text += "." + std::to_string(time.count() % 1000 + 1000).substr(1);
-  return text + " s";
 }
 
 /// The value of a variable as a number from `least` on, or nothing.

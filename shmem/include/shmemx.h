@@ -18,6 +18,81 @@ extern "C" {
 /* Text of the calling thread's last failed call, or "". Valid until its next failed call. */
 SHMEM_API const char* shmemx_error_text(void) SHMEM_NOEXCEPT;
 
+/* ---- Starting with attributes: by a unique id over TCP, by MPI, or as the environment says. The calls and their
+ * fields are those of Ascend SHMEM; so is what they do, where nothing else is said. ---- */
+
+#define SHMEMX_STATUS_NOT_INITIALIZED 0
+#define SHMEMX_STATUS_IS_INITIALIZED 2
+/* Which of the two the library is in. Ascend's 1 (memory made, not yet mapped) is never seen. */
+SHMEM_API int shmemx_init_status(void) SHMEM_NOEXCEPT;
+
+/* Where one PE of a job listens for the others, and 128 random bits that let a PE in: who has them can join the job, so
+ * they go to its PEs only, over a channel that the application trusts. They are never printed. Plain bytes: copy them.
+ */
+typedef struct shmemx_uniqueid_t {
+  int32_t version;
+  char internal[124];
+} shmemx_uniqueid_t;
+#define SHMEMX_UNIQUEID_VERSION 1
+#define SHMEMX_UNIQUEID_INITIALIZER \
+  {                                 \
+    SHMEMX_UNIQUEID_VERSION, {      \
+      0                             \
+    }                               \
+  }
+
+/*
+ * Called by one process that will be a PE of the job, mostly PE 0; its bytes go to all others by what the application
+ * has (MPI, a file, a message). Not collective; the library need not run. From now on this process listens, at the
+ * address of SHMEM_UID_SESSION_ID (ip:port, [ipv6]:port, host:port), else of the interface SHMEM_UID_SOCK_IFNAME
+ * (name, name:inet4, name:inet6), else of the first interface that other hosts can reach, else at loopback; nowhere
+ * else, and on a free port unless one is given. One job can be started by an id; a further call makes the id of an
+ * earlier one that has not been used worthless. Errors: -EINVAL `uid` is NULL, or the environment is malformed;
+ * -EADDRNOTAVAIL no such address; -EADDRINUSE; what getrandom or socket failed with.
+ */
+SHMEM_API int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) SHMEM_NOEXCEPT;
+
+/* How to start. Set it to SHMEMX_INIT_ATTR_INITIALIZER, then what is to differ. */
+typedef struct shmemx_init_attr_t {
+  int32_t version;
+  int32_t my_pe;             /* this PE's number, 0 to n_pes - 1 */
+  int32_t n_pes;             /* 0: as the launcher says; else a launcher that says something else is an error */
+  char ip_port[64];          /* "": none; else where PE 0 listens, as SHMEM_UID_SESSION_ID, with or without tcp:// */
+  uint64_t local_mem_size;   /* bytes of symmetric heap, the same on all PEs; 0: SHMEM_SYMMETRIC_SIZE */
+  uint32_t shm_init_timeout; /* seconds to wait for the others at start; 0: SHMEM_BOOTSTRAP_TIMEOUT */
+  uint32_t control_operation_timeout; /* seconds in a barrier; 0: SHMEM_BARRIER_TIMEOUT */
+  void* comm_args; /* by unique id: the shmemx_uniqueid_t; by MPI: the address of an MPI_Comm, or NULL for the world */
+} shmemx_init_attr_t;
+#define SHMEMX_INIT_ATTR_VERSION 1
+#define SHMEMX_INIT_ATTR_INITIALIZER \
+  { SHMEMX_INIT_ATTR_VERSION, 0, 0, {0}, 0, 0, 0, NULL }
+
+/* Fills `attr` for SHMEMX_INIT_WITH_UNIQUEID. `uid` must live until shmemx_init_attr returns; nothing is done yet.
+ * Errors: -EINVAL a NULL pointer, my_pe or n_pes out of range (n_pes is at most SHMEMX_MAX_PES), a negative size. */
+#define SHMEMX_MAX_PES 16384
+SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_mem_size, shmemx_uniqueid_t* uid,
+                                            shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
+
+/* Exactly one of these. */
+#define SHMEMX_INIT_WITH_DEFAULT (1U << 0) /* ip_port if it is not "", else comm_args if not NULL, else as shmem_init \
+                                            */
+#define SHMEMX_INIT_WITH_MPI (1U << 1)
+#define SHMEMX_INIT_WITH_UNIQUEID (1U << 3)
+
+/*
+ * Collective over the job. Starts the library as shmem_init does, but returns what shmem_init ends the process for; the
+ * PEs find each other as `flags` say, whatever SHMEM_BOOTSTRAP says. `attr` may be NULL with SHMEMX_INIT_WITH_DEFAULT.
+ * It succeeds on all PEs or on none. PEs on several hosts are refused. Ended by shmem_finalize; then it may be called
+ * again, by unique id with a new one. Without a launcher, a PE that dies ends the waits of the others with an error,
+ * and shmem_global_exit ends all of them with its status.
+ *
+ * Errors: -EALREADY the library runs; -EINVAL flags, attributes or environment, as shmemx_error_text says, or those of
+ * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job; -ECONNREFUSED nobody
+ * listens; -ETIMEDOUT PEs did not come, named in the text; -EOWNERDEAD, -ECONNRESET a PE died or gave up; -ECANCELED,
+ * -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no MPI here; -ENOMEM the heap; -EMFILE.
+ */
+SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
+
 /* ---- Teams and their barriers ---- */
 
 /* Collective over the team: shmem_quiet, then everybody has come. */

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting with attributes.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "shmem/api/entry.hpp"
+
+using shmem::BootstrapKind;
+using shmem::Context;
+using shmem::Error;
+using shmem::Result;
+namespace api = shmem::api;
+
+namespace {
+
+tl::unexpected<Error> invalid(const std::string& call, const std::string& problem) {
+  return shmem::fail(std::errc::invalid_argument, "shmem: " + call + ": " + problem);
+}
+
+Result<void> check_pes(const char* call, int my_pe, int n_pes) {
+  if (n_pes < 1 || n_pes > SHMEMX_MAX_PES) {
+    return invalid(call, "n_pes is " + std::to_string(n_pes) + ", not 1 to " + std::to_string(SHMEMX_MAX_PES));
+  }
+  if (my_pe < 0 || my_pe >= n_pes) {
+    return invalid(call, "my_pe is " + std::to_string(my_pe) + ", not 0 to n_pes - 1 = " + std::to_string(n_pes - 1));
+  }
+  return {};
+}
+
+Result<shmem::UniqueId> id_of(const shmemx_uniqueid_t* uid) {
+  if (uid == nullptr) {
+    return invalid("shmemx_init_attr", "comm_args is NULL, not the unique id");
+  }
+  if (uid->version != SHMEMX_UNIQUEID_VERSION) {
+    return invalid("shmemx_init_attr", "the unique id has version " + std::to_string(uid->version) +
+                                           "; was it sent to all PEs as shmemx_get_uniqueid gave it?");
+  }
+  shmem::UniqueIdBytes bytes{};
+  std::memcpy(bytes.data(), uid->internal, bytes.size());
+  return shmem::unpack(bytes);
+}
+
+/// Environment and attributes together.
+struct Start {
+  shmem::Options options;
+  std::optional<shmem::UniqueId> id;
+  const void* communicator = nullptr;
+  std::optional<shmem::BootstrapRequest::Place> expected;
+};
+
+Result<void> take_attributes(const shmemx_init_attr_t& attr, Start& start) {
+  constexpr const char* kCall = "shmemx_init_attr";
+  if (attr.version != SHMEMX_INIT_ATTR_VERSION) {
+    return invalid(kCall, "attr->version is " + std::to_string(attr.version) +
+                              "; attr was not set to SHMEMX_INIT_ATTR_INITIALIZER");
+  }
+  if (std::find(std::begin(attr.ip_port), std::end(attr.ip_port), '\0') == std::end(attr.ip_port)) {
+    return invalid(kCall, "attr->ip_port has no end");
+  }
+  shmem::Options& options = start.options;
+  if (attr.local_mem_size != 0) {
+    options.symmetric_size = attr.local_mem_size;
+  }
+  if (attr.shm_init_timeout != 0) {
+    options.bootstrap_timeout = std::chrono::seconds(attr.shm_init_timeout);
+  }
+  if (attr.control_operation_timeout != 0) {
+    options.barrier_timeout = std::chrono::seconds(attr.control_operation_timeout);
+  }
+  if (attr.n_pes != 0) {
+    start.expected = {attr.my_pe, attr.n_pes};
+  }
+  return {};
+}
+
+Result<void> start_by_uid(const shmemx_init_attr_t& attr, bool by_session, Start& start) {
+  if (auto ok = check_pes("shmemx_init_attr", attr.my_pe, attr.n_pes); !ok) {
+    return ok;
+  }
+  start.options.bootstrap = BootstrapKind::kUid;
+  start.options.uid_rank = attr.my_pe;
+  start.options.uid_size = attr.n_pes;
+  if (by_session) {
+    start.options.uid_session_id = attr.ip_port;
+    return {};
+  }
+  auto id = id_of(static_cast<const shmemx_uniqueid_t*>(attr.comm_args));
+  if (!id) {
+    return tl::make_unexpected(id.error());
+  }
+  start.id = *id;
+  return {};
+}
+
+Result<void> choose(unsigned int flags, const shmemx_init_attr_t& attr, Start& start) {
+  switch (flags) {
+    case SHMEMX_INIT_WITH_DEFAULT:
+      if (attr.ip_port[0] != '\0' || attr.comm_args != nullptr) {
+        return start_by_uid(attr, attr.ip_port[0] != '\0', start);
+      }
+      return {};
+    case SHMEMX_INIT_WITH_MPI:
+      start.options.bootstrap = BootstrapKind::kMpi;
+      start.communicator = attr.comm_args;
+      return {};
+    case SHMEMX_INIT_WITH_UNIQUEID:
+      return start_by_uid(attr, false, start);
+    default:
+      return invalid("shmemx_init_attr", "flags are " + std::to_string(flags) +
+                                             ", not one of SHMEMX_INIT_WITH_DEFAULT, "
+                                             "_MPI and _UNIQUEID");
+  }
+}
+
+Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
+  if (Context::current() != nullptr) {
+    return shmem::fail(std::errc::connection_already_in_progress,
+                       "shmem: shmemx_init_attr: the library runs already; shmem_finalize ends it");
+  }
+  if (attr == nullptr && flags != SHMEMX_INIT_WITH_DEFAULT) {
+    return invalid("shmemx_init_attr", "attr is NULL");
+  }
+  auto options = shmem::read_options(shmem::process_environment());
+  if (!options) {
+    return tl::make_unexpected(options.error());
+  }
+  Start start{*std::move(options), {}, nullptr, {}};
+  const shmemx_init_attr_t told = attr != nullptr ? *attr : shmemx_init_attr_t SHMEMX_INIT_ATTR_INITIALIZER;
+  if (auto ok = take_attributes(told, start); !ok) {
+    return ok;
+  }
+  if (auto ok = choose(flags, told, start); !ok) {
+    return ok;
+  }
+  auto request = shmem::bootstrap_request(start.options);
+  request.communicator = start.communicator;
+  request.expected = start.expected;
+  request.id = start.id;
+  if (start.id) {
+    request.listener = Context::take_listener(*start.id);
+  }
+  return Context::start(std::move(start.options), std::move(request));
+}
+
+Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
+  if (uid == nullptr) {
+    return invalid("shmemx_get_uniqueid", "uid is NULL");
+  }
+  *uid = SHMEMX_UNIQUEID_INITIALIZER;
+  auto options = shmem::read_options(shmem::process_environment());
+  if (!options) {
+    return tl::make_unexpected(options.error());
+  }
+  auto listener = shmem::open_listener(shmem::bootstrap_request(*options).uid);
+  if (!listener) {
+    return tl::make_unexpected(listener.error());
+  }
+  const auto bytes = shmem::pack(listener->id);
+  std::memcpy(uid->internal, bytes.data(), bytes.size());
+  if (options->debug) {
+    std::fprintf(stderr, "shmem: listening for a job at %s (%s)\n", listener->id.place.text().c_str(),
+                 listener->how.c_str());
+  }
+  Context::keep(*std::move(listener));
+  return {};
+}
+
+Result<void> set_uniqueid_args(int my_pe, int n_pes, std::int64_t size, shmemx_uniqueid_t* uid,
+                               shmemx_init_attr_t* attr) {
+  constexpr const char* kCall = "shmemx_set_attr_uniqueid_args";
+  if (uid == nullptr || attr == nullptr) {
+    return invalid(kCall, uid == nullptr ? "uid is NULL" : "attr is NULL");
+  }
+  if (auto ok = check_pes(kCall, my_pe, n_pes); !ok) {
+    return ok;
+  }
+  if (size < 0) {
+    return invalid(kCall, "local_mem_size is " + std::to_string(size));
+  }
+  *attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  attr->my_pe = my_pe;
+  attr->n_pes = n_pes;
+  attr->local_mem_size = static_cast<std::uint64_t>(size);
+  attr->comm_args = uid;
+  return {};
+}
+
+int code_of(const Result<void>& result) {
+  return result ? 0 : api::report(result.error());
+}
+
+}  // namespace
+
+extern "C" {
+
+int shmemx_init_status() noexcept {
+  return Context::current() != nullptr ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
+}
+
+int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) noexcept {
+  return code_of(get_uniqueid(uid));
+}
+
+int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_mem_size, shmemx_uniqueid_t* uid,
+                                  shmemx_init_attr_t* attr) noexcept {
+  return code_of(set_uniqueid_args(my_pe, n_pes, local_mem_size, uid, attr));
+}
+
+int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) noexcept {
+  return code_of(init(flags, attr));
+}
+}

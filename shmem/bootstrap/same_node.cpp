@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/same_node.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/memory/fd.hpp"
+
+namespace shmem {
+
+namespace {
+
+/// "PEs 0-2 on kiwi, PE 3 on lemon": which PEs say the same.
+std::string places_text(const std::vector<NodeIdentity>& all, bool with_network) {
+  std::map<std::tuple<std::array<char, 40>, std::uint64_t>, std::vector<int>> groups;
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    groups[{all[pe].boot, all[pe].network}].push_back(static_cast<int>(pe));
+  }
+  std::map<int, std::string> texts;  // by the first PE
+  for (const auto& [key, pes] : groups) {
+    const NodeIdentity& one = all[static_cast<std::size_t>(pes.front())];
+    std::string text = pe_list(pes) + " on " + one.host.data();
+    if (with_network) text += " (network namespace " + std::to_string(one.network) + ")";
+    texts.emplace(pes.front(), std::move(text));
+  }
+  std::string text;
+  for (const auto& [pe, one] : texts) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
+
+}  // namespace
+
+NodeIdentity node_identity() {
+  NodeIdentity identity;
+  const UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) identity.boot = {};
+  struct stat network {};
+  if (::stat("/proc/self/ns/net", &network) == 0) identity.network = network.st_ino;
+  ::gethostname(identity.host.data(), identity.host.size() - 1);
+  return identity;
+}
+
+Result<void> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine) {
+  const auto all = allgather(bootstrap, mine);
+  if (!all) return tl::make_unexpected(all.error());
+  bool one_kernel = true;
+  bool one_network = true;
+  for (const NodeIdentity& other : *all) {
+    one_kernel = one_kernel && other.boot == mine.boot;
+    one_network = one_network && other.network == mine.network;
+  }
+  if (one_kernel && one_network) return {};
+  if (one_kernel) {
+    return fail(std::errc::not_supported,
+                "shmem: the PEs run in different network namespaces of one host (containers?) and cannot hand memory "
+                "to each other: " +
+                    places_text(*all, true) + "; let them share one network namespace");
+  }
+  return fail(std::errc::not_supported, "shmem: the PEs run on different hosts: " + places_text(*all, false) +
+                                            "; this libshmem shares memory on one host only: start all PEs on one");
+}
+
+}  // namespace shmem

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PEs of a job share memory, so they run on one host.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "shmem/bootstrap/bootstrap.hpp"
+
+namespace shmem {
+
+/// What a PE knows of where it runs. All zero where the system does not tell.
+struct NodeIdentity {
+  std::array<char, 40> boot{};  // of the running kernel: the same in all containers of a host
+  std::uint64_t network = 0;    // the network namespace: Unix sockets without a file do not reach beyond it
+  std::array<char, 64> host{};  // for messages
+};
+NodeIdentity node_identity();
+
+/// Collective: an Error on all PEs, with names, unless all of them can reach each other's memory.
+Result<void> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine);
+
+}  // namespace shmem

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/uid_server.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "shmem/bootstrap/uid_socket.hpp"
+
+namespace shmem {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A PE says who it is right after it has connected; who does not is none of ours.
+constexpr milliseconds kHelloLimit{5000};
+/// How long a job that failed is there for those who are still on their way, and for those who do not go.
+constexpr milliseconds kFailedLimit{1000};
+/// How long nobody is accepted when this process has no more file descriptors.
+constexpr milliseconds kDeafTime{50};
+/// The most that a PE can say at once.
+constexpr std::size_t kMostOfAPe = std::size_t{64} << 20;
+/// Who may be connected, beside the PEs, without having said who he is.
+constexpr std::size_t kMostOthers = 64;
+
+Result<void> check_descriptors(int size) {
+  rlimit limit{};
+  const auto needed = static_cast<rlim_t>(size) + 32;  // the program has some of its own
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+    return fail(std::errc::too_many_files_open,
+                "shmem: a job of " + std::to_string(size) + " PEs takes " + std::to_string(needed) +
+                    " open files in the process that the others connect to; raise its limit of " +
+                    std::to_string(limit.rlim_cur) + " (ulimit -n)");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const Endpoint& place, UidRoom::Job job) {
+  if (auto enough = check_descriptors(job.size); !enough) return tl::make_unexpected(enough.error());
+  job.place = place.text();
+  UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!poll) return fail_errno(errno, "shmem: cannot serve the job: epoll_create1");
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return fail_errno(errno, "shmem: cannot serve the job: eventfd");
+  for (const int descriptor : {listener.get(), wake.get()}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
+    if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+      return fail_errno(errno, "shmem: cannot serve the job: epoll_ctl");
+    }
+  }
+  std::unique_ptr<UidServer> server(
+      new UidServer(std::move(listener), std::move(poll), std::move(wake), std::move(job)));
+  auto thread = HelperThread::start([raw = server.get()] { raw->run(); });
+  if (!thread) return tl::make_unexpected(thread.error());
+  server->thread_ = *std::move(thread);
+  return server;
+}
+
+UidServer::UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, UidRoom::Job job)
+    : limit_(job.limit),
+      most_strangers_(static_cast<std::size_t>(job.size) + kMostOthers),
+      poll_(std::move(poll)),
+      wake_(std::move(wake)),
+      listener_(std::move(listener)),
+      room_(job, Clock::now()),
+      descriptors_(static_cast<std::size_t>(job.size), -1) {}
+
+UidServer::~UidServer() {
+  if (!thread_.runs_here()) return;
+  finishing_.store(true, std::memory_order_release);  // pairs with the load in go_on()
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void UidServer::flush(milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  flush_wanted_ = true;
+  ::eventfd_write(wake_.get(), 1);
+  changed_.wait_for(lock, limit, [this] { return !flush_wanted_; });
+}
+
+void UidServer::run() {
+  while (go_on()) {
+    std::array<epoll_event, 64> events{};
+    const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), poll_time());
+    for (int i = 0; i < ready; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      const auto found = connections_.find(event.data.fd);
+      if (event.data.fd == wake_.get()) {
+        eventfd_t count = 0;
+        ::eventfd_read(wake_.get(), &count);
+      } else if (event.data.fd == listener_.get()) {
+        accept_all();
+      } else if (found != connections_.end()) {
+        if ((event.events & EPOLLOUT) != 0) write(found->second);
+        if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(found->second);
+      }
+    }
+    drop_silent();
+    hear_again();
+    room_.expire(Clock::now());
+    deliver();
+    report_flushed();
+  }
+}
+
+bool UidServer::go_on() {
+  if (room_.complete()) stop_listening();
+  if (!finishing_.load(std::memory_order_acquire)) return true;  // pairs with the store in ~UidServer()
+  const auto now = Clock::now();
+  if (!last_) {
+    if (!in_order_) {
+      room_.fail_all(
+          {std::errc::connection_aborted, "shmem: the process that the job's PEs are connected to has given up"});
+    }
+    last_ = now + (in_order_ && !room_.failed() ? limit_ : kFailedLimit);
+    deliver();
+  }
+  const bool on_their_way = !room_.complete();
+  return now < *last_ && (on_their_way || !connections_.empty());
+}
+
+int UidServer::poll_time() const {
+  auto next = Clock::now() + std::chrono::hours(1);
+  if (const auto deadline = room_.deadline()) next = std::min(next, *deadline);
+  if (last_) next = std::min(next, *last_);
+  if (deaf_until_) next = std::min(next, *deaf_until_);
+  for (const int descriptor : strangers_) next = std::min(next, connections_.at(descriptor).since + kHelloLimit);
+  const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
+  return static_cast<int>(std::max<milliseconds::rep>(left.count(), 0));
+}
+
+void UidServer::accept_all() {
+  while (listener_ && !deaf_until_) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof(from);
+    UniqueFd socket(
+        ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return;
+      // Mostly: no more file descriptors. Who waits in the queue of the kernel is taken later.
+      room_.refuse("those who came last", "accept: " + std::generic_category().message(errno));
+      deaf_until_ = Clock::now() + kDeafTime;
+      ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+      return;
+    }
+    prepare_connection(socket.get());
+    const int descriptor = socket.get();
+    epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
+    if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) continue;
+    connections_.emplace(descriptor, Connection{.socket = std::move(socket),
+                                                .from = Endpoint::of(reinterpret_cast<sockaddr*>(&from)).text(),
+                                                .since = Clock::now(),
+                                                .reader = FrameReader(sizeof(Hello)),
+                                                .out = {}});
+    strangers_.push_back(descriptor);
+  }
+}
+
+void UidServer::stop_listening() {
+  listener_.reset();
+  deaf_until_.reset();
+}
+
+void UidServer::read(Connection& connection) {
+  std::array<std::byte, 64 << 10> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+  const int descriptor = connection.socket.get();
+  const ssize_t got = ::recv(descriptor, buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0) return drop(descriptor, "its connection is broken: " + std::generic_category().message(errno));
+  if (got == 0) return drop(descriptor, "it closed its connection (has it died?)");
+  if (connection.closing) return;  // it has had its answer
+  connection.reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
+  for (;;) {
+    auto frame = connection.reader.next();
+    if (!frame) return drop(descriptor, frame.error().text);
+    if (!*frame) return;
+    take(connection, **frame);
+    if (connection.closing) return;
+  }
+}
+
+void UidServer::take(Connection& connection, const Frame& frame) {
+  const auto now = Clock::now();
+  if (connection.pe >= 0) return room_.receive(connection.pe, frame, now);
+  const auto hello = frame.head<Hello>();
+  if (!hello || frame.type != FrameType::kHello) {
+    room_.refuse(connection.from, "it did not say who it is");
+    connection.closing = true;
+    return;
+  }
+  const auto pe = room_.enter(*hello, connection.from, now);
+  if (!pe) {
+    send(connection, encode(pe.error()));
+    connection.closing = true;
+    return;
+  }
+  connection.pe = *pe;
+  std::erase(strangers_, connection.socket.get());
+  connection.reader.allow(kMostOfAPe);
+  descriptors_[static_cast<std::size_t>(*pe)] = connection.socket.get();
+}
+
+void UidServer::send(Connection& connection, const FrameBytes& bytes) {
+  connection.out.push_back(bytes);
+  if (connection.out.size() == 1) write(connection);
+}
+
+void UidServer::write(Connection& connection) {
+  while (!connection.out.empty()) {
+    const auto rest = std::span(*connection.out.front()).subspan(connection.sent);
+    const ssize_t sent = ::send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return watch(connection, true);
+    if (sent < 0) {
+      connection.out.clear();  // reading will say that it is broken
+      break;
+    }
+    connection.sent += static_cast<std::size_t>(sent);
+    if (connection.sent < connection.out.front()->size()) continue;
+    connection.out.pop_front();
+    connection.sent = 0;
+  }
+  watch(connection, false);
+}
+
+void UidServer::watch(const Connection& connection, bool to_write) {
+  const unsigned events = EPOLLIN | (to_write ? static_cast<unsigned>(EPOLLOUT) : 0U);
+  epoll_event event{.events = events, .data = {.fd = connection.socket.get()}};
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event);
+}
+
+void UidServer::drop(int descriptor, const std::string& why) {
+  const auto found = connections_.find(descriptor);
+  const Connection& connection = found->second;
+  if (connection.pe >= 0) {
+    descriptors_[static_cast<std::size_t>(connection.pe)] = -1;
+    room_.lose(connection.pe, why);
+  } else {
+    std::erase(strangers_, descriptor);
+    if (!connection.closing) room_.refuse(connection.from, why);
+  }
+  connections_.erase(found);
+}
+
+void UidServer::drop_silent() {
+  const auto now = Clock::now();
+  const std::vector<int> strangers(strangers_.begin(), strangers_.end());
+  for (const int descriptor : strangers) {
+    const Connection& connection = connections_.at(descriptor);
+    const bool answered = connection.closing && connection.out.empty();
+    const bool too_many = strangers_.size() > most_strangers_;  // the first has waited longest
+    if (answered || too_many || now >= connection.since + kHelloLimit) {
+      drop(descriptor, "it did not say who it is");
+    }
+  }
+}
+
+void UidServer::hear_again() {
+  if (!deaf_until_ || Clock::now() < *deaf_until_) return;
+  deaf_until_.reset();
+  epoll_event event{.events = EPOLLIN, .data = {.fd = listener_.get()}};
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, listener_.get(), &event);
+}
+
+void UidServer::deliver() {
+  for (const UidRoom::Message& message : room_.take_messages()) {
+    const auto found = connections_.find(descriptors_[static_cast<std::size_t>(message.pe)]);
+    if (found != connections_.end()) send(found->second, message.bytes);
+  }
+}
+
+void UidServer::report_flushed() {
+  const std::scoped_lock lock(mutex_);
+  if (!flush_wanted_) return;
+  const auto unsent = [](const auto& one) { return !one.second.out.empty(); };
+  if (std::any_of(connections_.begin(), connections_.end(), unsent)) return;
+  flush_wanted_ = false;
+  changed_.notify_all();
+}
+
+}  // namespace shmem

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/uid_session.hpp"
+
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "shmem/bootstrap/uid_socket.hpp"
+
+namespace shmem {
+
+namespace {
+
+constexpr std::uint32_t kTag = 0x44495553;  // "SUID"
+
+/// One layout for both families.
+struct Packed {
+  std::uint32_t tag;
+  std::uint16_t family;  // 4 or 6
+  std::uint16_t port;
+  std::uint32_t scope;
+  std::array<std::uint8_t, 16> address;
+  Secret secret;
+};
+static_assert(sizeof(Packed) == 44 && sizeof(Packed) <= sizeof(UniqueIdBytes));
+
+/// FNV-1a, 64 bits at a time from two starting points. It spreads; it does not hide.
+std::uint64_t mixed(std::uint64_t hash, const std::string& text) {
+  for (const char character : text) {
+    hash ^= static_cast<unsigned char>(character);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+Secret secret_of(const UidSettings& settings) {
+  const std::string size = std::to_string(settings.size.value_or(0));
+  const std::string user = settings.shared_secret.empty() ? std::to_string(::geteuid()) : settings.shared_secret;
+  const std::string text = settings.session + '\n' + size + '\n' + user;
+  const std::array<std::uint64_t, 2> halves{mixed(0xcbf29ce484222325, text), mixed(0x9e3779b97f4a7c15, text)};
+  Secret secret{};
+  std::memcpy(secret.data(), halves.data(), secret.size());
+  return secret;
+}
+
+Result<Secret> random_secret() {
+  Secret secret{};
+  if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
+    return fail_errno(errno, "shmem: cannot get random bits for a unique id: getrandom");
+  }
+  return secret;
+}
+
+Result<Endpoint> session_place(const UidSettings& settings) {
+  auto place = parse_endpoint(settings.session);
+  if (!place) {
+    place.error().text = "shmem: SHMEM_UID_SESSION_ID=" + settings.session + ": " + place.error().text;
+  }
+  return place;
+}
+
+Result<UidListener> listen_for(const UniqueId& id, std::string how) {
+  UidListener listener{UniqueFd(), id, std::move(how)};
+  auto socket = listen_at(listener.id.place);
+  if (!socket) {
+    return fail(socket.error().code,
+                socket.error().text + "; " + listener.how +
+                    " (SHMEM_UID_SESSION_ID=ip:port or SHMEM_UID_SOCK_IFNAME=interface say where)");
+  }
+  listener.socket = *std::move(socket);
+  return listener;
+}
+
+/// Chosen among this host's interfaces.
+Result<UniqueId> choose(const UidSettings& settings, std::string& how) {
+  std::optional<InterfaceChoice> choice;
+  if (!settings.interface.empty()) {
+    auto parsed = parse_interface(settings.interface);
+    if (!parsed) return tl::make_unexpected(parsed.error());
+    choice = *parsed;
+  }
+  const auto all = interface_addresses();
+  if (!all) return tl::make_unexpected(all.error());
+  const auto place = choose_address(*all, choice);
+  if (!place) return tl::make_unexpected(place.error());
+  how = (choice ? "SHMEM_UID_SOCK_IFNAME=" + settings.interface : std::string("chosen by itself")) +
+        " among this host's " + interfaces_text(*all);
+  return UniqueId{{}, *place};
+}
+
+Result<UniqueId> place_of(const UidSettings& settings, std::string& how) {
+  if (settings.session.empty()) return choose(settings, how);
+  auto place = session_place(settings);
+  if (!place) return tl::make_unexpected(place.error());
+  how = "SHMEM_UID_SESSION_ID=" + settings.session;
+  return UniqueId{{}, *place};
+}
+
+}  // namespace
+
+UniqueIdBytes pack(const UniqueId& id) {
+  const Endpoint& place = id.place;
+  Packed packed{.tag = kTag,
+                .family = static_cast<std::uint16_t>(place.family() == AF_INET ? 4 : 6),
+                .port = place.port(),
+                .scope = 0,
+                .address = {},
+                .secret = id.secret};
+  if (place.family() == AF_INET) {
+    std::memcpy(packed.address.data(), &reinterpret_cast<const sockaddr_in&>(place.storage).sin_addr, 4);
+  } else {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(place.storage);
+    std::memcpy(packed.address.data(), &six.sin6_addr, 16);
+    packed.scope = six.sin6_scope_id;
+  }
+  UniqueIdBytes bytes{};
+  std::memcpy(bytes.data(), &packed, sizeof(packed));
+  return bytes;
+}
+
+Result<UniqueId> unpack(const UniqueIdBytes& bytes) {
+  Packed packed{};
+  std::memcpy(&packed, bytes.data(), sizeof(packed));
+  if (packed.tag != kTag || (packed.family != 4 && packed.family != 6) || packed.port == 0) {
+    return fail(
+        std::errc::invalid_argument,
+        "shmem: the unique id is none: its bytes are not what shmemx_get_uniqueid gave; was it sent to all PEs?");
+  }
+  UniqueId id{packed.secret, {}};
+  if (packed.family == 4) {
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    std::memcpy(&four.sin_addr, packed.address.data(), 4);
+    id.place = Endpoint::of(reinterpret_cast<const sockaddr*>(&four));
+  } else {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_scope_id = packed.scope;
+    std::memcpy(&six.sin6_addr, packed.address.data(), 16);
+    id.place = Endpoint::of(reinterpret_cast<const sockaddr*>(&six));
+  }
+  id.place.set_port(packed.port);
+  return id;
+}
+
+Result<UidListener> open_listener(const UidSettings& settings) {
+  std::string how;
+  auto id = place_of(settings, how);
+  if (!id) return tl::make_unexpected(id.error());
+  const auto secret = random_secret();
+  if (!secret) return tl::make_unexpected(secret.error());
+  id->secret = *secret;
+  return listen_for(*id, std::move(how));
+}
+
+Result<UniqueId> shared_id(const UidSettings& settings) {
+  auto place = session_place(settings);
+  if (!place) return tl::make_unexpected(place.error());
+  if (place->port() == 0) {
+    return fail(std::errc::invalid_argument, "shmem: SHMEM_UID_SESSION_ID=" + settings.session +
+                                                 ": without a launcher the other PEs cannot know which port PE 0 was "
+                                                 "given; name one");
+  }
+  return UniqueId{secret_of(settings), *place};
+}
+
+Result<UidListener> open_shared_listener(const UidSettings& settings) {
+  const auto id = shared_id(settings);
+  if (!id) return tl::make_unexpected(id.error());
+  return listen_for(*id, "SHMEM_UID_SESSION_ID=" + settings.session);
+}
+
+}  // namespace shmem

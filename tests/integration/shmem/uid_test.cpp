@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs without a launcher: the PEs find each other over TCP.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "shmem/bootstrap/uid_address.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+#include "shmem/memory/fd.hpp"
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Process;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+using Environment = std::vector<std::string>;
+
+constexpr Seconds kLimit{60};
+
+/// PEs that were started one by one, as from N shells.
+class Shells {
+ public:
+  void start(std::vector<std::string> command, Environment environment) {
+    environment.emplace_back("SHMEM_GBA=off");
+    pes_.push_back(std::make_unique<Process>(std::move(command), environment));
+  }
+  [[nodiscard]] Process& pe(std::size_t pe) const { return *pes_[pe]; }
+  [[nodiscard]] std::size_t size() const { return pes_.size(); }
+  /// Exit code of each, in the order of starting; a signal as its negative number, 1000: still there.
+  std::vector<int> codes() {
+    std::vector<int> codes;
+    for (const auto& pe : pes_) {
+      const auto exit = pe->wait(kLimit);
+      codes.push_back(!exit ? 1000 : (exit->signal != 0 ? -exit->signal : exit->code));
+    }
+    return codes;
+  }
+  [[nodiscard]] std::string output() const {
+    std::string text;
+    for (const auto& pe : pes_) text += pe->output();
+    return text;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Process>> pes_;
+};
+
+/// Jobs by a unique id that goes through a file.
+class UniqueId : public testing::Test {
+ protected:
+  void start(int rank, int size, const std::string& action, Environment environment = {}) {
+    if (environment.empty()) environment = {"SHMEM_UID_SOCK_IFNAME=lo"};
+    shells_.start({test_program("uid_pes"), file(), std::to_string(rank), std::to_string(size), action}, environment);
+  }
+  void start_all(int size, const std::string& action, const Environment& environment = {}) {
+    for (int rank = 0; rank < size; ++rank) start(rank, size, action, environment);
+  }
+  [[nodiscard]] std::string file() const { return dir_.file("id"); }
+
+  Shells shells_;
+
+ private:
+  TempDir dir_;
+};
+
+class UniqueIdAt : public UniqueId, public testing::WithParamInterface<const char*> {};
+
+TEST_P(UniqueIdAt, StartsAJob) {
+  start_all(3, "hello", {GetParam()});
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
+  EXPECT_THAT(shells_.output(), AllOf(HasSubstr("PE 0 of 3: hello from 2"), HasSubstr("PE 2 of 3: hello from 1")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, UniqueIdAt,
+                         testing::Values("SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_UID_SESSION_ID=[::1]:0",
+                                         "SHMEM_UID_SESSION_ID=localhost:0", "SHMEM_UID_SOCK_IFNAME=lo:inet6",
+                                         "SHMEM_BOOTSTRAP=auto"));
+
+TEST_F(UniqueId, CanBeMadeByAnyPe) {
+  start_all(3, "hello-by-last");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
+}
+
+TEST_F(UniqueId, StartsAJobOfOne) {
+  start_all(1, "hello");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0})) << shells_.output();
+}
+
+TEST_F(UniqueId, StartsOneJobAfterAnotherAndNoneInAnother) {
+  start_all(3, "again");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
+  EXPECT_THAT(shells_.output(), AllOf(HasSubstr("PE 1 of 3: hello"), HasSubstr("PE 1 of 2: hello")));
+}
+
+TEST_F(UniqueId, IsNeverPrinted) {
+  start_all(2, "hello", {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "SHMEM_DEBUG=1", "SHMEM_INFO=1"});
+  ASSERT_EQ(shells_.codes(), (std::vector<int>{0, 0})) << shells_.output();
+  std::ifstream stream(file(), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  ASSERT_EQ(bytes.size(), 128U);
+  const std::string secret = bytes.substr(4 + 28, 16);
+  std::string hexadecimal;
+  for (const char byte : secret) {
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    hexadecimal += digits.data();
+  }
+  EXPECT_NE(hexadecimal, std::string(32, '0'));
+  EXPECT_THAT(shells_.output(), HasSubstr("127.0.0.1"));  // where it listens is printed
+  EXPECT_THAT(shells_.output(), AllOf(Not(HasSubstr(secret.substr(0, 4))), Not(HasSubstr(hexadecimal.substr(0, 8)))));
+}
+
+TEST_F(UniqueId, EndsTheJobOnAllPesWithTheStatusOfGlobalExit) {
+  start_all(4, "exit");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{7, 7, 7, 7})) << shells_.output();
+  EXPECT_THAT(shells_.pe(3).output(), HasSubstr("PE 1 called shmem_global_exit(7)"));
+}
+
+TEST_F(UniqueId, NamesThePeThatDied) {
+  start_all(3, "die");
+  shells_.codes();
+  for (const std::size_t pe : {0U, 2U}) EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 1")) << pe;
+  EXPECT_THAT(shells_.pe(0).output(), Not(HasSubstr("barrier: 0")));
+}
+
+TEST_F(UniqueId, NamesThePeThatDiedEvenIfItServed) {
+  start_all(3, "die-server");
+  shells_.codes();
+  for (const std::size_t pe : {1U, 2U}) EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 0")) << pe;
+}
+
+TEST_F(UniqueId, NamesThePesThatDoNotCome) {
+  for (const int rank : {0, 2}) {
+    start(rank, 4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=1"});
+  }
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3})) << shells_.output();
+  for (const std::size_t pe : {0U, 1U}) {
+    EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("gave -110"), HasSubstr("PEs 1, 3 did not come within 1 s")));
+  }
+}
+
+TEST_F(UniqueId, RefusesAnotherNumberOfPesOnAllOfThem) {
+  start(0, 3, "hello");
+  start(1, 3, "hello");
+  start(2, 4, "hello");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3, 3})) << shells_.output();
+  for (std::size_t pe = 0; pe < 3; ++pe) {
+    EXPECT_THAT(shells_.pe(pe).output(),
+                AllOf(HasSubstr("PE 2 (host "), HasSubstr("was told that the job has 4 PEs, PE 0 that it has 3")));
+  }
+}
+
+TEST_F(UniqueId, RefusesASecondPeOfTheSameNumber) {
+  start(0, 3, "hello");
+  start(1, 3, "hello");
+  start(1, 3, "hello");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3, 3})) << shells_.output();
+  for (std::size_t pe = 0; pe < 3; ++pe) {
+    EXPECT_THAT(shells_.pe(pe).output(),
+                AllOf(HasSubstr("PE 1 came twice"), HasSubstr("process " + std::to_string(shells_.pe(2).pid()))));
+  }
+}
+
+/// A port that was free a moment ago.
+std::string free_port(const std::string& host) {
+  auto place = shmem::parse_endpoint(host + ":0").value();
+  const auto socket = shmem::listen_at(place);
+  return std::to_string(socket ? place.port() : 0);
+}
+
+/// Jobs whose PEs are told everything by their environment.
+class Session : public testing::TestWithParam<const char*> {
+ protected:
+  Environment environment(int rank, int size) const {
+    return {"SHMEM_BOOTSTRAP=uid", "SHMEM_UID_SESSION_ID=" + session_, "SHMEM_UID_RANK=" + std::to_string(rank),
+            "SHMEM_UID_SIZE=" + std::to_string(size)};
+  }
+  void start(int rank, int size, const Environment& more = {}, const char* program = "api_pes") {
+    auto all = environment(rank, size);
+    all.insert(all.end(), more.begin(), more.end());
+    shells_.start({test_program(program)}, all);
+  }
+
+  Shells shells_;
+  std::string session_ = std::string(GetParam()) + ":" + free_port(GetParam());
+};
+
+TEST_P(Session, StartsTheProgramsThatOshrunStarts) {
+  for (int rank = 2; rank >= 0; --rank) start(rank, 3, {"SHMEM_UID_SECRET=quite-a-secret", "SHMEM_DEBUG=1"});
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
+  EXPECT_THAT(shells_.output(), Not(HasSubstr("quite-a-secret")));
+}
+
+TEST_P(Session, CanBeUsedAgainAtOnce) {
+  for (int time = 0; time < 3; ++time) {
+    Shells shells;
+    for (int rank = 0; rank < 2; ++rank) shells.start({test_program("c11_pes")}, environment(rank, 2));
+    EXPECT_EQ(shells.codes(), (std::vector<int>{0, 0})) << shells.output();
+  }
+}
+
+TEST_P(Session, RefusesWhoHasAnotherSecret) {
+  start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  start(1, 2, {"SHMEM_UID_SECRET=another", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
+  EXPECT_THAT(shells_.pe(0).output(), AllOf(HasSubstr("PE 1 did not come within 2 s"), HasSubstr("refused meanwhile"),
+                                            HasSubstr("it has not the secret of this job")));
+  EXPECT_THAT(shells_.pe(1).output(),
+              AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("has not the secret of that job")));
+}
+
+TEST_P(Session, SaysWhenNobodyListens) {
+  start(1, 2, {"SHMEM_BOOTSTRAP_TIMEOUT=0.3"});
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{1})) << shells_.output();
+  EXPECT_THAT(shells_.output(), AllOf(HasSubstr("cannot reach the job at " + session_), HasSubstr("is PE 0 running")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Session, testing::Values("127.0.0.1", "[::1]"),
+                         [](const auto& test) { return test.index == 0 ? "IPv4" : "IPv6"; });
+
+}  // namespace
