@@ -10,9 +10,9 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/fetch-vm.sh [KERNEL...]
 
-Fetches what the tests labelled vm need, QEMU, busybox and Debian's kernels of the suites KERNEL
-(default bookworm; trixie and trixie-backports are newer), as Debian packages from the mirror that
-this machine's apt uses, and unpacks them into $GBA_VM_CACHE, default ~/.cache/gba-vm. Nothing is
+Fetches what the tests labelled vm need, QEMU, busybox, udev and Debian's kernels of the suites
+KERNEL (default bookworm; trixie and trixie-backports are newer), as Debian packages from the mirror
+that this machine's apt uses, and unpacks them into $GBA_VM_CACHE, default ~/.cache/gba-vm. Nothing is
 installed and apt's own state is not touched. What is there already is not fetched again, so a
 filled folder needs no network. With one kernel: 130 MB to fetch, 190 MB of disk.
 TEXT
@@ -21,6 +21,7 @@ TEXT
 readonly RECIPE=1
 readonly QEMU_SUITE=trixie-backports
 readonly BUSYBOX_SUITE=bookworm
+readonly UDEV_SUITE=bookworm
 # In the order in which they are loaded; a kernel need not have all of them.
 readonly MODULES=(irqbypass iommufd vfio vfio_virqfd vfio_iommu_type1 vfio-pci-core vfio-pci)
 
@@ -47,6 +48,23 @@ fetch_busybox() {
   find "$work/unpacked" -path '*bin/busybox' -exec cp {} "$work/busybox/busybox" \;
   [[ -x "$work/busybox/busybox" ]] || die "the package busybox-static holds no busybox"
   put_into_cache busybox
+}
+
+# udevadm, which is udevd too, and kmod, which makes the index of modules that udevd looks into. All libraries that they
+# need are among those of QEMU, but for one.
+fetch_udev() {
+  local package file
+  for package in udev kmod liblzma5; do
+    download "$package" "$UDEV_SUITE"
+  done
+  unpack_all "$work/unpacked"
+  mkdir "$work/udev"
+  for file in udevadm kmod liblzma.so.5; do
+    find "$work/unpacked" \( -path "*bin/$file" -o -path "*/lib/*/$file" \) -exec cp -L {} "$work/udev/$file" \;
+    [[ -s "$work/udev/$file" ]] || die "the packages udev, kmod and liblzma5 of $UDEV_SUITE hold no $file"
+  done
+  rm -r "$work/unpacked"
+  put_into_cache udev
 }
 
 # The real packages behind the name linux-image-amd64: one or, in newer suites, several.
@@ -87,6 +105,7 @@ fetch_missing() {
   make_apt
   has qemu || fetch_qemu
   has busybox || fetch_busybox
+  has udev || fetch_udev
   for suite in "${kernels[@]}"; do
     has "kernel-$suite" || fetch_kernel "$suite"
   done
@@ -95,7 +114,7 @@ fetch_missing() {
 
 all_there() {
   local suite
-  has qemu && has busybox || return 1
+  has qemu && has busybox && has udev || return 1
   for suite in "${kernels[@]}"; do
     has "kernel-$suite" || return 1
   done

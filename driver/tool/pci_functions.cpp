@@ -12,7 +12,6 @@ extern "C" {  // the header does not say so itself
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string_view>
 
@@ -81,10 +80,9 @@ Access make_access(std::string folder) {
 
 /// The symbolic link in the folder of device nodes that leads to `node`, of those that udev makes.
 std::string name_of(const std::string& node) {
-  std::error_code error;
   for (const auto& name : names_in(dev_path(""))) {
     std::string path = dev_path(name);
-    if (name.starts_with("gba") && std::filesystem::equivalent(path, node, error)) return path;
+    if (name.starts_with("gba") && is_same(path, node)) return path;
   }
   return "";
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/tool/sysfs.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -54,6 +56,13 @@ std::string link_name(const std::string& link) {
 bool exists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
+}
+
+bool is_same(const std::string& path, const std::string& other) {
+  struct stat one {};
+  struct stat two {};
+  return ::stat(path.c_str(), &one) == 0 && ::stat(other.c_str(), &two) == 0 && one.st_dev == two.st_dev &&
+         one.st_ino == two.st_ino;
 }
 
 }  // namespace tool

@@ -21,5 +21,7 @@ std::optional<std::string> first_line(const std::string& file);
 /// The last part of where a symbolic link leads; empty if there is none.
 std::string link_name(const std::string& link);
 bool exists(const std::string& path);
+/// Two names of one file. (std::filesystem::equivalent knows no device nodes.)
+bool is_same(const std::string& path, const std::string& other);
 
 }  // namespace tool

@@ -5,7 +5,6 @@
 #include <sys/sysmacros.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <regex>
 #include <string_view>
@@ -41,11 +40,6 @@ std::string chosen(const std::string& named) {
 
 Target of(const PciFunction& function, const std::string& path) {
   return {.kind = Target::Kind::kFunction, .path = path, .function = function};
-}
-
-bool is_same(const std::string& path, const std::string& other) {
-  std::error_code error;
-  return std::filesystem::equivalent(path, other, error);
 }
 
 /// The function that is opened by `path`, its node under whatever name.

@@ -25,6 +25,9 @@ class FetchVm : public VmCache {
     apt_that(R"sh(case "$*" in
       *install*) touch "$work/apt/cache/archives/qemu.deb" ;;
       *busybox*) touch busybox.deb ;;
+      *download*udev/*) touch udev.deb ;;
+      *download*kmod/*) touch kmod.deb ;;
+      *download*liblzma5/*) touch liblzma.deb ;;
       *download*) touch kernel.deb ;;
       *madison*) echo "linux-image-amd64 | 6.1.1 | http://mirror.invalid/debian bookworm/main amd64 Packages" ;;
       *depends*) echo linux-image-6.1.1-amd64 ;;
@@ -32,6 +35,9 @@ class FetchVm : public VmCache {
     programs_.add("dpkg-deb", R"sh(case "$2" in
       *qemu*) file=usr/bin/qemu-system-x86_64 ;;
       *busybox*) file=bin/busybox ;;
+      *udev*) file=bin/udevadm ;;
+      *kmod*) file=bin/kmod ;;
+      *liblzma*) file=lib/x86_64-linux-gnu/liblzma.so.5 ;;
       *kernel*) file=boot/vmlinuz-6.1.1; mkdir -p "$3/lib"; touch "$3/lib/vfio.ko" "$3/lib/vfio-pci.ko" ;;
       esac
       mkdir -p "$3/${file%/*}"; printf '#!/bin/sh\n' >"$3/$file"; chmod +x "$3/$file")sh");
@@ -44,7 +50,7 @@ TEST_F(FetchVm, FillsTheCacheOnce) {
   packages();
   const auto first = fetch();
   EXPECT_TRUE(first.exit.clean()) << first.output;
-  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu"));
+  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu", "udev"));
   EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/vmlinuz"));
   EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/modules/2-vfio.ko"));
   EXPECT_TRUE(std::filesystem::exists(cache() + "/kernel-bookworm/modules/6-vfio-pci.ko"));
@@ -61,7 +67,7 @@ TEST_F(FetchVm, FetchesOnlyTheKernelThatIsNotThere) {
   EXPECT_TRUE(fetch().exit.clean());
   const auto outcome = fetch({"bookworm", "trixie"});
   EXPECT_EQ(outcome.exit.code, 1);
-  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu"));
+  EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu", "udev"));
 }
 
 TEST_F(FetchVm, NamesThePackageThatIsNotToBeHad) {

@@ -102,27 +102,4 @@ TEST_P(Guest, LeavesNoProcessBehind) {
 INSTANTIATE_TEST_SUITE_P(All, Guest, testing::ValuesIn(vm::kernels()),
                          [](const auto& kernel) { return test_name(kernel.param); });
 
-/// Why there can be no guest here; empty if there can.
-std::string prepare() {
-  const test_support::Seconds limit(test_support::repeats(150, 900));
-  for (auto command : vm::preparations()) {
-    const std::string script = command.front();
-    command.front() = GBA_SOURCE_DIR "/scripts/" + script;
-    const auto outcome = test_support::run(command, {}, limit);
-    if (!outcome.exit.clean()) {
-      return outcome.output + script + (outcome.exit.signal != 0 ? " took too long" : " failed");
-    }
-  }
-  return "";
-}
-
 }  // namespace
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (const auto reason = prepare(); !reason.empty()) {
-    std::printf("skipped, QEMU or a kernel for it is not to be had: %s\n", reason.c_str());
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

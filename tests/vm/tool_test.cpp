@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gba command and the udev rules on a real kernel, as an administrator and users of the machine meet them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/support/job.hpp"
+#include "tests/vm/kernels.hpp"
+#include "tests/vm/machine.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using Names = std::set<std::string>;
+
+/// What one command in the guest has said, and its exit code.
+struct Said {
+  std::string text;
+  int code = -1;
+};
+
+/// By the names that guest/tool_init gives the commands.
+using AllSaid = std::map<std::string, Said>;
+
+std::string boot(const std::string& kernel) {
+  const test_support::TempDir dir;
+  const auto made = test_support::run({GBA_SOURCE_DIR "/tests/vm/make-tool-initramfs.sh", vm::cache_folder(), kernel,
+                                       test_support::program("gba"), GBA_UDEV_DIR, dir.file("initramfs")});
+  if (!made.exit.clean()) return "make-tool-initramfs.sh failed: " + made.output;
+  const test_support::FakeDevice device;
+  vm::Machine machine(kernel, dir.file("initramfs"), device.socket());
+  machine.process().wait(test_support::Seconds{240});
+  return machine.console();
+}
+
+AllSaid parse(const std::string& console) {
+  const std::string begin = "gba-vm: begin ";
+  const std::string end = "gba-vm: end ";
+  AllSaid all;
+  Said* current = nullptr;
+  std::istringstream lines(console);
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.starts_with(begin)) {
+      current = &all[line.substr(begin.size())];
+    } else if (current != nullptr && line.starts_with(end)) {
+      current->code = std::stoi(line.substr(end.size()));
+      current = nullptr;
+    } else if (current != nullptr) {
+      current->text += line + "\n";
+    }
+  }
+  return all;
+}
+
+class Tool : public testing::TestWithParam<std::string> {
+ protected:
+  /// One boot of a kernel is looked at by all tests.
+  const Said& said(const std::string& name) {
+    static std::map<std::string, std::string> consoles;
+    static std::map<std::string, AllSaid> runs;
+    if (runs.find(GetParam()) == runs.end()) runs[GetParam()] = parse(consoles[GetParam()] = boot(GetParam()));
+    const Said& found = runs[GetParam()][name];
+    EXPECT_NE(found.code, -1) << name << " has not ended in:\n" << consoles[GetParam()];
+    return found;
+  }
+  Json json(const std::string& name, int code) {
+    const Said& found = said(name);
+    EXPECT_EQ(found.code, code) << name << ": " << found.text;
+    auto parsed = Json::parse(found.text, nullptr, false);
+    EXPECT_TRUE(parsed.is_object()) << name << ": " << found.text;
+    return parsed.is_object() ? parsed : Json::object();
+  }
+  /// One of the findings of gba check or gba selftest.
+  Json finding(const std::string& name, int code, const std::string& check) {
+    const Json all = json(name, code);
+    for (const auto& entry : all.value("checks", Json::array())) {
+      if (entry.at("check") == check) return entry;
+    }
+    ADD_FAILURE() << "no " << check << " in " << all;
+    return Json::object();
+  }
+  Names problems(const std::string& name, int code) {
+    Names found;
+    const Json all = json(name, code);
+    for (const auto& entry : all.value("checks", Json::array())) {
+      if (entry.at("verdict") == "problem") found.insert(entry.at("check"));
+    }
+    return found;
+  }
+  static bool has_iommufd() { return vm::backend() == "vfio-cdev"; }
+  /// Checks, facts, groups and the test of itself, by this user.
+  void expect_at_work(const std::string& user) {
+    EXPECT_EQ(problems("check_" + user, 0), Names{});
+    EXPECT_EQ(json("info_" + user, 0).value("backend", ""), vm::backend());
+    EXPECT_EQ(json("info_" + user, 0).value("flags", ""), "dma");
+    EXPECT_EQ(json("groups_" + user, 0).at("groups").size(), 0U);
+    EXPECT_EQ(json("selftest_" + user, 0).at("ok"), true);
+  }
+  /// The nodes of both functions, as the rules have them.
+  void expect_nodes(const std::string& name) {
+    const std::string& text = said(name).text;
+    EXPECT_THAT(text, testing::ContainsRegex("/dev/vfio/[0-9]+ gba 660\n/dev/vfio/[0-9]+ gba 660\n"));
+    const std::string node = has_iommufd() ? "/dev/vfio/devices/vfio[01]" : "/dev/vfio/[0-9]+";
+    EXPECT_THAT(text, testing::ContainsRegex("/dev/gba0 " + node + "\n/dev/gba1 " + node + "\n$"));
+    if (has_iommufd()) {
+      EXPECT_THAT(text, HasSubstr("/dev/iommu gba 660\n"));
+      EXPECT_THAT(text, HasSubstr("/dev/vfio/devices/vfio0 gba 660\n/dev/vfio/devices/vfio1 gba 660\n"));
+    }
+  }
+};
+
+TEST_P(Tool, ListsWhatNoDriverHas) {
+  const Json list = json("list_at_first", 0).at("plugged_in");
+  ASSERT_EQ(list.size(), 2U);
+  for (const auto& function : list) {
+    EXPECT_EQ(function.at("driver"), nullptr);
+    EXPECT_EQ(function.at("device_node"), nullptr);
+  }
+}
+
+TEST_P(Tool, SaysThatNoDriverHasTheFunction) {
+  EXPECT_THAT(problems("check_at_first", 1), IsSupersetOf({"driver", "device node"}));
+  const std::string mend = finding("check_at_first", 1, "driver").value("mend", "");
+  EXPECT_THAT(mend, AllOf(HasSubstr("driver_override"), HasSubstr("drivers_probe")));
+  if (!has_iommufd()) {  // where VFIO is built in
+    EXPECT_THAT(finding("check_at_first", 1, "vfio-pci").value("mend", ""), HasSubstr("modprobe vfio-pci"));
+  }
+}
+
+TEST_P(Tool, IsAtWorkForRootAfterTheCommandsThatMendIt) {
+  EXPECT_EQ(said("mend_at_first").code, 0) << said("mend_at_first").text;
+  expect_at_work("root");
+}
+
+TEST_P(Tool, SaysThatAUserHasNoRightsWithoutTheRules) {
+  EXPECT_THAT(said("nodes_by_hand").text, Not(HasSubstr("gba")));
+  EXPECT_EQ(problems("check_without_rule", 1),
+            has_iommufd() ? (Names{"device node", "memory node"}) : Names{"device node"});
+  const Json node = finding("check_without_rule", 1, "device node");
+  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user worker has no rights"), HasSubstr("root:root 0600")));
+  EXPECT_THAT(node.value("mend", ""), HasSubstr("70-gba.rules"));
+}
+
+TEST_P(Tool, MendsRightsByTheRules) {
+  EXPECT_EQ(said("mend_without_rule").code, 0) << said("mend_without_rule").text;
+  expect_nodes("nodes_after_mend");
+}
+
+TEST_P(Tool, FindsEverythingDoneByTheRulesAtTheStart) {
+  EXPECT_THAT(said("nodes_at_start").text, Not(HasSubstr("/dev/vfio/")));
+  expect_nodes("nodes_by_rules");
+}
+
+TEST_P(Tool, IsAtWorkForAUserInTheGroup) {
+  expect_at_work("member");
+  const Json list = json("list_member", 0).at("plugged_in");
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0].at("name"), "/dev/gba0");
+  EXPECT_EQ(list[1].at("name"), "/dev/gba1");
+}
+
+TEST_P(Tool, KnowsAFunctionByItsName) {
+  EXPECT_THAT(finding("check_second", 0, "device node").value("found", ""), HasSubstr("also /dev/gba1"));
+}
+
+TEST_P(Tool, SaysThatAStrangerHasNoRights) {
+  EXPECT_THAT(problems("check_stranger", 1), testing::Contains("device node"));
+  const Json node = finding("check_stranger", 1, "device node");
+  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user stranger has no rights"), HasSubstr("root:gba 0660")));
+  EXPECT_EQ(node.value("mend", ""), "usermod -a -G gba stranger (as root), then log in anew");
+  EXPECT_EQ(json("info_stranger", 2).at("error").at("name"), "EACCES");
+}
+
+TEST_P(Tool, DoesWith64KibOfLockedMemory) {
+  const Json memlock = finding("check_member", 0, "memlock");  // who has no more
+  EXPECT_EQ(memlock.value("verdict", ""), "ok");
+  EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 64 KiB, needed 12 KiB"));
+}
+
+// A page for the flags can be pinned, but not also locked.
+TEST_P(Tool, DoesWithAPageOfLockedMemoryAndSaysWhatIsBetter) {
+  const Json memlock = finding("check_4", 0, "memlock");
+  EXPECT_EQ(memlock.value("verdict", ""), "note");
+  EXPECT_THAT(memlock.value("mend", ""), HasSubstr("ulimit -l"));
+  EXPECT_EQ(json("info_4", 0).value("flags", ""), "dma");
+  EXPECT_EQ(json("selftest_4", 0).at("ok"), true);
+}
+
+TEST_P(Tool, DoesWithoutLockedMemoryInTheDevicesOwn) {
+  EXPECT_EQ(finding("check_0", 0, "memlock").value("verdict", ""), "note");
+  EXPECT_THAT(finding("check_0", 0, "opens").value("found", ""), HasSubstr("in the device's memory"));
+  EXPECT_EQ(json("info_0", 0).value("flags", ""), "bar");
+  EXPECT_EQ(json("selftest_0", 0).at("ok"), true);
+}
+
+TEST_P(Tool, SaysThatLockedMemoryIsTooLittleWhereFlagsMustBeInIt) {
+  EXPECT_THAT(problems("check_dma", 1), testing::Contains("memlock"));
+  const Json memlock = finding("check_dma", 1, "memlock");
+  EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 0 bytes"));
+  EXPECT_THAT(memlock.value("mend", ""), HasSubstr("ulimit -l"));
+  EXPECT_THAT(json("info_dma", 2).at("error").value("text", ""), HasSubstr("RLIMIT_MEMLOCK"));
+}
+
+TEST_P(Tool, SaysThatSomebodyElseHasTheFunction) {
+  EXPECT_EQ(problems("check_in_use", 0), Names{});
+  EXPECT_THAT(finding("check_in_use", 0, "opens").value("found", ""), HasSubstr("it is in use"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Tool, testing::ValuesIn(vm::kernels()), [](const auto& kernel) {
+  std::string name = kernel.param;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+}  // namespace
