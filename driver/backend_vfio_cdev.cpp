@@ -109,7 +109,9 @@ Result<void> VfioCdevBackend::dma_map(const DmaBuffer& buffer, std::uint64_t iov
   map.iova = iova;
   if (system().ioctl(iommufd_.get(), IOMMU_IOAS_MAP, &map) >= 0) return {};
   const int error = errno;
-  auto failure = failed(error, what, "IOMMU_IOAS_MAP", error == ENOMEM ? memory_lock().advice(size) : std::string());
+  const std::string others = "what the user's other processes have pinned for devices";  // not: what they have locked
+  auto failure =
+      failed(error, what, "IOMMU_IOAS_MAP", error == ENOMEM ? memory_lock().advice(size, others) : std::string());
   memory_lock().release(size);
   return failure;
 }

@@ -141,8 +141,9 @@ Result<void> VfioGroupBackend::dma_map(const DmaBuffer& buffer, std::uint64_t io
                                .size = size};
   if (system().ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &map) >= 0) return {};
   const int error = errno;
+  const std::string others = "what else the process has locked";
   auto failure =
-      failed(error, what, "VFIO_IOMMU_MAP_DMA", error == ENOMEM ? memory_lock().advice(size) : std::string());
+      failed(error, what, "VFIO_IOMMU_MAP_DMA", error == ENOMEM ? memory_lock().advice(size, others) : std::string());
   memory_lock().release(size);
   return failure;
 }

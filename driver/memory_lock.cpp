@@ -43,11 +43,11 @@ void MemoryLock::release(std::uint64_t bytes) {
   pinned_ -= bytes;
 }
 
-std::string MemoryLock::advice(std::uint64_t bytes) {
+std::string MemoryLock::advice(std::uint64_t bytes, const std::string& others) {
   const std::uint64_t most = limit();
   if (most == std::numeric_limits<std::uint64_t>::max()) return "";
   const std::lock_guard lock(mutex_);
-  return explain(bytes, pinned_ - bytes, most) + "; what else the process has locked counts too";
+  return explain(bytes, pinned_ - bytes, most) + "; " + others + " counts too";
 }
 
 }  // namespace gba

@@ -20,8 +20,9 @@ class MemoryLock {
   /// the text of the error.
   Result<void> reserve(std::uint64_t bytes, const std::string& tried);
   void release(std::uint64_t bytes);
-  /// Why the kernel may have refused to pin `bytes` with ENOMEM, and how to mend it.
-  [[nodiscard]] std::string advice(std::uint64_t bytes);
+  /// Why the kernel may have refused to pin `bytes` with ENOMEM, and how to mend it. `others`: whose memory the kernel
+  /// adds to the device's.
+  [[nodiscard]] std::string advice(std::uint64_t bytes, const std::string& others);
 
  private:
   [[nodiscard]] std::uint64_t limit() const;

@@ -32,6 +32,6 @@ inline constexpr std::array kChecks{
     "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again",
     // libgba on that, with a second function and a second process.
     "libgba_open", "libgba_nodes", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout",
-    "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts"};
+    "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts", "libgba_memory_limit"};
 
 }  // namespace vm

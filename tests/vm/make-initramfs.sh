@@ -5,6 +5,7 @@ set -euo pipefail
 cache="$1" suite="$2" program="$3" output="$4"
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
+chmod 755 "$root" # ordinary users run there too
 mkdir "$root"/{bin,dev,proc,sys}
 cp "$(dirname "${BASH_SOURCE[0]}")/guest/init" "$root/init"
 cp "$cache/busybox/busybox" "$root/bin/busybox"

@@ -31,5 +31,7 @@ void check_through_vfio(Checks& checks);
 void check_through_libgba(Checks& checks);
 /// libgba in two processes, each with one of the functions.
 void check_two_functions(Checks& checks);
+/// libgba without privileges, with both functions.
+void check_ordinary_user(Checks& checks);
 
 }  // namespace guest

@@ -23,11 +23,12 @@ Device open(const std::string& path, std::uint32_t flags) {
   return Device(device);
 }
 
-void expect_open(const std::string& path, int wanted) {
+void expect_open(const std::string& path, int wanted, std::uint32_t flags) {
+  const gba_open_options options{.size = sizeof options, .flags = flags};
   gba_device* device = nullptr;
-  const int result = ::gba_open(path.c_str(), &device);
+  const int result = ::gba_open_with(path.c_str(), &options, &device);
   const Device owner(device);
-  require_gba(result, wanted, "gba_open " + path);
+  require_gba(result, wanted, "gba_open_with " + path);
 }
 
 gba_device_info info_of(const Device& device) {

@@ -42,7 +42,7 @@ void wait_for(const Condition& condition, const std::string& what) {
 
 Device open(const std::string& path, std::uint32_t flags = GBA_FLAGS_AUTO);
 /// What comes of opening it: 0, or a negative errno.
-void expect_open(const std::string& path, int wanted);
+void expect_open(const std::string& path, int wanted, std::uint32_t flags = GBA_FLAGS_AUTO);
 gba_device_info info_of(const Device& device);
 
 /// Enabled, from sequence 0 on.

@@ -33,6 +33,7 @@ int main() {
     guest::check_through_vfio(checks);
     guest::check_through_libgba(checks);
     guest::check_two_functions(checks);
+    guest::check_ordinary_user(checks);
   } catch (const std::exception& error) {
     std::printf("the checks ended early: %s\n", error.what());
     return 1;
