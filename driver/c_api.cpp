@@ -192,7 +192,7 @@ int gba_group_disable(gba_device* device, const gba_group_handle* handle) {
 
 int gba_group_free(gba_device* device, const gba_group_handle* handle) {
   if (device == nullptr || handle == nullptr) return null_argument("gba_group_free");
-  return guarded([&] { return finish(device->device->free(*handle)); });
+  return guarded([&] { return finish(device->device->free_group(*handle)); });
 }
 
 int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out) {

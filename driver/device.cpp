@@ -338,7 +338,7 @@ Result<void> Device::disable(const gba_group_handle& handle) {
   return control_group(handle, 0, "gba: " + backend_->path() + ": cannot disable " + group_name(handle) + ": ");
 }
 
-Result<void> Device::free(const gba_group_handle& handle) {
+Result<void> Device::free_group(const gba_group_handle& handle) {
   if (auto good = check(handle); !good) return good;
   const std::lock_guard lock(owned_mutex_);
   std::uint32_t& key = owned_[handle.group];

@@ -64,7 +64,7 @@ class Device {
   Result<gba_group_handle> alloc(std::uint32_t member_count, std::uint64_t sequence);
   Result<void> enable(const gba_group_handle& handle);
   Result<void> disable(const gba_group_handle& handle);
-  Result<void> free(const gba_group_handle& handle);
+  Result<void> free_group(const gba_group_handle& handle);
   /// Is this a handle that this device could have given? Fails with invalid_argument.
   Result<void> check(const gba_group_handle& handle) const;
 

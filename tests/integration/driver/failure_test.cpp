@@ -3,6 +3,7 @@
 // a text of its own, ends in good order, and the device can be opened anew. What only the kernel's VFIO can show is in
 // tests/unit/driver (loss_test, vfio_device_test, bar_mapping_test).
 #include <functional>
+#include <ostream>
 #include <set>
 #include <thread>
 
@@ -88,6 +89,7 @@ struct Failure {
   std::function<void(FailureTest&)> happen;
   std::function<void(FailureTest&)> mend = [](FailureTest&) {};
   bool running = false;
+  friend void PrintTo(const Failure& failure, std::ostream* out) { *out << failure.name; }
 };
 
 const std::vector<Failure> kFailures{

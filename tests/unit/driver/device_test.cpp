@@ -249,7 +249,7 @@ TEST_F(DeviceTest, OnlyTheOwnerEnablesAndDisables) {
 TEST_F(DeviceTest, FreeEndsOwnership) {
   open();
   const auto handle = device_->alloc(2, 0).value();
-  ASSERT_TRUE(device_->free(handle));
+  ASSERT_TRUE(device_->free_group(handle));
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kFree));
   EXPECT_EQ(device_->enable(handle).error().code, std::errc::operation_not_permitted);
 }
@@ -258,7 +258,7 @@ TEST_F(DeviceTest, FreeOfAnEarlierGroupOfThatNumberLeavesTheNewOneAlone) {
   open();
   auto handle = device_->alloc(2, 0).value();
   handle.key ^= 1;
-  EXPECT_EQ(device_->free(handle).error().code, std::errc::no_such_file_or_directory);
+  EXPECT_EQ(device_->free_group(handle).error().code, std::errc::no_such_file_or_directory);
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
 }
 
@@ -305,7 +305,7 @@ TEST_F(DeviceTest, RefusesHandlesThatItCannotHaveGiven) {
     gba_group_handle bad = good;
     spoil(bad);
     EXPECT_EQ(device_->enable(bad).error().code, std::errc::invalid_argument);
-    EXPECT_EQ(device_->free(bad).error().code, std::errc::invalid_argument);
+    EXPECT_EQ(device_->free_group(bad).error().code, std::errc::invalid_argument);
     EXPECT_EQ(Membership::join(device_, bad, 0).error().code, std::errc::invalid_argument);
   }
   EXPECT_TRUE(state_->commands.empty());

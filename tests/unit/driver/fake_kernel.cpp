@@ -13,8 +13,6 @@ namespace gba::test {
 
 namespace {
 
-using testing::AnyNumber;
-
 constexpr unsigned kRegionShift = 40;  // vfio-pci puts region i at i << 40
 constexpr std::uint32_t kAddressSpace = 7;
 
@@ -380,26 +378,6 @@ std::string FakeKernel::left_over() const {
 
 std::size_t FakeKernel::count(const std::string& call) const {
   return static_cast<std::size_t>(std::count(log.begin(), log.end(), call));
-}
-
-MockSystemCalls::MockSystemCalls(FakeKernel& kernel) {
-  EXPECT_CALL(*this, open).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.open(a...); });
-  EXPECT_CALL(*this, close).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.close(a...); });
-  EXPECT_CALL(*this, dup2).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.dup2(a...); });
-  EXPECT_CALL(*this, ioctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.ioctl(a...); });
-  EXPECT_CALL(*this, pread).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pread(a...); });
-  EXPECT_CALL(*this, pwrite).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pwrite(a...); });
-  EXPECT_CALL(*this, mmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.mmap(a...); });
-  EXPECT_CALL(*this, munmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.munmap(a...); });
-  EXPECT_CALL(*this, eventfd).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.eventfd(a...); });
-  EXPECT_CALL(*this, epoll_create1).Times(AnyNumber()).WillRepeatedly([&](auto... a) {
-    return kernel.epoll_create1(a...);
-  });
-  EXPECT_CALL(*this, epoll_ctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.epoll_ctl(a...); });
-  EXPECT_CALL(*this, getrlimit).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.getrlimit(a...); });
-  EXPECT_CALL(*this, effective_capabilities).Times(AnyNumber()).WillRepeatedly([&] {
-    return kernel.effective_capabilities();
-  });
 }
 
 }  // namespace gba::test

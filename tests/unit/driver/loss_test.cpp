@@ -5,8 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <functional>
+#include <ostream>
 #include <set>
 #include <thread>
 
@@ -24,6 +27,8 @@ struct Cause {
   const char* text;
   std::function<void(FakeState&)> happen;
   std::function<void(FakeState&)> mend = [](FakeState&) {};
+  bool mapped = false;  // its registers
+  friend void PrintTo(const Cause& cause, std::ostream* out) { *out << cause.name; }
 };
 
 /// loss_event() fires, and says `loss`.
@@ -37,6 +42,16 @@ std::function<void(FakeState&)> lose(Loss loss) {
 void set_register(FakeState& state, std::uint64_t offset, std::uint64_t value) {
   const std::lock_guard lock(state.mutex);
   state.control[offset] = value;
+}
+
+/// From now on the registers are memory that can be taken away.
+void map_registers(FakeState& state) {
+  state.control_file = UniqueFd(::memfd_create("registers", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(state.control_file.get(), GBA_BAR0_SIZE), 0);
+  for (const auto& [offset, value] : state.control) {
+    ASSERT_EQ(::pwrite(state.control_file.get(), &value, sizeof(value), static_cast<off_t>(offset)), sizeof(value));
+  }
+  state.regions[GBA_REGION_CONTROL].mappable = true;
 }
 
 constexpr std::uint64_t kWell = GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP;
@@ -54,7 +69,8 @@ const std::vector<Cause> kCauses{
        const std::lock_guard lock(state.mutex);
        state.removed = true;
      }},
-    {"Unmapped", ENXIO, "SIGBUS", lose(Loss::kUnmapped)},
+    {"Unmapped", ENXIO, "SIGBUS", [](FakeState& state) { ASSERT_EQ(::ftruncate(state.control_file.get(), 0), 0); },
+     [](FakeState&) {}, true},
     {"Fatal", EIO, "fatal error .FATAL.*gba reset",
      [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, GBA_DEV_STATUS_FATAL); },
      [](FakeState& state) { set_register(state, GBA_REG_DEV_STATUS, kWell); }},
@@ -78,6 +94,7 @@ TEST_P(LossTest, IsFoundByAWaiterThatIsBlockedAndTheDeviceIsOpenedAnew) {
     state_ = std::make_shared<FakeState>();
     state_->control[GBA_REG_VERSION] = with_ports;
     state_->control[GBA_GROUP_BASE(kFailing) + GBA_GROUP_MEMBER_PORT + 8] = place;
+    if (GetParam().mapped) map_registers(*state_);
     open();
   };
   make();
@@ -86,8 +103,8 @@ TEST_P(LossTest, IsFoundByAWaiterThatIsBlockedAndTheDeviceIsOpenedAnew) {
     while (state_->doorbell(kGroup).load() == 0) std::this_thread::yield();
     GetParam().happen(*state_);
   });
-  // Without a deadline of its own: whoever waits for ever must be told too.
-  const std::errc failure = group.wait(1, Deadline::never());
+  // Long before the deadline: whoever waits for ever must be told too.
+  const std::errc failure = group.wait(1, Deadline::after(std::chrono::seconds{50}));
   device.join();
   EXPECT_EQ(static_cast<int>(failure), GetParam().error);
   const Error error = group.describe(failure, 1);

@@ -181,6 +181,27 @@ TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
   word.store(78);
 }
 
+TEST_P(VfioDevice, GivesTheDeviceBackThatASignalHandlerCouldOnlyMarkAsLost) {
+  Backend& device = open();
+  device.mark_lost(Loss::kUnmapped);
+  EXPECT_TRUE(kernel_.device_is_open());
+  kernel_.fire(GBA_IRQ_REQ, 0);
+  EXPECT_TRUE(device.check_lost());
+  EXPECT_FALSE(kernel_.device_is_open());
+  EXPECT_EQ(device.loss(), Loss::kUnmapped) << "the first reason stays";
+}
+
+TEST_P(VfioDevice, LeavesTheDeviceToTheProcessThatItWasForkedFrom) {
+  Backend& device = open();
+  device.mark_forked();
+  EXPECT_TRUE(device.check_lost());
+  device.declare_lost(Loss::kRemoved);
+  EXPECT_TRUE(kernel_.device_is_open());
+  EXPECT_EQ(device.loss(), Loss::kForked);
+  pollfd event = device.loss_event();
+  EXPECT_EQ(::poll(&event, 1, 0), 0) << "its parent hears nothing";
+}
+
 TEST_P(VfioDevice, IsLostByAPciError) {
   Backend& device = open();
   kernel_.fire(GBA_IRQ_ERR, 0);
