@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
 #include "shmem/bootstrap/same_node.hpp"
+#include "shmem/memory/ordering.hpp"
 #include "shmem/version.hpp"
 
 namespace shmem {
@@ -22,6 +24,23 @@ std::unique_ptr<Context>& instance() {
 std::optional<UidListener>& kept_listener() {
   static std::optional<UidListener> listener;
   return listener;
+}
+
+/// What programs of before OpenSHMEM 1.2 rely on: returning from main ends the library. Only where nothing went wrong:
+/// a PE that ends with another status does not wait for the others.
+void finish_at_exit(int status, void* /*argument*/) {
+  Context* context = Context::current();
+  // A child of a PE has the PE's context, but is none.
+  if (status != 0 || context == nullptr || !context->is_own_process()) {
+    return;
+  }
+  context->debug("exits without shmem_finalize");
+  quiet();
+  if (auto ok = Context::stop(); !ok) {
+    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    std::fflush(nullptr);
+    ::_exit(EXIT_FAILURE);
+  }
 }
 
 }  // namespace
@@ -54,6 +73,8 @@ std::optional<UidListener> Context::take_listener(const UniqueId& id) {
 }
 
 Result<void> Context::start(Options options, BootstrapRequest request) {
+  static const int at_exit = ::on_exit(finish_at_exit, nullptr);  // once a process, however often the library starts
+  static_cast<void>(at_exit);
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
     return tl::make_unexpected(bootstrap.error());
@@ -99,6 +120,10 @@ Result<void> Context::open() {
     return ok;
   }
   report();
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.size, ::getpid(),
+                static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
+  debug(text.data());
   return teams_.make_predefined();
 }
 
@@ -115,6 +140,10 @@ GbaMember Context::gba_member(const Team& team, bool asked) const {
 }
 
 Result<void> Context::equip(Team& team) {
+  const TeamMap& map = team.map();
+  debug("is member " + std::to_string(team.me()) + " of team " + std::to_string(team.slot()) + ": " +
+        std::to_string(map.size) + " PEs from " + std::to_string(map.start) + " in steps of " +
+        std::to_string(map.stride));
   const Options& options = job_.options;
   const bool asked = options.barrier_algorithm != "npu_v3" && options.gba != GbaUse::kOff;
   if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
@@ -181,8 +210,20 @@ void Context::report() const {
   }
 }
 
+bool Context::is_own_process() const {
+  return job_.metadata(job_.me).pid.load(std::memory_order_relaxed) == ::getpid();
+}
+
+void Context::debug(const std::string& text) const {
+  if (job_.options.debug) {
+    // In one piece: lines of PEs do not get into each other.
+    std::fprintf(stderr, "%s", ("shmem: PE " + std::to_string(job_.me) + ": " + text + "\n").c_str());
+  }
+}
+
 Result<void> Context::stop() {
   Context& context = *instance();
+  context.debug("ends");
   Result<void> ok = context.teams_.find(kWorldTeam)->sync();
   if (ok) {
     ok = context.teams_.destroy_all(context.port_.get());

@@ -23,6 +23,12 @@ class Context {
   static Result<void> start(Options options, BootstrapRequest request);
   /// Collective. Memory, teams, device and bootstrap are given back.
   static Result<void> stop();
+  /// OpenSHMEM 1.6, section 9.1: the library may be started again while it runs, and ends with the last of as many
+  /// calls that end it. unnest() is true for the last one.
+  void nest() { ++starts_; }
+  bool unnest() { return --starts_ == 0; }
+  /// False in a process that was forked from the PE.
+  [[nodiscard]] bool is_own_process() const;
   /// nullptr before start() and after stop().
   static Context* current();
 
@@ -55,6 +61,8 @@ class Context {
   /// Collective over the team: "auto", "gba" or "npu_v3" from now on. An Error if that cannot be had.
   Result<void> set_barrier(Team& team, const std::string& algorithm);
 
+  /// With SHMEM_DEBUG: one line on standard error that says who this is.
+  void debug(const std::string& text) const;
   /// Ends the whole job with a message. For calls that have no way to report.
   [[noreturn]] void end_job(int status, const std::string& text) const;
 
@@ -72,6 +80,7 @@ class Context {
   TeamTable teams_;
   SymmetricHeap heap_;
   std::unique_ptr<CoreGroup> cores_;
+  int starts_ = 1;
 };
 
 }  // namespace shmem

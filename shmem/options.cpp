@@ -187,19 +187,43 @@ Environment process_environment() {
   };
 }
 
+namespace {
+
+/// The value of one variable, put into `options` if it is set.
+Setting read_one(const Entry& entry, const OptionSpec& spec, const Environment& environment, Options& options) {
+  const char* name = spec.name;
+  auto value = environment(name);
+  if (!value && spec.old_name != nullptr) {
+    name = spec.old_name;
+    value = environment(name);
+  }
+  if (!value) {
+    return {&spec, spec.initial, "default", {}};
+  }
+  Setting setting{&spec, spec.secret ? "..." : *value, name == spec.name ? "environment" : name, {}};
+  if (!entry.set(options, *value)) {
+    setting.problem =
+        std::string("shmem: ") + name + "=" + setting.value + " is not " + entry.expected + " (" + spec.help + ")";
+  }
+  return setting;
+}
+
+}  // namespace
+
+std::vector<Setting> read_settings(const Environment& environment) {
+  Options options;
+  std::vector<Setting> settings;
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    settings.push_back(read_one(kTable[i], kSpecs[i], environment, options));
+  }
+  return settings;
+}
+
 Result<Options> read_options(const Environment& environment) {
   Options options;
-  for (const Entry& entry : kTable) {
-    const char* name = entry.spec.name;
-    auto value = environment(name);
-    if (!value && entry.spec.old_name != nullptr) {
-      name = entry.spec.old_name;
-      value = environment(name);
-    }
-    if (value && !entry.set(options, *value)) {
-      const std::string shown = entry.spec.secret ? "..." : *value;
-      return fail(std::errc::invalid_argument, std::string("shmem: ") + name + "=" + shown + " is not " +
-                                                   entry.expected + " (" + entry.spec.help + ")");
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (auto setting = read_one(kTable[i], kSpecs[i], environment, options); setting.problem) {
+      return fail(std::errc::invalid_argument, *setting.problem);
     }
   }
   return options;

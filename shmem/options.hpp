@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "shmem/result.hpp"
 
@@ -51,9 +52,20 @@ struct OptionSpec {
 };
 std::span<const OptionSpec> option_table();
 
+/// What a variable is set to.
+struct Setting {
+  const OptionSpec* spec;
+  std::string value;                   // as it is written; "..." for a secret
+  std::string source;                  // "default", "environment", or the old name that it was found under
+  std::optional<std::string> problem;  // why read_options would refuse it
+};
+
 /// Looks a variable up, as getenv does.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
+
+/// All variables, in the order of the table.
+std::vector<Setting> read_settings(const Environment& environment);
 
 /// A malformed value is an Error that names variable, value and what would do.
 Result<Options> read_options(const Environment& environment);

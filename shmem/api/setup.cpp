@@ -16,6 +16,7 @@ namespace {
 
 void start() {
   if (Context::current() != nullptr) {
+    Context::current()->nest();
     return;
   }
   if (auto ok = Context::start(); !ok) {
@@ -45,7 +46,7 @@ SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
 }
 
 SHMEM_ROUTINE(void, finalize, (void)) {
-  if (Context::current() == nullptr) {
+  if (Context::current() == nullptr || !Context::current()->unnest()) {
     return;
   }
   shmem::quiet();

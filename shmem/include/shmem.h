@@ -66,15 +66,18 @@ typedef struct {
 
 /* ---- Set-up, exit, query (section 9.1) ---- */
 
-/* Collective over the job. Starts the library. Called first; a second call does nothing. Ends the process with a
- * message if the job cannot be set up, on all PEs. */
+/* Collective over the job. Starts the library. Called first; while the library runs, further calls only count, and as
+ * many calls of shmem_finalize end it. After that it may be started again, also with another environment. Ends the
+ * process with a message if the job cannot be set up, on all PEs. */
 SHMEM_API void shmem_init(void) SHMEM_NOEXCEPT;
 /* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0. */
 SHMEM_API int shmem_init_thread(int requested, int* provided) SHMEM_NOEXCEPT;
 SHMEM_API void shmem_query_thread(int* provided) SHMEM_NOEXCEPT;
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
 SHMEM_API void shmem_query_initialized(int* initialized) SHMEM_NOEXCEPT;
-/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards. */
+/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards. Does
+ * nothing before the last call of as many as there were of shmem_init. A PE that exits with status 0 without it does as
+ * if it had called it (deprecated since 1.2). */
 SHMEM_API void shmem_finalize(void) SHMEM_NOEXCEPT;
 /* Ends all PEs of the job, wherever they are, with this exit status. Does not return. */
 SHMEM_API void shmem_global_exit(int status) SHMEM_NOEXCEPT;

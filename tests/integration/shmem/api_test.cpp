@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/job.hpp"
 
@@ -60,6 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
     Each, Mistakes,
     testing::Values(Mistake{"before-init", "shmem_barrier_all was called before shmem_init"},
                     Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
+                    Mistake{"nested", "PE 1 still runs"},
+                    Mistake{"nested", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
                     Mistake{"malloc-sizes", "PE 0 allocates 64 bytes"}, Mistake{"malloc-sizes", "PE 1 allocates 4096"},
                     Mistake{"malloc-sizes", "PE 0 got NULL"}, Mistake{"malloc-sizes", "PE 1 got NULL"},
                     Mistake{"put-pe", "shmem_putmem: there is no PE 2"},
@@ -76,6 +79,28 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, '-');
       return name + std::to_string(test.index);
     });
+
+TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {
+  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "no-finalize"}), {"SHMEM_DEBUG=1"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  for (const char* line : {"PE 0: exits without shmem_finalize", "PE 2: ends", "PE 1: is member 1 of team 0: 3 PEs"}) {
+    EXPECT_NE(job.output.find(line), std::string::npos) << job.output;
+  }
+}
+
+TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
+  const auto shown = run({program("shmem_info"), "--json"}, {"SHMEM_GBA=off", "SMA_SYMMETRIC_SIZE=3m"});
+  ASSERT_TRUE(shown.exit.clean()) << shown.output;
+  const auto all = nlohmann::json::parse(shown.output);
+  EXPECT_GT(all["variables"].size(), 10U);
+  const auto& heap = all["variables"][0];
+  EXPECT_EQ(heap["name"], "SHMEM_SYMMETRIC_SIZE");
+  EXPECT_EQ(heap["value"], "3m");
+  EXPECT_EQ(heap["from"], "SMA_SYMMETRIC_SIZE");
+  const auto wrong = run({program("shmem_info")}, {"SHMEM_BARRIER_TIMEOUT=soon"});
+  EXPECT_EQ(wrong.exit.code, 1);
+  EXPECT_NE(wrong.output.find("SHMEM_BARRIER_TIMEOUT=soon is not"), std::string::npos) << wrong.output;
+}
 
 TEST(GlobalExit, EndsAllPesWithItsStatus) {
   const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit"}));

@@ -14,6 +14,14 @@ int main(int argc, char** argv) {
     shmem_barrier_all();
   }
   shmem_init();
+  if (mistake == "nested") {
+    shmem_init();
+    shmem_finalize();
+    shmem_barrier_all();
+    std::printf("PE %d still runs\n", shmem_my_pe());
+    shmem_finalize();
+    shmem_barrier_all();
+  }
   const int me = shmem_my_pe();
   auto* word = static_cast<std::uint64_t*>(shmem_malloc(64));
   std::uint64_t local = 0;
@@ -51,6 +59,9 @@ int main(int argc, char** argv) {
       return 5;
     }
     shmem_barrier_all();
+  }
+  if (mistake == "no-finalize") {
+    return 0;
   }
   shmem_finalize();
   if (mistake == "after-finalize") {

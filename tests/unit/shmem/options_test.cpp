@@ -82,4 +82,22 @@ TEST(Options, ChooseABootstrap) {
   EXPECT_EQ(kind("mpi"), BootstrapKind::kMpi);
 }
 
+TEST(Settings, SayWhatEachVariableIsAndWhereThatComesFrom) {
+  const auto settings = shmem::read_settings(environment({{"SHMEM_GBA", "off"},
+                                                          {"SMA_SYMMETRIC_SIZE", "2m"},
+                                                          {"SHMEM_GBA_MIN_PES", "one"},
+                                                          {"SHMEM_UID_SECRET", "tell-nobody"}}));
+  ASSERT_EQ(settings.size(), shmem::option_table().size());
+  std::map<std::string, shmem::Setting> by_name;
+  for (const auto& setting : settings) by_name[setting.spec->name] = setting;
+  EXPECT_EQ(by_name["SHMEM_GBA"].value + " " + by_name["SHMEM_GBA"].source, "off environment");
+  EXPECT_EQ(by_name["SHMEM_SYMMETRIC_SIZE"].value + " " + by_name["SHMEM_SYMMETRIC_SIZE"].source,
+            "2m SMA_SYMMETRIC_SIZE");
+  EXPECT_EQ(by_name["SHMEM_BOOTSTRAP"].value + " " + by_name["SHMEM_BOOTSTRAP"].source, "auto default");
+  EXPECT_EQ(by_name["SHMEM_UID_SECRET"].value, "...");
+  ASSERT_TRUE(by_name["SHMEM_GBA_MIN_PES"].problem);
+  EXPECT_NE(by_name["SHMEM_GBA_MIN_PES"].problem->find("SHMEM_GBA_MIN_PES=one"), std::string::npos);
+  EXPECT_FALSE(by_name["SHMEM_GBA"].problem);
+}
+
 }  // namespace

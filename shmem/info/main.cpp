@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// shmem_info: what libshmem reads of the environment, and what it would make of it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "shmem/options.hpp"
+#include "shmem/version.hpp"
+
+namespace {
+
+using shmem::Setting;
+
+constexpr int kWrongValue = 1;
+
+/// What libgba reads for itself; its own table is in gba(1).
+constexpr const char* kOfLibgba = "GBA_DEVICE, GBA_PCI_ID, GBA_FLAGS and GBA_LOG are libgba's: see gba(1)";
+
+int print_json(const std::vector<Setting>& settings) {
+  auto variables = nlohmann::json::array();
+  for (const Setting& setting : settings) {
+    nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
+                         {"value", setting.value},     {"default", setting.spec->initial},
+                         {"from", setting.source},     {"help", setting.spec->help}};
+    if (setting.spec->old_name != nullptr) entry["old_name"] = setting.spec->old_name;
+    if (setting.problem) entry["error"] = *setting.problem;
+    variables.push_back(std::move(entry));
+  }
+  const nlohmann::json all{{"version", shmem::kVersion}, {"openshmem", "1.6"}, {"variables", variables}};
+  std::printf("%s\n", all.dump(2).c_str());
+  return 0;
+}
+
+void print_text(const std::vector<Setting>& settings) {
+  std::size_t name_width = 0;
+  std::size_t value_width = 0;
+  for (const Setting& setting : settings) {
+    name_width = std::max(name_width, std::string_view(setting.spec->name).size());
+    value_width = std::max(value_width, setting.value.size());
+  }
+  std::printf("libshmem %s, OpenSHMEM 1.6\n", shmem::kVersion);
+  for (const Setting& setting : settings) {
+    std::printf("%-*s  %-*s  %-11s  %s\n", static_cast<int>(name_width), setting.spec->name,
+                static_cast<int>(value_width), setting.value.c_str(), setting.source.c_str(), setting.spec->help);
+    if (setting.spec->old_name != nullptr) {
+      std::printf("%-*s  (%s is its old name)\n", static_cast<int>(name_width), "", setting.spec->old_name);
+    }
+  }
+  std::printf("%s\n", kOfLibgba);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Prints every environment variable that libshmem reads: its value, where that comes from, and what it does. "
+      "Exits "
+      "with 1 if a value is wrong.",
+      "shmem_info");
+  bool json = false;
+  app.add_flag("--json", json, "print JSON");
+  app.set_version_flag("--version", std::string("shmem_info ") + shmem::kVersion);
+  CLI11_PARSE(app, argc, argv);
+
+  const auto settings = shmem::read_settings(shmem::process_environment());
+  if (json) {
+    print_json(settings);
+  } else {
+    print_text(settings);
+  }
+  int status = 0;
+  for (const Setting& setting : settings) {
+    if (!setting.problem) continue;
+    std::fprintf(stderr, "%s\n", setting.problem->c_str());
+    status = kWrongValue;
+  }
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fputs("shmem_info: cannot write to standard output\n", stderr);
+  return kWrongValue;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try { return run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "shmem_info: %s\n", error.what());
+  return kWrongValue;
+}
