@@ -110,6 +110,15 @@ TEST_F(Machine, WithoutAGbaIsToldSoPlainly) {
   EXPECT_THAT(outcome.output, HasSubstr("1 problem\n"));
 }
 
+// Not a made-up one: what is true of it depends on where the tests run.
+TEST(ThisMachine, IsToldWhetherItHasAGba) {
+  const bool has_one = !gba_json({"list"}).at("plugged_in").empty() || std::filesystem::exists("/dev/gba0");
+  const auto outcome = gba({"check"});
+  EXPECT_EQ(outcome.output.find("no GBA is plugged in") == std::string::npos, has_one) << outcome.output;
+  EXPECT_THAT(outcome.output, testing::ContainsRegex(outcome.exit.code == 0 ? ": ok\n$" : "[0-9]+ problems?\n$"));
+  EXPECT_TRUE(has_one || outcome.exit.code == 1) << outcome.exit.code;
+}
+
 TEST_F(Machine, ThatIsWholeIsOk) {
   machine.whole();
   const Json result = check();
