@@ -188,6 +188,13 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   return {};
 }
 
+Stream& Context::default_stream() {
+  if (!stream_) {
+    stream_ = std::make_unique<Stream>();
+  }
+  return *stream_;
+}
+
 Result<CoreGroup*> Context::cores(int count) {
   if (!cores_ || cores_->count() != count) {
     // The cores of all PEs wait for each other.
@@ -224,6 +231,7 @@ void Context::debug(const std::string& text) const {
 Result<void> Context::stop() {
   Context& context = *instance();
   context.debug("ends");
+  context.stream_.reset();  // its work is done first
   Result<void> ok = context.teams_.find(kWorldTeam)->sync();
   if (ok) {
     ok = context.teams_.destroy_all(context.port_.get());

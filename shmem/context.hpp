@@ -8,6 +8,7 @@
 
 #include "shmem/barrier/gba_port.hpp"
 #include "shmem/cores/core_group.hpp"
+#include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
 #include "shmem/memory/symmetric_heap.hpp"
 #include "shmem/team/team_table.hpp"
@@ -58,6 +59,9 @@ class Context {
   /// A group of so many cores; the last one that was asked for is kept.
   Result<CoreGroup*> cores(int count);
 
+  /// The stream that programs mean by none. Throws std::system_error if there is no thread for it.
+  Stream& default_stream();
+
   /// Collective over the team: "auto", "gba" or "npu_v3" from now on. An Error if that cannot be had.
   Result<void> set_barrier(Team& team, const std::string& algorithm);
 
@@ -80,6 +84,7 @@ class Context {
   TeamTable teams_;
   SymmetricHeap heap_;
   std::unique_ptr<CoreGroup> cores_;
+  std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;
 };
 

@@ -74,8 +74,9 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
                                             shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
 /* Exactly one of these. */
-#define SHMEMX_INIT_WITH_DEFAULT (1U << 0) /* ip_port if it is not "", else comm_args if not NULL, else as shmem_init \
-                                            */
+#define SHMEMX_INIT_WITH_DEFAULT                                                       \
+  (1U << 0) /* ip_port if it is not "", else comm_args if not NULL, else as shmem_init \
+             */
 #define SHMEMX_INIT_WITH_MPI (1U << 1)
 #define SHMEMX_INIT_WITH_UNIQUEID (1U << 3)
 
@@ -152,6 +153,31 @@ SHMEM_API int shmemx_core_sync(shmemx_core_t* core) SHMEM_NOEXCEPT;
 /* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Non-zero as for shmemx_core_sync.
  */
 SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
+
+/* ---- Streams: work done in the order it is given, by a thread, while the caller goes on ---- */
+
+typedef struct shmemx_stream_t shmemx_stream_t;
+
+/* The stream is the caller's to destroy, which waits for its work, before shmem_finalize. Errors: -EINVAL `stream` is
+ * NULL; -EAGAIN no more threads. */
+SHMEM_API int shmemx_stream_create(shmemx_stream_t** stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_stream_destroy(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* Waits until all work given so far is done. In all these calls NULL is a stream that the library has. Errors: the
+ * first since the last call, as the work's own call would give it. */
+SHMEM_API int shmemx_stream_synchronize(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* As shmemx_team_barrier, shmem_quiet, shmem_putmem and shmem_getmem, in the order of the stream; `source` and `dest`
+ * belong to it until that is done. Arguments are checked at once, and wrong ones end the job. A team's collective calls
+ * do not overlap: nothing else synchronises the team before the stream has (freeing and allocating synchronises the
+ * world). */
+SHMEM_API void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_quiet_on_stream(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
+                                       shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
+                                       shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+
+/* Where this PE's symmetric heap begins. Not to be freed. */
+SHMEM_API void* shmemx_heap_base(void) SHMEM_NOEXCEPT;
 
 /* ---- 32-bit signals, as Ascend SHMEM has them ---- */
 SHMEM_API void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) SHMEM_NOEXCEPT;

@@ -34,6 +34,15 @@ TEST(Calls, WorkFromC11) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(Calls, OfAscendProgramsDoWhatThatLibrarySays) {
+  for (const int pes : {1, 3}) {
+    TempDir dir;
+    const auto job = run(oshrun(pes, "off", {test_program("ascend_pes"), dir.file("uid")}),
+                         {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
+}
+
 TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
   const auto job = run(oshrun(2, "fake", {test_program("many_teams_pes")}), {}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;

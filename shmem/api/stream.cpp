@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: calls that are made later, in order, by a thread of the library.
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "shmem/api/entry.hpp"
+#include "shmem/cores/stream.hpp"
+#include "shmem/memory/copy.hpp"
+#include "shmem/memory/ordering.hpp"
+#include "shmem/memory/parking.hpp"
+
+using shmem::Context;
+using shmem::Team;
+namespace api = shmem::api;
+
+struct shmemx_stream_t {
+  shmem::Stream stream;
+};
+
+namespace {
+
+/// The caller's stream, or the library's own. Ends the job where a thread for that cannot be had.
+shmem::Stream& stream_of(Context& context, const char* call, shmemx_stream_t* stream) {
+  if (stream != nullptr) {
+    return stream->stream;
+  }
+  try {
+    return context.default_stream();
+  } catch (const std::system_error& error) {
+    api::end_job(context, call, std::string("no thread for the library's stream: ") + error.what());
+  }
+}
+
+/// Ends the job where there is no memory to write the work down.
+void give(const Context& context, const char* call, shmem::Stream& stream, shmem::Stream::Work work) {
+  try {
+    stream.give(std::move(work));
+  } catch (const std::bad_alloc&) {
+    api::end_job(context, call, "out of memory");
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int shmemx_stream_create(shmemx_stream_t** stream) noexcept {
+  if (stream == nullptr) {
+    return api::report({std::errc::invalid_argument, "shmem: shmemx_stream_create: stream is NULL"});
+  }
+  *stream = nullptr;
+  try {
+    *stream = new shmemx_stream_t;
+    return 0;
+  } catch (const std::exception& error) {
+    return api::report({std::errc::resource_unavailable_try_again,
+                        std::string("shmem: shmemx_stream_create: no thread for a stream: ") + error.what()});
+  }
+}
+
+void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept {
+  delete stream;
+}
+
+int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_stream_synchronize";
+  const std::errc error = stream_of(api::running(kCall), kCall, stream).synchronize();
+  return error == std::errc{}
+             ? 0
+             : api::report({error, std::string("shmem: ") + kCall +
+                                       ": work of the stream failed: " + std::make_error_code(error).message()});
+}
+
+void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_barrier_on_stream";
+  Context& context = api::running(kCall);
+  Team& found = api::valid_team(context, kCall, team);
+  give(context, kCall, stream_of(context, kCall, stream), [&found] {
+    shmem::quiet();
+    auto ok = found.sync();
+    if (!ok) {
+      std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    }
+    return ok ? std::errc{} : ok.error().code;
+  });
+}
+
+void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_quiet_on_stream";
+  Context& context = api::running(kCall);
+  give(context, kCall, stream_of(context, kCall, stream), [] {
+    shmem::quiet();
+    return std::errc{};
+  });
+}
+
+void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_putmem_on_stream";
+  Context& context = api::running(kCall);
+  std::byte* theirs = api::remote(context, kCall, dest, bytes, pe);
+  give(context, kCall, stream_of(context, kCall, stream), [&context, theirs, source, bytes, pe] {
+    shmem::copy_bytes(theirs, source, bytes);
+    shmem::wake_parked(context.job(), pe);
+    return std::errc{};
+  });
+}
+
+void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_getmem_on_stream";
+  Context& context = api::running(kCall);
+  const std::byte* theirs = api::remote(context, kCall, source, bytes, pe);
+  give(context, kCall, stream_of(context, kCall, stream), [dest, theirs, bytes] {
+    if (bytes != 0) {
+      std::memcpy(dest, theirs, bytes);
+    }
+    return std::errc{};
+  });
+}
+
+void* shmemx_heap_base() noexcept {
+  const Context& context = api::running("shmemx_heap_base");
+  return context.job().memory.heap(context.my_pe());
+}
+}

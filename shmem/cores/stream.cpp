@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/cores/stream.hpp"
+
+#include <utility>
+
+namespace shmem {
+
+Stream::Stream() : thread_([this] { run(); }) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  given_.notify_one();
+  thread_.join();
+}
+
+void Stream::give(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  given_.notify_one();
+}
+
+std::errc Stream::synchronize() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return queue_.empty(); });
+  return std::exchange(error_, std::errc{});
+}
+
+void Stream::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    given_.wait(lock, [this] { return over_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Work& work = queue_.front();  // stays where it is: others add behind it only
+    lock.unlock();
+    const std::errc error = work();
+    lock.lock();
+    if (error_ == std::errc{}) error_ = error;
+    queue_.pop_front();
+    if (queue_.empty()) idle_.notify_all();
+  }
+}
+
+}  // namespace shmem

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host program as it is written for Ascend SHMEM: ascend_pes FILE. The first PE puts the unique id into FILE; who a
+// PE is stands in oshrun's variables, as it would in those of any launcher.
+#include <shmem.h>  // the one in ascend/
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace {
+
+int failures = 0;
+
+void check(bool good, const char* what, int line) {
+  if (!good) {
+    ++failures;
+    std::fprintf(stderr, "PE %d, line %d: %s (%s)\n", aclshmem_my_pe(), line, what, shmemx_error_text());
+  }
+}
+#define CHECK(condition) check((condition), #condition, __LINE__)
+
+int number(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : 0;
+}
+
+/// What an application does by MPI or a file of its own.
+void share(const std::string& file, int rank, aclshmemx_uniqueid_t& uid) {
+  if (rank == 0) {
+    CHECK(aclshmemx_get_uniqueid(&uid) == ACLSHMEM_SUCCESS);
+    std::ofstream(file + ".new", std::ios::binary).write(reinterpret_cast<const char*>(&uid), sizeof uid);
+    std::rename((file + ".new").c_str(), file.c_str());
+    return;
+  }
+  while (!std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&uid), sizeof uid)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+void before_init() {
+  int word = 0;
+  CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_NOT_INITIALIZED);
+  CHECK(aclshmem_malloc(64) == nullptr && aclshmem_ptr(&word, 0) == nullptr);
+  CHECK(aclshmem_finalize() == ACLSHMEM_NOT_INITED);
+  aclshmem_team_t team = 7;
+  CHECK(aclshmem_team_split_strided(ACLSHMEM_TEAM_WORLD, 0, 1, 1, &team) == ACLSHMEM_NOT_INITED);
+  CHECK(aclshmem_my_pe() == -1 && aclshmem_team_n_pes(ACLSHMEM_TEAM_WORLD) == -1);
+}
+
+void wrong_attributes(aclshmemx_uniqueid_t& uid) {
+  aclshmemx_init_attr_t attr;
+  CHECK(aclshmemx_set_attr_uniqueid_args(2, 2, 1 << 20, &uid, &attr) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmemx_set_attr_uniqueid_args(0, 1, 1 << 20, &uid, &attr) == ACLSHMEM_SUCCESS);
+  auto wrong = attr;
+  wrong.n_pes = ACLSHMEM_MAX_PES + 1;
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &wrong) == ACLSHMEM_INVALID_VALUE);
+  wrong = attr;
+  wrong.local_mem_size = ACLSHMEM_MAX_LOCAL_SIZE + 1;
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &wrong) == ACLSHMEM_INVALID_VALUE);
+  wrong = attr;
+  wrong.option_attr.control_operation_timeout = 0;
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &wrong) == ACLSHMEM_INVALID_VALUE);
+  wrong = attr;
+  wrong.option_attr.data_op_engine_type = static_cast<data_op_engine_type_t>(0);
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &wrong) == ACLSHMEM_INVALID_VALUE);
+  wrong = attr;
+  wrong.instance_id = 1;
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &wrong) == ACLSHMEM_NOT_SUPPORTED);
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, nullptr) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmemx_set_conf_store_tls(false, nullptr, 0) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmemx_set_conf_store_tls(true, "", 0) == ACLSHMEM_NOT_SUPPORTED);
+}
+
+void memory(int me, int pes) {
+  auto* word = static_cast<int*>(aclshmemx_malloc(sizeof(int)));
+  auto* zero = static_cast<char*>(aclshmem_calloc(10, 10));
+  auto* line = aclshmemx_align(4096, 64, HOST_SIDE);
+  CHECK(word != nullptr && zero != nullptr && zero[99] == 0);
+  CHECK(reinterpret_cast<std::uintptr_t>(line) % 4096 == 0 && aclshmem_malloc(0) == nullptr);
+  CHECK(aclshmemx_get_heap_base() <= word && aclshmem_ptr(word, me) == word);
+  CHECK(aclshmem_ptr(word, pes) == nullptr && aclshmem_ptr(word, -1) == nullptr);
+  *static_cast<int*>(aclshmem_ptr(word, (me + 1) % pes)) = me;
+  aclshmem_barrier_all();
+  CHECK(*word == (me + pes - 1) % pes);
+  aclshmemx_free(line, HOST_SIDE);
+  aclshmem_free(zero);
+  aclshmemx_free(word);
+}
+
+void teams(int me, int pes) {
+  aclshmem_team_t even = 7;
+  CHECK(aclshmem_team_split_strided(ACLSHMEM_TEAM_WORLD, 0, 2, (pes + 1) / 2, &even) == ACLSHMEM_SUCCESS);
+  CHECK((even == ACLSHMEM_TEAM_INVALID) == (me % 2 != 0));
+  CHECK(aclshmem_team_my_pe(even) == (me % 2 == 0 ? me / 2 : -1));
+  aclshmem_barrier(even);
+  aclshmem_sync(even);
+  aclshmem_team_config_t config;
+  static_assert(sizeof config == 64);
+  CHECK(aclshmem_team_get_config(ACLSHMEM_TEAM_WORLD, &config) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmem_team_get_config(ACLSHMEM_TEAM_INVALID, &config) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmem_team_get_config(ACLSHMEM_TEAM_WORLD, nullptr) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmem_team_translate_pe(ACLSHMEM_TEAM_WORLD, 1, even) == -1);
+  aclshmem_team_destroy(even);
+  aclshmem_team_t x = 7;
+  aclshmem_team_t y = 7;
+  CHECK(aclshmem_team_split_strided(ACLSHMEM_TEAM_WORLD, 0, -1, 1, &x) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmem_team_split_2d(ACLSHMEM_TEAM_WORLD, 2, &x, &y) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmem_team_my_pe(x) == me % 2 && aclshmem_team_my_pe(y) == me / 2);
+  aclshmem_team_destroy(y);
+  aclshmem_team_destroy(x);
+}
+
+void streams(int me, int pes) {
+  constexpr int kWords = 1000;
+  auto* words = static_cast<int*>(aclshmem_malloc(kWords * sizeof(int)));
+  std::array<int, kWords> mine{};
+  std::array<int, kWords> back{};
+  shmemx_stream_t* made = nullptr;
+  CHECK(shmemx_stream_create(&made) == 0 && shmemx_stream_create(nullptr) != 0);
+  for (aclrtStream stream : {static_cast<aclrtStream>(nullptr), static_cast<aclrtStream>(made)}) {
+    for (int round = 0; round < 20; ++round) {
+      // The same memory twice in one go: only in order is the result right.
+      mine.fill(round * 1000 + me);
+      aclshmemx_putmem_on_stream(words, mine.data(), sizeof mine, (me + 1) % pes, stream);
+      aclshmemx_quiet_on_stream(stream);
+      aclshmemx_barrier_all_on_stream(stream);
+      aclshmemx_getmem_on_stream(back.data(), words, sizeof back, me, stream);
+      aclshmemx_barrier_on_stream(ACLSHMEM_TEAM_WORLD, stream);
+      CHECK(shmemx_stream_synchronize(static_cast<shmemx_stream_t*>(stream)) == 0);
+      CHECK(back[kWords - 1] == round * 1000 + (me + pes - 1) % pes);
+    }
+  }
+  aclshmemx_barrier_on_stream(ACLSHMEM_TEAM_INVALID, made);
+  shmemx_stream_destroy(made);
+  aclshmem_free(words);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const int rank = number("OSHRUN_RANK");
+  const int size = number("OSHRUN_SIZE");
+  before_init();
+  aclshmemx_uniqueid_t uid = ACLSHMEM_UNIQUEID_INITIALIZER;
+  wrong_attributes(uid);
+  share(argv[1], rank, uid);
+  aclshmemx_init_attr_t attr;
+  CHECK(aclshmemx_set_attr_uniqueid_args(rank, size, 16 << 20, &uid, &attr) == ACLSHMEM_SUCCESS);
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_SUCCESS);
+  if (failures != 0) return 1;
+  CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_IS_INITIALIZED);
+  CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_INNER_ERROR);
+  CHECK(aclshmem_my_pe() == rank && aclshmem_n_pes() == size);
+  CHECK(aclshmemx_instance_ctx_get() != nullptr && aclshmemx_instance_ctx_set(3) == ACLSHMEM_NOT_SUPPORTED);
+  memory(rank, size);
+  teams(rank, size);
+  streams(rank, size);
+  CHECK(aclshmem_finalize() == ACLSHMEM_SUCCESS);
+  CHECK(aclshmemx_finalize(0) == ACLSHMEM_NOT_INITED);
+  std::printf("PE %d of %d: %d failures\n", rank, size, failures);
+  return failures == 0 ? 0 : 1;
+}
