@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/context.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,7 +32,7 @@ std::optional<UidListener>& kept_listener() {
 /// a PE that ends with another status does not wait for the others.
 void finish_at_exit(int status, void* /*argument*/) {
   Context* context = Context::current();
-  // A child of a PE has the PE's context, but is none.
+  // A child that was not made by fork() has the PE's context, but is none.
   if (status != 0 || context == nullptr || !context->is_own_process()) {
     return;
   }
@@ -41,6 +43,16 @@ void finish_at_exit(int status, void* /*argument*/) {
     std::fflush(nullptr);
     ::_exit(EXIT_FAILURE);
   }
+}
+
+/// A child made by fork() is no PE. What it has of the context is the parent's: it neither uses nor ends it.
+void forget_in_child() {
+  static std::atomic<Context*> parents{nullptr};  // it stays in sight of whoever looks for leaks
+  parents.store(instance().release(), std::memory_order_relaxed);
+}
+
+__attribute__((constructor)) void register_fork_handler() {
+  ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
 }  // namespace
@@ -82,7 +94,12 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   if (auto same = check_same_node(**bootstrap, node_identity()); !same) {
     return same;
   }
-  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size);
+  auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(),
+                                        options.symmetric_globals ? "" : "SHMEM_SYMMETRIC_GLOBALS=off");
+  if (!globals) {
+    return tl::make_unexpected(globals.error());
+  }
+  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size());
   if (!memory) {
     return tl::make_unexpected(memory.error());
   }
@@ -90,7 +107,7 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   const int size = (*bootstrap)->size();
   const WaitPolicy policy = wait_policy(size);
   instance() = std::make_unique<Context>(
-      Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy});
+      Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy, *std::move(globals)});
   auto ok = instance()->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.
@@ -115,8 +132,8 @@ Result<void> Context::open() {
   } else {
     no_gba_ = port.error().text;
   }
-  // Everybody has mapped the memory and left his pid there.
-  if (auto ok = job_.bootstrap->barrier(); !ok) {
+  // Also the barrier: everybody has mapped the memory and left his pid there.
+  if (auto ok = job_.globals.share(*job_.bootstrap, job_.memory); !ok) {
     return ok;
   }
   report();
@@ -214,6 +231,11 @@ void Context::report() const {
   if (job_.options.version || job_.options.info) {
     std::fprintf(stderr, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each\n", kVersion,
                  job_.size, job_.memory.heap_size() >> 20);
+  }
+  if (job_.options.info) {
+    const std::string& why_not = job_.globals.why_not();
+    std::fprintf(stderr, "shmem: global variables: %s%s\n", why_not.empty() ? "symmetric, " : "not symmetric: ",
+                 why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
   }
 }
 

@@ -8,6 +8,7 @@
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/memory/node_memory.hpp"
+#include "shmem/memory/symmetric_globals.hpp"
 #include "shmem/options.hpp"
 #include "shmem/team/core_state.hpp"
 #include "shmem/team/metadata.hpp"
@@ -23,22 +24,23 @@ struct Job {
   int me;
   int size;
   WaitPolicy policy;
+  SymmetricGlobals globals{};
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
 
-  /// The same object in the symmetric heap of `pe`, or nullptr if `mine` is not in my symmetric heap.
-  [[nodiscard]] std::byte* translate(const void* mine, int pe) const {
+  /// The same object of `pe`, or nothing if `mine` is not symmetric: neither in my symmetric heap nor a global variable
+  /// that `pe` has too.
+  [[nodiscard]] Place locate(const void* mine, int pe) const {
     const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me));
-    return offset < memory.heap_size() ? memory.heap(pe) + offset : nullptr;
+    if (offset < memory.heap_size()) {
+      return {memory.heap(pe) + offset, memory.heap_size() - offset};
+    }
+    return globals.locate(mine, pe);
   }
-
-  /// Bytes from `mine` to the end of my symmetric heap. REQUIRES: translate(mine, me) != nullptr.
-  [[nodiscard]] std::size_t room_at(const void* mine) const {
-    return static_cast<std::size_t>(memory.heap(me) + memory.heap_size() - static_cast<const std::byte*>(mine));
-  }
+  [[nodiscard]] std::byte* translate(const void* mine, int pe) const { return locate(mine, pe).address; }
 };
 
 /// The Check of waits that are for anything but a barrier: ends them when the job has been ended.

@@ -45,6 +45,11 @@ bool set_symmetric_size(Options& options, const std::string& text) {
   return true;
 }
 
+bool set_symmetric_globals(Options& options, const std::string& text) {
+  options.symmetric_globals = text == "auto";
+  return text == "auto" || text == "off";
+}
+
 bool set_barrier_algorithm(Options& options, const std::string& text) {
   options.barrier_algorithm = text;
   return text == "auto" || text == "npu_v3" || text == "gba";
@@ -119,6 +124,10 @@ constexpr auto kTable = std::to_array<Entry>({
       "bytes of symmetric heap per PE; k, m, g, t multiply"},
      "a number above 0, with k, m, g or t behind it",
      set_symmetric_size},
+    {{"SHMEM_SYMMETRIC_GLOBALS", nullptr, "name", "auto",
+      "whether global and static variables are symmetric: auto (where they can be) or off"},
+     "auto or off",
+     set_symmetric_globals},
     {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto", "how teams synchronise: auto, npu_v3 or gba"},
      "auto, npu_v3 or gba",
      set_barrier_algorithm},

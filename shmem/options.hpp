@@ -25,6 +25,7 @@ constexpr std::chrono::seconds kBootstrapLimit{120};
 /// Values of the environment; immutable after reading.
 struct Options {
   std::size_t symmetric_size = std::size_t{1} << 30;
+  bool symmetric_globals = true;
   std::string barrier_algorithm = "auto";
   std::chrono::milliseconds barrier_timeout{0};  // 0: wait as long as the others live
   GbaUse gba = GbaUse::kAuto;

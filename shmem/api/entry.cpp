@@ -37,23 +37,23 @@ void end_job(const Context& context, const char* call, const std::string& proble
   context.end_job(EXIT_FAILURE, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem);
 }
 
-void check_pe(const Context& context, const char* call, int pe) {
-  if (pe < 0 || pe >= context.n_pes()) {
-    end_job(context, call,
-            "there is no PE " + std::to_string(pe) + " in this job of " + std::to_string(context.n_pes()));
-  }
+void refuse_pe(const Context& context, const char* call, int pe) {
+  end_job(context, call, "there is no PE " + std::to_string(pe) + " in this job of " + std::to_string(context.n_pes()));
 }
 
-std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
-  check_pe(context, call, pe);
-  std::byte* theirs = context.job().translate(mine, pe);
-  if (theirs == nullptr || bytes > context.job().room_at(mine)) {
-    end_job(context, call,
-            std::to_string(bytes) +
-                " bytes at the given address are not inside the symmetric heap (shmem_malloc gives "
-                "memory that is)");
+void refuse_address(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
+  const SymmetricGlobals& globals = context.job().globals;
+  std::string text = std::to_string(bytes) + " bytes at the given address are not ";
+  if (globals.differs(mine, pe)) {
+    text += "symmetric: PE " + std::to_string(pe) +
+            " runs another program, or other libraries, and so has other global variables (shmem_malloc gives memory "
+            "that all PEs have)";
+  } else {
+    text += "inside the symmetric heap (shmem_malloc gives memory that is)";
+    text += globals.why_not().empty() ? " nor inside the global and static variables of the program"
+                                      : "; global and static variables are not symmetric: " + globals.why_not();
   }
-  return theirs;
+  end_job(context, call, text);
 }
 
 Team& valid_team(Context& context, const char* call, shmem_team_t team) {

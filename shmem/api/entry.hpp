@@ -28,10 +28,27 @@ int report_loudly(const Error& error);
 /// Ends the job: for calls that cannot report.
 [[noreturn]] void end_job(const Context& context, const char* call, const std::string& problem);
 
+// What check_pe and remote end the job with; not inlined, so that good arguments cost a comparison each.
+[[noreturn]] void refuse_pe(const Context& context, const char* call, int pe);
+[[noreturn]] void refuse_address(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
+
 /// Ends the job if `pe` is no PE of it.
-void check_pe(const Context& context, const char* call, int pe);
-/// `mine` as `pe` has it. Ends the job if `bytes` there are not inside the symmetric heap, or `pe` is no PE.
-std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
+inline void check_pe(const Context& context, const char* call, int pe) {
+  if (pe < 0 || pe >= context.n_pes()) {
+    refuse_pe(context, call, pe);
+  }
+}
+
+/// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE.
+inline std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
+  check_pe(context, call, pe);
+  const Place theirs = context.job().locate(mine, pe);
+  if (theirs.address == nullptr || bytes > theirs.room) {
+    refuse_address(context, call, mine, bytes, pe);
+  }
+  return theirs.address;
+}
+
 /// The team; ends the job if it is none.
 Team& valid_team(Context& context, const char* call, shmem_team_t team);
 

@@ -34,7 +34,13 @@ void sync_active_set(const char* call, int start, int log_stride, int size, long
     api::end_job(context, call, "this PE is not in the set");
   }
   static_assert(SHMEM_BARRIER_SYNC_SIZE >= shmem::kActiveSetRounds);
-  api::remote(context, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long), context.my_pe());
+  constexpr std::size_t kBytes = SHMEM_BARRIER_SYNC_SIZE * sizeof(long);
+  api::remote(context, call, psync, kBytes, context.my_pe());
+  // A global variable need not be one of those who are told, too.
+  const int me = *set.member(context.my_pe());
+  for (int distance = 1; distance < size; distance <<= 1) {
+    api::remote(context, call, psync, kBytes, set.pe((me + distance) % size));
+  }
   if (shmem::active_set_sync(context.job(), set, psync, shmem::JobWatch(context.job())) != std::errc{}) {
     api::end_job(context, call, "given up: " + context.job().bootstrap->aborted().value_or("the job was ended"));
   }

@@ -4,7 +4,8 @@
  *
  * Conventions
  *  - Link with -lshmem (or compile with oshcc, oshc++) and start with oshrun.
- *  - A symmetric address is one inside the symmetric heap: it names the same object on every PE.
+ *  - A symmetric address names the same object on every PE. It is one inside the symmetric heap (section 9.3), or of a
+ *    global or static variable of the program (section 3.2); see "Global and static variables" below.
  *  - "Collective over T" means that all PEs of T make the call, in the same order as their other collective calls on T.
  *  - Calls may be made by any thread, one at a time (SHMEM_THREAD_SERIALIZED), but RMA, signals and waits, which may
  * overlap.
@@ -13,6 +14,25 @@
  *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
  *  - In C there are OpenSHMEM's signatures only. In C++ the forms of the same names that Ascend SHMEM has are overloads
  *    (shmem_overloads.h); SHMEM_NO_OVERLOADS leaves them out.
+ */
+/*
+ * Global and static variables
+ *  - Symmetric are those that can be written: initialised or not, of file or function scope, of the executable and of
+ *    the shared libraries that the program brings along: those behind DT_NEEDED that are neither in /lib or /usr/lib
+ * nor a known runtime (of a language, a sanitizer, message passing). Not symmetric are constants, thread-local
+ * variables, and what dlopen() loads.
+ *  - They are symmetric between shmem_init and shmem_finalize and keep their values across both. Before and after, each
+ *    PE has its own. The first use of a page by reading takes memory too.
+ *  - PEs that run another program, or the same with other libraries, share the heap with this one but none of its
+ *    globals: shmem_addr_accessible gives 0.
+ *  - SHMEM_SYMMETRIC_GLOBALS=off leaves them as they are. They are also left so, on all PEs, where shared memory cannot
+ *    take their place on one of them; SHMEM_INFO=1 prints the reason, and so does a call that is given one.
+ *  - Threads that run during shmem_init and shmem_finalize may use them: a store then waits for a moment. Such a thread
+ *    must not block SIGSEGV, and a system call that writes into a global may give EFAULT then. If there are such
+ *    threads, a handler of SIGSEGV is installed, which passes on what is not its own to the one before.
+ *  - A child made by fork() has its own copy, made before the child (handlers of pthread_atfork that were registered
+ *    before this library was loaded run before the child has it), and is no PE. Without such a copy: _Fork(), clone().
+ *  - Core dumps have them, but for zero-initialised data of 16 MiB and more in one object, and not the symmetric heap.
  */
 #ifndef SHMEM_SHMEM_H
 #define SHMEM_SHMEM_H
@@ -75,20 +95,20 @@ SHMEM_API int shmem_init_thread(int requested, int* provided) SHMEM_NOEXCEPT;
 SHMEM_API void shmem_query_thread(int* provided) SHMEM_NOEXCEPT;
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
 SHMEM_API void shmem_query_initialized(int* initialized) SHMEM_NOEXCEPT;
-/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards. Does
- * nothing before the last call of as many as there were of shmem_init. A PE that exits with status 0 without it does as
- * if it had called it (deprecated since 1.2). */
+/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards,
+ * global variables keep their values. Does nothing before the last call of as many as there were of shmem_init. A PE
+ * that exits with status 0 without it does as if it had called it (deprecated since 1.2). */
 SHMEM_API void shmem_finalize(void) SHMEM_NOEXCEPT;
 /* Ends all PEs of the job, wherever they are, with this exit status. Does not return. */
 SHMEM_API void shmem_global_exit(int status) SHMEM_NOEXCEPT;
 /* This PE's number, 0 to shmem_n_pes() - 1; the number of PEs. -1 before shmem_init. */
 SHMEM_API int shmem_my_pe(void) SHMEM_NOEXCEPT;
 SHMEM_API int shmem_n_pes(void) SHMEM_NOEXCEPT;
-/* 1 if the PE exists, and if the address is symmetric too; else 0. */
+/* 1 if the PE exists, and if the address is symmetric and the PE has it too; else 0. */
 SHMEM_API int shmem_pe_accessible(int pe) SHMEM_NOEXCEPT;
 SHMEM_API int shmem_addr_accessible(const void* addr, int pe) SHMEM_NOEXCEPT;
 /* The address at which this PE can load and store the object `dest` of `pe` (of PE `pe` of `team`); NULL if `dest` is
- * not symmetric or there is no such PE. Not to be freed. */
+ * not symmetric or there is no such PE. For this PE itself it is `dest`. Not to be freed. */
 SHMEM_API void* shmem_ptr(const void* dest, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void* shmem_team_ptr(shmem_team_t team, const void* dest, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void shmem_info_get_version(int* major, int* minor) SHMEM_NOEXCEPT;

@@ -80,7 +80,9 @@ Result<std::unique_ptr<KvShuffle>> KvShuffle::create(Site site, int cores, SyncW
 
 Result<PeMemory> KvShuffle::memory_of(const Call& call, std::size_t bytes, int pe) const {
   for (const std::byte* cache : {call.k, call.v}) {
-    if (site_.translate(cache, pe) == nullptr || site_.translate(cache + (bytes - 1), pe) == nullptr) {
+    const std::byte* first = site_.translate(cache, pe);
+    const std::byte* last = site_.translate(cache + (bytes - 1), pe);
+    if (first == nullptr || last == nullptr || last - first != static_cast<std::ptrdiff_t>(bytes - 1)) {
       return invalid(std::string(cache == call.k ? "k_cache" : "v_cache") + " of " + std::to_string(bytes) +
                      " bytes is not in symmetric memory (allocate it with shmem_malloc)");
     }

@@ -50,6 +50,7 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
                                                     {"SHMEM_SYMMETRIC_SIZE", "nan"},
                                                     {"SHMEM_SYMMETRIC_SIZE", "1e30g"},
                                                     {"SHMEM_SYMMETRIC_SIZE", "12 m"},
+                                                    {"SHMEM_SYMMETRIC_GLOBALS", "on"},
                                                     {"SHMEM_BARRIER_ALGORITHM", "fast"},
                                                     {"SHMEM_GBA", "yes"},
                                                     {"SHMEM_GBA_MIN_PES", "1"},

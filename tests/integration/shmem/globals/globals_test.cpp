@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Global and static variables as symmetric objects, in programs with and without fixed addresses.
+#include <gtest/gtest.h>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::Outcome;
+using test_support::repeats;
+using test_support::run;
+using test_support::Seconds;
+using test_support::test_program;
+
+/// The program is built twice.
+class Globals : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] static std::string pes() { return test_program(GetParam()); }
+};
+
+TEST_P(Globals, AreReachedWhateverTheirKind) {
+  for (const int pes : {1, 2, 5}) {
+    const auto job = run(oshrun(pes, "off", {Globals::pes(), "access"}));
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
+}
+
+TEST_P(Globals, AreReachedAtAddressesThatAreNotRandom) {
+  const auto job = run(oshrun(2, "off", {"setarch", "-R", pes(), "access"}));
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_P(Globals, LoseNoAdd) {
+  const auto job = run(oshrun(3, "off", {pes(), "add"}), {}, Seconds{60});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_P(Globals, KeepTheirValuesWhenTheLibraryEndsAndStartsAgain) {
+  const auto job = run(oshrun(3, "off", {pes(), "again"}));
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_P(Globals, EndWhereTheirProgramsDataEnd) {
+  const auto job = run(oshrun(2, "off", {pes(), "beyond"}));
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_EQ(job.exit.signal, 0);
+  EXPECT_NE(job.output.find("shmem_putmem: 1073741824 bytes at the given address are not inside the symmetric heap"),
+            std::string::npos)
+      << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Globals, testing::Values("globals_pes", "globals_pes_fixed"),
+                         [](const auto& test) { return std::string(test.param); });
+
+/// PE 1 runs the program at fixed addresses, the others the one without.
+Outcome two_programs(const std::string& what) {
+  const std::string script = "if [ \"$OSHRUN_RANK\" = 1 ]; then exec " + test_program("globals_pes_fixed") + " " +
+                             what + "; else exec " + test_program("globals_pes") + " " + what + "; fi";
+  return run(oshrun(3, "off", {"bash", "-c", script}));
+}
+
+TEST(TwoPrograms, ShareTheHeapButNoGlobals) {
+  const auto job = two_programs("beside-another");
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(TwoPrograms, AreToldApartInTheMessage) {
+  const auto job = two_programs("beside-another-mistake");
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_NE(job.output.find("runs another program, or other libraries"), std::string::npos) << job.output;
+}
+
+TEST(Globals, AreNotSymmetricWhenThatIsSwitchedOff) {
+  const auto job = run(oshrun(2, "off", {test_program("globals_pes"), "not-symmetric"}),
+                       {"SHMEM_SYMMETRIC_GLOBALS=off", "SHMEM_INFO=1"});
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_NE(job.output.find("global variables: not symmetric: PE 0: SHMEM_SYMMETRIC_GLOBALS=off"), std::string::npos)
+      << job.output;
+  EXPECT_NE(job.output.find("shmem_signal_set: 8 bytes at the given address are not inside the symmetric heap"),
+            std::string::npos)
+      << job.output;
+}
+
+Outcome process_pes(int pes, std::vector<std::string> arguments, Seconds limit = Seconds{30}) {
+  arguments.insert(arguments.begin(), test_program("globals_process_pes"));
+  return run(oshrun(pes, "off", std::move(arguments)), {"SHMEM_INFO=1"}, limit);
+}
+
+TEST(Globals, TakeOnlyTheMemoryThatIsUsed) {
+  const auto job = process_pes(2, {"sparse"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(Globals, LoseNoStoreOfAThreadWhenTheLibraryStartsOrEnds) {
+  const auto job = process_pes(2, {"threads", std::to_string(repeats(5, 200))}, Seconds{300});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(Globals, AreNotSharedWithChildren) {
+  const auto job = process_pes(2, {"children"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(Globals, AreNotSharedWithChildrenOfSeveralThreads) {
+  const auto job = process_pes(2, {"forking-threads", std::to_string(repeats(100, 5000))}, Seconds{120});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(Globals, AreNoHindranceForOtherPrograms) {
+  const auto job = process_pes(2, {"programs"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(Globals, HideNoCrash) {
+  const auto job = process_pes(1, {"crash"});
+  EXPECT_EQ(job.exit.code, 128 + SIGSEGV) << job.output;
+  EXPECT_NE(job.output.find("about to store"), std::string::npos) << job.output;
+}
+
+TEST(Globals, HideNoCrashFromTheProgramsHandler) {
+  const auto job = process_pes(1, {"handled-crash"});
+  EXPECT_EQ(job.exit.code, 44) << job.output;
+  EXPECT_NE(job.output.find("the program's own handler"), std::string::npos) << job.output;
+}
+
+TEST(Globals, AreSymmetricOnNoPeWhereOneCannotShareThem) {
+  const auto job = process_pes(3, {"forbidden"});
+  if (job.exit.code == 77) {
+    GTEST_SKIP() << job.output;
+  }
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_NE(job.output.find("global variables: not symmetric: PE 1: cannot put shared memory"), std::string::npos)
+      << job.output;
+}
+
+}  // namespace

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE with global variables that goes on to be a process like others: it has threads and children, a large zero array,
+// signal handlers. Its argument names what it does. Prints what went wrong; exits with 0 if nothing did.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <shmem.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "shmem/cores/wait.hpp"
+#include "tests/integration/shmem/globals/check.hpp"
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::uint64_t number = 1;
+std::uint64_t other_number;
+std::array<std::byte, 64 * kMiB> sparse;
+std::array<std::uint64_t, 2 * kMiB> store_log;
+
+int right() {
+  return (shmem_my_pe() + 1) % shmem_n_pes();
+}
+
+/// The first value behind `key` of the mapping that `address` is in, from /proc/self/smaps.
+std::string of_mapping(const void* address, const std::string& key) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<unsigned long>(address);
+      here = at >= begin && at < end;
+    } else if (here && line.compare(0, key.size(), key) == 0) {
+      return line.substr(key.size());
+    }
+  }
+  return "";
+}
+
+bool takes_little_memory() {
+  const std::string kib = of_mapping(&sparse[sparse.size() / 2], "Rss:");
+  return !kib.empty() && std::stoul(kib) < 1024;
+}
+
+void sparse_array() {
+  sparse[0] = std::byte{1};
+  shmem_init();
+  CHECK(sparse[0] == std::byte{1} && takes_little_memory());
+  CHECK(of_mapping(&sparse[32 * kMiB], "VmFlags:").find(" dd") != std::string::npos);
+  const std::byte mark{2};
+  shmem_putmem(&sparse[40 * kMiB], &mark, 1, right());
+  shmem_barrier_all();
+  CHECK(sparse[40 * kMiB] == mark);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(sparse[40 * kMiB] == mark && takes_little_memory() ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child && status == 0);
+  shmem_finalize();
+  CHECK(sparse[0] == std::byte{1} && sparse[40 * kMiB] == mark && takes_little_memory());
+  CHECK(of_mapping(&sparse[32 * kMiB], "VmFlags:").find(" sh") == std::string::npos);
+}
+
+/// Stores each word of its half of the log once, all over the place, until the end or until it is told to stop.
+class Storer {
+ public:
+  explicit Storer(std::size_t half) : words_(&store_log[half * kWords]) {
+    std::fill_n(words_, kWords, 0);  // has memory, that takes its time to be copied
+    thread_ = std::thread([this] {
+      for (std::uint64_t i = 0; i < kWords && !stop_; ++i) {
+        // Only a store: a counter that is loaded and stored would carry its value over what is lost.
+        *const_cast<volatile std::uint64_t*>(words_ + place(i)) = i + 1;
+        stored_.store(i + 1);
+        for (int pause = 0; pause < 30; ++pause) {
+          shmem::cpu_pause();
+        }
+      }
+    });
+  }
+  Storer(const Storer&) = delete;
+  Storer& operator=(const Storer&) = delete;
+  ~Storer() { thread_.join(); }
+
+  void stop() { stop_ = true; }
+  /// How many words are not what was stored there. Waits for the thread.
+  std::uint64_t lost() {
+    thread_.join();
+    thread_ = std::thread([] {});
+    std::uint64_t lost = 0;
+    for (std::uint64_t i = 0; i < stored_; ++i) {
+      lost += words_[place(i)] != i + 1 ? 1 : 0;
+    }
+    return lost;
+  }
+  [[nodiscard]] std::uint64_t stored() const { return stored_; }
+
+ private:
+  static constexpr std::uint64_t kWords = store_log.size() / 2;  // a power of two
+  /// An odd factor: each place once.
+  static std::uint64_t place(std::uint64_t i) { return i * 0x9e3779b1 % kWords; }
+
+  std::uint64_t* words_;
+  // Not in the data of the program: there the stores would wait too.
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> stored_{0};
+  std::thread thread_;
+};
+
+/// Runs `change`, which exchanges the memory of the variables, while threads store; true if they did so meanwhile.
+bool keeps_stores(const std::function<void()>& change) {
+  Storer first(0);
+  Storer second(1);
+  while (first.stored() == 0 || second.stored() == 0) {
+    std::this_thread::yield();
+  }
+  const std::uint64_t before = first.stored() + second.stored();
+  change();
+  const bool meanwhile = first.stored() + second.stored() > before;
+  first.stop();
+  second.stop();
+  CHECK(first.lost() == 0);
+  CHECK(second.lost() == 0);
+  return meanwhile;
+}
+
+void threads(int rounds) {
+  int meanwhile = 0;
+  for (int round = 0; round < rounds; ++round) {
+    meanwhile += keeps_stores(shmem_init) ? 1 : 0;
+    meanwhile += keeps_stores(shmem_finalize) ? 1 : 0;
+  }
+  CHECK(meanwhile > 0);
+}
+
+/// Runs `body` in a child; true if it gives true there. `meanwhile` runs in the parent when the child has begun; the
+/// child goes on when it is done.
+bool in_child(const std::function<bool()>& body, const std::function<void()>& meanwhile) {
+  std::array<int, 2> go{};
+  if (::pipe(go.data()) != 0) {
+    return false;
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::close(go[1]);
+    static_cast<void>(::read(go[0], &byte, 1) == 1);
+    std::exit(body() ? 0 : 1);  // with destructors: they end nothing of the parent's
+  }
+  meanwhile();
+  ::close(go[1]);
+  int status = -1;
+  const bool ended = ::waitpid(child, &status, 0) == child;
+  ::close(go[0]);
+  return ended && status == 0;
+}
+
+void children() {
+  number = 5;
+  shmem_init();
+  const auto me = static_cast<std::uint64_t>(shmem_my_pe());
+  shmem_barrier_all();
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    other_number = i;
+    shmem_barrier_all();
+    const auto body = [&] {
+      const bool as_it_was = number == 5 && other_number == i && shmem_my_pe() == -1;
+      number = 1000 + me;
+      return as_it_was && number == 1000 + me;
+    };
+    const auto meanwhile = [&] {
+      shmem_barrier_all();  // all have their child
+      number = 6;
+      shmem_signal_set(&other_number, 100 + i, right());
+      shmem_barrier_all();
+    };
+    CHECK(in_child(body, meanwhile));
+    CHECK(number == 6 && other_number == 100 + i);
+    number = 5;
+    shmem_barrier_all();
+  }
+  // Grandchildren are children of one that shares nothing any more.
+  CHECK(in_child([] { return in_child([] { return ++number == 6; }, [] { number = 50; }) && number == 50; }, [] {}));
+  CHECK(number == 5);
+}
+
+void programs() {
+  shmem_init();
+  number = 3;
+  CHECK(std::system("true") == 0);
+  std::FILE* pipe = ::popen("echo hello", "r");
+  std::array<char, 16> line{};
+  CHECK(pipe != nullptr && std::fgets(line.data(), line.size(), pipe) != nullptr &&
+        std::string(line.data()) == "hello\n");
+  CHECK(::pclose(pipe) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    number = 4;
+    ::execl("/bin/true", "true", nullptr);
+    ::_exit(1);
+  }
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child && status == 0);
+  CHECK(number == 3);
+  shmem_barrier_all();
+}
+
+/// Threads that fork while others of them store.
+void forking_threads(int rounds) {
+  shmem_init();
+  std::atomic<int> wrong{0};
+  const auto work = [&](std::uint64_t* mine) {
+    for (int i = 1; i <= rounds; ++i) {
+      *mine = static_cast<std::uint64_t>(i);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        const bool good = *mine == static_cast<std::uint64_t>(i);
+        *mine = 0;
+        ::_exit(good ? 0 : 1);
+      }
+      int status = -1;
+      wrong += ::waitpid(child, &status, 0) == child && status == 0 && *mine == static_cast<std::uint64_t>(i) ? 0 : 1;
+    }
+  };
+  std::thread other(work, &other_number);
+  work(&number);
+  other.join();
+  CHECK(wrong == 0);
+}
+
+/// An access that is wrong ends the process as it does without the library.
+void crash() {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      std::this_thread::yield();
+    }
+  });
+  shmem_init();
+  volatile int* nowhere = nullptr;
+  std::fprintf(stderr, "about to store\n");
+  *nowhere = 1;
+  stop = true;
+  other.join();
+}
+
+void on_fault(int /*number*/) {
+  constexpr char kText[] = "the program's own handler\n";
+  static_cast<void>(::write(STDERR_FILENO, kText, sizeof kText - 1) > 0);
+  ::_exit(44);
+}
+
+/// From now on mremap gives EPERM.
+void forbid_mremap() {
+  std::array<sock_filter, 4> filter{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{filter.size(), filter.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    std::printf("no seccomp\n");
+    std::exit(77);
+  }
+}
+
+void forbidden() {
+  number = 8;
+  if (std::getenv("OSHRUN_RANK") == std::string("1")) {
+    forbid_mremap();
+  }
+  shmem_init();
+  CHECK(number == 8);
+  CHECK(shmem_addr_accessible(&number, 0) == 0 && shmem_addr_accessible(&number, shmem_my_pe()) == 0);
+  number = 9;
+  shmem_barrier_all();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 1;
+  if (what == "sparse") {
+    sparse_array();
+  } else if (what == "threads") {
+    threads(rounds);
+  } else if (what == "children") {
+    children();
+  } else if (what == "programs") {
+    programs();
+  } else if (what == "forking-threads") {
+    forking_threads(rounds);
+  } else if (what == "crash") {
+    crash();
+  } else if (what == "handled-crash") {
+    std::signal(SIGSEGV, on_fault);
+    crash();
+  } else if (what == "forbidden") {
+    forbidden();
+  } else {
+    CHECK_NAMED(false, "no such argument");
+  }
+  shmem_finalize();
+  return check_result();
+}
