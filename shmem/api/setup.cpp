@@ -25,6 +25,14 @@ void start() {
   }
 }
 
+/// False with a message where a call has nowhere to put its answer.
+bool has_place(const char* call, const char* argument, const void* place) {
+  if (place == nullptr) {
+    std::fprintf(stderr, "shmem: %s: %s is NULL\n", call, argument);
+  }
+  return place != nullptr;
+}
+
 }  // namespace
 
 SHMEM_ROUTINE(void, init, (void)) {
@@ -32,17 +40,30 @@ SHMEM_ROUTINE(void, init, (void)) {
 }
 
 SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
+  constexpr const char* kCall = "shmem_init_thread";
+  if (!has_place(kCall, "provided", provided)) {
+    return api::report({std::errc::invalid_argument, "shmem: shmem_init_thread: provided is NULL"});
+  }
+  if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) {
+    return api::report_loudly({std::errc::invalid_argument, "shmem: shmem_init_thread: " + std::to_string(requested) +
+                                                                " is no thread level (SHMEM_THREAD_SINGLE = 0 to "
+                                                                "SHMEM_THREAD_MULTIPLE = 3)"});
+  }
   start();
   *provided = std::min(requested, SHMEM_THREAD_SERIALIZED);
   return 0;
 }
 
 SHMEM_ROUTINE(void, query_thread, (int* provided)) {
-  *provided = SHMEM_THREAD_SERIALIZED;
+  if (has_place("shmem_query_thread", "provided", provided)) {
+    *provided = SHMEM_THREAD_SERIALIZED;
+  }
 }
 
 SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
-  *initialized = Context::current() != nullptr ? 1 : 0;
+  if (has_place("shmem_query_initialized", "initialized", initialized)) {
+    *initialized = Context::current() != nullptr ? 1 : 0;
+  }
 }
 
 SHMEM_ROUTINE(void, finalize, (void)) {
@@ -91,10 +112,14 @@ SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) {
 }
 
 SHMEM_ROUTINE(void, info_get_version, (int* major, int* minor)) {
-  *major = SHMEM_MAJOR_VERSION;
-  *minor = SHMEM_MINOR_VERSION;
+  if (has_place("shmem_info_get_version", "major", major) && has_place("shmem_info_get_version", "minor", minor)) {
+    *major = SHMEM_MAJOR_VERSION;
+    *minor = SHMEM_MINOR_VERSION;
+  }
 }
 
 SHMEM_ROUTINE(void, info_get_name, (char* name)) {
-  std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s %s", SHMEM_VENDOR_STRING, shmem::kVersion);
+  if (has_place("shmem_info_get_name", "name", name)) {
+    std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s %s", SHMEM_VENDOR_STRING, shmem::kVersion);
+  }
 }

@@ -90,7 +90,9 @@ typedef struct {
  * many calls of shmem_finalize end it. After that it may be started again, also with another environment. Ends the
  * process with a message if the job cannot be set up, on all PEs. */
 SHMEM_API void shmem_init(void) SHMEM_NOEXCEPT;
-/* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0. */
+/* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0; non-zero
+ * with a message, and starts nothing, if `requested` is no level or `provided` is NULL. The other queries below do
+ * nothing but print a message where they have nowhere to put their answer. */
 SHMEM_API int shmem_init_thread(int requested, int* provided) SHMEM_NOEXCEPT;
 SHMEM_API void shmem_query_thread(int* provided) SHMEM_NOEXCEPT;
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */

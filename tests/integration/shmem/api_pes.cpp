@@ -280,7 +280,13 @@ void kernels() {
 int main() {
   int provided = -1;
   CHECK(shmem_my_pe() == -1 && shmem_n_pes() == -1);
-  shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+  CHECK(shmem_init_thread(4, &provided) != 0 && shmem_init_thread(-1, &provided) != 0);
+  CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, nullptr) != 0 && shmem_my_pe() == -1);
+  CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0);
+  shmem_query_thread(nullptr);
+  shmem_query_initialized(nullptr);
+  shmem_info_get_version(nullptr, &provided);
+  shmem_info_get_name(nullptr);
   CHECK(provided == SHMEM_THREAD_SERIALIZED);
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
