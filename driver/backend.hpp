@@ -7,8 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/fd.hpp"
@@ -97,7 +100,9 @@ class Backend {
     if (lost()) {
       declare_lost(loss());  // a signal handler could not
     } else if (::poll(&event, 1, 0) > 0 && event.revents != 0) {
-      declare_lost(loss_seen());
+      const Loss seen = loss_seen();
+      if (farewell_ && seen == Loss::kWanted) std::call_once(parting_, farewell_);
+      declare_lost(seen);
     }
     return lost();
   }
@@ -117,11 +122,17 @@ class Backend {
     mark_lost(Loss::kForked);
   }
 
+  /// What to do with a device that the kernel wants back and that still works. Called once at most, by check_lost(),
+  /// before the device is lost. Set before other threads know the backend.
+  void set_farewell(std::function<void()> farewell) { farewell_ = std::move(farewell); }
+
  protected:
   /// Makes loss_event() fire and all further calls fail. Called once, by any thread.
   virtual void on_loss() {}
 
  private:
+  std::function<void()> farewell_;
+  std::once_flag parting_;  // whoever comes second waits until it is done
   // Relaxed: nothing else is published by them.
   std::atomic<Loss> loss_{Loss::kNone};
   std::atomic<bool> told_{false};  // on_loss() has been called, or never will be

@@ -142,7 +142,19 @@ Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, s
   if (auto done = device->flags_.choose(flags, device->has(GBA_CAPS_BAR_FLAGS)); !done) {
     return tl::make_unexpected(done.error());
   }
+  device->backend_->set_farewell([port = device.get()] { port->leave_all(); });
   return device;
+}
+
+void Device::leave_all() {
+  const auto run = [&](std::uint8_t opcode, std::size_t group) {
+    return commands_.run({.opcode = opcode, .group = static_cast<std::uint8_t>(group)}, "part with it").has_value();
+  };
+  const std::scoped_lock lock(places_.mutex, owned_mutex_);
+  for (std::size_t group = 0; group < kMaxGroups; ++group) {
+    if (places_.holder[group] != 0 && run(GBA_CMD_LEAVE, group)) places_.holder[group] = 0;
+    if (owned_[group] != 0 && run(GBA_CMD_FREE, group)) owned_[group] = 0;
+  }
 }
 
 Result<void> Device::set_up_doorbells() {

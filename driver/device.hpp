@@ -108,6 +108,9 @@ class Device {
 
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
+  /// Ends what this port has part in: nobody else tells the other members of a device that the kernel takes away in
+  /// good order (it resets none).
+  void leave_all();
   Result<void> configure(const gba_group_handle& handle);
   /// Writes CONTROL of a group that this port owns. `tried` begins the text of an Error.
   Result<void> control_group(const gba_group_handle& handle, std::uint64_t value, const std::string& tried);

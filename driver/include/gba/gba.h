@@ -9,7 +9,9 @@
  *    what came back and what can be done. Besides those listed, an errno of the operating system may come (-EMFILE,
  *    -ENOMEM). A NULL that is not said to be allowed is -EINVAL.
  *  - No call hangs: a device that does not answer within 5 seconds is lost. Memory stays mapped: no call crashes on a
- *    lost device, and it can be closed and opened anew.
+ *    lost device, and it can be closed and opened anew. One that the kernel wants back, to unplug it or to take it from
+ *    vfio-pci, is given back by the first call that notices; its groups are left and freed before, which is an error
+ *    release to the other members.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.

@@ -14,6 +14,8 @@ using testing::HasSubstr;
 
 constexpr unsigned kAlloc = GBA_CMD_ALLOC;
 constexpr unsigned kFree = GBA_CMD_FREE;
+constexpr unsigned kJoin = GBA_CMD_JOIN;
+constexpr unsigned kLeave = GBA_CMD_LEAVE;
 
 class DeviceTest : public DeviceFixture {
  protected:
@@ -294,6 +296,28 @@ TEST_F(DeviceTest, ResetOfARemovedDeviceFindsItLost) {
   state_->removed = true;
   EXPECT_EQ(device_->reset().error().code, std::errc::no_such_device);
   EXPECT_TRUE(device_->backend().lost());
+}
+
+TEST_F(DeviceTest, LeavesAndFreesItsGroupsWhenTheKernelWantsItBack) {
+  open();
+  handle_ = device_->alloc(12, 0).value();
+  auto member = join();
+  state_->loss_seen = Loss::kWanted;
+  state_->lose();
+  EXPECT_TRUE(device_->backend().check_lost());
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kJoin, kLeave, kFree));
+  EXPECT_TRUE(device_->backend().check_lost());
+  EXPECT_TRUE(member.leave());
+  EXPECT_EQ(state_->commands.size(), 4U) << "each is said once";
+}
+
+TEST_F(DeviceTest, SaysNothingToADeviceThatIsLostOtherwise) {
+  open();
+  handle_ = device_->alloc(12, 0).value();
+  const auto member = join();
+  state_->lose();
+  EXPECT_TRUE(device_->backend().check_lost());
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kJoin));
 }
 
 TEST_F(DeviceTest, RefusesHandlesThatItCannotHaveGiven) {

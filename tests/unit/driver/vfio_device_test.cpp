@@ -174,8 +174,11 @@ TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
   const auto word = MmioRegion(doorbells.bytes()).word<std::uint64_t>(0);
   word.store(77);
   ASSERT_TRUE(kernel_.device_is_open());
+  std::uint64_t seen_last = 0;
+  device.set_farewell([&] { seen_last = device.lost() ? 0 : word.load(); });
   kernel_.fire(GBA_IRQ_REQ, 0);
   ASSERT_TRUE(device.check_lost());
+  EXPECT_EQ(seen_last, 77U) << "the device is there to the end of its farewell";
   EXPECT_FALSE(kernel_.device_is_open());
   EXPECT_EQ(word.load(), 0U) << "ordinary memory is in its place";
   word.store(78);
@@ -204,6 +207,7 @@ TEST_P(VfioDevice, LeavesTheDeviceToTheProcessThatItWasForkedFrom) {
 
 TEST_P(VfioDevice, IsLostByAPciError) {
   Backend& device = open();
+  device.set_farewell([] { FAIL() << "the device does not work"; });
   kernel_.fire(GBA_IRQ_ERR, 0);
   EXPECT_TRUE(device.check_lost());
   EXPECT_EQ(device.loss(), Loss::kPciError);
