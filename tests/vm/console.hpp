@@ -17,6 +17,9 @@ inline constexpr const char* kSharedGroup = "shared";
 inline constexpr const char* kResetGroup = "reset";
 /// Here the host is member 2.
 inline constexpr const char* kThreeMembersGroup = "three-members";
+inline constexpr const char* kUnplugGroup = "unplug";
+/// The host is to unplug the second function now.
+inline constexpr const char* kUnplug = "gba-vm: unplug now";
 
 /// Barriers in each group of which the guest is the only member, and in those that it shares with the host.
 inline constexpr unsigned kRounds = 100;
@@ -32,6 +35,7 @@ inline constexpr std::array kChecks{
     "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again",
     // libgba on that, with a second function and a second process.
     "libgba_open", "libgba_nodes", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout",
-    "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts", "libgba_memory_limit"};
+    "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts", "libgba_memory_limit",
+    "libgba_unplug"};
 
 }  // namespace vm

@@ -62,6 +62,13 @@ void be_member(raw::Port& host, Machine& machine, GuestRun& run) {
   if (const auto group = invitation(machine, kThreeMembersGroup, kStepLimit)) {
     run.three_member_rounds = run_barriers(host, *group, 2, kRounds);
   }
+  if (const auto group = invitation(machine, kUnplugGroup, kStepLimit)) {
+    const auto rounds = run_barriers(host, *group, 2, 1);
+    if (rounds == 1 && machine.wait_for_line(kUnplug, kStepLimit)) {
+      machine.unplug_second_function();
+      run.word_after_unplug = host.wait_flag(*group, 1);
+    }
+  }
 }
 
 void accompany(Machine& machine, const std::string& socket, GuestRun& run) {

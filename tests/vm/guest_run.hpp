@@ -11,13 +11,14 @@ namespace vm {
 /// What is known when the guest has switched off and everything is gone.
 struct GuestRun {
   std::string console;
-  std::string qemu;                    // what QEMU itself had to say
-  std::string host;                    // why the host gave up, if it did
-  std::string received_messages;       // by QEMU from the device
-  bool switched_off = false;           // by itself, and QEMU ended well
-  unsigned shared_rounds = 0;          // barriers of a raw vfio-user client with the guest
-  std::uint64_t word_after_reset = 0;  // that client's flag once the guest has reset its function
-  unsigned three_member_rounds = 0;    // barriers of that client with two processes of the guest
+  std::string qemu;                     // what QEMU itself had to say
+  std::string host;                     // why the host gave up, if it did
+  std::string received_messages;        // by QEMU from the device
+  bool switched_off = false;            // by itself, and QEMU ended well
+  unsigned shared_rounds = 0;           // barriers of a raw vfio-user client with the guest
+  std::uint64_t word_after_reset = 0;   // that client's flag once the guest has reset its function
+  unsigned three_member_rounds = 0;     // barriers of that client with two processes of the guest
+  std::uint64_t word_after_unplug = 0;  // its flag once one of them has lost its function
   std::size_t processes_left = 0;
 };
 

@@ -81,6 +81,14 @@ TEST_P(Guest, MeetsTheHostWithTwoProcesses) {
   EXPECT_EQ(run().three_member_rounds, vm::kRounds);
 }
 
+// Nothing resets the function here, and QEMU stays connected: it is libgba that leaves.
+TEST_P(Guest, LeavesItsGroupsWhenAFunctionIsUnplugged) {
+  const auto word = run().word_after_unplug;
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_ERROR, word), 1U);
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, word), unsigned{GBA_ERROR_LEAVE});
+  EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word), 1U);
+}
+
 // QEMU unmaps what it has never mapped when the guest's IOMMU changes: that alone may be refused.
 TEST_P(Guest, MakesTheHypervisorAskForNothingThatIsRefused) {
   const std::regex pattern("cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/vm/machine.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 namespace vm {
@@ -14,6 +18,8 @@ namespace {
 constexpr test_support::Seconds kPoll{0.02};
 constexpr const char* kConsole = "console";
 constexpr const char* kTrace = "trace";
+constexpr const char* kMonitor = "monitor";
+constexpr const char* kSecondFunction = "second";
 
 std::string read_file(const std::string& path) {
   std::ostringstream text;
@@ -37,6 +43,14 @@ std::string another_path(const std::string& socket, const test_support::TempDir&
   const auto path = dir.file("second.sock");
   std::filesystem::create_symlink(socket, path);
   return path;
+}
+
+/// What QEMU's monitor reads; it answers into a file.
+std::fstream make_monitor(const std::string& path) {
+  const auto commands = path + ".in";
+  if (::mkfifo(commands.c_str(), 0600) != 0) throw std::system_error(errno, std::generic_category(), "mkfifo");
+  std::ofstream(path + ".out").flush();
+  return std::fstream(commands);  // to read, too: otherwise it would wait for QEMU
 }
 
 std::vector<std::string> command_line(const std::string& kernel, const std::string& initramfs,
@@ -75,11 +89,20 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "intel-iommu,intremap=on,caching-mode=on",
       "-device",
       function(device, R"("bus":"pcie.0")"),
-      // A port of its own, and so an IOMMU group of its own.
+      // A slot of its own, and so an IOMMU group of its own. It can be unplugged as far as the guest sees. QEMU itself
+      // must not take it out, which it would if it saw to the slot by ACPI or had switched it off: it aborts when a
+      // vfio-user-pci function ends (11.1: "memory_region_del_subregion: Assertion `subregion->container == mr'
+      // failed").
+      "-global",
+      "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
       "-device",
-      "pcie-root-port,id=second_port,chassis=1,slot=1",
+      "pcie-root-port,id=second_slot,chassis=1,slot=1,power_controller_present=off",
       "-device",
-      function(another_path(device, dir), R"("bus":"second_port")"),
+      function(another_path(device, dir), R"("bus":"second_slot","id":")" + std::string(kSecondFunction) + R"(")"),
+      "-chardev",
+      "pipe,id=monitor,path=" + dir.file(kMonitor),
+      "-monitor",
+      "chardev:monitor",
       // Not stdio: that would read the terminal of whoever runs the test, and QEMU's complaints would cut lines in two.
       "-chardev",
       "file,id=console,path=" + dir.file(kConsole),
@@ -95,7 +118,8 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       initramfs,
       "-append",
       // A kernel that measures its timer panics where the host has no time for it; what a panic says early is printed.
-      "console=ttyS0 earlyprintk=ttyS0 loglevel=1 panic=-1 no_timer_check intel_iommu=on iommu=pt",
+      // A small kernel would not see to the slot for itself.
+      "console=ttyS0 earlyprintk=ttyS0 loglevel=1 panic=-1 no_timer_check intel_iommu=on iommu=pt pcie_ports=native",
   };
 }
 
@@ -107,10 +131,14 @@ std::string cache_folder() {
 }
 
 Machine::Machine(const std::string& kernel, const std::string& initramfs, const std::string& device)
-    : qemu_(command_line(kernel, initramfs, device, dir_)) {}
+    : monitor_(make_monitor(dir_.file(kMonitor))), qemu_(command_line(kernel, initramfs, device, dir_)) {}
 
 std::string Machine::console() const {
   return read_file(dir_.file(kConsole));
+}
+
+void Machine::unplug_second_function() {
+  monitor_ << "device_del " << kSecondFunction << std::endl;
 }
 
 std::string Machine::received_messages() const {

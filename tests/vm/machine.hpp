@@ -2,6 +2,7 @@
 // A virtual machine that is given the device.
 #pragma once
 
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,8 @@ class Machine {
 
   /// What the guest has written on its console so far.
   [[nodiscard]] std::string console() const;
+  /// Asks the guest to let go of its second function.
+  void unplug_second_function();
   /// The rest of the guest's line that begins with `start`, once it is whole; nothing if it does not come within
   /// `limit` or the guest has ended without it.
   std::optional<std::string> wait_for_line(const std::string& start, test_support::Seconds limit);
@@ -30,6 +33,7 @@ class Machine {
 
  private:
   test_support::TempDir dir_;
+  std::fstream monitor_;
   test_support::Process qemu_;
 };
 

@@ -22,6 +22,8 @@ class Checks {
 
 /// Asks the host to be the last member of the group.
 void invite_host(const std::string& name, const Group& group);
+/// Asks the host to unplug the second function.
+void ask_to_unplug();
 
 /// The device as the guest's kernel sees it: sysfs, BARs mapped from there, DMA to physical addresses.
 void check_through_sysfs(Checks& checks);
@@ -33,5 +35,7 @@ void check_through_libgba(Checks& checks);
 void check_two_functions(Checks& checks);
 /// libgba without privileges, with both functions.
 void check_ordinary_user(Checks& checks);
+/// Two processes again, the second function's while it is unplugged: it is gone afterwards.
+void check_unplugging(Checks& checks);
 
 }  // namespace guest

@@ -23,6 +23,10 @@ void invite_host(const std::string& name, const Group& group) {
   std::printf("%s%s %u %u\n", vm::kGroup, name.c_str(), group.id, group.key);
 }
 
+void ask_to_unplug() {
+  std::printf("%s\n", vm::kUnplug);
+}
+
 }  // namespace guest
 
 int main() {
@@ -34,6 +38,7 @@ int main() {
     guest::check_through_libgba(checks);
     guest::check_two_functions(checks);
     guest::check_ordinary_user(checks);
+    guest::check_unplugging(checks);
   } catch (const std::exception& error) {
     std::printf("the checks ended early: %s\n", error.what());
     return 1;

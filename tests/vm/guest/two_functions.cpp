@@ -131,12 +131,53 @@ void check_interrupts(const std::vector<PciFunction>& functions) {
   other.finish();
 }
 
+/// The kernel asks for the function while this process waits with it.
+void wait_to_be_unplugged(const PciFunction& function, const Channel& channel) {
+  const auto device = open(function.address());
+  const auto member = be_second_member(channel, device, 1);
+  ::gba_group_arrive(member.get(), 2);
+  const int loss = ::gba_group_wait(member.get(), 2, kPatience);
+  require_in(::gba_error_text(), "the kernel wants it back");
+  gba_device_info info{};
+  require_gba(::gba_device_get_info(device.get(), &info), loss, "gba_device_get_info of an unplugged device");
+  // It is given back, though still open here.
+  wait_for([&] { return !function.exists(); }, "the end of the function");
+}
+
+void check_unplug(const std::vector<PciFunction>& functions) {
+  const OtherProcess other([&](const Channel& channel) {
+    wait_to_be_unplugged(functions[1], channel);
+    expect_open(functions[1].address(), -ENODEV);
+    channel.signal();
+    channel.await();
+    run_lone_barriers(open(functions[0].address()), 3);
+  });
+  auto device = open(functions[0].address());
+  const auto handle = make_group(device, 3);
+  auto member = be_first_member(other, handle, vm::kUnplugGroup, device, 1);
+  ::gba_group_arrive(member.get(), 2);
+  ask_to_unplug();
+  require_gba(::gba_group_wait(member.get(), 2, kPatience), -EPIPE, "gba_group_wait with an unplugged member");
+  require_in(::gba_error_text(), "member 1");
+  other.channel().await();
+  end_group(device, handle, std::move(member));
+  run_lone_barriers(device, 3);
+  device.reset();
+  other.channel().signal();
+  other.finish();
+}
+
 }  // namespace
 
 void check_two_functions(Checks& checks) {
   const auto functions = PciFunction::find_all();
   checks.run("libgba_three_members", [&] { check_three_members(functions); });
   checks.run("libgba_interrupts", [&] { check_interrupts(functions); });
+}
+
+void check_unplugging(Checks& checks) {
+  const auto functions = PciFunction::find_all();
+  checks.run("libgba_unplug", [&] { check_unplug(functions); });
 }
 
 }  // namespace guest
