@@ -51,11 +51,11 @@ struct BootstrapRequest {
   };
   BootstrapKind kind = BootstrapKind::kAuto;
   std::chrono::milliseconds limit = kBootstrapLimit;  // for each step
-  std::optional<Place> expected;                      // a launcher that says something else is an error
-  UidSettings uid;
-  std::optional<UniqueId> id;           // from shmemx_get_uniqueid; without one, the settings' session
-  std::optional<UidListener> listener;  // of this id, if this process serves
-  const void* communicator = nullptr;   // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
+  std::optional<Place> expected = {};                 // a launcher that says something else is an error
+  UidSettings uid = {};
+  std::optional<UniqueId> id = {};           // from shmemx_get_uniqueid; without one, the settings' session
+  std::optional<UidListener> listener = {};  // of this id, if this process serves
+  const void* communicator = nullptr;        // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
 };
 /// What the environment asks for.
 BootstrapRequest bootstrap_request(const Options& options);

@@ -70,14 +70,11 @@ Result<std::unique_ptr<Bootstrap>> join(BootstrapRequest request) {
 BootstrapRequest bootstrap_request(const Options& options) {
   return {.kind = options.bootstrap,
           .limit = options.bootstrap_timeout,
-          .expected = std::nullopt,
           .uid = {.session = options.uid_session_id,
                   .interface = options.uid_sock_ifname,
                   .rank = options.uid_rank,
                   .size = options.uid_size,
-                  .shared_secret = options.uid_secret},
-          .id = std::nullopt,
-          .listener = std::nullopt};
+                  .shared_secret = options.uid_secret}};
 }
 
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(BootstrapRequest request) {

@@ -161,9 +161,9 @@ void UidRoom::finish_step() {
 
 void UidRoom::lose(int pe, const std::string& why) {
   Member& member = members_[static_cast<std::size_t>(pe)];
-  const bool left = member.presence == Presence::kLeft;
-  member.presence = Presence::kGone;
-  if (!left) fail_all({std::errc::owner_dead, "shmem: " + who(pe) + " is lost: " + why});
+  if (member.presence == Presence::kLeft) return;
+  member.presence = Presence::kLost;
+  fail_all({std::errc::owner_dead, "shmem: " + who(pe) + " is lost: " + why});
 }
 
 Error UidRoom::left_behind(int pe) const {
@@ -191,8 +191,7 @@ void UidRoom::end(Error why, const FrameBytes& bytes) {
 
 void UidRoom::send_all(const FrameBytes& bytes) {
   for (std::size_t pe = 0; pe < members_.size(); ++pe) {
-    const Presence presence = members_[pe].presence;
-    if (presence == Presence::kHere || presence == Presence::kLeft) messages_.push_back({static_cast<int>(pe), bytes});
+    if (members_[pe].presence == Presence::kHere) messages_.push_back({static_cast<int>(pe), bytes});
   }
 }
 

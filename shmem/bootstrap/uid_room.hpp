@@ -56,7 +56,7 @@ class UidRoom {
   std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
 
  private:
-  enum class Presence { kAbsent, kHere, kLeft, kGone };
+  enum class Presence { kAbsent, kHere, kLeft, kLost };
   struct Member {
     Presence presence = Presence::kAbsent;
     std::string name;  // "host kiwi, process 1234, from 192.0.2.1:4711"

@@ -259,7 +259,8 @@ void UidServer::drop_silent() {
     const Connection& connection = connections_.at(descriptor);
     const bool answered = connection.closing && connection.out.empty();
     const bool too_many = strangers_.size() > most_strangers_;  // the first has waited longest
-    if (answered || too_many || now >= connection.since + kHelloLimit) {
+    const bool too_late = room_.complete() && !connection.closing;
+    if (answered || too_many || too_late || now >= connection.since + kHelloLimit) {
       drop(descriptor, "it did not say who it is");
     }
   }

@@ -28,11 +28,11 @@ Result<UniqueId> unpack(const UniqueIdBytes& bytes);
 
 /// What the environment, or shmemx_init_attr, says about it.
 struct UidSettings {
-  std::string session;    // SHMEM_UID_SESSION_ID, or ""
-  std::string interface;  // SHMEM_UID_SOCK_IFNAME, or ""
-  std::optional<int> rank;
-  std::optional<int> size;
-  std::string shared_secret;  // SHMEM_UID_SECRET, or ""
+  std::string session = {};    // SHMEM_UID_SESSION_ID, or ""
+  std::string interface = {};  // SHMEM_UID_SOCK_IFNAME, or ""
+  std::optional<int> rank = {};
+  std::optional<int> size = {};
+  std::string shared_secret = {};  // SHMEM_UID_SECRET, or ""
 };
 
 /// The server's socket, before there is a server: others can connect from now on, and will be answered later.

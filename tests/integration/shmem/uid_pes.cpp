@@ -115,6 +115,69 @@ void run_die(const Job& job, int victim) {
   std::printf("barrier: %d\n", shmem_team_sync(SHMEM_TEAM_WORLD));
 }
 
+/// `call` gave `code` as it should, with a text that says `why`.
+void expect_error(const char* call, int code, int expected, const char* why) {
+  if (code != expected || std::strstr(shmemx_error_text(), why) == nullptr) give_up(call, code);
+}
+
+/// Wrong arguments, each by itself, and then that the library can still be started.
+void run_wrong(const Job& job) {
+  shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
+  shmemx_init_attr_t attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  const auto set = [&](int my_pe, int n_pes, std::int64_t size) {
+    return shmemx_set_attr_uniqueid_args(my_pe, n_pes, size, &id, &attr);
+  };
+  expect_error("uid NULL", shmemx_get_uniqueid(nullptr), -EINVAL, "uid is NULL");
+  expect_error("set uid NULL", shmemx_set_attr_uniqueid_args(0, 1, 0, nullptr, &attr), -EINVAL, "uid is NULL");
+  expect_error("set attr NULL", shmemx_set_attr_uniqueid_args(0, 1, 0, &id, nullptr), -EINVAL, "attr is NULL");
+  expect_error("my_pe -1", set(-1, 2, 0), -EINVAL, "my_pe is -1");
+  expect_error("my_pe 2", set(2, 2, 0), -EINVAL, "my_pe is 2, not 0 to n_pes - 1 = 1");
+  expect_error("n_pes 0", set(0, 0, 0), -EINVAL, "n_pes is 0, not 1 to 16384");
+  expect_error("n_pes 16385", set(0, 16385, 0), -EINVAL, "n_pes is 16385");
+  expect_error("size -1", set(0, 1, -1), -EINVAL, "local_mem_size is -1");
+
+  const auto init = [&](unsigned int flags) { return shmemx_init_attr(flags, &attr); };
+  attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  expect_error("flags 0", init(0), -EINVAL, "flags are 0");
+  expect_error("flags 9", init(9), -EINVAL, "flags are 9");
+  expect_error("no attr", shmemx_init_attr(SHMEMX_INIT_WITH_UNIQUEID, nullptr), -EINVAL, "attr is NULL");
+  expect_error("no pes", init(SHMEMX_INIT_WITH_UNIQUEID), -EINVAL, "n_pes is 0");
+  attr.n_pes = 1;
+  expect_error("no id", init(SHMEMX_INIT_WITH_UNIQUEID), -EINVAL, "comm_args is NULL");
+  attr.comm_args = &id;
+  expect_error("empty id", init(SHMEMX_INIT_WITH_UNIQUEID), -EINVAL, "was it sent to all PEs?");
+  id.version = 7;
+  expect_error("old id", init(SHMEMX_INIT_WITH_UNIQUEID), -EINVAL, "the unique id has version 7");
+  std::memset(attr.ip_port, 'x', sizeof(attr.ip_port));
+  expect_error("endless", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "ip_port has no end");
+  std::strcpy(attr.ip_port, "127.0.0.1:0");
+  expect_error("port 0", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "cannot know which port");
+  std::strcpy(attr.ip_port, "nowhere");
+  expect_error("no port", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "nowhere: a port is missing");
+  attr.version = 0;
+  expect_error("version 0", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "attr->version is 0");
+  attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  attr.my_pe = 1;
+  attr.n_pes = 2;
+  expect_error("not the launcher's", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "it is PE 0 of 1");
+  attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  attr.local_mem_size = UINT64_MAX;
+  expect_error("large", init(SHMEMX_INIT_WITH_DEFAULT), -ENOMEM, "SHMEM_SYMMETRIC_SIZE");
+  if (shmemx_init_status() != SHMEMX_STATUS_NOT_INITIALIZED) give_up("shmemx_init_status", 1);
+
+  ::setenv("SHMEM_GBA", "perhaps", 1);
+  expect_error("environment", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "SHMEM_GBA=perhaps");
+  expect_error("environment", shmemx_get_uniqueid(&id), -EINVAL, "SHMEM_GBA=perhaps");
+  ::setenv("SHMEM_GBA", "off", 1);
+  ::setenv("SHMEM_UID_SOCK_IFNAME", "nosuch0", 1);
+  expect_error("interface", shmemx_get_uniqueid(&id), -EADDRNOTAVAIL, "SHMEM_UID_SOCK_IFNAME=nosuch0");
+  ::setenv("SHMEM_UID_SOCK_IFNAME", "lo", 1);
+  run_hello(job, 0);
+  must("the environment's", shmemx_init_attr(SHMEMX_INIT_WITH_DEFAULT, nullptr));
+  hello();
+  shmem_finalize();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,5 +190,6 @@ int main(int argc, char** argv) {
   if (action == "exit") run_exit(job);
   if (action == "die") run_die(job, 1);
   if (action == "die-server") run_die(job, 0);
+  if (action == "wrong") run_wrong(job);
   return 0;
 }

@@ -3,15 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <random>
+#include <thread>
 
 #include "shmem/bootstrap/uid_address.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/memory/fd.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/soak.hpp"
 
 namespace {
 
@@ -100,6 +106,34 @@ TEST_F(UniqueId, StartsOneJobAfterAnotherAndNoneInAnother) {
   start_all(3, "again");
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("PE 1 of 3: hello"), HasSubstr("PE 1 of 2: hello")));
+}
+
+TEST_F(UniqueId, RefusesWrongArgumentsWithTheirValue) {
+  start_all(1, "wrong");
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{0})) << shells_.output();
+}
+
+TEST_F(UniqueId, LetsNobodyHangWhenAPeIsKilledAtAnyMoment) {
+  std::mt19937 random(1);
+  for (int time = 0; time < test_support::repeats(10, 200); ++time) {
+    TempDir dir;
+    Shells shells;
+    for (int rank = 0; rank < 4; ++rank) {
+      shells.start({test_program("uid_pes"), dir.file("id"), std::to_string(rank), "4", "hello"},
+                   {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
+    }
+    const auto victim = random() % 4;
+    while (!std::filesystem::exists(dir.file("id"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
+    shells.pe(victim).signal(SIGKILL);
+    const auto codes = shells.codes();
+    for (std::size_t pe = 0; pe < 4; ++pe) {
+      EXPECT_NE(codes[pe], 1000) << "PE " << pe << " hangs";
+      if (codes[victim] != -SIGKILL || codes[pe] == 0 || pe == victim) continue;
+      EXPECT_THAT(shells.pe(pe).output(), HasSubstr("PE " + std::to_string(victim))) << "PE " << pe;
+    }
+    if (HasFailure()) break;
+  }
 }
 
 TEST_F(UniqueId, IsNeverPrinted) {

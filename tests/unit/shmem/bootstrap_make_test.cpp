@@ -20,7 +20,10 @@ class MakeBootstrap : public ::testing::Test {
   void TearDown() override { clear(); }
 
   static void clear() {
-    for (const char* name : {"SHMEM_BOOTSTRAP", kJobFdVariable, kJobRankVariable, kJobSizeVariable}) ::unsetenv(name);
+    for (const char* name : {"SHMEM_BOOTSTRAP", kJobFdVariable, kJobRankVariable, kJobSizeVariable, "SHMEM_UID_RANK",
+                             "SHMEM_UID_SIZE", "SHMEM_UID_SESSION_ID", "SHMEM_UID_SOCK_IFNAME"}) {
+      ::unsetenv(name);
+    }
   }
   static void set_job(const std::string& fd, const std::string& rank, const std::string& size) {
     ::setenv(kJobFdVariable, fd.c_str(), 1);
@@ -52,6 +55,34 @@ TEST_F(MakeBootstrap, MakesAJobOfOneWithoutALauncher) {
 TEST_F(MakeBootstrap, RefusesBootstrapsThatDoNotExist) {
   ::setenv("SHMEM_BOOTSTRAP", "telepathy", 1);
   EXPECT_THAT(error_text(), AllOf(HasSubstr("SHMEM_BOOTSTRAP=telepathy"), HasSubstr("auto, local, uid, pmix or mpi")));
+}
+
+TEST_F(MakeBootstrap, NamesWhatIsMissingOrWrongForAJobOverTcp) {
+  ::setenv("SHMEM_BOOTSTRAP", "uid", 1);
+  EXPECT_THAT(error_text(), HasSubstr("SHMEM_UID_RANK is not set"));
+  ::setenv("SHMEM_UID_RANK", "2", 1);
+  EXPECT_THAT(error_text(), HasSubstr("SHMEM_UID_SIZE is not set"));
+  ::setenv("SHMEM_UID_SIZE", "2", 1);
+  EXPECT_THAT(error_text(), HasSubstr("SHMEM_UID_SESSION_ID is not set"));
+  ::setenv("SHMEM_UID_SESSION_ID", "127.0.0.1:0", 1);
+  EXPECT_THAT(error_text(), HasSubstr("there is no PE 2 in a job of 2"));
+  ::setenv("SHMEM_UID_RANK", "0", 1);
+  EXPECT_THAT(error_text(), AllOf(HasSubstr("SHMEM_UID_SESSION_ID=127.0.0.1:0"), HasSubstr("cannot know which port")));
+  ::setenv("SHMEM_UID_SESSION_ID", "127.0.0.1:http", 1);
+  EXPECT_THAT(error_text(), HasSubstr("SHMEM_UID_SESSION_ID=127.0.0.1:http: \"http\" is no port"));
+  ::setenv("SHMEM_BOOTSTRAP", "auto", 1);  // found by SHMEM_UID_RANK
+  EXPECT_THAT(error_text(), HasSubstr("\"http\" is no port"));
+}
+
+TEST_F(MakeBootstrap, BelievesTheLauncherOrNobody) {
+  const auto text_if_expected = [](int rank, int size) {
+    BootstrapRequest request;
+    request.expected = {rank, size};
+    const auto made = make_bootstrap(std::move(request));
+    return made ? "no error" : made.error().text;
+  };
+  EXPECT_EQ(text_if_expected(0, 1), "no error");
+  EXPECT_THAT(text_if_expected(1, 2), AllOf(HasSubstr("this is PE 1 of 2"), HasSubstr("it is PE 0 of 1")));
 }
 
 TEST_F(MakeBootstrap, JoinsTheJobThatTheEnvironmentNames) {
