@@ -105,7 +105,7 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  const WaitPolicy policy = wait_policy(size);
+  const WaitPolicy policy = wait_policy(size, (*bootstrap)->processors());
   instance() = std::make_unique<Context>(
       Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy, *std::move(globals)});
   auto ok = instance()->open();
@@ -128,7 +128,7 @@ Result<void> Context::open() {
     gba_device_info info{};
     gba_device_get_info(port_.get(), &info);
     // A device that is a process takes its turn on the processors like one PE more.
-    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0));
+    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0), job_.bootstrap->processors());
   } else {
     no_gba_ = port.error().text;
   }
@@ -215,7 +215,7 @@ Stream& Context::default_stream() {
 Result<CoreGroup*> Context::cores(int count) {
   if (!cores_ || cores_->count() != count) {
     // The cores of all PEs wait for each other.
-    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1)));
+    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1), job_.bootstrap->processors()));
     if (!group) {
       return tl::make_unexpected(group.error());
     }

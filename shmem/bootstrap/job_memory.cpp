@@ -13,7 +13,7 @@ std::size_t size_for(int pes) {
 
 }  // namespace
 
-Result<JobMemory> JobMemory::create(int pes) {
+Result<JobMemory> JobMemory::create(int pes, int processors) {
   const std::size_t size = size_for(pes);
   auto fd = create_memfd("oshrun-job", size);
   if (!fd) return tl::make_unexpected(fd.error());
@@ -25,6 +25,7 @@ Result<JobMemory> JobMemory::create(int pes) {
   header.version = kJobVersion;
   header.size = size;
   header.pes = pes;
+  header.processors = processors;
   return memory;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that oshrun shares with the PEs it starts: how they meet, and how the job ends. A sealed memfd that the
-// PEs inherit; its number stands in their environment. Layout of version 1: one JobHeader, then a PeSlot for each PE.
+// PEs inherit; its number stands in their environment. Layout of version 2: one JobHeader, then a PeSlot for each PE.
 #pragma once
 
 #include <array>
@@ -22,6 +22,9 @@ namespace shmem {
 constexpr const char* kJobFdVariable = "OSHRUN_JOB_FD";
 constexpr const char* kJobRankVariable = "OSHRUN_RANK";
 constexpr const char* kJobSizeVariable = "OSHRUN_SIZE";
+/// Only where standard output is a pipe to oshrun and a terminal behind that: libshmem then ends its buffering at each
+/// line, as at a terminal.
+constexpr const char* kJobLinesVariable = "OSHRUN_STDOUT_LINES";
 
 /// The most PEs of a job that oshrun starts on one node.
 constexpr int kMaxLocalPes = 4096;
@@ -29,7 +32,7 @@ constexpr int kMaxLocalPes = 4096;
 constexpr std::int32_t kLauncher = -1;
 
 constexpr std::uint32_t kJobMagic = 0x4e55524f;  // "ORUN"
-constexpr std::uint32_t kJobVersion = 1;
+constexpr std::uint32_t kJobVersion = 2;
 
 /// How a job comes to its end before its time. `state` goes kNone -> kWriting -> kSet, once; who moved it to kWriting
 /// writes the rest, and others read that after they have seen kSet.
@@ -47,6 +50,7 @@ struct JobHeader {
   std::uint32_t version;
   std::uint64_t size;  // of the whole
   std::int32_t pes;
+  std::int32_t processors;  // that the PEs may use, all together
   // Written by all PEs.
   std::atomic<std::uint32_t> arrived;  // PEs that have arrived in the open round
   SyncWord round;                      // the round last completed
@@ -89,8 +93,8 @@ struct JobEnd {
 /// Owns a mapping of it. end() and ended() may be called by any thread of any process; the rest is constant.
 class JobMemory {
  public:
-  /// The launcher's: new memory for `pes` PEs.
-  static Result<JobMemory> create(int pes);
+  /// The launcher's: new memory for `pes` PEs, which together run on so many processors (0: not known).
+  static Result<JobMemory> create(int pes, int processors = 0);
   /// A PE's: `fd` is what it inherited, and stays open for the next time. An Error says what is wrong with it.
   static Result<JobMemory> attach(int fd, int pes);
 

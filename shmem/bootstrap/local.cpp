@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -47,7 +48,10 @@ std::string environment_text() {
 }  // namespace
 
 LocalBootstrap::LocalBootstrap(std::shared_ptr<const JobMemory> memory, int rank, std::chrono::milliseconds limit)
-    : memory_(std::move(memory)), rank_(rank), limit_(limit), policy_(wait_policy(memory_->pes())) {}
+    : memory_(std::move(memory)),
+      rank_(rank),
+      limit_(limit),
+      policy_(wait_policy(memory_->pes(), memory_->header().processors)) {}
 
 Result<std::unique_ptr<LocalBootstrap>> LocalBootstrap::join(std::shared_ptr<const JobMemory> memory, int rank,
                                                              std::chrono::milliseconds limit) {
@@ -184,6 +188,7 @@ bool in_local_job() {
 }
 
 Result<std::unique_ptr<Bootstrap>> join_local_job(std::chrono::milliseconds limit) {
+  if (std::getenv(kJobLinesVariable) != nullptr) std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto fd = number(kJobFdVariable, 0);
   const auto rank = number(kJobRankVariable, 0);
   const auto size = number(kJobSizeVariable, 1);

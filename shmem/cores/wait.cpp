@@ -18,7 +18,7 @@ constexpr unsigned kSpinsAlone = 4000;
 // Enough for every other PE to have had its turn; each yield is a context switch when PEs outnumber processors.
 constexpr unsigned kYields = 16;
 
-int processors() {
+int own_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -41,8 +41,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 }  // namespace
 
-WaitPolicy wait_policy(int runnable) {
-  return {runnable <= processors() ? kSpinsAlone : 0U, kYields};
+WaitPolicy wait_policy(int runnable, int processors) {
+  return {runnable <= (processors > 0 ? processors : own_processors()) ? kSpinsAlone : 0U, kYields};
 }
 
 void yield_processor() {

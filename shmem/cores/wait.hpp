@@ -23,8 +23,9 @@ struct WaitPolicy {
   unsigned yields;
 };
 
-/// The policy for `runnable` processes or threads that wait for each other on the processors this process may use.
-WaitPolicy wait_policy(int runnable);
+/// The policy for `runnable` processes or threads that wait for each other on so many processors; 0: on those that this
+/// process may use. A process that is bound to a part of its job's processors sees only these.
+WaitPolicy wait_policy(int runnable, int processors = 0);
 
 /// A word that grows and that others may sleep on, alone on its cache line. Lives in shared memory; all zero at first.
 struct alignas(64) SyncWord {

@@ -32,18 +32,23 @@ bool arrange_descriptors(const ChildProgram& program) {
   const int input = program.input >= 0 ? program.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (input < 0 || !place(input, STDIN_FILENO)) return false;
   if (program.output >= 0 && !place(program.output, STDOUT_FILENO)) return false;
+  if (program.error >= 0 && !place(program.error, STDERR_FILENO)) return false;
   return program.inherited < 0 || ::fcntl(program.inherited, F_SETFD, 0) == 0;
 }
 
-/// Runs in the new process. Returns only if that did not work, with errno.
-void become(const ChildProgram& program, pid_t parent, const sigset_t& mask, char* const* arguments,
-            char* const* environment) {
-  if (::setpgid(0, program.group) != 0) return;
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
+/// Runs in the new process. Returns only if that did not work, with errno: the step that failed.
+ExecFailure::Step become(const ChildProgram& program, pid_t parent, const sigset_t& mask, char* const* arguments,
+                         char* const* environment) {
+  if (::setpgid(0, program.group) != 0) return ExecFailure::kPrepare;
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return ExecFailure::kPrepare;
   if (::getppid() != parent) ::_exit(kExecFailed);  // it died before we asked to be told
-  if (!arrange_descriptors(program)) return;
+  if (!arrange_descriptors(program)) return ExecFailure::kPrepare;
+  if (program.open_files && ::setrlimit(RLIMIT_NOFILE, &*program.open_files) != 0) return ExecFailure::kPrepare;
+  if (!program.cpus.empty() && !run_on(program.cpus)) return ExecFailure::kBind;
+  if (!program.folder.empty() && ::chdir(program.folder.c_str()) != 0) return ExecFailure::kEnterFolder;
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::execve(program.file.c_str(), arguments, environment);
+  return ExecFailure::kExecute;
 }
 
 }  // namespace
@@ -67,8 +72,8 @@ Result<pid_t> start(const ChildProgram& program, const sigset_t& mask, const Exe
   const pid_t child = ::fork();
   if (child < 0) return fail_errno(errno, "cannot start a process: fork (see ulimit -u)");
   if (child == 0) {
-    become(program, self, mask, arguments.data(), environment.data());
-    const ExecFailure failure{program.tag, errno};
+    const ExecFailure::Step step = become(program, self, mask, arguments.data(), environment.data());
+    const ExecFailure failure{program.tag, step, errno};
     [[maybe_unused]] const ssize_t written = ::write(reports.write_end(), &failure, sizeof(failure));
     ::_exit(kExecFailed);
   }

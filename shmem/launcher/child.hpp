@@ -3,12 +3,14 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "shmem/launcher/binding.hpp"
 #include "shmem/memory/fd.hpp"
 #include "shmem/result.hpp"
 
@@ -16,7 +18,9 @@ namespace shmem::launcher {
 
 /// Why a program did not start, sent by the process that was to become it.
 struct ExecFailure {
+  enum Step : int { kPrepare, kBind, kEnterFolder, kExecute };
   int tag;  // which one
+  Step step;
   int error;
 };
 
@@ -44,7 +48,11 @@ struct ChildProgram {
   pid_t group = 0;                       // the process group to enter; 0: one of its own
   int input = -1;                        // standard input; -1: nothing to read
   int output = -1;                       // standard output; -1: ours
+  int error = -1;                        // standard error; -1: ours
   int inherited = -1;                    // one more descriptor that it gets, under the same number; -1: none
+  Cpus cpus{};                           // to run on; empty: where we do
+  std::string folder{};                  // to run in, also what `file` is relative to; empty: ours
+  std::optional<rlimit> open_files{};    // none: our limit
 };
 
 /// Starts it; the kernel kills it when this process dies. Its signal mask is `mask`. Returns at once: whether the

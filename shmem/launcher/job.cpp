@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What PEs get after each request to end before the next, stronger one.
-constexpr milliseconds kGrace{1000};
+/// How long we let PEs wait for one that is gone and has not failed.
+constexpr milliseconds kDesertion{1000};
 /// How long a PE may keep the job up after it was killed: the kernel does not always let go of a process.
 constexpr milliseconds kKillLimit{10000};
 /// How often we look at what nothing wakes us for: a PE that ends the job, PEs that wait in vain.
@@ -32,14 +32,12 @@ constexpr int kTimeoutStatus = 124;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
 
-std::string exec_error_text(int error) {
-  std::string text = std::strerror(error);
-  // The file itself was found before.
-  if (error == ENOENT) text += " (the interpreter or loader that it names is missing)";
-  return text;
-}
-
 }  // namespace
+
+Job::Job(Parts parts)
+    : parts_(std::move(parts)),
+      programs_(parts_.options, parts_.files, parts_.binding, what_pes_share()),
+      pes_(static_cast<std::size_t>(parts_.options.pes())) {}
 
 int Job::run() {
   if (parts_.options.timeout) timeout_ = Clock::now() + *parts_.options.timeout;
@@ -59,56 +57,41 @@ int Job::run() {
   }
   std::vector<pid_t> kept = {parts_.guard.group()};
   if (parts_.device) kept.push_back(parts_.device->pid());
-  const int ended = end_leftovers(kept, kGrace);
+  const int ended = end_leftovers(kept, parts_.options.grace);
   if (ended > 0 && ending_ == Ending::kNo)
     say("ended " + std::to_string(ended) + " processes that PEs had left behind");
+  finish_output();
   return status_.value_or(0);
 }
 
 // ---- Starting
 
-Environment Job::common_environment() const {
-  Environment environment;
-  const std::string& gba = parts_.options.gba;
-  if (parts_.device) {
-    environment.set("GBA_DEVICE", parts_.device->address());
-  } else if (gba == "off") {
-    environment.set("SHMEM_GBA", "off");
-  } else if (!gba.empty()) {
-    environment.set("GBA_DEVICE", gba);
-  }
-  for (const auto& [name, value] : parts_.options.exports) environment.set(name, value);
-  environment.set(kJobFdVariable, std::to_string(parts_.memory.fd()));
-  environment.set(kJobSizeVariable, std::to_string(parts_.options.pes));
-  return environment;
+PePrograms::Common Job::what_pes_share() const {
+  return {parts_.guard.group(), parts_.memory.fd(), parts_.device ? parts_.device->address() : std::string(),
+          parts_.output.is_for_terminal(), parts_.output.open_files_before()};
 }
 
-ChildProgram Job::program_of(int pe, const Environment& common) const {
-  Environment environment = common;
-  environment.set(kJobRankVariable, std::to_string(pe));
-  ChildProgram program;
-  program.file = parts_.file;
-  program.arguments = parts_.options.program;
-  program.environment = environment.entries();
-  program.tag = pe;
-  program.group = parts_.guard.group();
-  program.inherited = parts_.memory.fd();
-  return program;
+Result<pid_t> Job::start_pe(int pe) {
+  auto ends = parts_.output.connect(pe);
+  if (!ends) return tl::make_unexpected(ends.error());
+  ChildProgram program = programs_.of(pe);
+  if (pe == 0) program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
+  program.output = ends->output.get();
+  program.error = ends->error.get();
+  return start(program, parts_.signals.mask_before(), parts_.reports);
 }
 
 void Job::start_pes() {
-  const Environment common = common_environment();
-  pes_.resize(static_cast<std::size_t>(parts_.options.pes));
-  for (int pe = 0; pe < parts_.options.pes; ++pe) {
-    ChildProgram program = program_of(pe, common);
-    if (pe == 0) program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
-    const auto pid = start(program, parts_.signals.mask_before(), parts_.reports);
+  const int pes = parts_.options.pes();
+  for (int pe = 0; pe < pes; ++pe) {
+    const auto pid = start_pe(pe);
     if (!pid) {
       say("cannot start PE " + std::to_string(pe) + ": " + pid.error().text);
       end(1, "oshrun cannot start PE " + std::to_string(pe), Ending::kTerminated);
       break;
     }
     pes_[static_cast<std::size_t>(pe)] = Pe{*pid, true, false};
+    if (parts_.options.report_bindings) say(name_of(pe) + " is " + parts_.binding.text(pe, pes));
   }
   if (parts_.terminal) parts_.terminal->pipe_end().reset();
 }
@@ -116,10 +99,12 @@ void Job::start_pes() {
 // ---- Watching
 
 void Job::wait_for_something() {
-  std::array<pollfd, 2> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
-                              parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}};
+  const auto outputs = parts_.output.wanted();
+  std::array<pollfd, 4> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
+                              parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}, outputs[0], outputs[1]};
   const int ready = ::poll(polls.data(), polls.size(), static_cast<int>(patience().count()));
   if (ready > 0 && polls[1].revents != 0) parts_.terminal->move();
+  parts_.output.move();
 }
 
 milliseconds Job::patience() const {
@@ -150,9 +135,29 @@ void Job::read_signals() {
 void Job::read_exec_failures() {
   while (const auto failure = parts_.reports.next()) {
     if (ending_ != Ending::kNo) continue;
-    say("cannot run " + parts_.file + ": " + exec_error_text(failure->error));
-    end(failure->error == ENOENT ? kNotFound : kCannotExecute, "oshrun cannot run the program", Ending::kTerminated);
+    const std::string text = text_of(*failure);
+    say(text);
+    const bool not_found = failure->step == ExecFailure::kExecute && failure->error == ENOENT;
+    end(not_found ? kNotFound : kCannotExecute, "oshrun " + text, Ending::kTerminated);
   }
+}
+
+std::string Job::text_of(const ExecFailure& failure) const {
+  const int pe = failure.tag;
+  const std::string error = std::string(": ") + std::strerror(failure.error);
+  switch (failure.step) {
+    case ExecFailure::kPrepare:
+      return "cannot set up the process of PE " + std::to_string(pe) + error;
+    case ExecFailure::kBind:
+      return "cannot keep PE " + std::to_string(pe) + " " + parts_.binding.text(pe, parts_.options.pes()) + error;
+    case ExecFailure::kEnterFolder:
+      return "cannot run " + programs_.file_of(pe) + " in " + programs_.folder_of(pe) + error;
+    case ExecFailure::kExecute:
+      break;
+  }
+  // The file itself was found before.
+  const char* hint = failure.error == ENOENT ? " (the interpreter or loader that it names is missing)" : "";
+  return "cannot run " + programs_.file_of(pe) + error + hint;
 }
 
 void Job::reap() {
@@ -201,7 +206,7 @@ void Job::look_for_abort() {
   if (ending_ != Ending::kNo) return;
   const auto ended = parts_.memory.ended();
   if (!ended) return;
-  const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes;
+  const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
   if (ended->status != 0) {
     say((by_pe ? name_of(ended->pe) : std::string("a PE")) + " ended the job with status " +
         std::to_string(ended->status) + (ended->reason.empty() ? "" : ": " + ended->reason));
@@ -213,7 +218,7 @@ void Job::look_for_deserters() {
   if (ending_ != Ending::kNo) return;
   std::vector<int> deserters;
   std::vector<int> waiting;
-  for (int pe = 0; pe < parts_.options.pes; ++pe) {
+  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
     const Pe& one = pes_[static_cast<std::size_t>(pe)];
     if (one.deserted) deserters.push_back(pe);
     // Relaxed: nothing else is read because of it.
@@ -225,7 +230,7 @@ void Job::look_for_deserters() {
     return;
   }
   if (!deserted_since_) deserted_since_ = Clock::now();
-  if (Clock::now() - *deserted_since_ < kGrace) return;
+  if (Clock::now() - *deserted_since_ < kDesertion) return;
   const std::string text = name_of(deserters.front()) + " exited with status 0 without leaving the job " +
                            "(shmem_finalize), and " + pe_list(waiting) + (waiting.size() == 1 ? " is" : " are") +
                            " still in it";
@@ -239,7 +244,7 @@ void Job::end(int status, const std::string& reason, Ending ending) {
   if (ending_ == Ending::kNo) status_ = status_.value_or(status);
   parts_.memory.end(kLauncher, status, reason);
   ending_ = ending;
-  next_step_ = Clock::now() + kGrace;
+  next_step_ = Clock::now() + parts_.options.grace;
   if (ending == Ending::kTerminated) signal_pes(SIGTERM);
   if (ending == Ending::kKilled) {
     signal_pes(SIGKILL);
@@ -277,6 +282,25 @@ void Job::stop_with_terminal() {
   parts_.guard.signal_group(SIGSTOP);
   ::kill(::getpid(), SIGSTOP);
   parts_.guard.signal_group(SIGCONT);
+}
+
+void Job::finish_output() {
+  Output& output = parts_.output;
+  while (output.move()) {
+  }
+  output.release_all();
+  // As long as the reader likes, like any program that writes; but for a signal, and --timeout.
+  while (output.is_pending()) {
+    const auto outputs = output.wanted();
+    std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
+    ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
+    output.move();
+    while (const int signal = parts_.signals.next()) {
+      if (signal == SIGTSTP) stop_with_terminal();
+      if (signal != SIGCHLD && signal != SIGTSTP) return;
+    }
+    if (timeout_ && Clock::now() >= *timeout_) return;
+  }
 }
 
 bool Job::any_running() const {

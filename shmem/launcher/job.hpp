@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "shmem/bootstrap/job_memory.hpp"
+#include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/device_process.hpp"
-#include "shmem/launcher/environment.hpp"
 #include "shmem/launcher/guard.hpp"
 #include "shmem/launcher/options.hpp"
+#include "shmem/launcher/output.hpp"
+#include "shmem/launcher/pe_programs.hpp"
 #include "shmem/launcher/signals.hpp"
 #include "shmem/launcher/terminal_input.hpp"
 
@@ -28,16 +30,21 @@ class Job {
   /// What the job stands on, made before the first PE starts.
   struct Parts {
     Options options;
-    std::string file;  // the program's
+    std::vector<std::string> files;  // of the programs
+    Binding binding;
     Signals signals;
     JobMemory memory;
     Guard guard;
     ExecReports reports;
     std::optional<DeviceProcess> device;
     std::optional<TerminalInput> terminal;
+    Output output;
   };
 
-  explicit Job(Parts parts) : parts_(std::move(parts)) {}
+  explicit Job(Parts parts);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job() = default;
 
   /// To the end of the last PE, and of what the PEs have started. Returns the job's exit status.
   int run();
@@ -55,8 +62,8 @@ class Job {
 
   // Starting.
   void start_pes();
-  [[nodiscard]] ChildProgram program_of(int pe, const Environment& common) const;
-  [[nodiscard]] Environment common_environment() const;
+  Result<pid_t> start_pe(int pe);
+  [[nodiscard]] PePrograms::Common what_pes_share() const;
 
   // Watching.
   void wait_for_something();
@@ -66,6 +73,7 @@ class Job {
   void reap();
   void pe_ended(int pe, int wait_status);
   void device_ended(int wait_status);
+  [[nodiscard]] std::string text_of(const ExecFailure& failure) const;
   void look_for_abort();
   void look_for_deserters();
 
@@ -74,11 +82,15 @@ class Job {
   void advance_ending();
   void signal_pes(int signal);
   void stop_with_terminal();
+  void finish_output();
 
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] std::string name_of(int pe) const;
 
+  void say(const std::string& text) { parts_.output.say(text); }
+
   Parts parts_;
+  PePrograms programs_;  // refers to parts_
   std::vector<Pe> pes_;
   std::optional<int> status_;
   Ending ending_ = Ending::kNo;

@@ -33,12 +33,26 @@ bool got(const Result<T>& result, Error& error) {
   return result.has_value();
 }
 
+Result<Binding> choose_binding(Bind bind) {
+  const auto cpus = own_cpus();
+  if (!cpus) return tl::make_unexpected(cpus.error());
+  return Binding(bind, *cpus, "/sys/devices/system");
+}
+
+/// A PE that is alone has our output to itself, and our terminal.
+Result<Output> open_output(const Options& options) {
+  const bool is_direct = options.direct_output || (options.pes() == 1 && !options.tag_output);
+  return is_direct ? Result<Output>(Output()) : Output::open(options.tag_output, options.pes());
+}
+
 /// Everything that the job stands on. What was made is undone if something is not to be had.
-Result<Job::Parts> prepare(Options options, std::string file) {
+Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   Error error;
   auto signals = Signals::block();
   if (!got(signals, error)) return tl::make_unexpected(error);
-  auto memory = JobMemory::create(options.pes);
+  auto binding = choose_binding(options.bind);
+  if (!got(binding, error)) return tl::make_unexpected(error);
+  auto memory = JobMemory::create(options.pes(), binding->is_bound() ? binding->processors() : 0);
   if (!got(memory, error)) return tl::make_unexpected(error);
   auto guard = Guard::start();
   if (!got(guard, error)) return tl::make_unexpected(error);
@@ -56,8 +70,23 @@ Result<Job::Parts> prepare(Options options, std::string file) {
     if (!got(opened, error)) return tl::make_unexpected(error);
     terminal.emplace(std::move(*opened));
   }
-  return Job::Parts{std::move(options), std::move(file),     std::move(*signals), std::move(*memory),
-                    std::move(*guard),  std::move(*reports), std::move(device),   std::move(terminal)};
+  auto output = open_output(options);
+  if (!got(output, error)) return tl::make_unexpected(error);
+  return Job::Parts{std::move(options),  std::move(files),  std::move(*binding), std::move(*signals),
+                    std::move(*memory),  std::move(*guard), std::move(*reports), std::move(device),
+                    std::move(terminal), std::move(*output)};
+}
+
+Result<std::vector<std::string>> find_programs(const std::vector<Program>& programs) {
+  const char* path = std::getenv("PATH");
+  std::vector<std::string> files;
+  for (const Program& program : programs) {
+    auto file =
+        find_program(program.command.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, program.folder);
+    if (!file) return tl::make_unexpected(file.error());
+    files.push_back(std::move(*file));
+  }
+  return files;
 }
 
 /// What a shell returns for a program that it cannot run.
@@ -72,15 +101,14 @@ int run(int argc, char** argv) {
     (options.error().status == 0 ? std::cout : std::cerr) << options.error().text << std::flush;
     return options.error().status;
   }
-  const char* path = std::getenv("PATH");
-  auto file = find_program(options->program.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
-  if (!file) {
-    say(file.error().text);
-    return status_of(file.error());
+  auto files = find_programs(options->programs);
+  if (!files) {
+    say(files.error().text);
+    return status_of(files.error());
   }
   // What PEs start and abandon becomes our child, so that it can be ended with the job.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  auto parts = prepare(std::move(*options), std::move(*file));
+  auto parts = prepare(std::move(*options), std::move(*files));
   if (!parts) {
     say(parts.error().text);
     return 1;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/options.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <sstream>
 
 #include "shmem/bootstrap/job_memory.hpp"
@@ -14,21 +18,39 @@ namespace shmem::launcher {
 
 namespace {
 
-constexpr const char* kDescription =
-    "Runs PROGRAM as the PEs (processing elements) of one job on this machine.\n"
-    "PE 0 reads oshrun's standard input. The exit status is that of the first PE that fails, 128 + N for signal N.";
+using Arguments = std::vector<std::string>;
+using Check = std::function<std::string(const std::string&)>;
 
-/// The user's arguments, last first as CLI11 wants them, with -np, which it would read as -n p, as --np.
-std::vector<std::string> arguments(int argc, const char* const* argv) {
-  std::vector<std::string> all(argv + 1, argv + argc);
-  for (std::size_t i = 0; i < all.size() && all[i].rfind('-', 0) == 0; ++i) {
-    if (all[i] == "-np") all[i] = "--np";
-    const bool value_follows =
-        all[i] == "--np" || all[i] == "--gba" || all[i] == "--timeout" || all[i] == "-n" || all[i] == "-x";
-    if (value_follows) ++i;
+constexpr const char* kDescription =
+    "Runs PROGRAM as the PEs (processing elements) of one job on this machine; after each \":\" may follow another\n"
+    "program with options of its own. PE 0 reads oshrun's standard input. The exit status is that of the first PE "
+    "that\n"
+    "fails, 128 + N for signal N.";
+
+constexpr std::array kOptionsWithValue = {"-n", "--np", "-x", "--wdir", "--gba", "--bind", "--grace", "--timeout"};
+
+/// One program's part of the command line, last first as CLI11 wants it, with -np, which it would read as -n p, as
+/// --np.
+Arguments for_parser(Arguments part) {
+  for (std::size_t i = 0; i < part.size() && part[i].rfind('-', 0) == 0; ++i) {
+    if (part[i] == "-np") part[i] = "--np";
+    if (std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), part[i]) != kOptionsWithValue.end()) ++i;
   }
-  std::reverse(all.begin(), all.end());
-  return all;
+  std::reverse(part.begin(), part.end());
+  return part;
+}
+
+/// The parts between the arguments ":".
+std::vector<Arguments> split(const Arguments& all) {
+  std::vector<Arguments> parts(1);
+  for (const std::string& argument : all) {
+    if (argument == ":") {
+      parts.emplace_back();
+    } else {
+      parts.back().push_back(argument);
+    }
+  }
+  return parts;
 }
 
 Refusal wrong_usage(const std::string& text) {
@@ -50,19 +72,25 @@ tl::expected<std::pair<std::string, std::string>, Refusal> parse_export(const st
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    return "Usage: oshrun [OPTIONS] PROGRAM [ARGUMENTS]\n";
+    return "Usage: oshrun [OPTIONS] PROGRAM [ARGUMENTS] [: [-n N] [-x ...] [--wdir DIR] PROGRAM [ARGUMENTS]]...\n";
   }
 };
 
 /// What CLI11 fills in.
 struct Raw {
   int pes = 1;
+  Arguments exports;
+  std::string folder;
   std::string gba;
+  std::string bind = "none";
+  bool report_bindings = false;
+  bool tag_output = false;
+  bool direct_output = false;
+  double grace = 1;
   double timeout = 0;
-  std::vector<std::string> exports;
 };
 
-std::function<std::string(const std::string&)> number_check(double least, double most, const std::string& what) {
+Check number_check(double least, double most, const std::string& what) {
   return [=](const std::string& text) -> std::string {
     double value = 0;
     if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
@@ -72,60 +100,131 @@ std::function<std::string(const std::string&)> number_check(double least, double
   };
 }
 
-void declare(CLI::App& app, Raw& raw) {
-  app.formatter(std::make_shared<Help>());
-  app.prefix_command();
+/// A misspelt word must not be taken for a path that leads nowhere.
+std::string check_gba(const std::string& text) {
+  if (text == "fake" || text == "off" || text == "require") return {};
+  const bool names_device = text.find_first_of("/:@") != std::string::npos || ::access(text.c_str(), F_OK) == 0;
+  return names_device ? std::string() : text + " is not fake, off, require or the path of a device";
+}
+
+std::string check_bind(const std::string& text) {
+  return bind_of(text) ? std::string() : text + " is not none, core or numa";
+}
+
+/// What each program has of its own.
+void declare_program(CLI::App& app, Raw& raw) {
   app.add_option("-n,--np", raw.pes, "How many PEs (also -np); default 1")
       ->type_name("N")
       ->check(number_check(1, kMaxLocalPes, "a number of PEs"));
-  app.add_option("--gba", raw.gba,
-                 "fake: a fake device of the job's own; off: software barriers only; PATH: this device. Default: what "
-                 "GBA_DEVICE says, then /dev/gba0")
-      ->type_name("fake|off|PATH");
-  app.add_option("--timeout", raw.timeout, "End the job after this time; the exit status is then 124")
-      ->type_name("SECONDS")
-      ->check(number_check(1e-3, 1e9, "a number of seconds"));
   app.add_option("-x", raw.exports, "Set a variable in the environment of the PEs; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->take_all()
       ->allow_extra_args(false);
+  app.add_option("--wdir", raw.folder, "Run the program in this folder")->type_name("DIR");
 }
 
-tl::expected<Options, Refusal> convert(const Raw& raw, std::vector<std::string> program) {
-  if (!program.empty() && program.front() == "--") program.erase(program.begin());
-  if (program.empty()) return tl::make_unexpected(wrong_usage("no program to run is named"));
-  if (program.front().rfind('-', 0) == 0) {
-    return tl::make_unexpected(wrong_usage("there is no option " + program.front()));
+/// What stands before the first program only.
+void declare_job(CLI::App& app, Raw& raw) {
+  app.add_option("--gba", raw.gba,
+                 "fake: a fake device of the job's own; off: software barriers only; require: no job without a "
+                 "device; PATH: this device. Default: what GBA_DEVICE says, then /dev/gba0")
+      ->type_name("fake|off|require|PATH")
+      ->check(check_gba);
+  app.add_option("--bind", raw.bind, "Keep each PE on one core, or on the cores of one NUMA node; default none")
+      ->type_name("none|core|numa")
+      ->check(check_bind);
+  app.add_flag("--report-bindings", raw.report_bindings, "Say on which processors each PE runs");
+  app.add_flag("--tag-output", raw.tag_output, "Begin each line that a PE prints with [PE]");
+  app.add_flag("--direct-output", raw.direct_output,
+               "Let PEs write to oshrun's output themselves: lines of PEs may mix");
+  app.add_option("--grace", raw.grace,
+                 "How long PEs get to end once one has failed, before SIGTERM, and then before SIGKILL; default 1")
+      ->type_name("SECONDS")
+      ->check(number_check(0, 1e6, "a number of seconds"));
+  app.add_option("--timeout", raw.timeout, "End the job after this time; the exit status is then 124")
+      ->type_name("SECONDS")
+      ->check(number_check(1e-3, 1e9, "a number of seconds"));
+}
+
+tl::expected<Program, Refusal> convert(const Raw& raw, Arguments command, bool is_first) {
+  if (!command.empty() && command.front() == "--") command.erase(command.begin());
+  if (command.empty()) return tl::make_unexpected(wrong_usage("no program to run is named"));
+  if (command.front().rfind('-', 0) == 0) {
+    return tl::make_unexpected(wrong_usage("there is no option " + command.front() +
+                                           (is_first ? "" : " here (after \":\" only -n, -x and --wdir)")));
   }
-  Options options;
-  options.pes = raw.pes;
-  options.gba = raw.gba;
-  if (raw.timeout > 0) {
-    options.timeout = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(raw.timeout));
-  }
+  Program program;
+  program.pes = raw.pes;
+  program.folder = raw.folder;
   for (const std::string& text : raw.exports) {
     auto parsed = parse_export(text);
     if (!parsed) return tl::make_unexpected(parsed.error());
-    options.exports.push_back(std::move(*parsed));
+    program.exports.push_back(std::move(*parsed));
   }
-  options.program = std::move(program);
+  program.command = std::move(command);
+  return program;
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+Options job_options(const Raw& raw) {
+  Options options;
+  options.gba = raw.gba;
+  options.bind = *bind_of(raw.bind);
+  options.report_bindings = raw.report_bindings;
+  options.tag_output = raw.tag_output;
+  options.direct_output = raw.direct_output;
+  options.grace = milliseconds_of(raw.grace);
+  if (raw.timeout > 0) options.timeout = milliseconds_of(raw.timeout);
   return options;
 }
 
-}  // namespace
-
-tl::expected<Options, Refusal> parse_options(int argc, const char* const* argv) {
+/// Reads one part; the first one brings the options of the job.
+tl::expected<Program, Refusal> parse_part(Arguments part, Options* job) {
   CLI::App app(kDescription, "oshrun");
   Raw raw;
-  declare(app, raw);
+  app.formatter(std::make_shared<Help>());
+  app.prefix_command();
+  declare_program(app, raw);
+  if (job != nullptr) declare_job(app, raw);
   try {
-    app.parse(arguments(argc, argv));
+    app.parse(for_parser(std::move(part)));
   } catch (const CLI::CallForHelp&) {
     return tl::make_unexpected(Refusal{0, app.help()});
   } catch (const CLI::ParseError& error) {
     return tl::make_unexpected(wrong_usage(error.what()));
   }
-  return convert(raw, app.remaining());
+  if (job != nullptr) *job = job_options(raw);
+  return convert(raw, app.remaining(), job != nullptr);
+}
+
+}  // namespace
+
+int Options::pes() const {
+  return std::accumulate(programs.begin(), programs.end(), 0,
+                         [](int sum, const Program& program) { return sum + program.pes; });
+}
+
+tl::expected<Options, Refusal> parse_options(int argc, const char* const* argv) {
+  Options options;
+  std::vector<Program> programs;
+  for (Arguments& part : split(Arguments(argv + 1, argv + argc))) {
+    auto program = parse_part(std::move(part), programs.empty() ? &options : nullptr);
+    if (!program) return tl::make_unexpected(program.error());
+    programs.push_back(std::move(*program));
+  }
+  options.programs = std::move(programs);
+  if (options.tag_output && options.direct_output) {
+    return tl::make_unexpected(wrong_usage("--tag-output and --direct-output exclude each other"));
+  }
+  // Each is at most that many: their number is bounded before the sum can overflow.
+  if (options.programs.size() > kMaxLocalPes || options.pes() > kMaxLocalPes) {
+    return tl::make_unexpected(
+        wrong_usage("the programs together have more than " + std::to_string(kMaxLocalPes) + " PEs"));
+  }
+  return options;
 }
 
 }  // namespace shmem::launcher

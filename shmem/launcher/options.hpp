@@ -9,14 +9,29 @@
 #include <utility>
 #include <vector>
 
+#include "shmem/launcher/binding.hpp"
+
 namespace shmem::launcher {
 
-struct Options {
+/// What some of the job's PEs run.
+struct Program {
   int pes = 1;
-  std::string gba;  // "fake", "off", a path; empty: what the environment says
-  std::optional<std::chrono::milliseconds> timeout;
   std::vector<std::pair<std::string, std::string>> exports;  // of -x
-  std::vector<std::string> program;                          // with its arguments; never empty
+  std::string folder;                                        // to run in; empty: ours
+  std::vector<std::string> command;                          // with its arguments; never empty
+};
+
+struct Options {
+  std::string gba;  // "fake", "off", "require", a path; empty: what the environment says
+  Bind bind = Bind::kNone;
+  bool report_bindings = false;
+  bool tag_output = false;
+  bool direct_output = false;
+  std::chrono::milliseconds grace{1000};
+  std::optional<std::chrono::milliseconds> timeout;
+  std::vector<Program> programs;  // the first one's PEs come first; never empty
+
+  [[nodiscard]] int pes() const;
 };
 
 /// Why there is nothing to run: the user asked for help, or for something that cannot be.

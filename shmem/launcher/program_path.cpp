@@ -12,8 +12,10 @@ namespace shmem::launcher {
 
 namespace {
 
-/// 0, or why `file` cannot be executed.
-int execution_error(const std::string& file) {
+/// 0, or why `name` cannot be executed by a process that is in `folder`.
+int execution_error(const std::string& name, const std::string& folder) {
+  const bool is_elsewhere = !folder.empty() && name.front() != '/';
+  const std::string file = is_elsewhere ? folder + "/" + name : name;
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return errno;
   if (S_ISDIR(status.st_mode)) return EISDIR;
@@ -22,19 +24,19 @@ int execution_error(const std::string& file) {
 
 }  // namespace
 
-Result<std::string> find_program(const std::string& name, const std::string& path) {
+Result<std::string> find_program(const std::string& name, const std::string& path, const std::string& folder) {
   if (name.find('/') != std::string::npos) {
-    const int error = execution_error(name);
+    const int error = execution_error(name, folder);
     if (error == 0) return name;
     return fail_errno(error, "cannot run " + name);
   }
   int refusal = 0;
   std::istringstream folders(path);
-  std::string folder;
-  while (std::getline(folders, folder, ':')) {
-    std::string file = folder.empty() ? "." : folder;  // an empty entry is the current folder
+  std::string entry;
+  while (std::getline(folders, entry, ':')) {
+    std::string file = entry.empty() ? "." : entry;  // an empty entry is the current folder
     file.append("/").append(name);
-    const int error = execution_error(file);
+    const int error = execution_error(file, folder);
     if (error == 0) return file;
     if (error == EACCES) refusal = error;
   }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -84,6 +85,12 @@ int run_stay(shmem::Bootstrap& bootstrap, const Arguments& /*arguments*/) {
   sleep_forever();
 }
 
+/// "print TEXT": a line that is not flushed.
+int run_print(shmem::Bootstrap& /*bootstrap*/, const Arguments& arguments) {
+  std::printf("%s\n", arguments.at(1).c_str());
+  sleep_forever();
+}
+
 /// "nested PROGRAM": starts itself as a PE starts a helper.
 int run_nested(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   const int status = std::system((arguments.at(1) + " meet 1").c_str());
@@ -95,8 +102,8 @@ struct Command {
   const char* name;
   int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
 };
-constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort", run_abort},  {"desert", run_desert},
-                                 {"late", run_late}, {"stay", run_stay}, {"nested", run_nested}};
+constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort", run_abort}, {"desert", run_desert},
+                                 {"late", run_late}, {"stay", run_stay}, {"print", run_print}, {"nested", run_nested}};
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());

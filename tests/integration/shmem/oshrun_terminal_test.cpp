@@ -107,6 +107,34 @@ TEST(OshrunAtATerminal, EndsTheJobAtCtrlC) {
   EXPECT_THAT(terminal.show_until("signal 2"), HasSubstr("oshrun: ending the job: signal 2 (Interrupt)"));
 }
 
+TEST(OshrunAtATerminal, ShowsAQuestionThatEndsNoLine) {
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c",
+                     "[ $OSHRUN_RANK = 1 ] || { printf 'name? '; read line; echo \"hello $line\"; }"});
+  EXPECT_THAT(terminal.show_until("name? "), HasSubstr("name? "));
+  terminal.type("you\n");
+  EXPECT_THAT(terminal.show_until("hello you"), HasSubstr("hello you"));
+  EXPECT_EQ(terminal.exit_status(), 0);
+}
+
+TEST(OshrunAtATerminal, ShowsLinesThatProgramsDoNotFlush) {
+  Terminal terminal({oshrun(), "-n", "2", test_support::test_program("oshrun_pe"), "print", "so far"});
+  EXPECT_THAT(terminal.show_until("so far"), HasSubstr("so far"));
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
+}
+
+TEST(OshrunAtATerminal, LeavesItToAPeThatIsAlone) {
+  const std::vector<std::string> look = {"/bin/sh", "-c", "[ -t 1 ] && echo at a terminal; echo looked"};
+  const auto shown = [&](std::vector<std::string> command) {
+    command.insert(command.end(), look.begin(), look.end());
+    Terminal terminal(std::move(command));
+    return terminal.show_until("looked");
+  };
+  EXPECT_THAT(shown({oshrun()}), HasSubstr("at a terminal"));
+  EXPECT_THAT(shown({oshrun(), "-n", "2", "--direct-output"}), HasSubstr("at a terminal"));
+  EXPECT_THAT(shown({oshrun(), "-n", "2"}), ::testing::Not(HasSubstr("at a terminal")));
+}
+
 TEST(OshrunAtATerminal, StopsAndGoesOnWithItsPes) {
   Terminal terminal({"/bin/bash", "--norc", "-i", "-m"});
   terminal.type("PS1=; " + oshrun() + " sh -c 'echo u''p; sleep 1; echo over''all'\n");

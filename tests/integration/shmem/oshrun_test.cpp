@@ -8,45 +8,22 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/support/process.hpp"
+#include "tests/integration/shmem/oshrun_runs.hpp"
 
 namespace {
 
-using test_support::Exit;
-using test_support::Outcome;
+using oshrun_test::kLimit;
+using oshrun_test::launch;
+using oshrun_test::oshrun;
+using oshrun_test::pe_program;
+using oshrun_test::repeat;
+using oshrun_test::unique;
 using test_support::Process;
-using test_support::Seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-
-constexpr Seconds kLimit{30};
-
-std::string oshrun() {
-  return test_support::program("oshrun");
-}
-std::string pe_program() {
-  return test_support::test_program("oshrun_pe");
-}
-
-Outcome launch(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
-  arguments.insert(arguments.begin(), oshrun());
-  return test_support::run(std::move(arguments), environment, kLimit);
-}
-
-std::string repeat(const std::string& text, int times) {
-  std::string all;
-  for (int i = 0; i < times; ++i) all += text;
-  return all;
-}
-
-/// A text that no other process has on its command line.
-std::string unique(const std::string& name) {
-  static int count = 0;
-  return name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
-}
 
 /// Processes with `marker` on their command line, once those that are about to end have had the time for it.
 std::vector<pid_t> left_behind(const std::string& marker) {
@@ -80,13 +57,6 @@ TEST(Oshrun, LetsPesMeet) {
   }
 }
 
-TEST(Oshrun, HandsItsInputToPeZeroOnly) {
-  const auto outcome = test_support::run(
-      {"sh", "-c", "echo spoken | \"$0\" -n 3 sh -c 'read line; echo \"$OSHRUN_RANK:$line\"'", oshrun()});
-  EXPECT_EQ(outcome.exit.code, 0);
-  for (const char* line : {"0:spoken\n", "1:\n", "2:\n"}) EXPECT_THAT(outcome.output, HasSubstr(line));
-}
-
 TEST(Oshrun, SetsVariables) {
   const auto outcome = launch({"-x", "A=1 2", "-x", "B=", "-x", "OUTER", "sh", "-c", "echo \"$A,$B,$OUTER\""},
                               {"A=overridden", "OUTER=kept"});
@@ -101,6 +71,7 @@ TEST(Oshrun, SaysWhichDeviceToUse) {
   };
   EXPECT_EQ(with({}), "/from/environment,auto\n");
   EXPECT_EQ(with({"--gba", "off"}), "/from/environment,off\n");
+  EXPECT_EQ(with({"--gba", "require"}), "/from/environment,require\n");
   EXPECT_EQ(with({"--gba", "/dev/gba7"}), "/dev/gba7,auto\n");
 }
 

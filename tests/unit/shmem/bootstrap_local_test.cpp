@@ -242,7 +242,7 @@ TEST(JobMemory, IsRefusedWhereItIsNot) {
   EXPECT_THAT(text_of_attach(foreign.get(), 2), HasSubstr("not the memory of a job"));
 
   job->header().version = kJobVersion + 1;
-  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 2, this libshmem version 1"));
+  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 3, this libshmem version 2"));
 }
 
 }  // namespace

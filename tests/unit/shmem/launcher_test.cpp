@@ -37,21 +37,86 @@ std::string refusal(const std::vector<const char*>& arguments) {
 TEST(Options, HaveDefaults) {
   const auto options = parse({"prog"});
   ASSERT_TRUE(options);
-  EXPECT_EQ(options->pes, 1);
+  EXPECT_EQ(options->pes(), 1);
   EXPECT_EQ(options->gba, "");
+  EXPECT_EQ(options->bind, Bind::kNone);
+  EXPECT_FALSE(options->report_bindings || options->tag_output || options->direct_output);
+  EXPECT_EQ(options->grace, std::chrono::seconds{1});
   EXPECT_FALSE(options->timeout);
-  EXPECT_THAT(options->program, ElementsAre("prog"));
+  ASSERT_EQ(options->programs.size(), 1U);
+  EXPECT_EQ(options->programs[0].folder, "");
+  EXPECT_THAT(options->programs[0].command, ElementsAre("prog"));
 }
 
 TEST(Options, AreReadUpToTheProgram) {
-  const auto options = parse({"-n", "4", "--gba", "fake", "--timeout", "2.5", "-x", "A=b=c", "-x", "EMPTY=", "prog",
-                              "-n", "5", "-np", "--gba", "--", "-x"});
+  const auto options = parse({"-n",
+                              "4",
+                              "--gba",
+                              "fake",
+                              "--timeout",
+                              "2.5",
+                              "-x",
+                              "A=b=c",
+                              "-x",
+                              "EMPTY=",
+                              "--wdir",
+                              "/tmp",
+                              "--bind",
+                              "numa",
+                              "--report-bindings",
+                              "--tag-output",
+                              "--grace",
+                              "0",
+                              "prog",
+                              "-n",
+                              "5",
+                              "-np",
+                              "--gba",
+                              "--",
+                              "-x"});
   ASSERT_TRUE(options) << options.error().text;
-  EXPECT_EQ(options->pes, 4);
+  ASSERT_EQ(options->programs.size(), 1U);
+  const Program& program = options->programs[0];
+  EXPECT_EQ(program.pes, 4);
   EXPECT_EQ(options->gba, "fake");
   EXPECT_EQ(options->timeout, std::chrono::milliseconds{2500});
-  EXPECT_THAT(options->exports, ElementsAre(Pair("A", "b=c"), Pair("EMPTY", "")));
-  EXPECT_THAT(options->program, ElementsAre("prog", "-n", "5", "-np", "--gba", "--", "-x"));
+  EXPECT_EQ(options->grace, std::chrono::milliseconds{0});
+  EXPECT_EQ(options->bind, Bind::kNuma);
+  EXPECT_TRUE(options->report_bindings && options->tag_output);
+  EXPECT_EQ(program.folder, "/tmp");
+  EXPECT_THAT(program.exports, ElementsAre(Pair("A", "b=c"), Pair("EMPTY", "")));
+  EXPECT_THAT(program.command, ElementsAre("prog", "-n", "5", "-np", "--gba", "--", "-x"));
+}
+
+TEST(Options, TakeSeveralPrograms) {
+  const auto options =
+      parse({"--gba", "off", "-n", "2", "-x", "A=1", "a", "x:y", ":", "-np", "3", "--wdir", "d", "b", "-n", ":", "c"});
+  ASSERT_TRUE(options) << options.error().text;
+  EXPECT_EQ(options->pes(), 6);
+  EXPECT_EQ(options->gba, "off");
+  ASSERT_EQ(options->programs.size(), 3U);
+  EXPECT_THAT(options->programs[0].command, ElementsAre("a", "x:y"));
+  EXPECT_EQ(options->programs[1].pes, 3);
+  EXPECT_EQ(options->programs[1].folder, "d");
+  EXPECT_THAT(options->programs[1].exports, ElementsAre());
+  EXPECT_THAT(options->programs[1].command, ElementsAre("b", "-n"));
+  EXPECT_EQ(options->programs[2].pes, 1);
+}
+
+TEST(Options, RefuseSeveralProgramsThatAreNone) {
+  EXPECT_THAT(refusal({"a", ":"}), HasSubstr("no program"));
+  EXPECT_THAT(refusal({":", "a"}), HasSubstr("no program"));
+  EXPECT_THAT(refusal({"a", ":", "--gba", "off", "b"}), HasSubstr("no option --gba here (after \":\" only"));
+  EXPECT_THAT(refusal({"-n", "4000", "a", ":", "-n", "97", "b"}), HasSubstr("more than 4096 PEs"));
+}
+
+TEST(Options, RefuseWordsThatTheyDoNotKnow) {
+  EXPECT_THAT(refusal({"--bind", "socket", "prog"}), HasSubstr("socket is not none, core or numa"));
+  EXPECT_THAT(refusal({"--gba", "fak", "prog"}), HasSubstr("fak is not fake, off, require or the path of a device"));
+  EXPECT_THAT(refusal({"--tag-output", "--direct-output", "prog"}), HasSubstr("exclude each other"));
+  for (const char* device : {"require", "/dev/gba7", "vfio-user:@gba", "0000:3b:00.0", "@gba"}) {
+    EXPECT_TRUE(parse({"--gba", device, "prog"})) << device;
+  }
 }
 
 TEST(Options, TakeTheNumberOfPesInEverySpelling) {
@@ -59,10 +124,10 @@ TEST(Options, TakeTheNumberOfPesInEverySpelling) {
            {"-n", "7", "prog"}, {"-n7", "prog"}, {"-np", "7", "prog"}, {"--np", "7", "prog"}, {"--np=7", "prog"}}) {
     const auto options = parse(arguments);
     ASSERT_TRUE(options) << arguments[0] << options.error().text;
-    EXPECT_EQ(options->pes, 7) << arguments[0];
-    EXPECT_THAT(options->program, ElementsAre("prog"));
+    EXPECT_EQ(options->pes(), 7) << arguments[0];
+    EXPECT_THAT(options->programs[0].command, ElementsAre("prog"));
   }
-  EXPECT_EQ(parse({"-x", "A=1", "-np", "3", "prog"})->pes, 3);
+  EXPECT_EQ(parse({"-x", "A=1", "-np", "3", "prog"})->pes(), 3);
 }
 
 TEST(Options, RefuseNumbersThatMakeNoSense) {
@@ -73,6 +138,7 @@ TEST(Options, RefuseNumbersThatMakeNoSense) {
   for (const char* time : {"0", "-1", "soon", "nan", "1e99"}) {
     EXPECT_THAT(refusal({"--timeout", time, "prog"}), HasSubstr("--timeout")) << time;
   }
+  EXPECT_THAT(refusal({"--grace", "-1", "prog"}), HasSubstr("--grace"));
 }
 
 TEST(Options, RefuseToRunNothing) {
@@ -89,7 +155,7 @@ TEST(Options, ExportOnlyWhatIsThere) {
   ::setenv("OSHRUN_TEST_VARIABLE", "there", 1);
   const auto options = parse({"-x", "OSHRUN_TEST_VARIABLE", "prog"});
   ASSERT_TRUE(options);
-  EXPECT_THAT(options->exports, ElementsAre(Pair("OSHRUN_TEST_VARIABLE", "there")));
+  EXPECT_THAT(options->programs[0].exports, ElementsAre(Pair("OSHRUN_TEST_VARIABLE", "there")));
   ::unsetenv("OSHRUN_TEST_VARIABLE");
   EXPECT_THAT(refusal({"-x", "OSHRUN_TEST_VARIABLE", "prog"}), HasSubstr("-x OSHRUN_TEST_VARIABLE: it is not set"));
   EXPECT_THAT(refusal({"-x", "=value", "prog"}), HasSubstr("-x =value"));
@@ -133,6 +199,14 @@ TEST_F(FindProgram, TakesANameWithASlashAsItIs) {
   EXPECT_EQ(in_path(dir_.file("prog")), dir_.file("prog"));
   EXPECT_THAT(in_path("./prog"), HasSubstr("cannot run ./prog: No such file"));
   EXPECT_THAT(in_path(dir_.path() + "/"), HasSubstr("Is a directory"));
+}
+
+TEST_F(FindProgram, LooksFromTheFolderThatTheProgramRunsIn) {
+  make("prog", 0755);
+  EXPECT_EQ(find_program("./prog", "", dir_.path()).value(), "./prog");
+  EXPECT_EQ(find_program("prog", ":", dir_.path()).value(), "./prog");
+  EXPECT_EQ(find_program("/bin/sh", "", dir_.path()).value(), "/bin/sh");
+  EXPECT_FALSE(find_program("./prog", "", "/"));
 }
 
 TEST(Environment, HasEachVariableOnce) {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/launcher/binding.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "shmem/bootstrap/pe_list.hpp"
+
+namespace shmem::launcher {
+
+namespace {
+
+/// More than any machine has; kernels are built for at most 8192.
+constexpr int kMostCpus = 1 << 16;
+
+struct CpuSetFree {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
+using CpuSet = std::unique_ptr<cpu_set_t, CpuSetFree>;
+
+std::optional<int> number(const std::string& text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || rest != end || value < 0 || value >= kMostCpus) return std::nullopt;
+  return value;
+}
+
+/// The list in the first line of a file; nothing if there is none.
+std::optional<Cpus> read_cpus(const std::string& file) {
+  std::ifstream stream(file);
+  std::string line;
+  if (!std::getline(stream, line)) return std::nullopt;
+  return parse_cpus(line);
+}
+
+Cpus common(const Cpus& a, const Cpus& b) {
+  Cpus both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+/// Each core with those of its hardware threads that are allowed, in the order of the first of these.
+std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
+  std::vector<Place> found;
+  for (const int cpu : allowed) {
+    const std::string topology = sysfs + "/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    auto threads = read_cpus(topology + "core_cpus_list");
+    if (!threads) threads = read_cpus(topology + "thread_siblings_list");  // Linux before 5.2
+    Cpus usable = common(allowed, threads.value_or(Cpus{cpu}));
+    if (usable.empty()) usable = {cpu};
+    if (usable.front() != cpu) continue;  // its core is there already
+    found.push_back({"core " + std::to_string(found.size()), std::move(usable)});
+  }
+  return found;
+}
+
+/// Each node that has allowed processors, by number.
+std::vector<Place> nodes(const Cpus& allowed, const std::string& sysfs) {
+  std::map<int, Cpus> by_number;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(sysfs + "/node", error)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("node", 0) != 0) continue;
+    const auto node = number(name.substr(4));
+    const auto cpus = read_cpus(entry.path() / "cpulist");
+    if (!node || !cpus) continue;
+    if (Cpus usable = common(allowed, *cpus); !usable.empty()) by_number.emplace(*node, std::move(usable));
+  }
+  std::vector<Place> found;
+  for (auto& [node, cpus] : by_number) found.push_back({"NUMA node " + std::to_string(node), std::move(cpus)});
+  if (found.empty()) found.push_back({"NUMA node 0", allowed});
+  return found;
+}
+
+}  // namespace
+
+std::optional<Bind> bind_of(const std::string& name) {
+  if (name == "none") return Bind::kNone;
+  if (name == "core") return Bind::kCore;
+  if (name == "numa") return Bind::kNuma;
+  return std::nullopt;
+}
+
+std::optional<Cpus> parse_cpus(const std::string& text) {
+  Cpus cpus;
+  std::istringstream parts(text);
+  std::string part;
+  while (std::getline(parts, part, ',')) {
+    const auto dash = part.find('-');
+    const auto first = number(part.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : number(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return std::nullopt;
+    for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
+  }
+  std::sort(cpus.begin(), cpus.end());
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  return cpus;
+}
+
+Result<Cpus> own_cpus() {
+  // The kernel refuses a set that is smaller than its own.
+  for (int room = CPU_SETSIZE; room <= kMostCpus; room *= 2) {
+    const CpuSet set(CPU_ALLOC(static_cast<std::size_t>(room)));
+    const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
+    if (::sched_getaffinity(0, size, set.get()) != 0) {
+      if (errno == EINVAL) continue;
+      break;
+    }
+    Cpus cpus;
+    for (int cpu = 0; cpu < room; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) cpus.push_back(cpu);
+    }
+    return cpus;
+  }
+  return fail_errno(errno, "cannot ask which processors may be used: sched_getaffinity");
+}
+
+bool run_on(const Cpus& cpus) {
+  const auto room = static_cast<std::size_t>(cpus.back()) + 1;
+  const CpuSet set(CPU_ALLOC(room));
+  const std::size_t size = CPU_ALLOC_SIZE(room);
+  CPU_ZERO_S(size, set.get());
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+  return ::sched_setaffinity(0, size, set.get()) == 0;
+}
+
+Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)
+    : bind_(bind), processors_(static_cast<int>(allowed.size())) {
+  switch (bind) {
+    case Bind::kNone:
+      places_ = {{"", allowed}};
+      break;
+    case Bind::kCore:
+      places_ = cores(allowed, sysfs);
+      break;
+    case Bind::kNuma:
+      places_ = nodes(allowed, sysfs);
+      break;
+  }
+}
+
+const Place& Binding::of(int pe, int pes) const {
+  const auto index = static_cast<std::size_t>(pe);
+  if (bind_ == Bind::kNuma) return places_[index * places_.size() / static_cast<std::size_t>(pes)];
+  return places_[index % places_.size()];
+}
+
+std::string Binding::text(int pe, int pes) const {
+  const Place& place = of(pe, pes);
+  const std::string cpus = (place.cpus.size() == 1 ? "CPU " : "CPUs ") + run_list(place.cpus);
+  return (is_bound() ? "bound to " + place.name : std::string("not bound")) + " (" + cpus + ")";
+}
+
+}  // namespace shmem::launcher

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of oshrun(1) for bash: options from the program itself, then the program to run and its arguments.
+
+_oshrun() {
+  local word="${COMP_WORDS[COMP_CWORD]}" program="${COMP_WORDS[0]}" i start=1
+  COMPREPLY=()
+  # Each program after a colon has options of its own.
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ ${COMP_WORDS[i]} != : ]] || start=$((i + 1))
+  done
+  for ((i = start; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      -n | -np | --np | -x | --wdir | --gba | --bind | --grace | --timeout) i=$((i + 1)) ;;
+      -*) ;;
+      *) return ;; # the program is there: bash completes a file name
+    esac
+  done
+  case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --bind) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$word") ;;
+    --gba) mapfile -t COMPREPLY < <(compgen -W 'fake off require' -- "$word") ;;
+    --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
+    -n | -np | --np | --grace | --timeout) ;;
+    *)
+      if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W \
+          "$("$program" --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+|^  -[a-z] ' | sed 's/.*,//')" -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -c -- "$word")
+      fi
+      ;;
+  esac
+}
+
+complete -o bashdefault -o default -F _oshrun oshrun

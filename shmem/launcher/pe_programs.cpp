@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/launcher/pe_programs.hpp"
+
+#include "shmem/bootstrap/job_memory.hpp"
+
+namespace shmem::launcher {
+
+namespace {
+
+void set_device(Environment& environment, const std::string& gba, const std::string& device) {
+  if (!device.empty()) {
+    environment.set("GBA_DEVICE", device);
+  } else if (gba == "off" || gba == "require") {
+    environment.set("SHMEM_GBA", gba);
+  } else if (!gba.empty()) {
+    environment.set("GBA_DEVICE", gba);
+  }
+}
+
+}  // namespace
+
+PePrograms::PePrograms(const Options& options, std::vector<std::string> files, const Binding& binding, Common common)
+    : options_(options), files_(std::move(files)), binding_(binding), common_(std::move(common)), pes_(options.pes()) {
+  for (const Program& program : options.programs) {
+    Environment environment;
+    set_device(environment, options.gba, common_.device);
+    for (const auto& [name, value] : program.exports) environment.set(name, value);
+    environment.set(kJobFdVariable, std::to_string(common_.job_memory));
+    environment.set(kJobSizeVariable, std::to_string(pes_));
+    if (common_.lines_to_terminal) environment.set(kJobLinesVariable, "1");
+    environments_.push_back(std::move(environment));
+  }
+}
+
+std::size_t PePrograms::index_of(int pe) const {
+  std::size_t index = 0;
+  while (pe >= options_.programs[index].pes) pe -= options_.programs[index++].pes;
+  return index;
+}
+
+ChildProgram PePrograms::of(int pe) const {
+  const std::size_t index = index_of(pe);
+  Environment environment = environments_[index];
+  environment.set(kJobRankVariable, std::to_string(pe));
+  ChildProgram child;
+  child.file = files_[index];
+  child.arguments = options_.programs[index].command;
+  child.environment = environment.entries();
+  child.tag = pe;
+  child.group = common_.group;
+  child.inherited = common_.job_memory;
+  if (binding_.is_bound()) child.cpus = binding_.of(pe, pes_).cpus;
+  child.folder = options_.programs[index].folder;
+  child.open_files = common_.open_files;
+  return child;
+}
+
+}  // namespace shmem::launcher

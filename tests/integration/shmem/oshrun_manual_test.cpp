@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manual page of oshrun, and what bash offers on its command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/shmem/oshrun_runs.hpp"
+#include "tests/support/manual.hpp"
+
+namespace {
+
+using oshrun_test::launch;
+using test_support::all_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+
+using Words = std::set<std::string>;
+
+Words options_in_help() {
+  return test_support::options_in_help(launch({"--help"}).output);
+}
+
+TEST(OshrunManual, NamesEveryOptionAndNoOther) {
+  const std::string page = test_support::manual(OSHRUN_MANUAL);
+  EXPECT_GT(options_in_help().size(), 9U);
+  EXPECT_EQ(test_support::options_in_manual(page), options_in_help());
+  EXPECT_THAT(page, HasSubstr("\n.BI -x "));
+  EXPECT_THAT(page, HasSubstr(" -n "));
+  EXPECT_THAT(page, HasSubstr(" -np "));
+}
+
+TEST(OshrunManual, NamesEveryVariableThatPesGet) {
+  const auto added = launch({"-n", "2", "sh", "-c", "env"}).output;
+  const std::string page = test_support::manual(OSHRUN_MANUAL);
+  const Words variables = all_of(added, "\n(OSHRUN_[A-Z_]+)=");
+  EXPECT_GT(variables.size(), 2U);
+  for (const auto& variable : variables) EXPECT_THAT(page, HasSubstr(variable));
+}
+
+/// What bash offers for the last of `words`.
+Words completions(const std::vector<std::string>& words) {
+  std::string quoted = oshrun_test::oshrun();
+  for (const auto& word : words) quoted += " '" + word + "'";
+  const auto outcome = test_support::run({"bash", "-c",
+                                          "source " OSHRUN_COMPLETION "; COMP_WORDS=(" + quoted +
+                                              "); COMP_CWORD=" + std::to_string(words.size()) +
+                                              "; _oshrun; printf '%s\\n' \"${COMPREPLY[@]}\""});
+  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+  return all_of(outcome.output, "([^\n]+)");
+}
+
+TEST(OshrunCompletion, OffersOptionsThenProgramsThenFiles) {
+  EXPECT_EQ(completions({"--"}), options_in_help());
+  EXPECT_EQ(completions({"--gba", "off", "--bi"}), Words{"--bind"});
+  EXPECT_EQ(completions({"--bind", ""}), (Words{"none", "core", "numa"}));
+  EXPECT_EQ(completions({"--gba", "re"}), Words{"require"});
+  EXPECT_THAT(completions({"-n", "4", "env"}), IsSupersetOf({"env"}));
+  EXPECT_THAT(completions({"-n", "4", "env", "--"}), IsEmpty()) << "arguments of the program";
+  EXPECT_THAT(completions({"true", ":", "-n", "2", "--wd"}), IsSupersetOf({"--wdir"}));
+}
+
+}  // namespace

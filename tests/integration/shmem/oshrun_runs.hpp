@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of oshrun share.
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace oshrun_test {
+
+constexpr test_support::Seconds kLimit{30};
+
+inline std::string oshrun() {
+  return test_support::program("oshrun");
+}
+inline std::string pe_program() {
+  return test_support::test_program("oshrun_pe");
+}
+
+/// oshrun with these arguments, to its end.
+inline test_support::Outcome launch(std::vector<std::string> arguments,
+                                    const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), oshrun());
+  return test_support::run(std::move(arguments), environment, kLimit);
+}
+
+/// A shell script, to its end; $0 in it is oshrun, $1 and so on `arguments`.
+inline test_support::Outcome in_shell(const std::string& script, std::vector<std::string> arguments = {}) {
+  arguments.insert(arguments.begin(), {"bash", "-c", script, oshrun()});
+  return test_support::run(std::move(arguments), {}, kLimit);
+}
+
+inline std::string repeat(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+/// A text that no other process has on its command line.
+inline std::string unique(const std::string& name) {
+  static int count = 0;
+  return name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+}  // namespace oshrun_test
