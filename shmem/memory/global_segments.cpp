@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string_view>
 
@@ -178,6 +180,24 @@ std::vector<GlobalRange> without(const GlobalRange& range, const std::byte* hole
   if (hole > range.begin) pieces.push_back(piece(range.begin, hole));
   if (hole_end < end) pieces.push_back(piece(hole_end, end));
   return pieces;
+}
+
+Result<void> check_untouched(const std::vector<GlobalRange>& ranges) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    std::array<char, 5> access{};  // "rw-p": read, write, no execute, private
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, access.data()) != 3) continue;
+    const auto overlaps = [&](const GlobalRange& range) {
+      const auto first = reinterpret_cast<std::uintptr_t>(range.begin);
+      return begin < first + range.size && first < end;
+    };
+    if (std::string_view(access.data()) != "rw-p" && std::any_of(ranges.begin(), ranges.end(), overlaps)) {
+      return fail(std::errc::bad_address, "the program has protected or mapped a part of its data itself: " + line);
+    }
+  }
+  return {};
 }
 
 bool is_runtime(const std::string& path, const std::string& name) {

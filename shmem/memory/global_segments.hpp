@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "shmem/result.hpp"
+
 namespace shmem {
 
 /// Whole pages of writable data of one object. The first `initialized` bytes come from its file, the rest is zero until
@@ -32,6 +34,10 @@ struct GlobalImage {
 /// but is_runtime(): what was preloaded or is loaded later is not. Data that the loader makes read-only after
 /// relocation (RELRO) is left out. Thread-safe.
 GlobalImage find_globals();
+
+/// An Error unless all pages are as the loader has left them: memory of this process that can be read and written. What
+/// the program has protected, or mapped there itself, would not be so any more after an exchange.
+Result<void> check_untouched(const std::vector<GlobalRange>& ranges);
 
 /// True for libraries that come with the system (in /lib, /usr/lib and the like) and for the known runtimes of
 /// languages, sanitizers and message passing, ours included, wherever they are. `name` is the soname.

@@ -169,6 +169,7 @@ Result<std::unique_ptr<GlobalSwap>> GlobalSwap::begin(std::vector<GlobalRange> r
   if (std::any_of(ranges.begin(), ranges.end(), holds_my_stack)) {
     return fail(std::errc::bad_address, "this thread's stack is a global variable, which cannot be moved under it");
   }
+  if (auto untouched = check_untouched(ranges); !untouched) return tl::make_unexpected(untouched.error());
   UniqueFd own(::fcntl(file, F_DUPFD_CLOEXEC, 0));
   if (!own) return fail_errno(errno, "cannot keep the memory of the global variables open: fcntl");
   auto spare = SpareRanges::of_file(ranges, file, offset);

@@ -17,6 +17,16 @@ TEST(LibShmem, ExportsWhatItsHeadersDeclareAndNothingElse) {
   EXPECT_EQ(exports::exported_by(SHMEM_LIBRARY), expected);
 }
 
+TEST(LibShmem, ExportsFunctionsOnly) {
+  // The linker copies a variable that a program names into the program: the library's own state would be among the
+  // global variables that it gives other memory.
+  const auto symbols = test_support::run({"nm", "-D", "--defined-only", "--format=posix", SHMEM_LIBRARY});
+  ASSERT_TRUE(symbols.exit.clean()) << symbols.output;
+  for (const char* kind : {" B ", " D ", " R ", " V ", " u "}) {
+    EXPECT_EQ(symbols.output.find(kind), std::string::npos) << kind << symbols.output;
+  }
+}
+
 TEST(LibShmem, RoutinesAreWeakSoThatAProfilingLibraryCanTakeTheirPlace) {
   const auto symbols = test_support::run({"nm", "-D", "--defined-only", SHMEM_LIBRARY});
   ASSERT_TRUE(symbols.exit.clean()) << symbols.output;

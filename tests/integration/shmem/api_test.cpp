@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"put-size", "shmem_putmem: 18446744073709551615 bytes"},
                     Mistake{"signal-pe", "shmem_signal_set: there is no PE -1"},
                     Mistake{"compare", "shmem_signal_wait_until: 6 is no comparison"}, Mistake{"free", "cannot free"},
-                    Mistake{"double-free", "cannot free"},
+                    Mistake{"free-global", "cannot free"}, Mistake{"double-free", "cannot free"},
                     Mistake{"destroy-world", "shmem_team_destroy: team 0 is predefined"},
                     Mistake{"barrier-team", "17 is not a team"}, Mistake{"exit-early", "PE 1"}),
     [](const auto& test) {

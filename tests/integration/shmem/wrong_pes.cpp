@@ -42,6 +42,9 @@ int main(int argc, char** argv) {
     shmem_signal_wait_until(word, 6, 1);
   } else if (mistake == "free") {
     shmem_free(&local);
+  } else if (mistake == "free-global") {
+    static std::uint64_t global = 0;
+    shmem_free(&global);
   } else if (mistake == "double-free") {
     shmem_free(word);
     shmem_free(word);

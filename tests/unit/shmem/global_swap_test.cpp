@@ -160,6 +160,22 @@ TEST_F(Swapped, LeavesAllAsItWasIfItFails) {
   data_.word(1, 1) = 1;
 }
 
+TEST_F(Swapped, RefusesToTakeAwayAProtection) {
+  const GlobalRange& range = data_.ranges()[1];
+  ASSERT_EQ(::mprotect(range.begin + kPage, kPage, PROT_NONE), 0);
+  const auto swap = begin();
+  ASSERT_FALSE(swap);
+  EXPECT_THAT(swap.error().text, HasSubstr("the program has protected or mapped a part of its data itself"));
+}
+
+TEST_F(Swapped, RefusesToTakeAwayWhatTheProgramShares) {
+  const GlobalRange& range = data_.ranges()[0];
+  ASSERT_NE(::mmap(range.begin, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), 0), MAP_FAILED);
+  const auto swap = begin();
+  ASSERT_FALSE(swap);
+  EXPECT_THAT(swap.error().text, HasSubstr("the program has protected or mapped a part of its data itself"));
+}
+
 TEST_F(Swapped, RefusesToMoveTheStackItRunsOn) {
   constexpr std::size_t kAround = 64 * kPage;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) & ~(kPage - 1);
