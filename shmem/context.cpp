@@ -55,6 +55,25 @@ __attribute__((constructor)) void register_fork_handler() {
   ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
+/// What the cores are told of global variables.
+CoreGlobals core_globals(const Job& job) {
+  CoreGlobals told{};
+  told.stride = job.memory.globals_size();
+  std::uint64_t first = reinterpret_cast<std::uintptr_t>(job.memory.globals(0));
+  for (const GlobalRange& range : job.globals.shared_ranges()) {
+    if (told.count == told.ranges.size()) {
+      break;
+    }
+    told.ranges[told.count++] = {reinterpret_cast<std::uintptr_t>(range.begin), range.size, first};
+    first += range.size;
+    for (int pe = 0; pe < std::min<int>(job.size, CoreGlobals::kMostPes); ++pe) {
+      const std::uint64_t has_them = job.globals.locate(range.begin, pe).address != nullptr ? 1 : 0;
+      told.has_them[static_cast<std::size_t>(pe) / 64] |= has_them << (pe % 64);
+    }
+  }
+  return told;
+}
+
 }  // namespace
 
 Context* Context::current() {
@@ -136,6 +155,7 @@ Result<void> Context::open() {
   if (auto ok = job_.globals.share(*job_.bootstrap, job_.memory); !ok) {
     return ok;
   }
+  job_.core_state().globals.write(core_globals(job_));
   report();
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.size, ::getpid(),

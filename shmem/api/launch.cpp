@@ -81,7 +81,7 @@ int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_te
 void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(dest);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses stand in the metadata area as numbers
-  return reinterpret_cast<void*>(shmem::core_translate(core->state.job.read(), address, pe));
+  return reinterpret_cast<void*>(shmem::core_translate(core->state, address, pe));
 }
 
 int shmemx_core_sync(shmemx_core_t* core) noexcept {

@@ -16,6 +16,11 @@ namespace shmem {
 
 namespace {
 
+/// The loader gives numbers.
+std::byte* pointer(std::uintptr_t address) {
+  return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// An executable or library as the loader has placed it.
 struct Object {
   std::string path;  // "" for the executable
@@ -25,7 +30,7 @@ struct Object {
   const ElfW(Phdr) * headers = nullptr;
   std::size_t header_count = 0;
 
-  [[nodiscard]] std::byte* at(ElfW(Addr) address) const { return reinterpret_cast<std::byte*>(base + address); }
+  [[nodiscard]] std::byte* at(ElfW(Addr) address) const { return pointer(base + address); }
 };
 
 void read_dynamic(Object& object, const ElfW(Dyn) * dynamic) {
@@ -34,7 +39,7 @@ void read_dynamic(Object& object, const ElfW(Dyn) * dynamic) {
     if (entry->d_tag != DT_STRTAB) continue;
     // glibc has added the base where it may write there.
     const ElfW(Addr) address = entry->d_un.d_ptr;
-    strings = reinterpret_cast<const char*>(address < object.base ? object.base + address : address);
+    strings = reinterpret_cast<const char*>(pointer(address < object.base ? object.base + address : address));
   }
   if (strings == nullptr) return;
   for (const auto* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
@@ -98,14 +103,13 @@ std::vector<GlobalRange> ranges_of(const Object& object) {
     if (header.p_type != PT_LOAD || (header.p_flags & (PF_W | PF_X)) != PF_W) continue;
     const auto start = reinterpret_cast<std::uintptr_t>(object.at(header.p_vaddr));
     const std::uintptr_t begin = down_to_page(start);
-    const GlobalRange whole{reinterpret_cast<std::byte*>(begin), up_to_page(start + header.p_memsz) - begin,
+    const GlobalRange whole{pointer(begin), up_to_page(start + header.p_memsz) - begin,
                             start - begin + header.p_filesz};
     // The loader protects whole pages only: the last one stays writable if it is not full.
-    const auto pieces =
-        relro == nullptr
-            ? std::vector{whole}
-            : without(whole, reinterpret_cast<std::byte*>(down_to_page(object.base + relro->p_vaddr)),
-                      reinterpret_cast<std::byte*>(down_to_page(object.base + relro->p_vaddr + relro->p_memsz)));
+    const auto pieces = relro == nullptr
+                            ? std::vector{whole}
+                            : without(whole, pointer(down_to_page(object.base + relro->p_vaddr)),
+                                      pointer(down_to_page(object.base + relro->p_vaddr + relro->p_memsz)));
     ranges.insert(ranges.end(), pieces.begin(), pieces.end());
   }
   return ranges;
@@ -128,7 +132,7 @@ class Hash {
 
 /// False if the linker has left no build id.
 bool add_build_id(const Object& object, Hash& hash) {
-  constexpr std::string_view kOwner{"GNU", 4};
+  constexpr std::string_view kOwner{"GNU\0", 4};
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
     if (header.p_type != PT_NOTE) continue;

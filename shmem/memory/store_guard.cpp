@@ -67,13 +67,12 @@ void pass_on(int number, siginfo_t* info, void* context) {
 void wait_and_repeat(int number, siginfo_t* info, void* context) {
   const int error = errno;
   const std::uint32_t window = g_window.load(std::memory_order_acquire);
-  if (info->si_code <= 0) {
-    pass_on(number, info, context);
-  } else if (window % 2 != 0) {
+  const bool access = info->si_code > 0;  // not sent by kill()
+  if (access && window % 2 != 0) {
     if (g_owner.load(std::memory_order_relaxed) == thread_id()) give_up();
     // Ends: the owner waits for nobody. Acquire, pairs with the release in ~StoreGuard: the new memory is in place.
     while (g_window.load(std::memory_order_acquire) == window) ::sched_yield();
-  } else if (g_thread.repeated != window) {
+  } else if (access && g_thread.repeated != window) {
     // The fault may be of a window that has ended meanwhile. If it is not, it comes again.
     g_thread.repeated = window;
   } else {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,11 +49,16 @@ class SymmetricGlobals {
       if (!all_same_ && !same_[static_cast<std::size_t>(pe)]) return {};
       std::byte* theirs = first_ + static_cast<std::size_t>(pe) * stride_ + entry.offset + offset;
       // My own stand at the address that my program knows.
-      return {pe == me_ ? reinterpret_cast<std::byte*>(entry.begin + offset) : theirs, entry.size - offset};
+      auto* own = const_cast<std::byte*>(static_cast<const std::byte*>(mine));
+      return {pe == me_ ? own : theirs, entry.size - offset};
     }
     return {};
   }
 
+  /// Mine, in the order in which they stand in memory.globals(pe), one behind the other; none unless they are shared.
+  [[nodiscard]] std::span<const GlobalRange> shared_ranges() const {
+    return entries_.empty() ? std::span<const GlobalRange>() : ranges_;
+  }
   /// Why no globals are shared; "" if they are.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   /// "3 ranges, 68 KiB".

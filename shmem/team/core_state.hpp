@@ -20,6 +20,20 @@ struct CoreJob {
   std::uint64_t board;  // address of the Board: the sync pools of all teams
 };
 
+/// Global variables that are symmetric, as this PE addresses them. Those of a program with more ranges than there are
+/// here are for the host side only.
+struct CoreGlobals {
+  struct Range {
+    std::uint64_t begin, size;  // mine
+    std::uint64_t first;        // address of PE 0's; that of PE i is i * stride further
+  };
+  static constexpr std::size_t kMostPes = 4096;
+
+  std::uint64_t count, stride;
+  std::array<Range, 64> ranges;
+  std::array<std::uint64_t, kMostPes / 64> has_them;  // bit i: PE i runs the same program
+};
+
 /// A team as in TeamMap; size 0: there is none.
 struct CoreTeam {
   std::int32_t start, stride, size, me;
@@ -28,6 +42,7 @@ struct CoreTeam {
 /// Written by the PE's host thread, read by its cores.
 struct CoreState {
   Versioned<CoreJob> job;
+  Versioned<CoreGlobals> globals;
   std::array<Versioned<CoreTeam>, kMaxTeams> team;
 
   /// The live team of this handle; size 0 if there is none.
@@ -38,11 +53,26 @@ struct CoreState {
 
 static_assert(sizeof(CoreState) <= kMetadataSize);
 
-/// `mine`, an address in this PE's heap, as `pe` has it; 0 if it is not one, or there is no such PE.
-inline std::uint64_t core_translate(const CoreJob& job, std::uint64_t mine, int pe) {
+/// `mine`, the address of a global variable, as `pe` has it; 0 if it is not one that `pe` has.
+inline std::uint64_t core_translate(const CoreGlobals& globals, std::uint64_t mine, int me, int pe) {
+  const auto peer = static_cast<std::size_t>(pe);
+  for (std::size_t i = 0; i < globals.count; ++i) {
+    const CoreGlobals::Range& range = globals.ranges[i];
+    const std::uint64_t offset = mine - range.begin;
+    if (offset >= range.size) continue;
+    if (peer >= CoreGlobals::kMostPes || (globals.has_them[peer / 64] >> (peer % 64) & 1) == 0) return 0;
+    return pe == me ? mine : range.first + peer * globals.stride + offset;
+  }
+  return 0;
+}
+
+/// `mine`, a symmetric address of this PE, as `pe` has it; 0 if it is not one, or there is no such PE.
+inline std::uint64_t core_translate(const CoreState& state, std::uint64_t mine, int pe) {
+  const CoreJob job = state.job.read();
+  if (pe < 0 || pe >= job.n_pes) return 0;
   const std::uint64_t offset = mine - (job.heaps + static_cast<std::uint64_t>(job.my_pe) * job.heap_size);
-  if (offset >= job.heap_size || pe < 0 || pe >= job.n_pes) return 0;
-  return job.heaps + static_cast<std::uint64_t>(pe) * job.heap_size + offset;
+  if (offset < job.heap_size) return job.heaps + static_cast<std::uint64_t>(pe) * job.heap_size + offset;
+  return core_translate(state.globals.read(), mine, job.my_pe, pe);
 }
 
 }  // namespace shmem

@@ -254,6 +254,7 @@ void identity_kernel(shmemx_core_t* core, void* argument) {
   for (int pe = -1; pe <= pes; ++pe) {
     want(shmemx_core_ptr(core, work.symmetric, pe) == shmem_ptr(work.symmetric, pe));
     want(shmemx_core_ptr(core, &work, pe) == nullptr);
+    want(shmemx_core_ptr(core, &failures, pe) == shmem_ptr(&failures, pe));
   }
 }
 

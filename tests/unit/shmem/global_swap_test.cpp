@@ -179,7 +179,7 @@ TEST_F(Swapped, RefusesToTakeAwayWhatTheProgramShares) {
 TEST_F(Swapped, RefusesToMoveTheStackItRunsOn) {
   constexpr std::size_t kAround = 64 * kPage;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) & ~(kPage - 1);
-  auto* begin_of_stack = reinterpret_cast<std::byte*>(here - kAround);
+  auto* begin_of_stack = reinterpret_cast<std::byte*>(here - kAround);  // NOLINT(performance-no-int-to-ptr)
   const auto swap = GlobalSwap::begin({{begin_of_stack, 2 * kAround, 0}}, file_.get(), 0);
   ASSERT_FALSE(swap);
   EXPECT_THAT(swap.error().text, HasSubstr("stack"));
