@@ -25,16 +25,10 @@ constexpr int kLeader = 0;
 /// Long enough for hundreds of PEs on few processors.
 constexpr std::chrono::seconds kHandOutLimit{60};
 
-/// How a step went on one PE; all zero: well. With an Offer around it it fits one step of the local bootstrap.
+/// Why a step failed on one PE. Fits one step of the local bootstrap.
 struct Report {
   std::int32_t code;
   std::array<char, 396> text;
-};
-
-/// What a PE tells the others before the memory is handed out; `name` is the leader's.
-struct Offer {
-  Report report;
-  RandomName name;
 };
 
 Report report_of(const Error& error) {
@@ -44,8 +38,14 @@ Report report_of(const Error& error) {
   return report;
 }
 
-Error error_of(int pe, const Report& report) {
-  return Error{std::errc{report.code}, "shmem: PE " + std::to_string(pe) + ": " + report.text.data()};
+/// Collective: well only if it went well everywhere; else the Error of the first PE that has one, with its number.
+template <typename T>
+Result<void> agree(Bootstrap& bootstrap, const Result<T>& mine) {
+  const auto failure = first_of(bootstrap, mine ? std::nullopt : std::optional(report_of(mine.error())));
+  if (!failure) return tl::make_unexpected(mine ? failure.error() : mine.error());
+  if (!*failure) return {};
+  const auto& [pe, report] = **failure;
+  return fail(std::errc{report.code}, "shmem: PE " + std::to_string(pe) + ": " + report.text.data());
 }
 
 std::string heap_text(std::size_t size) {
@@ -173,22 +173,18 @@ Result<Mapped> map_files(NodeFiles files, const Shares& shares, int me, int pes)
   return Mapped{std::move(*heaps), std::move(*areas), std::move(files.areas)};
 }
 
-/// Collective: the leader's name, unless some PE is not ready.
-Result<RandomName> exchange(Bootstrap& bootstrap, const Offer& mine) {
-  const auto offers = allgather(bootstrap, mine);
-  if (!offers) return tl::make_unexpected(offers.error());
-  for (std::size_t pe = 0; pe < offers->size(); ++pe) {
-    const Report& report = (*offers)[pe].report;
-    if (report.code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), report));
-  }
-  return (*offers)[kLeader].name;
+/// Collective: the leader's name. `mine` counts on the leader only.
+Result<RandomName> tell_name(Bootstrap& bootstrap, const RandomName& mine) {
+  const auto names = allgather(bootstrap, mine);
+  if (!names) return tl::make_unexpected(names.error());
+  return (*names)[kLeader];
 }
 
 /// The leader's part: tell, hand out, map.
 Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares) {
   auto stock = make_stock(shares, bootstrap.size());
-  const Offer offer = stock ? Offer{Report{}, stock->server.name()} : Offer{report_of(stock.error()), {}};
-  if (auto ready = exchange(bootstrap, offer); !ready) return tl::make_unexpected(ready.error());
+  if (auto ready = agree(bootstrap, stock); !ready) return tl::make_unexpected(ready.error());
+  if (auto told = tell_name(bootstrap, stock->server.name()); !told) return tl::make_unexpected(told.error());
 
   const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
   const std::array files{stock->files.heaps.get(), stock->files.areas.get()};
@@ -200,7 +196,8 @@ Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares) {
 /// Everybody else's part: hear, fetch, map.
 Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares) {
   auto client = FdClient::open();
-  const auto name = exchange(bootstrap, Offer{client ? Report{} : report_of(client.error()), {}});
+  if (auto ready = agree(bootstrap, client); !ready) return tl::make_unexpected(ready.error());
+  const auto name = tell_name(bootstrap, RandomName{});
   if (!name) return tl::make_unexpected(name.error());
 
   auto files = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
@@ -210,18 +207,6 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares) {
   }
   return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap.rank(),
                    bootstrap.size());
-}
-
-/// Collective: well only if it went well everywhere.
-Result<void> agree(Bootstrap& bootstrap, const Result<Mapped>& mine) {
-  const auto reports = allgather(bootstrap, mine ? Report{} : report_of(mine.error()));
-  if (!mine) return tl::make_unexpected(mine.error());
-  if (!reports) return tl::make_unexpected(reports.error());
-  for (std::size_t pe = 0; pe < reports->size(); ++pe) {
-    const Report& report = (*reports)[pe];
-    if (report.code != 0) return tl::make_unexpected(error_of(static_cast<int>(pe), report));
-  }
-  return {};
 }
 
 Error with_prefix(Error error) {
@@ -236,7 +221,9 @@ Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_siz
   const Shares shares{heap_size, globals_size};
   if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
   auto mapped = bootstrap.rank() == kLeader ? lead(bootstrap, shares) : follow(bootstrap, shares);
-  if (auto agreed = agree(bootstrap, mapped); !agreed) return tl::make_unexpected(with_prefix(agreed.error()));
+  if (auto agreed = agree(bootstrap, mapped); !agreed) {
+    return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error()));
+  }
   NodeMemory memory;
   memory.heaps_ = std::move(mapped->heaps);
   memory.areas_ = std::move(mapped->areas);

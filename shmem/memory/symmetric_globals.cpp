@@ -14,7 +14,8 @@ namespace {
 /// Why a PE does not share its globals; empty: it does.
 using Reason = std::array<char, 200>;
 
-Reason reason_of(const std::string& text) {
+std::optional<Reason> reason_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
   Reason reason{};
   text.copy(reason.data(), reason.size() - 1);
   return reason;
@@ -24,28 +25,27 @@ Reason reason_of(const std::string& text) {
 struct Facts {
   std::uint64_t identity;
   std::uint64_t size;
-  Reason why_not;
 };
 
-/// The first PE's reason, with its number.
-template <typename T, typename ReasonOf>
-std::string first_reason(const std::vector<T>& all, ReasonOf reason_of_pe) {
-  for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    const Reason& reason = reason_of_pe(all[pe]);
-    if (reason[0] != '\0') return "PE " + std::to_string(pe) + ": " + reason.data();
-  }
-  return "";
+/// Collective: the first PE's reason, with its number; empty if nobody has one.
+Result<std::string> first_reason(Bootstrap& bootstrap, const std::string& mine) {
+  const auto first = first_of(bootstrap, reason_of(mine));
+  if (!first) return tl::make_unexpected(first.error());
+  if (!*first) return std::string();
+  return "PE " + std::to_string((*first)->pe) + ": " + (*first)->what.data();
 }
 
 }  // namespace
 
 Result<SymmetricGlobals> SymmetricGlobals::plan(Bootstrap& bootstrap, const GlobalImage& image,
                                                 const std::string& why_not) {
-  const auto all = allgather(bootstrap, Facts{image.identity, image.size(), reason_of(why_not)});
-  if (!all) return tl::make_unexpected(all.error());
   SymmetricGlobals globals;
-  globals.why_not_ = first_reason(*all, [](const Facts& facts) -> const Reason& { return facts.why_not; });
+  const auto reason = first_reason(bootstrap, why_not);
+  if (!reason) return tl::make_unexpected(reason.error());
+  globals.why_not_ = *reason;
   if (!globals.why_not_.empty()) return globals;
+  const auto all = allgather(bootstrap, Facts{image.identity, image.size()});
+  if (!all) return tl::make_unexpected(all.error());
   for (const Facts& facts : *all) {
     globals.stride_ = std::max<std::size_t>(globals.stride_, facts.size);
     globals.same_.push_back(facts.identity == image.identity);
@@ -66,12 +66,11 @@ Result<void> SymmetricGlobals::share(Bootstrap& bootstrap, const NodeMemory& mem
       problem = swap.error().text;
     }
   }
-  const auto all = allgather(bootstrap, reason_of(problem));
-  if (all && why_not_.empty())
-    why_not_ = first_reason(*all, [](const Reason& reason) -> const Reason& { return reason; });
-  if (!all || !why_not_.empty()) {
+  const auto reason = first_reason(bootstrap, problem);
+  if (reason && why_not_.empty()) why_not_ = *reason;
+  if (!reason || !why_not_.empty()) {
     release();
-    return all ? Result<void>() : tl::make_unexpected(all.error());
+    return reason ? Result<void>() : tl::make_unexpected(reason.error());
   }
   std::size_t offset = 0;
   for (const GlobalRange& range : ranges_) {
