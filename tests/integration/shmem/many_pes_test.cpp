@@ -22,6 +22,38 @@ void barriers(int pes, const char* gba, int rounds) {
             static_cast<unsigned long long>(pes) * static_cast<unsigned long long>(rounds));
 }
 
+test_support::Outcome whole_life(int pes, const char* gba) {
+  return run(oshrun(pes, gba, {test_program("whole_life_pes"), "10"}), {}, Seconds{280});
+}
+
+TEST(ManyPes, LiveAWholeLifeWithTheDevice) {
+  const auto job = whole_life(repeats(64, 708), "fake");
+  EXPECT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
+}
+TEST(ManyPes, LiveAWholeLifeInSoftware) {
+  const auto job = whole_life(repeats(64, 708), "off");
+  EXPECT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
+}
+
+// What grows with the number of PEs in each of them grows with its square in all: it shows at 128 already.
+TEST(ManyPes, NeedLittleMemoryEach) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers have memory of their own";
+#endif
+  constexpr int kPes = 128;
+  constexpr unsigned long long kMost = 512;
+  const auto job = whole_life(kPes, "off");
+  ASSERT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
+  for (int pe = 0; pe < kPes; ++pe) {
+    const std::string of_pe = "PE " + std::to_string(pe) + ": private kB";
+    const auto own = sum_of(job.output, of_pe);
+    const auto tables = sum_of(job.output, of_pe + " \\d+, page tables kB");
+    EXPECT_GT(own, 0U) << job.output.substr(0, 4000);
+    EXPECT_GT(tables, 0U);
+    EXPECT_LE(own + tables, kMost) << "PE " << pe << ": " << own << " + " << tables;
+  }
+}
+
 TEST(ManyPes, SixtyFourDoAThousandBarriersThroughTheDevice) {
   barriers(64, "fake", repeats(1000, 100000));
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that does COUNT times each thing that a job is made of, and says how much memory it has for itself then.
+//
+//   whole_life_pes COUNT
+#include <shmem.h>
+#include <shmemx.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// The sum of the numbers of kB behind these names in a file of /proc.
+long sum_of(const char* file, const std::vector<std::string>& names) {
+  std::ifstream stream(file);
+  long sum = 0;
+  for (std::string word; stream >> word;) {
+    for (const std::string& name : names) {
+      long value = 0;
+      if (word == name && stream >> value) {
+        sum += value;
+      }
+    }
+  }
+  return sum;
+}
+
+int run(int count) {
+  std::vector<void*> blocks;
+  std::vector<shmem_team_t> teams(static_cast<std::size_t>(count), SHMEM_TEAM_INVALID);
+  for (int i = 0; i < count; ++i) {
+    blocks.push_back(shmem_malloc(1000));
+    if (blocks.back() == nullptr) {
+      return 3;
+    }
+  }
+  for (auto& team : teams) {
+    if (shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), nullptr, 0, &team) != 0) {
+      return 4;
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    shmem_barrier_all();
+  }
+  // What only this process has, and the page tables by which it sees the memory of all.
+  const long own = sum_of("/proc/self/smaps_rollup", {"Private_Clean:", "Private_Dirty:"});
+  std::printf("PE %d: private kB %ld, page tables kB %ld\n", shmem_my_pe(), own,
+              sum_of("/proc/self/status", {"VmPTE:"}));
+  std::fflush(stdout);
+  shmem_barrier_all();
+  for (const auto team : teams) {
+    shmem_team_destroy(team);
+  }
+  for (void* block : blocks) {
+    shmem_free(block);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  shmem_init();
+  const int status = run(argc > 1 ? std::atoi(argv[1]) : 10);
+  shmem_finalize();
+  return status;
+}
