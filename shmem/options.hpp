@@ -44,11 +44,11 @@ struct Options {
 
 /// One variable, for reading it and for telling people about it.
 struct OptionSpec {
-  const char* name;      // SHMEM_...
-  const char* old_name;  // SMA_..., or nullptr; the new name wins
-  const char* kind;      // "size", "name", "seconds", ...
-  const char* initial;
-  const char* help;
+  const char* name = nullptr;      // SHMEM_...
+  const char* old_name = nullptr;  // SMA_..., or nullptr; the new name wins
+  const char* kind = nullptr;      // "size", "name", "seconds", ...
+  const char* initial = nullptr;
+  const char* help = nullptr;
   bool secret = false;  // its value is never shown
 };
 std::span<const OptionSpec> option_table();

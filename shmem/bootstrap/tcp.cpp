@@ -47,9 +47,12 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(const UniqueId& id, con
                                                          std::optional<UidListener> listener) {
   std::unique_ptr<TcpBootstrap> self(new TcpBootstrap(id, place));
   if (listener) {
-    auto server = UidServer::start(
-        std::move(listener->socket), id.place,
-        {.secret = id.secret, .size = place.size, .server = place.rank, .limit = place.limit, .place = {}});
+    auto server = UidServer::start(std::move(listener->socket), {.secret = id.secret,
+                                                                 .size = place.size,
+                                                                 .server = place.rank,
+                                                                 .limit = place.limit,
+                                                                 .place = id.place.text(),
+                                                                 .how = listener->how});
     if (!server) return tl::make_unexpected(server.error());
     self->server_ = *std::move(server);
   }

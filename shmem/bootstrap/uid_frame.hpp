@@ -86,7 +86,7 @@ struct Frame {
   requires std::is_trivially_copyable_v<T>
   [[nodiscard]] std::optional<T> head() const {
     if (payload.size() < sizeof(T)) return std::nullopt;
-    T value;
+    T value{};
     std::memcpy(&value, payload.data(), sizeof(T));
     return value;
   }

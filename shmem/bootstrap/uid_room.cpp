@@ -178,9 +178,12 @@ void UidRoom::fail_all(Error why) {
 
 void UidRoom::expire(Time now) {
   if (!deadline_ || now < *deadline_) return;
-  const std::string step = step_ == 0 ? "" : ", step " + std::to_string(step_);
+  const std::string where = "the job's bootstrap at " + job_.place;
+  const std::string what = step_ > 0 ? where + ", step " + std::to_string(step_)
+                                     : where + (job_.how.empty() ? "" : "; " + job_.how) +
+                                           "; SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID choose another place";
   fail_all({std::errc::timed_out, "shmem: " + pe_list(awaited()) + " did not come within " + seconds_text(shortest_) +
-                                      " (the job's bootstrap at " + job_.place + step + ")" + refused_text()});
+                                      " (" + what + ")" + refused_text()});
 }
 
 void UidRoom::end(Error why, const FrameBytes& bytes) {

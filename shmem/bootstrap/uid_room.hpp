@@ -24,6 +24,7 @@ class UidRoom {
     int server;                       // the PE whose process this is
     std::chrono::milliseconds limit;  // how long the server's own PE waits for the others to come
     std::string place;                // where they can come, for messages
+    std::string how = {};             // why there, for those who cannot come
   };
   struct Message {
     int pe;

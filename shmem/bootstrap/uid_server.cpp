@@ -43,9 +43,8 @@ Result<void> check_descriptors(int size) {
 
 }  // namespace
 
-Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const Endpoint& place, UidRoom::Job job) {
+Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const UidRoom::Job& job) {
   if (auto enough = check_descriptors(job.size); !enough) return tl::make_unexpected(enough.error());
-  job.place = place.text();
   UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
   if (!poll) return fail_errno(errno, "shmem: cannot serve the job: epoll_create1");
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -56,15 +55,14 @@ Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const End
       return fail_errno(errno, "shmem: cannot serve the job: epoll_ctl");
     }
   }
-  std::unique_ptr<UidServer> server(
-      new UidServer(std::move(listener), std::move(poll), std::move(wake), std::move(job)));
+  std::unique_ptr<UidServer> server(new UidServer(std::move(listener), std::move(poll), std::move(wake), job));
   auto thread = HelperThread::start([raw = server.get()] { raw->run(); });
   if (!thread) return tl::make_unexpected(thread.error());
   server->thread_ = *std::move(thread);
   return server;
 }
 
-UidServer::UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, UidRoom::Job job)
+UidServer::UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, const UidRoom::Job& job)
     : limit_(job.limit),
       most_strangers_(static_cast<std::size_t>(job.size) + kMostOthers),
       poll_(std::move(poll)),

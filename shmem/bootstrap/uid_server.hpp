@@ -25,8 +25,8 @@ namespace shmem {
 /// owner's to make, one at a time.
 class UidServer {
  public:
-  /// Serves on `listener`, which listens at `place`.
-  static Result<std::unique_ptr<UidServer>> start(UniqueFd listener, const Endpoint& place, UidRoom::Job job);
+  /// Serves on `listener`.
+  static Result<std::unique_ptr<UidServer>> start(UniqueFd listener, const UidRoom::Job& job);
   UidServer(const UidServer&) = delete;
   UidServer& operator=(const UidServer&) = delete;
   /// Ends the thread. After close() that waits until the others have left too, but not for ever; else they are told
@@ -52,7 +52,7 @@ class UidServer {
   };
   using Connections = std::map<int, Connection>;  // by descriptor
 
-  UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, UidRoom::Job job);
+  UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, const UidRoom::Job& job);
 
   void run();
   /// False when there is nothing more to do.

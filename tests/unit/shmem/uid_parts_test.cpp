@@ -235,7 +235,12 @@ class Room : public ::testing::Test {
   }
 
   UidRoom::Time now_{};
-  UidRoom room_{{.secret = kSecret, .size = 3, .server = 0, .limit = milliseconds(20'000), .place = "10.0.0.1:9"},
+  UidRoom room_{{.secret = kSecret,
+                 .size = 3,
+                 .server = 0,
+                 .limit = milliseconds(20'000),
+                 .place = "10.0.0.1:9",
+                 .how = "among eth0"},
                 now_};
 };
 
@@ -269,7 +274,7 @@ TEST_F(Room, NamesThoseWhoDoNotCome) {
   EXPECT_THAT(sent(), IsEmpty());
   pass(milliseconds(1));
   EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("1: failed shmem: PEs 0, 2 did not come within 10 s"),
-                                        HasSubstr("10.0.0.1:9"))));
+                                        HasSubstr("10.0.0.1:9; among eth0; SHMEM_UID_SOCK_IFNAME or"))));
   EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not come"));  // so does who comes late
 }
 

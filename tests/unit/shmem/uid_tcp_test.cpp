@@ -83,7 +83,7 @@ TEST_P(Tcp, GathersEverybodysBytesInRankOrder) {
     auto bootstrap = join(pe, 5);
     if (!bootstrap) return bootstrap.error().text;
     std::string text;
-    for (const std::size_t size : {1U, 8U, 0U, 5000U, 500000U}) text += gather(**bootstrap, size);
+    for (const std::size_t size : {1U, 8U, 0U, 5000U, 2000000U}) text += gather(**bootstrap, size);
     (*bootstrap)->leave();
     return text;
   });
@@ -159,6 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Here, Trouble, ::testing::Values("127.0.0.1:0"));
 
 TEST_P(Trouble, SilentStrangersBlockNobody) {
   std::vector<UniqueFd> strangers;
+  strangers.reserve(100);
   for (int i = 0; i < 100; ++i) strangers.push_back(knock());
   expect_a_good_job();
   EXPECT_EQ(read_all(strangers[0]), "");
