@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a job of nothing but shmem_init and shmem_finalize takes, and what memory its PEs need: ours, with and
+// without a fake device, beside Open MPI's OpenSHMEM where it is installed.
+//
+//   bench_startup [PES]...
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/child.hpp"
+#include "bench/memory_use.hpp"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int kRepeats = 5;
+constexpr Seconds kLimit{60};
+/// A launcher that takes longer is not asked for more PEs: its time may grow with their square.
+constexpr Seconds kPatience{10};
+constexpr const char* kOurs = "bench_hello";
+constexpr const char* kTheirs = "openmpi_hello";
+
+/// A temporary folder that goes with the object.
+class Folder {
+ public:
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "bench-startup-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error("cannot make the folder " + name);
+    }
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+struct Launcher {
+  std::string name;
+  std::string program;  // as /proc calls it
+  std::function<std::vector<std::string>(int pes)> command;
+  bool too_slow = false;
+};
+
+Launcher ours(const std::string& gba) {
+  return {"oshrun --gba " + gba, kOurs, [gba](int pes) -> std::vector<std::string> {
+            return {sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", gba, sibling_program(kOurs)};
+          }};
+}
+
+/// Open MPI's, with the same program built by its compiler wrapper.
+Launcher theirs(const Folder& folder) {
+  const std::string file = folder.file(kTheirs);
+  run({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, std::chrono::seconds{60});
+  return {"mpirun of Open MPI", kTheirs, [file](int pes) -> std::vector<std::string> {
+            return {"/usr/bin/env",      "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
+                    std::to_string(pes), file};
+          }};
+}
+
+/// Debian's crashes at the end without this.
+const std::vector<std::string> kEnvironment{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
+
+bool wait_until(const std::function<bool()>& done) {
+  const auto end = Clock::now() + kLimit;
+  while (!done()) {
+    if (Clock::now() >= end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return true;
+}
+
+/// From start to end; more than kLimit if it takes longer than that.
+Seconds time_of(const std::vector<std::string>& command) {
+  const auto start = Clock::now();
+  Child child(command, kEnvironment, kDiscarded);
+  if (!wait_until([&] { return !child.running(); })) {
+    return Clock::now() - start;
+  }
+  const Seconds time = Clock::now() - start;
+  if (child.wait() != 0) {
+    throw std::runtime_error(command.front() + " failed");
+  }
+  return time;
+}
+
+void print_time(Launcher& launcher, int pes) {
+  std::vector<Seconds> times;
+  for (int i = 0; i < kRepeats && (times.empty() || times.front() < kPatience); ++i) {
+    times.push_back(time_of(launcher.command(pes)));
+  }
+  std::sort(times.begin(), times.end());
+  launcher.too_slow = times.front() >= kPatience;
+  std::printf("  least %.3f s, middle %.3f s of %zu", times.front().count(), times[times.size() / 2].count(),
+              times.size());
+}
+
+void print_memory(const Launcher& launcher, int pes, const Folder& folder) {
+  const std::string stay = folder.file("stay");
+  const std::string ready = stay + ".ready";
+  std::filesystem::remove(ready);
+  std::ofstream(stay) << "\n";
+  auto command = launcher.command(pes);
+  command.push_back(stay);
+  const double before = available_memory();
+  Child child(command, kEnvironment, kDiscarded);
+  if (!wait_until([&] { return std::filesystem::exists(ready) || !child.running(); }) || !child.running()) {
+    std::printf("; memory: it does not start\n");
+    std::filesystem::remove(stay);
+    return;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // all sleep in their barrier
+  const double taken = before - available_memory();
+  const MemoryUse use = memory_use_of(launcher.program);
+  std::printf("; each: PSS %.0f kB, page tables %.0f kB; the machine has %.0f kB less for each\n", use.pss / pes,
+              use.page_tables / pes, taken / pes);
+  std::filesystem::remove(stay);
+  wait_until([&] { return !child.running(); });
+}
+
+int run_all(const std::vector<int>& sizes) {
+  const Folder folder;
+  std::vector<Launcher> launchers{ours("off"), ours("fake")};
+  try {
+    launchers.push_back(theirs(folder));
+  } catch (const std::exception& error) {
+    std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+  }
+  for (const int pes : sizes) {
+    for (Launcher& launcher : launchers) {
+      std::printf("%4d PEs, %-20s", pes, launcher.name.c_str());
+      if (launcher.too_slow) {
+        std::printf("  not tried: fewer took more than %.0f s\n", kPatience.count());
+        continue;
+      }
+      print_time(launcher, pes);
+      print_memory(launcher, pes, folder);
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  std::vector<int> sizes;
+  for (int i = 1; i < argc; ++i) {
+    sizes.push_back(std::atoi(argv[i]));
+  }
+  if (std::any_of(sizes.begin(), sizes.end(), [](int pes) { return pes < 1; })) {
+    std::fprintf(stderr, "Usage: bench_startup [PES]...\n");
+    return 2;
+  }
+  try {
+    return bench::run_all(sizes.empty() ? std::vector<int>{2, 16, 64, 256, 708} : sizes);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_startup: %s\n", error.what());
+    return 1;
+  }
+}
