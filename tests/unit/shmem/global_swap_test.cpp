@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "shmem/memory/mapping.hpp"
 #include "shmem/memory/memfd.hpp"
@@ -138,7 +139,8 @@ TEST_F(Swapped, KeepsValuesWhenTheProgramHasClosedItsFile) {
     data_.word(0, 3) = 3;
     seen(1, 2 * kPageWords) = 4;
     ::close_range(3, ~0U, 0);
-    const UniqueFd other = create_memfd("other", kPage).value();  // has its number
+    std::vector<UniqueFd> others;  // one has its number
+    for (int i = 0; i < 50; ++i) others.push_back(create_memfd("other", kPage).value());
     swap.reset();
     ::_exit(data_.word(0, 3) == 3 && data_.word(1, 2 * kPageWords) == 4 ? 0 : 1);
   }

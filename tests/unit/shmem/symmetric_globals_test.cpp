@@ -24,6 +24,7 @@ struct Pe {
   Bootstrap& bootstrap;
   PrivateData& data;
   SymmetricGlobals& globals;
+  const NodeMemory& memory;
 
   [[nodiscard]] volatile std::uint64_t* at(std::size_t range, std::size_t i, int pe) const {
     const auto* mine = const_cast<const std::uint64_t*>(&data.word(range, i));
@@ -55,7 +56,7 @@ std::vector<std::string> in_job(ChoiceOf choice_of, Body body) {
     if (!memory) return memory.error().text;
     data.word(1, 0) = 70 + static_cast<std::uint64_t>(me);
     if (auto shared = globals->share(*bootstrap, *memory); !shared) return shared.error().text;
-    const std::string text = body(Pe{me, *bootstrap, data, *globals});
+    const std::string text = body(Pe{me, *bootstrap, data, *globals, *memory});
     if (auto met = bootstrap->barrier(); !met) return met.error().text;
     globals->release();
     return data.word(1, 0) / 10 == 7 ? text : "value not kept";
@@ -110,7 +111,10 @@ TEST(SymmetricGlobals, AreNotThoseOfAnotherProgram) {
 }
 
 std::string why_not(const Pe& pe) {
-  return pe.at(0, 0, pe.me) == nullptr ? pe.globals.why_not() : "shared";
+  pe.data.word(0, 3) = 3;
+  const bool is_seen =
+      pe.memory.globals_size() > 0 && pe.memory.globals(pe.me)[3 * sizeof(std::uint64_t)] != std::byte{0};
+  return pe.at(0, 0, pe.me) == nullptr && !is_seen ? pe.globals.why_not() : "shared";
 }
 
 TEST(SymmetricGlobals, AreSharedByNobodyIfOneDoesNotWantIt) {

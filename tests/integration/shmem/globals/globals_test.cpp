@@ -125,6 +125,19 @@ TEST(Globals, HideNoCrashFromTheProgramsHandler) {
   EXPECT_NE(job.output.find("the program's own handler"), std::string::npos) << job.output;
 }
 
+TEST(Globals, HideNoCrashFromAHandlerThatIsInstalledLater) {
+  const auto job = process_pes(1, {"late-handler"});
+  EXPECT_EQ(job.exit.code, 44) << job.output;
+  EXPECT_NE(job.output.find("about to store\nthe program's own handler"), std::string::npos) << job.output;
+}
+
+TEST(Globals, HideNoCrashFromAHandlerThatGoesOnToTheLibrarys) {
+  const auto job = process_pes(1, {"chained-handler"});
+  EXPECT_EQ(job.exit.code, 128 + SIGSEGV) << job.output;
+  EXPECT_NE(job.output.find("about to store\nthe program's own handler"), std::string::npos) << job.output;
+  EXPECT_EQ(job.output.find("own handler"), job.output.rfind("own handler")) << "they call each other in turn";
+}
+
 TEST(Globals, AreSymmetricOnNoPeWhereOneCannotShareThem) {
   const auto job = process_pes(3, {"forbidden"});
   if (job.exit.code == 77) {

@@ -270,6 +270,31 @@ void on_fault(int /*number*/) {
   ::_exit(44);
 }
 
+struct sigaction before_ours {};
+
+/// A handler that goes on to the one that it took the place of.
+void on_fault_go_on(int signal, siginfo_t* info, void* context) {
+  constexpr char kText[] = "the program's own handler\n";
+  static_cast<void>(::write(STDERR_FILENO, kText, sizeof kText - 1) > 0);
+  before_ours.sa_sigaction(signal, info, context);
+}
+
+/// A handler that is installed when the library has one already gets none of the library's faults, but all others.
+void late_handler(bool goes_on) {
+  keeps_stores(shmem_init);
+  struct sigaction action {};
+  if (goes_on) {
+    action.sa_sigaction = on_fault_go_on;
+    action.sa_flags = SA_SIGINFO;
+  } else {
+    action.sa_handler = on_fault;
+  }
+  ::sigaction(SIGSEGV, &action, &before_ours);
+  keeps_stores(shmem_finalize);
+  keeps_stores(shmem_init);
+  crash();
+}
+
 /// From now on mremap gives EPERM.
 void forbid_mremap() {
   std::array<sock_filter, 4> filter{{
@@ -317,6 +342,8 @@ int main(int argc, char** argv) {
   } else if (what == "handled-crash") {
     std::signal(SIGSEGV, on_fault);
     crash();
+  } else if (what == "late-handler" || what == "chained-handler") {
+    late_handler(what == "chained-handler");
   } else if (what == "forbidden") {
     forbidden();
   } else {
