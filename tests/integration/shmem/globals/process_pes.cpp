@@ -3,6 +3,7 @@
 // signal handlers. Its argument names what it does. Prints what went wrong; exits with 0 if nothing did.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <shmem.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -173,8 +174,22 @@ bool in_child(const std::function<bool()>& body, const std::function<void()>& me
   return ended && status == 0;
 }
 
+/// What the program's own handlers of fork() leave: 1 before it, then 2 in the child and 3 in the parent.
+int fork_state;
+int wrong_fork_states;
+
+void leave_fork_state(int state) {
+  wrong_fork_states += fork_state != 1 ? 1 : 0;  // the other process's, or of another time
+  fork_state = state;
+}
+
+void register_fork_handlers() {
+  CHECK(::pthread_atfork([] { fork_state = 1; }, [] { leave_fork_state(3); }, [] { leave_fork_state(2); }) == 0);
+}
+
 void children() {
   number = 5;
+  register_fork_handlers();
   shmem_init();
   const auto me = static_cast<std::uint64_t>(shmem_my_pe());
   shmem_barrier_all();
@@ -182,7 +197,7 @@ void children() {
     other_number = i;
     shmem_barrier_all();
     const auto body = [&] {
-      const bool as_it_was = number == 5 && other_number == i && shmem_my_pe() == -1;
+      const bool as_it_was = number == 5 && other_number == i && shmem_my_pe() == -1 && fork_state == 2;
       number = 1000 + me;
       return as_it_was && number == 1000 + me;
     };
@@ -193,7 +208,7 @@ void children() {
       shmem_barrier_all();
     };
     CHECK(in_child(body, meanwhile));
-    CHECK(number == 6 && other_number == 100 + i);
+    CHECK(number == 6 && other_number == 100 + i && fork_state == 3 && wrong_fork_states == 0);
     number = 5;
     shmem_barrier_all();
   }
