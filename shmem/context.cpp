@@ -83,7 +83,8 @@ Context* Context::current() {
 Context::Context(Key /*key*/, Job job)
     : job_(std::move(job)),
       teams_(job_, [this](Team& team) { return equip(team); }),
-      heap_(job_, [this] { return teams_.find(kWorldTeam)->sync(); }) {}
+      heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
+                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {}
 
 Result<void> Context::start() {
   auto options = read_options(process_environment());

@@ -10,10 +10,12 @@
 
 // Defines routine `name` as pshmem_name with shmem_name as its weak alias (section 10), so that a profiling library can
 // put itself between. The library itself calls neither.
-#define SHMEM_ROUTINE(type, name, parameters)                                                               \
-  extern "C" SHMEM_API type pshmem_##name parameters noexcept;                                              \
-  extern "C" SHMEM_API type shmem_##name parameters noexcept __attribute__((weak, alias("pshmem_" #name))); \
-  extern "C" type pshmem_##name parameters noexcept
+#define SHMEM_ROUTINE(type, name, parameters) SHMEM_OLD_ROUTINE(type, shmem_##name, parameters)
+// The same for names that do not begin with shmem_.
+#define SHMEM_OLD_ROUTINE(type, name, parameters)                                             \
+  extern "C" SHMEM_API type p##name parameters noexcept;                                      \
+  extern "C" SHMEM_API type name parameters noexcept __attribute__((weak, alias("p" #name))); \
+  extern "C" type p##name parameters noexcept
 
 namespace shmem::api {
 

@@ -79,7 +79,8 @@ Result<std::unique_ptr<shmemx_kv_shuffle>> create(Context& context, int cores) {
   // All PEs are in this call: one that asks for an impossible number takes part with a size of its own, and the others
   // hear of it.
   const std::size_t flags = fits ? KvShuffle::flag_count(context.n_pes(), cores) : 0;
-  auto memory = context.heap().allocate((flags + 1) * sizeof(SyncWord), alignof(SyncWord), true);
+  static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
+  auto memory = context.heap().calloc(flags + 1, sizeof(SyncWord));
   if (!memory) {
     return tl::make_unexpected(memory.error());
   }
@@ -88,7 +89,7 @@ Result<std::unique_ptr<shmemx_kv_shuffle>> create(Context& context, int cores) {
                         : Result<std::unique_ptr<KvShuffle>>(tl::make_unexpected(fits.error()));
   auto agreed = agree(context, words[flags], operation ? std::errc{} : operation.error().code);
   if (!operation || !agreed) {
-    if (auto ok = context.heap().release(*memory); !ok) {
+    if (auto ok = context.heap().free(*memory); !ok) {
       return tl::make_unexpected(ok.error());
     }
     return tl::make_unexpected(operation ? agreed.error() : operation.error());
@@ -128,7 +129,7 @@ extern "C" int shmemx_kv_shuffle_destroy(shmemx_kv_shuffle_t* op) noexcept try {
     return 0;
   }
   const std::unique_ptr<shmemx_kv_shuffle> owned(op);
-  auto ok = context.heap().release(owned->flags);
+  auto ok = context.heap().free(owned->flags);
   return ok ? 0 : api::report_loudly(ok.error());
 } catch (const std::bad_alloc&) {
   return out_of_memory("shmemx_kv_shuffle_destroy");

@@ -118,18 +118,40 @@ SHMEM_API void shmem_info_get_version(int* major, int* minor) SHMEM_NOEXCEPT;
 /* `name` has room for SHMEM_MAX_NAME_LEN characters. */
 SHMEM_API void shmem_info_get_name(char* name) SHMEM_NOEXCEPT;
 
-/* ---- Symmetric heap (section 9.3). All collective over the job, with equal arguments; sizes in bytes. If the PEs'
- * arguments differ, nothing is done, every PE prints who asked for what, and allocation gives NULL on all. ---- */
+/* ---- Symmetric heap (section 9.3). Sizes in bytes. ----
+ *
+ * Collective over the job, with equal arguments on all PEs. Every call is a barrier of the world, whatever its
+ * arguments are (size 0 and NULL included), and completes the caller's puts. The PEs' arguments are compared in that
+ * barrier. If they differ, or are wrong on one PE, nothing is done and every PE prints who asked for what; then, and if
+ * the arguments are equal and wrong, or there is no room, allocation gives NULL on all PEs and shmem_free ends the job.
+ * If a PE is in another collective call of the world instead, the job ends, with a message that names it. Blocks begin
+ * at multiples of 64 and share no cache line. Their contents are undefined, but as said at each. */
 
-/* NULL for size 0, and with a message if there is no room (set SHMEM_SYMMETRIC_SIZE). Contents: undefined. Ends with a
- * barrier of the world. The block is freed by shmem_free. */
+/* NULL for size 0, and if there is no room (set SHMEM_SYMMETRIC_SIZE). Ends with the barrier. The block is freed by
+ * shmem_free. */
 SHMEM_API void* shmem_malloc(size_t size) SHMEM_NOEXCEPT;
-/* count * size bytes, zero. */
+/* As shmem_malloc. `hints`: 0 or an or of the two below, which say that other PEs will use the block for atomics or as
+ * signals. Other bits do nothing; all are compared. */
+#define SHMEM_MALLOC_ATOMICS_REMOTE 1L
+#define SHMEM_MALLOC_SIGNAL_REMOTE 2L
+SHMEM_API void* shmem_malloc_with_hints(size_t size, long hints) SHMEM_NOEXCEPT;
+/* count * size bytes, zero. NULL, with a message, if that is more than can be addressed. */
 SHMEM_API void* shmem_calloc(size_t count, size_t size) SHMEM_NOEXCEPT;
-/* `alignment`: a power of two, a multiple of sizeof(void*); anything else gives NULL with a message. */
+/* The block begins at a multiple of `alignment`, a power of two not larger than the heap; anything else gives NULL,
+ * with a message. */
 SHMEM_API void* shmem_align(size_t alignment, size_t size) SHMEM_NOEXCEPT;
-/* Begins with a barrier of the world. NULL does nothing. */
+/* Makes the block `size` bytes large, in place if it can; else its contents, as many as fit, are in another block,
+ * which is aligned as shmem_malloc's, and there is a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free,
+ * giving NULL, if `size` is 0. NULL also if there is no room, and the block is as it was. */
+SHMEM_API void* shmem_realloc(void* ptr, size_t size) SHMEM_NOEXCEPT;
+/* Begins with the barrier. NULL frees nothing. */
 SHMEM_API void shmem_free(void* ptr) SHMEM_NOEXCEPT;
+
+/* Deprecated since 1.2: shmem_malloc, shmem_align, shmem_realloc and shmem_free. */
+SHMEM_API void* shmalloc(size_t size) SHMEM_NOEXCEPT;
+SHMEM_API void* shmemalign(size_t alignment, size_t size) SHMEM_NOEXCEPT;
+SHMEM_API void* shrealloc(void* ptr, size_t size) SHMEM_NOEXCEPT;
+SHMEM_API void shfree(void* ptr) SHMEM_NOEXCEPT;
 
 /* ---- Teams (section 9.4) ---- */
 

@@ -94,6 +94,16 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
  */
 SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
+/* ---- The symmetric heap, seen from this PE. Not collective; all PEs have the same figures. ---- */
+typedef struct shmemx_heap_stats_t {
+  size_t size; /* bytes */
+  size_t used; /* bytes in live blocks, rounded up to multiples of 64 */
+  size_t live_blocks;
+  size_t largest_free; /* bytes of the largest block that could be had now */
+} shmemx_heap_stats_t;
+/* Errors: -EINVAL `stats` is NULL. */
+SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
+
 /* ---- Teams and their barriers ---- */
 
 /* Collective over the team: shmem_quiet, then everybody has come. */

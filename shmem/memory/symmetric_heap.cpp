@@ -1,108 +1,208 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/symmetric_heap.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
+
+#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/memory/size_text.hpp"
 
 namespace shmem {
 namespace {
 
-bool same(const HeapCall& a, const HeapCall& b) {
-  return a.kind == b.kind && a.size == b.size && a.alignment == b.alignment && a.offset == b.offset;
+/// Nothing if that is more than can be addressed.
+std::optional<std::size_t> bytes_of(const HeapCall& call) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(call.count, call.size, &bytes)) return std::nullopt;
+  return bytes;
 }
 
-std::string describe(const HeapCall& call, bool allocation) {
-  if (!allocation) {
-    return "frees offset " + std::to_string(call.offset);
+/// PEs that do the same, in the order of the first of them.
+struct Party {
+  std::string what;
+  std::vector<int> pes;
+};
+
+void add(std::vector<Party>& parties, const std::string& what, int pe) {
+  const auto found =
+      std::find_if(parties.begin(), parties.end(), [&](const Party& party) { return party.what == what; });
+  (found != parties.end() ? *found : parties.emplace_back(Party{what, {}})).pes.push_back(pe);
+}
+
+std::string list(const std::vector<Party>& parties) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(parties.size(), kMostNamed); ++i) {
+    text += (i > 0 ? "; " : "") + pe_list(parties[i].pes) + ": " + parties[i].what;
   }
-  return "allocates " + std::to_string(call.size) + " bytes aligned to " + std::to_string(call.alignment);
+  return text + (parties.size() > kMostNamed ? "; and others" : "");
 }
 
 }  // namespace
 
-std::string SymmetricHeap::describe_disagreement(std::size_t parity) const {
-  constexpr int kMostNamed = 8;
-  std::string text = "shmem: PE " + std::to_string(job_.me) +
-                     ": the PEs do not make the same call on the symmetric heap, so nothing was done:";
-  int named = 0;
-  // The first PE of each run of equal calls is enough to see who differs.
-  for (int pe = 0; pe < job_.size && named < kMostNamed; ++pe) {
-    const HeapCall& call = job_.metadata(pe).heap_call[parity];
-    if (pe > 0 && same(call, job_.metadata(pe - 1).heap_call[parity])) {
-      continue;
-    }
-    text += (named++ > 0 ? "; PE " : " PE ") + std::to_string(pe) + " " +
-            describe(call, call.kind == static_cast<std::uint64_t>(Kind::kAllocate));
-  }
-  return text;
+Result<void*> SymmetricHeap::malloc(std::size_t size) {
+  HeapCall call{.routine = HeapRoutine::kMalloc};
+  call.size = size;
+  return allocate(call);
 }
 
-Result<void> SymmetricHeap::agree(Kind kind, std::size_t size, std::size_t alignment, std::size_t offset) {
-  const std::size_t parity = ++calls_ & 1;
-  const HeapCall mine{static_cast<std::uint64_t>(kind), size, alignment, offset};
-  job_.metadata(job_.me).heap_call[parity] = mine;
-  if (auto ok = barrier_(); !ok) {
-    return ok;
-  }
-  for (int pe = 0; pe < job_.size; ++pe) {
-    if (!same(mine, job_.metadata(pe).heap_call[parity])) {
-      return fail(std::errc::invalid_argument, describe_disagreement(parity));
-    }
-  }
-  return {};
+Result<void*> SymmetricHeap::malloc_with_hints(std::size_t size, std::uint64_t hints) {
+  // The known hints ask for cache lines that no other block is in: every block has such.
+  HeapCall call{.routine = HeapRoutine::kMallocWithHints};
+  call.size = size;
+  call.hints = hints;
+  return allocate(call);
 }
 
-Error SymmetricHeap::exhausted(std::size_t size, std::size_t alignment) const {
-  const Heap::Stats now = heap_.stats();
-  return {std::errc::not_enough_memory,
-          "shmem: PE " + std::to_string(job_.me) + ": the symmetric heap has no room for " + std::to_string(size) +
-              " bytes aligned to " + std::to_string(alignment) + ": " + std::to_string(now.used) + " of " +
-              std::to_string(now.size) + " bytes are used, the largest free block is " +
-              std::to_string(now.largest_free) + " (set SHMEM_SYMMETRIC_SIZE)"};
+Result<void*> SymmetricHeap::calloc(std::size_t count, std::size_t size) {
+  HeapCall call{.routine = HeapRoutine::kCalloc};
+  call.count = count;
+  call.size = size;
+  return allocate(call);
 }
 
-Result<void*> SymmetricHeap::allocate(std::size_t size, std::size_t alignment, bool zero) {
+Result<void*> SymmetricHeap::align(std::size_t alignment, std::size_t size) {
+  HeapCall call{.routine = HeapRoutine::kAlign};
+  call.alignment = alignment;
+  call.size = size;
+  return allocate(call);
+}
+
+Result<void*> SymmetricHeap::allocate(HeapCall call) {
   // Wrong arguments too are compared with the others' before they are refused: this is a collective call.
-  const bool aligned = std::has_single_bit(alignment) && alignment % sizeof(void*) == 0;
-  const auto offset = size > 0 && aligned ? heap_.allocate(size, alignment) : std::nullopt;
+  const bool aligned = call.routine != HeapRoutine::kAlign || std::has_single_bit(call.alignment);
+  const auto bytes = bytes_of(call);
+  const auto offset = aligned && bytes.value_or(0) > 0
+                          ? heap_.allocate(*bytes, std::max<std::size_t>(call.alignment, Heap::kMinAlignment))
+                          : std::nullopt;
   std::byte* block = offset ? job_.memory.heap(job_.me) + *offset : nullptr;
-  if (block != nullptr && zero) {
-    std::memset(block, 0, size);
-  }
+  if (block != nullptr && call.routine == HeapRoutine::kCalloc) std::memset(block, 0, *bytes);
+
   // The offset is not compared: equal histories of equal calls give equal offsets.
-  if (auto ok = agree(Kind::kAllocate, size, alignment, 0); !ok) {
-    if (offset) {
-      heap_.release(*offset);
-    }
+  if (auto ok = agree(call); !ok) {
+    if (offset) heap_.release(*offset);
     return tl::make_unexpected(ok.error());
   }
   if (!aligned) {
-    return fail(std::errc::invalid_argument, "shmem: PE " + std::to_string(job_.me) + ": alignment " +
-                                                 std::to_string(alignment) +
-                                                 " is not a power of two and a multiple of sizeof(void*)");
+    return fail(std::errc::invalid_argument,
+                self() + to_string(call) + ": the alignment " + std::to_string(call.alignment) + " is no power of two");
   }
-  if (size > 0 && !offset) {
-    return tl::make_unexpected(exhausted(size, alignment));
+  if (!bytes) {
+    return fail(std::errc::not_enough_memory, self() + to_string(call) + " is more bytes than can be addressed");
   }
+  if (*bytes > 0 && !offset) return tl::make_unexpected(exhausted(call));
   return block;
 }
 
-Result<void> SymmetricHeap::release(void* pointer) {
-  if (pointer == nullptr) {
-    return {};
+Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
+  HeapCall call{.routine = HeapRoutine::kRealloc};
+  call.size = size;
+  look_at(pointer, call);
+  if (auto ok = agree(call); !ok) return tl::make_unexpected(ok.error());
+  // From here on all PEs do the same.
+  if (call.pointer == HeapPointer::kNull) {
+    const auto offset = size > 0 ? heap_.allocate(size) : std::nullopt;
+    if (size > 0 && !offset) return tl::make_unexpected(exhausted(call));
+    return offset ? job_.memory.heap(job_.me) + *offset : nullptr;
   }
-  const bool inside = job_.translate(pointer, job_.me) != nullptr;
-  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(pointer) - job_.memory.heap(job_.me));
-  if (!inside || !heap_.size_of(offset)) {
-    return fail(std::errc::invalid_argument,
-                "shmem: PE " + std::to_string(job_.me) +
-                    ": cannot free an address that no live block of the symmetric heap begins at");
+  if (call.pointer != HeapPointer::kLive) return tl::make_unexpected(wrong_pointer(call));
+  if (size == 0) {
+    heap_.release(call.address);
+    return nullptr;
   }
-  if (auto ok = agree(Kind::kRelease, 0, 0, offset); !ok) {
-    return ok;
-  }
-  heap_.release(offset);
+  if (heap_.resize(call.address, size)) return pointer;
+  const auto offset = heap_.allocate(size);
+  if (!offset) return tl::make_unexpected(exhausted(call));
+  std::byte* moved = job_.memory.heap(job_.me) + *offset;
+  std::memcpy(moved, pointer, std::min(size, heap_.size_of(call.address).value_or(0)));
+  heap_.release(call.address);
+  // Others may write to the new block once they have returned: not before it has its contents.
+  if (auto ok = meeting_.barrier(); !ok) return tl::make_unexpected(ok.error());
+  return moved;
+}
+
+Result<void> SymmetricHeap::free(void* pointer) {
+  HeapCall call{.routine = HeapRoutine::kFree};
+  look_at(pointer, call);
+  if (auto ok = agree(call); !ok) return ok;
+  if (call.pointer == HeapPointer::kNull) return {};
+  if (call.pointer != HeapPointer::kLive) return tl::make_unexpected(wrong_pointer(call));
+  heap_.release(call.address);
   return {};
+}
+
+void SymmetricHeap::look_at(const void* pointer, HeapCall& call) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto offset = address - reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me));
+  if (pointer == nullptr) {
+    call.pointer = HeapPointer::kNull;
+  } else if (offset >= job_.memory.heap_size()) {
+    call.pointer = HeapPointer::kForeign;
+    call.address = address;
+  } else {
+    call.pointer = heap_.size_of(offset) ? HeapPointer::kLive : HeapPointer::kNotLive;
+    call.address = offset;
+  }
+}
+
+Result<void> SymmetricHeap::agree(HeapCall call) {
+  call.number = ++calls_;
+  call.barriers = meeting_.count();
+  auto& votes = job_.metadata(0).heap_vote;
+  HeapVote& vote = votes[call.number % votes.size()];
+  job_.metadata(job_.me).heap_call[call.number % 2].store(call);
+  vote.enter(call);
+  if (auto ok = meeting_.barrier(); !ok) return ok;
+
+  const bool unanimous = vote.unanimous(job_.size);
+  if (job_.me == 0) {
+    // All are in this call, so nobody looks at the vote before it any more; it is used again by the call after the
+    // next, which nobody can enter before PE 0 enters the next one.
+    votes[(call.number + 2) % votes.size()].clear();
+  }
+  if (unanimous) return {};
+  return tl::make_unexpected(disagreement(call));
+}
+
+Error SymmetricHeap::disagreement(const HeapCall& mine) const {
+  std::vector<Party> parties;
+  bool all_here = true;
+  for (int pe = 0; pe < job_.size; ++pe) {
+    const auto& calls = job_.metadata(pe).heap_call;
+    const HeapCall theirs = calls[mine.number % 2].load();
+    const bool here = theirs.number == mine.number && theirs.barriers == mine.barriers;
+    all_here = all_here && here;
+    add(parties, here ? to_string(theirs) : "in another routine", pe);
+  }
+  if (all_here) {
+    return {std::errc::invalid_argument, self() +
+                                             "the PEs do not make the same call on the symmetric heap, so nothing was "
+                                             "done: " +
+                                             list(parties)};
+  }
+  return {std::errc::state_not_recoverable,
+          self() + to_string(mine) + " is collective, but not all PEs are in it: " + list(parties)};
+}
+
+Error SymmetricHeap::wrong_pointer(const HeapCall& call) const {
+  std::string text = self() + to_string(call);
+  if (call.pointer == HeapPointer::kNotLive) {
+    const auto block = heap_.block_around(call.address);
+    text += block && !block->free() ? "; it lies in the block of " + std::to_string(block->requested) +
+                                          " bytes at offset " + std::to_string(block->offset)
+                                    : "; that memory is free (was it freed before?)";
+  }
+  return {std::errc::invalid_argument, std::move(text)};
+}
+
+Error SymmetricHeap::exhausted(const HeapCall& call) const {
+  const Heap::Stats now = heap_.stats();
+  return {std::errc::not_enough_memory,
+          self() + to_string(call) + ": the symmetric heap has no room for that: it has " + size_text(now.size) + ", " +
+              std::to_string(now.used) + " bytes of it are used, and the largest free block has " +
+              std::to_string(now.largest_free) + " bytes (set SHMEM_SYMMETRIC_SIZE to more)"};
 }
 
 }  // namespace shmem

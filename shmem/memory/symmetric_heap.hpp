@@ -3,38 +3,60 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "shmem/job.hpp"
 #include "shmem/memory/heap.hpp"
+#include "shmem/memory/heap_call.hpp"
 
 namespace shmem {
 
-/// Used by one thread at a time. Each call is collective over the job and ends (free: begins) with `barrier`.
+/// Used by one thread at a time. Each call is collective over the job and meets the others in one barrier, whatever its
+/// arguments (a realloc that moves a block: in two). Their calls travel with it, and are compared. The barrier makes
+/// the PEs' earlier puts visible, if they were made complete before the call.
+///
+/// Errors: std::errc::invalid_argument on all PEs if the calls differ, and nothing was done; the same if they are equal
+/// and wrong; not_enough_memory; state_not_recoverable where PEs met that are in different routines: their barriers do
+/// not go together any more, and the job is to be ended.
 class SymmetricHeap {
  public:
-  using Barrier = std::function<Result<void>()>;
+  struct Meeting {
+    std::function<Result<void>()> barrier;
+    std::function<std::uint64_t()> count;  // of the barriers that this PE has made so far
+  };
 
-  SymmetricHeap(const Job& job, Barrier barrier)
-      : job_(job), heap_(job.memory.heap_size()), barrier_(std::move(barrier)) {}
+  SymmetricHeap(const Job& job, Meeting meeting)
+      : job_(job), heap_(job.memory.heap_size()), meeting_(std::move(meeting)) {}
 
-  /// nullptr with success for size 0, as OpenSHMEM says. Memory is zeroed if `zero`.
-  Result<void*> allocate(std::size_t size, std::size_t alignment, bool zero);
-  /// nullptr is allowed and does nothing, on all PEs or on none.
-  Result<void> release(void* pointer);
+  /// nullptr with success for size 0.
+  Result<void*> malloc(std::size_t size);
+  Result<void*> malloc_with_hints(std::size_t size, std::uint64_t hints);
+  /// The memory is zero.
+  Result<void*> calloc(std::size_t count, std::size_t size);
+  Result<void*> align(std::size_t alignment, std::size_t size);
+  /// As malloc if `pointer` is nullptr, as free if `size` is 0. Stays in place where it can; else the contents move to
+  /// another block, which is aligned as malloc's. After an error the block is as it was.
+  Result<void*> realloc(void* pointer, std::size_t size);
+  /// nullptr is allowed.
+  Result<void> free(void* pointer);
 
   [[nodiscard]] Heap::Stats stats() const { return heap_.stats(); }
 
  private:
-  enum class Kind : std::uint64_t { kAllocate = 1, kRelease = 2 };
-
+  Result<void*> allocate(HeapCall call);
   /// Says what this PE does, meets the others, and finds whoever does something else.
-  Result<void> agree(Kind kind, std::size_t size, std::size_t alignment, std::size_t offset);
-  [[nodiscard]] std::string describe_disagreement(std::size_t parity) const;
-  [[nodiscard]] Error exhausted(std::size_t size, std::size_t alignment) const;
+  Result<void> agree(HeapCall call);
+  /// What the pointer of `call` is.
+  void look_at(const void* pointer, HeapCall& call) const;
+
+  [[nodiscard]] Error disagreement(const HeapCall& mine) const;
+  [[nodiscard]] Error wrong_pointer(const HeapCall& call) const;
+  [[nodiscard]] Error exhausted(const HeapCall& call) const;
+  [[nodiscard]] std::string self() const { return "shmem: PE " + std::to_string(job_.me) + ": "; }
 
   const Job& job_;
   Heap heap_;
-  Barrier barrier_;
+  Meeting meeting_;
   std::uint64_t calls_ = 0;
 };
 

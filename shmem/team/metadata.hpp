@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "shmem/cores/wait.hpp"
+#include "shmem/memory/heap_call.hpp"
 #include "shmem/memory/node_memory.hpp"
 
 namespace shmem {
@@ -54,16 +55,11 @@ struct alignas(64) Parking {
   std::atomic<std::uint32_t> event;
 };
 
-/// A collective call on the heap, as its PE made it; compared by all after the call's barrier. Two of them: a PE is at
-/// most one call ahead of another.
-struct alignas(64) HeapCall {
-  std::uint64_t kind, size, alignment, offset;
-};
-
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
   Parking parking;
-  std::array<HeapCall, 2> heap_call;
+  std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
+  std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number
   alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
 };
 

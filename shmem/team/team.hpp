@@ -16,6 +16,7 @@ namespace shmem {
 struct BarrierStats {
   std::uint64_t by_device = 0;
   std::uint64_t by_software = 0;
+  [[nodiscard]] std::uint64_t total() const { return by_device + by_software; }
 };
 
 /// One member's side of a team. Used by one thread at a time. The Job outlives it.

@@ -45,6 +45,26 @@ int main(int argc, char** argv) {
   } else if (mistake == "free-global") {
     static std::uint64_t global = 0;
     shmem_free(&global);
+  } else if (mistake == "free-on-one") {
+    shmem_free(me == 1 ? static_cast<void*>(&local) : word);
+  } else if (mistake == "free-alone") {
+    if (me == 1) {
+      shmem_free(word);
+    }
+    shmem_barrier_all();
+  } else if (mistake == "free-or-malloc") {
+    if (me == 1) {
+      shmem_free(word);
+    }
+    shmem_malloc(8);
+  } else if (mistake == "realloc-sizes") {
+    if (shmem_realloc(word, me == 1 ? 100 : 200) == nullptr) {
+      return 3;
+    }
+  } else if (mistake == "heap-full") {
+    if (shmem_malloc(std::size_t{1} << 40) == nullptr) {
+      return 3;
+    }
   } else if (mistake == "double-free") {
     shmem_free(word);
     shmem_free(word);
