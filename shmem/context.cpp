@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "shmem/bootstrap/same_node.hpp"
+#include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/ordering.hpp"
 #include "shmem/version.hpp"
 
@@ -74,6 +75,10 @@ CoreGlobals core_globals(const Job& job) {
   return told;
 }
 
+std::string because(const std::string& reason) {
+  return reason.empty() ? "" : " (" + reason + ")";
+}
+
 }  // namespace
 
 Context* Context::current() {
@@ -119,7 +124,7 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   if (!globals) {
     return tl::make_unexpected(globals.error());
   }
-  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size());
+  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement);
   if (!memory) {
     return tl::make_unexpected(memory.error());
   }
@@ -257,6 +262,22 @@ void Context::report() const {
     const std::string& why_not = job_.globals.why_not();
     std::fprintf(stderr, "shmem: global variables: %s%s\n", why_not.empty() ? "symmetric, " : "not symmetric: ",
                  why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
+  }
+  report_placement();
+}
+
+void Context::report_placement() const {
+  const Placement& placement = job_.memory.placement();
+  const std::string pages = to_string(placement.pages) + because(job_.memory.pages_reason());
+  const HugePages wanted = job_.options.placement.pages;
+  const bool missed = (wanted == HugePages::kHugetlb && placement.pages != PageKind::kHugetlb) ||
+                      (wanted == HugePages::kThp && placement.pages != PageKind::kThp);
+  if (job_.options.info) {
+    std::fprintf(stderr, "shmem: pages of the heaps: %s; NUMA: %s%s\n", pages.c_str(), placement.numa.c_str(),
+                 because(placement.numa_reason).c_str());
+  } else if (missed) {
+    std::fprintf(stderr, "shmem: SHMEM_HUGEPAGES=%s cannot be had; pages of the heaps: %s\n",
+                 wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
   }
 }
 

@@ -75,6 +75,7 @@ class Context {
   Result<void> equip(Team& team);
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
   void report() const;
+  void report_placement() const;
   static void report_team(const Team& team);
 
   Job job_;

@@ -50,6 +50,36 @@ bool set_symmetric_globals(Options& options, const std::string& text) {
   return text == "auto" || text == "off";
 }
 
+bool set_hugepages(Options& options, const std::string& text) {
+  HugePages& pages = options.placement.pages;
+  if (text == "auto") {
+    pages = HugePages::kAuto;
+  } else if (text == "hugetlb") {
+    pages = HugePages::kHugetlb;
+  } else if (text == "thp") {
+    pages = HugePages::kThp;
+  } else if (text == "none") {
+    pages = HugePages::kNone;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool set_numa(Options& options, const std::string& text) {
+  NumaPolicy& numa = options.placement.numa;
+  if (text == "local") {
+    numa = NumaPolicy::kLocal;
+  } else if (text == "interleave") {
+    numa = NumaPolicy::kInterleave;
+  } else if (text == "none") {
+    numa = NumaPolicy::kNone;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool set_barrier_algorithm(Options& options, const std::string& text) {
   options.barrier_algorithm = text;
   return text == "auto" || text == "npu_v3" || text == "gba";
@@ -128,6 +158,14 @@ constexpr auto kTable = std::to_array<Entry>({
       "whether global and static variables are symmetric: auto (where they can be) or off"},
      "auto or off",
      set_symmetric_globals},
+    {{"SHMEM_HUGEPAGES", nullptr, "name", "auto",
+      "pages of the symmetric heaps: auto, hugetlb (both: hugetlb, else thp, else small), thp (else small) or none"},
+     "auto, hugetlb, thp or none",
+     set_hugepages},
+    {{"SHMEM_NUMA", nullptr, "name", "local",
+      "where a PE's symmetric heap lies: local (on the PE's node), interleave or none"},
+     "local, interleave or none",
+     set_numa},
     {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto", "how teams synchronise: auto, npu_v3 or gba"},
      "auto, npu_v3 or gba",
      set_barrier_algorithm},

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/memory/heap_placement.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -26,6 +27,7 @@ constexpr std::chrono::seconds kBootstrapLimit{120};
 struct Options {
   std::size_t symmetric_size = std::size_t{1} << 30;
   bool symmetric_globals = true;
+  PlacementRequest placement;
   std::string barrier_algorithm = "auto";
   std::chrono::milliseconds barrier_timeout{0};  // 0: wait as long as the others live
   GbaUse gba = GbaUse::kAuto;

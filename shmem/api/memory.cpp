@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.3: the symmetric heap.
+#include <cstdio>
+
 #include "shmem/api/entry.hpp"
+#include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
@@ -98,6 +101,16 @@ extern "C" int shmemx_heap_stats(shmemx_heap_stats_t* stats) noexcept {
     return api::report_loudly({std::errc::invalid_argument, "shmem: shmemx_heap_stats: stats is NULL"});
   }
   const shmem::Heap::Stats now = context.heap().stats();
-  *stats = {now.size, now.used, now.live_blocks, now.largest_free};
+  const shmem::Placement& placement = context.job().memory.placement();
+  const std::string pages_reason = context.job().memory.pages_reason();
+  const char* between = pages_reason.empty() || placement.numa_reason.empty() ? "" : "; ";
+  stats->size = now.size;
+  stats->used = now.used;
+  stats->live_blocks = now.live_blocks;
+  stats->largest_free = now.largest_free;
+  std::snprintf(stats->pages, sizeof stats->pages, "%s", to_string(placement.pages).c_str());
+  std::snprintf(stats->numa, sizeof stats->numa, "%s", placement.numa.c_str());
+  std::snprintf(stats->reason, sizeof stats->reason, "%s%s%s", pages_reason.c_str(), between,
+                placement.numa_reason.c_str());
   return 0;
 }

@@ -94,14 +94,17 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
  */
 SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
-/* ---- The symmetric heap, seen from this PE. Not collective; all PEs have the same figures. ---- */
+/* ---- The symmetric heap, seen from this PE ---- */
 typedef struct shmemx_heap_stats_t {
-  size_t size; /* bytes */
+  size_t size; /* bytes; this and the next three are the same on all PEs */
   size_t used; /* bytes in live blocks, rounded up to multiples of 64 */
   size_t live_blocks;
   size_t largest_free; /* bytes of the largest block that could be had now */
+  char pages[16];      /* "hugetlb", "thp" (where the kernel finds some), or the size of small ones: "4 KiB" */
+  char numa[64];       /* where this PE's heap lies: "local (node 1)", "interleave (nodes 0, 1)", or "none" */
+  char reason[512];    /* why these two are not better, or "" */
 } shmemx_heap_stats_t;
-/* Errors: -EINVAL `stats` is NULL. */
+/* Not collective. Errors: -EINVAL `stats` is NULL. */
 SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
 
 /* ---- Teams and their barriers ---- */

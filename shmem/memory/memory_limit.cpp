@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/memory_limit.hpp"
 
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "shmem/memory/size_text.hpp"
 
 namespace shmem {
 
@@ -56,9 +60,8 @@ std::string contents(const std::string& file) {
   return text.str();
 }
 
-}  // namespace
-
-std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, const std::string& mount) {
+/// Files of the two versions of control groups; none of the first if that is nullptr.
+Bytes cgroup_limit(const std::string& membership, const std::string& mount, const char* file, const char* old_file) {
   Bytes limit;
   std::istringstream lines(membership);
   std::string line;
@@ -69,15 +72,52 @@ std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, co
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
-      limit = smaller(limit, limit_of_path(mount, path, "memory.max"));
-    } else if (lists_memory(controllers)) {
-      limit = smaller(limit, limit_of_path(mount + "/memory", path, "memory.limit_in_bytes"));
+      limit = smaller(limit, limit_of_path(mount, path, file));
+    } else if (old_file != nullptr && lists_memory(controllers)) {
+      limit = smaller(limit, limit_of_path(mount + "/memory", path, old_file));
     }
   }
   return limit;
 }
 
+/// "CommitLimit:    12345 kB" in bytes; 0 if it is not there.
+std::size_t meminfo_value(const std::string& meminfo, const std::string& name) {
+  std::istringstream lines(meminfo);
+  std::string word;
+  std::size_t kilobytes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    if (words >> word >> kilobytes && word == name + ":") return kilobytes << 10;
+  }
+  return 0;
+}
+
+/// Of address space, in use by this process.
+std::size_t address_space_used() {
+  std::ifstream stream("/proc/self/statm");
+  std::size_t pages = 0;
+  stream >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, const std::string& mount) {
+  return cgroup_limit(membership, mount, "memory.max", "memory.limit_in_bytes");
+}
+
+std::optional<std::size_t> cgroup_swap_limit(const std::string& membership, const std::string& mount) {
+  return cgroup_limit(membership, mount, "memory.swap.max", nullptr);
+}
+
+std::optional<std::size_t> commit_limit(const std::string& overcommit, const std::string& meminfo) {
+  if (overcommit.empty() || overcommit.front() != '2') return std::nullopt;
+  const std::size_t limit = meminfo_value(meminfo, "CommitLimit");
+  return limit - std::min(limit, meminfo_value(meminfo, "Committed_AS"));
+}
+
 MemoryLimit memory_limit() {
+  constexpr const char* kCgroups = "/sys/fs/cgroup";
   struct sysinfo info {};
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   std::size_t swap = 0;
@@ -85,9 +125,28 @@ MemoryLimit memory_limit() {
     memory = info.totalram * info.mem_unit;
     swap = info.totalswap * info.mem_unit;
   }
-  const Bytes cgroup = cgroup_memory_limit(contents("/proc/self/cgroup"), "/sys/fs/cgroup");
-  if (cgroup && *cgroup < memory) return {*cgroup + swap, "memory limit of this control group, with swap"};
-  return {memory + swap, "memory and swap of this machine"};
+  MemoryLimit limit{memory + swap, "memory and swap of this machine"};
+  const std::string membership = contents("/proc/self/cgroup");
+  if (const Bytes cgroup = cgroup_memory_limit(membership, kCgroups); cgroup && *cgroup < memory) {
+    const std::size_t may_swap = std::min(swap, cgroup_swap_limit(membership, kCgroups).value_or(swap));
+    limit = {*cgroup + may_swap, "memory limit of this control group, with swap"};
+  }
+  const Bytes commit = commit_limit(contents("/proc/sys/vm/overcommit_memory"), contents("/proc/meminfo"));
+  if (commit && *commit < limit.bytes) {
+    limit = {*commit, "memory that the kernel still promises (vm.overcommit_memory=2)"};
+  }
+  return limit;
+}
+
+Result<void> check_address_space(std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  const std::size_t used = address_space_used();
+  if (bytes <= limit.rlim_cur && used <= limit.rlim_cur - bytes) return {};
+  return fail(std::errc::not_enough_memory, "they take " + size_text(bytes) +
+                                                " of address space, and this process may have " +
+                                                size_text(limit.rlim_cur) + ", of which it uses " + size_text(used) +
+                                                "; raise that limit (ulimit -v)");
 }
 
 }  // namespace shmem

@@ -7,14 +7,18 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/pe_list.hpp"
 #include "shmem/memory/fd_passing.hpp"
+#include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/memfd.hpp"
 #include "shmem/memory/memory_limit.hpp"
+#include "shmem/memory/numa.hpp"
 #include "shmem/memory/size_text.hpp"
 
 namespace shmem {
@@ -128,18 +132,21 @@ struct NodeFiles {
 /// What the leader holds while the others fetch it.
 struct Stock {
   NodeFiles files;
+  PageKind pages;
+  std::string pages_reason;
   FdServer server;
 };
 
-Result<Stock> make_stock(const Shares& shares, int pes) {
+Result<Stock> make_stock(const Shares& shares, int pes, HugePages wanted) {
   if (auto fits = check_size(shares, pes); !fits) return tl::make_unexpected(fits.error());
-  auto heaps = create_memfd("shmem-heaps", heaps_size(shares, pes));
+  auto heaps = create_heap_file(heaps_size(shares, pes), wanted);
   if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
   auto areas = create_memfd("shmem-areas", areas_size(shares, pes));
   if (!areas) return tl::make_unexpected(areas.error());
   auto server = FdServer::open();
   if (!server) return tl::make_unexpected(server.error());
-  return Stock{NodeFiles{std::move(*heaps), std::move(*areas)}, std::move(*server)};
+  return Stock{NodeFiles{std::move(heaps->file), std::move(*areas)}, heaps->pages, std::move(heaps->reason),
+               std::move(*server)};
 }
 
 /// What a PE has in the end. The file is kept where parts of it are to be mapped a second time.
@@ -147,13 +154,18 @@ struct Mapped {
   Mapping heaps;
   Mapping areas;
   UniqueFd areas_file;
+  Placement placement;
 };
 
 Result<Mapping> map_heaps(int file, const Shares& shares, int me, int pes) {
   const std::size_t size = heaps_size(shares, pes);
   if (auto sound = check_memfd(file, size); !sound) return tl::make_unexpected(sound.error());
   const std::size_t heap_size = round_up(shares.heap_size);
-  auto heaps = Mapping::share(file, size, std::bit_floor(heap_size), heap_size * static_cast<std::size_t>(me));
+  const std::size_t alignment = std::bit_floor(heap_size);
+  if (auto room = check_address_space(size + alignment + areas_size(shares, pes) + kHeapAlignment); !room) {
+    return tl::make_unexpected(about_heap(room.error(), shares.heap_size, pes));
+  }
+  auto heaps = Mapping::share(file, size, alignment, heap_size * static_cast<std::size_t>(me));
   if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
   return heaps;
 }
@@ -164,74 +176,133 @@ Result<Mapping> map_areas(int file, const Shares& shares, int pes) {
   return Mapping::share(file, size, kHeapAlignment);
 }
 
-Result<Mapped> map_files(NodeFiles files, const Shares& shares, int me, int pes) {
-  auto heaps = map_heaps(files.heaps.get(), shares, me, pes);
-  if (!heaps) return tl::make_unexpected(heaps.error());
-  auto areas = map_areas(files.areas.get(), shares, pes);
-  if (!areas) return tl::make_unexpected(areas.error());
-  if (shares.globals_size == 0) files.areas.reset();
-  return Mapped{std::move(*heaps), std::move(*areas), std::move(files.areas)};
+std::byte* heap_of(const Mapped& mapped, const Shares& shares, int pe) {
+  return mapped.heaps.data() + round_up(shares.heap_size) * static_cast<std::size_t>(pe);
 }
 
-/// Collective: the leader's name. `mine` counts on the leader only.
-Result<RandomName> tell_name(Bootstrap& bootstrap, const RandomName& mine) {
-  const auto names = allgather(bootstrap, mine);
-  if (!names) return tl::make_unexpected(names.error());
-  return (*names)[kLeader];
+/// `pages` is what the leader has made the file of.
+Result<Mapped> map_files(NodeFiles files, const Shares& shares, Bootstrap& bootstrap, PageKind pages,
+                         NumaPolicy policy) {
+  auto heaps = map_heaps(files.heaps.get(), shares, bootstrap.rank(), bootstrap.size());
+  if (!heaps) return tl::make_unexpected(heaps.error());
+  auto areas = map_areas(files.areas.get(), shares, bootstrap.size());
+  if (!areas) return tl::make_unexpected(areas.error());
+  if (shares.globals_size == 0) files.areas.reset();
+  Mapped mapped{std::move(*heaps), std::move(*areas), std::move(files.areas), {}};
+  // Before anybody touches the heaps.
+  NumaPlacement numa =
+      place(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size), policy, system_numa());
+  if (pages == PageKind::kThp) advise_huge_pages(mapped.heaps.data(), mapped.heaps.size());
+  mapped.placement = {pages, std::move(numa.text), std::move(numa.reason)};
+  return mapped;
+}
+
+/// What the leader tells.
+struct Told {
+  RandomName name;
+  PageKind pages;
+};
+
+/// Collective. `mine` counts on the leader only.
+Result<Told> tell(Bootstrap& bootstrap, const Told& mine) {
+  const auto all = allgather(bootstrap, mine);
+  if (!all) return tl::make_unexpected(all.error());
+  return (*all)[kLeader];
+}
+
+/// Where the leader writes why the pages of the heaps are not larger: the end of its metadata area.
+std::span<char> notes_in(const Mapping& areas) {
+  return {reinterpret_cast<char*>(areas.data() + kMetadataSize - kNotesSize), kNotesSize};
 }
 
 /// The leader's part: tell, hand out, map.
-Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares) {
-  auto stock = make_stock(shares, bootstrap.size());
+Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request,
+                    const std::string& refused) {
+  auto stock = make_stock(shares, bootstrap.size(), request.pages);
   if (auto ready = agree(bootstrap, stock); !ready) return tl::make_unexpected(ready.error());
-  if (auto told = tell_name(bootstrap, stock->server.name()); !told) return tl::make_unexpected(told.error());
-
+  if (auto told = tell(bootstrap, {stock->server.name(), stock->pages}); !told) {
+    return tl::make_unexpected(told.error());
+  }
   const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
   const std::array files{stock->files.heaps.get(), stock->files.areas.get()};
   auto served = stock->server.serve(files, bootstrap.size(), deadline, bootstrap);
   if (!served) return tl::make_unexpected(served.error());
-  return map_files(std::move(stock->files), shares, bootstrap.rank(), bootstrap.size());
+  auto mapped = map_files(std::move(stock->files), shares, bootstrap, stock->pages, request.numa);
+  if (mapped) {
+    const std::string between = refused.empty() || stock->pages_reason.empty() ? "" : "; ";
+    (refused + between + stock->pages_reason).copy(notes_in(mapped->areas).data(), kNotesSize - 1);
+  }
+  return mapped;
 }
 
 /// Everybody else's part: hear, fetch, map.
-Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares) {
+Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request) {
   auto client = FdClient::open();
   if (auto ready = agree(bootstrap, client); !ready) return tl::make_unexpected(ready.error());
-  const auto name = tell_name(bootstrap, RandomName{});
-  if (!name) return tl::make_unexpected(name.error());
+  const auto told = tell(bootstrap, {});
+  if (!told) return tl::make_unexpected(told.error());
 
-  auto files = client->fetch(*name, bootstrap.rank(), kHandOutLimit);
+  auto files = client->fetch(told->name, bootstrap.rank(), kHandOutLimit);
   if (!files) return tl::make_unexpected(files.error());
   if (files->size() != 2) {
     return fail(std::errc::bad_message, "PE 0 gave " + std::to_string(files->size()) + " file descriptors, not 2");
   }
-  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap.rank(),
-                   bootstrap.size());
+  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, told->pages,
+                   request.numa);
 }
 
-Error with_prefix(Error error) {
+/// Collective, with pages of the pool: touches this PE's heap. "", or who cannot and why.
+Result<std::string> populate_all(Bootstrap& bootstrap, const Mapped& mapped, const Shares& shares) {
+  const auto mine = populate(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size));
+  const auto missing = first_of(bootstrap, mine ? std::nullopt : std::optional(report_of(mine.error())));
+  if (!missing) return tl::make_unexpected(missing.error());
+  if (!*missing) return std::string();
+  return "hugetlb: PE " + std::to_string((*missing)->pe) + ": " + (*missing)->what.text.data();
+}
+
+/// What this PE found itself reads as what it hears of others.
+Error with_prefix(Error error, int me) {
   constexpr const char* kPrefix = "shmem: ";
-  if (error.text.rfind(kPrefix, 0) != 0) error.text.insert(0, kPrefix);
+  if (error.text.rfind(kPrefix, 0) != 0) error.text.insert(0, kPrefix + ("PE " + std::to_string(me)) + ": ");
   return error;
 }
 
 }  // namespace
 
-Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size) {
+Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size,
+                                      PlacementRequest request) {
   const Shares shares{heap_size, globals_size};
   if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
-  auto mapped = bootstrap.rank() == kLeader ? lead(bootstrap, shares) : follow(bootstrap, shares);
-  if (auto agreed = agree(bootstrap, mapped); !agreed) {
-    return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error()));
+  std::string refused;  // why pages of the pool, which were there, could not be taken after all
+  for (;;) {
+    auto mapped =
+        bootstrap.rank() == kLeader ? lead(bootstrap, shares, request, refused) : follow(bootstrap, shares, request);
+    if (auto agreed = agree(bootstrap, mapped); !agreed) {
+      return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error(), bootstrap.rank()));
+    }
+    if (mapped->placement.pages == PageKind::kHugetlb) {
+      auto missing = populate_all(bootstrap, *mapped, shares);
+      if (!missing) return tl::make_unexpected(missing.error());
+      if (!missing->empty()) {
+        refused = *std::move(missing);
+        request.pages = HugePages::kThp;
+        continue;
+      }
+    }
+    NodeMemory memory;
+    memory.heaps_ = std::move(mapped->heaps);
+    memory.areas_ = std::move(mapped->areas);
+    memory.file_ = std::move(mapped->areas_file);
+    memory.placement_ = std::move(mapped->placement);
+    memory.heap_size_ = round_up(heap_size);
+    memory.globals_size_ = globals_size;
+    memory.pes_ = bootstrap.size();
+    return memory;
   }
-  NodeMemory memory;
-  memory.heaps_ = std::move(mapped->heaps);
-  memory.areas_ = std::move(mapped->areas);
-  memory.file_ = std::move(mapped->areas_file);
-  memory.heap_size_ = round_up(heap_size);
-  memory.globals_size_ = globals_size;
-  memory.pes_ = bootstrap.size();
-  return memory;
+}
+
+std::string NodeMemory::pages_reason() const {
+  return notes_in(areas_).data();
 }
 
 }  // namespace shmem

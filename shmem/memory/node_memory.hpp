@@ -5,15 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/memory/fd.hpp"
+#include "shmem/memory/heap_placement.hpp"
 #include "shmem/memory/mapping.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
 constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
+/// The end of PE 0's metadata area, for pages_reason(): hundreds of PEs do not keep a text each.
+constexpr std::size_t kNotesSize = 4096;
 /// What each PE adds to the board. Everybody reads everybody's words there: they stand together, because a page table
 /// serves 2 MiB, and hundreds of PEs that each map a page in hundreds of metadata areas have a page table for each.
 constexpr std::size_t kBoardShare = std::size_t{1280} << 10;
@@ -27,11 +31,16 @@ class NodeMemory {
  public:
   /// Collective over the job. The leader makes the memfds and hands them out. `heap_size` is rounded up to
   /// kHeapAlignment. All PEs succeed or all get an Error: PEs that ask for different sizes are told who asked for what,
-  /// and a failure of one PE is told to the others. REQUIRES: `globals_size` is a multiple of the page size, the same
-  /// on all PEs.
-  static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0);
+  /// and a failure of one PE is told to the others. The heaps get the pages that the leader asks for, or smaller ones,
+  /// and each PE's own lies where that PE asks for; what came of it says placement(). REQUIRES: `globals_size` is a
+  /// multiple of the page size, the same on all PEs.
+  static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0,
+                                   PlacementRequest request = {});
 
   [[nodiscard]] std::size_t heap_size() const { return heap_size_; }
+  [[nodiscard]] const Placement& placement() const { return placement_; }
+  /// Why the pages of the heaps are not larger, if that was tried, or "".
+  [[nodiscard]] std::string pages_reason() const;
   [[nodiscard]] std::byte* heap(int pe) const { return heaps_.data() + static_cast<std::size_t>(pe) * heap_size_; }
   [[nodiscard]] std::byte* metadata(int pe) const {
     return areas_.data() + static_cast<std::size_t>(pe) * kMetadataSize;
@@ -55,6 +64,7 @@ class NodeMemory {
   Mapping heaps_;
   Mapping areas_;  // metadata, board, globals
   UniqueFd file_;  // of the areas; none if there are no globals
+  Placement placement_;
   std::size_t heap_size_ = 0;
   std::size_t globals_size_ = 0;
   int pes_ = 0;

@@ -51,7 +51,7 @@ struct CoreState {
   }
 };
 
-static_assert(sizeof(CoreState) <= kMetadataSize);
+static_assert(sizeof(CoreState) <= kMetadataSize - kNotesSize);
 
 /// `mine`, the address of a global variable, as `pe` has it; 0 if it is not one that `pe` has.
 inline std::uint64_t core_translate(const CoreGlobals& globals, std::uint64_t mine, int me, int pe) {

@@ -168,6 +168,15 @@ TEST(NodeMemory, TellsEverybodyWhyTheLeaderCannotMakeIt) {
                          HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
+TEST(NodeMemory, TellsEverybodyWhoseAddressSpaceIsTooSmall) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer takes more address space than any limit leaves";
+#endif
+  EXPECT_THAT(with_limit(1, RLIMIT_AS, 100 * kMiB),
+              Each(AllOf(HasSubstr("shmem: PE 1: a symmetric heap of 4 MiB for each of 3 PEs"), HasSubstr("ulimit -v"),
+                         HasSubstr("this process may have 100 MiB"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
 TEST(NodeMemory, TellsEverybodyWhyAnotherPeCannotFetchIt) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer needs descriptors of its own";
@@ -212,6 +221,7 @@ class CgroupLimit : public ::testing::Test {
   [[nodiscard]] std::optional<std::size_t> limit(const std::string& membership) const {
     return cgroup_memory_limit(membership, mount_.path());
   }
+  [[nodiscard]] const std::string& mount() const { return mount_.path(); }
 
  private:
   test_support::TempDir mount_;
@@ -229,6 +239,15 @@ TEST_F(CgroupLimit, IsTheSmallestOnTheWayUp) {
 TEST_F(CgroupLimit, IsThatOfTheRootWhereThePathIsTheHosts) {
   write("memory.max", "1000");
   EXPECT_EQ(limit("0::/docker/0123456789\n"), 1000U);
+}
+
+TEST_F(CgroupLimit, HasOneForSwapToo) {
+  write("a/memory.max", "2000");
+  write("a/memory.swap.max", "0");
+  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), 0U);
+  write("a/memory.swap.max", "max");
+  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), std::nullopt);
+  EXPECT_EQ(cgroup_swap_limit("5:memory:/a\n", mount()), std::nullopt);
 }
 
 TEST_F(CgroupLimit, IsReadFromTheFirstVersionToo) {

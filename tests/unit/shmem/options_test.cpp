@@ -9,6 +9,8 @@ namespace {
 
 using shmem::BootstrapKind;
 using shmem::GbaUse;
+using shmem::HugePages;
+using shmem::NumaPolicy;
 using shmem::read_options;
 
 shmem::Environment environment(const std::map<std::string, std::string>& values) {
@@ -58,6 +60,9 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
                                                     {"SHMEM_BARRIER_TIMEOUT", "-1"},
                                                     {"SHMEM_BARRIER_TIMEOUT", "soon"},
                                                     {"SMA_SYMMETRIC_SIZE", "big"},
+                                                    {"SHMEM_HUGEPAGES", "huge"},
+                                                    {"SHMEM_HUGEPAGES", ""},
+                                                    {"SHMEM_NUMA", "remote"},
                                                     {"SHMEM_BOOTSTRAP", "telepathy"},
                                                     {"SHMEM_BOOTSTRAP_TIMEOUT", "0"},
                                                     {"SHMEM_UID_RANK", "-1"},
@@ -69,6 +74,24 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
     ASSERT_FALSE(options) << name << "=" << value;
     EXPECT_NE(options.error().text.find(name + "=" + value), std::string::npos) << options.error().text;
   }
+}
+
+TEST(Options, ChoosePagesAndTheirPlace) {
+  const auto pages = [](const char* text) {
+    return read_options(environment({{"SHMEM_HUGEPAGES", text}})).value().placement.pages;
+  };
+  EXPECT_EQ(read_options(environment({})).value().placement.pages, HugePages::kAuto);
+  EXPECT_EQ(pages("auto"), HugePages::kAuto);
+  EXPECT_EQ(pages("hugetlb"), HugePages::kHugetlb);
+  EXPECT_EQ(pages("thp"), HugePages::kThp);
+  EXPECT_EQ(pages("none"), HugePages::kNone);
+  const auto numa = [](const char* text) {
+    return read_options(environment({{"SHMEM_NUMA", text}})).value().placement.numa;
+  };
+  EXPECT_EQ(read_options(environment({})).value().placement.numa, NumaPolicy::kLocal);
+  EXPECT_EQ(numa("local"), NumaPolicy::kLocal);
+  EXPECT_EQ(numa("interleave"), NumaPolicy::kInterleave);
+  EXPECT_EQ(numa("none"), NumaPolicy::kNone);
 }
 
 TEST(Options, ChooseABootstrap) {

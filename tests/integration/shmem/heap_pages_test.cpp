@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pages the heaps of real jobs get. Settings of the machine are changed for a moment and set back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::Process;
+using test_support::run;
+using test_support::Seconds;
+using test_support::test_program;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kPool = "/proc/sys/vm/nr_hugepages";
+constexpr const char* kThp = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+constexpr int kPes = 2;
+constexpr int kPagesOfAJob = kPes * 4;  // 8 MiB each
+const std::vector<std::string> kSmallHeaps{"SHMEM_SYMMETRIC_SIZE=8m"};
+
+std::string first_line(const std::string& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+/// A setting of the kernel that is another one while the object is there.
+class Setting {
+ public:
+  Setting(std::string file, const std::string& value) : file_(std::move(file)), before_(first_line(file_)) {
+    if (const auto open = before_.find('['); open != std::string::npos) {
+      before_ = before_.substr(open + 1, before_.find(']') - open - 1);
+    }
+    write(value);
+  }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+  ~Setting() { write(before_); }
+
+ private:
+  void write(const std::string& value) const { std::ofstream(file_) << value << "\n"; }
+
+  std::string file_, before_;
+};
+
+int huge_pages(const std::string& which) {
+  return std::stoi("0" + first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/" + which));
+}
+
+/// A pool with so many pages free, or a skipped test.
+class HugePages : public testing::Test {
+ protected:
+  bool pool_of(int pages) {
+    if (huge_pages("nr_hugepages") != 0) return false;  // somebody's who uses it
+    pool_ = std::make_unique<Setting>(kPool, std::to_string(pages));
+    return huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0;
+  }
+  /// Bounded: memory goes back when the last of the killed processes is gone.
+  static bool comes_back(int pages) {
+    for (int i = 0; i < 500; ++i) {
+      if (huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
+
+ private:
+  std::unique_ptr<Setting> pool_;
+};
+
+std::string output_of_job(std::vector<std::string> environment) {
+  environment.insert(environment.end(), kSmallHeaps.begin(), kSmallHeaps.end());
+  const auto job = run(oshrun(kPes, "off", {test_program("heap_pages_pe")}), environment);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  return job.output;
+}
+
+TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
+  if (!pool_of(kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  for (const char* wanted : {"SHMEM_HUGEPAGES=auto", "SHMEM_HUGEPAGES=hugetlb"}) {
+    const std::string output = output_of_job({wanted});
+    EXPECT_THAT(output, AllOf(HasSubstr("pages hugetlb; numa "), HasSubstr("hugetlb 8192 kB"))) << wanted;
+    EXPECT_EQ(output.find("pages 4 KiB"), std::string::npos) << output;
+    EXPECT_TRUE(comes_back(kPagesOfAJob));
+  }
+  EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=none"}), HasSubstr("pages 4 KiB"));
+}
+
+TEST_F(HugePages, AreNotTakenWhereOneIsMissing) {
+  if (!pool_of(kPagesOfAJob - 1)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  const std::string output = output_of_job({"SHMEM_HUGEPAGES=hugetlb"});
+  EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb cannot be had"),
+                            HasSubstr("8 pages of 2 MiB are needed and 7 are free"), HasSubstr("vm.nr_hugepages")));
+  EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("cannot be had"), std::string::npos);
+  EXPECT_TRUE(comes_back(kPagesOfAJob - 1));
+}
+
+/// A control group that gives its processes so many bytes of huge pages; enter() gives a shell command for that.
+class HugeTlbGroup {
+ public:
+  explicit HugeTlbGroup(const std::string& bytes) {
+    for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+      if (first_line(std::string(root) + "/cgroup.controllers").find("hugetlb") != std::string::npos) root_ = root;
+    }
+    if (root_.empty()) return;
+    before_ = first_line(root_ + "/cgroup.subtree_control");
+    std::ofstream(root_ + "/cgroup.subtree_control") << "+hugetlb";
+    folder_ = root_ + "/shmem-heap-pages-test";
+    ::mkdir(folder_.c_str(), 0755);
+    std::ofstream(folder_ + "/hugetlb.2MB.max") << bytes;
+  }
+  HugeTlbGroup(const HugeTlbGroup&) = delete;
+  HugeTlbGroup& operator=(const HugeTlbGroup&) = delete;
+  ~HugeTlbGroup() {
+    if (root_.empty()) return;
+    ::rmdir(folder_.c_str());
+    if (before_.find("hugetlb") == std::string::npos) {
+      std::ofstream(root_ + "/cgroup.subtree_control") << "-hugetlb";
+    }
+  }
+  [[nodiscard]] bool limits() const {
+    const std::string limit = root_.empty() ? "" : first_line(folder_ + "/hugetlb.2MB.max");
+    return !limit.empty() && limit != "max";
+  }
+  [[nodiscard]] std::string enter() const { return "echo $$ > " + folder_ + "/cgroup.procs"; }
+
+ private:
+  std::string root_, before_, folder_;
+};
+
+TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
+  const HugeTlbGroup group("6M");
+  if (!group.limits()) GTEST_SKIP() << "no control group can be made here that limits huge pages";
+  if (!pool_of(2 * kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  const auto job = run({"sh", "-c", group.enter() + " && exec \"$0\" \"$@\"", test_support::program("oshrun"), "-n",
+                        std::to_string(kPes), "--gba", "off", test_program("heap_pages_pe")},
+                       kSmallHeaps);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("hugetlb: PE "), HasSubstr("cannot touch 8 MiB of huge pages")));
+  EXPECT_EQ(job.output.find("pages hugetlb"), std::string::npos) << job.output;
+  EXPECT_TRUE(comes_back(2 * kPagesOfAJob));
+}
+
+TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
+  if (!pool_of(kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  Process job(oshrun(kPes, "off", {test_program("heap_pages_pe"), "wait"}), kSmallHeaps);
+  ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
+  EXPECT_EQ(huge_pages("free_hugepages"), 0);
+  job.signal(SIGKILL);
+  EXPECT_TRUE(comes_back(kPagesOfAJob));
+}
+
+TEST(TransparentHugePages, AreTakenWhereTheKernelAllowsThem) {
+  const Setting setting(kThp, "advise");
+  if (first_line(kThp).find("[advise]") == std::string::npos) GTEST_SKIP() << kThp << " cannot be changed here";
+  EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=thp"}), AllOf(HasSubstr("pages thp;"), HasSubstr("thp 4096 kB")));
+  if (huge_pages("nr_hugepages") == 0) {
+    EXPECT_THAT(output_of_job({}), HasSubstr("pages thp;")) << "the next choice";
+  }
+}
+
+TEST(TransparentHugePages, AreMissedAloudWhereTheyWereAskedFor) {
+  const Setting setting(kThp, "never");
+  if (first_line(kThp).find("[never]") == std::string::npos) GTEST_SKIP() << kThp << " cannot be changed here";
+  EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=thp"}),
+              AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=thp cannot be had"), HasSubstr("is \"never\"")));
+}
+
+TEST(HeapInfo, SaysWhichPagesAndWhichNodeAndWhyNotBetter) {
+  EXPECT_THAT(output_of_job({"SHMEM_INFO=1", "SHMEM_HUGEPAGES=none", "SHMEM_NUMA=none"}),
+              HasSubstr("shmem: pages of the heaps: 4 KiB (SHMEM_HUGEPAGES=none); NUMA: none (SHMEM_NUMA=none)"));
+}
+
+}  // namespace
