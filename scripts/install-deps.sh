@@ -30,10 +30,13 @@ readonly PACKAGES=(
   libgmock-dev
   libgtest-dev
   libnuma-dev
+  libopenmpi-dev
   libpci-dev
+  libpmix-dev
   libsystemd-dev
   ninja-build
   nlohmann-json3-dev
+  openmpi-bin
   pkg-config
   valgrind
 )

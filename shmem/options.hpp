@@ -39,6 +39,7 @@ struct Options {
   std::optional<int> uid_rank;
   std::optional<int> uid_size;
   std::string uid_secret;
+  std::string mpi_plugin;
   bool info = false;
   bool version = false;
   bool debug = false;

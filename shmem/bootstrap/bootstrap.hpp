@@ -58,7 +58,8 @@ struct BootstrapRequest {
   UidSettings uid = {};
   std::optional<UniqueId> id = {};           // from shmemx_get_uniqueid; without one, the settings' session
   std::optional<UidListener> listener = {};  // of this id, if this process serves
-  const void* communicator = nullptr;        // an MPI_Comm for kMpi; nullptr: MPI_COMM_WORLD
+  std::string mpi_plugin = {};               // for kMpi; "": the one beside libshmem
+  const void* communicator = nullptr;        // for kMpi: where an MPI_Comm stands; nullptr: MPI_COMM_WORLD
 };
 /// What the environment asks for.
 BootstrapRequest bootstrap_request(const Options& options);

@@ -43,6 +43,10 @@ class HelperThread {
 
   /// There is a thread, and it runs in this process.
   [[nodiscard]] bool runs_here() const { return thread_.joinable() && ::getpid() == owner_; }
+  /// Lets it run by itself, with what it owns.
+  void abandon() {
+    if (thread_.joinable()) thread_.detach();
+  }
   void join() {
     if (!thread_.joinable()) return;
     if (runs_here()) {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/local.hpp"
+#include "shmem/bootstrap/mpi.hpp"
+#include "shmem/bootstrap/pmix.hpp"
 #include "shmem/bootstrap/single.hpp"
 #include "shmem/bootstrap/tcp.hpp"
 
 namespace shmem {
 
 namespace {
-
-tl::unexpected<Error> not_built(const char* name) {
-  return fail(std::errc::not_supported,
-              std::string("shmem: SHMEM_BOOTSTRAP=") + name + ": this libshmem was built without it");
-}
 
 /// The job that has an id, or the one whose session, rank and size are given.
 Result<std::unique_ptr<Bootstrap>> join_by_uid(BootstrapRequest request) {
@@ -45,6 +44,7 @@ Result<std::unique_ptr<Bootstrap>> join_by_uid(BootstrapRequest request) {
 Result<std::unique_ptr<Bootstrap>> find_bootstrap(BootstrapRequest request) {
   if (in_local_job()) return join_local_job(request.limit);
   if (request.uid.rank) return join_by_uid(std::move(request));
+  if (in_pmix_job()) return join_pmix_job(request.limit);
   return std::make_unique<SingleBootstrap>();
 }
 
@@ -58,14 +58,21 @@ Result<std::unique_ptr<Bootstrap>> join(BootstrapRequest request) {
     case BootstrapKind::kUid:
       return join_by_uid(std::move(request));
     case BootstrapKind::kPmix:
-      return not_built("pmix");
+      if (in_pmix_job()) return join_pmix_job(request.limit);
+      return fail(std::errc::invalid_argument,
+                  "shmem: SHMEM_BOOTSTRAP=pmix, but no PMIx launcher started this process: PMIX_NAMESPACE and "
+                  "PMIX_RANK are not set; start it by mpirun or srun --mpi=pmix");
     case BootstrapKind::kMpi:
-      return not_built("mpi");
+      return join_mpi_job(request.mpi_plugin, request.communicator, request.limit);
   }
   return fail(std::errc::invalid_argument, "shmem: no such bootstrap");
 }
 
 }  // namespace
+
+bool in_pmix_job() {
+  return std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
+}
 
 BootstrapRequest bootstrap_request(const Options& options) {
   return {.kind = options.bootstrap,
@@ -74,7 +81,8 @@ BootstrapRequest bootstrap_request(const Options& options) {
                   .interface = options.uid_sock_ifname,
                   .rank = options.uid_rank,
                   .size = options.uid_size,
-                  .shared_secret = options.uid_secret}};
+                  .shared_secret = options.uid_secret},
+          .mpi_plugin = options.mpi_plugin};
 }
 
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(BootstrapRequest request) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bootstrap of PEs that are processes of an MPI program.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/bootstrap/mpi/plugin.h"
+
+namespace shmem {
+
+/// PE 0 hears each PE and answers all of them, so that it knows who has not come. No call of MPI blocks. Once a step
+/// has failed, all later ones fail at once with the same Error. Thread safety: see Bootstrap.
+class MpiBootstrap final : public Bootstrap {
+ public:
+  /// Collective over the communicator at this address; nullptr: MPI_COMM_WORLD.
+  static Result<std::unique_ptr<MpiBootstrap>> join(const shmem_mpi_plugin& plugin, const void* communicator,
+                                                    std::chrono::milliseconds limit);
+  ~MpiBootstrap() override;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
+  Result<void> barrier() override;
+  int abort(int status, const std::string& reason) override;
+  [[nodiscard]] std::optional<std::string> aborted() const override;
+  void leave() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Transfer {
+    shmem_mpi_transfer state{};
+    int pe = 0;
+    std::vector<std::byte> bytes;
+    bool done = false;
+  };
+  using Transfers = std::list<Transfer>;  // they must not move
+
+  MpiBootstrap(const shmem_mpi_plugin& plugin, shmem_mpi_job* job, std::chrono::milliseconds limit)
+      : plugin_(plugin), job_(job), limit_(limit) {}
+
+  Result<void> open();
+  /// What PE 0 tells all: everybody's bytes, or why there are none.
+  Result<std::vector<std::byte>> gather(std::span<const std::byte> mine);
+  Result<std::vector<std::byte>> tell_first(std::span<const std::byte> mine);
+  Result<void> hear_all(std::span<const std::byte> mine, std::vector<std::byte>& all);
+  Result<void> answer_all(const std::vector<std::byte>& answer);
+
+  Result<Transfer*> send(int pe, std::vector<std::byte> bytes);
+  Result<Transfer*> receive(int pe, std::size_t room);
+  /// Until all transfers are done.
+  Result<void> finish(Clock::time_point deadline);
+  /// Calls of the plug-in that have not gone well.
+  [[nodiscard]] tl::unexpected<Error> failed(const char* what, int status) const;
+  [[nodiscard]] Error waited_for(const std::string& whom) const;
+  tl::unexpected<Error> give_up(Error error);
+
+  const shmem_mpi_plugin& plugin_;
+  shmem_mpi_job* job_;
+  const std::chrono::milliseconds limit_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::uint64_t step_ = 0;
+  std::unique_ptr<Transfers> transfers_ = std::make_unique<Transfers>();
+  bool unfinished_ = true;  // until open() is over, and when transfers remain
+  std::optional<Error> failure_;
+
+  std::string reason_;
+  std::atomic<bool> ended_{false};  // reason_ is there
+};
+
+/// Loads the plug-in, at `plugin` or, if that is empty, beside libshmem, and joins with it.
+Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
+                                                std::chrono::milliseconds limit);
+
+}  // namespace shmem

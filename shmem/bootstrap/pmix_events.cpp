@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/pmix_events.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "shmem/bootstrap/within.hpp"
+
+namespace shmem {
+
+namespace {
+
+/// What the handler looks at. libpmix may still call it while it is being taken back.
+struct Listener {
+  std::mutex mutex;
+  std::weak_ptr<PmixEvents> events;
+};
+Listener& listener() {
+  static Listener only;
+  return only;
+}
+
+void set_listener(const std::shared_ptr<PmixEvents>& events) {
+  const std::scoped_lock lock(listener().mutex);
+  listener().events = events;
+}
+
+/// How long libpmix has to register a handler.
+constexpr std::chrono::seconds kRegisterLimit{5};
+
+}  // namespace
+
+Result<std::shared_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<const PmixClient>& client, int rank,
+                                                      std::chrono::milliseconds grace) {
+  std::shared_ptr<PmixEvents> self(new PmixEvents(client, rank));
+  set_listener(self);
+  auto thread = HelperThread::start([events = self.get(), grace] { events->end_process_unless_it_ends(grace); });
+  if (!thread) return tl::make_unexpected(thread.error());
+  self->thread_ = *std::move(thread);
+  struct Registered {
+    pmix_status_t status;
+    std::size_t id;
+  };
+  const auto registered = within(kRegisterLimit, [client] {
+    Registered got{};
+    got.status = client->listen(handle, got.id);
+    return got;
+  });
+  if (!registered) return tl::make_unexpected(registered.error());
+  // A launcher that tells nothing is none the worse for starting jobs.
+  self->handled_ = *registered && (*registered)->status == PMIX_SUCCESS;
+  if (self->handled_) self->handler_ = (*registered)->id;
+  return self;
+}
+
+PmixEvents::~PmixEvents() {
+  leave();
+  thread_.join();
+}
+
+void PmixEvents::leave() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (going_) return;
+    going_ = true;
+  }
+  changed_.notify_all();
+  set_listener(nullptr);
+  // In a process that was forked off there is none of libpmix's threads to answer.
+  if (handled_ && thread_.runs_here()) {
+    static_cast<void>(within(kRegisterLimit, [client = client_, handler = handler_] {
+      client->unlisten(handler);
+      return true;
+    }));
+  }
+}
+
+void PmixEvents::end(const std::string& reason) {
+  const std::scoped_lock lock(mutex_);
+  if (ended_.load(std::memory_order_relaxed)) return;  // written under the mutex only
+  reason_ = reason;
+  ended_.store(true, std::memory_order_release);  // pairs with the load in ended()
+}
+
+std::optional<std::string> PmixEvents::ended() const {
+  if (!ended_.load(std::memory_order_acquire)) return std::nullopt;  // pairs with the store in end()
+  const std::scoped_lock lock(mutex_);
+  return reason_;
+}
+
+void PmixEvents::handle(std::size_t /*id*/, pmix_status_t status, const pmix_proc_t* source, pmix_info_t* /*info*/,
+                        std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
+                        pmix_event_notification_cbfunc_fn_t done, void* done_data) {
+  std::shared_ptr<PmixEvents> events;
+  {
+    const std::scoped_lock lock(listener().mutex);
+    events = listener().events.lock();
+  }
+  if (events) events->hear(status, source);
+  if (done != nullptr) done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, done_data);
+}
+
+void PmixEvents::hear(pmix_status_t status, const pmix_proc_t* source) {
+  if (status == PMIX_ERR_LOST_CONNECTION) {
+    end("the launcher is gone");
+    {
+      const std::scoped_lock lock(mutex_);
+      orphaned_ = true;
+    }
+    changed_.notify_all();
+    return;
+  }
+  if (source == nullptr || !client_->is_of_this_job(*source) || source->rank == static_cast<pmix_rank_t>(rank_)) return;
+  end("the launcher reports of PE " + std::to_string(source->rank) + ": " + client_->text(status));
+}
+
+void PmixEvents::end_process_unless_it_ends(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return going_ || orphaned_; });
+  if (changed_.wait_for(lock, grace, [this] { return going_; })) return;
+  std::fprintf(stderr, "shmem: PE %d ends: the launcher is gone\n", rank_);
+  ::_exit(EXIT_FAILURE);
+}
+
+}  // namespace shmem

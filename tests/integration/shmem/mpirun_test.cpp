@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that Open MPI's mpirun starts: by PMIx, and as MPI programs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using test_support::Process;
+using test_support::processes_matching;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+using Environment = std::vector<std::string>;
+
+constexpr Seconds kLimit{100};
+
+class Mpirun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test_support::run({"mpirun", "--version"}).exit.clean()) {
+      GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+    }
+  }
+
+  /// mpirun -np pes, and what follows. What it leaves in files goes with the test.
+  [[nodiscard]] std::unique_ptr<Process> start(int pes, const std::vector<std::string>& command,
+                                               const Environment& more = {}) const {
+    std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(pes)};
+    line.insert(line.end(), command.begin(), command.end());
+    Environment environment{"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
+                            "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "SHMEM_GBA=off"};
+    environment.insert(environment.end(), more.begin(), more.end());
+    return std::make_unique<Process>(line, environment);
+  }
+  [[nodiscard]] Outcome run(int pes, const std::vector<std::string>& command, const Environment& more = {}) const {
+    const auto job = start(pes, command, more);
+    const auto exit = job->wait(kLimit);
+    return {exit.value_or(test_support::Exit{-1, SIGKILL}), job->output()};
+  }
+  /// True once no process has `text` in its command line any longer.
+  static bool gone(const std::string& text) {
+    for (int i = 0; i < 3000 && !processes_matching(text).empty(); ++i) ::usleep(10'000);
+    return processes_matching(text).empty();
+  }
+  /// An argument that tells this test's processes from those of others.
+  [[nodiscard]] std::string mark() const { return dir_.path(); }
+
+ private:
+  TempDir dir_;
+};
+
+class Pmix : public Mpirun {
+ protected:
+  void SetUp() override {
+    Mpirun::SetUp();
+#ifndef SHMEM_HAS_PMIX
+    GTEST_SKIP() << "built without PMIx (libpmix-dev)";
+#endif
+  }
+};
+
+TEST_F(Pmix, StartsWhatOshrunStarts) {
+  for (const int pes : {1, 4}) {
+    const auto job = run(pes, {test_program("api_pes")});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("PE 0 of " + std::to_string(pes) + ": 0 failures"));
+  }
+  const auto job = run(3, {test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=pmix"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_F(Pmix, StartsManyPes) {
+  const int pes = test_support::repeats(16, 256);
+  const auto job = run(pes, {test_program("wrong_pes"), "nothing"}, {"SHMEM_SYMMETRIC_SIZE=1m"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_F(Pmix, LetsAProgramReturnFromMainWithoutFinalize) {
+  const auto job = run(3, {test_program("wrong_pes"), "no-finalize"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_F(Pmix, EndsTheJobWithTheStatusOfGlobalExit) {
+  const auto job = run(3, {test_program("wrong_pes"), "global-exit"});
+  EXPECT_EQ(job.exit.code, 9) << job.output;
+}
+
+TEST_F(Pmix, EndsTheJobWhenAPeEndsEarly) {
+  const auto job = run(3, {test_program("wrong_pes"), "exit-early"});
+  EXPECT_EQ(job.exit.code, 5) << job.output;
+}
+
+TEST_F(Pmix, NamesThePesThatDoNotCome) {
+  const auto job = run(2, {test_program("c11_pes"), ":", "-np", "2", "sleep", "1000"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  EXPECT_EQ(job.exit.code, 1) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("waited 2 s for PEs 2, 3 to come"));
+}
+
+TEST_F(Pmix, NamesThePeThatIsKilledAndLeavesNothingBehind) {
+  const auto job = run(4, {test_program("oshrun_pe"), "die", "2", "9", mark()});
+  EXPECT_FALSE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AnyOf(HasSubstr("waits in vain for PE 2: exited"), HasSubstr("process rank 2")));
+  EXPECT_TRUE(gone(mark()));
+}
+
+TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
+  const auto job = run(4, {test_program("oshrun_pe"), "abort", "1", "6"});
+  EXPECT_EQ(job.exit.code, 6) << job.output;
+}
+
+TEST_F(Pmix, EndsThePesWhenTheLauncherIsKilled) {
+  const auto job = start(3, {test_program("oshrun_pe"), "stay", mark()});
+  for (const char* pe : {"staying 0", "staying 1", "staying 2"}) ASSERT_TRUE(job->wait_for_output(pe, kLimit));
+  ::kill(job->pid(), SIGKILL);
+  EXPECT_TRUE(gone(mark()));
+}
+
+TEST_F(Pmix, IsMissedWhereNoLauncherIs) {
+  const auto alone = test_support::run({test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=pmix"});
+  EXPECT_EQ(alone.exit.code, 1);
+  EXPECT_THAT(alone.output, AllOf(HasSubstr("SHMEM_BOOTSTRAP=pmix"), HasSubstr("PMIX_RANK are not set")));
+  const auto orphan = test_support::run({test_program("c11_pes")}, {"PMIX_NAMESPACE=nobody", "PMIX_RANK=0"});
+  EXPECT_EQ(orphan.exit.code, 1);
+  EXPECT_THAT(orphan.output, HasSubstr("PMIx_Init: "));
+}
+
+/// Programs that call MPI_Init, and then libshmem.
+class Mpi : public Mpirun {
+ protected:
+  void SetUp() override {
+    Mpirun::SetUp();
+    if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  }
+};
+
+TEST_F(Mpi, StartsTheWorld) {
+  const auto job = run(4, {test_program("mpi_pes"), "world"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("PE 0 of 4: hello from 3"), HasSubstr("PE 3 of 4: hello from 2")));
+}
+
+TEST_F(Mpi, StartsAJobOfEachCommunicator) {
+  const auto job = run(5, {test_program("mpi_pes"), "split"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("PE 0 of 3: hello from 0"), HasSubstr("PE 1 of 2: hello from 3")));
+}
+
+TEST_F(Mpi, StartsWhatTheEnvironmentAsksFor) {
+  for (const char* bootstrap : {"mpi", "pmix", "auto"}) {
+    const auto job = run(2, {test_program("mpi_pes"), "environment"}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
+    EXPECT_TRUE(job.exit.clean()) << bootstrap << job.output;
+    EXPECT_THAT(job.output, HasSubstr("PE 1 of 2: hello from 0"));
+  }
+}
+
+TEST_F(Mpi, EndsTheJobWithTheStatusOfGlobalExit) {
+  const auto job = run(3, {test_program("mpi_pes"), "exit"});
+  EXPECT_EQ(job.exit.code, 9) << job.output;
+}
+
+TEST_F(Mpi, LeavesNothingBehindWhenAPeIsKilled) {
+  const auto job = run(4, {test_program("mpi_pes"), "die", mark()});
+  EXPECT_FALSE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AnyOf(HasSubstr("it waited for PE 1"), HasSubstr("process rank 1")));
+  EXPECT_TRUE(gone(mark()));
+}
+
+TEST_F(Mpi, SaysWhenProcessesDoNotCome) {
+  const auto job = run(3, {test_program("mpi_pes"), "late"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("waited 1 s for all processes of the communicator"));
+}
+
+TEST_F(Mpi, SaysWhatIsWrongWithMpiOrTheCommunicator) {
+  const auto job = run(2, {test_program("mpi_pes"), "null"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("the communicator is MPI_COMM_NULL"), HasSubstr("MPI has ended already")));
+  const auto early = test_support::run({test_program("mpi_pes"), "before-mpi"});
+  EXPECT_TRUE(early.exit.clean()) << early.output;
+  EXPECT_THAT(early.output, HasSubstr("call MPI_Init before"));
+}
+
+TEST_F(Mpi, NamesThePlugInThatCannotBeLoaded) {
+  for (const char* path : {"/nowhere/plugin.so", "libm.so.6"}) {
+    const auto job =
+        test_support::run({test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=mpi", std::string("SHMEM_MPI_PLUGIN=") + path});
+    EXPECT_EQ(job.exit.code, 1) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("cannot start by MPI"), HasSubstr("SHMEM_MPI_PLUGIN")));
+  }
+}
+
+}  // namespace
