@@ -75,7 +75,7 @@ Result<void> TcpBootstrap::enter() {
     if (!again) return entered;
     std::this_thread::sleep_for(kRetryTime);
   }
-  return await(place_.limit + kServerDelay, [this] { return server_pe_.has_value(); });
+  return await(place_.limit + kServerDelay, [this] { return welcome_; });
 }
 
 Result<void> TcpBootstrap::try_to_enter(Clock::time_point deadline) {
@@ -91,7 +91,7 @@ Result<void> TcpBootstrap::try_to_enter(Clock::time_point deadline) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    accepted_ = false;
+    server_pe_.reset();
     going_ = false;
     end_.reset();
     ended_.store(false, std::memory_order_relaxed);
@@ -103,7 +103,7 @@ Result<void> TcpBootstrap::try_to_enter(Clock::time_point deadline) {
   const Hello hello = hello_of(id_, place_);
   if (auto said = say(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)))); !said) return said;
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-  return await(std::max(left, milliseconds(0)), [this] { return accepted_; });
+  return await(std::max(left, milliseconds(0)), [this] { return server_pe_.has_value(); });
 }
 
 void TcpBootstrap::disconnect() {
@@ -227,8 +227,8 @@ void TcpBootstrap::hear(Frame frame) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (frame.type == FrameType::kAccepted) accepted_ = true;
-    if (frame.type == FrameType::kWelcome) server_pe_ = frame.head<std::int32_t>();
+    if (frame.type == FrameType::kAccepted) server_pe_ = frame.head<std::int32_t>();
+    if (frame.type == FrameType::kWelcome) welcome_ = true;
     if (frame.type == FrameType::kGathered && frame.step == step_) gathered_ = std::move(frame.payload);
   }
   changed_.notify_all();

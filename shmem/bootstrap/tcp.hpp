@@ -80,8 +80,8 @@ class TcpBootstrap final : public Bootstrap {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Under mutex_.
-  bool accepted_ = false;
-  std::optional<int> server_pe_;  // once all have come
+  std::optional<int> server_pe_;  // once this PE has been accepted
+  bool welcome_ = false;          // all have come
   std::uint32_t step_ = 0;        // the last that was begun
   std::optional<std::vector<std::byte>> gathered_;
   std::optional<End> end_;

@@ -26,8 +26,8 @@ enum class FrameType : std::uint16_t {
   kLeave = 3,   // the connection will be closed, and that is well
   kAbort = 4,   // AbortHead, then the reason
   // From the server to a PE.
-  kAccepted = 16,  // the PE is one of the job; others are still awaited
-  kWelcome = 17,   // int32: the PE whose process serves; all have come
+  kAccepted = 16,  // int32: the PE whose process serves; the PE is one of the job, others are still awaited
+  kWelcome = 17,   // all have come
   kGathered = 18,  // everybody's bytes, in rank order
   kFailed = 19,    // FailedHead, then the text: why nothing more will be answered
   kAborted = 20,   // AbortHead, then the reason: a PE has ended the job

@@ -77,11 +77,11 @@ Result<int> UidRoom::enter(const Hello& hello, const std::string& from, Time now
   if (end_) return tl::make_unexpected(*end_);
   members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, std::nullopt};
   ++come_;
-  messages_.push_back({hello.rank, encode(FrameType::kAccepted, 0, {})});
+  messages_.push_back({hello.rank, encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
   shortest_ = std::min(shortest_, std::chrono::milliseconds(hello.limit));
   wait_until(now + std::chrono::milliseconds(hello.limit));
   if (complete()) {
-    send_all(encode(FrameType::kWelcome, 0, std::as_bytes(std::span(&job_.server, 1))));
+    send_all(encode(FrameType::kWelcome, 0, {}));
     deadline_.reset();
     step_ = 1;
   }

@@ -98,12 +98,12 @@ void run_again(Job job) {
   shmem_finalize();
 }
 
-/// PE 1 ends the job while PE 0 waits for the others and these for something else.
-void run_exit(const Job& job) {
+/// PE `ending` ends the job while the one before it waits for the others and these for something else.
+void run_exit(const Job& job, int ending) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
-  if (job.rank == 1) shmem_global_exit(7);
-  if (job.rank == 0) shmem_barrier_all();
+  if (job.rank == ending) shmem_global_exit(7);
+  if (job.rank == (ending + job.size - 1) % job.size) shmem_barrier_all();
   for (;;) ::pause();
 }
 
@@ -187,7 +187,8 @@ int main(int argc, char** argv) {
   if (action == "hello") run_hello(job, 0);
   if (action == "hello-by-last") run_hello(job, job.size - 1);
   if (action == "again") run_again(job);
-  if (action == "exit") run_exit(job);
+  if (action == "exit") run_exit(job, 1);
+  if (action == "exit-by-server") run_exit(job, 0);
   if (action == "die") run_die(job, 1);
   if (action == "die-server") run_die(job, 0);
   if (action == "wrong") run_wrong(job);
