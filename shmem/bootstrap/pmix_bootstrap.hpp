@@ -63,7 +63,7 @@ class PmixBootstrap final : public Bootstrap {
   const Limits limits_;
   const std::uint64_t joined_;  // the how manieth of this process: keys live as long as that
   const pid_t owner_;
-  std::shared_ptr<PmixEvents> events_;
+  std::unique_ptr<PmixEvents> events_;
   std::uint64_t step_ = 0;
   std::optional<Error> failure_;
   bool left_ = false;

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 #include "shmem/bootstrap/within.hpp"
 
@@ -12,17 +13,19 @@ namespace shmem {
 
 namespace {
 
-/// What the handler looks at. libpmix may still call it while it is being taken back.
+/// What the handler looks at, under the mutex: libpmix may still call it while it is being taken back. Nothing here is
+/// destroyed, because that may also be when the process exits.
 struct Listener {
   std::mutex mutex;
-  std::weak_ptr<PmixEvents> events;
+  PmixEvents* events = nullptr;
 };
+static_assert(std::is_trivially_destructible_v<Listener>);
 Listener& listener() {
   static Listener only;
   return only;
 }
 
-void set_listener(const std::shared_ptr<PmixEvents>& events) {
+void set_listener(PmixEvents* events) {
   const std::scoped_lock lock(listener().mutex);
   listener().events = events;
 }
@@ -32,10 +35,10 @@ constexpr std::chrono::seconds kRegisterLimit{5};
 
 }  // namespace
 
-Result<std::shared_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<const PmixClient>& client, int rank,
+Result<std::unique_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<const PmixClient>& client, int rank,
                                                       std::chrono::milliseconds grace) {
-  std::shared_ptr<PmixEvents> self(new PmixEvents(client, rank));
-  set_listener(self);
+  std::unique_ptr<PmixEvents> self(new PmixEvents(client, rank));
+  set_listener(self.get());
   auto thread = HelperThread::start([events = self.get(), grace] { events->end_process_unless_it_ends(grace); });
   if (!thread) return tl::make_unexpected(thread.error());
   self->thread_ = *std::move(thread);
@@ -93,12 +96,10 @@ std::optional<std::string> PmixEvents::ended() const {
 void PmixEvents::handle(std::size_t /*id*/, pmix_status_t status, const pmix_proc_t* source, pmix_info_t* /*info*/,
                         std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
                         pmix_event_notification_cbfunc_fn_t done, void* done_data) {
-  std::shared_ptr<PmixEvents> events;
   {
     const std::scoped_lock lock(listener().mutex);
-    events = listener().events.lock();
+    if (listener().events != nullptr) listener().events->hear(status, source);
   }
-  if (events) events->hear(status, source);
   if (done != nullptr) done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, done_data);
 }
 

@@ -20,7 +20,7 @@ namespace shmem {
 class PmixEvents {
  public:
   /// `grace`: to end by itself when the launcher is gone.
-  static Result<std::shared_ptr<PmixEvents>> start(const std::shared_ptr<const PmixClient>& client, int rank,
+  static Result<std::unique_ptr<PmixEvents>> start(const std::shared_ptr<const PmixClient>& client, int rank,
                                                    std::chrono::milliseconds grace);
   ~PmixEvents();
 

@@ -99,7 +99,8 @@ TEST_F(Pmix, EndsTheJobWithTheStatusOfGlobalExit) {
 
 TEST_F(Pmix, EndsTheJobWhenAPeEndsEarly) {
   const auto job = run(3, {test_program("wrong_pes"), "exit-early"});
-  EXPECT_EQ(job.exit.code, 5) << job.output;
+  // Or with that of the one that finds it gone, if mpirun hears of that first.
+  EXPECT_THAT(job.exit.code, AnyOf(5, 1)) << job.output;
 }
 
 TEST_F(Pmix, NamesThePesThatDoNotCome) {
