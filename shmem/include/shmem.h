@@ -31,8 +31,9 @@
  *    must not block SIGSEGV, and a system call that writes into a global may give EFAULT then. If there are such
  *    threads, a handler of SIGSEGV is installed, which passes on what is not its own to the one before. (Under valgrind
  *    that needs --vex-iropt-register-updates=allregs-at-mem-access.)
- *  - A child made by fork() has its own copy, made before the child (handlers of pthread_atfork that were registered
- *    before this library was loaded run before the child has it), and is no PE. Without such a copy: _Fork(), clone().
+ *  - A child made by fork() has its own copy of what of them was used, made before the child (handlers of
+ *    pthread_atfork that were registered before this library was loaded run before the child has it), and is no PE.
+ *    Without such a copy: _Fork(), clone(). system() and posix_spawn() need none.
  *  - Core dumps have them, but for zero-initialised data of 16 MiB and more in one object, and not the symmetric heap.
  */
 #ifndef SHMEM_SHMEM_H
