@@ -27,8 +27,10 @@ class SystemNuma final : public Numa {
   }
 
   [[nodiscard]] int my_node() const override {
-    const int cpu = ::sched_getcpu();
-    return cpu < 0 ? -1 : ::numa_node_of_cpu(cpu);
+    // Not numa_node_of_cpu(): it keeps a table that threads which ask at once would fill at once.
+    unsigned cpu = 0;
+    unsigned node = 0;
+    return ::getcpu(&cpu, &node) == 0 ? static_cast<int>(node) : -1;
   }
 
   int bind(std::byte* start, std::size_t size, int mode, const std::vector<int>& nodes) override {

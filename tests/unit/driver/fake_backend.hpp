@@ -4,6 +4,7 @@
 
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -54,7 +55,7 @@ struct FakeState {
   UniqueFd control_file;  // if set, the control region can be mapped from it
   UniqueFd kick;          // if set, offered as the ioeventfd
   UniqueFd loss;
-  Loss loss_seen = Loss::kRemoved;  // what loss_event() says
+  std::atomic<Loss> loss_seen{Loss::kRemoved};  // what loss_event() says; set while others wait for it
   bool gives_dma = true;
   std::size_t largest_dma = SIZE_MAX;
   bool behind_iommu = false;
