@@ -200,7 +200,7 @@ void TcpBootstrap::leave() {
 
 void TcpBootstrap::listen() {
   FrameReader reader(kMostOfAll);
-  std::vector<std::byte> buffer(64 << 10);
+  std::vector<std::byte> buffer(16 << 10);  // small: every PE has one
   for (;;) {
     const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
