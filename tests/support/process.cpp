@@ -164,4 +164,13 @@ std::vector<pid_t> processes_matching(const std::string& text) {
   return found;
 }
 
+bool none_matching(const std::string& text, Seconds limit) {
+  const auto end = Clock::now() + limit;
+  while (!processes_matching(text).empty()) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
 }  // namespace test_support

@@ -80,5 +80,7 @@ Outcome run(std::vector<std::string> arguments, const std::vector<std::string>& 
 /// Processes whose command line contains `text` (zombies left out): what a test must not leave
 /// behind.
 std::vector<pid_t> processes_matching(const std::string& text);
+/// True once there are none, false if there still are some after `limit`.
+bool none_matching(const std::string& text, Seconds limit = Seconds{30});
 
 }  // namespace test_support

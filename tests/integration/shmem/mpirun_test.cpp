@@ -12,9 +12,9 @@
 
 namespace {
 
+using test_support::none_matching;
 using test_support::Outcome;
 using test_support::Process;
-using test_support::processes_matching;
 using test_support::Seconds;
 using test_support::TempDir;
 using test_support::test_program;
@@ -48,11 +48,6 @@ class Mpirun : public testing::Test {
     const auto job = start(pes, command, more);
     const auto exit = job->wait(kLimit);
     return {exit.value_or(test_support::Exit{-1, SIGKILL}), job->output()};
-  }
-  /// True once no process has `text` in its command line any longer.
-  static bool gone(const std::string& text) {
-    for (int i = 0; i < 3000 && !processes_matching(text).empty(); ++i) ::usleep(10'000);
-    return processes_matching(text).empty();
   }
   /// An argument that tells this test's processes from those of others.
   [[nodiscard]] std::string mark() const { return dir_.path(); }
@@ -113,7 +108,7 @@ TEST_F(Pmix, NamesThePeThatIsKilledAndLeavesNothingBehind) {
   const auto job = run(4, {test_program("oshrun_pe"), "die", "2", "9", mark()});
   EXPECT_FALSE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AnyOf(HasSubstr("waits in vain for PE 2: exited"), HasSubstr("process rank 2")));
-  EXPECT_TRUE(gone(mark()));
+  EXPECT_TRUE(none_matching(mark()));
 }
 
 TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
@@ -125,7 +120,7 @@ TEST_F(Pmix, EndsThePesWhenTheLauncherIsKilled) {
   const auto job = start(3, {test_program("oshrun_pe"), "stay", mark()});
   for (const char* pe : {"staying 0", "staying 1", "staying 2"}) ASSERT_TRUE(job->wait_for_output(pe, kLimit));
   ::kill(job->pid(), SIGKILL);
-  EXPECT_TRUE(gone(mark()));
+  EXPECT_TRUE(none_matching(mark()));
 }
 
 TEST_F(Pmix, IsMissedWhereNoLauncherIs) {
@@ -175,7 +170,7 @@ TEST_F(Mpi, LeavesNothingBehindWhenAPeIsKilled) {
   const auto job = run(4, {test_program("mpi_pes"), "die", mark()});
   EXPECT_FALSE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AnyOf(HasSubstr("it waited for PE 1"), HasSubstr("process rank 1")));
-  EXPECT_TRUE(gone(mark()));
+  EXPECT_TRUE(none_matching(mark()));
 }
 
 TEST_F(Mpi, SaysWhenProcessesDoNotCome) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Slurm of a test's own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace test_support {
+
+/// munged, slurmctld and slurmd for one node of 16 processors, on free ports of 127.0.0.1 and with all their files in a
+/// folder that goes with the object, as do the jobs. Needs root.
+class Slurm {
+ public:
+  /// Why there can be none here, or nothing.
+  static std::optional<std::string> missing();
+
+  Slurm();
+  Slurm(const Slurm&) = delete;
+  Slurm& operator=(const Slurm&) = delete;
+  ~Slurm();
+
+  /// False if it does not come up; log() then says why.
+  [[nodiscard]] bool is_ready() const { return ready_; }
+  [[nodiscard]] std::string log() const;
+
+  /// srun --mpi=pmix -n tasks command
+  [[nodiscard]] std::unique_ptr<Process> srun(int tasks, const std::vector<std::string>& command,
+                                              const std::vector<std::string>& environment = {}) const;
+
+ private:
+  void configure() const;
+  [[nodiscard]] std::string variable() const { return "SLURM_CONF=" + dir_.file("slurm.conf"); }
+  void start(std::vector<std::string> command);
+
+  TempDir dir_;
+  std::vector<std::unique_ptr<Process>> daemons_;
+  bool ready_ = false;
+};
+
+}  // namespace test_support

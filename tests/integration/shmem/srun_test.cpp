@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that Slurm's srun starts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/integration/shmem/slurm.hpp"
+
+namespace {
+
+using test_support::none_matching;
+using test_support::Outcome;
+using test_support::Seconds;
+using test_support::Slurm;
+using test_support::test_program;
+using testing::HasSubstr;
+
+constexpr Seconds kLimit{100};
+
+class Srun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!Slurm::missing()) slurm_ = std::make_unique<Slurm>();
+  }
+  static void TearDownTestSuite() { slurm_.reset(); }
+  void SetUp() override {
+    if (const auto missing = Slurm::missing()) GTEST_SKIP() << *missing;
+    ASSERT_TRUE(slurm_->is_ready()) << slurm_->log();
+  }
+
+  static Outcome run(int tasks, const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment = {}) {
+    const auto job = slurm_->srun(tasks, command, environment);
+    const auto exit = job->wait(kLimit);
+    return {exit.value_or(test_support::Exit{-1, SIGKILL}), job->output()};
+  }
+
+  static std::unique_ptr<Slurm> slurm_;
+};
+std::unique_ptr<Slurm> Srun::slurm_;
+
+TEST_F(Srun, StartsWhatOshrunStarts) {
+  for (const int pes : {1, 4, 16}) {
+    const auto job = run(pes, {test_program("api_pes")});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("PE 0 of " + std::to_string(pes) + ": 0 failures"));
+  }
+  const auto job = run(4, {test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=pmix"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_F(Srun, LetsAProgramReturnFromMainWithoutFinalize) {
+  const auto job = run(3, {test_program("wrong_pes"), "no-finalize"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_F(Srun, EndsTheJobWithTheStatusOfGlobalExit) {
+  const auto job = run(3, {test_program("wrong_pes"), "global-exit"});
+  EXPECT_EQ(job.exit.code, 9) << job.output;
+}
+
+TEST_F(Srun, NamesThePeThatIsKilled) {
+  const auto job = run(4, {test_program("oshrun_pe"), "die", "2", "9", "srun-test-die"});
+  EXPECT_FALSE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("task 2: Killed"));
+  EXPECT_TRUE(none_matching("srun-test-die"));
+}
+
+TEST_F(Srun, NamesThePesThatDoNotCome) {
+  const auto job = run(3, {"sh", "-c", "[ $PMIX_RANK = 1 ] && sleep 5 || " + test_program("c11_pes")},
+                       {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
+  EXPECT_FALSE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("waited 1 s for PE 1 to come"));
+}
+
+TEST_F(Srun, LeavesNothingBehindWhenItIsKilled) {
+  const auto job = slurm_->srun(2, {test_program("oshrun_pe"), "stay", "srun-test-stay"});
+  for (const char* pe : {"staying 0", "staying 1"}) ASSERT_TRUE(job->wait_for_output(pe, kLimit)) << job->output();
+  job->signal(SIGKILL);
+  EXPECT_TRUE(none_matching("srun-test-stay"));
+}
+
+TEST_F(Srun, StartsMpiProgramsByMpi) {
+  if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  for (const char* how : {"world", "split"}) {
+    const auto job = run(4, {test_program("mpi_pes"), how});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
+}
+
+}  // namespace
