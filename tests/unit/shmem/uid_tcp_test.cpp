@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -346,6 +347,16 @@ TEST_P(Trouble, TellsThatTheServerNeverCame) {
 TEST_P(Trouble, GivesUpOnAServerThatDoesNotAnswer) {
   // The listener is there, but nobody serves.
   EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2, milliseconds(200)))), HasSubstr("PE 1 had no answer from"));
+}
+
+TEST_P(Trouble, RefusesAJobThatTheLimitOnOpenFilesDoesNotAllow) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 200, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const std::string text = text_of(join(0, 300));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(text, AllOf(HasSubstr("a job of 300 PEs takes 332 open files"), HasSubstr("limit of 200 (ulimit -n)")));
 }
 
 TEST_P(Trouble, RefusesAPortThatIsTaken) {
