@@ -77,6 +77,7 @@ std::vector<Place> nodes(const Cpus& allowed, const std::string& sysfs) {
     if (Cpus usable = common(allowed, *cpus); !usable.empty()) by_number.emplace(*node, std::move(usable));
   }
   std::vector<Place> found;
+  found.reserve(by_number.size());
   for (auto& [node, cpus] : by_number) found.push_back({"NUMA node " + std::to_string(node), std::move(cpus)});
   if (found.empty()) found.push_back({"NUMA node 0", allowed});
   return found;

@@ -84,7 +84,8 @@ TEST(Oshrun, LeavesAProgramAloneThatKnowsNothingOfIt) {
 // ---- How jobs end
 
 TEST(Oshrun, GivesTheStatusOfTheFirstPeThatFails) {
-  const auto outcome = launch({"-n", "3", "sh", "-c", "[ $OSHRUN_RANK = 2 ] && exit 42; exec sleep 60"});
+  const auto outcome =
+      launch({"-n", "3", "--grace", "0.2", "sh", "-c", "[ $OSHRUN_RANK = 2 ] && exit 42; exec sleep 60"});
   EXPECT_EQ(outcome.exit.code, 42);
   EXPECT_THAT(outcome.output, MatchesRegex("oshrun: PE 2 \\(pid [0-9]+\\) exited with status 42\n"));
 }
@@ -133,7 +134,7 @@ TEST(Oshrun, DisturbsNobodyForAPeThatFailsAfterItHasLeft) {
 
 TEST(Oshrun, KillsPesThatDoNotEndWhenTold) {
   const std::string marker = unique("stubborn");
-  Process job({oshrun(), "-n", "2", "--timeout", "1", pe_program(), "stay", marker});
+  Process job({oshrun(), "-n", "2", "--timeout", "1", "--grace", "0.2", pe_program(), "stay", marker});
   const auto exit = job.wait(kLimit);
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 124);
@@ -145,7 +146,7 @@ class OshrunSignal : public ::testing::TestWithParam<int> {};
 
 TEST_P(OshrunSignal, EndsTheJob) {
   const std::string marker = unique("signalled");
-  Process job({oshrun(), "-n", "3", pe_program(), "stay", marker});
+  Process job({oshrun(), "-n", "3", "--grace", "0.2", pe_program(), "stay", marker});
   ASSERT_TRUE(job.wait_for_output("staying 2", kLimit)) << job.output();
   job.signal(GetParam());
   const auto exit = job.wait(kLimit);
