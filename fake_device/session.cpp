@@ -61,7 +61,8 @@ bool Session::receive() {
   } else if (received.count == 0) {
     end("");
   } else if (received.fds_lost) {
-    end("it sent more file descriptors than the " + std::to_string(kMaxFds) + " that a message may have");
+    end("it sent more file descriptors than the " + std::to_string(kMaxFds) +
+        " that a message may have, or our limit on open files (ulimit -n) is reached");
   } else if (!reader_.commit(static_cast<std::size_t>(received.count), std::move(received.fds))) {
     end("it sent a message of an impossible size");
   }
