@@ -22,10 +22,11 @@ using test_support::test_program;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kPool = "/proc/sys/vm/nr_hugepages";
+constexpr const char* kPoolSize = "/proc/sys/vm/nr_hugepages";
 constexpr const char* kThp = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 constexpr int kPes = 2;
-constexpr int kPagesOfAJob = kPes * 4;  // 8 MiB each
+constexpr int kPagesOfAJob = kPes * 4;   // 8 MiB each
+constexpr int kPool = 4 * kPagesOfAJob;  // some other job of the machine may take pages too
 const std::vector<std::string> kSmallHeaps{"SHMEM_SYMMETRIC_SIZE=8m"};
 
 std::string first_line(const std::string& file) {
@@ -63,7 +64,7 @@ class HugePages : public testing::Test {
  protected:
   bool pool_of(int pages) {
     if (huge_pages("nr_hugepages") != 0) return false;  // somebody's who uses it
-    pool_ = std::make_unique<Setting>(kPool, std::to_string(pages));
+    pool_ = std::make_unique<Setting>(kPoolSize, std::to_string(pages));
     return huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0;
   }
   /// Bounded: memory goes back when the last of the killed processes is gone.
@@ -87,12 +88,12 @@ std::string output_of_job(std::vector<std::string> environment) {
 }
 
 TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
-  if (!pool_of(kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
   for (const char* wanted : {"SHMEM_HUGEPAGES=auto", "SHMEM_HUGEPAGES=hugetlb"}) {
     const std::string output = output_of_job({wanted});
     EXPECT_THAT(output, AllOf(HasSubstr("pages hugetlb; numa "), HasSubstr("hugetlb 8192 kB"))) << wanted;
     EXPECT_EQ(output.find("pages 4 KiB"), std::string::npos) << output;
-    EXPECT_TRUE(comes_back(kPagesOfAJob));
+    EXPECT_TRUE(comes_back(kPool));
   }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=none"}), HasSubstr("pages 4 KiB"));
 }
@@ -101,7 +102,7 @@ TEST_F(HugePages, AreNotTakenWhereOneIsMissing) {
   if (!pool_of(kPagesOfAJob - 1)) GTEST_SKIP() << "no pool of huge pages can be made here";
   const std::string output = output_of_job({"SHMEM_HUGEPAGES=hugetlb"});
   EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb cannot be had"),
-                            HasSubstr("8 pages of 2 MiB are needed and 7 are free"), HasSubstr("vm.nr_hugepages")));
+                            HasSubstr("8 pages of 2 MiB are needed and "), HasSubstr("vm.nr_hugepages")));
   EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("cannot be had"), std::string::npos);
   EXPECT_TRUE(comes_back(kPagesOfAJob - 1));
 }
@@ -142,23 +143,23 @@ class HugeTlbGroup {
 TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
   const HugeTlbGroup group("6M");
   if (!group.limits()) GTEST_SKIP() << "no control group can be made here that limits huge pages";
-  if (!pool_of(2 * kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
   const auto job = run({"sh", "-c", group.enter() + " && exec \"$0\" \"$@\"", test_support::program("oshrun"), "-n",
                         std::to_string(kPes), "--gba", "off", test_program("heap_pages_pe")},
                        kSmallHeaps);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("hugetlb: PE "), HasSubstr("cannot touch 8 MiB of huge pages")));
   EXPECT_EQ(job.output.find("pages hugetlb"), std::string::npos) << job.output;
-  EXPECT_TRUE(comes_back(2 * kPagesOfAJob));
+  EXPECT_TRUE(comes_back(kPool));
 }
 
 TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
-  if (!pool_of(kPagesOfAJob)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
   Process job(oshrun(kPes, "off", {test_program("heap_pages_pe"), "wait"}), kSmallHeaps);
   ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
-  EXPECT_EQ(huge_pages("free_hugepages"), 0);
+  EXPECT_LE(huge_pages("free_hugepages"), kPool - kPagesOfAJob);
   job.signal(SIGKILL);
-  EXPECT_TRUE(comes_back(kPagesOfAJob));
+  EXPECT_TRUE(comes_back(kPool));
 }
 
 TEST(TransparentHugePages, AreTakenWhereTheKernelAllowsThem) {
