@@ -46,8 +46,10 @@ int main(int argc, char** /*argv*/) {
               mapped(block, "ShmemPmdMapped"), mapped(block, "Shared_Hugetlb") + mapped(block, "Private_Hugetlb"));
   std::fflush(stdout);
   shmem_barrier_all();
-  while (argc > 1) {
-    ::pause();
+  if (argc > 1) {
+    for (;;) {
+      ::pause();
+    }
   }
   shmem_finalize();
   return 0;
