@@ -116,8 +116,9 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   if (!bootstrap) {
     return tl::make_unexpected(bootstrap.error());
   }
-  if (auto same = check_same_node(**bootstrap, node_identity()); !same) {
-    return same;
+  const auto processors = check_same_node(**bootstrap, node_identity());
+  if (!processors) {
+    return tl::make_unexpected(processors.error());
   }
   auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(),
                                         options.symmetric_globals ? "" : "SHMEM_SYMMETRIC_GLOBALS=off");
@@ -130,9 +131,9 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  const WaitPolicy policy = wait_policy(size, (*bootstrap)->processors());
-  instance() = std::make_unique<Context>(
-      Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy, *std::move(globals)});
+  const WaitPolicy policy = wait_policy(size, *processors);
+  instance() = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
+                                                    size, policy, *std::move(globals), *processors});
   auto ok = instance()->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.
@@ -153,7 +154,7 @@ Result<void> Context::open() {
     gba_device_info info{};
     gba_device_get_info(port_.get(), &info);
     // A device that is a process takes its turn on the processors like one PE more.
-    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0), job_.bootstrap->processors());
+    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0), job_.processors);
   } else {
     no_gba_ = port.error().text;
   }
@@ -241,7 +242,7 @@ Stream& Context::default_stream() {
 Result<CoreGroup*> Context::cores(int count) {
   if (!cores_ || cores_->count() != count) {
     // The cores of all PEs wait for each other.
-    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1), job_.bootstrap->processors()));
+    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1), job_.processors));
     if (!group) {
       return tl::make_unexpected(group.error());
     }

@@ -25,6 +25,7 @@ struct Job {
   int size;
   WaitPolicy policy;
   SymmetricGlobals globals{};
+  int processors = 0;  // that the PEs may use, all together; 0: not known
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }

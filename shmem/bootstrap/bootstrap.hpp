@@ -29,9 +29,6 @@ class Bootstrap {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// How many processors the PEs of this node may use, all together. 0: not known; each PE goes by its own.
-  [[nodiscard]] virtual int processors() const { return 0; }
-
   /// Everybody's bytes, in rank order: size() times mine.size(). Collective; mine.size() is the same on all.
   virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) = 0;
   /// Collective.

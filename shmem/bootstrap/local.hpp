@@ -23,7 +23,6 @@ class LocalBootstrap final : public Bootstrap {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return memory_->pes(); }
-  [[nodiscard]] int processors() const override { return memory_->header().processors; }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;

@@ -2,9 +2,12 @@
 #include "shmem/bootstrap/same_node.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cstring>
 #include <map>
 #include <string>
 #include <tuple>
@@ -35,6 +38,16 @@ std::string places_text(const std::vector<NodeIdentity>& all, bool with_network)
   return text;
 }
 
+int processors_of(const std::vector<NodeIdentity>& all) {
+  int count = 0;
+  for (std::size_t word = 0; word < NodeIdentity{}.processors.size(); ++word) {
+    std::uint64_t together = 0;
+    for (const NodeIdentity& one : all) together |= one.processors[word];
+    count += std::popcount(together);
+  }
+  return count;
+}
+
 }  // namespace
 
 NodeIdentity node_identity() {
@@ -44,10 +57,15 @@ NodeIdentity node_identity() {
   struct stat network {};
   if (::stat("/proc/self/ns/net", &network) == 0) identity.network = network.st_ino;
   ::gethostname(identity.host.data(), identity.host.size() - 1);
+  cpu_set_t usable;
+  static_assert(sizeof(usable) == sizeof(identity.processors));
+  if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) {
+    std::memcpy(identity.processors.data(), &usable, sizeof(usable));
+  }
   return identity;
 }
 
-Result<void> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine) {
+Result<int> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine) {
   const auto all = allgather(bootstrap, mine);
   if (!all) return tl::make_unexpected(all.error());
   bool one_kernel = true;
@@ -56,7 +74,7 @@ Result<void> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine) {
     one_kernel = one_kernel && other.boot == mine.boot;
     one_network = one_network && other.network == mine.network;
   }
-  if (one_kernel && one_network) return {};
+  if (one_kernel && one_network) return processors_of(*all);
   if (one_kernel) {
     return fail(std::errc::not_supported,
                 "shmem: the PEs run in different network namespaces of one host (containers?) and cannot hand memory "

@@ -14,10 +14,12 @@ struct NodeIdentity {
   std::array<char, 40> boot{};  // of the running kernel: the same in all containers of a host
   std::uint64_t network = 0;    // the network namespace: Unix sockets without a file do not reach beyond it
   std::array<char, 64> host{};  // for messages
+  std::array<std::uint64_t, 16> processors{};  // a bit for each that this PE may use
 };
 NodeIdentity node_identity();
 
-/// Collective: an Error on all PEs, with names, unless all of them can reach each other's memory.
-Result<void> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine);
+/// Collective: how many processors the PEs may use, all together; launchers bind each to some. An Error on all PEs,
+/// with names, unless all of them can reach each other's memory.
+Result<int> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine);
 
 }  // namespace shmem

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "shmem/bootstrap/same_node.hpp"
 #include "shmem/bootstrap/uid_address.hpp"
 #include "shmem/bootstrap/uid_frame.hpp"
@@ -419,6 +421,17 @@ TEST(SameNode, IsRequired) {
                                           HasSubstr("PE 0 on kiwi (network namespace 1), PE 1 on pod")));
   EXPECT_NE(node_identity().boot[0], '\0');
   EXPECT_NE(node_identity().network, 0U);
+}
+
+TEST(SameNode, CountsTheProcessorsOfAllPes) {
+  auto one = node("boot-1", 1, "kiwi");
+  auto two = one;
+  one.processors = {0b0011, 1};
+  two.processors = {0b0110};
+  Scripted bootstrap({one, two, one});
+  EXPECT_EQ(check_same_node(bootstrap, one), 4);
+  Scripted alone({node_identity()});
+  EXPECT_EQ(check_same_node(alone, node_identity()), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace
