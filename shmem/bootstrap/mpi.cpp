@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 
 #include "shmem/bootstrap/pe_list.hpp"
 #include "shmem/bootstrap/seconds_text.hpp"
@@ -94,9 +95,14 @@ void MpiBootstrap::leave() {
   plugin_.close(job_, unfinished_ ? 1 : 0);
   job_ = nullptr;
   if (!unfinished_) return;
-  // MPI may write there as long as the process lives.
-  static std::vector<std::unique_ptr<Transfers>> kept;
-  kept.push_back(std::move(transfers_));
+  // MPI may write there as long as the process lives; so this is never destroyed.
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Transfers>> transfers;
+  };
+  static Kept& kept = *new Kept;  // NOLINT(cppcoreguidelines-owning-memory)
+  const std::scoped_lock lock(kept.mutex);
+  kept.transfers.push_back(std::move(transfers_));
 }
 
 Result<std::vector<std::byte>> MpiBootstrap::allgather(std::span<const std::byte> mine) {
@@ -129,8 +135,7 @@ Result<Bytes> MpiBootstrap::gather(std::span<const std::byte> mine) {
 Result<void> MpiBootstrap::hear_all(std::span<const std::byte> mine, Bytes& all) {
   std::vector<Transfer*> parts;
   for (int pe = 1; pe < size_; ++pe) {
-    // Room for one byte more than there should be: a PE that says too much is named.
-    auto part = receive(pe, mine.size() + 1);
+    auto part = receive(pe, mine.size());
     if (!part) return tl::make_unexpected(part.error());
     parts.push_back(*part);
   }
@@ -141,7 +146,7 @@ Result<void> MpiBootstrap::hear_all(std::span<const std::byte> mine, Bytes& all)
       return fail(std::errc::invalid_argument,
                   "shmem: the PEs are not in the same step of the job's bootstrap: PE 0 has " +
                       std::to_string(mine.size()) + " bytes to tell, PE " + std::to_string(part->pe) + " has " +
-                      (part->bytes.size() > mine.size() ? "more" : std::to_string(part->bytes.size())));
+                      std::to_string(part->bytes.size()));
     }
     all.insert(all.end(), part->bytes.begin(), part->bytes.end());
   }
@@ -204,6 +209,7 @@ Result<MpiBootstrap::Transfer*> MpiBootstrap::receive(int pe, std::size_t room) 
 
 Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
   int status = 0;
+  int whose = 0;
   const auto all_done = [&] {
     bool done = true;
     for (Transfer& transfer : *transfers_) {
@@ -211,7 +217,10 @@ Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
       int one = 0;
       std::size_t size = 0;
       status = plugin_.test(job_, &transfer.state, &one, &size);
-      if (status != 0) return true;
+      if (status != 0) {
+        whose = transfer.pe;
+        return true;
+      }
       transfer.done = one != 0;
       if (transfer.done && size < transfer.bytes.size()) transfer.bytes.resize(size);
       done = done && transfer.done;
@@ -221,7 +230,10 @@ Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
   unfinished_ = true;
   const auto why = wait_polling(wait_policy(size_), kLongestNap, all_done,
                                 [&] { return Clock::now() < deadline ? std::errc{} : std::errc::timed_out; });
-  if (status != 0) return failed("MPI_Test", status);
+  if (status != 0) {
+    return failed("MPI_Test of a message to or from PE " + std::to_string(whose) + " (are all in the same step?)",
+                  status);
+  }
   if (why == std::errc{}) {
     unfinished_ = false;
     return {};
@@ -239,7 +251,7 @@ Error MpiBootstrap::waited_for(const std::string& whom) const {
                                     " of the job's bootstrap by MPI)"};
 }
 
-tl::unexpected<Error> MpiBootstrap::failed(const char* what, int status) const {
+tl::unexpected<Error> MpiBootstrap::failed(const std::string& what, int status) const {
   std::array<char, 512> text{};
   plugin_.text(status, text.data(), text.size());
   return fail(std::errc::io_error,

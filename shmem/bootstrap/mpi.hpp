@@ -58,7 +58,7 @@ class MpiBootstrap final : public Bootstrap {
   /// Until all transfers are done.
   Result<void> finish(Clock::time_point deadline);
   /// Calls of the plug-in that have not gone well.
-  [[nodiscard]] tl::unexpected<Error> failed(const char* what, int status) const;
+  [[nodiscard]] tl::unexpected<Error> failed(const std::string& what, int status) const;
   [[nodiscard]] Error waited_for(const std::string& whom) const;
   tl::unexpected<Error> give_up(Error error);
 
