@@ -36,7 +36,7 @@ std::vector<Range> ranges_of(const MemberMask& members) {
 
 std::string to_text(const Range& range) {
   std::string text = std::to_string(range.first);
-  if (range.first != range.last) text += "-" + std::to_string(range.last);
+  if (range.first != range.last) text.append("-").append(std::to_string(range.last));
   return text;
 }
 

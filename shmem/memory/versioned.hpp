@@ -30,7 +30,7 @@ class Versioned {
   [[nodiscard]] T read() const {
     for (;;) {
       const std::uint64_t before = version_.load(std::memory_order_acquire);
-      Words words;
+      Words words{};
       // Acquire: the second look must not come before these, and they pair with write().
       for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) {

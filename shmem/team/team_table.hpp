@@ -16,7 +16,7 @@ constexpr int kSharedTeam = 1;  // SHMEM_TEAM_SHARED
 
 /// What a PE asks of a split.
 struct SplitRequest {
-  TeamCall call;                   // as the program made it; the same on all PEs of the parent
+  TeamCall call{};                 // as the program made it; the same on all PEs of the parent
   std::optional<Error> refusal{};  // why it cannot be had: the answer once all are known to have made the same call
   std::optional<TeamMap> map{};    // the new team that this PE will be in
   int contexts = 0;
