@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/context.hpp"
+#include "shmem/log.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ void finish_at_exit(int status, void* /*argument*/) {
   context->debug("exits without shmem_finalize");
   quiet();
   if (auto ok = Context::stop(); !ok) {
-    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    log(LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::fflush(nullptr);
     ::_exit(EXIT_FAILURE);
   }
@@ -207,9 +208,9 @@ Result<void> Context::equip(Team& team) {
 
 void Context::report_team(const Team& team) {
   const std::string& reason = team.gba_reason();
-  std::fprintf(stderr, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s%s\n", team.slot(), team.size(),
-               team.map().start, team.map().stride, team.algorithm(),
-               reason.empty() ? "" : "; not through a GBA: ", reason.c_str());
+  log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s%s", team.slot(), team.size(),
+      team.map().start, team.map().stride, team.algorithm(),
+      reason.empty() ? "" : "; not through a GBA: ", reason.c_str());
 }
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
@@ -256,13 +257,13 @@ void Context::report() const {
     return;
   }
   if (job_.options.version || job_.options.info) {
-    std::fprintf(stderr, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each\n", kVersion,
-                 job_.size, job_.memory.heap_size() >> 20);
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion, job_.size,
+        job_.memory.heap_size() >> 20);
   }
   if (job_.options.info) {
     const std::string& why_not = job_.globals.why_not();
-    std::fprintf(stderr, "shmem: global variables: %s%s\n", why_not.empty() ? "symmetric, " : "not symmetric: ",
-                 why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
+    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
+        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
   }
   report_placement();
 }
@@ -274,11 +275,11 @@ void Context::report_placement() const {
   const bool missed = (wanted == HugePages::kHugetlb && placement.pages != PageKind::kHugetlb) ||
                       (wanted == HugePages::kThp && placement.pages != PageKind::kThp);
   if (job_.options.info) {
-    std::fprintf(stderr, "shmem: pages of the heaps: %s; NUMA: %s%s\n", pages.c_str(), placement.numa.c_str(),
-                 because(placement.numa_reason).c_str());
+    log(LogLevel::kInfo, "shmem: pages of the heaps: %s; NUMA: %s%s", pages.c_str(), placement.numa.c_str(),
+        because(placement.numa_reason).c_str());
   } else if (missed) {
-    std::fprintf(stderr, "shmem: SHMEM_HUGEPAGES=%s cannot be had; pages of the heaps: %s\n",
-                 wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
+    log(LogLevel::kWarn, "shmem: SHMEM_HUGEPAGES=%s cannot be had; pages of the heaps: %s",
+        wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
   }
 }
 
@@ -288,8 +289,7 @@ bool Context::is_own_process() const {
 
 void Context::debug(const std::string& text) const {
   if (job_.options.debug) {
-    // In one piece: lines of PEs do not get into each other.
-    std::fprintf(stderr, "%s", ("shmem: PE " + std::to_string(job_.me) + ": " + text + "\n").c_str());
+    log(LogLevel::kDebug, "shmem: PE %d: %s", job_.me, text.c_str());
   }
 }
 
@@ -307,7 +307,7 @@ Result<void> Context::stop() {
 }
 
 void Context::end_job(int status, const std::string& text) const {
-  std::fprintf(stderr, "%s\n", text.c_str());
+  log(LogLevel::kFatal, "%s", text.c_str());
   const int agreed = job_.bootstrap->abort(status, text);
   std::fflush(nullptr);
   ::_exit(agreed);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/api/entry.hpp"
+#include "shmem/log.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,7 @@ std::string& error_text() {
 Context& running(const char* call) {
   Context* context = Context::current();
   if (context == nullptr) {
-    std::fprintf(stderr, "shmem: %s was called before shmem_init or after shmem_finalize\n", call);
+    log(LogLevel::kFatal, "shmem: %s was called before shmem_init or after shmem_finalize", call);
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
   return *context;
@@ -29,7 +30,7 @@ int report(const Error& error) {
 }
 
 int report_loudly(const Error& error) {
-  std::fprintf(stderr, "%s\n", error.text.c_str());
+  log(LogLevel::kError, "%s", error.text.c_str());
   return report(error);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "shmem/api/entry.hpp"
+#include "shmem/log.hpp"
 
 using shmem::BootstrapKind;
 using shmem::Context;
@@ -159,8 +160,8 @@ Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
   const auto bytes = shmem::pack(listener->id);
   std::memcpy(uid->internal, bytes.data(), bytes.size());
   if (options->debug) {
-    std::fprintf(stderr, "shmem: listening for a job at %s (%s)\n", listener->id.place.text().c_str(),
-                 listener->how.c_str());
+    shmem::log(shmem::LogLevel::kDebug, "shmem: listening for a job at %s (%s)", listener->id.place.text().c_str(),
+               listener->how.c_str());
   }
   Context::keep(*std::move(listener));
   return {};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "shmem/api/entry.hpp"
+#include "shmem/log.hpp"
 #include "shmem/memory/ordering.hpp"
 #include "shmem/version.hpp"
 
@@ -20,7 +21,7 @@ void start() {
     return;
   }
   if (auto ok = Context::start(); !ok) {
-    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
@@ -28,7 +29,7 @@ void start() {
 /// False with a message where a call has nowhere to put its answer.
 bool has_place(const char* call, const char* argument, const void* place) {
   if (place == nullptr) {
-    std::fprintf(stderr, "shmem: %s: %s is NULL\n", call, argument);
+    shmem::log(shmem::LogLevel::kError, "shmem: %s: %s is NULL", call, argument);
   }
   return place != nullptr;
 }
@@ -72,7 +73,7 @@ SHMEM_ROUTINE(void, finalize, (void)) {
   }
   shmem::quiet();
   if (auto ok = Context::stop(); !ok) {
-    std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
@@ -122,4 +123,21 @@ SHMEM_ROUTINE(void, info_get_name, (char* name)) {
   if (has_place("shmem_info_get_name", "name", name)) {
     std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s %s", SHMEM_VENDOR_STRING, shmem::kVersion);
   }
+}
+
+extern "C" {
+
+void shmemx_set_logger(shmemx_logger_t logger) noexcept {
+  shmem::set_log_handler(logger);
+}
+
+int shmemx_set_log_level(int level) noexcept {
+  if (level < SHMEMX_LOG_DEBUG || level > SHMEMX_LOG_FATAL) {
+    return api::report_loudly({std::errc::invalid_argument, "shmem: shmemx_set_log_level: " + std::to_string(level) +
+                                                                " is no level (SHMEMX_LOG_DEBUG = 0 to "
+                                                                "SHMEMX_LOG_FATAL = 4)"});
+  }
+  shmem::set_log_level(static_cast<shmem::LogLevel>(level));
+  return 0;
+}
 }

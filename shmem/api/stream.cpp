@@ -6,6 +6,7 @@
 
 #include "shmem/api/entry.hpp"
 #include "shmem/cores/stream.hpp"
+#include "shmem/log.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem/memory/ordering.hpp"
 #include "shmem/memory/parking.hpp"
@@ -80,7 +81,7 @@ void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexce
     shmem::quiet();
     auto ok = found.sync();
     if (!ok) {
-      std::fprintf(stderr, "%s\n", ok.error().text.c_str());
+      shmem::log(shmem::LogLevel::kError, "%s", ok.error().text.c_str());
     }
     return ok ? std::errc{} : ok.error().code;
   });

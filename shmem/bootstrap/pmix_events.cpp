@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_events.hpp"
+#include "shmem/log.hpp"
 
 #include <unistd.h>
 
@@ -121,7 +122,7 @@ void PmixEvents::end_process_unless_it_ends(std::chrono::milliseconds grace) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return going_ || orphaned_; });
   if (changed_.wait_for(lock, grace, [this] { return going_; })) return;
-  std::fprintf(stderr, "shmem: PE %d ends: the launcher is gone\n", rank_);
+  log(LogLevel::kFatal, "shmem: PE %d ends: the launcher is gone", rank_);
   ::_exit(EXIT_FAILURE);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/tcp.hpp"
+#include "shmem/log.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -256,7 +257,7 @@ void TcpBootstrap::hear_end(End end) {
 void TcpBootstrap::end_process_unless_it_ends() {
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, place_.grace, [this] { return going_; })) return;
-  std::fprintf(stderr, "shmem: PE %d ends: the job was ended: %s\n", place_.rank, end_->reason.c_str());
+  log(LogLevel::kFatal, "shmem: PE %d ends: the job was ended: %s", place_.rank, end_->reason.c_str());
   ::_exit(end_->status.value_or(1));
 }
 

@@ -283,6 +283,16 @@ ACLSHMEM_INLINE int32_t aclshmemx_set_config_store_tls_key(const char* private_k
   return ACLSHMEM_NOT_SUPPORTED;
 }
 
+/* Each message of the library goes to `logger`, or with NULL to standard error. */
+ACLSHMEM_INLINE int32_t aclshmemx_set_extern_logger(void (*logger)(int level, const char* text)) SHMEM_NOEXCEPT {
+  shmemx_set_logger(logger);
+  return ACLSHMEM_SUCCESS;
+}
+/* 0 debug, 1 info, 2 warn, 3 error, 4 fatal. */
+ACLSHMEM_INLINE int32_t aclshmemx_set_log_level(int level) SHMEM_NOEXCEPT {
+  return aclshmemi_code(shmemx_set_log_level(level));
+}
+
 /* There is one instance, 0. */
 ACLSHMEM_INLINE aclshmem_instance_ctx* aclshmemx_instance_ctx_get(void) SHMEM_NOEXCEPT {
   static aclshmem_instance_ctx context = {0, NULL};

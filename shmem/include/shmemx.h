@@ -107,6 +107,22 @@ typedef struct shmemx_heap_stats_t {
 /* Not collective. Errors: -EINVAL `stats` is NULL. */
 SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
 
+/* ---- Messages ---- */
+
+#define SHMEMX_LOG_DEBUG 0
+#define SHMEMX_LOG_INFO 1
+#define SHMEMX_LOG_WARN 2
+#define SHMEMX_LOG_ERROR 3
+#define SHMEMX_LOG_FATAL 4
+/* Gets each message, without an end of line, in place of standard error; `text` is its own for the time of the call
+ * only. Called by any thread of the library, also at the end of the process. */
+typedef void (*shmemx_logger_t)(int level, const char* text);
+/* Before or after shmem_init, for the whole process. NULL: standard error again. */
+SHMEM_API void shmemx_set_logger(shmemx_logger_t logger) SHMEM_NOEXCEPT;
+/* Drops messages below `level`. At first none are; those of SHMEM_INFO and SHMEM_DEBUG come only when these are set.
+ * Errors: -EINVAL no such level. */
+SHMEM_API int shmemx_set_log_level(int level) SHMEM_NOEXCEPT;
+
 /* ---- Teams and their barriers ---- */
 
 /* Collective over the team: shmem_quiet, then everybody has come. */

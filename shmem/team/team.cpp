@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/team/team.hpp"
+#include "shmem/log.hpp"
 
 #include <cstdio>
 
@@ -99,8 +100,8 @@ void Team::after_gba_sync() {
   }
   reason_ = gba_->trouble();
   if (job_.options.info && view_.me() == 0) {
-    std::fprintf(stderr, "shmem: team %d: software barriers after %llu through the device: %s\n", slot_,
-                 static_cast<unsigned long long>(stats_.by_device), reason_.c_str());
+    log(LogLevel::kInfo, "shmem: team %d: software barriers after %llu through the device: %s", slot_,
+        static_cast<unsigned long long>(stats_.by_device), reason_.c_str());
   }
   gba_.reset();  // the group itself goes back in dissolve(), with all members
 }

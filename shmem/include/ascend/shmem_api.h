@@ -98,6 +98,13 @@ ACLSHMEM_INLINE int32_t shmem_set_config_store_tls_key(const char* private_key, 
   return aclshmemx_set_config_store_tls_key(private_key, private_key_length, password, password_length, handler);
 }
 
+ACLSHMEM_INLINE int32_t shmem_set_extern_logger(void (*logger)(int level, const char* text)) SHMEM_NOEXCEPT {
+  return aclshmemx_set_extern_logger(logger);
+}
+ACLSHMEM_INLINE int32_t shmem_set_log_level(int level) SHMEM_NOEXCEPT {
+  return aclshmemx_set_log_level(level);
+}
+
 ACLSHMEM_INLINE void shmemx_barrier_all_on_stream(aclrtStream stream) SHMEM_NOEXCEPT {
   aclshmemx_barrier_all_on_stream(stream);
 }

@@ -42,6 +42,23 @@ void share(const std::string& file, int rank, aclshmemx_uniqueid_t& uid) {
   }
 }
 
+int logged = 0;
+
+void count_messages(int level, const char* text) {
+  logged += level == 3 && std::strstr(text, "shmem_query_thread: provided is NULL") != nullptr ? 1 : 0;
+}
+
+void messages() {
+  CHECK(aclshmemx_set_log_level(5) == ACLSHMEM_INVALID_PARAM);
+  CHECK(aclshmemx_set_extern_logger(count_messages) == ACLSHMEM_SUCCESS);
+  shmem_query_thread(nullptr);
+  CHECK(aclshmemx_set_log_level(4) == ACLSHMEM_SUCCESS);
+  shmem_query_thread(nullptr);
+  CHECK(aclshmemx_set_log_level(0) == ACLSHMEM_SUCCESS);
+  aclshmemx_set_extern_logger(nullptr);
+  CHECK(logged == 1);
+}
+
 void before_init() {
   int word = 0;
   CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_NOT_INITIALIZED);
@@ -146,6 +163,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const int rank = number("OSHRUN_RANK");
   const int size = number("OSHRUN_SIZE");
+  messages();
   before_init();
   aclshmemx_uniqueid_t uid = ACLSHMEM_UNIQUEID_INITIALIZER;
   wrong_attributes(uid);
