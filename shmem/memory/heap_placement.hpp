@@ -22,8 +22,8 @@ struct PlacementRequest {
 
 struct Placement {
   PageKind pages = PageKind::kBase;
-  std::string numa;          // of this PE's heap: "local (node 1)", "interleave (nodes 0, 1)", "none"
-  std::string numa_reason;   // why it is not what was asked for, or ""
+  std::string numa;         // of this PE's heap: "local (node 1)", "interleave (nodes 0, 1)", "none"
+  std::string numa_reason;  // why it is not what was asked for, or ""
 };
 
 }  // namespace shmem
