@@ -136,26 +136,14 @@ void BlockTree::replace_child(Index parent, Index child, Index by) {
   }
 }
 
-BlockTree::Index BlockTree::rotate_left(Index top) {
-  const Index risen = nodes_[top].right;
-  const Index moved = nodes_[risen].left;
+/// Turns the child on side `from` into the parent of `top`, which goes down towards the other side.
+BlockTree::Index BlockTree::rotate(Index top, Index Node::*towards, Index Node::*from) {
+  const Index risen = nodes_[top].*from;
+  const Index moved = nodes_[risen].*towards;
   replace_child(nodes_[top].parent, top, risen);
-  nodes_[risen].left = top;
+  nodes_[risen].*towards = top;
   nodes_[top].parent = risen;
-  nodes_[top].right = moved;
-  if (moved != kNone) nodes_[moved].parent = top;
-  summarise(top);
-  summarise(risen);
-  return risen;
-}
-
-BlockTree::Index BlockTree::rotate_right(Index top) {
-  const Index risen = nodes_[top].left;
-  const Index moved = nodes_[risen].right;
-  replace_child(nodes_[top].parent, top, risen);
-  nodes_[risen].right = top;
-  nodes_[top].parent = risen;
-  nodes_[top].left = moved;
+  nodes_[top].*from = moved;
   if (moved != kNone) nodes_[moved].parent = top;
   summarise(top);
   summarise(risen);
@@ -167,12 +155,12 @@ BlockTree::Index BlockTree::balance(Index top) {
   const Index left = nodes_[top].left;
   const Index right = nodes_[top].right;
   if (height(left) > height(right) + 1) {
-    if (height(nodes_[left].right) > height(nodes_[left].left)) rotate_left(left);
-    return rotate_right(top);
+    if (height(nodes_[left].right) > height(nodes_[left].left)) rotate(left, &Node::left, &Node::right);
+    return rotate(top, &Node::right, &Node::left);
   }
   if (height(right) > height(left) + 1) {
-    if (height(nodes_[right].left) > height(nodes_[right].right)) rotate_right(right);
-    return rotate_left(top);
+    if (height(nodes_[right].left) > height(nodes_[right].right)) rotate(right, &Node::right, &Node::left);
+    return rotate(top, &Node::left, &Node::right);
   }
   return top;
 }

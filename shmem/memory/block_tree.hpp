@@ -68,8 +68,7 @@ class BlockTree {
   Index make(const HeapBlock& block, Index parent);
   void summarise(Index index);
   void replace_child(Index parent, Index child, Index by);
-  Index rotate_left(Index top);
-  Index rotate_right(Index top);
+  Index rotate(Index top, Index Node::*towards, Index Node::*from);
   Index balance(Index top);
   void repair_upwards(Index from);
 
