@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a manual page says, to be held against the program that it describes.
+// What a manual page and a completion script say, to be held against the program that they describe.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
 
 namespace test_support {
 
@@ -35,6 +40,19 @@ inline std::set<std::string> options_in_help(const std::string& help) {
 /// The options that a page has an entry for.
 inline std::set<std::string> options_in_manual(const std::string& page) {
   return all_of(page, R"(\n\.BI? (--[a-z-]+))");
+}
+
+/// What bash offers for the last of `words` after `program`: `script` defines `function`, which completes it.
+inline std::set<std::string> completions(const std::string& script, const std::string& function,
+                                         const std::string& program, const std::vector<std::string>& words) {
+  std::string quoted = program;
+  for (const auto& word : words) quoted += " '" + word + "'";
+  const auto outcome =
+      run({"bash", "-c",
+           "source " + script + "; COMP_WORDS=(" + quoted + "); COMP_CWORD=" + std::to_string(words.size()) + "; " +
+               function + "; printf '%s\\n' \"${COMPREPLY[@]}\""});
+  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
+  return all_of(outcome.output, "([^\n]+)");
 }
 
 }  // namespace test_support

@@ -37,16 +37,8 @@ TEST(OshrunManual, NamesEveryVariableThatPesGet) {
   for (const auto& variable : variables) EXPECT_THAT(page, HasSubstr(variable));
 }
 
-/// What bash offers for the last of `words`.
 Words completions(const std::vector<std::string>& words) {
-  std::string quoted = oshrun_test::oshrun();
-  for (const auto& word : words) quoted += " '" + word + "'";
-  const auto outcome = test_support::run({"bash", "-c",
-                                          "source " OSHRUN_COMPLETION "; COMP_WORDS=(" + quoted +
-                                              "); COMP_CWORD=" + std::to_string(words.size()) +
-                                              "; _oshrun; printf '%s\\n' \"${COMPREPLY[@]}\""});
-  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  return all_of(outcome.output, "([^\n]+)");
+  return test_support::completions(OSHRUN_COMPLETION, "_oshrun", oshrun_test::oshrun(), words);
 }
 
 TEST(OshrunCompletion, OffersOptionsThenProgramsThenFiles) {

@@ -79,16 +79,8 @@ TEST(CommandLine, OutputThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
 }
 
-/// What bash offers for the last of `words`.
 std::set<std::string> completions(const std::vector<std::string>& words) {
-  std::string quoted = test_support::program("gba");
-  for (const auto& word : words) quoted += " '" + word + "'";
-  const auto outcome = test_support::run({"bash", "-c",
-                                          "source " GBA_COMPLETION "; COMP_WORDS=(" + quoted +
-                                              "); COMP_CWORD=" + std::to_string(words.size()) +
-                                              "; _gba; printf '%s\\n' \"${COMPREPLY[@]}\""});
-  EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  return all_of(outcome.output, "([^\n]+)");
+  return test_support::completions(GBA_COMPLETION, "_gba", test_support::program("gba"), words);
 }
 
 TEST(Completion, OffersCommandsAndTheirOptions) {
