@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "shmem/bootstrap/uid_address.hpp"
-#include "shmem/bootstrap/uid_session.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/memory/fd.hpp"
+#include "tests/support/network.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/soak.hpp"
 
@@ -63,12 +63,6 @@ class Shells {
   std::vector<std::unique_ptr<Process>> pes_;
 };
 
-/// "" if one can listen at `place`, else why not: no IPv6, for example.
-std::string why_not(const std::string& place) {
-  const auto listener = shmem::open_listener({.session = place});
-  return listener ? "" : listener.error().text;
-}
-
 /// Jobs by a unique id that goes through a file.
 class UniqueId : public testing::Test {
  protected:
@@ -94,7 +88,7 @@ struct Place {
 class UniqueIdAt : public UniqueId, public testing::WithParamInterface<Place> {};
 
 TEST_P(UniqueIdAt, StartsAJob) {
-  if (const auto reason = why_not(GetParam().session); !reason.empty()) GTEST_SKIP() << reason;
+  if (test_support::wants_missing_ipv6(GetParam().session)) GTEST_SKIP() << "no IPv6 loopback on this machine";
   start_all(3, "hello", {GetParam().variable});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("PE 0 of 3: hello from 2"), HasSubstr("PE 2 of 3: hello from 1")));
@@ -240,7 +234,7 @@ std::string free_port(const std::string& host) {
 class Session : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (const auto reason = why_not(GetParam() + std::string(":0")); !reason.empty()) GTEST_SKIP() << reason;
+    if (test_support::wants_missing_ipv6(GetParam())) GTEST_SKIP() << "no IPv6 loopback on this machine";
   }
   Environment environment(int rank, int size) const {
     return {"SHMEM_BOOTSTRAP=uid", "SHMEM_UID_SESSION_ID=" + session_, "SHMEM_UID_RANK=" + std::to_string(rank),
