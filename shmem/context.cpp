@@ -190,7 +190,9 @@ Result<void> Context::equip(Team& team) {
         std::to_string(map.size) + " PEs from " + std::to_string(map.start) + " in steps of " +
         std::to_string(map.stride));
   const Options& options = job_.options;
-  const bool asked = options.barrier_algorithm != "npu_v3" && options.gba != GbaUse::kOff;
+  const auto software = find_algorithm(options.barrier_algorithm);
+  team.use_algorithm(software.value_or(Algorithm::kNpuV3));
+  const bool asked = !software && options.gba != GbaUse::kOff;
   if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
     return ok;
   }
@@ -214,11 +216,14 @@ void Context::report_team(const Team& team) {
 }
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
-  if (algorithm == "npu_v3") {
-    return team.use_software(port_.get(), "npu_v3 was asked for");
+  if (const auto software = find_algorithm(algorithm)) {
+    auto ok = team.use_software(port_.get(), algorithm + " was asked for");
+    team.use_algorithm(*software);
+    return ok;
   }
   if (algorithm != "gba" && algorithm != "auto") {
-    return fail(std::errc::invalid_argument, "shmem: no barrier algorithm \"" + algorithm + "\" (auto, gba, npu_v3)");
+    return fail(std::errc::invalid_argument,
+                "shmem: no barrier algorithm \"" + algorithm + "\" (auto, gba, or one that shmem_info lists)");
   }
   if (auto ok = team.use_software(port_.get(), ""); !ok) {
     return ok;

@@ -62,7 +62,7 @@ class Context {
   /// The stream that programs mean by none. Throws std::system_error if there is no thread for it.
   Stream& default_stream();
 
-  /// Collective over the team: "auto", "gba" or "npu_v3" from now on. An Error if that cannot be had.
+  /// Collective over the team: "auto", "gba" or a software algorithm from now on. An Error if that cannot be had.
   Result<void> set_barrier(Team& team, const std::string& algorithm);
 
   /// With SHMEM_DEBUG: one line on standard error that says who this is.

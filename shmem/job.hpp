@@ -29,6 +29,7 @@ struct Job {
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
+  [[nodiscard]] RoundWords& round_words(int slot, int pe) const { return Board(memory.board(), size).rounds(slot, pe); }
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
 

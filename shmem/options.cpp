@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "shmem/barrier/algorithm_table.hpp"
+
 namespace shmem {
 namespace {
 
@@ -82,7 +84,7 @@ bool set_numa(Options& options, const std::string& text) {
 
 bool set_barrier_algorithm(Options& options, const std::string& text) {
   options.barrier_algorithm = text;
-  return text == "auto" || text == "npu_v3" || text == "gba";
+  return text == "auto" || text == "gba" || find_algorithm(text);
 }
 
 std::optional<std::chrono::milliseconds> seconds(const std::string& text) {
@@ -166,8 +168,9 @@ constexpr auto kTable = std::to_array<Entry>({
       "where a PE's symmetric heap lies: local (on the PE's node), interleave or none"},
      "local, interleave or none",
      set_numa},
-    {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto", "how teams synchronise: auto, npu_v3 or gba"},
-     "auto, npu_v3 or gba",
+    {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto",
+      "how teams synchronise: auto, gba, or in software one that shmem_info lists"},
+     "auto, gba or one of the algorithms that shmem_info lists",
      set_barrier_algorithm},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0", "a barrier that takes longer ends the job; 0: none does"},
      "a number of seconds, 0 or more",

@@ -73,8 +73,8 @@ std::errc GbaBarrier::pull(BarrierWatch& watch) {
   return {};
 }
 
-std::errc GbaBarrier::arrive_and_wait(BarrierWatch& watch) {
-  ++sequence_;
+std::errc GbaBarrier::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
+  sequence_ = k;
   publish_arrival(off_ ? Vote::kOff : Vote::kOn);
   if (!off_) {
     gba_group_arrive(group_.get(), sequence_);

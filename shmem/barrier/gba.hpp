@@ -20,17 +20,16 @@ class GbaBarrier {
   enum class Vote : std::uint64_t { kOn = 0, kOff = 1, kOffer = 2, kReady = 3 };
 
   /// REQUIRES: the members' words are zero, and a sync of the team has passed since.
-  GbaBarrier(const SyncView& view, GbaMembership group, std::uint64_t sequence, const WaitPolicy& policy)
-      : view_(view), group_(std::move(group)), sequence_(sequence), policy_(policy) {}
+  GbaBarrier(const SyncView& view, GbaMembership group, const WaitPolicy& policy)
+      : view_(view), group_(std::move(group)), policy_(policy) {}
 
-  /// The barrier after the last one. Fails only as `watch` fails; loss of the device is no failure.
-  std::errc arrive_and_wait(BarrierWatch& watch);
+  /// Barrier `k`, one more than the last time. Fails only as `watch` fails; loss of the device is no failure.
+  std::errc arrive_and_wait(std::uint64_t k, BarrierWatch& watch);
 
   /// True once all members know that the next barrier is software's; then arrive_and_wait must not be called again.
   [[nodiscard]] bool over() const { return over_; }
   /// The last barrier was released by the device, not pulled.
   [[nodiscard]] bool by_device() const { return by_device_; }
-  [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
   /// Why this member stopped using the device, or "".
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
@@ -49,7 +48,7 @@ class GbaBarrier {
 
   SyncView view_;
   GbaMembership group_;
-  std::uint64_t sequence_;  // of the last barrier entered
+  std::uint64_t sequence_ = 0;  // of the barrier entered last
   WaitPolicy policy_;
   bool off_ = false;
   bool over_ = false;

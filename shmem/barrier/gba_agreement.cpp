@@ -7,7 +7,7 @@ namespace {
 using Vote = GbaBarrier::Vote;
 
 /// Member 0: takes a group and offers it, or offers nothing.
-GbaAgreement make_offer(const SyncView& view, const GbaMember& member) {
+GbaAgreement make_offer(const SyncView& view, const GbaMember& member, std::uint64_t sequence) {
   GbaAgreement agreement;
   GroupOffer& offer = view.mine().offer;
   offer = {};
@@ -16,7 +16,7 @@ GbaAgreement make_offer(const SyncView& view, const GbaMember& member) {
     return agreement;
   }
   gba_group_handle handle{};
-  if (gba_group_alloc(member.device, static_cast<std::uint32_t>(view.size()), 0, &handle) != 0) {
+  if (gba_group_alloc(member.device, static_cast<std::uint32_t>(view.size()), sequence, &handle) != 0) {
     agreement.reason = gba_error_text();
     return agreement;
   }
@@ -63,9 +63,10 @@ void free_owned(const GbaMember& member, GbaAgreement& agreement) {
 
 }  // namespace
 
-Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member,
+Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member, std::uint64_t count,
                                   const std::function<Result<void>()>& sync) {
-  GbaAgreement agreement = view.me() == 0 ? make_offer(view, member) : GbaAgreement{};
+  // The device's first barrier is the one after the two syncs of an agreement that comes about.
+  GbaAgreement agreement = view.me() == 0 ? make_offer(view, member, count + 2) : GbaAgreement{};
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
   }
@@ -86,7 +87,7 @@ Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member,
   }
   const auto absent = first_not_ready(view);
   if (!absent) {
-    agreement.barrier = std::make_unique<GbaBarrier>(view, std::move(group), offer.sequence, member.policy);
+    agreement.barrier = std::make_unique<GbaBarrier>(view, std::move(group), member.policy);
     return agreement;
   }
   if (agreement.reason.empty()) {

@@ -26,8 +26,9 @@ struct GbaMember {
   WaitPolicy policy;
 };
 
-/// Collective over the team. `sync` is a software sync of the team; its errors end the agreement.
-Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member,
+/// Collective over the team. `count` is the number of its last barrier. `sync` is a software sync of the team, one more
+/// barrier; its errors end the agreement.
+Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member, std::uint64_t count,
                                   const std::function<Result<void>()>& sync);
 
 }  // namespace shmem

@@ -13,11 +13,8 @@ namespace shmem {
 /// Its errors: operation_canceled the job was ended; timed_out; owner_dead a missing member's process is gone.
 class BarrierWatch {
  public:
-  using Arrived = bool (*)(const TeamSync&, std::uint64_t count);
-
-  /// `arrived(member's memory, count)` says whether a member has entered barrier `count`.
-  BarrierWatch(const Job& job, const TeamMap& map, const SyncView& view, std::uint64_t count, Arrived arrived)
-      : job_(job), map_(map), view_(view), count_(count), arrived_(arrived) {}
+  BarrierWatch(const Job& job, const TeamMap& map, const SyncView& view, std::uint64_t count)
+      : job_(job), map_(map), view_(view), count_(count) {}
 
   std::errc operator()();
 
@@ -32,7 +29,6 @@ class BarrierWatch {
   const TeamMap& map_;
   const SyncView& view_;
   std::uint64_t count_;
-  Arrived arrived_;
   Clock::time_point deadline_{};
   Clock::time_point next_look_{};
 };

@@ -12,13 +12,6 @@ namespace {
 constexpr std::uint64_t kFailed = 1;
 constexpr std::uint64_t kOneMeeting = 2;
 
-/// As publish(), for words that several cores change.
-void wake_sleepers(SyncWord& word) {
-  if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
-    futex_wake_all(word.value);
-  }
-}
-
 /// Waits until word.value == value without ever waking up for nothing: here nobody can die alone. The orders are those
 /// of publish() and wait_on().
 void wait_for(SyncWord& word, const WaitPolicy& policy, std::uint64_t value) {
@@ -56,9 +49,12 @@ int ThreadCore::count() const {
   return group_.cores_;
 }
 
-std::errc ThreadCore::wait_at_least(SyncWord& word, std::uint64_t value) {
-  return wait_on(
-      word, group_.policy_, [value](std::uint64_t seen) { return seen >= value; }, [this] { return group_.check(); });
+Waiting<CoreCheck> ThreadCore::begin_wait() {
+  return {group_.policy_, check_};
+}
+
+std::errc CoreCheck::operator()() const {
+  return group_.check();
 }
 
 std::errc ThreadCore::sync() {

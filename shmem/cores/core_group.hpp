@@ -18,6 +18,16 @@ namespace shmem {
 
 class CoreGroup;
 
+/// The Check of a core's waits.
+class CoreCheck {
+ public:
+  explicit CoreCheck(const CoreGroup& group) : group_(group) {}
+  std::errc operator()() const;
+
+ private:
+  const CoreGroup& group_;
+};
+
 /// One core of a running kernel; satisfies Core. Used by that core's thread only, while the kernel runs.
 ///
 /// Waits end with the error of the run's Check, or with operation_canceled once another core's kernel has failed. A
@@ -26,17 +36,24 @@ class ThreadCore {
  public:
   [[nodiscard]] int index() const { return index_; }
   [[nodiscard]] int count() const;
+  // Acquire: pairs with store() and fetch_add() of other cores.
+  static std::uint64_t load(const SyncWord& word) { return word.value.load(std::memory_order_acquire); }
   static void store(SyncWord& word, std::uint64_t value) { publish(word, value); }
-  std::errc wait_at_least(SyncWord& word, std::uint64_t value);
-  static void dcci(const void* /*address*/) {}  // processors that run Linux keep their caches coherent
+  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) { return add(word, value); }
+  Waiting<CoreCheck> begin_wait();
+  // Processors that run Linux keep their caches coherent, and store() is a release.
+  static void fence() {}
+  static void dcci(const void* /*address*/) {}
+  static void dcci_all() {}
   std::errc sync();
 
  private:
   friend class CoreGroup;
-  ThreadCore(CoreGroup& group, int index) : group_(group), index_(index) {}
+  ThreadCore(CoreGroup& group, int index) : group_(group), index_(index), check_(group) {}
 
   CoreGroup& group_;
   int index_;
+  CoreCheck check_;
 };
 
 /// A fixed number of cores: the thread that calls run() is core 0, the others are threads of the group, which sleep
@@ -64,6 +81,7 @@ class CoreGroup {
 
  private:
   friend class ThreadCore;
+  friend class CoreCheck;
   CoreGroup(int cores, const WaitPolicy& policy) : cores_(cores), policy_(policy) {}
 
   void start_threads();

@@ -50,14 +50,19 @@ void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std
 void futex_wake_all(const std::atomic<std::uint64_t>& word);
 void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
-/// Stores `value`; what the caller stored before is visible to whoever sees it. Wakes sleepers, without a system call
-/// when there are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second look
-/// of wait_on: either the sleeper sees the value or the publisher sees the sleeper.
-inline void publish(SyncWord& word, std::uint64_t value) {
-  word.value.exchange(value, std::memory_order_seq_cst);
+/// After a seq_cst change of `word`: wakes sleepers, without a system call when there are none.
+inline void wake_sleepers(SyncWord& word) {
   if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
     futex_wake_all(word.value);
   }
+}
+
+/// Stores `value`; what the caller stored before is visible to whoever sees it. Wakes sleepers, without a system call
+/// when there are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second look
+/// of Waiting: either the sleeper sees the value or the publisher sees the sleeper.
+inline void publish(SyncWord& word, std::uint64_t value) {
+  word.value.exchange(value, std::memory_order_seq_cst);
+  wake_sleepers(word);
 }
 
 /// Spins and yields only: true once done() holds, false when the policy is used up.
@@ -78,29 +83,63 @@ bool spin_until(const WaitPolicy& policy, Done done) {
   return done();
 }
 
-/// Waits until done(word.value). `check` is asked before each sleep: errc{} to go on, anything else ends the wait with
-/// it.
-template <std::predicate<std::uint64_t> Done, std::invocable Check>
-std::errc wait_on(SyncWord& word, const WaitPolicy& policy, Done done, Check check) {
-  // Pairs with publish(): what was stored before the value is visible after it.
-  if (spin_until(policy, [&] { return done(word.value.load(std::memory_order_acquire)); })) {
+/// What one waiter does between two looks at a word: spins, then yields, then sleeps on the word. `check` is asked
+/// before each sleep: errc{} to go on, anything else ends the wait with it.
+template <std::invocable Check>
+class Waiting {
+ public:
+  Waiting(const WaitPolicy& policy, Check& check) : policy_(policy), check_(check) {}
+
+  /// `seen` is what the word held at the last look.
+  std::errc pause(SyncWord& word, std::uint64_t seen) {
+    if (turns_ < policy_.spins) {
+      ++turns_;
+      cpu_pause();
+      return {};
+    }
+    return give_way(word, seen);
+  }
+
+ private:
+  std::errc give_way(SyncWord& word, std::uint64_t seen) {
+    if (turns_ < policy_.spins + policy_.yields) {
+      ++turns_;
+      yield_processor();
+      return {};
+    }
+    const std::errc error = check_();
+    if (error != std::errc{}) {
+      return error;
+    }
+    // Pairs with publish(): the count, then the word, both seq_cst.
+    word.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (word.value.load(std::memory_order_seq_cst) == seen) {
+      futex_sleep(word.value, seen, kLongestSleep);
+    }
+    word.sleepers.fetch_sub(1, std::memory_order_relaxed);
     return {};
   }
-  word.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  std::errc error{};
+
+  const WaitPolicy& policy_;
+  Check& check_;
+  unsigned turns_ = 0;
+};
+
+/// Waits until done(word.value).
+template <std::predicate<std::uint64_t> Done, std::invocable Check>
+std::errc wait_on(SyncWord& word, const WaitPolicy& policy, Done done, Check check) {
+  Waiting waiting(policy, check);
   for (;;) {
-    const std::uint64_t seen = word.value.load(std::memory_order_seq_cst);
+    // Acquire: pairs with publish(); what was stored before the value is visible after it.
+    const std::uint64_t seen = word.value.load(std::memory_order_acquire);
     if (done(seen)) {
-      break;
+      return {};
     }
-    error = check();
-    if (error != std::errc{}) {
-      break;
+    if (const std::errc error = waiting.pause(word, seen); error != std::errc{}) {
+      // Whoever came and then ended the job, or himself, has come.
+      return done(word.value.load(std::memory_order_acquire)) ? std::errc{} : error;
     }
-    futex_sleep(word.value, seen, kLongestSleep);
   }
-  word.sleepers.fetch_sub(1, std::memory_order_relaxed);
-  return error;
 }
 
 /// Waits until done() where nobody wakes us: naps of 50 us, doubling to `longest`.

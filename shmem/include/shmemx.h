@@ -135,7 +135,8 @@ SHMEM_API int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_t
 SHMEM_API int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) SHMEM_NOEXCEPT;
 
 /*
- * Collective over the team: synchronise by `algorithm` ("gba", "npu_v3", or "auto": gba if it can be had) from now on.
+ * Collective over the team: synchronise by `algorithm` from now on: "gba", "auto" (gba if it can be had), or in
+ * software one of those that shmem_info lists.
  * Errors: -EINVAL no such team or algorithm; -ENODEV "gba" cannot be had, the same on all members.
  */
 SHMEM_API int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "shmem/barrier/algorithm_table.hpp"
 #include "shmem/options.hpp"
 #include "shmem/version.hpp"
 
@@ -28,7 +29,12 @@ int print_json(const std::vector<Setting>& settings) {
     if (setting.problem) entry["error"] = *setting.problem;
     variables.push_back(std::move(entry));
   }
-  const nlohmann::json all{{"version", shmem::kVersion}, {"openshmem", "1.6"}, {"variables", variables}};
+  auto algorithms = nlohmann::json::array();
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    algorithms.push_back({{"name", spec.name}, {"help", spec.help}});
+  }
+  const nlohmann::json all{
+      {"version", shmem::kVersion}, {"openshmem", "1.6"}, {"variables", variables}, {"barrier_algorithms", algorithms}};
   std::printf("%s\n", all.dump(2).c_str());
   return 0;
 }
@@ -49,6 +55,10 @@ void print_text(const std::vector<Setting>& settings) {
     }
   }
   std::printf("%s\n", kOfLibgba);
+  std::printf("Barrier algorithms in software (SHMEM_BARRIER_ALGORITHM):\n");
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, spec.name, spec.help);
+  }
 }
 
 int run(int argc, char** argv) {

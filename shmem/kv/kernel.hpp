@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "shmem/cores/core.hpp"
+#include "shmem/cores/signal.hpp"
 #include "shmem/kv/cache.hpp"
 #include "shmem/kv/pair_table.hpp"
 #include "shmem/memory/copy.hpp"
@@ -76,8 +76,7 @@ constexpr Slice slice_of(std::size_t block_bytes, int part, int parts) {
 template <Core C>
 Report hear(C& core, const Shuffle& shuffle, int part) {
   SyncWord& flag = flag_of(shuffle.mine, shuffle.partner, part, shuffle.parts);
-  const std::errc error = core.wait_at_least(flag, flag_value(shuffle.count));
-  core.dcci(&flag);
+  const std::errc error = signal_wait_at_least(core, flag, flag_value(shuffle.count));
   // Looked at once more after an error too: a partner that said his word and then ended is not missing. Acquire: what
   // he stored before the flag is visible. He does not change it again before this PE's next call.
   const std::uint64_t seen = flag.value.load(std::memory_order_acquire);
@@ -107,7 +106,8 @@ Report hear_all(C& core, const Shuffle& shuffle) {
 /// copy_bytes has seen to streaming stores.
 template <Core C>
 void say(C& core, const Shuffle& shuffle, int part, std::errc status) {
-  core.store(flag_of(shuffle.theirs, shuffle.me, part, shuffle.parts), flag_value(shuffle.count, status));
+  core.fence();
+  signal_set(core, flag_of(shuffle.theirs, shuffle.me, part, shuffle.parts), flag_value(shuffle.count, status));
 }
 
 /// The last part first: the partner waits for them from the first on, and when he has that he has all.

@@ -37,9 +37,14 @@ struct TeamCall {
   bool operator==(const TeamCall&) const = default;
 };
 
-/// One member's part of one team's sync memory. Only its owner writes it.
+/// One member's part of one team's sync memory. Only its owner writes it, but for `counter`.
 struct TeamSync {
-  SyncWord round;  // barriers entered; only grows, also when another team takes the slot
+  SyncWord round;    // pulled by others: the barrier that this member has entered
+  SyncWord release;  // stored by others who look after this member: the barrier that is over
+  SyncWord counter;  // members that have come to this one; 0 between barriers
+  /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
+  /// the slot goes on. Only grows.
+  alignas(64) std::atomic<std::uint64_t> entered;
   PublishedArrival arrival;
   GroupOffer offer;
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
@@ -48,6 +53,11 @@ struct TeamSync {
   std::array<std::uint32_t, 2>
       refused;  // 1: this PE cannot do its part of that call; read after the call's second sync
 };
+
+/// Words of one member that others store to, or that others pull, in the rounds of a barrier: each holds the number of
+/// a barrier and only grows. Enough for ceil(log_k n) rounds with k - 1 words each, for k to 8 and n to 16,384.
+constexpr std::size_t kRoundWords = 40;
+using RoundWords = std::array<SyncWord, kRoundWords>;
 
 /// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.
 struct alignas(64) Parking {
@@ -63,8 +73,8 @@ struct PeMetadata {
   alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
 };
 
-/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE. Those of one slot stand together, so
-/// that a barrier reads few pages.
+/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then for each slot RoundWords for
+/// each PE. Those of one slot stand together, so that a barrier reads few pages.
 class Board {
  public:
   Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
@@ -77,10 +87,15 @@ class Board {
     return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
   }
 
+  [[nodiscard]] RoundWords& rounds(int slot, int pe) const {
+    auto* first = reinterpret_cast<RoundWords*>(data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync)));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+
  private:
   std::byte* data_;
   std::size_t pes_;
 };
-static_assert(sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync) <= kBoardShare);
+static_assert(sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords)) <= kBoardShare);
 
 }  // namespace shmem

@@ -7,10 +7,6 @@
 namespace shmem {
 namespace {
 
-bool in_software_barrier(const TeamSync& member, std::uint64_t count) {
-  return member.round.value.load(std::memory_order_relaxed) >= count;
-}
-
 std::string call_text(const TeamCall& call) {
   const auto number = [](int value) { return std::to_string(value); };
   switch (call.kind) {
@@ -58,12 +54,19 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
   return {};
 }
 
+std::uint64_t Team::enter() {
+  ++count_;
+  // Relaxed: for messages, and for members that take the slot after a sync of the parent.
+  view_.mine().entered.store(count_, std::memory_order_relaxed);
+  return count_;
+}
+
 Result<void> Team::sync() {
   if (map_.size == 1) {
     return {};
   }
   if (gba_) {
-    return gba_sync();
+    return gba_sync(enter());
   }
   auto ok = software_sync();
   stats_.by_software += ok ? 1 : 0;
@@ -71,18 +74,18 @@ Result<void> Team::sync() {
 }
 
 Result<void> Team::software_sync() {
-  const std::uint64_t count = ++count_;
-  BarrierWatch watch(job_, map_, view_, count, in_software_barrier);
+  const std::uint64_t count = enter();
+  BarrierWatch watch(job_, map_, view_, count);
   SoloCore core(job_.policy, watch);
-  if (const std::errc error = npu_v3(core, view_, count); error != std::errc{}) {
-    return fail(error, watch.explain(error, slot_, "npu_v3"));
+  if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
+    return fail(error, watch.explain(error, slot_, name_of(software_)));
   }
   return {};
 }
 
-Result<void> Team::gba_sync() {
-  BarrierWatch watch(job_, map_, view_, gba_->sequence() + 1, GbaBarrier::has_arrived);
-  if (const std::errc error = gba_->arrive_and_wait(watch); error != std::errc{}) {
+Result<void> Team::gba_sync(std::uint64_t count) {
+  BarrierWatch watch(job_, map_, view_, count);
+  if (const std::errc error = gba_->arrive_and_wait(count, watch); error != std::errc{}) {
     return fail(error, watch.explain(error, slot_, "gba"));
   }
   if (gba_->by_device()) {
@@ -127,7 +130,7 @@ Result<void> Team::use_gba(const GbaMember& member) {
     reason_ = "a team of one PE needs no barrier";
     return {};
   }
-  auto agreement = agree_on_gba(view_, member, [this] { return software_sync(); });
+  auto agreement = agree_on_gba(view_, member, count_, [this] { return software_sync(); });
   if (!agreement) {
     return tl::make_unexpected(agreement.error());
   }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "shmem/barrier/algorithms.hpp"
 #include "shmem/barrier/gba_agreement.hpp"
-#include "shmem/barrier/npu_v3.hpp"
 #include "shmem/team/sync_view.hpp"
 
 namespace shmem {
@@ -25,8 +25,8 @@ struct BarrierStats {
 /// destroyed.
 class Team {
  public:
-  /// `slot` is agreed among the members; `count` is what the slot's words stand at on all of them; `contexts` is the
-  /// number of contexts that the program means to make (shmem_team_config_t).
+  /// `slot` is agreed among the members; `count` is the number of the last barrier there, the same on all of them;
+  /// `contexts` is the number of contexts that the program means to make (shmem_team_config_t).
   Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts = 0);
 
   [[nodiscard]] const TeamMap& map() const { return map_; }
@@ -36,7 +36,10 @@ class Team {
   [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
   [[nodiscard]] const BarrierStats& stats() const { return stats_; }
-  [[nodiscard]] const char* algorithm() const { return gba_ ? "gba" : "npu_v3"; }
+  [[nodiscard]] const char* algorithm() const { return gba_ ? "gba" : name_of(software_); }
+  /// Of barriers that do not go through the device. The same on all members; changed by all between the same two
+  /// barriers.
+  void use_algorithm(Algorithm algorithm) { software_ = algorithm; }
   /// Why the team does not use the device, or "".
   [[nodiscard]] const std::string& gba_reason() const { return reason_; }
 
@@ -59,14 +62,16 @@ class Team {
   /// Collective. As dissolve, and says why in gba_reason().
   Result<void> use_software(gba_device* port, std::string reason);
 
-  /// Collective over all cores of all members. In software the cores share the work (npu_v3); through the device core 0
-  /// does it. After an error the team is of no use.
+  /// Collective over all cores of all members. In software the cores share the work; through the device core 0 does it.
+  /// After an error the team is of no use.
   template <Core C>
   std::errc sync_on(C& core);
 
  private:
+  /// The number of the barrier that this member now enters.
+  std::uint64_t enter();
   Result<void> software_sync();
-  Result<void> gba_sync();
+  Result<void> gba_sync(std::uint64_t count);
   void after_gba_sync();
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
 
@@ -75,7 +80,8 @@ class Team {
   int slot_;
   int contexts_;
   SyncView view_;
-  std::uint64_t count_;
+  Algorithm software_ = Algorithm::kNpuV3;
+  std::uint64_t count_;      // of the last barrier entered, by whatever way
   std::uint64_t calls_ = 0;  // of agree_on_call
   std::unique_ptr<GbaBarrier> gba_;
   std::optional<gba_group_handle> owned_group_;
@@ -90,21 +96,21 @@ template <Core C>
 std::errc Team::sync_on(C& core) {
   if (core.index() == 0) {
     core_by_device_ = gba_ != nullptr;
-    count_ += core_by_device_ ? 0 : 1;
+    enter();
   }
   // After this all cores see what core 0 has chosen; it does not change before they meet again.
   if (const std::errc error = core.sync(); error != std::errc{} || map_.size == 1) {
     return error;
   }
   if (!core_by_device_) {
-    const std::errc error = npu_v3(core, view_, count_);
+    const std::errc error = arrive_and_wait(software_, core, view_, count_);
     if (core.index() == 0) {
       ++stats_.by_software;
     }
     return error;
   }
   if (core.index() == 0) {
-    const auto ok = gba_sync();
+    const auto ok = gba_sync(count_);
     core_error_ = ok ? std::errc{} : ok.error().code;
   }
   const std::errc error = core.sync();

@@ -61,21 +61,23 @@ Result<int> TeamTable::agree_on_slot(const TeamMap& map) const {
                                               " teams; destroy some)");
 }
 
-// A slot's words are never set back: a PE of an earlier team that is still looking at them must find them large enough.
-// The new team goes on from the largest that any member's word stands at.
+// The words that PEs wait for are never set back: a PE of an earlier team that is still looking at them must find them
+// large enough. None is larger than the last barrier that its team entered, and the new team goes on from the largest
+// that any member has been in.
 std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
   std::uint64_t count = 0;
   for (int i = 0; i < map.size; ++i) {
-    const auto& word = job_.team_sync(slot, map.pe(i)).round.value;
-    count = std::max(count, word.load(std::memory_order_relaxed));
+    const auto& entered = job_.team_sync(slot, map.pe(i)).entered;
+    count = std::max(count, entered.load(std::memory_order_relaxed));
   }
   return count;
 }
 
 void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
-  // A member that reads this as its colleague's largest word computes the same maximum.
-  publish(mine.round, count);
+  // A member that reads this as its colleague's computes the same maximum.
+  mine.entered.store(count, std::memory_order_relaxed);
+  mine.counter.value.store(0, std::memory_order_relaxed);  // of a team that ended in the middle of a barrier
   mine.arrival.word[0].store(0, std::memory_order_relaxed);
   mine.arrival.word[1].store(0, std::memory_order_relaxed);
 }

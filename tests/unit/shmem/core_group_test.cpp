@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "shmem/cores/signal.hpp"
+
 namespace {
 
 using shmem::CoreGroup;
@@ -103,7 +105,7 @@ TEST(CoreGroup, AFailingCoreEndsTheWaitsOfTheOthers) {
   auto group = make_group(3);
   shmem::SyncWord never{};
   EXPECT_EQ(group->run([&](ThreadCore& core) {
-    return core.index() == 1 ? std::errc::io_error : core.wait_at_least(never, 1);
+    return core.index() == 1 ? std::errc::io_error : shmem::signal_wait_at_least(core, never, 1);
   }),
             std::errc::io_error);
 }
@@ -125,9 +127,9 @@ TEST(CoreGroup, TheCheckEndsAMeetingThatACoreDoesNotComeTo) {
 TEST(CoreGroup, TheCheckEndsAWaitForAWord) {
   auto group = make_group(2);
   shmem::SyncWord never{};
-  EXPECT_EQ(
-      group->run([&](ThreadCore& core) { return core.wait_at_least(never, 1); }, [] { return std::errc::owner_dead; }),
-      std::errc::owner_dead);
+  EXPECT_EQ(group->run([&](ThreadCore& core) { return shmem::signal_wait_at_least(core, never, 1); },
+                       [] { return std::errc::owner_dead; }),
+            std::errc::owner_dead);
 }
 
 TEST(CoreGroup, AWaitSeesWhatWasStoredBeforeTheWord) {
@@ -140,7 +142,7 @@ TEST(CoreGroup, AWaitSeesWhatWasStoredBeforeTheWord) {
       core.store(word, 3);
       return std::errc{};
     }
-    const std::errc error = core.wait_at_least(word, 2);
+    const std::errc error = shmem::signal_wait_at_least(core, word, 2);
     EXPECT_EQ(data, 7);
     return error;
   }),

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all algorithms have around their own steps.
+#pragma once
+
+#include "shmem/cores/signal.hpp"
+#include "shmem/team/metadata.hpp"
+
+namespace shmem {
+
+/// What can be chosen in an algorithm; the same on all members.
+struct BarrierTuning {
+  int radix = 8;  // npu_v2: of the dissemination, 2 to 8; npu_v3: cores that pull, at most
+};
+
+/// The cores of a PE arrive, one or several of them talk to the other members, the cores leave. `steps(core)` is called
+/// by every core.
+template <Core C, typename Steps>
+std::errc between_core_syncs(C& core, Steps steps) {
+  core.fence();  // what this core stored is in memory before anybody is told that it has come
+  if (const std::errc error = core.sync(); error != std::errc{}) {
+    return error;
+  }
+  if (const std::errc error = steps(core); error != std::errc{}) {
+    return error;
+  }
+  if (const std::errc error = core.sync(); error != std::errc{}) {
+    return error;
+  }
+  core.dcci_all();  // what this core has read of the others is from before they came
+  return {};
+}
+
+/// The same where core 0 alone talks.
+template <Core C, typename Steps>
+std::errc on_core_zero(C& core, Steps steps) {
+  return between_core_syncs(core, [&steps](C& self) { return self.index() == 0 ? steps(self) : std::errc{}; });
+}
+
+}  // namespace shmem
