@@ -3,7 +3,7 @@
 // for: where PEs outnumber processors, each is on a processor once a barrier.
 #pragma once
 
-#include "shmem/barrier/core_barrier.hpp"
+#include "shmem/barrier/combine.hpp"
 
 namespace shmem {
 
@@ -12,10 +12,7 @@ struct CentralCounter {
   static std::errc arrive_and_wait(C& core, const View& view, std::uint64_t count, const BarrierTuning& /*tuning*/) {
     return on_core_zero(core, [&](C& self) {
       TeamSync& central = view.member(0);
-      const auto others = static_cast<std::uint64_t>(view.size()) - 1;
-      if (self.fetch_add(central.counter, 1) == others) {
-        // Back to 0 before the release: nobody comes to the next barrier before.
-        self.fetch_add(central.counter, ~others);
+      if (is_last(self, central.counter, static_cast<std::uint64_t>(view.size()))) {
         signal_set(self, central.release, count);
         return std::errc{};
       }
