@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/team/team.hpp"
-#include "shmem/log.hpp"
 
 #include <cstdio>
 
@@ -24,7 +23,13 @@ std::string call_text(const TeamCall& call) {
 }  // namespace
 
 Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts)
-    : job_(job), map_(map), slot_(slot), contexts_(contexts), view_(job, map_, slot), count_(count) {}
+    : job_(job),
+      map_(map),
+      slot_(slot),
+      contexts_(contexts),
+      view_(job, map_, slot),
+      count_(count),
+      gba_(job, view_, slot) {}
 
 std::string Team::describe_calls(std::size_t turn) const {
   constexpr int kMostNamed = 8;
@@ -65,7 +70,7 @@ Result<void> Team::sync() {
   if (map_.size == 1) {
     return {};
   }
-  if (gba_) {
+  if (gba_.serves(count_ + 1)) {
     return gba_sync(enter());
   }
   auto ok = software_sync();
@@ -85,28 +90,11 @@ Result<void> Team::software_sync() {
 
 Result<void> Team::gba_sync(std::uint64_t count) {
   BarrierWatch watch(job_, map_, view_, count);
-  if (const std::errc error = gba_->arrive_and_wait(count, watch); error != std::errc{}) {
+  if (const std::errc error = gba_.arrive_and_wait(count, watch); error != std::errc{}) {
     return fail(error, watch.explain(error, slot_, "gba"));
   }
-  if (gba_->by_device()) {
-    ++stats_.by_device;
-  } else {
-    ++stats_.by_software;
-    after_gba_sync();
-  }
+  ++(gba_.by_device() ? stats_.by_device : stats_.by_software);
   return {};
-}
-
-void Team::after_gba_sync() {
-  if (!gba_->over()) {
-    return;
-  }
-  reason_ = gba_->trouble();
-  if (job_.options.info && view_.me() == 0) {
-    log(LogLevel::kInfo, "shmem: team %d: software barriers after %llu through the device: %s", slot_,
-        static_cast<unsigned long long>(stats_.by_device), reason_.c_str());
-  }
-  gba_.reset();  // the group itself goes back in dissolve(), with all members
 }
 
 Result<void> Team::agree_on_outcome(const Result<void>& mine) {
@@ -126,18 +114,7 @@ Result<void> Team::agree_on_outcome(const Result<void>& mine) {
 }
 
 Result<void> Team::use_gba(const GbaMember& member) {
-  if (map_.size == 1) {
-    reason_ = "a team of one PE needs no barrier";
-    return {};
-  }
-  auto agreement = agree_on_gba(view_, member, count_, [this] { return software_sync(); });
-  if (!agreement) {
-    return tl::make_unexpected(agreement.error());
-  }
-  gba_ = std::move(agreement->barrier);
-  owned_group_ = agreement->owned;
-  reason_ = agreement->reason;
-  return {};
+  return gba_.use(member, count_, [this] { return software_sync(); });
 }
 
 Result<void> Team::dissolve(gba_device* port) {
@@ -146,28 +123,11 @@ Result<void> Team::dissolve(gba_device* port) {
   }
   // In software: once it is over, nobody reads published arrivals any more, and the counts never go back.
   auto ok = software_sync();
-  if (!ok || map_.size == 1) {
-    return ok;
-  }
-  // In good order: disabled, left by all, freed. Each step fails only with the device, and then there is nothing to
-  // end.
-  if (owned_group_) {
-    gba_group_disable(port, &*owned_group_);
-  }
-  ok = software_sync();
-  gba_.reset();
-  if (ok) {
-    ok = software_sync();
-  }
-  if (owned_group_) {
-    gba_group_free(port, &*owned_group_);
-    owned_group_.reset();
-  }
-  return ok;
+  return ok ? gba_.dissolve(port, [this] { return software_sync(); }) : ok;
 }
 
 Result<void> Team::use_software(gba_device* port, std::string reason) {
-  reason_ = std::move(reason);
+  gba_.explain(std::move(reason));
   return dissolve(port);
 }
 

@@ -2,12 +2,10 @@
 // A team: which PEs, where they synchronise, and how.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "shmem/barrier/algorithms.hpp"
-#include "shmem/barrier/gba_agreement.hpp"
+#include "shmem/barrier/gba_team.hpp"
 #include "shmem/team/sync_view.hpp"
 
 namespace shmem {
@@ -36,12 +34,12 @@ class Team {
   [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
   [[nodiscard]] const BarrierStats& stats() const { return stats_; }
-  [[nodiscard]] const char* algorithm() const { return gba_ ? "gba" : name_of(software_); }
+  [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_); }
   /// Of barriers that do not go through the device. The same on all members; changed by all between the same two
   /// barriers.
   void use_algorithm(Algorithm algorithm) { software_ = algorithm; }
   /// Why the team does not use the device, or "".
-  [[nodiscard]] const std::string& gba_reason() const { return reason_; }
+  [[nodiscard]] const std::string& gba_reason() const { return gba_.reason(); }
 
   /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
   Result<void> sync();
@@ -56,7 +54,7 @@ class Team {
   /// `port` outlives the team or its dissolve().
   Result<void> use_gba(const GbaMember& member);
   /// Why nobody asks for a group for this team.
-  void explain_no_gba(std::string reason) { reason_ = std::move(reason); }
+  void explain_no_gba(std::string reason) { gba_.explain(std::move(reason)); }
   /// Collective. Gives the group back, if there is one; software barriers from then on.
   Result<void> dissolve(gba_device* port);
   /// Collective. As dissolve, and says why in gba_reason().
@@ -72,7 +70,6 @@ class Team {
   std::uint64_t enter();
   Result<void> software_sync();
   Result<void> gba_sync(std::uint64_t count);
-  void after_gba_sync();
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
 
   const Job& job_;
@@ -83,9 +80,7 @@ class Team {
   Algorithm software_ = Algorithm::kNpuV3;
   std::uint64_t count_;      // of the last barrier entered, by whatever way
   std::uint64_t calls_ = 0;  // of agree_on_call
-  std::unique_ptr<GbaBarrier> gba_;
-  std::optional<gba_group_handle> owned_group_;
-  std::string reason_;
+  GbaTeam gba_;
   BarrierStats stats_;
   // Of barriers on cores; written by core 0.
   bool core_by_device_ = false;
@@ -95,8 +90,7 @@ class Team {
 template <Core C>
 std::errc Team::sync_on(C& core) {
   if (core.index() == 0) {
-    core_by_device_ = gba_ != nullptr;
-    enter();
+    core_by_device_ = gba_.serves(enter());
   }
   // After this all cores see what core 0 has chosen; it does not change before they meet again.
   if (const std::errc error = core.sync(); error != std::errc{} || map_.size == 1) {
