@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every algorithm on memory that is not coherent.
+#include <gtest/gtest.h>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/incoherent/barrier_run.hpp"
+
+namespace {
+
+using incoherent::alike;
+using incoherent::BarrierRun;
+using incoherent::BarrierSetup;
+using shmem::Algorithm;
+
+void expect_right(const BarrierSetup& setup, int seeds) {
+  BarrierRun run(setup);
+  for (int seed = 0; seed < seeds; ++seed) {
+    if (const auto failure = run.run(static_cast<std::uint64_t>(seed))) {
+      FAIL() << *failure;
+    }
+  }
+}
+
+/// PEs whose numbers of cores differ.
+std::vector<int> unlike(int pes) {
+  std::vector<int> cores_of;
+  for (int pe = 0; pe < pes; ++pe) {
+    cores_of.push_back(1 + pe * 2 % 3);
+  }
+  return cores_of;
+}
+
+class IncoherentBarrierTest : public testing::TestWithParam<shmem::AlgorithmSpec> {
+ protected:
+  static Algorithm algorithm() { return GetParam().algorithm; }
+};
+INSTANTIATE_TEST_SUITE_P(Algorithms, IncoherentBarrierTest, testing::ValuesIn(shmem::kAlgorithms),
+                         [](const auto& spec) { return std::string(spec.param.name); });
+
+TEST_P(IncoherentBarrierTest, FewPes) {
+  const int seeds = test_support::repeats(8, 2000);
+  for (int pes = 1; pes <= 17; ++pes) {
+    for (int cores = 1; cores <= 3; ++cores) {
+      expect_right({.cores_of = alike(pes, cores), .algorithms = {algorithm()}}, seeds);
+    }
+    expect_right({.cores_of = unlike(pes), .algorithms = {algorithm()}}, seeds);
+  }
+}
+
+TEST_P(IncoherentBarrierTest, ManyPes) {
+  const int seeds = test_support::repeats(2, 200);
+  for (const int pes : {31, 32, 33, 64}) {
+    expect_right({.cores_of = unlike(pes), .algorithms = {algorithm()}}, seeds);
+  }
+}
+
+TEST_P(IncoherentBarrierTest, AllPes) {
+  expect_right({.cores_of = alike(708, 1), .barriers = 2, .algorithms = {algorithm()}}, test_support::repeats(1, 50));
+}
+
+TEST_P(IncoherentBarrierTest, EveryRadix) {
+  for (int radix = 2; radix <= 8; ++radix) {
+    for (const int pes : {2, 5, 9, 13}) {
+      expect_right({.cores_of = alike(pes, 2), .algorithms = {algorithm()}, .tuning = {.radix = radix}},
+                   test_support::repeats(2, 500));
+    }
+  }
+}
+
+TEST(IncoherentBarrierTest, ATeamMayChangeItsAlgorithm) {
+  incoherent::Random random(1);
+  for (int change = 0; change < test_support::repeats(40, 4000); ++change) {
+    BarrierSetup setup{.cores_of = alike(1 + static_cast<int>(random.below(9)), 1 + static_cast<int>(random.below(3))),
+                       .barriers = 8};
+    for (int barrier = 0; barrier < setup.barriers; ++barrier) {
+      setup.algorithms.push_back(shmem::kAlgorithms[random.below(shmem::kAlgorithms.size())].algorithm);
+    }
+    expect_right(setup, 3);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// No fence, dcci, dcci_all or sync in the text of an algorithm is there for nothing: leave out any one and some
+// schedule goes wrong.
+#include <gtest/gtest.h>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/incoherent/barrier_run.hpp"
+
+namespace {
+
+using incoherent::alike;
+using incoherent::BarrierRun;
+using incoherent::BarrierSetup;
+using incoherent::Site;
+using incoherent::Sites;
+using shmem::Algorithm;
+
+/// Of several shapes, with members and cores that are no power of two: an operation may be for some of them only.
+std::vector<BarrierSetup> setups_of(Algorithm algorithm) {
+  return {{.cores_of = alike(9, 3), .algorithms = {algorithm}},
+          {.cores_of = alike(5, 2), .barriers = 8, .algorithms = {algorithm}, .tuning = {.radix = 3}},
+          {.cores_of = {1, 3, 2, 3, 1, 2, 3}, .barriers = 8, .algorithms = {algorithm}, .tuning = {.radix = 2}}};
+}
+
+/// All that the algorithm comes by.
+std::vector<Site> sites_of(Algorithm algorithm) {
+  std::vector<Site> all;
+  for (const BarrierSetup& setup : setups_of(algorithm)) {
+    Sites sites;
+    EXPECT_EQ(BarrierRun(setup).run(0, sites), std::nullopt);
+    for (const Site& site : sites.seen()) {
+      if (std::ranges::find(all, site) == all.end()) {
+        all.push_back(site);
+      }
+    }
+  }
+  return all;
+}
+
+/// True once a schedule goes wrong without the operation.
+bool is_missed(const Site& site, Algorithm algorithm) {
+  const int seeds = test_support::repeats(300, 3000);
+  for (const BarrierSetup& setup : setups_of(algorithm)) {
+    BarrierRun run(setup);
+    for (int seed = 0; seed < seeds; ++seed) {
+      Sites sites(site);
+      if (run.run(static_cast<std::uint64_t>(seed), sites)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// In shmem/cores: of use to an algorithm or not.
+bool is_shared(const Site& site) {
+  return site.file.find("shmem/cores/") != std::string_view::npos;
+}
+
+class LeftOutTest : public testing::TestWithParam<shmem::AlgorithmSpec> {};
+INSTANTIATE_TEST_SUITE_P(Algorithms, LeftOutTest, testing::ValuesIn(shmem::kAlgorithms),
+                         [](const auto& spec) { return std::string(spec.param.name); });
+
+TEST_P(LeftOutTest, EveryOperationOfAnAlgorithmIsMissed) {
+  const std::vector<Site> sites = sites_of(GetParam().algorithm);
+  EXPECT_GE(sites.size(), 4U);  // a fence, two syncs and a dcci_all at least
+  for (const Site& site : sites) {
+    if (!is_shared(site)) {
+      EXPECT_TRUE(is_missed(site, GetParam().algorithm)) << site.text();
+    }
+  }
+}
+
+/// Not by all of them: dcci_all at the end of a barrier writes back what was stored last.
+TEST(LeftOutTest, EveryOperationOfASignalIsMissedByAnAlgorithm) {
+  std::vector<std::pair<Site, bool>> shared;
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    for (const Site& site : sites_of(spec.algorithm)) {
+      auto known = std::ranges::find(shared, site, &std::pair<Site, bool>::first);
+      if (is_shared(site) && known == shared.end()) {
+        known = shared.insert(known, {site, false});
+      }
+      if (is_shared(site) && !known->second) {
+        known->second = is_missed(site, spec.algorithm);
+      }
+    }
+  }
+  EXPECT_EQ(shared.size(), 2U);  // the dcci of a set and of a wait
+  for (const auto& [site, missed] : shared) {
+    EXPECT_TRUE(missed) << site.text();
+  }
+}
+
+/// What goes wrong is called by its name.
+TEST(LeftOutTest, TheReasonIsTold) {
+  const auto reason_without = [](std::string_view operation) -> std::string {
+    BarrierRun run(setups_of(Algorithm::kNpuV3).front());
+    for (const Site& site : sites_of(Algorithm::kNpuV3)) {
+      Sites sites(site);
+      if (site.operation == operation) {
+        return run.run(0, sites).value_or("nothing");
+      }
+    }
+    return "no such operation";
+  };
+  EXPECT_NE(reason_without("sync").find("left barrier"), std::string::npos) << reason_without("sync");
+  EXPECT_NE(reason_without("dcci").find("waits for round of PE"), std::string::npos) << reason_without("dcci");
+  EXPECT_NE(reason_without("dcci_all").find("in data of core"), std::string::npos) << reason_without("dcci_all");
+}
+
+}  // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core of the simulated machine, for templates over Core.
+#pragma once
+
+#include <source_location>
+
+#include "shmem/cores/core.hpp"
+#include "tests/unit/shmem/incoherent/machine.hpp"
+
+namespace incoherent {
+
+/// What Waiting is on processors.
+class SimWaiting {
+ public:
+  explicit SimWaiting(Machine& machine) : machine_(machine) {}
+  std::errc pause(shmem::SyncWord& word, std::uint64_t /*seen*/) { return machine_.pause(word, last_version_); }
+
+ private:
+  Machine& machine_;
+  std::optional<std::uint32_t> last_version_;
+};
+
+class SimCore {
+ public:
+  using Where = std::source_location;
+
+  /// Core `number` of all.
+  SimCore(Machine& machine, int number)
+      : machine_(machine), index_(machine.index_of(number)), count_(machine.count_of(number)) {}
+
+  [[nodiscard]] int index() const { return index_; }
+  [[nodiscard]] int count() const { return count_; }
+  std::uint64_t load(const shmem::SyncWord& word) { return machine_.load(word); }
+  void store(shmem::SyncWord& word, std::uint64_t value) { machine_.store(word, value); }
+  std::uint64_t fetch_add(shmem::SyncWord& word, std::uint64_t value) { return machine_.fetch_add(word, value); }
+  SimWaiting begin_wait() { return SimWaiting(machine_); }
+  void fence(const Where& where = Where::current()) { machine_.fence({"fence", where}); }
+  void dcci(const void* address, const Where& where = Where::current()) { machine_.dcci(address, {"dcci", where}); }
+  void dcci_all(const Where& where = Where::current()) { machine_.dcci_all({"dcci_all", where}); }
+  std::errc sync(const Where& where = Where::current()) { return machine_.sync({"sync", where}); }
+
+ private:
+  Machine& machine_;
+  int index_;
+  int count_;
+};
+
+static_assert(shmem::Core<SimCore>);
+
+}  // namespace incoherent
