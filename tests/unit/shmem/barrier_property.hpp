@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every barrier promises, checked while it runs on any platform that has cores: nobody leaves barrier k before all
+// have entered k, and whoever leaves sees what they all stored before.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shmem/barrier/algorithms.hpp"
+
+namespace shmem_test {
+
+/// Ordinary data, on a line of its own: nothing orders it but the barrier.
+struct alignas(64) Cell {
+  std::uint64_t value = 0;
+};
+
+/// A core that reads and writes ordinary memory too.
+template <typename C>
+concept DataCore = shmem::Core<C> && requires(C& core, Cell& cell, std::uint64_t value) {
+  core.write(cell, value);
+  { core.read(cell) } -> std::same_as<std::uint64_t>;
+};
+
+/// Barriers of one team, one after the other.
+struct BarrierRun {
+  std::optional<shmem::Algorithm> algorithm;  // none: another one, with other tuning, from barrier to barrier
+  shmem::BarrierTuning tuning{};
+  int pes = 1;
+  int cores = 1;        // of each PE, at most
+  bool uneven = false;  // PEs differ in how many cores they have
+  int barriers = 1;
+  /// Of the barrier before the first: a few below a wrap of the low 32 bits, all that a futex compares.
+  std::uint64_t before = (std::uint64_t{1} << 32) - 4;
+
+  [[nodiscard]] int cores_of(int pe) const { return uneven ? 1 + pe % cores : cores; }
+};
+
+inline std::string to_string(const BarrierRun& run) {
+  return std::string(run.algorithm ? name_of(*run.algorithm) : "mixed") + ", " + std::to_string(run.pes) + " PEs of " +
+         (run.uneven ? "1 to " : "") + std::to_string(run.cores) + " cores";
+}
+
+/// What the cores of all PEs store before each barrier; two by turns, so that what is read after one is not what is
+/// written before the next.
+class Cells {
+ public:
+  static std::size_t needed(const BarrierRun& run) {
+    return 2 * static_cast<std::size_t>(run.pes) * static_cast<std::size_t>(run.cores);
+  }
+  /// REQUIRES: memory holds as many as are needed.
+  Cells(std::span<Cell> memory, const BarrierRun& run) : memory_(memory), cores_(run.cores) {}
+  [[nodiscard]] Cell& of(int pe, int core, std::uint64_t k) const {
+    return memory_[2 * (static_cast<std::size_t>(pe) * static_cast<std::size_t>(cores_) +
+                        static_cast<std::size_t>(core)) +
+                   k % 2];
+  }
+
+ private:
+  std::span<Cell> memory_;
+  int cores_;
+};
+
+/// How barrier k of `run` is done: the same on all cores of all PEs.
+struct Choice {
+  shmem::Algorithm algorithm;
+  shmem::BarrierTuning tuning;
+};
+inline Choice choice_of(const BarrierRun& run, std::uint64_t k) {
+  if (run.algorithm) {
+    return {*run.algorithm, run.tuning};
+  }
+  std::minstd_rand random(static_cast<unsigned>(k % 0x7fffffff) + 1);
+  random.discard(3);
+  shmem::BarrierTuning tuning = run.tuning;
+  const auto algorithm = shmem::kAlgorithms[random() % shmem::kAlgorithms.size()].algorithm;
+  tuning.radix = 2 + static_cast<int>(random() % 7);
+  return {algorithm, tuning};
+}
+
+/// Does the barriers of `run` on one core: "", or what was wrong first. Every core of every PE calls it.
+template <DataCore C, typename View>
+std::string check_barriers(C& core, const View& view, const BarrierRun& run, const Cells& cells) {
+  for (std::uint64_t k = run.before + 1; k <= run.before + static_cast<std::uint64_t>(run.barriers); ++k) {
+    const auto wrong = [&](const std::string& what) {
+      return "barrier " + std::to_string(k) + " (" + name_of(choice_of(run, k).algorithm) + "), PE " +
+             std::to_string(view.me()) + " core " + std::to_string(core.index()) + ": " + what;
+    };
+    core.write(cells.of(view.me(), core.index(), k), k);
+    const Choice choice = choice_of(run, k);
+    if (const std::errc error = arrive_and_wait(choice.algorithm, core, view, k, choice.tuning); error != std::errc{}) {
+      return wrong(std::make_error_code(error).message());
+    }
+    for (int pe = 0; pe < run.pes; ++pe) {
+      for (int other = 0; other < run.cores_of(pe); ++other) {
+        if (const std::uint64_t seen = core.read(cells.of(pe, other, k)); seen != k) {
+          return wrong("sees " + std::to_string(seen) + " of PE " + std::to_string(pe) + " core " +
+                       std::to_string(other));
+        }
+      }
+    }
+  }
+  return "";
+}
+
+/// Gives a core ordinary memory: that of this process, where the compiler and the processor may reorder, and
+/// ThreadSanitizer looks.
+template <shmem::Core C>
+class WithData : public C {
+ public:
+  explicit WithData(C core) : C(std::move(core)) {}
+  static void write(Cell& cell, std::uint64_t value) { cell.value = value; }
+  static std::uint64_t read(const Cell& cell) { return cell.value; }
+};
+
+/// A core that dawdles before any of its steps at random: not at all, for a moment, for a turn of somebody else, or
+/// for a long time.
+template <DataCore C>
+class DawdlingCore {
+ public:
+  DawdlingCore(C& core, unsigned seed) : core_(core), random_(seed) {}
+
+  [[nodiscard]] int index() const { return core_.index(); }
+  [[nodiscard]] int count() const { return core_.count(); }
+  std::uint64_t load(shmem::SyncWord& word) { return late().load(word); }
+  void store(shmem::SyncWord& word, std::uint64_t value) { late().store(word, value); }
+  std::uint64_t fetch_add(shmem::SyncWord& word, std::uint64_t value) { return late().fetch_add(word, value); }
+  auto begin_wait() { return late().begin_wait(); }
+  void fence() { late().fence(); }
+  void dcci(const void* address) { late().dcci(address); }
+  void dcci_all() { late().dcci_all(); }
+  std::errc sync() { return late().sync(); }
+  void write(Cell& cell, std::uint64_t value) { late().write(cell, value); }
+  std::uint64_t read(Cell& cell) { return core_.read(cell); }  // there are many
+
+ private:
+  C& late() {
+    const unsigned dice = static_cast<unsigned>(random_());
+    if (dice % 4096 == 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(dice / 4096 % 64));
+    } else if (dice % 64 == 0) {
+      std::this_thread::yield();
+    } else if (dice % 8 == 0) {
+      for (unsigned i = dice / 8 % 128; i > 0; --i) {
+        shmem::cpu_pause();
+      }
+    }
+    return core_;
+  }
+
+  C& core_;
+  std::minstd_rand random_;
+};
+
+}  // namespace shmem_test
