@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <new>
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/kernel_core.hpp"
 #include "shmem/kv/shuffle.hpp"
 
 using shmem::Clock;
@@ -108,7 +108,7 @@ int out_of_memory(const char* call) {
 }  // namespace
 
 extern "C" int shmemx_kv_shuffle_create(int cores, shmemx_kv_shuffle_t** out) noexcept try {
-  Context& context = api::running(__func__);
+  Context& context = api::running_on_host(__func__);
   if (out == nullptr) {
     return refuse(__func__, "out is NULL");
   }
@@ -124,7 +124,7 @@ extern "C" int shmemx_kv_shuffle_create(int cores, shmemx_kv_shuffle_t** out) no
 }
 
 extern "C" int shmemx_kv_shuffle_destroy(shmemx_kv_shuffle_t* op) noexcept try {
-  Context& context = api::running(__func__);
+  Context& context = api::running_on_host(__func__);
   if (op == nullptr) {
     return 0;
   }
@@ -139,7 +139,7 @@ extern "C" int shmemx_kv_shuffle_run(shmemx_kv_shuffle_t* op, void* k_cache, voi
                                      const shmemx_kv_shape_t* shape, const int64_t* global_shuffle_table,
                                      const int64_t* src_block_table, const int64_t* dst_block_table,
                                      int64_t block_count) noexcept try {
-  api::running(__func__);
+  api::running_on_host(__func__);
   if (op == nullptr) {
     return refuse(__func__, "op is NULL");
   }

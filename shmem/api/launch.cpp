@@ -1,23 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on the vector cores of a PE.
-#include "shmem/api/entry.hpp"
+#include "shmem/api/kernel_core.hpp"
+#include "shmem/barrier/timed_watch.hpp"
 #include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
 namespace api = shmem::api;
 
-/// What a kernel holds in its hand.
-struct shmemx_core_t {
-  shmem::ThreadCore& core;
-  Context& context;
-  const shmem::CoreState& state;
-  std::errc error;  // the first that a call of this core gave
+namespace {
 
-  int keep(std::errc now) {
-    error = error == std::errc{} ? now : error;
-    return -static_cast<int>(now);
-  }
+// Initial-exec: a load, where a call would be in every barrier of the host.
+__attribute__((tls_model("initial-exec"))) constinit thread_local shmemx_core_t* running_core = nullptr;
+
+/// The calling thread is `core` for as long as this lives.
+class BeingCore {
+ public:
+  explicit BeingCore(shmemx_core_t& core) { running_core = &core; }
+  BeingCore(const BeingCore&) = delete;
+  BeingCore& operator=(const BeingCore&) = delete;
+  ~BeingCore() { running_core = nullptr; }
 };
+
+}  // namespace
+
+namespace shmem::api {
+
+shmemx_core_t* current_core() {
+  return running_core;
+}
+
+std::string said_by(const Context& context, const char* call) {
+  return "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": ";
+}
+
+Context& running_on_host(const char* call) {
+  Context& context = running(call);
+  if (running_core != nullptr) {
+    end_job(context, call, "a kernel cannot call it: it is for the thread that launches kernels");
+  }
+  return context;
+}
+
+shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core) {
+  if (core == nullptr || core != running_core) {
+    end_job(running(call), call,
+            running_core == nullptr ? "this thread runs no kernel (shmemx_launch runs one on every core)"
+                                    : "the given core is not the one that this thread is");
+  }
+  return *running_core;
+}
+
+shmemx_core_t& valid_core(const char* call) {
+  return valid_core(call, running_core);
+}
+
+int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team) {
+  if (core.error != std::errc{}) {
+    return core.failed();
+  }
+  return core.keep(valid_team(core.context, call, team).sync_on(core.core));
+}
+
+}  // namespace shmem::api
 
 extern "C" {
 
@@ -26,19 +70,22 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   if (kernel == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_launch: no kernel was given"});
   }
+  if (running_core != nullptr) {
+    return api::report({std::errc::device_or_resource_busy, "shmemx_launch: a kernel cannot launch another"});
+  }
   auto group = context.cores(cores);
   if (!group) {
     return api::report(group.error());
   }
+  api::LaunchErrors errors;
   const auto run = [&](shmem::ThreadCore& core) {
-    shmemx_core_t handle{core, context, context.job().core_state(), {}};
+    shmemx_core_t handle{core, context, context.job().core_state(), errors, 0, {}};
+    const BeingCore being(handle);
     kernel(&handle, argument);
     return handle.error;
   };
   const std::errc error = (*group)->run(run, shmem::JobWatch(context.job()));
-  return error == std::errc{} ? 0
-                              : api::report({error, "shmemx_launch: a wait in the kernel failed: " +
-                                                        std::make_error_code(error).message()});
+  return error == std::errc{} ? 0 : api::report_loudly({error, errors.text()});
 }
 
 int shmemx_core_index(const shmemx_core_t* core) noexcept {
@@ -85,11 +132,16 @@ void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexc
 }
 
 int shmemx_core_sync(shmemx_core_t* core) noexcept {
-  return core->keep(core->core.sync());
+  shmemx_core_t& self = api::valid_core("shmemx_core_sync", core);
+  if (self.error != std::errc{}) {
+    return self.failed();
+  }
+  return self.keep(shmem::meet_cores(self.context.job(), self.core));
 }
 
 int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept {
+  shmemx_core_t& self = api::valid_core("shmemx_core_barrier", core);
   shmem::quiet();
-  return core->keep(api::valid_team(core->context, "shmemx_core_barrier", team).sync_on(core->core));
+  return api::sync_team_on(self, "shmemx_core_barrier", team);
 }
 }

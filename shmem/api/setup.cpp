@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/kernel_core.hpp"
 #include "shmem/log.hpp"
 #include "shmem/memory/ordering.hpp"
 #include "shmem/version.hpp"
@@ -68,7 +68,7 @@ SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
 }
 
 SHMEM_ROUTINE(void, finalize, (void)) {
-  if (Context::current() == nullptr || !Context::current()->unnest()) {
+  if (Context::current() == nullptr || !api::running_on_host("shmem_finalize").unnest()) {
     return;
   }
   shmem::quiet();

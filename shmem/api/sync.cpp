@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.9: barrier = quiet, then sync.
-#include "shmem/api/entry.hpp"
+// OpenSHMEM 1.6, section 9.9: barrier = quiet, then sync. On a core of a kernel the same names mean all cores of all
+// members.
+#include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/memory/ordering.hpp"
 
@@ -17,12 +18,16 @@ void sync_or_end(const Context& context, Team& team) {
 }
 
 void sync_world(const char* call) {
+  if (shmemx_core_t* core = api::current_core(); core != nullptr) {
+    api::sync_team_on(*core, call, SHMEM_TEAM_WORLD);
+    return;
+  }
   Context& context = api::running(call);
   sync_or_end(context, *context.teams().find(shmem::kWorldTeam));
 }
 
 void sync_active_set(const char* call, int start, int log_stride, int size, long* psync) {
-  const Context& context = api::running(call);
+  const Context& context = api::running_on_host(call);
   const std::int64_t last = start + ((std::int64_t{size} - 1) << (log_stride & 31));
   if (start < 0 || log_stride < 0 || log_stride > 30 || size < 1 || last >= context.n_pes()) {
     api::end_job(context, call,
@@ -58,6 +63,9 @@ SHMEM_ROUTINE(void, sync_all, (void)) {
 }
 
 SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
+  if (shmemx_core_t* core = api::current_core(); core != nullptr) {
+    return api::sync_team_on(*core, "shmem_team_sync", team);
+  }
   Team* found = api::running("shmem_team_sync").teams().find(team);
   if (found == nullptr) {
     return api::report_loudly(
@@ -77,7 +85,11 @@ SHMEM_ROUTINE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pS
 }
 
 extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept {
-  Context& context = api::running("shmemx_team_barrier");
   shmem::quiet();
+  if (shmemx_core_t* core = api::current_core(); core != nullptr) {
+    api::sync_team_on(*core, "shmemx_team_barrier", team);
+    return;
+  }
+  Context& context = api::running("shmemx_team_barrier");
   sync_or_end(context, api::valid_team(context, "shmemx_team_barrier", team));
 }

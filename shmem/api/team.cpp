@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.4: teams.
-#include "shmem/api/entry.hpp"
+#include "shmem/api/kernel_core.hpp"
 
 using shmem::Context;
 using shmem::Error;
@@ -68,7 +68,7 @@ std::optional<std::string> strided_problem(const Team& parent, int start, int st
 
 int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, const Config& config,
                   shmem_team_t* new_team) {
-  Context& context = api::running(call);
+  Context& context = api::running_on_host(call);
   if (new_team == nullptr) {
     return api::report_loudly(wrong(context, call, "there is nowhere to put the new team: new_team is NULL"));
   }
@@ -97,7 +97,7 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
 
 int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Config& x_config, shmem_team_t* xaxis_team,
              const Config& y_config, shmem_team_t* yaxis_team) {
-  Context& context = api::running(call);
+  Context& context = api::running_on_host(call);
   if (xaxis_team == nullptr || yaxis_team == nullptr) {
     return api::report_loudly(
         wrong(context, call, "there is nowhere to put a new team: xaxis_team or yaxis_team is NULL"));
@@ -197,7 +197,7 @@ SHMEM_ROUTINE(int, team_split_2d,
 }
 
 SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
-  Context& context = api::running("shmem_team_destroy");
+  Context& context = api::running_on_host("shmem_team_destroy");
   if (team == SHMEM_TEAM_INVALID) {
     return;
   }
@@ -227,7 +227,7 @@ int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexc
 }
 
 int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
-  Context& context = api::running("shmemx_team_set_barrier");
+  Context& context = api::running_on_host("shmemx_team_set_barrier");
   Team* found = context.teams().find(team);
   if (found == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + invalid_team(team)});

@@ -57,10 +57,6 @@ std::errc CoreCheck::operator()() const {
   return group_.check();
 }
 
-std::errc ThreadCore::sync() {
-  return group_.meet();
-}
-
 Result<std::unique_ptr<CoreGroup>> CoreGroup::create(int cores, const WaitPolicy& policy) {
   if (cores < 1) {
     return shmem::fail(std::errc::invalid_argument, "shmem: a core group of " + std::to_string(cores) +
@@ -147,23 +143,23 @@ void CoreGroup::run_core(int index) {
   wake_sleepers(meeting_);
 }
 
-std::errc CoreGroup::meet() {
+CoreGroup::Place CoreGroup::come() {
   // The meeting cannot end before this core has come, so this is the number of it.
   const std::uint64_t before = meeting_.value.load(std::memory_order_acquire);
   if ((before & kFailed) != 0) {
-    return std::errc::operation_canceled;
+    return {before, std::errc::operation_canceled, false};
   }
   // Each core releases what it did before the meeting; the last one acquires it all and passes it on through meeting_.
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == cores_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    meeting_.value.fetch_add(kOneMeeting, std::memory_order_seq_cst);
-    wake_sleepers(meeting_);
-    return {};
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < cores_) {
+    return {before, {}, false};
   }
-  const auto changed = [before](std::uint64_t seen) { return seen != before; };
-  if (const std::errc error = wait_on(meeting_, policy_, changed, [this] { return check(); }); error != std::errc{}) {
-    return error;
-  }
+  arrived_.store(0, std::memory_order_relaxed);
+  meeting_.value.fetch_add(kOneMeeting, std::memory_order_seq_cst);
+  wake_sleepers(meeting_);
+  return {before, {}, true};
+}
+
+std::errc CoreGroup::outcome(std::uint64_t before) const {
   const bool held = (meeting_.value.load(std::memory_order_acquire) | kFailed) != (before | kFailed);
   return held ? std::errc{} : std::errc::operation_canceled;
 }

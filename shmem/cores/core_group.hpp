@@ -28,6 +28,21 @@ class CoreCheck {
   const CoreGroup& group_;
 };
 
+/// The same, and what `watch` says of this one wait.
+template <std::invocable Watch>
+class WatchedCheck {
+ public:
+  WatchedCheck(const CoreCheck& core, Watch& watch) : core_(core), watch_(watch) {}
+  std::errc operator()() const {
+    const std::errc error = core_();
+    return error != std::errc{} ? error : watch_();
+  }
+
+ private:
+  const CoreCheck& core_;
+  Watch& watch_;
+};
+
 /// One core of a running kernel; satisfies Core. Used by that core's thread only, while the kernel runs.
 ///
 /// Waits end with the error of the run's Check, or with operation_canceled once another core's kernel has failed. A
@@ -45,7 +60,14 @@ class ThreadCore {
   static void fence() {}
   static void dcci(const void* /*address*/) {}
   static void dcci_all() {}
-  std::errc sync();
+  std::errc sync() { return sync(check_); }
+  /// The same; `check` ends it instead of the run's.
+  template <std::invocable Check>
+  std::errc sync(const Check& check);
+
+  /// For waits that are not for a SyncWord: how, and what ends them.
+  [[nodiscard]] const WaitPolicy& policy() const;
+  [[nodiscard]] const CoreCheck& check() const { return check_; }
 
  private:
   friend class CoreGroup;
@@ -89,7 +111,16 @@ class CoreGroup {
   void run_core(int index);
   [[nodiscard]] bool failed() const { return error_.load(std::memory_order_relaxed) != 0; }
   std::errc check() const { return failed() ? std::errc::operation_canceled : (*check_)(); }
-  std::errc meet();
+  template <std::invocable CheckOfWait>
+  std::errc meet(const CheckOfWait& check);
+  /// `held`: the meeting was held. Otherwise this core waits for it from `before` on.
+  struct Place {
+    std::uint64_t before;
+    std::errc error;
+    bool held;
+  };
+  Place come();
+  [[nodiscard]] std::errc outcome(std::uint64_t before) const;
 
   // Fixed after create().
   int cores_;
@@ -111,6 +142,53 @@ class CoreGroup {
   SyncWord meeting_{};            // 2 * meetings held | 1 once a core has failed
 };
 
+inline const WaitPolicy& ThreadCore::policy() const {
+  return group_.policy_;
+}
+
+template <std::invocable Check>
+std::errc ThreadCore::sync(const Check& check) {
+  return group_.meet(check);
+}
+
+template <std::invocable CheckOfWait>
+std::errc CoreGroup::meet(const CheckOfWait& check) {
+  const Place place = come();
+  if (place.held || place.error != std::errc{}) {
+    return place.error;
+  }
+  const auto changed = [&place](std::uint64_t seen) { return seen != place.before; };
+  const std::errc error = wait_on(meeting_, policy_, changed, check);
+  return error != std::errc{} ? error : outcome(place.before);
+}
+
 static_assert(Core<ThreadCore>);
+
+/// A core whose waits also end when `watch` says so, which is asked once a wait has given up spinning. Satisfies Core.
+template <std::invocable Watch>
+class WatchedCore {
+ public:
+  using Check = WatchedCheck<Watch>;
+
+  WatchedCore(ThreadCore& core, Watch& watch) : core_(core), check_(core.check(), watch) {}
+  WatchedCore(const WatchedCore&) = delete;
+  WatchedCore& operator=(const WatchedCore&) = delete;
+  ~WatchedCore() = default;
+
+  [[nodiscard]] int index() const { return core_.index(); }
+  [[nodiscard]] int count() const { return core_.count(); }
+  static std::uint64_t load(const SyncWord& word) { return ThreadCore::load(word); }
+  static void store(SyncWord& word, std::uint64_t value) { ThreadCore::store(word, value); }
+  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) { return ThreadCore::fetch_add(word, value); }
+  Waiting<const Check> begin_wait() { return {core_.policy(), check_}; }
+  static void fence() { ThreadCore::fence(); }
+  static void dcci(const void* address) { ThreadCore::dcci(address); }
+  static void dcci_all() { ThreadCore::dcci_all(); }
+  std::errc sync() { return core_.sync(check_); }
+
+ private:
+  ThreadCore& core_;
+  const Check check_;
+};
 
 }  // namespace shmem

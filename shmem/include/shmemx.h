@@ -162,11 +162,20 @@ typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
 
 /*
  * Runs `kernel` on `cores` cores at once, the calling thread being core 0, and returns when all have ended. The threads
- * are kept for the next launch with as many cores. One launch at a time. In a kernel, RMA, signals and the calls below
- * may be made. Errors: -EINVAL cores < 1 or no kernel; -EAGAIN threads cannot be made; what a wait in the kernel failed
- * with.
+ * are kept for the next launch with as many cores. One launch at a time.
+ *
+ * In a kernel, RMA, signals, queries and barriers may be called; the barriers and syncs of the world and of teams,
+ * under all their names, are collective there over all cores of all members, which are launched with the same calls on
+ * all of them. Whatever else is collective is for the host: on a core it ends the job.
+ *
+ * A wait that fails gives its error to the core, where it cannot return it: all later barriers and waits of that core
+ * fail with it at once, and so do the other cores' waits when its kernel has returned. Errors: what that was
+ * (-ETIMEDOUT SHMEM_BARRIER_TIMEOUT, -EOWNERDEAD a PE has died, -ECANCELED the job was ended), with a message; -EINVAL
+ * cores < 1 or no kernel; -EAGAIN threads cannot be made; -EBUSY called by a kernel.
  */
 SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) SHMEM_NOEXCEPT;
+/* The calls below take the core that the kernel was given; with another, or outside of a kernel, those that wait end
+ * the job. */
 SHMEM_API int shmemx_core_index(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_count(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 /* As the host calls of these names, for cores: they read what the host has written down for them, and nothing else. -1
@@ -178,10 +187,9 @@ SHMEM_API int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t tea
 SHMEM_API int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
                                             shmem_team_t dest_team) SHMEM_NOEXCEPT;
 SHMEM_API void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) SHMEM_NOEXCEPT;
-/* Meets the other cores of this PE. Non-zero: a core has failed or the job has been ended; the kernel should return. */
+/* Meets the other cores of this PE. Errors: as shmemx_launch gives; the kernel should return then. */
 SHMEM_API int shmemx_core_sync(shmemx_core_t* core) SHMEM_NOEXCEPT;
-/* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Non-zero as for shmemx_core_sync.
- */
+/* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Errors: as shmemx_core_sync. */
 SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
 
 /* ---- Streams: work done in the order it is given, by a thread, while the caller goes on ---- */

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "shmem/barrier/timed_watch.hpp"
+
 namespace shmem {
 namespace {
 
@@ -95,6 +97,48 @@ Result<void> Team::gba_sync(std::uint64_t count) {
   }
   ++(gba_.by_device() ? stats_.by_device : stats_.by_software);
   return {};
+}
+
+Result<void> meet_cores(const Job& job, ThreadCore& core) {
+  TimedWatch watch(job);
+  const std::errc error = core.sync(WatchedCheck(core.check(), watch));
+  if (error == std::errc{}) {
+    return {};
+  }
+  return fail(error, "shmem: PE " + std::to_string(job.me) + ", core " + std::to_string(core.index()) +
+                         ": the wait for the other " + std::to_string(core.count() - 1) + " cores of this PE " +
+                         watch.explain(error));
+}
+
+Result<void> Team::sync_on(ThreadCore& core) {
+  if (core.index() == 0) {
+    core_by_device_ = gba_.serves(enter());
+  }
+  // After this all cores see what core 0 has chosen; it does not change before they meet again.
+  if (auto ok = meet_cores(job_, core); !ok || map_.size == 1) {
+    return ok;
+  }
+  if (!core_by_device_) {
+    BarrierWatch watch(job_, map_, view_, count_);
+    WatchedCore watched(core, watch);
+    const std::errc error = arrive_and_wait(software_, watched, view_, count_);
+    if (error != std::errc{}) {
+      return fail(error, watch.explain(error, slot_, name_of(software_)));
+    }
+    if (core.index() == 0) {
+      ++stats_.by_software;
+    }
+    return {};
+  }
+  if (core.index() == 0) {
+    core_outcome_ = gba_sync(count_);
+  }
+  BarrierWatch watch(job_, map_, view_, count_);
+  WatchedCore watched(core, watch);
+  if (const std::errc error = watched.sync(); error != std::errc{}) {
+    return fail(error, watch.explain(error, slot_, "gba"));
+  }
+  return core_outcome_;
 }
 
 Result<void> Team::agree_on_outcome(const Result<void>& mine) {

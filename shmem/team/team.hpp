@@ -6,6 +6,7 @@
 
 #include "shmem/barrier/algorithms.hpp"
 #include "shmem/barrier/gba_team.hpp"
+#include "shmem/cores/core_group.hpp"
 #include "shmem/team/sync_view.hpp"
 
 namespace shmem {
@@ -62,8 +63,7 @@ class Team {
 
   /// Collective over all cores of all members. In software the cores share the work; through the device core 0 does it.
   /// After an error the team is of no use.
-  template <Core C>
-  std::errc sync_on(C& core);
+  Result<void> sync_on(ThreadCore& core);
 
  private:
   /// The number of the barrier that this member now enters.
@@ -84,31 +84,10 @@ class Team {
   BarrierStats stats_;
   // Of barriers on cores; written by core 0.
   bool core_by_device_ = false;
-  std::errc core_error_{};
+  Result<void> core_outcome_{};  // of the device
 };
 
-template <Core C>
-std::errc Team::sync_on(C& core) {
-  if (core.index() == 0) {
-    core_by_device_ = gba_.serves(enter());
-  }
-  // After this all cores see what core 0 has chosen; it does not change before they meet again.
-  if (const std::errc error = core.sync(); error != std::errc{} || map_.size == 1) {
-    return error;
-  }
-  if (!core_by_device_) {
-    const std::errc error = arrive_and_wait(software_, core, view_, count_);
-    if (core.index() == 0) {
-      ++stats_.by_software;
-    }
-    return error;
-  }
-  if (core.index() == 0) {
-    const auto ok = gba_sync(count_);
-    core_error_ = ok ? std::errc{} : ok.error().code;
-  }
-  const std::errc error = core.sync();
-  return error != std::errc{} ? error : core_error_;
-}
+/// Meets the other cores of this PE.
+Result<void> meet_cores(const Job& job, ThreadCore& core);
 
 }  // namespace shmem

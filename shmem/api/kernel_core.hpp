@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core that a thread is while a kernel runs on it: what calls without a core in their arguments look for.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "shmem/api/entry.hpp"
+
+namespace shmem::api {
+
+/// What the cores of one launch share: the first message of a wait that failed.
+class LaunchErrors {
+ public:
+  void keep(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (text_.empty()) {
+      text_ = text;
+    }
+  }
+  /// REQUIRES: the kernel has ended on all cores.
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+};
+
+}  // namespace shmem::api
+
+/// What a kernel holds in its hand. Used by the core's thread only.
+struct shmemx_core_t {
+  shmem::ThreadCore& core;
+  shmem::Context& context;
+  const shmem::CoreState& state;
+  shmem::api::LaunchErrors& errors;
+  std::uint64_t ffts_config;
+  std::errc error;  // the first that a call of this core gave: its later waits give it at once
+
+  /// 0, or the negative errno.
+  int keep(const shmem::Result<void>& now) {
+    if (now) {
+      return 0;
+    }
+    if (error == std::errc{}) {
+      error = now.error().code;
+      errors.keep(now.error().text);
+    }
+    return -static_cast<int>(now.error().code);
+  }
+  [[nodiscard]] int failed() const { return -static_cast<int>(error); }
+};
+
+namespace shmem::api {
+
+/// The core that the calling thread is, or nullptr: outside of kernels, and on other threads.
+shmemx_core_t* current_core();
+
+/// The running library, for calls that a kernel may not make: ends the job on a core.
+Context& running_on_host(const char* call);
+
+/// Ends the job unless `core` is the calling thread's, with a message that names `call`.
+shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core);
+/// The calling thread's core. Ends the job if it is none.
+shmemx_core_t& valid_core(const char* call);
+
+/// Collective over the cores of all members: everybody has come. 0 or a negative errno, which the core keeps.
+int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team);
+
+/// "shmem: PE 1: CALL: "
+std::string said_by(const Context& context, const char* call);
+
+}  // namespace shmem::api
