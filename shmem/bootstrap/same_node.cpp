@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <string>
@@ -38,6 +40,19 @@ std::string places_text(const std::vector<NodeIdentity>& all, bool with_network)
   return text;
 }
 
+/// What control groups leave to all PEs together, in whole processors; PEs of one group share its quota. Nothing if
+/// there is a PE without a limit.
+std::optional<int> quota_of(const std::vector<NodeIdentity>& all) {
+  std::map<std::uint64_t, std::uint64_t> groups;
+  for (const NodeIdentity& one : all) {
+    if (one.quota.thousandths == 0) return std::nullopt;
+    groups[one.quota.group] = one.quota.thousandths;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [group, thousandths] : groups) sum += thousandths;
+  return static_cast<int>(std::clamp<std::uint64_t>(sum / 1000, 1, INT_MAX));
+}
+
 int processors_of(const std::vector<NodeIdentity>& all) {
   int count = 0;
   for (std::size_t word = 0; word < NodeIdentity{}.processors.size(); ++word) {
@@ -45,7 +60,7 @@ int processors_of(const std::vector<NodeIdentity>& all) {
     for (const NodeIdentity& one : all) together |= one.processors[word];
     count += std::popcount(together);
   }
-  return count;
+  return std::min(count, quota_of(all).value_or(count));
 }
 
 }  // namespace
@@ -62,6 +77,7 @@ NodeIdentity node_identity() {
   if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) {
     std::memcpy(identity.processors.data(), &usable, sizeof(usable));
   }
+  identity.quota = cpu_quota().value_or(CpuQuota{});
   return identity;
 }
 

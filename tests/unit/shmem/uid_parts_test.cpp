@@ -430,6 +430,15 @@ TEST(SameNode, CountsTheProcessorsOfAllPes) {
   two.processors = {0b0110};
   Scripted bootstrap({one, two, one});
   EXPECT_EQ(check_same_node(bootstrap, one), 4);
+  one.quota = {.group = 7, .thousandths = 2500};
+  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 4) << "PE 1 has no limit";
+  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, one}), one), 2) << "of one group";
+  two.quota = {.group = 8, .thousandths = 1000};
+  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 3) << "of two groups";
+  one.quota = {.group = 7, .thousandths = 300};
+  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one}), one), 1);
+  one.quota = {.group = 7, .thousandths = 9000};
+  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one}), one), 3) << "its affinity";
   Scripted alone({node_identity()});
   EXPECT_EQ(check_same_node(alone, node_identity()), static_cast<int>(std::thread::hardware_concurrency()));
 }
