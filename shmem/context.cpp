@@ -132,7 +132,8 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  const WaitPolicy policy = wait_policy(size, *processors);
+  WaitPolicy policy = wait_policy(size, *processors);
+  policy.alarm = (*bootstrap)->alarm();
   instance() = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
                                                     size, policy, *std::move(globals), *processors});
   auto ok = instance()->open();
@@ -155,7 +156,7 @@ Result<void> Context::open() {
     gba_device_info info{};
     gba_device_get_info(port_.get(), &info);
     // A device that is a process takes its turn on the processors like one PE more.
-    gba_policy_ = wait_policy(job_.size + (info.is_process != 0 ? 1 : 0), job_.processors);
+    gba_policy_ = job_.policy_for(job_.size + (info.is_process != 0 ? 1 : 0));
   } else {
     no_gba_ = port.error().text;
   }
@@ -248,7 +249,7 @@ Stream& Context::default_stream() {
 Result<CoreGroup*> Context::cores(int count) {
   if (!cores_ || cores_->count() != count) {
     // The cores of all PEs wait for each other.
-    auto group = CoreGroup::create(count, wait_policy(job_.size * std::max(count, 1), job_.processors));
+    auto group = CoreGroup::create(count, job_.policy_for(job_.size * std::max(count, 1)));
     if (!group) {
       return tl::make_unexpected(group.error());
     }

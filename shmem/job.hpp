@@ -33,6 +33,13 @@ struct Job {
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
 
+  /// For so many processes or threads that wait for each other, where `policy` is for the PEs alone.
+  [[nodiscard]] WaitPolicy policy_for(int runnable) const {
+    WaitPolicy all = wait_policy(runnable, processors);
+    all.alarm = policy.alarm;
+    return all;
+  }
+
   /// The same object of `pe`, or nothing if `mine` is not symmetric: neither in my symmetric heap nor a global variable
   /// that `pe` has too.
   [[nodiscard]] Place locate(const void* mine, int pe) const {

@@ -51,7 +51,7 @@ class PartnerWatch {
 
 shmem::kv::Site site_of(const Context& context, int cores) {
   const Job& job = context.job();
-  return {job.me, job.size, shmem::wait_policy(job.size * cores),
+  return {job.me, job.size, job.policy_for(job.size * cores),
           [&job](const void* mine, int pe) { return job.translate(mine, pe); },
           [&job](int partner) { return PartnerWatch(job, partner); }};
 }

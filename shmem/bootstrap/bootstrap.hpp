@@ -3,8 +3,10 @@
 // up.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +41,9 @@ class Bootstrap {
   virtual int abort(int status, const std::string& reason) = 0;
   /// The reason, once somebody (a PE or the launcher) has ended the job. One memory load while nobody has.
   [[nodiscard]] virtual std::optional<std::string> aborted() const = 0;
+  /// 0 until then. Whoever ends the job changes it and wakes who sleeps on it, so that a PE that sleeps on another word
+  /// too wakes at once (WaitPolicy). nullptr: nobody is told, and sleeps must be short.
+  [[nodiscard]] virtual const std::atomic<std::uint32_t>* alarm() const { return nullptr; }
   /// Tells the launcher that this PE has left the job in good order: from now on its exit is no failure of the others.
   virtual void leave() = 0;
 };

@@ -58,6 +58,7 @@ void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reaso
   word.status = status;
   reason.copy(word.reason.data(), word.reason.size() - 1);
   word.state.store(JobEndWord::kSet, std::memory_order_release);  // pairs with the load in ended()
+  futex_wake_all(word.state);
   futex_wake_all(header().round.value);
 }
 

@@ -105,7 +105,8 @@ class JobMemory {
     return reinterpret_cast<PeSlot*>(mapping_.data() + sizeof(JobHeader))[pe];
   }
 
-  /// Asks everybody to end, and wakes who waits in a round. The first call counts, later ones do nothing.
+  /// Asks everybody to end, and wakes who waits in a round or sleeps on the word's state. The first call counts, later
+  /// ones do nothing.
   void end(std::int32_t pe, std::int32_t status, std::string_view reason) const;
   /// What end() was told. One load while nobody has called it.
   [[nodiscard]] std::optional<JobEnd> ended() const;

@@ -264,16 +264,17 @@ tl::unexpected<Error> MpiBootstrap::give_up(Error error) {
 }
 
 int MpiBootstrap::abort(int status, const std::string& reason) {
-  if (!ended_.load(std::memory_order_relaxed)) {  // only this thread writes it
+  if (ended_.load(std::memory_order_relaxed) == 0) {  // only this thread writes it
     reason_ = reason;
-    ended_.store(true, std::memory_order_release);  // pairs with the load in aborted()
+    ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
+    futex_wake_all(ended_);
   }
   plugin_.abort(job_, status);
   return status;
 }
 
 std::optional<std::string> MpiBootstrap::aborted() const {
-  if (!ended_.load(std::memory_order_acquire)) return std::nullopt;
+  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;
   return reason_;
 }
 

@@ -31,6 +31,7 @@ class MpiBootstrap final : public Bootstrap {
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
   void leave() override;
 
  private:
@@ -73,7 +74,7 @@ class MpiBootstrap final : public Bootstrap {
   std::optional<Error> failure_;
 
   std::string reason_;
-  std::atomic<bool> ended_{false};  // reason_ is there
+  std::atomic<std::uint32_t> ended_{0};  // 1: reason_ is there
 };
 
 /// Loads the plug-in, at `plugin` or, if that is empty, beside libshmem, and joins with it.

@@ -35,6 +35,7 @@ class PmixBootstrap final : public Bootstrap {
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return events_->alarm(); }
   void leave() override;
 
  private:

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "shmem/bootstrap/within.hpp"
+#include "shmem/cores/wait.hpp"
 
 namespace shmem {
 
@@ -83,13 +84,14 @@ void PmixEvents::leave() {
 
 void PmixEvents::end(const std::string& reason) {
   const std::scoped_lock lock(mutex_);
-  if (ended_.load(std::memory_order_relaxed)) return;  // written under the mutex only
+  if (ended_.load(std::memory_order_relaxed) != 0) return;  // written under the mutex only
   reason_ = reason;
-  ended_.store(true, std::memory_order_release);  // pairs with the load in ended()
+  ended_.store(1, std::memory_order_release);  // pairs with the load in ended()
+  futex_wake_all(ended_);
 }
 
 std::optional<std::string> PmixEvents::ended() const {
-  if (!ended_.load(std::memory_order_acquire)) return std::nullopt;  // pairs with the store in end()
+  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;  // pairs with the store in end()
   const std::scoped_lock lock(mutex_);
   return reason_;
 }

@@ -28,6 +28,8 @@ class PmixEvents {
   void end(const std::string& reason);
   /// One load while there is none.
   [[nodiscard]] std::optional<std::string> ended() const;
+  /// As Bootstrap::alarm().
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const { return &ended_; }
   /// This PE leaves the job, or ends it: whatever happens now does not end its process. Tells libpmix so.
   void leave();
 
@@ -52,7 +54,7 @@ class PmixEvents {
   bool orphaned_ = false;  // the launcher is gone
   bool going_ = false;
 
-  std::atomic<bool> ended_{false};  // reason_ is there
+  std::atomic<std::uint32_t> ended_{0};  // 1: reason_ is there
   HelperThread thread_;
 };
 

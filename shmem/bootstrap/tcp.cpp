@@ -12,6 +12,7 @@
 
 #include "shmem/bootstrap/seconds_text.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
+#include "shmem/cores/wait.hpp"
 
 namespace shmem {
 
@@ -184,7 +185,7 @@ int TcpBootstrap::abort(int status, const std::string& reason) {
 }
 
 std::optional<std::string> TcpBootstrap::aborted() const {
-  if (!ended_.load(std::memory_order_acquire)) return std::nullopt;  // pairs with the store in hear_end()
+  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;  // pairs with the store in hear_end()
   const std::scoped_lock lock(mutex_);
   return end_->reason;
 }
@@ -249,8 +250,9 @@ void TcpBootstrap::hear_end(End end) {
     const std::scoped_lock lock(mutex_);
     if (end_) return;
     end_ = std::move(end);
-    ended_.store(true, std::memory_order_release);  // pairs with the load in aborted()
+    ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
   }
+  futex_wake_all(ended_);
   changed_.notify_all();
 }
 

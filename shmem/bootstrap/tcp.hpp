@@ -43,6 +43,7 @@ class TcpBootstrap final : public Bootstrap {
   Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
   void leave() override;
 
  private:
@@ -87,7 +88,7 @@ class TcpBootstrap final : public Bootstrap {
   std::optional<End> end_;
   bool going_ = false;  // this PE leaves the job, or ends it
 
-  std::atomic<bool> ended_{false};  // end_ is there
+  std::atomic<std::uint32_t> ended_{0};  // 1: end_ is there
   HelperThread thread_;
 };
 

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <climits>
 
 namespace shmem {
@@ -24,10 +26,29 @@ int own_processors() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// Shared, not FUTEX_PRIVATE: the words are in memory that several processes map.
-void sleep_on(const void* word, std::uint32_t seen, std::chrono::nanoseconds limit) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-  const timespec time{seconds.count(), (limit - seconds).count()};
+timespec timespec_of(std::chrono::nanoseconds time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {seconds.count(), (time - seconds).count()};
+}
+
+// All of them shared, not FUTEX_PRIVATE: the words are in memory that several processes map.
+futex_waitv waiter(const void* word, std::uint32_t seen) {
+  return {.val = seen, .uaddr = reinterpret_cast<std::uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0};
+}
+
+/// False where the kernel is older than 5.16, or a container keeps the call from us.
+bool sleep_on_both(const void* word, std::uint32_t seen, std::chrono::nanoseconds limit, const Alarm& alarm) {
+  const std::array<futex_waitv, 2> words{waiter(word, seen), waiter(&alarm, 0)};
+  const timespec end = timespec_of(Clock::now().time_since_epoch() + limit);
+  return ::syscall(SYS_futex_waitv, words.data(), words.size(), 0, &end, CLOCK_MONOTONIC) >= 0 ||
+         (errno != ENOSYS && errno != EPERM);
+}
+
+void sleep_on(const void* word, std::uint32_t seen, std::chrono::nanoseconds limit, const Alarm* alarm) {
+  if (alarm != nullptr && sleep_on_both(word, seen, limit, *alarm)) {
+    return;
+  }
+  const timespec time = timespec_of(limit);
   ::syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
@@ -49,11 +70,13 @@ void yield_processor() {
   ::sched_yield();
 }
 
-void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit) {
-  sleep_on(&word, static_cast<std::uint32_t>(seen), limit);
+void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,
+                 const Alarm* alarm) {
+  sleep_on(&word, static_cast<std::uint32_t>(seen), limit, alarm);
 }
-void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit) {
-  sleep_on(&word, seen, limit);
+void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit,
+                 const Alarm* alarm) {
+  sleep_on(&word, seen, limit, alarm);
 }
 void futex_wake_all(const std::atomic<std::uint64_t>& word) {
   wake(&word);

@@ -21,6 +21,8 @@ constexpr std::chrono::milliseconds kLongestSleep{100};
 struct WaitPolicy {
   unsigned spins;
   unsigned yields;
+  /// Changes from 0, and is woken, when everybody who sleeps is to look at his Check: the job's end. May be none.
+  const std::atomic<std::uint32_t>* alarm = nullptr;
 };
 
 /// The policy for `runnable` processes or threads that wait for each other on so many processors; 0: on those that this
@@ -44,9 +46,12 @@ inline void cpu_pause() {
 }
 
 void yield_processor();
-/// Sleeps at most `limit`, or not at all if the low half of the word is no longer that of `seen`.
-void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit);
-void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit);
+using Alarm = std::atomic<std::uint32_t>;
+/// Sleeps at most `limit`, or not at all if the low half of the word is no longer that of `seen`, or there is an alarm.
+void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,
+                 const Alarm* alarm = nullptr);
+void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit,
+                 const Alarm* alarm = nullptr);
 void futex_wake_all(const std::atomic<std::uint64_t>& word);
 void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
@@ -114,7 +119,7 @@ class Waiting {
     // Pairs with publish(): the count, then the word, both seq_cst.
     word.sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (word.value.load(std::memory_order_seq_cst) == seen) {
-      futex_sleep(word.value, seen, kLongestSleep);
+      futex_sleep(word.value, seen, kLongestSleep, policy_.alarm);
     }
     word.sleepers.fetch_sub(1, std::memory_order_relaxed);
     return {};
@@ -155,7 +160,7 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
     if (error != std::errc{}) {
       return done() ? std::errc{} : error;
     }
-    futex_sleep(nobody, 0, nap);
+    futex_sleep(nobody, 0, nap, policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, longest);
   }
   return {};

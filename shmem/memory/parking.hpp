@@ -33,7 +33,7 @@ std::errc wait_parked(const Job& job, Done done, Check check) {
     if (done() || (error = check()) != std::errc{}) {
       break;
     }
-    futex_sleep(parking.event, event, nap);
+    futex_sleep(parking.event, event, nap, job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
   }
   parking.sleepers.fetch_sub(1, std::memory_order_relaxed);

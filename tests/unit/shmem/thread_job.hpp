@@ -18,7 +18,7 @@ struct Meeting {
   explicit Meeting(int size) : slots(static_cast<std::size_t>(size)), door(size) {}
   std::vector<std::vector<std::byte>> slots;
   std::barrier<> door;
-  std::atomic<bool> aborted{false};
+  std::atomic<std::uint32_t> aborted{0};
 };
 
 class ThreadBootstrap : public shmem::Bootstrap {
@@ -43,12 +43,14 @@ class ThreadBootstrap : public shmem::Bootstrap {
     return {};
   }
   int abort(int status, const std::string& /*reason*/) override {
-    meeting_.aborted = true;
+    meeting_.aborted = 1;
+    shmem::futex_wake_all(meeting_.aborted);
     return status;
   }
   [[nodiscard]] std::optional<std::string> aborted() const override {
-    return meeting_.aborted ? std::optional<std::string>("the test ended it") : std::nullopt;
+    return meeting_.aborted != 0 ? std::optional<std::string>("the test ended it") : std::nullopt;
   }
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &meeting_.aborted; }
   void leave() override {}
 
  private:
@@ -65,7 +67,9 @@ inline void run_job(int size, const std::function<void(shmem::Job&)>& body, cons
     threads.emplace_back([&, pe] {
       auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, pe);
       auto memory = shmem::NodeMemory::create(*bootstrap, std::size_t{4} << 20).value();
-      shmem::Job job{options, std::move(bootstrap), std::move(memory), pe, size, shmem::wait_policy(size)};
+      shmem::WaitPolicy policy = shmem::wait_policy(size);
+      policy.alarm = bootstrap->alarm();
+      shmem::Job job{options, std::move(bootstrap), std::move(memory), pe, size, policy};
       body(job);
     });
   }

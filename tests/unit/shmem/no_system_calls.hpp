@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows that code makes no system call: it runs in a child whose kernel ends it at the first one.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <functional>
+
+namespace test_support {
+
+/// From now on exit_group alone is allowed. False where the kernel has no such filters.
+inline bool forbid_system_calls() {
+  std::array<sock_filter, 4> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+                                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                                      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)}};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// True if `code` returned true and made none. Shared memory that it changes is changed. REQUIRES: no other threads.
+inline bool makes_no_system_calls(const std::function<bool()>& code) {
+  constexpr int kNoFilters = 2;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!forbid_system_calls()) ::_exit(kNoFilters);
+    ::_exit(code() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFilters) {
+    ADD_FAILURE() << "no seccomp filters here";
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+inline void expect_no_system_calls(const std::function<bool()>& code) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers make system calls of their own";
+#endif
+  EXPECT_TRUE(makes_no_system_calls(code));
+}
+
+}  // namespace test_support

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/cores/wait.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "shmem/cores/signal.hpp"
+#include "tests/unit/shmem/no_system_calls.hpp"
+
+namespace {
+
+using shmem::SyncWord;
+using shmem::WaitPolicy;
+
+bool kernel_wakes_for_alarms() {
+  return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
+}
+
+/// Longer than a test may take.
+constexpr std::chrono::hours kForEver{1};
+
+class Alarm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernel_wakes_for_alarms()) {
+      GTEST_SKIP() << "no futex_waitv here: alarms are seen at the end of a nap";
+    }
+  }
+  /// Ends a wait at the thousandth look, which naps would not come to in the time of a test.
+  static auto thousand_looks() {
+    return [looks = 0]() mutable { return ++looks < 1000 ? std::errc{} : std::errc::operation_canceled; };
+  }
+
+  std::atomic<std::uint32_t> alarm_{0};
+  WaitPolicy policy_{0, 0, &alarm_};
+};
+
+TEST_F(Alarm, WakesASleeper) {
+  const std::atomic<std::uint64_t> word{7};
+  std::thread sleeper([&] { shmem::futex_sleep(word, 7, kForEver, &alarm_); });
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  alarm_.store(1);
+  shmem::futex_wake_all(alarm_);
+  sleeper.join();
+}
+
+TEST_F(Alarm, DoesNotKeepTheWordFromWaking) {
+  std::atomic<std::uint64_t> word{7};
+  std::thread sleeper([&] { shmem::futex_sleep(word, 7, kForEver, &alarm_); });
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  word.store(8);
+  shmem::futex_wake_all(word);
+  sleeper.join();
+  shmem::futex_sleep(word, 7, kForEver, &alarm_);  // another value: no sleep
+}
+
+TEST_F(Alarm, KeepsWaitsAwake) {
+  alarm_ = 1;
+  SyncWord word{};
+  const auto never = [](std::uint64_t) { return false; };
+  EXPECT_EQ(shmem::wait_on(word, policy_, never, thousand_looks()), std::errc::operation_canceled);
+  EXPECT_EQ(shmem::wait_polling(
+                policy_, shmem::kLongestSleep, [] { return false; }, thousand_looks()),
+            std::errc::operation_canceled);
+}
+
+TEST(Waiting, SpinsAsLongAsEachHasAProcessor) {
+  EXPECT_GT(shmem::wait_policy(2, 2).spins, 0U);
+  EXPECT_EQ(shmem::wait_policy(3, 2).spins, 0U);
+  EXPECT_EQ(shmem::wait_policy(3, 2).yields, shmem::wait_policy(2, 2).yields);
+}
+
+TEST(Waiting, MakesNoSystemCallWhereNobodySleepsAndTheWordIsThere) {
+  SyncWord word{};
+  test_support::expect_no_system_calls([&word] {
+    shmem::publish(word, 5);
+    shmem::wake_sleepers(word);
+    const auto unasked = [] { return std::errc::io_error; };
+    const WaitPolicy policy{10, 10};
+    return shmem::add(word, 1) == 5 &&
+           shmem::wait_on(
+               word, policy, [](std::uint64_t seen) { return seen == 6; }, unasked) == std::errc{};
+  });
+}
+
+TEST(Waiting, MakesNoSystemCallWhileItSpins) {
+  test_support::expect_no_system_calls([] {
+    int looks = 0;
+    return shmem::spin_until(WaitPolicy{100, 0}, [&] { return ++looks == 50; });
+  });
+}
+
+TEST(WaitingDeathTest, TheTestSeesASystemCall) {
+  SyncWord word{};
+  word.sleepers = 1;
+  EXPECT_FALSE(test_support::makes_no_system_calls([&word] {
+    shmem::publish(word, 1);
+    return true;
+  }));
+}
+
+}  // namespace
