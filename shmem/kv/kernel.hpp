@@ -77,9 +77,9 @@ template <Core C>
 Report hear(C& core, const Shuffle& shuffle, int part) {
   SyncWord& flag = flag_of(shuffle.mine, shuffle.partner, part, shuffle.parts);
   const std::errc error = signal_wait_at_least(core, flag, flag_value(shuffle.count));
-  // Looked at once more after an error too: a partner that said his word and then ended is not missing. Acquire: what
-  // he stored before the flag is visible. He does not change it again before this PE's next call.
-  const std::uint64_t seen = flag.value.load(std::memory_order_acquire);
+  // Also after an error: a partner that said his word and then ended is not missing. He does not change it again before
+  // this PE's next call.
+  const std::uint64_t seen = core.load(flag);
   if (flag_count(seen) < shuffle.count) {
     return {Report::Stage::kWaiting, error};
   }
@@ -92,13 +92,14 @@ Report hear(C& core, const Shuffle& shuffle, int part) {
   return {};
 }
 
-/// All parts, or the first that fails.
+/// All parts, or the first that fails. After all, this core sees what the partner stored before he said them.
 template <Core C>
 Report hear_all(C& core, const Shuffle& shuffle) {
   Report report;
   for (int part = 0; part < shuffle.parts && report.stage == Report::Stage::kDone; ++part) {
     report = hear(core, shuffle, part);
   }
+  core.dcci_all();  // what this core has read of the blocks is from before
   return report;
 }
 

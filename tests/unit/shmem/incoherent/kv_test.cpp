@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of kv_shuffle on memory that is not coherent.
+#include <gtest/gtest.h>
+
+#include "shmem/kv/kernel.hpp"
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/incoherent/sim_core.hpp"
+
+namespace {
+
+using incoherent::Machine;
+using incoherent::SimCore;
+using incoherent::Site;
+using incoherent::Sites;
+using shmem::SyncWord;
+using shmem::kv::Report;
+using shmem::kv::Role;
+using shmem::kv::Shuffle;
+
+constexpr int kParts = 2;
+constexpr int kCalls = 4;
+constexpr int kPes = 2;  // 0 sends, 1 receives
+
+/// The receiver's block has one line for each part; he stores to it between the calls.
+class KvRun {
+ public:
+  std::optional<std::string> run(int seed, Sites& sites) {
+    return machine_.run(static_cast<std::uint64_t>(seed), sites,
+                        [this](int number) { machine_.pe_of(number) == 0 ? send(number) : receive(number); });
+  }
+
+ private:
+  static constexpr std::size_t kFlags = std::size_t{kPes} * kParts;  // of each PE
+
+  void send(int number) {
+    SimCore core(machine_, number);
+    for (std::uint64_t call = 1; call <= kCalls && !machine_.failed(); ++call) {
+      const Shuffle shuffle = shuffle_of(0, call);
+      if (core.index() == 0) {
+        check(shmem::kv::hear_all(core, shuffle));
+      }
+      core.sync();
+      core.store(block(core.index()), call);
+      shmem::kv::say(core, shuffle, core.index(), std::errc{});
+    }
+  }
+
+  void receive(int number) {
+    SimCore core(machine_, number);
+    for (std::uint64_t call = 1; call <= kCalls && !machine_.failed(); ++call) {
+      const Shuffle shuffle = shuffle_of(1, call);
+      for (int part = 0; part < kParts; ++part) {
+        core.store(block(part), 1000 + call);
+      }
+      shmem::kv::say_all(core, shuffle, std::errc{});
+      check(shmem::kv::hear_all(core, shuffle));
+      for (int part = 0; part < kParts; ++part) {
+        if (const std::uint64_t seen = core.load(block(part)); seen != call) {
+          machine_.fail("call " + std::to_string(call) + " brought " + std::to_string(seen));
+        }
+      }
+    }
+  }
+
+  void check(const Report& report) {
+    if (report.stage != Report::Stage::kDone) {
+      machine_.fail("stage " + std::to_string(static_cast<int>(report.stage)));
+    }
+  }
+
+  Shuffle shuffle_of(int me, std::uint64_t call) {
+    return {.role = me == 0 ? Role::kSender : Role::kReceiver,
+            .me = me,
+            .partner = 1 - me,
+            .parts = kParts,
+            .mine = {.flags = flags_of(me)},
+            .theirs = {.flags = flags_of(1 - me)},
+            .count = call};
+  }
+  SyncWord* flags_of(int pe) { return &lines_[static_cast<std::size_t>(pe) * kFlags]; }
+  SyncWord& block(int part) { return lines_[kPes * kFlags + static_cast<std::size_t>(part)]; }
+
+  std::vector<SyncWord> lines_ = std::vector<SyncWord>(kPes * kFlags + kParts);
+  std::vector<int> cores_of_{kParts, 1};
+  Machine machine_{cores_of_, lines_, [](int line) { return "line " + std::to_string(line); }};
+};
+
+TEST(IncoherentKvTest, TheReceiverSeesTheBlocks) {
+  KvRun run;
+  for (int seed = 0; seed < test_support::repeats(500, 50000); ++seed) {
+    Sites sites;
+    const auto failure = run.run(seed, sites);
+    ASSERT_EQ(failure, std::nullopt) << "seed " << seed;
+  }
+}
+
+TEST(IncoherentKvTest, EveryOperationIsMissed) {
+  KvRun run;
+  Sites all;
+  ASSERT_EQ(run.run(0, all), std::nullopt);
+  for (const Site& site : all.seen()) {
+    bool missed = false;
+    for (int seed = 0; !missed && seed < test_support::repeats(300, 3000); ++seed) {
+      Sites sites(site);
+      missed = run.run(seed, sites).has_value();
+    }
+    EXPECT_TRUE(missed) << site.text();
+  }
+}
+
+}  // namespace
