@@ -14,6 +14,7 @@
 #include "shmem/bootstrap/same_node.hpp"
 #include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/ordering.hpp"
+#include "shmem/team/peers.hpp"
 #include "shmem/version.hpp"
 
 namespace shmem {
@@ -146,7 +147,7 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
 }
 
 Result<void> Context::open() {
-  job_.metadata(job_.me).pid.store(::getpid(), std::memory_order_relaxed);
+  introduce(job_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
   if (job_.options.gba == GbaUse::kOff) {

@@ -101,6 +101,12 @@ bool set_barrier_timeout(Options& options, const std::string& text) {
   return time.has_value();
 }
 
+bool set_barrier_warning(Options& options, const std::string& text) {
+  const auto time = seconds(text);
+  options.barrier_warning = time.value_or(options.barrier_warning);
+  return time.has_value();
+}
+
 bool set_bootstrap(Options& options, const std::string& text) {
   constexpr std::array<std::string_view, 5> kNames{"auto", "local", "uid", "pmix", "mpi"};  // as in BootstrapKind
   const auto* const found = std::ranges::find(kNames, text.empty() ? kNames[0] : std::string_view(text));
@@ -176,6 +182,10 @@ constexpr auto kTable = std::to_array<Entry>({
       "a barrier, or a wait in a kernel, that takes longer fails; 0: none does"},
      "a number of seconds, 0 or more",
      set_barrier_timeout},
+    {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",
+      "a barrier that takes longer says for whom it waits, and again after each double of it; 0: it does not"},
+     "a number of seconds, 0 or more",
+     set_barrier_warning},
     {{"SHMEM_GBA", nullptr, "name", "auto", "hardware barriers: auto, off or require"},
      "auto, off or require",
      set_gba},

@@ -29,7 +29,8 @@ struct Options {
   bool symmetric_globals = true;
   PlacementRequest placement;
   std::string barrier_algorithm = "auto";
-  std::chrono::milliseconds barrier_timeout{0};  // 0: wait as long as the others live
+  std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live
+  std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none
   GbaUse gba = GbaUse::kAuto;
   int gba_min_pes = 2;
   BootstrapKind bootstrap = BootstrapKind::kAuto;

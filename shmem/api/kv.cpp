@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle.
-#include <signal.h>
-
-#include <cerrno>
 #include <new>
 
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/kv/shuffle.hpp"
+#include "shmem/team/peers.hpp"
 
 using shmem::Clock;
 using shmem::Context;
@@ -36,8 +34,7 @@ class PartnerWatch {
     if (job_.bootstrap->aborted()) {
       return std::errc::operation_canceled;
     }
-    const pid_t pid = job_.metadata(partner_).pid.load(std::memory_order_relaxed);
-    if (::kill(pid, 0) != 0 && errno == ESRCH) {
+    if (shmem::is_dead(job_, partner_)) {
       return std::errc::owner_dead;
     }
     return Clock::now() < deadline_ ? std::errc{} : std::errc::timed_out;

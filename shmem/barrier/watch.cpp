@@ -1,34 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/watch.hpp"
 
-#include <signal.h>
+#include <algorithm>
 
-#include <cerrno>
+#include "shmem/log.hpp"
+#include "shmem/team/peers.hpp"
 
 namespace shmem {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAtPeers{500};
 constexpr int kMostNamed = 16;
+// The longer way to find out that a process has ended is for so many of the missing at a time.
+constexpr int kMostZombieLooks = 16;
 
-bool is_dead(pid_t pid) {
-  return pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
+  return time < Clock::time_point::max() - now ? now + time : Clock::time_point::max();
 }
 
 }  // namespace
 
 bool BarrierWatch::missing(int member) const {
-  return view_.member(member).entered.load(std::memory_order_relaxed) < count_;
+  return view_.member(member).entered.load(std::memory_order_relaxed) < name_.count;
 }
 
-bool BarrierWatch::somebody_died() const {
+int BarrierWatch::first_present() const {
+  int member = 0;
+  while (member < view_.size() && missing(member)) ++member;
+  return member;
+}
+
+bool BarrierWatch::somebody_died() {
+  int zombie_looks = 0;
   for (int i = 0; i < view_.size(); ++i) {
+    const int member = (zombie_ + i) % view_.size();
+    if (!missing(member)) continue;
+    const bool look_closely = zombie_looks++ < kMostZombieLooks;
+    const int pe = map_.pe(member);
     // Looked at in this order: a member that arrived and then ended is not missing.
-    if (is_dead(job_.metadata(map_.pe(i)).pid.load(std::memory_order_relaxed)) && missing(i)) {
-      return true;
-    }
+    if ((look_closely ? is_dead_or_zombie(job_, pe) : is_dead(job_, pe)) && missing(member)) return true;
+    if (zombie_looks == kMostZombieLooks) zombie_ = member;
   }
   return false;
+}
+
+void BarrierWatch::begin(Clock::time_point now) {
+  begun_ = true;
+  began_ = now;
+  next_look_ = after(now, kLookAtPeers);
+  const auto timeout = job_.options.barrier_timeout;
+  const bool limited = limit_ || timeout.count() > 0;
+  deadline_ = limited ? after(now, limit_.value_or(timeout)) : Clock::time_point::max();
+  const auto warning = job_.options.barrier_warning;
+  next_warning_ = warning.count() > 0 ? after(now, warning) : Clock::time_point::max();
 }
 
 std::errc BarrierWatch::operator()() {
@@ -36,41 +60,42 @@ std::errc BarrierWatch::operator()() {
     return std::errc::operation_canceled;
   }
   const auto now = Clock::now();
-  if (next_look_ == Clock::time_point{}) {
-    next_look_ = now + kLookAtPeers;
-    deadline_ =
-        job_.options.barrier_timeout.count() > 0 ? now + job_.options.barrier_timeout : Clock::time_point::max();
+  if (!begun_) {
+    begin(now);
   }
   if (now >= deadline_) {
     return std::errc::timed_out;
   }
   if (now >= next_look_) {
-    next_look_ = now + kLookAtPeers;
+    next_look_ = after(now, kLookAtPeers);
     if (somebody_died()) {
       return std::errc::owner_dead;
     }
   }
+  if (now >= next_warning_) {
+    next_warning_ = after(now, 2 * job_.options.barrier_warning);
+    warn();
+  }
   return {};
 }
 
-std::string BarrierWatch::explain(std::errc error, int team, const char* algorithm) const {
-  std::string text = "shmem: PE " + std::to_string(job_.me) + ": barrier " + std::to_string(count_) + " of team " +
-                     std::to_string(team) + " (" + algorithm + ") ";
-  switch (error) {
-    case std::errc::timed_out:
-      text += "timed out after " + std::to_string(job_.options.barrier_timeout.count()) +
-              " ms (SHMEM_BARRIER_TIMEOUT); it waited for";
-      break;
-    case std::errc::owner_dead:
-      text += "cannot complete: a PE has died; it waited for";
-      break;
-    case std::errc::operation_canceled:
-      text += "was given up because the job was ended: " + job_.bootstrap->aborted().value_or("") + "; it waited for";
-      break;
-    default:
-      text += "failed: " + std::make_error_code(error).message() + "; it waited for";
-      break;
+void BarrierWatch::warn() {
+  // One of those that wait is enough to say it.
+  if (!warns_ || first_present() != view_.me()) {
+    return;
   }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
+  log(LogLevel::kWarn, "%s has taken %lld s; it waits for%s", subject().c_str(),
+      static_cast<long long>(seconds.count()), missing_text().c_str());
+}
+
+std::string BarrierWatch::subject() const {
+  return "shmem: PE " + std::to_string(job_.me) + ": barrier " + std::to_string(name_.count) + " of team " +
+         std::to_string(name_.team) + " (" + name_.algorithm + ")";
+}
+
+std::string BarrierWatch::missing_text() const {
+  std::string text;
   int named = 0;
   for (int i = 0; i < view_.size(); ++i) {
     if (!missing(i)) {
@@ -79,11 +104,33 @@ std::string BarrierWatch::explain(std::errc error, int team, const char* algorit
     if (++named > kMostNamed) {
       return text + " and more";
     }
-    const pid_t pid = job_.metadata(map_.pe(i)).pid.load(std::memory_order_relaxed);
-    text += (named > 1 ? ", PE " : " PE ") + std::to_string(map_.pe(i)) + " (pid " + std::to_string(pid) +
-            (is_dead(pid) ? ", dead)" : ")");
+    text += (named > 1 ? ", " : " ") + describe_pe(job_, map_.pe(i));
   }
-  return named > 0 ? text : text + " nobody: all have arrived";
+  return named > 0 ? text : " nobody: all have arrived";
+}
+
+std::string BarrierWatch::limit_text() const {
+  return limit_ ? std::to_string(limit_->count()) + " ns"
+                : std::to_string(job_.options.barrier_timeout.count()) + " ms (SHMEM_BARRIER_TIMEOUT)";
+}
+
+std::string BarrierWatch::explain(std::errc error) const {
+  std::string text = subject();
+  switch (error) {
+    case std::errc::timed_out:
+      text += " timed out after " + limit_text();
+      break;
+    case std::errc::owner_dead:
+      text += " cannot complete: a PE has died";
+      break;
+    case std::errc::operation_canceled:
+      text += " was given up because the job was ended: " + job_.bootstrap->aborted().value_or("");
+      break;
+    default:
+      text += " failed: " + std::make_error_code(error).message();
+      break;
+  }
+  return text + "; it waited for" + missing_text();
 }
 
 }  // namespace shmem

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks after a PE that waits in a barrier: has the job been ended, has the time run out, has somebody died that is
-// missing?
+// missing? And says so when it takes long.
 #pragma once
 
 #include <string>
@@ -9,28 +9,53 @@
 
 namespace shmem {
 
-/// The Check of one barrier. Costs nothing until it is first asked, which is when the waiter has given up spinning.
-/// Its errors: operation_canceled the job was ended; timed_out; owner_dead a missing member's process is gone.
+/// Which barrier it is: `count` of `team`.
+struct BarrierName {
+  std::uint64_t count;
+  int team;
+  const char* algorithm;
+};
+
+/// The Check of one barrier. Costs nothing until it is first asked, which is when the waiter has given up spinning; all
+/// times run from then on. Its errors: operation_canceled the job was ended; timed_out; owner_dead a missing member's
+/// process is gone.
 class BarrierWatch {
  public:
-  BarrierWatch(const Job& job, const TeamMap& map, const SyncView& view, std::uint64_t count)
-      : job_(job), map_(map), view_(view), count_(count) {}
+  BarrierWatch(const Job& job, const TeamMap& map, const SyncView& view, const BarrierName& name)
+      : job_(job), map_(map), view_(view), name_(name) {}
+
+  /// In place of SHMEM_BARRIER_TIMEOUT.
+  void limit_to(std::chrono::nanoseconds time) { limit_ = time; }
+  /// Somebody else of this PE warns.
+  void leave_warning() { warns_ = false; }
 
   std::errc operator()();
 
   /// What went wrong, on what, and for whom it waited.
-  [[nodiscard]] std::string explain(std::errc error, int team, const char* algorithm) const;
+  [[nodiscard]] std::string explain(std::errc error) const;
 
  private:
-  [[nodiscard]] bool somebody_died() const;
+  void begin(Clock::time_point now);
+  void warn();
+  [[nodiscard]] bool somebody_died();
   [[nodiscard]] bool missing(int member) const;
+  [[nodiscard]] int first_present() const;
+  [[nodiscard]] std::string subject() const;
+  [[nodiscard]] std::string missing_text() const;
+  [[nodiscard]] std::string limit_text() const;
 
   const Job& job_;
   const TeamMap& map_;
   const SyncView& view_;
-  std::uint64_t count_;
+  BarrierName name_;
+  std::optional<std::chrono::nanoseconds> limit_;
+  bool warns_ = true;
+  bool begun_ = false;
+  int zombie_ = 0;  // the member to be looked at next
+  Clock::time_point began_{};
   Clock::time_point deadline_{};
   Clock::time_point next_look_{};
+  Clock::time_point next_warning_{};
 };
 
 }  // namespace shmem

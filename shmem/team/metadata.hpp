@@ -67,6 +67,8 @@ struct alignas(64) Parking {
 
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
+  std::atomic<std::uint64_t> process_space;  // the PID namespace, in which pid means something
+  std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it
   Parking parking;
   std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
   std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number

@@ -82,18 +82,18 @@ Result<void> Team::sync() {
 
 Result<void> Team::software_sync() {
   const std::uint64_t count = enter();
-  BarrierWatch watch(job_, map_, view_, count);
+  BarrierWatch watch(job_, map_, view_, {count, slot_, name_of(software_)});
   SoloCore core(job_.policy, watch);
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
-    return fail(error, watch.explain(error, slot_, name_of(software_)));
+    return fail(error, watch.explain(error));
   }
   return {};
 }
 
 Result<void> Team::gba_sync(std::uint64_t count) {
-  BarrierWatch watch(job_, map_, view_, count);
+  BarrierWatch watch(job_, map_, view_, {count, slot_, "gba"});
   if (const std::errc error = gba_.arrive_and_wait(count, watch); error != std::errc{}) {
-    return fail(error, watch.explain(error, slot_, "gba"));
+    return fail(error, watch.explain(error));
   }
   ++(gba_.by_device() ? stats_.by_device : stats_.by_software);
   return {};
@@ -119,11 +119,14 @@ Result<void> Team::sync_on(ThreadCore& core) {
     return ok;
   }
   if (!core_by_device_) {
-    BarrierWatch watch(job_, map_, view_, count_);
+    BarrierWatch watch(job_, map_, view_, {count_, slot_, name_of(software_)});
+    if (core.index() != 0) {
+      watch.leave_warning();
+    }
     WatchedCore watched(core, watch);
     const std::errc error = arrive_and_wait(software_, watched, view_, count_);
     if (error != std::errc{}) {
-      return fail(error, watch.explain(error, slot_, name_of(software_)));
+      return fail(error, watch.explain(error));
     }
     if (core.index() == 0) {
       ++stats_.by_software;
@@ -133,10 +136,11 @@ Result<void> Team::sync_on(ThreadCore& core) {
   if (core.index() == 0) {
     core_outcome_ = gba_sync(count_);
   }
-  BarrierWatch watch(job_, map_, view_, count_);
+  BarrierWatch watch(job_, map_, view_, {count_, slot_, "gba"});
+  watch.leave_warning();  // core 0 warns, in gba_sync()
   WatchedCore watched(core, watch);
   if (const std::errc error = watched.sync(); error != std::errc{}) {
-    return fail(error, watch.explain(error, slot_, "gba"));
+    return fail(error, watch.explain(error));
   }
   return core_outcome_;
 }

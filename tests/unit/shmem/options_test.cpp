@@ -26,6 +26,7 @@ TEST(Options, HaveTheDocumentedDefaults) {
   EXPECT_EQ(options.barrier_algorithm, "auto");
   EXPECT_EQ(options.gba, GbaUse::kAuto);
   EXPECT_EQ(options.barrier_timeout.count(), 0);
+  EXPECT_EQ(options.barrier_warning, std::chrono::seconds{30});
 }
 
 TEST(Options, SizesTakeFractionsAndUnits) {
@@ -59,6 +60,7 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
                                                     {"SHMEM_GBA_MIN_PES", "two"},
                                                     {"SHMEM_BARRIER_TIMEOUT", "-1"},
                                                     {"SHMEM_BARRIER_TIMEOUT", "soon"},
+                                                    {"SHMEM_BARRIER_WARN", "often"},
                                                     {"SMA_SYMMETRIC_SIZE", "big"},
                                                     {"SHMEM_HUGEPAGES", "huge"},
                                                     {"SHMEM_HUGEPAGES", ""},

@@ -2,10 +2,16 @@
 #include "shmem/team/team.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <mutex>
 #include <random>
 
 #include "shmem/barrier/active_set.hpp"
+#include "shmem/log.hpp"
+#include "shmem/team/peers.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -85,6 +91,104 @@ TEST(Team, SyncFailsWhenAMissingPeIsDead) {
       EXPECT_NE(ok.error().text.find("dead"), std::string::npos) << ok.error().text;
     }
   });
+}
+
+TEST(Team, SyncFailsWhenAMissingPeHasEndedAndNobodyAskedForItsStatus) {
+  const pid_t zombie = ::fork();
+  if (zombie == 0) {
+    ::_exit(0);
+  }
+  run_job(2, [&](Job& job) {
+    shmem::introduce(job);
+    if (job.me == 1) {
+      job.metadata(1).pid = zombie;
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    Team team(job, TeamMap{0, 1, 2}, 0, 0);
+    if (job.me == 0) {
+      const auto ok = team.sync();
+      ASSERT_FALSE(ok);
+      EXPECT_EQ(ok.error().code, std::errc::owner_dead);
+    }
+  });
+  ::waitpid(zombie, nullptr, 0);
+}
+
+TEST(Team, SyncDoesNotTakeAPeOfAnotherContainerForDead) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{700};  // longer than it takes to look
+  run_job(
+      2,
+      [&](Job& job) {
+        shmem::introduce(job);
+        if (job.me == 1) {
+          job.metadata(1).pid = (1 << 22) + 1;
+          job.metadata(1).process_space += 1;
+        }
+        ASSERT_TRUE(job.bootstrap->barrier());
+        Team team(job, TeamMap{0, 1, 2}, 0, 0);
+        if (job.me == 0) {
+          const auto ok = team.sync();
+          ASSERT_FALSE(ok);
+          EXPECT_EQ(ok.error().code, std::errc::timed_out);
+        }
+      },
+      options);
+}
+
+/// The messages of the library, for the time of the object.
+class Messages {
+ public:
+  Messages() {
+    messages() = this;
+    shmem::set_log_handler([](int, const char* text) {
+      const std::scoped_lock lock(messages()->mutex_);
+      messages()->texts_.emplace_back(text);
+    });
+  }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  ~Messages() { shmem::set_log_handler(nullptr); }
+
+  std::vector<std::string> texts() {
+    const std::scoped_lock lock(mutex_);
+    return texts_;
+  }
+
+ private:
+  static Messages*& messages() {
+    static Messages* all = nullptr;
+    return all;
+  }
+  std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+TEST(Team, SyncSaysForWhomItWaitsAndSaysItAgain) {
+  shmem::Options options;
+  options.barrier_warning = std::chrono::milliseconds{20};
+  Messages messages;
+  run_job(
+      3,
+      [&](Job& job) {
+        shmem::introduce(job);
+        ASSERT_TRUE(job.bootstrap->barrier());
+        Team team(job, TeamMap{0, 1, 3}, 0, 0);
+        if (job.me == 2) {
+          while (messages.texts().size() < 2) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{5});
+          }
+        }
+        EXPECT_TRUE(team.sync());
+      },
+      options);
+  std::array<char, 64> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const std::string missing = "PE 2 (pid " + std::to_string(::getpid()) + " on " + host.data() + ")";
+  for (const auto& text : messages.texts()) {
+    EXPECT_NE(text.find("barrier 1 of team 0 (npu_v3) has taken 0 s; it waits for"), std::string::npos) << text;
+    EXPECT_NE(text.find(missing), std::string::npos) << text;
+  }
 }
 
 TEST(Team, SyncEndsWhenTheJobIsEnded) {
