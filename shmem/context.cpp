@@ -186,6 +186,10 @@ GbaMember Context::gba_member(const Team& team, bool asked) const {
   return member;
 }
 
+BarrierTuning Context::tuning() const {
+  return {job_.options.barrier_radix, job_.options.barrier_group, job_.size > job_.processors};
+}
+
 Result<void> Context::equip(Team& team) {
   const TeamMap& map = team.map();
   debug("is member " + std::to_string(team.me()) + " of team " + std::to_string(team.slot()) + ": " +
@@ -193,7 +197,7 @@ Result<void> Context::equip(Team& team) {
         std::to_string(map.stride));
   const Options& options = job_.options;
   const auto software = find_algorithm(options.barrier_algorithm);
-  team.use_algorithm(software.value_or(Algorithm::kNpuV3));
+  team.use_algorithm(software.value_or(Algorithm::kNpuV3), tuning());
   const bool asked = !software && options.gba != GbaUse::kOff;
   if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
     return ok;
@@ -220,7 +224,7 @@ void Context::report_team(const Team& team) {
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   if (const auto software = find_algorithm(algorithm)) {
     auto ok = team.use_software(port_.get(), algorithm + " was asked for");
-    team.use_algorithm(*software);
+    team.use_algorithm(*software, tuning());
     return ok;
   }
   if (algorithm != "gba" && algorithm != "auto") {

@@ -73,6 +73,7 @@ class Context {
  private:
   Result<void> open();
   Result<void> equip(Team& team);
+  [[nodiscard]] BarrierTuning tuning() const;
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
   void report() const;
   void report_placement() const;

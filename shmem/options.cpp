@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "shmem/barrier/algorithm_table.hpp"
 
@@ -87,6 +88,13 @@ bool set_barrier_algorithm(Options& options, const std::string& text) {
   return text == "auto" || text == "gba" || find_algorithm(text);
 }
 
+template <int Options::*Member, int Least, int Most>
+bool set_between(Options& options, const std::string& text) {
+  const auto value = number<int>(text);
+  options.*Member = value.value_or(Least - 1);
+  return value && *value >= Least && *value <= Most;
+}
+
 std::optional<std::chrono::milliseconds> seconds(const std::string& text) {
   const auto value = number<double>(text);
   if (!value || !(*value >= 0) || *value > 1e6) {
@@ -145,12 +153,6 @@ bool set_gba(Options& options, const std::string& text) {
   return true;
 }
 
-bool set_gba_min_pes(Options& options, const std::string& text) {
-  const auto value = number<int>(text);
-  options.gba_min_pes = value.value_or(0);
-  return options.gba_min_pes >= 2;
-}
-
 template <bool Options::*Member>
 bool set_switch(Options& options, const std::string& text) {
   options.*Member = text != "0";
@@ -178,6 +180,14 @@ constexpr auto kTable = std::to_array<Entry>({
       "how teams synchronise: auto, gba, or in software one that shmem_info lists"},
      "auto, gba or one of the algorithms that shmem_info lists",
      set_barrier_algorithm},
+    {{"SHMEM_BARRIER_RADIX", nullptr, "number", "8",
+      "npu_v2: one more than the PEs that each tells in a phase; npu_v3: cores that read, at most"},
+     "a number from 2 to 8",
+     set_between<&Options::barrier_radix, 2, 8>},
+    {{"SHMEM_BARRIER_GROUP", nullptr, "number", "0",
+      "hierarchical: so many neighbours are a group, of a socket or a host for instance; 0: the whole team is one"},
+     "a number, 0 or more",
+     set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",
       "a barrier, or a wait in a kernel, that takes longer fails; 0: none does"},
      "a number of seconds, 0 or more",
@@ -191,7 +201,7 @@ constexpr auto kTable = std::to_array<Entry>({
      set_gba},
     {{"SHMEM_GBA_MIN_PES", nullptr, "number", "2", "smaller teams take no group of the GBA"},
      "a number from 2",
-     set_gba_min_pes},
+     set_between<&Options::gba_min_pes, 2, std::numeric_limits<int>::max()>},
     {{"SHMEM_BOOTSTRAP", nullptr, "name", "auto",
       "how the PEs of a job find each other: auto, local (oshrun), uid (TCP), pmix (mpirun, srun) or mpi"},
      "auto, local, uid, pmix or mpi",

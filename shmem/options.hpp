@@ -29,6 +29,8 @@ struct Options {
   bool symmetric_globals = true;
   PlacementRequest placement;
   std::string barrier_algorithm = "auto";
+  int barrier_radix = 8;
+  int barrier_group = 0;                                                 // 0: the team is one group
   std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live
   std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none
   GbaUse gba = GbaUse::kAuto;

@@ -9,7 +9,18 @@
 
 namespace shmem {
 
-enum class Algorithm { kNpuV3, kCentralCounter };
+enum class Algorithm {
+  kNpuV1,
+  kNpuV2,
+  kNpuV3,
+  kCentralCounter,
+  kTournament,
+  kRecursiveDoubling,
+  kDissemination,
+  kBasic,
+  kAdaptive,
+  kHierarchical
+};
 
 struct AlgorithmSpec {
   Algorithm algorithm;
@@ -19,8 +30,23 @@ struct AlgorithmSpec {
 
 /// In the order of Algorithm.
 inline constexpr auto kAlgorithms = std::to_array<AlgorithmSpec>({
+    {Algorithm::kNpuV1, "npu_v1", "dissemination by push: each PE tells others 1, 2, 4, ... away, on core 0"},
+    {Algorithm::kNpuV2, "npu_v2",
+     "dissemination in groups of SHMEM_BARRIER_RADIX: each PE tells several others in a phase, its cores share them"},
     {Algorithm::kNpuV3, "npu_v3", "centralized pull: each PE writes one word, its cores share those of the others"},
     {Algorithm::kCentralCounter, "central_counter", "the members count themselves; the last one releases all"},
+    {Algorithm::kTournament, "tournament",
+     "in each round half of those that are left tell the others that they have come; released down the tree"},
+    {Algorithm::kRecursiveDoubling, "recursive_doubling",
+     "in each round pairs of members meet, their numbers differing in one bit"},
+    {Algorithm::kDissemination, "dissemination",
+     "as npu_v1, but by pull: each PE writes words of its own and reads those of others"},
+    {Algorithm::kBasic, "basic", "member 0 waits for each of the others in turn, then releases each"},
+    {Algorithm::kAdaptive, "adaptive",
+     "by a fixed rule: central_counter where PEs outnumber processors, else npu_v3 up to 8 PEs, else "
+     "recursive_doubling"},
+    {Algorithm::kHierarchical, "hierarchical",
+     "in groups of SHMEM_BARRIER_GROUP a leader waits for the others; the leaders meet by dissemination"},
 });
 
 constexpr const char* name_of(Algorithm algorithm) {

@@ -2,9 +2,17 @@
 // From an Algorithm to its text.
 #pragma once
 
+#include "shmem/barrier/adaptive.hpp"
 #include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/barrier/basic.hpp"
 #include "shmem/barrier/central_counter.hpp"
+#include "shmem/barrier/dissemination.hpp"
+#include "shmem/barrier/hierarchical.hpp"
+#include "shmem/barrier/npu_v1.hpp"
+#include "shmem/barrier/npu_v2.hpp"
 #include "shmem/barrier/npu_v3.hpp"
+#include "shmem/barrier/recursive_doubling.hpp"
+#include "shmem/barrier/tournament.hpp"
 
 namespace shmem {
 
@@ -18,10 +26,26 @@ template <Core C, typename View>
 std::errc arrive_and_wait(Algorithm algorithm, C& core, const View& view, std::uint64_t count,
                           const BarrierTuning& tuning = {}) {
   switch (algorithm) {
+    case Algorithm::kNpuV1:
+      return NpuV1::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kNpuV2:
+      return NpuV2::arrive_and_wait(core, view, count, tuning);
     case Algorithm::kNpuV3:
       return NpuV3::arrive_and_wait(core, view, count, tuning);
     case Algorithm::kCentralCounter:
       return CentralCounter::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kTournament:
+      return Tournament::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kRecursiveDoubling:
+      return RecursiveDoubling::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kDissemination:
+      return Dissemination::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kBasic:
+      return Basic::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kAdaptive:
+      return Adaptive::arrive_and_wait(core, view, count, tuning);
+    case Algorithm::kHierarchical:
+      return Hierarchical::arrive_and_wait(core, view, count, tuning);
   }
   return std::errc::invalid_argument;
 }

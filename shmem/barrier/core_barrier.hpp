@@ -9,8 +9,18 @@ namespace shmem {
 
 /// What can be chosen in an algorithm; the same on all members.
 struct BarrierTuning {
-  int radix = 8;  // npu_v2: of the dissemination, 2 to 8; npu_v3: cores that pull, at most
+  int radix = 8;         // npu_v2: of the dissemination, 2 to 8; npu_v3: cores that pull, at most
+  int group = 0;         // hierarchical: members that one leader waits for, himself included; 0: all
+  bool crowded = false;  // PEs outnumber the processors that they may use
 };
+
+/// Word `i` of a member in barrier `count`. There are two sets of words, by turns: a member that is late with words of
+/// one barrier must not undo what one that is ahead stores for the next, by another algorithm perhaps. By the barrier
+/// after that, nobody is in the first one any more.
+template <typename View>
+SyncWord& round_word(const View& view, int member, int i, std::uint64_t count) {
+  return view.round(member, 2 * i + static_cast<int>(count & 1));
+}
 
 /// The cores of a PE arrive, one or several of them talk to the other members, the cores leave. `steps(core)` is called
 /// by every core.

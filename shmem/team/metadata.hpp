@@ -37,10 +37,10 @@ struct TeamCall {
   bool operator==(const TeamCall&) const = default;
 };
 
-/// One member's part of one team's sync memory. Only its owner writes it, but for `counter`.
+/// One member's part of one team's sync memory. A word has one writer at a time, but for `counter`.
 struct TeamSync {
-  SyncWord round;    // pulled by others: the barrier that this member has entered
-  SyncWord release;  // stored by others who look after this member: the barrier that is over
+  SyncWord round;    // the barrier that this member has entered, or all that it waits for
+  SyncWord release;  // the barrier that is over, for this member or for those that wait for it
   SyncWord counter;  // members that have come to this one; 0 between barriers
   /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
   /// the slot goes on. Only grows.
@@ -55,8 +55,9 @@ struct TeamSync {
 };
 
 /// Words of one member that others store to, or that others pull, in the rounds of a barrier: each holds the number of
-/// a barrier and only grows. Enough for ceil(log_k n) rounds with k - 1 words each, for k to 8 and n to 16,384.
-constexpr std::size_t kRoundWords = 40;
+/// a barrier and only grows. Two sets, by turns, of enough for ceil(log_k n) rounds with k - 1 words each, for k to 8 and
+/// n to 16,384.
+constexpr std::size_t kRoundWords = 2 * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
 /// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.

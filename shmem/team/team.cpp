@@ -84,7 +84,7 @@ Result<void> Team::software_sync() {
   const std::uint64_t count = enter();
   BarrierWatch watch(job_, map_, view_, {count, slot_, name_of(software_)});
   SoloCore core(job_.policy, watch);
-  if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
+  if (const std::errc error = arrive_and_wait(software_, core, view_, count, tuning_); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
   return {};
@@ -124,7 +124,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
       watch.leave_warning();
     }
     WatchedCore watched(core, watch);
-    const std::errc error = arrive_and_wait(software_, watched, view_, count_);
+    const std::errc error = arrive_and_wait(software_, watched, view_, count_, tuning_);
     if (error != std::errc{}) {
       return fail(error, watch.explain(error));
     }

@@ -38,7 +38,10 @@ class Team {
   [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_); }
   /// Of barriers that do not go through the device. The same on all members; changed by all between the same two
   /// barriers.
-  void use_algorithm(Algorithm algorithm) { software_ = algorithm; }
+  void use_algorithm(Algorithm algorithm, const BarrierTuning& tuning) {
+    software_ = algorithm;
+    tuning_ = tuning;
+  }
   /// Why the team does not use the device, or "".
   [[nodiscard]] const std::string& gba_reason() const { return gba_.reason(); }
 
@@ -78,6 +81,7 @@ class Team {
   int contexts_;
   SyncView view_;
   Algorithm software_ = Algorithm::kNpuV3;
+  BarrierTuning tuning_;
   std::uint64_t count_;      // of the last barrier entered, by whatever way
   std::uint64_t calls_ = 0;  // of agree_on_call
   GbaTeam gba_;

@@ -80,6 +80,8 @@ inline Choice choice_of(const BarrierRun& run, std::uint64_t k) {
   shmem::BarrierTuning tuning = run.tuning;
   const auto algorithm = shmem::kAlgorithms[random() % shmem::kAlgorithms.size()].algorithm;
   tuning.radix = 2 + static_cast<int>(random() % 7);
+  tuning.group = static_cast<int>(random() % static_cast<unsigned>(run.pes + 1));
+  tuning.crowded = random() % 2 == 0;
   return {algorithm, tuning};
 }
 
