@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that joins the job and then never comes to a barrier.
+// A PE that joins the job and then never comes to a barrier. Told so, all but PE 0 wait for it.
+//
+//   late_pe [barrier|signal]
 #include <shmem.h>
 #include <unistd.h>
 
-int main() {
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+int main(int argc, char** argv) {
   shmem_init();
+  const char* what = argc > 1 ? argv[1] : "";
+  auto* signal = what[0] != '\0' ? static_cast<std::uint64_t*>(shmem_calloc(1, sizeof(std::uint64_t))) : nullptr;
+  if (signal != nullptr && shmem_my_pe() != 0) {
+    std::printf("PE %d pid %d started\n", shmem_my_pe(), static_cast<int>(::getpid()));
+    std::fflush(stdout);
+    if (std::strcmp(what, "barrier") == 0) {
+      shmem_barrier_all();
+    } else {
+      shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 1);
+    }
+  }
   ::sleep(30);
   return 0;
 }

@@ -2,6 +2,9 @@
 // More PEs than processors, many times over: waits must give the processor away.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <thread>
+
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
 
@@ -63,5 +66,55 @@ TEST(ManyPes, SixtyFourDoAThousandBarriersInSoftware) {
 TEST(ManyPes, AsManyAsTheSwitchHasPorts) {
   barriers(708, "fake", repeats(5, 1000));
 }
+
+struct Wait {
+  const char* name;
+  const char* gba;
+  std::string algorithm;
+  const char* what;
+};
+
+class Waits : public testing::TestWithParam<Wait> {};
+
+long voluntary_switches(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("voluntary_ctxt_switches:")) {
+      return std::stol(line.substr(24));
+    }
+  }
+  return -1;
+}
+
+TEST_P(Waits, CostFewContextSwitches) {
+  constexpr int kPes = 101;
+  constexpr long kMostInTwoSeconds = 40;
+  const auto& [name, gba, algorithm, what] = GetParam();
+  test_support::Process job(oshrun(kPes, gba, {test_program("late_pe"), what}),
+                            {"SHMEM_BARRIER_ALGORITHM=" + algorithm});
+  std::vector<pid_t> pids;
+  for (int pe = 1; pe < kPes; ++pe) {
+    ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job.output().substr(0, 4000);
+    pids.push_back(test_support::pid_of(job.output(), pe));
+  }
+  std::this_thread::sleep_for(Seconds{1});  // the naps have grown by then
+  std::vector<long> before;
+  for (const pid_t pid : pids) {
+    before.push_back(voluntary_switches(pid));
+  }
+  std::this_thread::sleep_for(Seconds{2});
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    const long after = voluntary_switches(pids[i]);
+    EXPECT_GT(after, 0) << "PE " << i + 1;
+    EXPECT_LE(after - before[i], kMostInTwoSeconds) << "PE " << i + 1;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Waits,
+                         testing::Values(Wait{"npu_v3", "off", "npu_v3", "barrier"},
+                                         Wait{"central_counter", "off", "central_counter", "barrier"},
+                                         Wait{"gba", "fake", "gba", "barrier"},
+                                         Wait{"signal", "off", "auto", "signal"}),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
