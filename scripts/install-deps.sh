@@ -38,6 +38,7 @@ readonly PACKAGES=(
   nlohmann-json3-dev
   openmpi-bin
   pkg-config
+  spin
   valgrind
 )
 
