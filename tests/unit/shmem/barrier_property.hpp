@@ -29,7 +29,7 @@ concept DataCore = shmem::Core<C> && requires(C& core, Cell& cell, std::uint64_t
 
 /// Barriers of one team, one after the other.
 struct BarrierRun {
-  std::optional<shmem::Algorithm> algorithm;  // none: another one, with other tuning, from barrier to barrier
+  std::optional<shmem::Algorithm> algorithm{};  // none: another one, with other tuning, from barrier to barrier
   shmem::BarrierTuning tuning{};
   int pes = 1;
   int cores = 1;        // of each PE, at most

@@ -2,13 +2,39 @@
 // The property of barriers on cores that are threads, and on the memory of this process or shared with others.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 
 #include "shmem/cores/core_group.hpp"
+#include "tests/support/soak.hpp"
 #include "tests/unit/shmem/barrier_property.hpp"
 
 namespace shmem_test {
+
+constexpr auto kTeamSizes =
+    std::to_array({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 64, 708});
+
+/// Barriers of each algorithm and size, of all numbers of cores together. By threads and by processes as many each, so
+/// an algorithm does 100,000 with 1 to 4 PEs and 1,000 with 5 to 17 in all. Sanitizers look at every step: they need
+/// fewer.
+inline int barriers_for(int pes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kFew = 500;
+#else
+  constexpr int kFew = 12'500;
+#endif
+  if (pes <= 4) return test_support::repeats(kFew, 100'000);
+  if (pes <= 17) return test_support::repeats(40, 100'000);
+  if (pes <= 64) return test_support::repeats(pes < 64 ? 20 : 100, 10'000);
+  return test_support::repeats(5, 1'000);
+}
+
+/// The algorithms, then all of them mixed.
+inline std::optional<shmem::Algorithm> algorithm_or_mixed(std::size_t i) {
+  return i < shmem::kAlgorithms.size() ? std::optional(shmem::kAlgorithms[i].algorithm) : std::nullopt;
+}
 
 /// The sync memory of a team in this process.
 struct TeamMemory {
@@ -37,19 +63,23 @@ class MemoryView {
 /// The first thing that went wrong on any thread; the waits of the others end with it, or when it takes too long.
 class FirstWrong {
  public:
+  /// `others_ended`: something went wrong elsewhere.
+  explicit FirstWrong(std::function<bool()> others_ended = [] { return false; })
+      : others_ended_(std::move(others_ended)) {}
   void say(const std::string& text) {
     const std::scoped_lock lock(mutex_);
     if (text_.empty()) text_ = text;
     wrong_ = wrong_ || !text.empty();
   }
   [[nodiscard]] std::errc check() const {
-    if (wrong_) return std::errc::operation_canceled;
+    if (wrong_ || others_ended_()) return std::errc::operation_canceled;
     return shmem::Clock::now() < deadline_ ? std::errc{} : std::errc::timed_out;
   }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  shmem::Clock::time_point deadline_ = shmem::Clock::now() + std::chrono::seconds{300};
+  std::function<bool()> others_ended_;
+  shmem::Clock::time_point deadline_ = shmem::Clock::now() + std::chrono::seconds{3600};
   std::mutex mutex_;
   std::string text_;
   std::atomic<bool> wrong_{false};

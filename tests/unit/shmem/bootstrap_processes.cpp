@@ -16,8 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLimit{50};
-
 struct Child {
   pid_t pid;
   UniqueFd output;
@@ -63,11 +61,12 @@ std::string finish(const Child& child, Clock::time_point deadline) {
 
 }  // namespace
 
-std::vector<std::string> in_processes(int pes, const std::function<std::string(int pe)>& body) {
+std::vector<std::string> in_processes(int pes, const std::function<std::string(int pe)>& body,
+                                      std::chrono::seconds limit) {
   std::vector<Child> children;
   children.reserve(static_cast<std::size_t>(pes));
   for (int pe = 0; pe < pes; ++pe) children.push_back(run(pe, body));
-  const auto deadline = Clock::now() + kLimit;
+  const auto deadline = Clock::now() + limit;
   std::vector<std::string> texts;
   for (const Child& child : children) texts.push_back(finish(child, deadline));
   return texts;
