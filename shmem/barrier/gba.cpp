@@ -14,17 +14,17 @@ constexpr std::errc kPull = std::errc::not_connected;
 
 }  // namespace
 
-void GbaBarrier::publish_arrival(Vote vote) {
-  // Release: pairs with has_arrived() and anybody_off(). The doorbell store that follows is a release of its own, so
+void GbaBarrier::publish(Vote vote) {
+  // Release: pairs with has_arrived() and anybody_says(). The doorbell store that follows is a release of its own, so
   // whoever is released by the device can see this word too.
   view_.mine().arrival.word[sequence_ & 1].store(sequence_ << 2 | static_cast<std::uint64_t>(vote),
                                                  std::memory_order_release);
 }
 
-bool GbaBarrier::anybody_off(std::uint64_t k) const {
-  const std::uint64_t off = k << 2 | static_cast<std::uint64_t>(Vote::kOff);
+bool GbaBarrier::anybody_says(Vote vote) const {
+  const std::uint64_t said = sequence_ << 2 | static_cast<std::uint64_t>(vote);
   for (int i = 0; i < view_.size(); ++i) {
-    if (view_.member(i).arrival.word[k & 1].load(std::memory_order_acquire) == off) {
+    if (view_.member(i).arrival.word[sequence_ & 1].load(std::memory_order_acquire) == said) {
       return true;
     }
   }
@@ -32,10 +32,9 @@ bool GbaBarrier::anybody_off(std::uint64_t k) const {
 }
 
 bool GbaBarrier::somebody_pulls() const {
-  // OFF at k: that member does not ring k. OFF at k + 1: it has pulled k, perhaps because its arrival at k never
-  // reached a device that knows nothing of its trouble; then the device will not release k, and nobody else would tell
-  // us.
-  return anybody_off(sequence_) || anybody_off(sequence_ + 1);
+  // OFF: that member does not ring k. PULL: it has trouble; perhaps its arrival never reached a device that knows
+  // nothing of its trouble, and then nobody else would tell us that k will not be released (uapi rule 27).
+  return anybody_says(Vote::kOff) || anybody_says(Vote::kPull);
 }
 
 std::errc GbaBarrier::await_release(BarrierWatch& watch) {
@@ -69,13 +68,13 @@ std::errc GbaBarrier::pull(BarrierWatch& watch) {
     }
   }
   // Nobody can have overwritten these words yet: k + 2 cannot begin before we have entered k + 1.
-  over_ = anybody_off(sequence_);
+  over_ = anybody_says(Vote::kOff);
   return {};
 }
 
 std::errc GbaBarrier::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
   sequence_ = k;
-  publish_arrival(off_ ? Vote::kOff : Vote::kOn);
+  publish(off_ ? Vote::kOff : Vote::kOn);
   if (!off_) {
     gba_group_arrive(group_.get(), sequence_);
     const std::errc error = await_release(watch);
@@ -84,6 +83,7 @@ std::errc GbaBarrier::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
       return error;
     }
     off_ = true;
+    publish(Vote::kPull);  // before the first look at others' words: they may wait for this one to tell
   }
   by_device_ = false;
   return pull(watch);

@@ -12,12 +12,13 @@ namespace shmem {
 /// uapi/README.md, "Losing the device". One member's side; used by one thread.
 ///
 /// Each member publishes its arrival before it rings. As long as nobody has trouble the words are not read. A member
-/// that has trouble finishes barrier k by reading everybody's words (it *pulls* k), and says OFF from k + 1 on; who
-/// sees an OFF pulls too. A barrier with an OFF in it is never released by the device, so all members pull it, all see
-/// the OFF, and all know that the next barrier, and all after it, are software's.
+/// that has trouble finishes barrier k by reading everybody's words (it *pulls* k), says so in its own, and says OFF
+/// from k + 1 on; who sees that pulls too. A barrier with an OFF in it is never released by the device, so all members
+/// pull it, all see the OFF, and all know that the next barrier, and all after it, are software's.
 class GbaBarrier {
  public:
-  enum class Vote : std::uint64_t { kOn = 0, kOff = 1, kOffer = 2, kReady = 3 };
+  /// uapi rule 25. 2 is PULL in a round of the device, OFFER in a check round.
+  enum class Vote : std::uint64_t { kOn = 0, kOff = 1, kPull = 2, kOffer = 2, kReady = 3 };
 
   /// REQUIRES: the members' words are zero, and a sync of the team has passed since.
   GbaBarrier(const SyncView& view, GbaMembership group, const WaitPolicy& policy)
@@ -39,11 +40,11 @@ class GbaBarrier {
   }
 
  private:
-  void publish_arrival(Vote vote);
+  void publish(Vote vote);
   /// errc{}: released. not_connected: pull. Otherwise the watch's error.
   std::errc await_release(BarrierWatch& watch);
   std::errc pull(BarrierWatch& watch);
-  [[nodiscard]] bool anybody_off(std::uint64_t k) const;
+  [[nodiscard]] bool anybody_says(Vote vote) const;
   [[nodiscard]] bool somebody_pulls() const;
 
   SyncView view_;

@@ -62,15 +62,19 @@ struct Tally {
   std::atomic<std::uint64_t> by_device{0}, by_software{0};
 };
 
-/// `rounds` barriers of `size` PEs; returns how they were done, summed over the PEs.
-void run(int size, int rounds, Tally& tally) {
+/// `rounds` barriers of `size` PEs; returns how they were done, summed over the PEs. `in_step`: the program lets nobody
+/// enter a barrier before all have left the one before, and asks nobody else's help for that.
+void run(int size, int rounds, Tally& tally, bool in_step = false) {
   Entered entered(size);
   std::atomic<int> early{0};
   run_job(size, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     Team team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(team.use_gba(wanting(job)));
-    barriers(team, job, entered, 1, rounds + 1, early);
+    for (int k = 1; k <= rounds; ++k) {
+      barriers(team, job, entered, k, k + 1, early);
+      ASSERT_TRUE(!in_step || job.bootstrap->barrier());
+    }
     tally.by_device += team.stats().by_device;
     tally.by_software += team.stats().by_software;
     EXPECT_TRUE(team.dissolve(any_device()));
@@ -103,6 +107,16 @@ TEST(GbaBarrier, LosesNoBarrierWhenSomeMembersLoseTheirWayToTheDevice) {
     fake_gba::lose_members(80);
     Tally tally;
     run(5, 80, tally);
+    EXPECT_GT(tally.by_software, 0U);
+  }
+}
+
+TEST(GbaBarrier, LosesNoBarrierThatOneMemberAloneCouldLeave) {
+  for (int seed = 0; seed < 40; ++seed) {
+    fake_gba::power_on(32);
+    fake_gba::lose_members(20);
+    Tally tally;
+    run(4, 20, tally, true);
     EXPECT_GT(tally.by_software, 0U);
   }
 }
