@@ -36,7 +36,8 @@ concept Core = requires(C& core, SyncWord& word, std::uint64_t value) {
 };
 
 /// Adds to a word that several PEs change; sleepers are woken. What the word held before.
-inline std::uint64_t add(SyncWord& word, std::uint64_t value) {
+template <typename Word>
+std::uint64_t add(Word& word, std::uint64_t value) {
   const std::uint64_t before = word.value.fetch_add(value, std::memory_order_seq_cst);
   wake_sleepers(word);
   return before;

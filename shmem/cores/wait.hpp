@@ -55,8 +55,11 @@ void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std
 void futex_wake_all(const std::atomic<std::uint64_t>& word);
 void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
+// What follows works on a SyncWord; templates, so that a test can put the words of a memory model in its place.
+
 /// After a seq_cst change of `word`: wakes sleepers, without a system call when there are none.
-inline void wake_sleepers(SyncWord& word) {
+template <typename Word>
+void wake_sleepers(Word& word) {
   if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
     futex_wake_all(word.value);
   }
@@ -65,7 +68,8 @@ inline void wake_sleepers(SyncWord& word) {
 /// Stores `value`; what the caller stored before is visible to whoever sees it. Wakes sleepers, without a system call
 /// when there are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second look
 /// of Waiting: either the sleeper sees the value or the publisher sees the sleeper.
-inline void publish(SyncWord& word, std::uint64_t value) {
+template <typename Word>
+void publish(Word& word, std::uint64_t value) {
   word.value.exchange(value, std::memory_order_seq_cst);
   wake_sleepers(word);
 }
@@ -96,7 +100,8 @@ class Waiting {
   Waiting(const WaitPolicy& policy, Check& check) : policy_(policy), check_(check) {}
 
   /// `seen` is what the word held at the last look.
-  std::errc pause(SyncWord& word, std::uint64_t seen) {
+  template <typename Word>
+  std::errc pause(Word& word, std::uint64_t seen) {
     if (turns_ < policy_.spins) {
       ++turns_;
       cpu_pause();
@@ -106,7 +111,8 @@ class Waiting {
   }
 
  private:
-  std::errc give_way(SyncWord& word, std::uint64_t seen) {
+  template <typename Word>
+  std::errc give_way(Word& word, std::uint64_t seen) {
     if (turns_ < policy_.spins + policy_.yields) {
       ++turns_;
       yield_processor();
@@ -131,8 +137,8 @@ class Waiting {
 };
 
 /// Waits until done(word.value).
-template <std::predicate<std::uint64_t> Done, std::invocable Check>
-std::errc wait_on(SyncWord& word, const WaitPolicy& policy, Done done, Check check) {
+template <typename Word, std::predicate<std::uint64_t> Done, std::invocable Check>
+std::errc wait_on(Word& word, const WaitPolicy& policy, Done done, Check check) {
   Waiting waiting(policy, check);
   for (;;) {
     // Acquire: pairs with publish(); what was stored before the value is visible after it.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// All schedules of a few threads, one after the other, where only sequentially consistent operations keep their order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <vector>
+
+#include "tests/unit/shmem/incoherent/fibers.hpp"
+#include "tests/unit/shmem/incoherent/sites.hpp"
+
+namespace incoherent {
+
+/// A memory model weaker than that of processors in what matters to waiting and waking:
+/// - a read-modify-write that is not sequentially consistent may reach memory any time later;
+/// - a load that is not may be done early: before a read-modify-write of another word, not before an acquire;
+/// - the kernel's look before a sleep is a relaxed load, but for this: it sees what was changed before the last
+/// wake-up.
+class Interleavings {
+ public:
+  using Body = std::function<void(int thread)>;
+
+  explicit Interleavings(int threads);
+
+  /// Runs `body` on all threads in every schedule, with all words 0 at first; the operation at `weakened` is done as if
+  /// it was relaxed. False once, in some schedule, a thread sleeps and nobody will wake it.
+  bool all_end(const Body& body, const Site& weakened = {});
+  [[nodiscard]] int schedules() const { return schedules_; }
+  /// The sequentially consistent operations that all_end has come by.
+  [[nodiscard]] const std::vector<Site>& sites() const { return sites_.seen(); }
+
+  // Called by the running thread. Words are 0, 1, ...
+  static constexpr std::size_t kWords = 4;
+  std::uint64_t load(std::size_t word, std::memory_order order, const std::source_location& where);
+  std::uint64_t modify(std::size_t word, bool add, std::uint64_t operand, std::memory_order order,
+                       const std::source_location& where);
+  /// Never ends but by a wake-up.
+  void sleep(std::size_t word, std::uint64_t seen);
+  void wake(std::size_t word);
+
+ private:
+  static constexpr std::size_t kAwake = kWords;
+  /// Which value of each word, of all that it has had.
+  using Versions = std::array<std::size_t, kWords>;
+
+  struct Change {
+    std::size_t word;
+    bool add;
+    std::uint64_t operand;
+  };
+  struct Thread {
+    bool ended = false;
+    std::size_t asleep_on = kAwake;
+    std::vector<Change> delayed{};
+    Versions earliest{};  // when a load may be done that comes next
+    Versions seen{};      // no look at a word sees an older value than the last
+  };
+  struct Choice {
+    std::size_t taken;
+    std::size_t of;
+  };
+
+  void serve(int thread);
+  bool run_once(const Body& body);
+  [[nodiscard]] std::size_t choose(std::size_t of);
+  bool next_schedule();
+  void go_on();
+  bool is_ordered(const char* operation, std::memory_order order, const std::source_location& where);
+  [[nodiscard]] Versions now() const;
+  std::uint64_t look(std::size_t word, std::size_t oldest);
+  std::uint64_t apply(const Change& change);
+  Thread& running() { return threads_[static_cast<std::size_t>(fibers_.current())]; }
+
+  std::vector<Thread> threads_;
+  std::array<std::vector<std::uint64_t>, kWords> history_;  // the last is in memory
+  Versions woken_{};                                        // in memory at the last wake-up
+  std::vector<Choice> choices_;                             // of this schedule
+  std::size_t depth_ = 0;
+  int schedules_ = 0;
+  bool lost_ = false;
+  Site weakened_;
+  Sites sites_;
+  const Body* body_ = nullptr;
+  Fibers fibers_;
+};
+
+/// What std::atomic is to threads.
+class ModelAtomic {
+ public:
+  using Where = std::source_location;
+  ModelAtomic(Interleavings& all, std::size_t word) : all_(all), word_(word) {}
+
+  std::uint64_t load(std::memory_order order, const Where& where = Where::current()) const {
+    return all_.load(word_, order, where);
+  }
+  std::uint64_t exchange(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
+    return all_.modify(word_, false, value, order, where);
+  }
+  std::uint64_t fetch_add(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
+    return all_.modify(word_, true, value, order, where);
+  }
+  std::uint64_t fetch_sub(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
+    return all_.modify(word_, true, ~value + 1, order, where);
+  }
+
+  // Found where shmem's own would be.
+  friend void futex_sleep(const ModelAtomic& word, std::uint64_t seen, std::chrono::nanoseconds /*limit*/,
+                          const std::atomic<std::uint32_t>* /*alarm*/) {
+    word.all_.sleep(word.word_, seen);
+  }
+  friend void futex_wake_all(const ModelAtomic& word) { word.all_.wake(word.word_); }
+
+ private:
+  Interleavings& all_;
+  std::size_t word_;
+};
+
+}  // namespace incoherent
