@@ -7,11 +7,14 @@
 
 namespace shmem {
 
+// `job` is a Job; a template, so that a test can put one with the words of a memory model in its place.
+
 /// Wakes `pe` if it sleeps. Called after a sequentially consistent change of one of its words: either we see the
 /// sleeper or it sees the change before it sleeps (pairs with wait_parked). After a plain store a wake-up can be
 /// missed, and then the sleeper finds the change at the end of its nap.
-inline void wake_parked(const Job& job, int pe) {
-  Parking& parking = job.metadata(pe).parking;
+template <typename AnyJob>
+void wake_parked(const AnyJob& job, int pe) {
+  auto& parking = job.metadata(pe).parking;
   if (parking.sleepers.load(std::memory_order_seq_cst) != 0) {
     parking.event.fetch_add(1, std::memory_order_seq_cst);
     futex_wake_all(parking.event);
@@ -19,17 +22,17 @@ inline void wake_parked(const Job& job, int pe) {
 }
 
 /// Waits until done(), which reads words of this PE. Ends early with the error of `check`.
-template <std::predicate Done, std::invocable Check>
-std::errc wait_parked(const Job& job, Done done, Check check) {
+template <typename AnyJob, std::predicate Done, std::invocable Check>
+std::errc wait_parked(const AnyJob& job, Done done, Check check) {
   if (spin_until(job.policy, done)) {
     return {};
   }
-  Parking& parking = job.metadata(job.me).parking;
+  auto& parking = job.metadata(job.me).parking;
   parking.sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::chrono::nanoseconds nap = std::chrono::milliseconds{1};
   std::errc error{};
   for (;;) {
-    const std::uint32_t event = parking.event.load(std::memory_order_seq_cst);
+    const auto event = parking.event.load(std::memory_order_seq_cst);
     if (done() || (error = check()) != std::errc{}) {
       break;
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shmem/cores/core.hpp"
+#include "shmem/memory/parking.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/interleavings.hpp"
 
@@ -20,75 +21,115 @@ struct ModelWord {
   ModelAtomic sleepers;
 };
 
-/// Thread 0 changes the word from 0 to `last`, by one each time, with change(word, value after it); thread 1
-/// waits for the last value.
-template <typename Change>
-class OneWaiter {
- public:
-  OneWaiter(std::uint64_t last, Change change) : last_(last), change_(change) {}
-
-  bool always_ends(const Site& weakened = {}) {
-    return all_.all_end([this](int thread) { thread == 0 ? make_changes() : wait(); }, weakened);
-  }
-  [[nodiscard]] const Interleavings& all() const { return all_; }
-
- private:
-  void make_changes() {
-    ModelWord word(all_);
-    for (std::uint64_t value = 1; value <= last_; ++value) {
-      change_(word, value);
-    }
-  }
-  void wait() {
-    ModelWord word(all_);
-    const shmem::WaitPolicy asleep_at_once{0, 0};
-    const auto done = [this](std::uint64_t seen) { return seen == last_; };
-    EXPECT_EQ(shmem::wait_on(word, asleep_at_once, done, [] { return std::errc{}; }), std::errc{});
-  }
-
-  Interleavings all_{2};
-  std::uint64_t last_;
-  Change change_;
+/// Thread 0 changes a word from 0 to `last`, by one each time; thread 1 waits for the last value.
+struct Protocol {
+  using Part = void (*)(Interleavings& all, std::uint64_t last);
+  Part change;
+  Part wait;
 };
 
-template <typename Change>
-void expect_none_lost(Change change) {
+bool always_ends(Interleavings& all, const Protocol& protocol, std::uint64_t last, const Site& weakened = {}) {
+  return all.all_end([&](int thread) { (thread == 0 ? protocol.change : protocol.wait)(all, last); }, weakened);
+}
+
+void expect_none_lost(const Protocol& protocol) {
   for (int last = 1; last <= test_support::repeats(1, 2); ++last) {
-    OneWaiter run(static_cast<std::uint64_t>(last), change);
-    EXPECT_TRUE(run.always_ends());
-    EXPECT_GT(run.all().schedules(), 100);
-    std::printf("%d schedules\n", run.all().schedules());
+    Interleavings all(2);
+    EXPECT_TRUE(always_ends(all, protocol, static_cast<std::uint64_t>(last)));
+    EXPECT_GT(all.schedules(), 100);
   }
 }
 
-template <typename Change>
-void expect_every_order_needed(Change change) {
-  OneWaiter run(1, change);
-  ASSERT_TRUE(run.always_ends());
-  const std::vector<Site> sites = run.all().sites();
-  EXPECT_EQ(sites.size(), 4U);  // the change, the look for sleepers; the sleeper's count, his second look
+void expect_every_order_needed(const Protocol& protocol, std::size_t orders) {
+  Interleavings all(2);
+  ASSERT_TRUE(always_ends(all, protocol, 1));
+  const std::vector<Site> sites = all.sites();
+  EXPECT_EQ(sites.size(), orders);
   for (const Site& site : sites) {
-    EXPECT_FALSE(run.always_ends(site)) << "may be relaxed: " << site.text();
+    EXPECT_FALSE(always_ends(all, protocol, 1, site)) << "may be relaxed: " << site.text();
   }
 }
 
-constexpr auto kPublish = [](ModelWord& word, std::uint64_t value) { shmem::publish(word, value); };
-constexpr auto kAdd = [](ModelWord& word, std::uint64_t /*value*/) { shmem::add(word, 1); };
-
-TEST(LostWakeUpTest, NoneAfterPublish) {
-  expect_none_lost(kPublish);
+const shmem::WaitPolicy kAsleepAtOnce{0, 0};
+std::errc go_on() {
+  return {};
 }
 
-TEST(LostWakeUpTest, NoneAfterAdd) {
+void publish_each(Interleavings& all, std::uint64_t last) {
+  ModelWord word(all);
+  for (std::uint64_t value = 1; value <= last; ++value) {
+    shmem::publish(word, value);
+  }
+}
+
+void add_each(Interleavings& all, std::uint64_t last) {
+  ModelWord word(all);
+  for (std::uint64_t value = 1; value <= last; ++value) {
+    shmem::add(word, 1);
+  }
+}
+
+void wait_for_last(Interleavings& all, std::uint64_t last) {
+  ModelWord word(all);
+  const auto done = [last](std::uint64_t seen) { return seen == last; };
+  EXPECT_EQ(shmem::wait_on(word, kAsleepAtOnce, done, go_on), std::errc{});
+}
+
+/// A Job of one PE in the model.
+struct ModelJob {
+  struct Metadata {
+    struct {
+      ModelAtomic sleepers;
+      ModelAtomic event;
+    } parking;
+  };
+
+  explicit ModelJob(Interleavings& all) : own{{{all, 1}, {all, 2}}}, word(all, 0) {}
+  [[nodiscard]] Metadata& metadata(int /*pe*/) const { return own; }
+
+  int me = 0;
+  shmem::WaitPolicy policy = kAsleepAtOnce;
+  mutable Metadata own;
+  ModelAtomic word;
+};
+
+// As the signals of the interface.
+void signal_each(Interleavings& all, std::uint64_t last) {
+  ModelJob job(all);
+  for (std::uint64_t value = 1; value <= last; ++value) {
+    job.word.exchange(value, std::memory_order_seq_cst);
+    shmem::wake_parked(job, 0);
+  }
+}
+
+void wait_for_signal(Interleavings& all, std::uint64_t last) {
+  ModelJob job(all);
+  const auto done = [&] { return job.word.load(std::memory_order_acquire) == last; };
+  EXPECT_EQ(shmem::wait_parked(job, done, go_on), std::errc{});
+}
+
+constexpr Protocol kPublish{publish_each, wait_for_last};
+constexpr Protocol kAdd{add_each, wait_for_last};
+constexpr Protocol kSignal{signal_each, wait_for_signal};
+
+TEST(LostWakeUpTest, NoneOnAWord) {
+  expect_none_lost(kPublish);
   expect_none_lost(kAdd);
 }
 
-TEST(LostWakeUpTest, EveryOrderOfPublishIsNeeded) {
-  expect_every_order_needed(kPublish);
+TEST(LostWakeUpTest, NoneOnASignal) {
+  expect_none_lost(kSignal);
 }
 
-TEST(LostWakeUpTest, EveryOrderOfAddIsNeeded) {
-  expect_every_order_needed(kAdd);
+TEST(LostWakeUpTest, EveryOrderOnAWordIsNeeded) {
+  constexpr std::size_t kOrders = 4;  // the change, the look for sleepers; the sleeper's count, his second look
+  expect_every_order_needed(kPublish, kOrders);
+  expect_every_order_needed(kAdd, kOrders);
+}
+
+TEST(LostWakeUpTest, EveryOrderOnASignalIsNeeded) {
+  constexpr std::size_t kOrders = 5;  // as on a word, and the event's
+  expect_every_order_needed(kSignal, kOrders);
 }
 
 }  // namespace
