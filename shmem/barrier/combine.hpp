@@ -14,35 +14,39 @@ struct Group {
   int size = 1;
 };
 
-/// Counts the members that come to `counter`: true for the last of them, and then it is 0 again.
+/// The low bits of a counter: enough for all PEs that a job can have.
+constexpr int kArrivalBits = 16;
+
+/// So many members meet at `counter`: each adds one, and the last to come puts the number of the barrier above these
+/// bits and clears them, which tells all who wait there. Until then nobody is woken.
 template <Core C>
-bool is_last(C& core, SyncWord& counter, std::uint64_t members) {
-  if (members == 1) {
-    return true;
-  }
-  if (core.fetch_add(counter, 1) + 1 < members) {
+bool arrive_at(C& core, SyncWord& counter, int members, std::uint64_t count) {
+  constexpr std::uint64_t kArrivals = (std::uint64_t{1} << kArrivalBits) - 1;
+  const auto others = static_cast<std::uint64_t>(members) - 1;
+  if (others > 0 && (core.fetch_add(counter, 1) & kArrivals) < others) {
     return false;
   }
-  core.fetch_add(counter, ~members + 1);
+  signal_set(core, counter, count << kArrivalBits);
   return true;
+}
+
+template <Core C>
+std::errc wait_at(C& core, SyncWord& counter, std::uint64_t count) {
+  return signal_wait_at_least(core, counter, count << kArrivalBits);
 }
 
 /// Called by one core of each member of `group`: tells the leader that this member has come. For the leader it returns
 /// when all have; for the others at once.
-///
-/// The others count themselves and the last one tells the leader: he looks at one word, and is woken once.
 template <Core C, typename View>
 std::errc gather(C& core, const View& view, const Group& group, std::uint64_t count) {
   if (group.size == 1) {
     return {};
   }
-  TeamSync& leader = view.member(group.first);
+  SyncWord& counter = view.member(group.first).counter;
   if (view.me() == group.first) {
-    return signal_wait_at_least(core, leader.round, count);
+    return wait_at(core, counter, count);
   }
-  if (is_last(core, leader.counter, static_cast<std::uint64_t>(group.size) - 1)) {
-    signal_set(core, leader.round, count);
-  }
+  arrive_at(core, counter, group.size - 1, count);
   return {};
 }
 

@@ -21,7 +21,7 @@ concept Core = requires(C& core, SyncWord& word, std::uint64_t value) {
   { core.count() } -> std::convertible_to<int>;
   { core.load(word) } -> std::same_as<std::uint64_t>;
   core.store(word, value);
-  /// Atomic, in memory, at once. What the word held before.
+  /// Atomic, in memory, at once; wakes nobody. What the word held before.
   { core.fetch_add(word, value) } -> std::same_as<std::uint64_t>;
   /// Everything that this core has stored is in memory.
   core.fence();
@@ -35,14 +35,6 @@ concept Core = requires(C& core, SyncWord& word, std::uint64_t value) {
   { core.sync() } -> std::same_as<std::errc>;
 };
 
-/// Adds to a word that several PEs change; sleepers are woken. What the word held before.
-template <typename Word>
-std::uint64_t add(Word& word, std::uint64_t value) {
-  const std::uint64_t before = word.value.fetch_add(value, std::memory_order_seq_cst);
-  wake_sleepers(word);
-  return before;
-}
-
 /// The calling thread as the only core of its PE: what host calls run on.
 template <std::invocable Check>
 class SoloCore {
@@ -54,7 +46,10 @@ class SoloCore {
   // Acquire: pairs with store() and fetch_add() of other PEs.
   static std::uint64_t load(const SyncWord& word) { return word.value.load(std::memory_order_acquire); }
   static void store(SyncWord& word, std::uint64_t value) { publish(word, value); }
-  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) { return add(word, value); }
+  // Release: what this PE stored before it came is visible to the last to come, who acquires it and passes it on.
+  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) {
+    return word.value.fetch_add(value, std::memory_order_acq_rel);
+  }
   Waiting<Check> begin_wait() { return {policy_, check_}; }
   // Processors that run Linux keep their caches coherent, and store() is a release.
   static void fence() {}

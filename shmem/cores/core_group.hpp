@@ -54,7 +54,10 @@ class ThreadCore {
   // Acquire: pairs with store() and fetch_add() of other cores.
   static std::uint64_t load(const SyncWord& word) { return word.value.load(std::memory_order_acquire); }
   static void store(SyncWord& word, std::uint64_t value) { publish(word, value); }
-  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) { return add(word, value); }
+  // Release: what this core stored before it came is visible to the last to come, who acquires it and passes it on.
+  static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) {
+    return word.value.fetch_add(value, std::memory_order_acq_rel);
+  }
   Waiting<CoreCheck> begin_wait();
   // Processors that run Linux keep their caches coherent, and store() is a release.
   static void fence() {}

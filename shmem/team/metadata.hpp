@@ -41,7 +41,7 @@ struct TeamCall {
 struct TeamSync {
   SyncWord round;    // the barrier that this member has entered, or all that it waits for
   SyncWord release;  // the barrier that is over, for this member or for those that wait for it
-  SyncWord counter;  // members that have come to this one; 0 between barriers
+  SyncWord counter;  // members that have come to this one, 0 between barriers; the last barrier's number above that
   /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
   /// the slot goes on. Only grows.
   alignas(64) std::atomic<std::uint64_t> entered;

@@ -62,13 +62,6 @@ void publish_each(Interleavings& all, std::uint64_t last) {
   }
 }
 
-void add_each(Interleavings& all, std::uint64_t last) {
-  ModelWord word(all);
-  for (std::uint64_t value = 1; value <= last; ++value) {
-    shmem::add(word, 1);
-  }
-}
-
 void wait_for_last(Interleavings& all, std::uint64_t last) {
   ModelWord word(all);
   const auto done = [last](std::uint64_t seen) { return seen == last; };
@@ -109,12 +102,10 @@ void wait_for_signal(Interleavings& all, std::uint64_t last) {
 }
 
 constexpr Protocol kPublish{publish_each, wait_for_last};
-constexpr Protocol kAdd{add_each, wait_for_last};
 constexpr Protocol kSignal{signal_each, wait_for_signal};
 
 TEST(LostWakeUpTest, NoneOnAWord) {
   expect_none_lost(kPublish);
-  expect_none_lost(kAdd);
 }
 
 TEST(LostWakeUpTest, NoneOnASignal) {
@@ -124,7 +115,6 @@ TEST(LostWakeUpTest, NoneOnASignal) {
 TEST(LostWakeUpTest, EveryOrderOnAWordIsNeeded) {
   constexpr std::size_t kOrders = 4;  // the change, the look for sleepers; the sleeper's count, his second look
   expect_every_order_needed(kPublish, kOrders);
-  expect_every_order_needed(kAdd, kOrders);
 }
 
 TEST(LostWakeUpTest, EveryOrderOnASignalIsNeeded) {
