@@ -166,12 +166,31 @@ Result<void> Context::open() {
     return ok;
   }
   job_.core_state().globals.write(core_globals(job_));
+  if (auto ok = open_trace(); !ok) {
+    return ok;
+  }
   report();
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.size, ::getpid(),
                 static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
   debug(text.data());
   return teams_.make_predefined();
+}
+
+Result<void> Context::open_trace() {
+  if (job_.options.trace.empty()) {
+    return {};
+  }
+  const PeMetadata& first = job_.metadata(0);
+  const std::uint64_t zero = first.started.load(std::memory_order_relaxed);
+  const std::string id = std::to_string(first.pid.load(std::memory_order_relaxed)) + "-" + std::to_string(zero);
+  auto file = TraceFile::open(job_.options.trace, id);
+  if (!file) {
+    return fail(file.error().code, "shmem: PE " + std::to_string(job_.me) + ": no trace: " + file.error().text);
+  }
+  trace_ = std::make_unique<Trace>(*std::move(file), job_.me, zero);
+  job_.trace = trace_.get();
+  return {};
 }
 
 GbaMember Context::gba_member(const Team& team, bool asked) const {
@@ -319,6 +338,9 @@ Result<void> Context::stop() {
 
 void Context::end_job(int status, const std::string& text) const {
   log(LogLevel::kFatal, "%s", text.c_str());
+  if (trace_) {
+    trace_->flush();
+  }
   const int agreed = job_.bootstrap->abort(status, text);
   std::fflush(nullptr);
   ::_exit(agreed);

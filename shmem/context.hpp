@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shmem/barrier/gba_port.hpp"
+#include "shmem/barrier/trace.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
@@ -72,6 +73,7 @@ class Context {
 
  private:
   Result<void> open();
+  Result<void> open_trace();
   Result<void> equip(Team& team);
   [[nodiscard]] BarrierTuning tuning() const;
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
@@ -80,6 +82,7 @@ class Context {
   static void report_team(const Team& team);
 
   Job job_;
+  std::unique_ptr<Trace> trace_;
   GbaPort port_;
   std::string no_gba_;  // why there is no port
   WaitPolicy gba_policy_{};

@@ -15,6 +15,8 @@
 
 namespace shmem {
 
+class Trace;
+
 /// Fixed after start, but for the memory that all PEs share. Owned by the Context; outlives everything that refers to
 /// it.
 struct Job {
@@ -25,7 +27,8 @@ struct Job {
   int size;
   WaitPolicy policy;
   SymmetricGlobals globals{};
-  int processors = 0;  // that the PEs may use, all together; 0: not known
+  int processors = 0;      // that the PEs may use, all together; 0: not known
+  Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }

@@ -43,6 +43,7 @@ struct Options {
   std::optional<int> uid_size;
   std::string uid_secret;
   std::string mpi_plugin;
+  std::string trace;  // a file, or ""
   bool info = false;
   bool version = false;
   bool debug = false;

@@ -253,4 +253,28 @@ int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
   info->by_software = found->stats().by_software;
   return 0;
 }
+
+int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexcept {
+  const Context& context = api::running("shmemx_barrier_stats");
+  const Team* found = find("shmemx_barrier_stats", team);
+  if (found == nullptr || stats == nullptr) {
+    return api::report(wrong(context, "shmemx_barrier_stats", found == nullptr ? invalid_team(team) : "stats is NULL"));
+  }
+  const shmem::BarrierStatistics& all = found->statistics();
+  const shmem::BarrierTimes& times = all.times();
+  const auto last = all.last();
+  *stats = {.barriers = all.total(),
+            .by_device = all.by_device(),
+            .by_software = all.by_software(),
+            .timed = times.timed,
+            .wait_ns = times.wait,
+            .max_wait_ns = times.longest_wait,
+            .skew_ns = times.skew,
+            .max_skew_ns = times.longest_skew,
+            .my_last_count = all.was_last(found->me()),
+            .most_last_count = last.often,
+            .most_last_pe = last.member,
+            .reserved = 0};
+  return 0;
+}
 }

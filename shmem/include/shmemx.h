@@ -155,6 +155,29 @@ typedef struct shmemx_team_info_t {
 /* Errors: -EINVAL no such team, or info is NULL. */
 SHMEM_API int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) SHMEM_NOEXCEPT;
 
+/*
+ * What this PE knows of its barriers on a team since the team was made. Times are in nanoseconds, and taken of every
+ * 64th barrier only (of all with SHMEM_INFO or SHMEM_TRACE), so that taking them costs nothing: they are sums and
+ * maxima over the `timed` barriers. Barriers of the same number are timed on all members whose environment is the same.
+ */
+typedef struct shmemx_barrier_stats_t {
+  uint64_t barriers;  /* that this PE has completed; of collective calls that are barriers too, such as shmem_malloc */
+  uint64_t by_device; /* of these, released by the GBA */
+  uint64_t by_software; /* the others */
+  uint64_t timed;
+  uint64_t wait_ns; /* from this PE's arrival until it was let go */
+  uint64_t max_wait_ns;
+  uint64_t skew_ns; /* from the first member's arrival to the last one's */
+  uint64_t max_skew_ns;
+  uint64_t my_last_count;   /* how often this PE came last */
+  uint64_t most_last_count; /* how often the PE did that did so most often */
+  int32_t most_last_pe;     /* who that is, by its number in the team; -1: nothing was timed */
+  int32_t reserved;         /* 0 */
+} shmemx_barrier_stats_t;
+/* Not collective. By the thread that the team's barriers are made by, between two of them. Errors: -EINVAL no such
+ * team, or stats is NULL. */
+SHMEM_API int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) SHMEM_NOEXCEPT;
+
 /* ---- Kernels on the vector cores of this PE, which are threads of it ---- */
 
 typedef struct shmemx_core_t shmemx_core_t; /* one core, for the time of a kernel; owned by the library */

@@ -22,6 +22,12 @@ struct alignas(64) PublishedArrival {
   std::atomic<std::uint64_t> joined;  // a Vote: could this member join the group that was offered?
 };
 
+/// When a member came to barrier `number`, in nanoseconds of the steady clock, which is the node's:
+/// barrier/statistics.hpp.
+struct ArrivalTimes {
+  std::array<std::atomic<std::uint64_t>, 2> number, time;  // by number & 1
+};
+
 /// Member 0's offer of a group of the device. Plain data: written before a sync of the team, read after it.
 struct alignas(64) GroupOffer {
   std::uint32_t offered;
@@ -45,6 +51,7 @@ struct TeamSync {
   /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
   /// the slot goes on. Only grows.
   alignas(64) std::atomic<std::uint64_t> entered;
+  ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer;
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
@@ -55,8 +62,8 @@ struct TeamSync {
 };
 
 /// Words of one member that others store to, or that others pull, in the rounds of a barrier: each holds the number of
-/// a barrier and only grows. Two sets, by turns, of enough for ceil(log_k n) rounds with k - 1 words each, for k to 8 and
-/// n to 16,384.
+/// a barrier and only grows. Two sets, by turns, of enough for ceil(log_k n) rounds with k - 1 words each, for k to 8
+/// and n to 16,384.
 constexpr std::size_t kRoundWords = 2 * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
@@ -69,6 +76,7 @@ struct alignas(64) Parking {
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
   std::atomic<std::uint64_t> process_space;  // the PID namespace, in which pid means something
+  std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
   std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it
   Parking parking;
   std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another

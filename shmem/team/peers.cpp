@@ -37,6 +37,8 @@ void introduce(const Job& job) {
   mine.process_space.store(::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0, std::memory_order_relaxed);
   ::gethostname(mine.host.data(), mine.host.size() - 1);
   mine.pid.store(::getpid(), std::memory_order_relaxed);
+  const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+  mine.started.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
 }
 
 bool is_dead(const Job& job, int pe) {

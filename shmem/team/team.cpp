@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "shmem/barrier/timed_watch.hpp"
+#include "shmem/log.hpp"
 
 namespace shmem {
 namespace {
@@ -31,7 +32,14 @@ Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, in
       contexts_(contexts),
       view_(job, map_, slot),
       count_(count),
-      gba_(job, view_, slot) {}
+      gba_(job, view_, slot),
+      statistics_(job_, map_, view_, slot) {}
+
+void Team::report() const {
+  if (job_.options.info && view_.me() == 0 && map_.size > 1) {
+    log(LogLevel::kInfo, "shmem: team %d (%d PEs): %s", slot_, map_.size, statistics_.text().c_str());
+  }
+}
 
 std::string Team::describe_calls(std::size_t turn) const {
   constexpr int kMostNamed = 8;
@@ -65,6 +73,7 @@ std::uint64_t Team::enter() {
   ++count_;
   // Relaxed: for messages, and for members that take the slot after a sync of the parent.
   view_.mine().entered.store(count_, std::memory_order_relaxed);
+  statistics_.arrive(count_);
   return count_;
 }
 
@@ -76,7 +85,9 @@ Result<void> Team::sync() {
     return gba_sync(enter());
   }
   auto ok = software_sync();
-  stats_.by_software += ok ? 1 : 0;
+  if (ok) {
+    statistics_.complete(count_, BarrierPath::software(software_));
+  }
   return ok;
 }
 
@@ -95,7 +106,7 @@ Result<void> Team::gba_sync(std::uint64_t count) {
   if (const std::errc error = gba_.arrive_and_wait(count, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
-  ++(gba_.by_device() ? stats_.by_device : stats_.by_software);
+  statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_));
   return {};
 }
 
@@ -129,7 +140,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
       return fail(error, watch.explain(error));
     }
     if (core.index() == 0) {
-      ++stats_.by_software;
+      statistics_.complete(count_, BarrierPath::software(software_));
     }
     return {};
   }

@@ -6,6 +6,7 @@
 
 #include "shmem/barrier/algorithms.hpp"
 #include "shmem/barrier/gba_team.hpp"
+#include "shmem/barrier/statistics.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/team/sync_view.hpp"
 
@@ -34,7 +35,8 @@ class Team {
   [[nodiscard]] int size() const { return map_.size; }
   [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
-  [[nodiscard]] const BarrierStats& stats() const { return stats_; }
+  [[nodiscard]] BarrierStats stats() const { return {statistics_.by_device(), statistics_.by_software()}; }
+  [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_); }
   /// Of barriers that do not go through the device. The same on all members; changed by all between the same two
   /// barriers.
@@ -44,6 +46,9 @@ class Team {
   }
   /// Why the team does not use the device, or "".
   [[nodiscard]] const std::string& gba_reason() const { return gba_.reason(); }
+
+  /// With SHMEM_INFO: one line of the first member about the team's barriers, before the team ends.
+  void report() const;
 
   /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
   Result<void> sync();
@@ -85,7 +90,7 @@ class Team {
   std::uint64_t count_;      // of the last barrier entered, by whatever way
   std::uint64_t calls_ = 0;  // of agree_on_call
   GbaTeam gba_;
-  BarrierStats stats_;
+  BarrierStatistics statistics_;
   // Of barriers on cores; written by core 0.
   bool core_by_device_ = false;
   Result<void> core_outcome_{};  // of the device

@@ -34,6 +34,7 @@ Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int cont
 
 void TeamTable::remove(int slot) {
   const auto index = static_cast<std::size_t>(slot);
+  teams_[index]->report();
   job_.core_state().team[index].write({});
   teams_[index].reset();
   set_taken(slot, false);

@@ -225,6 +225,12 @@ void barrier_choice() {
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "fastest") != 0);
   CHECK(std::strstr(shmemx_error_text(), "fastest") != nullptr);
   CHECK(shmemx_team_info(42, &after) != 0);
+  shmemx_barrier_stats_t stats;
+  CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) == 0 && shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);
+  CHECK(stats.barriers == after.by_device + after.by_software && stats.barriers == stats.by_device + stats.by_software);
+  CHECK(stats.timed <= stats.barriers && stats.most_last_count <= stats.timed && stats.wait_ns >= stats.max_wait_ns);
+  CHECK(shmemx_barrier_stats(42, &stats) == -EINVAL && shmemx_barrier_stats(SHMEM_TEAM_INVALID, &stats) == -EINVAL);
+  CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, nullptr) == -EINVAL);
 }
 
 struct KernelWork {

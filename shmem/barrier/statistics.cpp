@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/barrier/statistics.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shmem/barrier/trace.hpp"
+
+namespace shmem {
+namespace {
+
+std::uint64_t now() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+}
+
+/// "12.3 us"
+std::string microseconds(std::uint64_t nanoseconds) {
+  const std::uint64_t tenths = nanoseconds / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " us";
+}
+
+std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uint64_t longest) {
+  return microseconds(sum / count) + " on average, " + microseconds(longest) + " at most";
+}
+
+}  // namespace
+
+BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
+    : job_(job), map_(map), view_(view), team_(team), mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1) {}
+
+void BarrierStatistics::note_arrival(std::uint64_t count) {
+  arrived_ = now();
+  ArrivalTimes& mine = view_.mine().times;
+  // Relaxed: the barrier itself orders them before their readers.
+  mine.number[count & 1].store(count, std::memory_order_relaxed);
+  mine.time[count & 1].store(arrived_, std::memory_order_relaxed);
+}
+
+void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
+  const std::uint64_t left = now();
+  std::uint64_t first = arrived_;
+  std::uint64_t last = arrived_;
+  int last_member = view_.me();
+  for (int i = 0; i < view_.size(); ++i) {
+    const ArrivalTimes& theirs = view_.member(i).times;
+    // Another number: that member takes no times of this barrier.
+    if (theirs.number[count & 1].load(std::memory_order_relaxed) != count) {
+      continue;
+    }
+    const std::uint64_t time = theirs.time[count & 1].load(std::memory_order_relaxed);
+    first = std::min(first, time);
+    if (time > last) {
+      last = time;
+      last_member = i;
+    }
+  }
+  const std::uint64_t wait = left - arrived_;
+  ++times_.timed;
+  times_.wait += wait;
+  times_.longest_wait = std::max(times_.longest_wait, wait);
+  times_.skew += last - first;
+  times_.longest_skew = std::max(times_.longest_skew, last - first);
+  last_.resize(static_cast<std::size_t>(view_.size()));
+  ++last_[static_cast<std::size_t>(last_member)];
+  if (job_.trace != nullptr) {
+    if (!traced_) {
+      job_.trace->name_team(team_, view_.size());
+    }
+    traced_ = true;
+    job_.trace->add({team_, count, path.name(), arrived_, left, map_.pe(last_member), last - first});
+  }
+}
+
+std::uint64_t BarrierStatistics::total() const {
+  return std::accumulate(by_path_.begin(), by_path_.end(), std::uint64_t{0});
+}
+
+BarrierStatistics::Last BarrierStatistics::last() const {
+  const auto most = std::max_element(last_.begin(), last_.end());
+  return most != last_.end() ? Last{static_cast<int>(most - last_.begin()), *most} : Last{-1, 0};
+}
+
+std::uint64_t BarrierStatistics::was_last(int member) const {
+  return last_.empty() ? 0 : last_[static_cast<std::size_t>(member)];
+}
+
+std::string BarrierStatistics::text() const {
+  std::string paths;
+  for (std::size_t i = 0; i < by_path_.size(); ++i) {
+    if (by_path_[i] != 0) {
+      paths += (paths.empty() ? "" : ", ") + std::to_string(by_path_[i]) + " " + BarrierPath(i).name();
+    }
+  }
+  std::string all = std::to_string(total()) + " barriers" + (paths.empty() ? "" : " (" + paths + ")");
+  if (times_.timed == 0) {
+    return all;
+  }
+  const Last most = last();
+  return all + "; PE " + std::to_string(job_.me) + " waited " +
+         average_and_longest(times_.wait, times_.timed, times_.longest_wait) + "; the members came within " +
+         average_and_longest(times_.skew, times_.timed, times_.longest_skew) + "; PE " +
+         std::to_string(map_.pe(most.member)) + " came last most often, in " + std::to_string(most.often) + " of " +
+         std::to_string(times_.timed);
+}
+
+}  // namespace shmem

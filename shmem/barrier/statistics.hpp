@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a member knows of its barriers on one team: how many by which path, how long it waited, how far apart the
+// members came, and who came last.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/team/sync_view.hpp"
+
+namespace shmem {
+
+/// How a barrier was done: by an Algorithm, or released by the device.
+class BarrierPath {
+ public:
+  static constexpr std::size_t kPaths = kAlgorithms.size() + 1;
+
+  static constexpr BarrierPath device() { return BarrierPath(kAlgorithms.size()); }
+  static constexpr BarrierPath software(Algorithm algorithm) {
+    return BarrierPath(static_cast<std::size_t>(algorithm));
+  }
+
+  [[nodiscard]] constexpr std::size_t index() const { return index_; }
+  [[nodiscard]] constexpr const char* name() const {
+    return index_ < kAlgorithms.size() ? kAlgorithms[index_].name : "gba";
+  }
+
+ private:
+  friend class BarrierStatistics;
+  constexpr explicit BarrierPath(std::size_t index) : index_(index) {}
+  std::size_t index_;
+};
+
+/// Sums and maxima over the barriers whose times were taken, in nanoseconds.
+struct BarrierTimes {
+  std::uint64_t timed = 0;
+  std::uint64_t wait = 0;  // from this member's arrival until it was let go
+  std::uint64_t longest_wait = 0;
+  std::uint64_t skew = 0;  // from the first member's arrival to the last one's
+  std::uint64_t longest_skew = 0;
+};
+
+/// Used by one thread at a time, as its team is. Counts all barriers; takes times of every kEach-th, or of all, so that
+/// a barrier of 50 ns stays one.
+///
+/// A member leaves the time of its arrival in its TeamSync before it arrives; the others read it when the barrier is
+/// over. Two, by turns: nobody writes the same one again before all have entered the next barrier.
+class BarrierStatistics {
+ public:
+  static constexpr std::uint64_t kEach = 64;
+
+  BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team);
+
+  /// Around barrier `count`.
+  void arrive(std::uint64_t count) {
+    if ((count & mask_) == 0) {
+      note_arrival(count);
+    }
+  }
+  void complete(std::uint64_t count, BarrierPath path) {
+    ++by_path_[path.index()];
+    if ((count & mask_) == 0) {
+      take_times(count, path);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t by(BarrierPath path) const { return by_path_[path.index()]; }
+  [[nodiscard]] std::uint64_t by_device() const { return by(BarrierPath::device()); }
+  [[nodiscard]] std::uint64_t by_software() const { return total() - by_device(); }
+  [[nodiscard]] std::uint64_t total() const;
+  [[nodiscard]] const BarrierTimes& times() const { return times_; }
+
+  struct Last {
+    int member;           // -1: no times were taken
+    std::uint64_t often;  // of the timed barriers
+  };
+  /// Who came last most often.
+  [[nodiscard]] Last last() const;
+  /// How often `member` did.
+  [[nodiscard]] std::uint64_t was_last(int member) const;
+
+  /// "1234 barriers (1200 gba, 34 npu_v3); PE 0 waited 1.2 us on average, 30.0 us at most; ...".
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void note_arrival(std::uint64_t count);
+  void take_times(std::uint64_t count, BarrierPath path);
+
+  const Job& job_;
+  const TeamMap& map_;
+  const SyncView& view_;
+  int team_;
+  std::uint64_t mask_;  // times are taken of the barriers whose numbers have none of these bits
+  std::uint64_t arrived_ = 0;
+  bool traced_ = false;
+  std::array<std::uint64_t, BarrierPath::kPaths> by_path_{};
+  BarrierTimes times_;
+  std::vector<std::uint64_t> last_;  // by member; empty until times are taken
+};
+
+}  // namespace shmem

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job tells of its barriers: SHMEM_TRACE and SHMEM_INFO.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using nlohmann::json;
+using test_support::oshrun;
+using test_support::run;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+
+constexpr int kPes = 3;
+constexpr int kRounds = 200;
+
+json read(const std::string& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+class Trace : public testing::TestWithParam<const char*> {};
+
+TEST_P(Trace, HasEveryBarrierOfEveryPe) {
+  TempDir dir;
+  const std::string path = dir.file("trace.json");
+  const auto job = run(oshrun(kPes, GetParam(), {test_program("barrier_pes"), std::to_string(kRounds)}),
+                       {"SHMEM_TRACE=" + path}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  std::map<int, std::map<std::uint64_t, json>> barriers;  // by PE and number
+  std::map<int, std::string> names;
+  for (const auto& event : read(path)) {
+    if (event["name"] == "process_name") {
+      names[event["pid"]] = event["args"]["name"];
+    } else if (event["ph"] == "X") {
+      EXPECT_EQ(event["args"]["team"], 0);
+      EXPECT_GE(event["ts"], 0.0);
+      EXPECT_TRUE(barriers[event["pid"]].emplace(event["args"]["number"], event).second);
+    }
+  }
+  ASSERT_EQ(barriers.size(), kPes);
+  EXPECT_EQ(names.size(), kPes);
+  for (const auto& [number, event] : barriers[0]) {
+    for (int pe = 1; pe < kPes; ++pe) {
+      ASSERT_EQ(barriers[pe].count(number), 1U) << number;
+      const json& theirs = barriers[pe][number];
+      EXPECT_EQ(theirs["args"]["last"], event["args"]["last"]);
+      EXPECT_EQ(theirs["args"]["path"], event["args"]["path"]);
+      // In a barrier all are at once: nobody leaves before the last has come.
+      EXPECT_LE(theirs["ts"].get<double>(), event["ts"].get<double>() + event["dur"].get<double>());
+    }
+  }
+  EXPECT_GE(barriers[0].size(), static_cast<std::size_t>(kRounds));
+  const std::string path_of_last = barriers[0].rbegin()->second["args"]["path"];
+  EXPECT_EQ(path_of_last == "gba", std::string(GetParam()) == "fake") << path_of_last;
+}
+
+INSTANTIATE_TEST_SUITE_P(Through, Trace, testing::Values("off", "fake"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Trace, IsValidWhenAPeIsKilled) {
+  TempDir dir;
+  const std::string path = dir.file("trace.json");
+  test_support::Process job(oshrun(kPes, "off", {test_program("barrier_pes"), "1000000000"}), {"SHMEM_TRACE=" + path});
+  ASSERT_TRUE(job.wait_for_output("PE 1 pid", Seconds{30})) << job.output();
+  struct stat status {};
+  while (::stat(path.c_str(), &status) != 0 || status.st_size < 300'000) {
+    ASSERT_FALSE(job.wait(Seconds{0.01})) << job.output();
+  }
+  ASSERT_EQ(::kill(test_support::pid_of(job.output(), 1), SIGKILL), 0);
+  ASSERT_TRUE(job.wait(Seconds{60})) << job.output();
+  EXPECT_GT(read(path).size(), 1000U);
+}
+
+TEST(Trace, ThatCannotBeWrittenEndsTheJobAtItsStart) {
+  const auto job = run(oshrun(kPes, "off", {test_program("barrier_pes"), "10"}), {"SHMEM_TRACE=/no/such/folder/t"});
+  EXPECT_EQ(job.exit.code, 1);
+  EXPECT_NE(job.output.find("no trace: SHMEM_TRACE=/no/such/folder/t cannot be opened: No such file or directory"),
+            std::string::npos)
+      << job.output;
+  EXPECT_EQ(job.output.find("early"), std::string::npos) << job.output;
+}
+
+TEST(Info, HasALineForEachTeamAtTheEnd) {
+  const auto job = run(oshrun(kPes, "off", {test_program("barrier_pes"), std::to_string(kRounds)}),
+                       {"SHMEM_INFO=1", "SHMEM_BARRIER_ALGORITHM=central_counter"}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  const std::regex line(
+      "shmem: team 0 \\(3 PEs\\): (\\d+) barriers \\((\\d+) central_counter\\); PE 0 waited [0-9.]+ us on average, "
+      "[0-9.]+ us at most; the members came within [0-9.]+ us on average, [0-9.]+ us at most; PE [0-2] came last most "
+      "often, in \\d+ of (\\d+)\n");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(job.output, found, line)) << job.output;
+  EXPECT_GE(std::stoi(found[1]), kRounds);
+  EXPECT_EQ(found[1], found[2]);
+  EXPECT_EQ(found[1], found[3]);
+}
+
+}  // namespace
