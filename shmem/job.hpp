@@ -11,6 +11,7 @@
 #include "shmem/memory/symmetric_globals.hpp"
 #include "shmem/options.hpp"
 #include "shmem/team/core_state.hpp"
+#include "shmem/team/kernel_sync.hpp"
 #include "shmem/team/metadata.hpp"
 
 namespace shmem {
@@ -35,6 +36,9 @@ struct Job {
   [[nodiscard]] RoundWords& round_words(int slot, int pe) const { return Board(memory.board(), size).rounds(slot, pe); }
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
+  [[nodiscard]] KernelSync& kernel_sync(int pe) const {
+    return *reinterpret_cast<KernelSync*>(memory.metadata(pe) + kKernelSyncOffset);
+  }
 
   /// For so many processes or threads that wait for each other, where `policy` is for the PEs alone.
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {

@@ -81,6 +81,7 @@ void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   mine.counter.value.store(0, std::memory_order_relaxed);  // of a team that ended in the middle of a barrier
   mine.arrival.word[0].store(0, std::memory_order_relaxed);
   mine.arrival.word[1].store(0, std::memory_order_relaxed);
+  job_.kernel_sync(job_.me).clear_team_pool(slot);
 }
 
 Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {

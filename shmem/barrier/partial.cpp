@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/barrier/partial.hpp"
+
+#include <algorithm>
+
+#include "shmem/team/peers.hpp"
+
+namespace shmem {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAtPeers{500};
+constexpr std::size_t kMostNamed = 16;
+// The longer way to find out that a process has ended is for so many PEs of a list.
+constexpr int kMostZombieLooks = 16;
+
+/// FNV-1a, folded.
+std::uint64_t mark_of(const std::vector<int>& pes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const int pe : pes) {
+    for (unsigned byte = 0; byte < sizeof pe; ++byte) {
+      hash = (hash ^ (static_cast<unsigned>(pe) >> (8 * byte) & 0xff)) * 0x100000001b3;
+    }
+  }
+  return (hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48) & ((1U << kMarkBits) - 1);
+}
+
+Result<PeList> refuse(const std::string& problem) {
+  return fail(std::errc::invalid_argument, problem);
+}
+
+}  // namespace
+
+Result<PeList> PeList::create(const Job& job, const TeamMap& team, const std::uint32_t* members, std::uint32_t count) {
+  if (members == nullptr || count == 0) {
+    return refuse(members == nullptr ? "the list of PEs is NULL" : "the list of PEs is empty");
+  }
+  if (static_cast<std::size_t>(job.size) > kMostPartners) {
+    return refuse("it can be used by " + std::to_string(kMostPartners) + " PEs at most");
+  }
+  if (count > static_cast<std::uint32_t>(team.size)) {
+    return refuse("the list has " + std::to_string(count) + " PEs, the team " + std::to_string(team.size));
+  }
+  PeList list;
+  list.pes_.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (members[i] >= static_cast<std::uint32_t>(team.size)) {
+      return refuse("the list names PE " + std::to_string(members[i]) + " of a team of " + std::to_string(team.size));
+    }
+    list.pes_.push_back(team.pe(static_cast<int>(members[i])));
+  }
+  std::sort(list.pes_.begin(), list.pes_.end());
+  const auto twice = std::adjacent_find(list.pes_.begin(), list.pes_.end());
+  if (twice != list.pes_.end()) {
+    return refuse("the list names PE " + std::to_string(team.member(*twice).value_or(-1)) + " of the team twice");
+  }
+  const auto own = std::lower_bound(list.pes_.begin(), list.pes_.end(), job.me);
+  if (own == list.pes_.end() || *own != job.me) {
+    return refuse("the list does not name this PE, " + std::to_string(team.member(job.me).value_or(-1)) +
+                  " of the team");
+  }
+  list.me_ = static_cast<int>(own - list.pes_.begin());
+  list.mark_ = mark_of(list.pes_);
+  return list;
+}
+
+std::string PeList::text() const {
+  std::string text;
+  for (std::size_t i = 0; i < pes_.size() && i < kMostNamed; ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(pes_[i]);
+  }
+  return pes_.size() > kMostNamed ? text + ", ..." : text;
+}
+
+std::errc ListWatch::operator()() {
+  if (const std::errc error = time_(); error != std::errc{}) {
+    return error;
+  }
+  const auto now = Clock::now();
+  if (next_look_ == Clock::time_point{}) {
+    next_look_ = now + kLookAtPeers;
+  }
+  if (now < next_look_) {
+    return {};
+  }
+  next_look_ = now + kLookAtPeers;
+  for (int distance = 1; distance < list_.size(); ++distance) {
+    const int pe = list_.to_the_right(-distance);  // those that this one waits for come first
+    if (distance <= kMostZombieLooks ? is_dead_or_zombie(job_, pe) : is_dead(job_, pe)) {
+      dead_ = pe;
+      return std::errc::owner_dead;
+    }
+  }
+  return {};
+}
+
+std::string ListWatch::explain(std::errc error) const {
+  std::string text = "the barrier of the " + std::to_string(list_.size()) + " PEs " + list_.text() + " of the world ";
+  if (error == std::errc::invalid_argument) {
+    return text + "failed: " + describe_pe(job_, waits_for_) + " came to a barrier of another list with this PE in it";
+  }
+  if (error == std::errc::owner_dead) {
+    return text + "cannot complete: " + describe_pe(job_, dead_) + " has died";
+  }
+  text += time_.explain(error) + "; it waited for ";
+  return text + (waits_for_ < 0 ? "the other cores of this PE" : describe_pe(job_, waits_for_));
+}
+
+}  // namespace shmem

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers among lists of PEs, on PEs that are threads: nobody leaves one before all of its list have entered it.
+#include "shmem/barrier/partial.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/thread_job.hpp"
+
+namespace {
+
+using shmem::Job;
+using shmem::ListWatch;
+using shmem::PeList;
+using shmem::SoloCore;
+using shmem::TeamMap;
+using shmem_test::run_job;
+using testing::HasSubstr;
+
+shmem::Result<PeList> list_of(const Job& job, const std::vector<std::uint32_t>& members, const TeamMap& team) {
+  return PeList::create(job, team, members.data(), static_cast<std::uint32_t>(members.size()));
+}
+
+std::errc meet(const Job& job, const PeList& list, std::string* text = nullptr) {
+  ListWatch watch(job, list);
+  SoloCore core(job.policy, watch);
+  const std::errc error = shmem::partial_sync(core, job, list, watch);
+  if (text != nullptr && error != std::errc{}) {
+    *text = watch.explain(error);
+  }
+  return error;
+}
+
+class PartialBarrier : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Pes, PartialBarrier, testing::Values(2, 3, 5, 8, 12),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
+  const int pes = GetParam();
+  const int calls = test_support::repeats(1000, 30000);
+  struct Call {
+    std::vector<std::uint32_t> members;
+    std::atomic<int> entered{0};
+  };
+  std::vector<Call> all(static_cast<std::size_t>(calls));
+  std::mt19937 random(static_cast<unsigned>(pes));
+  for (Call& call : all) {
+    std::vector<std::uint32_t> everybody(static_cast<std::size_t>(pes));
+    std::iota(everybody.begin(), everybody.end(), 0U);
+    std::shuffle(everybody.begin(), everybody.end(), random);
+    everybody.resize(1 + random() % everybody.size());
+    call.members = everybody;
+  }
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::seconds{30};  // for those whom a failure leaves behind
+  run_job(
+      pes,
+      [&](const Job& job) {
+        std::mt19937 mine(static_cast<unsigned>(job.me));
+        const TeamMap world{0, 1, pes};
+        for (Call& call : all) {
+          std::vector<std::uint32_t> members = call.members;
+          if (std::find(members.begin(), members.end(), static_cast<std::uint32_t>(job.me)) == members.end()) {
+            continue;
+          }
+          std::shuffle(members.begin(), members.end(), mine);  // each writes it down in its own order
+          if (mine() % 16 == 0) {
+            std::this_thread::yield();
+          }
+          call.entered.fetch_add(1, std::memory_order_relaxed);
+          ASSERT_EQ(meet(job, *list_of(job, members, world)), std::errc{});
+          ASSERT_EQ(call.entered.load(std::memory_order_relaxed), static_cast<int>(members.size()));
+        }
+      },
+      options);
+}
+
+TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
+  constexpr int kPes = 4;
+  std::array<int, kPes> plain{};  // TSan watches them
+  run_job(kPes, [&](const Job& job) {
+    const auto everybody = *list_of(job, {3, 1, 0, 2}, {0, 1, kPes});
+    for (int k = 1; k <= 200; ++k) {
+      plain.at(static_cast<std::size_t>(job.me)) = k;
+      ASSERT_EQ(meet(job, everybody), std::errc{});
+      EXPECT_EQ(std::accumulate(plain.begin(), plain.end(), 0), k * kPes);
+      ASSERT_EQ(meet(job, everybody), std::errc{});
+    }
+  });
+}
+
+TEST(PartialBarriers, TakeNumbersOfTheTeam) {
+  run_job(6, [&](const Job& job) {
+    const TeamMap odd{1, 2, 3};  // PEs 1, 3, 5
+    if (job.me == 3 || job.me == 5) {
+      const auto list = *list_of(job, {2, 1}, odd);
+      EXPECT_EQ(list.pes(), (std::vector{3, 5}));
+      EXPECT_EQ(meet(job, list), std::errc{});
+    }
+  });
+}
+
+TEST(PartialBarriers, RefuseListsThatAreNone) {
+  run_job(3, [&](const Job& job) {
+    if (job.me != 0) {
+      return;
+    }
+    const TeamMap world{0, 1, 3};
+    const auto problem = [&](const std::vector<std::uint32_t>& members) {
+      const auto list = list_of(job, members, world);
+      return list ? "" : list.error().text;
+    };
+    EXPECT_THAT(problem({}), HasSubstr("NULL"));
+    EXPECT_EQ(PeList::create(job, world, std::array{0U}.data(), 0).error().text, "the list of PEs is empty");
+    EXPECT_EQ(problem({1, 2}), "the list does not name this PE, 0 of the team");
+    EXPECT_EQ(problem({0, 2, 2}), "the list names PE 2 of the team twice");
+    EXPECT_EQ(problem({0, 3}), "the list names PE 3 of a team of 3");
+    EXPECT_EQ(problem({0, 0xffffffffU}), "the list names PE 4294967295 of a team of 3");
+    EXPECT_EQ(problem({0, 1, 2, 1}), "the list has 4 PEs, the team 3");
+    EXPECT_EQ(problem({0}), "");
+  });
+}
+
+TEST(PartialBarriers, SayWhoCameWithAnotherList) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{500};
+  std::atomic<int> told{0};
+  run_job(
+      3,
+      [&](const Job& job) {
+        if (job.me == 2) {
+          return;
+        }
+        const TeamMap world{0, 1, 3};
+        std::string text;
+        const std::errc error =
+            meet(job, *list_of(job, job.me == 0 ? std::vector{0U, 1U, 2U} : std::vector{0U, 1U}, world), &text);
+        if (error == std::errc::invalid_argument) {
+          EXPECT_THAT(text, HasSubstr("came to a barrier of another list"));
+          ++told;
+        }
+      },
+      options);
+  EXPECT_GE(told.load(), 1);
+}
+
+TEST(PartialBarriers, EndAfterTheTimeAndNameWhomTheyWaitedFor) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{50};
+  run_job(
+      3,
+      [&](const Job& job) {
+        if (job.me != 1) {
+          std::string text;
+          EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::timed_out);
+          EXPECT_THAT(text, HasSubstr("timed out after 50 ms (SHMEM_BARRIER_TIMEOUT); it waited for PE "));
+        }
+      },
+      options);
+}
+
+TEST(PartialBarriers, EndWhenAPeOfTheListHasDied) {
+  const pid_t gone = ::fork();
+  if (gone == 0) {
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  run_job(3, [&](const Job& job) {
+    if (job.me == 0) {
+      job.metadata(2).pid = gone;
+      std::string text;
+      EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::owner_dead);
+      EXPECT_THAT(text, HasSubstr("cannot complete: PE 2 (pid " + std::to_string(gone)));
+    }
+  });
+}
+
+TEST(PartialBarriers, EndWhenTheJobDoes) {
+  run_job(2, [&](const Job& job) {
+    if (job.me == 0) {
+      job.bootstrap->abort(1, "");
+    } else {
+      EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc::operation_canceled);
+    }
+  });
+}
+
+}  // namespace
