@@ -189,7 +189,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number, 0 or more",
      set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",
-      "a barrier, or a wait in a kernel, that takes longer fails; 0: none does"},
+      "a barrier or a wait for a word that takes longer fails; 0: none does"},
      "a number of seconds, 0 or more",
      set_barrier_timeout},
     {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",

@@ -67,7 +67,7 @@ shmemx_core_t& valid_core(const char* call);
 /// Collective over the cores of all members: everybody has come. 0 or a negative errno, which the core keeps.
 int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team);
 
-/// "shmem: PE 1: CALL: "
-std::string said_by(const Context& context, const char* call);
+/// "shmem: PE 1, core 0: CALL: "
+std::string said_by(const shmemx_core_t& core, const char* call);
 
 }  // namespace shmem::api

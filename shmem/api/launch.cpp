@@ -29,8 +29,9 @@ shmemx_core_t* current_core() {
   return running_core;
 }
 
-std::string said_by(const Context& context, const char* call) {
-  return "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": ";
+std::string said_by(const shmemx_core_t& core, const char* call) {
+  return "shmem: PE " + std::to_string(core.context.my_pe()) + ", core " + std::to_string(core.core.index()) + ": " +
+         call + ": ";
 }
 
 Context& running_on_host(const char* call) {
@@ -79,13 +80,18 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   }
   api::LaunchErrors errors;
   const auto run = [&](shmem::ThreadCore& core) {
-    shmemx_core_t handle{core, context, context.job().core_state(), errors, 0, {}};
+    const shmem::CoreState& state = context.job().core_state();
+    shmemx_core_t handle{core, context, state, errors, state.launch.read().ffts_config, {}};
     const BeingCore being(handle);
     kernel(&handle, argument);
     return handle.error;
   };
   const std::errc error = (*group)->run(run, shmem::JobWatch(context.job()));
-  return error == std::errc{} ? 0 : api::report_loudly({error, errors.text()});
+  if (error == std::errc{}) {
+    return 0;
+  }
+  context.job().kernel_sync(context.my_pe()).clear_core_pool(cores);
+  return api::report_loudly({error, errors.text()});
 }
 
 int shmemx_core_index(const shmemx_core_t* core) noexcept {

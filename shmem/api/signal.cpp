@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.8 and 9.11: signals of 64 bits, and Ascend's of 32.
-#include "shmem/api/entry.hpp"
-#include "shmem/memory/parking.hpp"
+#include "shmem/api/waiting.hpp"
+#include "shmem_device.h"
 
 namespace api = shmem::api;
 
@@ -9,9 +9,7 @@ namespace {
 
 template <typename T>
 std::atomic_ref<T> remote_signal(const shmem::Context& context, const char* call, T* mine, int pe) {
-  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) {
-    api::end_job(context, call, "the signal is not aligned to its size");
-  }
+  api::check_aligned(context, call, mine);
   return std::atomic_ref<T>(*reinterpret_cast<T*>(api::remote(context, call, mine, sizeof(T), pe)));
 }
 
@@ -31,6 +29,18 @@ void add(const char* call, T* mine, T value, int pe) {
   shmem::wake_parked(context.job(), pe);
 }
 
+template <typename T>
+void operate(const char* call, T* mine, T value, int op, int pe) {
+  switch (op) {
+    case SHMEM_SIGNAL_SET:
+      return set(call, mine, value, pe);
+    case SHMEM_SIGNAL_ADD:
+      return add(call, mine, value, pe);
+    default:
+      api::end_job(api::running(call), call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+  }
+}
+
 /// Acquire: pairs with set() and add(); what was put before the signal is visible to who sees it.
 template <typename T>
 T fetch(const T* mine) {
@@ -38,36 +48,14 @@ T fetch(const T* mine) {
 }
 
 template <typename T>
-bool compare(T value, int cmp, T with) {
-  switch (cmp) {
-    case SHMEM_CMP_EQ:
-      return value == with;
-    case SHMEM_CMP_NE:
-      return value != with;
-    case SHMEM_CMP_GT:
-      return value > with;
-    case SHMEM_CMP_GE:
-      return value >= with;
-    case SHMEM_CMP_LT:
-      return value < with;
-    default:
-      return value <= with;
-  }
-}
-
-template <typename T>
 T wait_until(const char* call, T* mine, int cmp, T with) {
   const shmem::Context& context = api::running(call);
-  if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE) {
-    api::end_job(context, call, std::to_string(cmp) + " is no comparison (SHMEM_CMP_EQ ... SHMEM_CMP_LE)");
-  }
+  api::check_cmp(context, call, cmp);
   // Also checks that the address can be one that another PE signals.
   const auto signal = remote_signal(context, call, mine, context.my_pe());
-  T value{};
-  const auto reached = [&] { return compare(value = signal.load(std::memory_order_acquire), cmp, with); };
-  if (shmem::wait_parked(context.job(), reached, shmem::JobWatch(context.job())) != std::errc{}) {
-    api::end_job(context, call, "given up: " + context.job().bootstrap->aborted().value_or("the job was ended"));
-  }
+  T value = signal.load(std::memory_order_acquire);
+  const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
+  api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });
   return value;
 }
 
@@ -93,6 +81,14 @@ extern "C" {
 
 void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) noexcept {
   set("shmemx_signal32_set", sig_addr, signal, pe);
+}
+
+void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) noexcept {
+  operate("shmemx_signal_op", sig_addr, signal, sig_op, pe);
+}
+
+void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
+  operate("shmemx_signal32_op", sig_addr, signal, sig_op, pe);
 }
 
 void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host calls of Ascend SHMEM for starting and ending, memory and teams, on top of shmem.h and shmemx.h, so that a
- * host program written for that library compiles. Adds the names aclshmem*, ACLSHMEM* and aclrtStream only. All are
- * inline: there is nothing to link but libshmem.
+ * host program written for that library compiles; in C++ also what its kernels call to synchronise
+ * (aclshmem_device.h). Adds names of that library only, nearly all of them aclshmem* and ACLSHMEM*. All are inline:
+ * there is nothing to link but libshmem.
  *
  * A vector core of the NPU is a thread here, a stream is a thread that works off a queue, and memory is of one kind:
  * host side and device side are the same heap. Calls that give an int give ACLSHMEM_SUCCESS or one of the codes below;
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #include "shmem.h"
+#include "shmem_device.h"
 #include "shmemx.h"
 
 /* ---- Return codes ---- */
@@ -415,6 +417,14 @@ ACLSHMEM_INLINE void aclshmemx_barrier_all_on_stream(aclrtStream stream) SHMEM_N
 ACLSHMEM_INLINE void aclshmemx_quiet_on_stream(aclrtStream stream) SHMEM_NOEXCEPT {
   shmemx_quiet_on_stream((shmemx_stream_t*)stream);
 }
+/* What is waited for: the transfers that PEs of this team have started. */
+typedef struct {
+  aclshmem_team_t team_id;
+} aclshmem_handle_t;
+/* In the order of the stream: completes this PE's transfers, then everybody of the team has come. */
+ACLSHMEM_INLINE void aclshmemx_handle_wait(aclshmem_handle_t handle, aclrtStream stream) SHMEM_NOEXCEPT {
+  aclshmemx_barrier_on_stream(handle.team_id, stream);
+}
 ACLSHMEM_INLINE void aclshmemx_putmem_on_stream(void* dst, void* src, size_t bytes, int32_t pe,
                                                 aclrtStream stream) SHMEM_NOEXCEPT {
   shmemx_putmem_on_stream(dst, src, bytes, pe, (shmemx_stream_t*)stream);
@@ -423,5 +433,14 @@ ACLSHMEM_INLINE void aclshmemx_getmem_on_stream(void* dst, void* src, size_t byt
                                                 aclrtStream stream) SHMEM_NOEXCEPT {
   shmemx_getmem_on_stream(dst, src, bytes, pe, (shmemx_stream_t*)stream);
 }
+
+/* The word that kernels are given: see shmemx_get_ffts_config in shmem_device.h. */
+ACLSHMEM_INLINE uint64_t util_get_ffts_config(void) SHMEM_NOEXCEPT {
+  return shmemx_get_ffts_config();
+}
+
+#ifdef __cplusplus
+#include "aclshmem_device.h" /* IWYU pragma: export */
+#endif
 
 #endif

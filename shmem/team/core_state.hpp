@@ -39,11 +39,17 @@ struct CoreTeam {
   std::int32_t start, stride, size, me;
 };
 
+/// What the host gives to each kernel that it launches.
+struct CoreLaunch {
+  std::uint64_t ffts_config;
+};
+
 /// Written by the PE's host thread, read by its cores.
 struct CoreState {
   Versioned<CoreJob> job;
   Versioned<CoreGlobals> globals;
   std::array<Versioned<CoreTeam>, kMaxTeams> team;
+  Versioned<CoreLaunch> launch;
 
   /// The live team of this handle; size 0 if there is none.
   [[nodiscard]] CoreTeam find(int handle) const {

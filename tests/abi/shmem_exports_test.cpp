@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libshmem.so exports is what its headers declare: each routine of shmem.h under both of its names, each call of
-// shmemx.h.
+// shmemx.h and shmem_device.h.
 #include "tests/abi/exports.hpp"
 
 namespace {
@@ -9,9 +9,11 @@ TEST(LibShmem, ExportsWhatItsHeadersDeclareAndNothingElse) {
   exports::Names routines = exports::declared_in(SHMEM_HEADER, "SHMEM_API", "shmem_");
   routines.merge(exports::declared_in(SHMEM_HEADER, "SHMEM_API", "sh(?!mem_)"));  // the names before 1.2
   exports::Names expected = exports::declared_in(SHMEMX_HEADER, "SHMEM_API", "shmemx_");
+  expected.merge(exports::declared_in(SHMEM_DEVICE_HEADER, "SHMEM_API", "shmemx_"));
   EXPECT_EQ(routines.count("shmem_barrier_all"), 1U);
   EXPECT_EQ(routines.count("shmemalign"), 1U);
   EXPECT_EQ(expected.count("shmemx_launch"), 1U);
+  EXPECT_EQ(expected.count("shmemx_partial_barrier"), 1U);
   for (const auto& routine : routines) {
     expected.insert(routine);
     expected.insert("p" + routine);

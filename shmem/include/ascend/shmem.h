@@ -1,3 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For programs written for Ascend SHMEM, whose header has this name: put this folder before the others. */
+#ifndef SHMEM_ASCEND_SHMEM_H
+#define SHMEM_ASCEND_SHMEM_H
+
 #include "../aclshmem.h" /* IWYU pragma: export */
+
+/* What that library's kernels keep memory coherent with: see shmemx_dcci in shmem_device.h. */
+ACLSHMEM_INLINE void dcci_cacheline(uint8_t* address) SHMEM_NOEXCEPT {
+  shmemx_dcci(address);
+}
+ACLSHMEM_INLINE void dcci_cachelines(uint8_t* address, uint64_t length) SHMEM_NOEXCEPT {
+  shmemx_dcci_range(address, length);
+}
+ACLSHMEM_INLINE void dcci_entire_cache(void) SHMEM_NOEXCEPT {
+  shmemx_dcci_all();
+}
+ACLSHMEM_INLINE void dsb_all(void) SHMEM_NOEXCEPT {
+  shmemx_dcci_all();
+}
+
+#endif

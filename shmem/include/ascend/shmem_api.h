@@ -7,7 +7,7 @@
 #ifndef SHMEM_ASCEND_SHMEM_API_H
 #define SHMEM_ASCEND_SHMEM_API_H
 
-#include "../aclshmem.h"
+#include "shmem.h"
 
 #define SHMEM_SUCCESS ACLSHMEM_SUCCESS
 #define SHMEM_INVALID_PARAM ACLSHMEM_INVALID_PARAM
@@ -107,6 +107,11 @@ ACLSHMEM_INLINE int32_t shmem_set_log_level(int level) SHMEM_NOEXCEPT {
 
 ACLSHMEM_INLINE void shmemx_barrier_all_on_stream(aclrtStream stream) SHMEM_NOEXCEPT {
   aclshmemx_barrier_all_on_stream(stream);
+}
+
+typedef aclshmem_handle_t shmem_handle_t;
+ACLSHMEM_INLINE void shmem_handle_wait(shmem_handle_t handle, aclrtStream stream) SHMEM_NOEXCEPT {
+  aclshmemx_handle_wait(handle, stream);
 }
 
 #endif

@@ -157,6 +157,53 @@ void streams(int me, int pes) {
   aclshmem_free(words);
 }
 
+struct KernelWork {
+  std::int32_t* signal = nullptr;
+  float* element = nullptr;
+  std::uint64_t config = 0;
+};
+
+/// As a kernel of that library is written; the core is not in its arguments there.
+void kernel(shmemx_core_t* /*core*/, void* argument) {
+  auto& work = *static_cast<KernelWork*>(argument);
+  util_set_ffts_config(work.config);
+  const int pes = aclshmem_n_pes();
+  const int right = (aclshmem_my_pe() + 1) % pes;
+  const float half = 0.5F;
+  CHECK(aclshmem_team_pe_mapping(ACLSHMEM_TEAM_WORLD, right) == right);
+  aclshmemx_signal_op(work.signal, 1, ACLSHMEM_SIGNAL_ADD, right);
+  CHECK(aclshmem_signal_wait_until(work.signal, ACLSHMEM_CMP_GE, 2) == 2);  // two cores
+  shmem_putmem(work.element, &half, sizeof half, right);
+  aclshmem_fence();
+  aclshmem_quiet();
+  aclshmem_float_wait_until(work.element, ACLSHMEM_CMP_GT, 0.25F);
+  CHECK(aclshmem_float_test(work.element, ACLSHMEM_CMP_EQ, 0.5F) == 1);
+  aclshmem_barrier_all();
+  aclshmem_barrier(ACLSHMEM_TEAM_WORLD);
+  aclshmem_sync(ACLSHMEM_TEAM_WORLD);
+  aclshmemx_barrier_vec(ACLSHMEM_TEAM_WORLD);
+  aclshmemx_barrier_vec(ACLSHMEM_TEAM_INVALID);
+  aclshmemx_barrier_all_vec();
+  std::uint32_t list[] = {static_cast<std::uint32_t>(aclshmem_my_pe())};
+  aclshmemx_partial_barrier(ACLSHMEM_TEAM_WORLD, list, 1);
+  dcci_cacheline(reinterpret_cast<std::uint8_t*>(work.element));
+  dcci_entire_cache();
+  aclshmem_sync_all();
+}
+
+void kernels() {
+  KernelWork work;
+  work.signal = static_cast<std::int32_t*>(aclshmem_calloc(1, sizeof(std::int32_t)));
+  work.element = static_cast<float*>(aclshmem_calloc(1, sizeof(float)));
+  work.config = util_get_ffts_config();
+  CHECK(shmemx_launch(2, kernel, &work) == 0);
+  aclshmemx_handle_wait(aclshmem_handle_t{ACLSHMEM_TEAM_WORLD}, nullptr);
+  aclshmemx_handle_wait(aclshmem_handle_t{ACLSHMEM_TEAM_INVALID}, nullptr);
+  CHECK(shmemx_stream_synchronize(nullptr) == 0);
+  aclshmem_free(work.element);
+  aclshmem_free(work.signal);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -179,6 +226,7 @@ int main(int argc, char** argv) {
   memory(rank, size);
   teams(rank, size);
   streams(rank, size);
+  kernels();
   CHECK(aclshmem_finalize() == ACLSHMEM_SUCCESS);
   CHECK(aclshmemx_finalize(0) == ACLSHMEM_NOT_INITED);
   std::printf("PE %d of %d: %d failures\n", rank, size, failures);

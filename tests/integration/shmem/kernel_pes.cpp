@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // PEs that run kernels on their cores: kernel_pes WHAT. Prints what went wrong; exits with 0 if nothing did.
 #include <shmem.h>
+#include <shmem_device.h>
 #include <shmemx.h>
 
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
+
+#include "tests/integration/shmem/pe_checks.hpp"
 
 namespace {
 
-std::atomic<int> failures{0};
-
-void check(bool good, const char* what, int line) {
-  if (!good) {
-    ++failures;
-    std::fprintf(stderr, "PE %d, line %d: %s (%s)\n", shmem_my_pe(), line, what, shmemx_error_text());
-  }
-}
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-template <typename T>
-T* allocate(std::size_t count = 1) {
-  return static_cast<T*>(shmem_calloc(count, sizeof(T)));
-}
+using pe_checks::allocate;
+using pe_checks::failures;
 
 // ---- Barriers: all cores of all PEs ----
 
@@ -93,6 +85,11 @@ void barriers() {
 
 // ---- Waits that cannot end well: SHMEM_BARRIER_TIMEOUT is 1 ----
 
+/// Until the job is ended. Not by a call of the library, which would time out.
+void stay_away() {
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+}
+
 void useless_barriers(shmemx_core_t* /*core*/, void* /*argument*/) {
   for (int i = 0; i < 1000; ++i) {
     shmem_barrier_all();  // the first one fails, and with it all others, at once
@@ -106,8 +103,7 @@ void lost_pe() {
     CHECK(std::strstr(shmemx_error_text(), "it waited for PE 1 ") != nullptr);
     shmem_global_exit(failures == 0 ? 21 : 1);
   }
-  static std::uint64_t never = 0;
-  shmem_signal_wait_until(&never, SHMEM_CMP_NE, 0);
+  stay_away();
 }
 
 /// Core 1 of every PE does not come.
@@ -122,7 +118,82 @@ void lost_core() {
   CHECK(std::strstr(shmemx_error_text(), "cores of this PE") != nullptr);
 }
 
+struct Wait {
+  int way = 0;
+  std::uint64_t* word = nullptr;  // symmetric
+  shmem_team_t team = SHMEM_TEAM_WORLD;
+};
+
+constexpr int kWaits = 7;
+
+/// Waits for what never comes. Called by every core.
+void wait_in_vain(shmemx_core_t* core, void* argument) {
+  const auto& wait = *static_cast<Wait*>(argument);
+  auto* const small = reinterpret_cast<std::int32_t*>(wait.word);
+  const std::uint32_t list[] = {0, 1};
+  std::size_t indices[2];
+  for (int again = 0; again < 100; ++again) {
+    switch (wait.way) {
+      case 0:
+        CHECK(shmem_signal_wait_until(wait.word, SHMEM_CMP_NE, 0) == 0);
+        break;
+      case 1:
+        CHECK(shmem_signal_wait_until(small, SHMEM_CMP_LT, 0) == 0);
+        break;
+      case 2:
+        CHECK(shmemx_wait_until_any(small, 2, nullptr, SHMEM_CMP_GT, 0) == SIZE_MAX);
+        break;
+      case 3:
+        CHECK(shmemx_core_wait_until_some(core, small, 2, indices, nullptr, SHMEM_CMP_GT, 0) == 0);
+        break;
+      case 4:
+        CHECK(shmemx_sync_wait_until(shmemx_team_sync_pool(wait.team, 0), SHMEM_CMP_GE, 1) != 0);
+        break;
+      case 5:  // PE 1 does not come
+        CHECK(shmemx_partial_barrier(wait.team, list, 2) != 0);
+        break;
+      default:  // core 0 does not come
+        CHECK(shmemx_core_index(core) == 0 || shmemx_core_sync_in_memory(core) != 0);
+    }
+  }
+}
+
+/// PE 0 waits, the others are at the end already.
+void lost_waits() {
+  Wait wait;
+  wait.word = allocate<std::uint64_t>(2);
+  for (wait.way = 0; shmem_my_pe() == 0 && wait.way < kWaits; ++wait.way) {
+    CHECK(shmemx_launch(2, wait_in_vain, &wait) == -ETIMEDOUT);
+    CHECK(std::strstr(shmemx_error_text(), "timed out after 500 ms (SHMEM_BARRIER_TIMEOUT)") != nullptr);
+  }
+  if (shmem_my_pe() == 0) {
+    CHECK(shmemx_launch(
+              2, [](shmemx_core_t* core, void*) { CHECK(shmemx_core_sync_in_memory(core) == 0); }, nullptr) == 0);
+    shmem_global_exit(failures == 0 ? 21 : 1);
+  }
+  stay_away();
+}
+
+/// PE 1 ends the job while the cores of PE 0 wait.
+void ended_wait(const std::string& way) {
+  Wait wait;
+  wait.word = allocate<std::uint64_t>(2);
+  wait.way = way.back() - '0';
+  if (shmem_my_pe() == 0) {
+    shmem_signal_set(wait.word, 1, 1);
+    shmemx_launch(2, wait_in_vain, &wait);
+    return shmem_barrier_all();
+  }
+  shmem_signal_wait_until(wait.word, SHMEM_CMP_EQ, 1);
+  shmem_global_exit(22);
+}
+
 // ---- Calls where they may not be made ----
+
+std::int32_t* allocated() {
+  static std::int32_t global[2];
+  return global;
+}
 
 void wrong_place(const std::string& mistake) {
   const auto in_kernel = [](void (*call)()) {
@@ -132,6 +203,12 @@ void wrong_place(const std::string& mistake) {
   static shmemx_core_t* kept = nullptr;
   if (mistake == "no-core") {
     shmemx_core_sync(nullptr);
+  } else if (mistake == "vec") {
+    shmemx_barrier_all_vec();
+  } else if (mistake == "list-vec") {
+    shmemx_partial_barrier_vec(SHMEM_TEAM_WORLD, nullptr, 0);
+  } else if (mistake == "pool") {
+    shmemx_core_sync_pool(nullptr);
   } else if (mistake == "old-core") {
     shmemx_launch(
         1, [](shmemx_core_t* core, void*) { kept = core; }, nullptr);
@@ -144,6 +221,32 @@ void wrong_place(const std::string& mistake) {
     in_kernel(shmem_finalize);
   } else if (mistake == "kernel-team") {
     in_kernel([] { shmem_team_sync(17); });
+  } else if (mistake == "kernel-barrier-team") {
+    in_kernel([] { shmemx_barrier_vec(99); });
+  } else if (mistake == "kernel-compare") {
+    in_kernel([] { shmemx_wait_until(allocated(), 6, 1); });
+  } else if (mistake == "kernel-address") {
+    in_kernel([] {
+      int local = 0;
+      shmemx_test(&local, SHMEM_CMP_EQ, 1);
+    });
+  } else if (mistake == "kernel-alignment") {
+    in_kernel([] { shmemx_test(reinterpret_cast<std::int32_t*>(reinterpret_cast<char*>(allocated()) + 1), 0, 1); });
+  } else if (mistake == "kernel-operation") {
+    in_kernel([] { shmemx_signal_op(allocated(), 1, 2, 0); });
+  } else if (mistake == "kernel-pe") {
+    in_kernel([] { shmemx_signal_op(allocated(), 1, SHMEM_SIGNAL_ADD, 2); });
+  } else if (mistake == "kernel-word") {
+    in_kernel([] { shmemx_sync_set(reinterpret_cast<shmemx_sync_word_t*>(allocated()), 1); });
+  } else if (mistake == "kernel-indices") {
+    in_kernel([] { shmemx_wait_until_some(allocated(), 1, nullptr, nullptr, SHMEM_CMP_EQ, 0); });
+  } else if (mistake == "stream-team") {
+    shmemx_barrier_on_stream(17, nullptr);
+  } else if (mistake == "stream-old-team") {
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, &team);
+    shmem_team_destroy(team);
+    shmemx_barrier_on_stream(team, nullptr);
   }
 }
 
@@ -158,6 +261,10 @@ int main(int argc, char** argv) {
     lost_pe();
   } else if (what == "lost-core") {
     lost_core();
+  } else if (what == "lost-waits") {
+    lost_waits();
+  } else if (what.starts_with("ended-wait-")) {
+    ended_wait(what);
   } else {
     wrong_place(what);
   }

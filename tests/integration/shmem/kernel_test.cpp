@@ -19,9 +19,15 @@ TEST_P(Kernels, MeetOnAllCoresOfAllPes) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST_P(Kernels, CallWhatCoresCanCall) {
+  const auto [pes, gba] = GetParam();
+  const auto job = run(oshrun(pes, gba, {test_program("kernel_calls_pes")}), {}, Seconds{100});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
 INSTANTIATE_TEST_SUITE_P(Jobs, Kernels,
                          testing::Values(std::tuple{1, "off"}, std::tuple{2, "off"}, std::tuple{3, "fake"},
-                                         std::tuple{5, "off"}, std::tuple{8, "off"}),
+                                         std::tuple{8, "off"}),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
                          });
@@ -40,6 +46,19 @@ TEST(KernelWaits, EndWhenACoreDoesNotCome) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(KernelWaits, EndAfterTheTimeWhateverTheyWaitFor) {
+  const auto job =
+      run(oshrun(2, "off", {test_program("kernel_pes"), "lost-waits"}), {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+  EXPECT_EQ(job.exit.code, 21) << job.output;
+}
+
+TEST(KernelWaits, EndWithTheJobWhateverTheyWaitFor) {
+  for (int way = 0; way < 7; ++way) {
+    const auto job = run(oshrun(2, "off", {test_program("kernel_pes"), "ended-wait-" + std::to_string(way)}));
+    EXPECT_EQ(job.exit.code, 22) << way << job.output;
+  }
+}
+
 struct Mistake {
   const char* name;
   const char* message;  // what the output must say
@@ -54,17 +73,31 @@ TEST_P(KernelMistakes, EndTheJobWithAMessageThatNamesThem) {
   EXPECT_NE(job.output.find(GetParam().message), std::string::npos) << job.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, KernelMistakes,
-                         testing::Values(Mistake{"no-core", "shmemx_core_sync: this thread runs no kernel"},
-                                         Mistake{"old-core", "shmemx_core_barrier: this thread runs no kernel"},
-                                         Mistake{"kernel-malloc", "shmem_malloc: a kernel cannot call it"},
-                                         Mistake{"kernel-split", "shmem_team_destroy: a kernel cannot call it"},
-                                         Mistake{"kernel-finalize", "shmem_finalize: a kernel cannot call it"},
-                                         Mistake{"kernel-team", "shmem_team_sync: 17 is not a team"}),
-                         [](const auto& test) {
-                           std::string name = test.param.name;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Each, KernelMistakes,
+    testing::Values(Mistake{"no-core", "shmemx_core_sync: this thread runs no kernel"},
+                    Mistake{"old-core", "shmemx_core_barrier: this thread runs no kernel"},
+                    Mistake{"kernel-malloc", "shmem_malloc: a kernel cannot call it"},
+                    Mistake{"kernel-split", "shmem_team_destroy: a kernel cannot call it"},
+                    Mistake{"kernel-finalize", "shmem_finalize: a kernel cannot call it"},
+                    Mistake{"vec", "shmemx_barrier_all_vec: this thread runs no kernel"},
+                    Mistake{"list-vec", "shmemx_partial_barrier_vec: this thread runs no kernel"},
+                    Mistake{"pool", "shmemx_core_sync_pool: this thread runs no kernel"},
+                    Mistake{"kernel-barrier-team", "shmemx_barrier_vec: 99 is not a team"},
+                    Mistake{"kernel-compare", "shmemx_wait_until: 6 is no comparison"},
+                    Mistake{"kernel-address", "shmemx_test: 4 bytes at the given address are not inside"},
+                    Mistake{"kernel-alignment", "shmemx_test: the given address is not aligned"},
+                    Mistake{"kernel-operation", "shmemx_signal32_op: 2 is neither SHMEM_SIGNAL_SET"},
+                    Mistake{"kernel-pe", "shmemx_signal32_op: there is no PE 2"},
+                    Mistake{"kernel-word", "shmemx_sync_set: the given address is not that of a word of a pool"},
+                    Mistake{"kernel-indices", "shmemx_wait_until_some: there is nowhere to put the indices"},
+                    Mistake{"stream-team", "shmemx_barrier_on_stream: 17 is not a team"},
+                    Mistake{"stream-old-team", "shmemx_barrier_on_stream: 2 is not a team"},
+                    Mistake{"kernel-team", "shmem_team_sync: 17 is not a team"}),
+    [](const auto& test) {
+      std::string name = test.param.name;
+      std::erase(name, '-');
+      return name;
+    });
 
 }  // namespace

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cores synchronise by beyond the barriers of teams: lists of PEs, the cache, words for barriers of the program's
+// own, and the word that the host gives to kernels.
+#include <new>
+
+#include "shmem/api/waiting.hpp"
+#include "shmem/barrier/partial.hpp"
+#include "shmem/cores/core_dissemination.hpp"
+#include "shmem/memory/ordering.hpp"
+#include "shmem_device.h"
+
+using shmem::Context;
+using shmem::Job;
+using shmem::KernelSync;
+using shmem::PeList;
+using shmem::SyncWord;
+using shmem::Team;
+namespace api = shmem::api;
+
+namespace {
+
+static_assert(sizeof(SyncWord) == sizeof(shmemx_sync_word_t) && alignof(SyncWord) == alignof(shmemx_sync_word_t));
+static_assert(SHMEMX_CORE_POOL_ROUNDS == shmem::kPoolRounds && SHMEMX_CORE_POOL_CORES == shmem::kMostPoolCores);
+static_assert(SHMEMX_TEAM_POOL_WORDS == shmem::kTeamPoolWords);
+
+shmemx_sync_word_t* shown(SyncWord& word) {
+  return reinterpret_cast<shmemx_sync_word_t*>(&word);
+}
+
+/// The word behind an address that a program holds. Ends the job if it is none.
+SyncWord& word_at(const Context& context, const char* call, shmemx_sync_word_t* word) {
+  const Job& job = context.job();
+  const auto begin = reinterpret_cast<std::uintptr_t>(job.memory.metadata(0));
+  const auto offset = reinterpret_cast<std::uintptr_t>(word) - begin;
+  const std::size_t areas = shmem::kMetadataSize * static_cast<std::size_t>(job.size);
+  if (offset >= areas || offset % sizeof(SyncWord) != 0 || offset % shmem::kMetadataSize < shmem::kKernelSyncOffset) {
+    api::end_job(context, call, "the given address is not that of a word of a pool");
+  }
+  return *reinterpret_cast<SyncWord*>(word);
+}
+
+shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
+  Context& context = api::running(call);
+  const Team* found = context.teams().find(team);
+  if (found == nullptr || pe < 0 || pe >= found->size()) {
+    return nullptr;
+  }
+  const auto slot = static_cast<std::size_t>(found->slot());
+  KernelSync& sync = context.job().kernel_sync(found->map().pe(pe));
+  // Relaxed: read by the owner once the members have met, when the team is gone.
+  const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
+  if ((sync.team_pool_used[slot / 64].load(std::memory_order_relaxed) & bit) == 0) {
+    sync.team_pool_used[slot / 64].fetch_or(bit, std::memory_order_relaxed);
+  }
+  return &sync.team_pool[slot];
+}
+
+shmem::Result<void> meet_list(const Job& job, const PeList& list, const char* who) {
+  shmem::ListWatch watch(job, list);
+  shmemx_core_t* self = api::current_core();
+  std::errc error{};
+  if (self != nullptr) {
+    shmem::WatchedCore core(self->core, watch);
+    error = shmem::partial_sync(core, job, list, watch);
+  } else {
+    shmem::SoloCore core(job.policy, watch);
+    error = shmem::partial_sync(core, job, list, watch);
+  }
+  return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, who + watch.explain(error));
+}
+
+int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, uint32_t count) {
+  Context& context = api::running(call);
+  shmemx_core_t* core = api::current_core();
+  if (core != nullptr && core->error != std::errc{}) {
+    return core->failed();
+  }
+  const std::string who =
+      core != nullptr ? api::said_by(*core, call) : "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": ";
+  shmem::Result<void> ok;
+  const Team* found = context.teams().find(team);
+  if (found == nullptr) {
+    ok = shmem::fail(std::errc::invalid_argument, who + std::to_string(team) + " is not a team of this PE");
+  } else if (auto list = PeList::create(context.job(), found->map(), pes, count); !list) {
+    ok = shmem::fail(std::errc::invalid_argument, who + list.error().text);
+  } else {
+    shmem::quiet();
+    ok = meet_list(context.job(), *list, who.c_str());
+  }
+  if (core != nullptr) {
+    return core->keep(ok);
+  }
+  return ok ? 0 : api::report_loudly(ok.error());
+}
+
+}  // namespace
+
+extern "C" {
+
+shmemx_core_t* shmemx_current_core() noexcept {
+  return api::current_core();
+}
+
+void shmemx_core_check(const shmemx_core_t* core, const char* call) noexcept {
+  api::valid_core(call, core);
+}
+
+uint64_t shmemx_get_ffts_config() noexcept {
+  if (const shmemx_core_t* core = api::current_core(); core != nullptr) {
+    return core->ffts_config;
+  }
+  return api::running("shmemx_get_ffts_config").job().core_state().launch.read().ffts_config;
+}
+
+void shmemx_set_ffts_config(uint64_t config) noexcept {
+  if (shmemx_core_t* core = api::current_core(); core != nullptr) {
+    core->ffts_config = config;
+    return;
+  }
+  api::running("shmemx_set_ffts_config").job().core_state().launch.write({config});
+}
+
+int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) noexcept {
+  constexpr const char* kCall = "shmemx_core_team_sync";
+  return api::sync_team_on(api::valid_core(kCall, core), kCall, team);
+}
+
+void shmemx_barrier_vec(shmem_team_t team) noexcept {
+  shmemx_core_t& core = api::valid_core("shmemx_barrier_vec");
+  shmem::quiet();
+  api::sync_team_on(core, "shmemx_barrier_vec", team);
+}
+
+void shmemx_barrier_all_vec() noexcept {
+  shmemx_core_t& core = api::valid_core("shmemx_barrier_all_vec");
+  shmem::quiet();
+  api::sync_team_on(core, "shmemx_barrier_all_vec", SHMEM_TEAM_WORLD);
+}
+
+int shmemx_partial_barrier(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept {
+  return partial_barrier("shmemx_partial_barrier", team, pes, count);
+}
+
+int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept {
+  api::valid_core("shmemx_partial_barrier_vec");
+  return partial_barrier("shmemx_partial_barrier_vec", team, pes, count);
+}
+
+// A call of another library is a wall for the compiler; the fence is one for the processor.
+void shmemx_dcci(const void* /*address*/) noexcept {
+  shmem::quiet();
+}
+
+void shmemx_dcci_range(const void* /*address*/, size_t /*bytes*/) noexcept {
+  shmem::quiet();
+}
+
+void shmemx_dcci_all() noexcept {
+  shmem::quiet();
+}
+
+shmemx_sync_word_t* shmemx_core_sync_pool(const shmemx_core_t* core) noexcept {
+  const Job& job = api::valid_core("shmemx_core_sync_pool", core).context.job();
+  return shown(job.kernel_sync(job.me).core_pool[0][0]);
+}
+
+shmemx_sync_word_t* shmemx_core_sync_counter(const shmemx_core_t* core) noexcept {
+  const Job& job = api::valid_core("shmemx_core_sync_counter", core).context.job();
+  return shown(job.kernel_sync(job.me).core_counter);
+}
+
+int shmemx_core_sync_in_memory(shmemx_core_t* core) noexcept {
+  constexpr const char* kCall = "shmemx_core_sync_in_memory";
+  shmemx_core_t& self = api::valid_core(kCall, core);
+  if (self.error != std::errc{}) {
+    return self.failed();
+  }
+  if (static_cast<std::size_t>(self.core.count()) > shmem::kMostPoolCores) {
+    return self.keep(shmem::fail(std::errc::invalid_argument, api::said_by(self, kCall) + "the pool has words for " +
+                                                                  std::to_string(shmem::kMostPoolCores) +
+                                                                  " cores, the kernel runs on " +
+                                                                  std::to_string(self.core.count())));
+  }
+  const Job& job = self.context.job();
+  KernelSync& sync = job.kernel_sync(job.me);
+  shmem::TimedWatch watch(job);
+  shmem::WatchedCore watched(self.core, watch);
+  const std::errc error =
+      shmem::disseminate_cores(watched, sync.core_pool[0].data(), shmem::kPoolRounds, sync.core_counter);
+  return error == std::errc{}
+             ? 0
+             : self.keep(shmem::fail(error, api::said_by(self, kCall) + "the wait for the other cores of this PE " +
+                                                watch.explain(error)));
+}
+
+shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) noexcept {
+  shmem::TeamPool* pool = team_pool("shmemx_team_sync_pool", team, pe);
+  return pool != nullptr ? shown(pool->words[0]) : nullptr;
+}
+
+shmemx_sync_word_t* shmemx_team_sync_counter(shmem_team_t team, int pe) noexcept {
+  shmem::TeamPool* pool = team_pool("shmemx_team_sync_counter", team, pe);
+  return pool != nullptr ? shown(pool->counter) : nullptr;
+}
+
+void shmemx_sync_set(shmemx_sync_word_t* word, uint64_t value) noexcept {
+  constexpr const char* kCall = "shmemx_sync_set";
+  shmem::publish(word_at(api::running(kCall), kCall, word), value);
+}
+
+int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) noexcept {
+  constexpr const char* kCall = "shmemx_sync_wait_until";
+  const Context& context = api::running(kCall);
+  api::check_cmp(context, kCall, cmp);
+  SyncWord& awaited = word_at(context, kCall, word);
+  shmem::TimedWatch watch(context.job());
+  std::uint64_t last = 0;
+  const auto reached = [&](std::uint64_t seen) { return api::compare(last = seen, cmp, value); };
+  const auto problem = [&](std::errc error) {
+    return "the wait " + watch.explain(error) + "; there is " + api::unmet(last, cmp, value);
+  };
+  shmemx_core_t* core = api::current_core();
+  if (core == nullptr) {
+    const std::errc error = shmem::wait_on(awaited, context.job().policy, reached, [&watch] { return watch(); });
+    if (error != std::errc{}) {
+      api::end_job(context, kCall, problem(error));
+    }
+    return 0;
+  }
+  if (core->error != std::errc{}) {
+    return core->failed();
+  }
+  const std::errc error =
+      shmem::wait_on(awaited, core->core.policy(), reached, shmem::WatchedCheck(core->core.check(), watch));
+  return error == std::errc{} ? 0 : core->keep(shmem::fail(error, api::said_by(*core, kCall) + problem(error)));
+}
+}
