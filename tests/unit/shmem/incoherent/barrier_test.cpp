@@ -12,6 +12,12 @@ using incoherent::BarrierRun;
 using incoherent::BarrierSetup;
 using shmem::Algorithm;
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kFew = true;  // fibers are dear, and one thread has no races
+#else
+constexpr bool kFew = false;
+#endif
+
 void expect_right(const BarrierSetup& setup, int seeds) {
   BarrierRun run(setup);
   for (int seed = 0; seed < seeds; ++seed) {
@@ -40,10 +46,10 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, IncoherentBarrierTest, testing::ValuesIn(sh
 TEST_P(IncoherentBarrierTest, FewPes) {
   const int seeds = test_support::repeats(8, 2000);
   for (int pes = 1; pes <= 17; ++pes) {
-    for (int cores = 1; cores <= 3; ++cores) {
+    expect_right({.cores_of = unlike(pes), .algorithms = {algorithm()}}, seeds);
+    for (int cores = 1; cores <= (kFew ? 0 : 3); ++cores) {
       expect_right({.cores_of = alike(pes, cores), .algorithms = {algorithm()}}, seeds);
     }
-    expect_right({.cores_of = unlike(pes), .algorithms = {algorithm()}}, seeds);
   }
 }
 

@@ -63,8 +63,12 @@ std::size_t Interleavings::choose(std::size_t of) {
   return choices_[depth_++].taken;
 }
 
-/// Some thread that is awake goes on, perhaps after a delayed change has reached memory.
 void Interleavings::go_on() {
+  fibers_.switch_to(next());
+}
+
+/// Some thread that is awake, perhaps after a delayed change has reached memory; kCaller when all have ended.
+int Interleavings::next() {
   for (;;) {
     std::vector<int> awake;
     std::vector<std::pair<Thread*, std::size_t>> delayed;
@@ -77,26 +81,22 @@ void Interleavings::go_on() {
         delayed.emplace_back(&thread, change);
       }
     }
-    if (awake.empty() && delayed.empty()) {
-      const bool asleep = !std::ranges::all_of(threads_, &Thread::ended);
-      if (!std::exchange(lost_, lost_ || asleep) && asleep) {
-        // To their end, so that the next schedule can begin: a sleep is none now.
-        for (Thread& thread : threads_) {
-          thread.asleep_on = kAwake;
-        }
-        continue;
+    if (!awake.empty() || !delayed.empty()) {
+      const std::size_t taken = lost_ ? 0 : choose(awake.size() + delayed.size());
+      if (taken < awake.size()) {
+        return awake[taken];
       }
-      fibers_.switch_to(Fibers::kCaller);
-      return;
+      const auto [thread, change] = delayed[taken - awake.size()];
+      apply(thread->delayed[change]);
+      thread->delayed.erase(thread->delayed.begin() + static_cast<std::ptrdiff_t>(change));
+    } else if (std::ranges::all_of(threads_, &Thread::ended)) {
+      return Fibers::kCaller;
+    } else {
+      lost_ = true;
+      for (Thread& thread : threads_) {
+        thread.asleep_on = kAwake;  // to their end, so that another schedule can begin
+      }
     }
-    const std::size_t taken = lost_ ? 0 : choose(awake.size() + delayed.size());
-    if (taken < awake.size()) {
-      fibers_.switch_to(awake[taken]);
-      return;
-    }
-    const auto [thread, change] = delayed[taken - awake.size()];
-    apply(thread->delayed[change]);
-    thread->delayed.erase(thread->delayed.begin() + static_cast<std::ptrdiff_t>(change));
   }
 }
 

@@ -69,6 +69,7 @@ class Interleavings {
   [[nodiscard]] std::size_t choose(std::size_t of);
   bool next_schedule();
   void go_on();
+  [[nodiscard]] int next();
   bool is_ordered(const char* operation, std::memory_order order, const std::source_location& where);
   [[nodiscard]] Versions now() const;
   std::uint64_t look(std::size_t word, std::size_t oldest);
