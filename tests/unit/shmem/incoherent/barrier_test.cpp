@@ -64,10 +64,11 @@ TEST_P(IncoherentBarrierTest, AllPes) {
   expect_right({.cores_of = alike(708, 1), .barriers = 2, .algorithms = {algorithm()}}, test_support::repeats(1, 50));
 }
 
-TEST_P(IncoherentBarrierTest, EveryRadix) {
-  for (int radix = 2; radix <= 8; ++radix) {
-    for (const int pes : {2, 5, 9, 13}) {
-      expect_right({.cores_of = alike(pes, 2), .algorithms = {algorithm()}, .tuning = {.radix = radix}},
+TEST_P(IncoherentBarrierTest, EveryTuning) {
+  for (const int pes : {2, 5, 9, 13}) {
+    for (int number = 2; number <= 8; ++number) {
+      const shmem::BarrierTuning tuning{.radix = number, .group = number - 1, .crowded = number % 2 == 0};
+      expect_right({.cores_of = alike(pes, 2), .algorithms = {algorithm()}, .tuning = tuning},
                    test_support::repeats(2, 500));
     }
   }
@@ -77,7 +78,10 @@ TEST(IncoherentBarrierTest, ATeamMayChangeItsAlgorithm) {
   incoherent::Random random(1);
   for (int change = 0; change < test_support::repeats(40, 4000); ++change) {
     BarrierSetup setup{.cores_of = alike(1 + static_cast<int>(random.below(9)), 1 + static_cast<int>(random.below(3))),
-                       .barriers = 8};
+                       .barriers = 8,
+                       .tuning = {.radix = 2 + static_cast<int>(random.below(7)),
+                                  .group = static_cast<int>(random.below(5)),
+                                  .crowded = random.chance(512)}};
     for (int barrier = 0; barrier < setup.barriers; ++barrier) {
       setup.algorithms.push_back(shmem::kAlgorithms[random.below(shmem::kAlgorithms.size())].algorithm);
     }

@@ -10,8 +10,8 @@ namespace incoherent {
 // The order of accesses to a word says nothing here: all cores are fibers of one thread.
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-Caches::Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int)> changed)
-    : lines_(lines), changed_(std::move(changed)), versions_(lines.size()), caches_(static_cast<std::size_t>(cores)) {}
+Caches::Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int)> stored)
+    : lines_(lines), stored_(std::move(stored)), versions_(lines.size()), caches_(static_cast<std::size_t>(cores)) {}
 
 void Caches::reset(std::uint64_t seed) {
   random_ = Random(seed);
@@ -52,7 +52,7 @@ void Caches::store(int core, int line, std::uint64_t value) {
 
 std::uint64_t Caches::fetch_add(int line, std::uint64_t value) {
   const std::uint64_t before = in_memory(line);
-  set_memory(line, before + value);
+  set_memory(line, before + value);  // wakes nobody
   return before;
 }
 
@@ -92,12 +92,12 @@ void Caches::write_back(Cache& cache, std::size_t which) {
   Entry& entry = cache.entries.at(line);
   entry.dirty = false;
   set_memory(line, entry.value);
+  stored_(line);
 }
 
 void Caches::set_memory(int line, std::uint64_t value) {
   word(line).store(value, kRelaxed);
   ++versions_[static_cast<std::size_t>(line)];
-  changed_(line);
 }
 
 }  // namespace incoherent

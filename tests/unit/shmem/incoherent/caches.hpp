@@ -19,8 +19,8 @@ namespace incoherent {
 ///   (with some seeds) reach memory at any time, each line on its own, in any order.
 class Caches {
  public:
-  /// `lines` is all the memory that is shared. `changed` is called with a line that memory has got a new value for.
-  Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int line)> changed);
+  /// `lines` is all the memory that is shared. `stored` is called with a line that has been written back.
+  Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int line)> stored);
 
   /// All caches empty, memory zero.
   void reset(std::uint64_t seed);
@@ -62,7 +62,7 @@ class Caches {
   void write_back(Cache& cache, std::size_t which);
 
   std::span<shmem::SyncWord> lines_;
-  std::function<void(int)> changed_;
+  std::function<void(int)> stored_;
   std::vector<std::uint32_t> versions_;
   std::vector<Cache> caches_;
   Random random_;

@@ -18,8 +18,14 @@ using shmem::Algorithm;
 /// Of several shapes, with members and cores that are no power of two: an operation may be for some of them only.
 std::vector<BarrierSetup> setups_of(Algorithm algorithm) {
   return {{.cores_of = alike(9, 3), .algorithms = {algorithm}},
-          {.cores_of = alike(9, 2), .barriers = 8, .algorithms = {algorithm}, .tuning = {.radix = 3}},
-          {.cores_of = {1, 3, 2, 3, 1, 2, 3}, .barriers = 8, .algorithms = {algorithm}, .tuning = {.radix = 2}}};
+          {.cores_of = alike(9, 2),
+           .barriers = 8,
+           .algorithms = {algorithm},
+           .tuning = {.radix = 3, .group = 2, .crowded = true}},
+          {.cores_of = {1, 3, 2, 3, 1, 2, 3},
+           .barriers = 8,
+           .algorithms = {algorithm},
+           .tuning = {.radix = 2, .group = 3}}};
 }
 
 /// All that the algorithm comes by.

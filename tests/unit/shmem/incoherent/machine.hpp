@@ -48,8 +48,8 @@ class Machine {
   void dcci(const void* address, const Site& site);
   void dcci_all(const Site& site);
   std::errc sync(const Site& site);
-  /// Until memory has got another value for the line than at the last pause of the same wait, `last_version`; or for
-  /// no reason.
+  /// At once if memory has got another value for the line since the last pause of the same wait, `last_version`.
+  /// Otherwise until a store to it reaches memory, or for no reason.
   std::errc pause(const shmem::SyncWord& word, std::optional<std::uint32_t>& last_version);
 
  private:
