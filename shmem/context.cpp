@@ -150,17 +150,7 @@ Result<void> Context::open() {
   introduce(job_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
-  if (job_.options.gba == GbaUse::kOff) {
-    no_gba_ = "SHMEM_GBA=off";
-  } else if (auto port = open_gba_port(); port) {
-    port_ = *std::move(port);
-    gba_device_info info{};
-    gba_device_get_info(port_.get(), &info);
-    // A device that is a process takes its turn on the processors like one PE more.
-    gba_policy_ = job_.policy_for(job_.size + (info.is_process != 0 ? 1 : 0));
-  } else {
-    no_gba_ = port.error().text;
-  }
+  open_gba_port();
   // Also the barrier: everybody has mapped the memory and left his pid there.
   if (auto ok = job_.globals.share(*job_.bootstrap, job_.memory); !ok) {
     return ok;
@@ -193,9 +183,23 @@ Result<void> Context::open_trace() {
   return {};
 }
 
-GbaMember Context::gba_member(const Team& team, bool asked) const {
+void Context::open_gba_port() {
+  if (job_.options.gba == GbaUse::kOff) {
+    return;
+  }
+  const auto opened = port_.open();
+  no_gba_ = opened ? "" : opened.error().text;
+  if (opened) {
+    gba_device_info info{};
+    gba_device_get_info(port_.well().get(), &info);
+    // A device that is a process takes its turn on the processors like one PE more.
+    gba_policy_ = job_.policy_for(job_.size + (info.is_process != 0 ? 1 : 0));
+  }
+}
+
+GbaMember Context::gba_member(const Team& team, bool asked) {
   const Options& options = job_.options;
-  GbaMember member{port_.get(), no_gba_, asked, gba_policy_};
+  GbaMember member{no_gba_.empty() ? &port_ : nullptr, no_gba_, asked, gba_policy_};
   if (!asked) {
     member.unavailable = "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
   } else if (team.size() < options.gba_min_pes) {
@@ -242,7 +246,7 @@ void Context::report_team(const Team& team) {
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   if (const auto software = find_algorithm(algorithm)) {
-    auto ok = team.use_software(port_.get(), algorithm + " was asked for");
+    auto ok = team.use_software(algorithm + " was asked for");
     team.use_algorithm(*software, tuning());
     return ok;
   }
@@ -250,7 +254,7 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
     return fail(std::errc::invalid_argument,
                 "shmem: no barrier algorithm \"" + algorithm + "\" (auto, gba, or one that shmem_info lists)");
   }
-  if (auto ok = team.use_software(port_.get(), ""); !ok) {
+  if (auto ok = team.use_software(""); !ok) {
     return ok;
   }
   if (auto ok = team.use_gba(gba_member(team, true)); !ok) {
@@ -329,7 +333,7 @@ Result<void> Context::stop() {
   context.stream_.reset();  // its work is done first
   Result<void> ok = context.teams_.find(kWorldTeam)->sync();
   if (ok) {
-    ok = context.teams_.destroy_all(context.port_.get());
+    ok = context.teams_.destroy_all();
   }
   context.job_.bootstrap->leave();
   instance().reset();

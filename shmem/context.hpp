@@ -55,7 +55,6 @@ class Context {
 
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
-  [[nodiscard]] gba_device* gba() const { return port_.get(); }
 
   /// A group of so many cores; the last one that was asked for is kept.
   Result<CoreGroup*> cores(int count);
@@ -74,9 +73,10 @@ class Context {
  private:
   Result<void> open();
   Result<void> open_trace();
+  void open_gba_port();
   Result<void> equip(Team& team);
   [[nodiscard]] BarrierTuning tuning() const;
-  [[nodiscard]] GbaMember gba_member(const Team& team, bool asked) const;
+  [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
   void report() const;
   void report_placement() const;
   static void report_team(const Team& team);
@@ -84,7 +84,7 @@ class Context {
   Job job_;
   std::unique_ptr<Trace> trace_;
   GbaPort port_;
-  std::string no_gba_;  // why there is no port
+  std::string no_gba_ = "SHMEM_GBA=off";  // why there is no port; empty: there is one
   WaitPolicy gba_policy_{};
   TeamTable teams_;
   SymmetricHeap heap_;

@@ -135,7 +135,7 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   const int error = split(context, *parent, columns, yaxis_team);
   if (error != 0) {
     // Both or none, and all PEs alike: the failure is everybody's.
-    context.teams().destroy(*xaxis_team, context.gba());
+    context.teams().destroy(*xaxis_team);
     *xaxis_team = SHMEM_TEAM_INVALID;
   }
   return error;
@@ -205,7 +205,7 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
     api::end_job(context, "shmem_team_destroy", "team " + std::to_string(team) + " is predefined");
   }
-  if (auto ok = context.teams().destroy(team, context.gba()); !ok) {
+  if (auto ok = context.teams().destroy(team); !ok) {
     context.end_job(EXIT_FAILURE, ok.error().text);
   }
 }

@@ -14,17 +14,9 @@ constexpr std::errc kPull = std::errc::not_connected;
 
 }  // namespace
 
-void GbaBarrier::publish(Vote vote) {
-  // Release: pairs with has_arrived() and anybody_says(). The doorbell store that follows is a release of its own, so
-  // whoever is released by the device can see this word too.
-  view_.mine().arrival.word[sequence_ & 1].store(sequence_ << 2 | static_cast<std::uint64_t>(vote),
-                                                 std::memory_order_release);
-}
-
 bool GbaBarrier::anybody_says(Vote vote) const {
-  const std::uint64_t said = sequence_ << 2 | static_cast<std::uint64_t>(vote);
   for (int i = 0; i < view_.size(); ++i) {
-    if (view_.member(i).arrival.word[sequence_ & 1].load(std::memory_order_acquire) == said) {
+    if (voted(view_.member(i), sequence_, vote)) {
       return true;
     }
   }
@@ -74,7 +66,7 @@ std::errc GbaBarrier::pull(BarrierWatch& watch) {
 
 std::errc GbaBarrier::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
   sequence_ = k;
-  publish(off_ ? Vote::kOff : Vote::kOn);
+  publish_vote(view_.mine(), k, off_ ? Vote::kOff : Vote::kOn);
   if (!off_) {
     gba_group_arrive(group_.get(), sequence_);
     const std::errc error = await_release(watch);
@@ -83,7 +75,7 @@ std::errc GbaBarrier::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
       return error;
     }
     off_ = true;
-    publish(Vote::kPull);  // before the first look at others' words: they may wait for this one to tell
+    publish_vote(view_.mine(), k, Vote::kPull);  // before the first look at others' words: they may wait for this one
   }
   by_device_ = false;
   return pull(watch);

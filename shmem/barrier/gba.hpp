@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "shmem/barrier/gba_port.hpp"
+#include "shmem/barrier/gba_vote.hpp"
 #include "shmem/barrier/watch.hpp"
 
 namespace shmem {
@@ -17,10 +18,7 @@ namespace shmem {
 /// pull it, all see the OFF, and all know that the next barrier, and all after it, are software's.
 class GbaBarrier {
  public:
-  /// uapi rule 25. 2 is PULL in a round of the device, OFFER in a check round.
-  enum class Vote : std::uint64_t { kOn = 0, kOff = 1, kPull = 2, kOffer = 2, kReady = 3 };
-
-  /// REQUIRES: the members' words are zero, and a sync of the team has passed since.
+  /// REQUIRES: no member's word holds the number of a barrier to come, and a sync of the team has passed since.
   GbaBarrier(const SyncView& view, GbaMembership group, const WaitPolicy& policy)
       : view_(view), group_(std::move(group)), policy_(policy) {}
 
@@ -34,13 +32,7 @@ class GbaBarrier {
   /// Why this member stopped using the device, or "".
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
-  static bool has_arrived(const TeamSync& member, std::uint64_t k) {
-    // Acquire: pairs with publish(); what the member stored before it arrived is visible to a member that pulls.
-    return member.arrival.word[k & 1].load(std::memory_order_acquire) >> 2 == k;
-  }
-
  private:
-  void publish(Vote vote);
   /// errc{}: released. not_connected: pull. Otherwise the watch's error.
   std::errc await_release(BarrierWatch& watch);
   std::errc pull(BarrierWatch& watch);

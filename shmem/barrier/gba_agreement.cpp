@@ -1,103 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/gba_agreement.hpp"
 
+#include <algorithm>
+#include <ranges>
+
 namespace shmem {
 namespace {
 
-using Vote = GbaBarrier::Vote;
-
-/// Member 0: takes a group and offers it, or offers nothing.
-GbaAgreement make_offer(const SyncView& view, const GbaMember& member, std::uint64_t sequence) {
-  GbaAgreement agreement;
-  GroupOffer& offer = view.mine().offer;
-  offer = {};
-  if (!member.wanted || member.device == nullptr) {
-    agreement.reason = member.unavailable;
-    return agreement;
-  }
-  gba_group_handle handle{};
-  if (gba_group_alloc(member.device, static_cast<std::uint32_t>(view.size()), sequence, &handle) != 0) {
-    agreement.reason = gba_error_text();
-    return agreement;
-  }
-  agreement.owned = handle;
-  if (gba_group_enable(member.device, &handle) != 0) {
-    agreement.reason = gba_error_text();
-    return agreement;
-  }
-  offer = {1, handle.group, handle.key, handle.member_count, handle.sequence};
-  return agreement;
+/// What a member says of the group that was offered. kOn: it will never join one.
+void say(const SyncView& view, Vote vote) {
+  // Relaxed, here and below: a sync of the team lies between the store and the loads.
+  view.mine().arrival.joined.store(static_cast<std::uint64_t>(vote), std::memory_order_relaxed);
 }
 
-/// Joins what was offered. nullptr with a reason if that cannot be.
-GbaMembership join_offer(const SyncView& view, const GbaMember& member, std::string& reason) {
-  const GroupOffer& offer = view.member(0).offer;
-  if (member.device == nullptr || !member.wanted) {
+bool said(const SyncView& view, int member, Vote vote) {
+  return view.member(member).arrival.joined.load(std::memory_order_relaxed) == static_cast<std::uint64_t>(vote);
+}
+
+/// Member 0. REQUIRES: it is wanted, and has a port.
+std::optional<OwnedGroup> make_offer(const SyncView& view, const GbaMember& member, std::uint64_t sequence,
+                                     std::string& reason) {
+  auto owned = offer_group(view, member, sequence);
+  view.mine().offer.kind = owned ? GroupOffer::kNow : GroupOffer::kLater;
+  if (!owned) {
+    reason = owned.error().text;
+    return std::nullopt;
+  }
+  return *std::move(owned);
+}
+
+GbaMembership try_to_join(const SyncView& view, const GbaMember& member, bool able, std::string& reason) {
+  if (!able) {
     reason = member.unavailable;
+    say(view, Vote::kOn);
     return nullptr;
   }
-  const gba_group_handle handle{offer.group, offer.key, offer.member_count, 0, offer.sequence};
-  gba_group* group = nullptr;
-  if (gba_group_join(member.device, &handle, static_cast<std::uint32_t>(view.me()), &group) != 0) {
-    reason = gba_error_text();
+  auto joined = join_offer(view, member);
+  say(view, joined ? Vote::kReady : Vote::kOff);
+  if (!joined) {
+    reason = joined.error().text;
+    return nullptr;
   }
-  return GbaMembership(group);
-}
-
-std::optional<int> first_not_ready(const SyncView& view) {
-  for (int i = 0; i < view.size(); ++i) {
-    // Relaxed: a sync of the team lies between the store and this load.
-    if (view.member(i).arrival.joined.load(std::memory_order_relaxed) != static_cast<std::uint64_t>(Vote::kReady)) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
-void free_owned(const GbaMember& member, GbaAgreement& agreement) {
-  if (agreement.owned) {
-    gba_group_free(member.device, &*agreement.owned);  // fails only with the device, and then it is free
-    agreement.owned.reset();
-  }
+  return *std::move(joined);
 }
 
 }  // namespace
 
+Result<OwnedGroup> offer_group(const SyncView& view, const GbaMember& member, std::uint64_t sequence) {
+  const GbaDevice device = member.port->well();
+  if (device == nullptr) {
+    return fail(std::errc::no_such_device, "the device is lost");
+  }
+  auto owned = OwnedGroup::make(device, static_cast<std::uint32_t>(view.size()), sequence);
+  if (owned) {
+    const gba_group_handle& handle = owned->handle();
+    view.mine().offer = {GroupOffer::kNow, handle.group, handle.key, handle.member_count, handle.sequence};
+  }
+  return owned;
+}
+
+Result<GbaMembership> join_offer(const SyncView& view, const GbaMember& member) {
+  const GbaDevice device = member.port->well();
+  if (device == nullptr) {
+    return fail(std::errc::no_such_device, "the device is lost");
+  }
+  const GroupOffer& offer = view.member(0).offer;
+  const gba_group_handle handle{offer.group, offer.key, offer.member_count, 0, offer.sequence};
+  gba_group* group = nullptr;
+  if (const int error = gba_group_join(device.get(), &handle, static_cast<std::uint32_t>(view.me()), &group);
+      error != 0) {
+    return fail(std::errc{-error}, gba_error_text());
+  }
+  return GbaMembership(group);
+}
+
 Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member, std::uint64_t count,
                                   const std::function<Result<void>()>& sync) {
-  // The device's first barrier is the one after the two syncs of an agreement that comes about.
-  GbaAgreement agreement = view.me() == 0 ? make_offer(view, member, count + 2) : GbaAgreement{};
+  GbaAgreement agreement;
+  const bool able = member.wanted && member.port != nullptr;
+  std::optional<OwnedGroup> owned;
+  if (view.me() == 0) {
+    view.mine().offer = {};
+    // The device's first barrier is the one after the two syncs of an agreement that comes about.
+    if (able) owned = make_offer(view, member, count + 2, agreement.reason);
+  }
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  const GroupOffer& offer = view.member(0).offer;
-  if (offer.offered == 0) {
-    free_owned(member, agreement);
+  const auto offered = view.member(0).offer.kind;
+  if (offered != GroupOffer::kNow) {
+    agreement.later = offered == GroupOffer::kLater;
     if (agreement.reason.empty()) {
-      agreement.reason =
-          member.unavailable.empty() ? "the team's first member has no group to offer" : member.unavailable;
+      agreement.reason = able ? "the team's first member has no group to offer" : member.unavailable;
     }
     return agreement;
   }
-  GbaMembership group = join_offer(view, member, agreement.reason);
-  view.mine().arrival.joined.store(static_cast<std::uint64_t>(group ? Vote::kReady : Vote::kOff),
-                                   std::memory_order_relaxed);
+  GbaMembership joined = try_to_join(view, member, able, agreement.reason);
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  const auto absent = first_not_ready(view);
-  if (!absent) {
-    agreement.barrier = std::make_unique<GbaBarrier>(view, std::move(group), member.policy);
+  const auto members = std::views::iota(0, view.size());
+  const auto absent = std::ranges::find_if(members, [&](int i) { return !said(view, i, Vote::kReady); });
+  if (absent == members.end()) {
+    agreement.group = GbaGroup{std::move(owned), std::move(joined)};
     return agreement;
   }
+  agreement.later = std::ranges::none_of(members, [&](int i) { return said(view, i, Vote::kOn); });
   if (agreement.reason.empty()) {
     agreement.reason = "member " + std::to_string(*absent) + " of the team could not join the group";
   }
-  group.reset();
+  joined.reset();
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  free_owned(member, agreement);
   return agreement;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/gba_team.hpp"
 
+#include "shmem/barrier/algorithms.hpp"
 #include "shmem/log.hpp"
 
 namespace shmem {
@@ -14,49 +15,86 @@ Result<void> GbaTeam::use(const GbaMember& member, std::uint64_t count, const Sy
   if (!agreement) {
     return tl::make_unexpected(agreement.error());
   }
-  barrier_ = std::move(agreement->barrier);
-  owned_group_ = agreement->owned;
+  member_.emplace(member);
   reason_ = agreement->reason;
+  if (agreement->group || agreement->later) {
+    recovery_.emplace(view_, *member_);
+  }
+  if (agreement->group) {
+    begin(*std::move(agreement->group));
+  }
   return {};
 }
 
-std::errc GbaTeam::arrive_and_wait(std::uint64_t k, BarrierWatch& watch) {
+void GbaTeam::begin(GbaGroup group) {
+  owned_ = std::move(group.owned);
+  barrier_.emplace(view_, std::move(group.membership), member_->policy);
+  served_ = 0;
+  reason_.clear();
+}
+
+std::errc GbaTeam::arrive_and_wait(std::uint64_t k, Algorithm software, BarrierWatch& watch) {
   by_device_ = false;
+  return barrier_ ? through_device(k, watch) : check_round(k, software, watch);
+}
+
+std::errc GbaTeam::through_device(std::uint64_t k, BarrierWatch& watch) {
   if (const std::errc error = barrier_->arrive_and_wait(k, watch); error != std::errc{}) {
     return error;
   }
   by_device_ = barrier_->by_device();
   served_ += by_device_ ? 1 : 0;
   if (barrier_->over()) {
-    give_up();
+    lose();
   }
   return {};
 }
 
-void GbaTeam::give_up() {
+void GbaTeam::lose() {
   reason_ = barrier_->trouble();
-  if (job_.options.info && view_.me() == 0) {
-    log(LogLevel::kInfo, "shmem: team %d: software barriers after %llu through the device: %s", slot_,
-        static_cast<unsigned long long>(served_), reason_.c_str());
-  }
-  barrier_.reset();  // the group itself goes back in dissolve(), with all members
+  tell("software barriers after " + std::to_string(served_) + " through the device: " + reason_);
+  // Nobody waits for this group any more. It goes at once, so that the device has room for the next one.
+  barrier_.reset();
+  owned_.reset();
+  member_->port->doubt();
+  recovery_->lost_again(served_);
 }
 
-Result<void> GbaTeam::dissolve(gba_device* port, const Sync& software_sync) {
+std::errc GbaTeam::check_round(std::uint64_t k, Algorithm software, BarrierWatch& watch) {
+  recovery_->vote(k);
+  SoloCore core(job_.policy, watch);
+  if (const std::errc error = shmem::arrive_and_wait(software, core, view_, k); error != std::errc{}) {
+    return error;
+  }
+  if (auto group = recovery_->conclude(k)) {
+    begin(*std::move(group));
+    tell("barriers go through the device again, from barrier " + std::to_string(k + 1) + " on");
+  }
+  return {};
+}
+
+void GbaTeam::tell(const std::string& text) const {
+  if (job_.options.info && view_.me() == 0) {
+    log(LogLevel::kInfo, "shmem: team %d: %s", slot_, text.c_str());
+  }
+}
+
+Result<void> GbaTeam::dissolve(const Sync& software_sync) {
+  if (!recovery_) {
+    return {};  // on all members
+  }
+  recovery_.reset();
   // In good order: disabled, left by all, freed. Each step fails only with the device, and then there is nothing to
   // end.
-  if (owned_group_) {
-    gba_group_disable(port, &*owned_group_);
+  if (owned_) {
+    owned_->disable();
   }
   auto ok = software_sync();
   barrier_.reset();
   if (ok) {
     ok = software_sync();
   }
-  if (owned_group_) {
-    gba_group_free(port, &*owned_group_);
-    owned_group_.reset();
-  }
+  owned_.reset();
   return ok;
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team's use of the device, from the group that its members agree on to the day they give it back. The team asks only
-// this class.
+// A team's use of the device, from the group that its members agree on to the day they give it back, through loss and
+// recovery. The team asks only this class.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "shmem/barrier/gba_agreement.hpp"
+#include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/barrier/gba.hpp"
+#include "shmem/barrier/gba_recovery.hpp"
 
 namespace shmem {
 
@@ -21,35 +22,42 @@ class GbaTeam {
   GbaTeam(const Job& job, const SyncView& view, int slot) : job_(job), view_(view), slot_(slot) {}
 
   /// Collective. Asks for a group of the device, all or nobody. `count` is the number of the team's last barrier.
-  /// `member.device` outlives this object or its dissolve().
+  /// `member.port` outlives this object.
   Result<void> use(const GbaMember& member, std::uint64_t count, const Sync& software_sync);
   /// Collective. Gives the group back, if there is one; software barriers from then on. REQUIRES: software_sync has
   /// been called once since the last barrier.
-  Result<void> dissolve(gba_device* port, const Sync& software_sync);
+  Result<void> dissolve(const Sync& software_sync);
 
   /// Barrier `k` is arrive_and_wait's, on all members; otherwise it is software's.
-  [[nodiscard]] bool serves(std::uint64_t /*k*/) const { return barrier_ != nullptr; }
-  /// REQUIRES: serves(k). Fails only as `watch` fails; loss of the device is no failure.
-  std::errc arrive_and_wait(std::uint64_t k, BarrierWatch& watch);
+  [[nodiscard]] bool serves(std::uint64_t k) const { return barrier_ || (recovery_ && GbaRecovery::is_check(k)); }
+  /// REQUIRES: serves(k). `software` is how the team's other barriers are done. Fails only as `watch` fails; loss of
+  /// the device is no failure.
+  std::errc arrive_and_wait(std::uint64_t k, Algorithm software, BarrierWatch& watch);
   /// The last barrier of arrive_and_wait was released by the device.
   [[nodiscard]] bool by_device() const { return by_device_; }
   /// The team's barriers go through the device.
-  [[nodiscard]] bool active() const { return barrier_ != nullptr; }
+  [[nodiscard]] bool active() const { return barrier_.has_value(); }
 
   /// Why they do not, or "".
   [[nodiscard]] const std::string& reason() const { return reason_; }
   void explain(std::string reason) { reason_ = std::move(reason); }
 
  private:
-  void give_up();
+  std::errc through_device(std::uint64_t k, BarrierWatch& watch);
+  std::errc check_round(std::uint64_t k, Algorithm software, BarrierWatch& watch);
+  void begin(GbaGroup group);
+  void lose();
+  void tell(const std::string& text) const;
 
   const Job& job_;
   const SyncView view_;
   const int slot_;
-  std::unique_ptr<GbaBarrier> barrier_;
-  std::optional<gba_group_handle> owned_group_;
+  std::optional<GbaMember> member_;
+  std::optional<GbaRecovery> recovery_;  // where the device may be used at all
+  std::optional<OwnedGroup> owned_;      // of barrier_; goes after it
+  std::optional<GbaBarrier> barrier_;
   std::string reason_;
-  std::uint64_t served_ = 0;  // barriers that the device has released
+  std::uint64_t served_ = 0;  // by the group in use
   bool by_device_ = false;
 };
 

@@ -30,7 +30,8 @@ struct ArrivalTimes {
 
 /// Member 0's offer of a group of the device. Plain data: written before a sync of the team, read after it.
 struct alignas(64) GroupOffer {
-  std::uint32_t offered;
+  enum Kind : std::uint32_t { kNever, kLater, kNow };  // kLater: none now, but there may be one (GbaRecovery)
+  Kind kind;
   std::uint32_t group, key, member_count;
   std::uint64_t sequence;
 };

@@ -103,7 +103,7 @@ Result<void> Team::software_sync() {
 
 Result<void> Team::gba_sync(std::uint64_t count) {
   BarrierWatch watch(job_, map_, view_, {count, slot_, "gba"});
-  if (const std::errc error = gba_.arrive_and_wait(count, watch); error != std::errc{}) {
+  if (const std::errc error = gba_.arrive_and_wait(count, software_, tuning_, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
   statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_));
@@ -176,18 +176,18 @@ Result<void> Team::use_gba(const GbaMember& member) {
   return gba_.use(member, count_, [this] { return software_sync(); });
 }
 
-Result<void> Team::dissolve(gba_device* port) {
+Result<void> Team::dissolve() {
   if (map_.size == 1) {
     return {};
   }
   // In software: once it is over, nobody reads published arrivals any more, and the counts never go back.
   auto ok = software_sync();
-  return ok ? gba_.dissolve(port, [this] { return software_sync(); }) : ok;
+  return ok ? gba_.dissolve([this] { return software_sync(); }) : ok;
 }
 
-Result<void> Team::use_software(gba_device* port, std::string reason) {
+Result<void> Team::use_software(std::string reason) {
   gba_.explain(std::move(reason));
-  return dissolve(port);
+  return dissolve();
 }
 
 }  // namespace shmem

@@ -60,14 +60,14 @@ class Team {
   Result<void> agree_on_outcome(const Result<void>& mine);
 
   /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
-  /// `port` outlives the team or its dissolve().
+  /// `member.port` outlives the team. A group that is lost is replaced by another one as soon as that can be had.
   Result<void> use_gba(const GbaMember& member);
   /// Why nobody asks for a group for this team.
   void explain_no_gba(std::string reason) { gba_.explain(std::move(reason)); }
   /// Collective. Gives the group back, if there is one; software barriers from then on.
-  Result<void> dissolve(gba_device* port);
+  Result<void> dissolve();
   /// Collective. As dissolve, and says why in gba_reason().
-  Result<void> use_software(gba_device* port, std::string reason);
+  Result<void> use_software(std::string reason);
 
   /// Collective over all cores of all members. In software the cores share the work; through the device core 0 does it.
   /// After an error the team is of no use.

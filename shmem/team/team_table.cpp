@@ -113,21 +113,21 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   return slot;
 }
 
-Result<void> TeamTable::destroy(int handle, gba_device* port) {
-  auto ok = find(handle)->dissolve(port);
+Result<void> TeamTable::destroy(int handle) {
+  auto ok = find(handle)->dissolve();
   remove(handle);
   return ok;
 }
 
-Result<void> TeamTable::destroy_all(gba_device* port) {
+Result<void> TeamTable::destroy_all() {
   // Teams that the program left are not collective any more here: their members may be at different ones. Only the
-  // world is sure to be complete; the device takes the groups of the others back when this port is closed.
+  // world is sure to be complete; the groups of the others go back without ceremony.
   for (int handle = static_cast<int>(teams_.size()) - 1; handle > kWorldTeam; --handle) {
     if (find(handle) != nullptr) {
       remove(handle);
     }
   }
-  return find(kWorldTeam) != nullptr ? destroy(kWorldTeam, port) : Result<void>{};
+  return find(kWorldTeam) != nullptr ? destroy(kWorldTeam) : Result<void>{};
 }
 
 }  // namespace shmem

@@ -42,9 +42,9 @@ class TeamTable {
   Result<int> split(Team& parent, const SplitRequest& request);
 
   /// Collective over the team. REQUIRES: not a predefined team.
-  Result<void> destroy(int handle, gba_device* port);
+  Result<void> destroy(int handle);
   /// Collective over the job: ends all teams of this PE, world last.
-  Result<void> destroy_all(gba_device* port);
+  Result<void> destroy_all();
 
  private:
   Result<int> agree_on_slot(const TeamMap& map) const;

@@ -14,12 +14,20 @@
 
 #include "gba/gba.h"
 
-struct gba_device {};
+/// One opener's way to the switch.
+struct Way {
+  std::uint64_t epoch;  // of the switch that it leads to
+  bool lost = false;    // under the switch's lock
+};
+
+struct gba_device {
+  std::shared_ptr<Way> way;
+};
 
 struct gba_group {
+  std::shared_ptr<Way> way;
   std::uint32_t group, member;
   std::atomic<std::uint64_t> flag{0};
-  std::atomic<bool> lost{false};
 };
 
 namespace {
@@ -28,7 +36,7 @@ constexpr std::uint64_t kError = std::uint64_t{1} << 63;
 constexpr std::uint64_t kSequence = (std::uint64_t{1} << 56) - 1;
 
 struct Group {
-  std::uint32_t member_count = 0;
+  std::uint32_t key = 0, member_count = 0;
   std::uint64_t released = 0;
   bool enabled = false, error = false;
   std::map<std::uint32_t, gba_group*> members;
@@ -39,16 +47,29 @@ struct Switch {
   std::mutex lock;
   std::map<std::uint32_t, Group> groups;
   int limit = 32;
-  bool lost = false;
-  std::uint32_t member_loss = 0, device_loss = 0;
+  std::uint64_t epoch = 1;  // changes whenever the switch loses its memory
+  std::uint32_t last_key = 0;
+  bool lost = false, returns = false;
+  std::uint32_t member_loss = 0, device_loss = 0, failing = 0;
   std::int64_t refused = -1;
   std::uint64_t releases = 0;
   std::minstd_rand random{1};
 
   bool chance(std::uint32_t one_in) { return one_in != 0 && random() % one_in == 0; }
+  void restart() {
+    groups.clear();
+    lost = false;
+    ++epoch;
+  }
+  [[nodiscard]] bool reached_by(const Way& way) const { return !lost && !way.lost && way.epoch == epoch; }
+  /// nullptr: this is not, or no more, a group of that key.
+  Group* find(const gba_group_handle& handle) {
+    const auto found = groups.find(handle.group);
+    return found != groups.end() && found->second.key == handle.key ? &found->second : nullptr;
+  }
   /// The member's way to the switch is gone. The switch notices every other time only.
   void lose(Group& group, gba_group* handle) {
-    handle->lost = true;
+    handle->way->lost = true;
     if (random() % 2 == 0) {
       group.members.erase(handle->member);
       fail(group);
@@ -57,7 +78,7 @@ struct Switch {
   void fail(Group& group) {
     group.error = true;
     for (auto& [member, handle] : group.members) {
-      if (handle->lost) {
+      if (handle->way->lost) {
         continue;
       }
       handle->flag.store(kError | group.released, std::memory_order_release);
@@ -82,10 +103,14 @@ void ring(gba_group* handle, std::uint64_t sequence, bool first) {
   const std::lock_guard guard(s.lock);
   const auto found = s.groups.find(handle->group);
   s.lost = s.lost || (first && s.chance(s.device_loss));
-  if (s.lost || handle->lost || found == s.groups.end()) {
+  if (!s.reached_by(*handle->way) || found == s.groups.end()) {
     return;
   }
   Group& group = found->second;
+  const auto place = group.members.find(handle->member);
+  if (place == group.members.end() || place->second != handle) {
+    return;
+  }
   if (first && s.chance(s.member_loss)) {
     s.lose(group, handle);
     return;
@@ -101,9 +126,9 @@ void ring(gba_group* handle, std::uint64_t sequence, bool first) {
     group.arrived.assign(group.arrived.size(), false);
     std::vector<gba_group*> missed;
     for (auto& [member, other] : group.members) {
-      if (!other->lost && s.chance(s.member_loss)) {
+      if (!other->way->lost && s.chance(s.member_loss)) {
         missed.push_back(other);  // it was counted, but never hears of it
-      } else if (!other->lost) {
+      } else if (!other->way->lost) {
         other->flag.store(group.released, std::memory_order_release);
       }
     }
@@ -120,10 +145,10 @@ namespace fake_gba {
 void power_on(int groups) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  s.groups.clear();
+  s.restart();
   s.limit = groups;
-  s.lost = false;
-  s.member_loss = s.device_loss = 0;
+  s.returns = false;
+  s.member_loss = s.device_loss = s.failing = 0;
   s.refused = -1;
   s.releases = 0;
 }
@@ -139,7 +164,12 @@ void lose_device_at_random(std::uint32_t one_in) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().device_loss = one_in;
 }
-void refuse_member(std::uint32_t member) {
+void return_at_open(std::uint32_t failing_one_in) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().returns = true;
+  the_switch().failing = failing_one_in;
+}
+void refuse_member(int member) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().refused = member;
 }
@@ -161,11 +191,24 @@ const char* gba_error_text() {
 }
 
 int gba_open(const char* /*path*/, gba_device** out) {
-  *out = std::make_unique<gba_device>().release();
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  if (s.lost && s.returns) {
+    s.restart();
+  }
+  if (s.lost || s.chance(s.failing)) {
+    return failed(-ECONNREFUSED, "nobody is there");
+  }
+  *out = std::make_unique<gba_device>(gba_device{std::make_shared<Way>(Way{s.epoch})}).release();
   return 0;
 }
 void gba_close(gba_device* device) {
   const std::unique_ptr<gba_device> owner(device);
+}
+
+int gba_device_check(gba_device* device) {
+  const std::lock_guard guard(the_switch().lock);
+  return the_switch().reached_by(*device->way) ? 0 : failed(-ECONNABORTED, "the device is lost");
 }
 
 int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
@@ -173,52 +216,68 @@ int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
   return 0;
 }
 
-int gba_group_alloc(gba_device* /*device*/, std::uint32_t count, std::uint64_t sequence, gba_group_handle* handle) {
+int gba_group_alloc(gba_device* device, std::uint32_t count, std::uint64_t sequence, gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(s.limit) && !s.lost; ++g) {
+  if (!s.reached_by(*device->way)) {
+    return failed(-ENODEV, "lost");
+  }
+  for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(s.limit) && !s.chance(s.failing); ++g) {
     if (!s.groups.contains(g)) {
-      s.groups[g] = Group{count, sequence, false, false, {}, std::vector<bool>(count)};
-      *handle = {g, 7, count, 0, sequence};
+      s.groups[g] = Group{++s.last_key, count, sequence, false, false, {}, std::vector<bool>(count)};
+      *handle = {g, s.last_key, count, 0, sequence};
       return 0;
     }
   }
-  return s.lost ? failed(-ENODEV, "lost") : failed(-ENOSPC, "all groups are taken");
+  return failed(-ENOSPC, "all groups are taken");
 }
 
-int gba_group_enable(gba_device* /*device*/, const gba_group_handle* handle) {
+int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  s.groups[handle->group].enabled = true;
+  Group* const group = s.find(*handle);
+  if (!s.reached_by(*device->way) || group == nullptr) {
+    return failed(-ENODEV, "lost");
+  }
+  group->enabled = true;
   return 0;
 }
 
 int gba_group_disable(gba_device* /*device*/, const gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  s.groups[handle->group].enabled = false;
+  if (Group* const group = s.find(*handle)) {
+    group->enabled = false;
+  }
   return 0;
 }
 
 int gba_group_free(gba_device* /*device*/, const gba_group_handle* handle) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  s.groups.erase(handle->group);
+  if (Group* const group = s.find(*handle)) {
+    if (group->enabled) {
+      s.fail(*group);
+    }
+    s.groups.erase(handle->group);
+  }
   return 0;
 }
 
-int gba_group_join(gba_device* /*device*/, const gba_group_handle* handle, std::uint32_t member, gba_group** out) {
+int gba_group_join(gba_device* device, const gba_group_handle* handle, std::uint32_t member, gba_group** out) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
   *out = nullptr;
-  if (s.lost || s.refused == member || !s.groups.contains(handle->group)) {
+  Group* const group = s.find(*handle);
+  if (!s.reached_by(*device->way) || s.refused == member || group == nullptr || s.chance(s.failing)) {
     return failed(-ENODEV, "lost");
   }
   auto joined = std::make_unique<gba_group>();
+  joined->way = device->way;
   joined->group = handle->group;
   joined->member = member;
   *out = joined.release();
-  s.groups[handle->group].members[member] = *out;
+  group->members[member] = *out;
   return 0;
 }
 
@@ -226,9 +285,18 @@ int gba_group_leave(gba_group* handle) {
   const std::unique_ptr<gba_group> owner(handle);
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  if (const auto found = s.groups.find(handle->group); found != s.groups.end()) {
-    found->second.members.erase(handle->member);
-    s.fail(found->second);
+  const auto found = s.groups.find(handle->group);
+  if (found == s.groups.end()) {
+    return 0;
+  }
+  Group& group = found->second;
+  const auto place = group.members.find(handle->member);
+  // The group may be another one of the same number by now.
+  if (place != group.members.end() && place->second == handle) {
+    group.members.erase(place);
+    if (group.enabled) {
+      s.fail(group);
+    }
   }
   return 0;
 }
@@ -250,7 +318,7 @@ int gba_group_sleep(gba_group* handle, std::uint64_t sequence, std::uint64_t /*m
   std::this_thread::sleep_for(std::chrono::microseconds{20});
   const int status = gba_group_test(handle, sequence);
   const std::lock_guard guard(the_switch().lock);
-  const bool lost = the_switch().lost || handle->lost;
+  const bool lost = !the_switch().reached_by(*handle->way);
   return status == -EAGAIN && lost ? failed(-ENODEV, "the device is lost") : status;
 }
 }

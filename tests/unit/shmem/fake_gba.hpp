@@ -6,17 +6,21 @@
 
 namespace fake_gba {
 
-/// Forgets all groups; `groups` are to be had, and nothing goes wrong.
+/// Forgets all groups and whoever has opened it; `groups` are to be had, and nothing goes wrong.
 void power_on(int groups);
-/// From now on about one in `one_in` arrivals, and one in `one_in` releases, loses that member's way to the switch, for
-/// good; every other time without the switch noticing. 0: none does.
+/// From now on about one in `one_in` arrivals, and one in `one_in` releases, loses that member's way to the switch;
+/// every other time without the switch noticing. The way is good again once the member opens the switch anew. 0: none
+/// does.
 void lose_members(std::uint32_t one_in);
-/// The switch is gone: for all members and for good. A member that has arrived may have been released or not.
+/// The switch is gone, for all members. A member that has arrived may have been released or not.
 void lose_device();
 /// About one in `one_in` arrivals loses the device.
 void lose_device_at_random(std::uint32_t one_in);
-/// `member` cannot join any group.
-void refuse_member(std::uint32_t member);
+/// A lost device is there again, without its groups, the next time that somebody opens it. About one in `one_in` calls
+/// to open it, to have a group or to join one fails. 0: none does.
+void return_at_open(std::uint32_t failing_one_in);
+/// `member` cannot join any group; -1: all can.
+void refuse_member(int member);
 
 int groups_in_use();
 std::uint64_t releases();

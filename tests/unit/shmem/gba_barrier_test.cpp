@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "shmem/team/team.hpp"
@@ -12,6 +16,7 @@
 namespace {
 
 using shmem::GbaMember;
+using shmem::GbaPort;
 using shmem::Job;
 using shmem::Team;
 using shmem::TeamMap;
@@ -36,17 +41,10 @@ class Entered {
   std::vector<std::atomic<int>> count_;
 };
 
-gba_device* any_device() {
-  static gba_device* device = [] {
-    gba_device* opened = nullptr;
-    gba_open(nullptr, &opened);
-    return opened;
-  }();
-  return device;
-}
-
-GbaMember wanting(const Job& job) {
-  return {any_device(), "", true, job.policy};
+/// What a PE brings that has opened the device.
+GbaMember wanting(const Job& job, GbaPort& port) {
+  EXPECT_TRUE(port.open());
+  return {&port, "", true, job.policy, std::chrono::milliseconds{1}};
 }
 
 void barriers(Team& team, const Job& job, Entered& entered, int from, int to, std::atomic<int>& early) {
@@ -69,15 +67,16 @@ void run(int size, int rounds, Tally& tally, bool in_step = false) {
   std::atomic<int> early{0};
   run_job(size, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
     Team team(job, TeamMap{0, 1, size}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port)));
     for (int k = 1; k <= rounds; ++k) {
       barriers(team, job, entered, k, k + 1, early);
       ASSERT_TRUE(!in_step || job.bootstrap->barrier());
     }
     tally.by_device += team.stats().by_device;
     tally.by_software += team.stats().by_software;
-    EXPECT_TRUE(team.dissolve(any_device()));
+    EXPECT_TRUE(team.dissolve());
   });
   EXPECT_EQ(early, 0);
 }
@@ -128,8 +127,9 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
   std::atomic<int> early{0};
   run_job(kSize, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
     Team team(job, TeamMap{0, 1, kSize}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port)));
     barriers(team, job, entered, 1, 11, early);
     ASSERT_TRUE(job.bootstrap->barrier());
     if (job.me == 0) {
@@ -147,13 +147,140 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
   EXPECT_EQ(early, 0);
 }
 
+/// Barriers of one PE from `k` on until the team uses the device again. All PEs decide that alike, or they hang.
+int barriers_until_recovered(Team& team, const Job& job, Entered& entered, int k, std::atomic<int>& early) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  auto* const in_time = &job.team_sync(1, 0).offer.key;  // PE 0's word for all of them
+  while (std::string(team.algorithm()) != "gba") {
+    barriers(team, job, entered, k, k + 1, early);
+    ++k;
+    if (job.me == 0 && std::chrono::steady_clock::now() > deadline) {
+      std::atomic_ref(*in_time).store(1, std::memory_order_relaxed);
+    }
+    barriers(team, job, entered, k, k + 1, early);
+    ++k;
+    if (std::atomic_ref(*in_time).load(std::memory_order_relaxed) != 0) {
+      ADD_FAILURE() << "not in use again after 20 s: " << team.gba_reason();
+      break;
+    }
+    if (k % 64 < 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});  // on all PEs, lest they wait for each other in vain
+    }
+  }
+  return k;
+}
+
+/// `rounds` barriers while things go wrong as `cause` says, then as many as it takes to use the device again.
+void run_through_trouble(int size, int rounds, const std::function<void()>& cause, Tally& tally) {
+  fake_gba::power_on(3);
+  fake_gba::return_at_open(0);
+  Entered entered(size);
+  std::atomic<int> early{0};
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::seconds{30};
+  run_job(
+      size,
+      [&](Job& job) {
+        ASSERT_TRUE(job.bootstrap->barrier());
+        GbaPort port;
+        Team team(job, TeamMap{0, 1, size}, 0, 0);
+        ASSERT_TRUE(team.use_gba(wanting(job, port)));
+        ASSERT_TRUE(job.bootstrap->barrier());
+        if (job.me == 0) cause();
+        barriers(team, job, entered, 1, rounds + 1, early);
+        ASSERT_TRUE(job.bootstrap->barrier());
+        if (job.me == 0) {
+          fake_gba::lose_members(0);
+          fake_gba::lose_device_at_random(0);
+          fake_gba::return_at_open(0);
+          fake_gba::refuse_member(-1);
+        }
+        ASSERT_TRUE(job.bootstrap->barrier());
+        const int k = barriers_until_recovered(team, job, entered, rounds + 1, early);
+        const auto before = team.stats().by_device;
+        barriers(team, job, entered, k, k + 100, early);
+        EXPECT_EQ(team.gba_reason(), "");
+        // A way that was lost without anybody noticing shows now.
+        EXPECT_GT(team.stats().by_device, before);
+        tally.by_device += team.stats().by_device;
+        tally.by_software += team.stats().by_software;
+        EXPECT_TRUE(team.dissolve());
+      },
+      options);
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
+TEST(GbaRecovery, ATeamGetsTheDeviceBackThatWasRestarted) {
+  Tally tally;
+  run_through_trouble(
+      4, 300, [] { fake_gba::lose_device(); }, tally);
+  EXPECT_GT(tally.by_software, 0U);
+}
+
+TEST(GbaRecovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
+  for (int size = 2; size <= 5; ++size) {
+    Tally tally;
+    run_through_trouble(
+        size, 3000, [] { fake_gba::lose_device_at_random(500); }, tally);
+    EXPECT_GT(tally.by_device, 0U);
+    EXPECT_GT(tally.by_software, 0U);
+  }
+}
+
+TEST(GbaRecovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
+  for (int size = 2; size <= 5; ++size) {
+    Tally tally;
+    const auto cause = [] {
+      fake_gba::lose_device_at_random(800);
+      fake_gba::lose_members(800);
+      fake_gba::return_at_open(3);
+    };
+    run_through_trouble(size, 3000, cause, tally);
+    EXPECT_GT(tally.by_software, 0U);
+  }
+}
+
+TEST(GbaRecovery, ATeamStaysInSoftwareAsLongAsOneMemberCannotJoin) {
+  Tally tally;
+  const auto cause = [] {
+    fake_gba::lose_device();
+    fake_gba::refuse_member(1);
+  };
+  run_through_trouble(3, 2000, cause, tally);
+  EXPECT_GT(tally.by_software, 3U * 1900);
+}
+
+TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
+  fake_gba::power_on(32);
+  fake_gba::lose_device();
+  Entered entered(3);
+  std::atomic<int> early{0};
+  run_job(3, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
+    Team team(job, TeamMap{0, 1, 3}, 0, 0);
+    ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}));
+    EXPECT_STREQ(team.algorithm(), "npu_v3");
+    EXPECT_NE(team.gba_reason(), "");
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) fake_gba::return_at_open(0);
+    const int k = barriers_until_recovered(team, job, entered, 1, early);
+    barriers(team, job, entered, k, k + 100, early);
+    EXPECT_GE(team.stats().by_device, 100U);
+    EXPECT_TRUE(team.dissolve());
+  });
+  EXPECT_EQ(early, 0);
+}
+
 TEST(GbaAgreement, NobodyUsesTheDeviceIfOneMemberCannot) {
   fake_gba::power_on(32);
   fake_gba::refuse_member(2);
   run_job(4, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
     Team team(job, TeamMap{0, 1, 4}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port)));
     EXPECT_STREQ(team.algorithm(), "npu_v3");
     EXPECT_NE(team.gba_reason(), "");
     EXPECT_TRUE(team.sync());
@@ -166,8 +293,13 @@ TEST(GbaAgreement, AMemberWithoutAPortKeepsAllOnSoftware) {
     fake_gba::power_on(32);
     run_job(3, [&](Job& job) {
       ASSERT_TRUE(job.bootstrap->barrier());
+      GbaPort port;
       Team team(job, TeamMap{0, 1, 3}, 0, 0);
-      const GbaMember member{job.me == without ? nullptr : any_device(), "no port", true, job.policy};
+      GbaMember member = wanting(job, port);
+      if (job.me == without) {
+        member.port = nullptr;
+        member.unavailable = "no port";
+      }
       ASSERT_TRUE(team.use_gba(member));
       EXPECT_STREQ(team.algorithm(), "npu_v3");
       EXPECT_NE(team.gba_reason(), "");
@@ -180,20 +312,22 @@ TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
   fake_gba::power_on(1);
   run_job(2, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
     Team first(job, TeamMap{0, 1, 2}, 0, 0);
     Team second(job, TeamMap{0, 1, 2}, 1, 0);
-    ASSERT_TRUE(first.use_gba(wanting(job)));
-    ASSERT_TRUE(second.use_gba(wanting(job)));
+    const GbaMember member = wanting(job, port);
+    ASSERT_TRUE(first.use_gba(member));
+    ASSERT_TRUE(second.use_gba(member));
     EXPECT_STREQ(first.algorithm(), "gba");
     EXPECT_STREQ(second.algorithm(), "npu_v3");
     if (job.me == 0) {
       EXPECT_EQ(second.gba_reason(), "all groups are taken");
     }
-    EXPECT_TRUE(first.dissolve(any_device()));
-    EXPECT_TRUE(second.use_gba(wanting(job))) << "the group is free again";
+    EXPECT_TRUE(first.dissolve());
+    EXPECT_TRUE(second.use_gba(member)) << "the group is free again";
     EXPECT_STREQ(second.algorithm(), "gba");
     EXPECT_TRUE(second.sync());
-    EXPECT_TRUE(second.dissolve(any_device()));
+    EXPECT_TRUE(second.dissolve());
   });
 }
 

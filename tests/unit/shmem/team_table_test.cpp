@@ -48,7 +48,7 @@ TEST(TeamTable, SplitsStridedTeamsThatSynchroniseApart) {
       for (int i = 0; i < 50; ++i) {
         ASSERT_TRUE(team.sync());
       }
-      EXPECT_TRUE(teams.destroy(*handle, nullptr));
+      EXPECT_TRUE(teams.destroy(*handle));
       EXPECT_EQ(teams.find(*handle), nullptr);
     }
     ASSERT_TRUE(world.sync());
@@ -96,7 +96,7 @@ TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
         for (int i = 0; i < round % 4; ++i) {
           ASSERT_TRUE(teams.find(*handle)->sync());
         }
-        ASSERT_TRUE(teams.destroy(*handle, nullptr));
+        ASSERT_TRUE(teams.destroy(*handle));
       }
     }
   });
@@ -187,7 +187,7 @@ TEST(TeamTable, CoresReadTheTeamsOfTheirPe) {
     EXPECT_EQ(state.find(*handle).size, job.me == 0 ? 0 : 2);
     if (job.me != 0) {
       EXPECT_EQ(state.find(*handle).start, 1);
-      ASSERT_TRUE(teams.destroy(*handle, nullptr));
+      ASSERT_TRUE(teams.destroy(*handle));
       EXPECT_EQ(state.find(*handle).size, 0);
     }
     EXPECT_EQ(state.find(-1).size, 0);
@@ -254,7 +254,7 @@ TEST(TeamTable, AThousandOverlappingTeamsDoNotDisturbEachOther) {
         ASSERT_TRUE(made) << made.error().text;
         handle[step.team] = *made;
       } else if (step.what == Step::kDestroy && handle[step.team] >= 0) {
-        ASSERT_TRUE(teams.destroy(std::exchange(handle[step.team], -1), nullptr));
+        ASSERT_TRUE(teams.destroy(std::exchange(handle[step.team], -1)));
       } else if (step.what == Step::kSync && handle[step.team] >= 0) {
         Team& team = *teams.find(handle[step.team]);
         const auto first = entered.begin() + static_cast<std::ptrdiff_t>(step.team * kPes);
@@ -276,7 +276,7 @@ TEST(TeamTable, HasRoomForMoreThan2048TeamsAtOnce) {
     for (int i = 0; i < 2048; ++i) {
       ASSERT_TRUE(teams.split(world, among(job, TeamMap{0, 1, 2})));
     }
-    EXPECT_TRUE(teams.destroy_all(nullptr));
+    EXPECT_TRUE(teams.destroy_all());
   });
 }
 
