@@ -103,7 +103,7 @@ Result<void> Team::software_sync() {
 
 Result<void> Team::gba_sync(std::uint64_t count) {
   BarrierWatch watch(job_, map_, view_, {count, slot_, "gba"});
-  if (const std::errc error = gba_.arrive_and_wait(count, software_, tuning_, watch); error != std::errc{}) {
+  if (const std::errc error = gba_.arrive_and_wait(count, {software_, tuning_}, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
   statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_));
