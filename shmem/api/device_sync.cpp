@@ -61,10 +61,10 @@ shmem::Result<void> meet_list(const Job& job, const PeList& list, const char* wh
   std::errc error{};
   if (self != nullptr) {
     shmem::WatchedCore core(self->core, watch);
-    error = shmem::partial_sync(core, job, list, watch);
+    error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
   } else {
     shmem::SoloCore core(job.policy, watch);
-    error = shmem::partial_sync(core, job, list, watch);
+    error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
   }
   return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, who + watch.explain(error));
 }
@@ -81,7 +81,7 @@ int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, ui
   const Team* found = context.teams().find(team);
   if (found == nullptr) {
     ok = shmem::fail(std::errc::invalid_argument, who + std::to_string(team) + " is not a team of this PE");
-  } else if (auto list = PeList::create(context.job(), found->map(), pes, count); !list) {
+  } else if (auto list = PeList::create(context.my_pe(), found->map(), pes, count); !list) {
     ok = shmem::fail(std::errc::invalid_argument, who + list.error().text);
   } else {
     shmem::quiet();

@@ -30,12 +30,9 @@ Result<PeList> refuse(const std::string& problem) {
 
 }  // namespace
 
-Result<PeList> PeList::create(const Job& job, const TeamMap& team, const std::uint32_t* members, std::uint32_t count) {
+Result<PeList> PeList::create(int me, const TeamMap& team, const std::uint32_t* members, std::uint32_t count) {
   if (members == nullptr || count == 0) {
     return refuse(members == nullptr ? "the list of PEs is NULL" : "the list of PEs is empty");
-  }
-  if (static_cast<std::size_t>(job.size) > kMostPartners) {
-    return refuse("it can be used by " + std::to_string(kMostPartners) + " PEs at most");
   }
   if (count > static_cast<std::uint32_t>(team.size)) {
     return refuse("the list has " + std::to_string(count) + " PEs, the team " + std::to_string(team.size));
@@ -53,10 +50,12 @@ Result<PeList> PeList::create(const Job& job, const TeamMap& team, const std::ui
   if (twice != list.pes_.end()) {
     return refuse("the list names PE " + std::to_string(team.member(*twice).value_or(-1)) + " of the team twice");
   }
-  const auto own = std::lower_bound(list.pes_.begin(), list.pes_.end(), job.me);
-  if (own == list.pes_.end() || *own != job.me) {
-    return refuse("the list does not name this PE, " + std::to_string(team.member(job.me).value_or(-1)) +
-                  " of the team");
+  if (static_cast<std::size_t>(list.pes_.back()) >= kMostPartners) {
+    return refuse("it is for the first " + std::to_string(kMostPartners) + " PEs of a job");
+  }
+  const auto own = std::lower_bound(list.pes_.begin(), list.pes_.end(), me);
+  if (own == list.pes_.end() || *own != me) {
+    return refuse("the list does not name this PE, " + std::to_string(team.member(me).value_or(-1)) + " of the team");
   }
   list.me_ = static_cast<int>(own - list.pes_.begin());
   list.mark_ = mark_of(list.pes_);

@@ -14,8 +14,8 @@ namespace shmem {
 /// PEs of the world in ascending order, so that all PEs of a list see the same one however they wrote it down.
 class PeList {
  public:
-  /// `members` are numbers in the team, in any order. An Error unless they are different members, this PE one of them.
-  static Result<PeList> create(const Job& job, const TeamMap& team, const std::uint32_t* members, std::uint32_t count);
+  /// `members` are numbers in the team, in any order. An Error unless they are different members, PE `me` one of them.
+  static Result<PeList> create(int me, const TeamMap& team, const std::uint32_t* members, std::uint32_t count);
 
   [[nodiscard]] int size() const { return static_cast<int>(pes_.size()); }
   [[nodiscard]] int me() const { return me_; }
@@ -34,14 +34,31 @@ class PeList {
   std::uint64_t mark_ = 0;
 };
 
+/// The words of the job's PEs, seen from one of them.
+class PairWords {
+ public:
+  explicit PairWords(const Job& job) : job_(job) {}
+
+  [[nodiscard]] int me() const { return job_.me; }
+  /// Of `pe`, written by PE `by`.
+  [[nodiscard]] SyncWord& told(int pe, int by) const { return job_.kernel_sync(pe).told[static_cast<std::size_t>(by)]; }
+  /// Of this PE alone.
+  [[nodiscard]] std::uint64_t& heard(int from) const {
+    return job_.kernel_sync(job_.me).heard[static_cast<std::size_t>(from)];
+  }
+
+ private:
+  const Job& job_;
+};
+
 /// The Check of one such barrier: as TimedWatch, and owner_dead if a PE of the list has died.
 class ListWatch {
  public:
   ListWatch(const Job& job, const PeList& list) : job_(job), list_(list), time_(job) {}
   std::errc operator()();
 
-  /// The PE that this one waits for now.
-  void wait_for(int pe) { waits_for_ = pe; }
+  /// Set to the PE that this one waits for now, if it is one.
+  int& waits_for() { return waits_for_; }
   [[nodiscard]] std::string explain(std::errc error) const;
 
  private:
@@ -59,30 +76,30 @@ constexpr unsigned kMarkBits = 16;
 /// all PEs of a list take part in it once, in an order that agrees with their other lists, so both know what comes
 /// next, whatever lists each has been in with others. A pair meets in one round of a barrier at most.
 ///
-/// Called by all cores of all PEs of the list. Nobody returns before all have called. Errors: as the Check of `core`;
-/// invalid_argument if a PE met this one with another list. After an error the words are of no use.
-template <Core C>
-std::errc partial_sync(C& core, const Job& job, const PeList& list, ListWatch& watch) {
+/// Called by all cores of all PEs of the list. Nobody returns before all have called. `waits_for` is the PE that core 0
+/// waits for, or waited for last. Errors: as the Check of `core`; invalid_argument if a PE met this one with another
+/// list. After an error the words are of no use.
+///
+/// `Words` gives the words of pairs, as PairWords does.
+template <Core C, typename Words>
+std::errc partial_sync(C& core, const Words& words, const PeList& list, int& waits_for) {
   return on_core_zero(core, [&](C& self) {
     for (int distance = 1; distance < list.size(); distance <<= 1) {
-      const int from = list.to_the_right(-distance);
-      SyncWord& theirs = job.kernel_sync(list.to_the_right(distance)).told[static_cast<std::size_t>(job.me)];
+      SyncWord& theirs = words.told(list.to_the_right(distance), words.me());
       const std::uint64_t sent = (self.load(theirs) >> kMarkBits) + 1;  // nobody else stores there
       signal_set(self, theirs, sent << kMarkBits | list.mark());
 
-      KernelSync& mine = job.kernel_sync(job.me);
-      const std::uint64_t awaited = mine.heard[static_cast<std::size_t>(from)] + 1;
-      std::uint64_t heard = 0;
-      watch.wait_for(from);
-      const std::errc error =
-          signal_wait_until(self, mine.told[static_cast<std::size_t>(from)],
-                            [&](std::uint64_t seen) { return (heard = seen) >> kMarkBits >= awaited; });
+      waits_for = list.to_the_right(-distance);
+      const std::uint64_t awaited = words.heard(waits_for) + 1;
+      std::uint64_t told = 0;
+      const auto has_come = [&](std::uint64_t seen) { return (told = seen) >> kMarkBits >= awaited; };
+      const std::errc error = signal_wait_until(self, words.told(words.me(), waits_for), has_come);
       if (error != std::errc{}) {
         return error;
       }
-      mine.heard[static_cast<std::size_t>(from)] = awaited;
+      words.heard(waits_for) = awaited;
       // A PE that is further has been let go by this barrier.
-      if (heard >> kMarkBits == awaited && (heard & ((1U << kMarkBits) - 1)) != list.mark()) {
+      if (told >> kMarkBits == awaited && (told & ((1U << kMarkBits) - 1)) != list.mark()) {
         return std::errc::invalid_argument;
       }
     }

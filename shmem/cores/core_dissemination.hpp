@@ -15,7 +15,6 @@ namespace shmem {
 template <Core C>
 std::errc disseminate_cores(C& core, SyncWord* pool, std::size_t rounds, SyncWord& counter) {
   core.fence();
-  core.dcci(&counter);
   const std::uint64_t count = core.load(counter) + 1;
   const int cores = core.count();
   SyncWord* mine = pool + static_cast<std::size_t>(core.index()) * rounds;
@@ -26,8 +25,8 @@ std::errc disseminate_cores(C& core, SyncWord* pool, std::size_t rounds, SyncWor
       return error;
     }
   }
-  signal_set(core, counter, count);
-  core.dcci_all();
+  core.store(counter, count);
+  core.dcci_all();  // what this core has read of the others is from before they came; the counter is for later ones
   return {};
 }
 

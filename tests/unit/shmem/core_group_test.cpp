@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "shmem/cores/core_dissemination.hpp"
 #include "shmem/cores/signal.hpp"
 
 namespace {
@@ -66,6 +67,30 @@ TEST_P(CoreGroupTest, CoresSeeWhatTheOthersDidBeforeTheMeeting) {
     return std::errc{};
   };
   EXPECT_EQ(group->run(kernel), std::errc{});
+}
+
+TEST_P(CoreGroupTest, CoresMeetInMemoryAlone) {
+  constexpr std::size_t kRounds = 3;
+  constexpr int kMeetings = 200;
+  auto group = make_group(GetParam());
+  std::vector<shmem::SyncWord> pool(static_cast<std::size_t>(GetParam()) * kRounds);
+  shmem::SyncWord counter{};
+  std::vector<int> steps(static_cast<std::size_t>(GetParam()), 0);
+  const auto meet = [&](ThreadCore& core) { return shmem::disseminate_cores(core, pool.data(), kRounds, counter); };
+  EXPECT_EQ(group->run([&](ThreadCore& core) {
+    std::errc error{};
+    for (int step = 1; step <= kMeetings && error == std::errc{}; ++step) {
+      steps[static_cast<std::size_t>(core.index())] = step;
+      error = meet(core);
+      for (const int other : steps) {
+        EXPECT_EQ(other, step);
+      }
+      error = error != std::errc{} ? error : meet(core);
+    }
+    return error;
+  }),
+            std::errc{});
+  EXPECT_EQ(counter.value.load(), 2U * kMeetings);
 }
 
 TEST_P(CoreGroupTest, RunsManyKernelsOneAfterTheOther) {
