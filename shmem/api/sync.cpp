@@ -3,6 +3,7 @@
 // members.
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/active_set.hpp"
+#include "shmem/barrier/timed_watch.hpp"
 #include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
@@ -46,8 +47,10 @@ void sync_active_set(const char* call, int start, int log_stride, int size, long
   for (int distance = 1; distance < size; distance <<= 1) {
     api::remote(context, call, psync, kBytes, set.pe((me + distance) % size));
   }
-  if (shmem::active_set_sync(context.job(), set, psync, shmem::JobWatch(context.job())) != std::errc{}) {
-    api::end_job(context, call, "given up: " + context.job().bootstrap->aborted().value_or("the job was ended"));
+  shmem::TimedWatch watch(context.job());
+  const std::errc error = shmem::active_set_sync(context.job(), set, psync, [&watch] { return watch(); });
+  if (error != std::errc{}) {
+    api::end_job(context, call, "the wait for the " + std::to_string(size) + " PEs of the set " + watch.explain(error));
   }
 }
 

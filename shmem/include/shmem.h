@@ -200,10 +200,13 @@ SHMEM_API void shmem_signal_set(uint64_t* sig_addr, uint64_t signal, int pe) SHM
 SHMEM_API void shmem_signal_add(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT;
 /* This PE's own signal. */
 SHMEM_API uint64_t shmem_signal_fetch(const uint64_t* sig_addr) SHMEM_NOEXCEPT;
-/* Waits until this PE's own signal compares so (SHMEM_CMP_*); gives its value then. */
+/* Waits until this PE's own signal compares so (SHMEM_CMP_*); gives its value then. SHMEM_BARRIER_TIMEOUT, if it is
+ * set, ends the job. */
 SHMEM_API uint64_t shmem_signal_wait_until(uint64_t* sig_addr, int cmp, uint64_t cmp_value) SHMEM_NOEXCEPT;
 
-/* ---- Barriers (section 9.9) ---- */
+/* ---- Barriers (section 9.9) ----
+ *
+ * On a core of a kernel (shmemx_launch) those of the world and of teams are of all cores of all members. */
 
 /* Collective over the world: shmem_quiet, then everybody has come. */
 SHMEM_API void shmem_barrier_all(void) SHMEM_NOEXCEPT;

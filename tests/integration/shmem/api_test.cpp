@@ -97,6 +97,18 @@ INSTANTIATE_TEST_SUITE_P(
       return name + std::to_string(test.index);
     });
 
+TEST(Waits, EndTheJobAfterTheTimeWhateverTheyWaitFor) {
+  for (const auto& [mistake, message] :
+       {std::pair{"set-alone", "PE 1: shmem_barrier: the wait for the 2 PEs of the set timed out after 1000 ms"},
+        std::pair{"wait-alone",
+                  "PE 1: shmem_signal_wait_until: the wait timed out after 1000 ms "
+                  "(SHMEM_BARRIER_TIMEOUT); there is 0, which is not GE 5"}}) {
+    const auto job = run(oshrun(2, "off", {test_program("wrong_pes"), mistake}), {"SHMEM_BARRIER_TIMEOUT=1"});
+    EXPECT_NE(job.exit.code, 0) << job.output;
+    EXPECT_NE(job.output.find(message), std::string::npos) << job.output;
+  }
+}
+
 TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {
   const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "no-finalize"}), {"SHMEM_DEBUG=1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;

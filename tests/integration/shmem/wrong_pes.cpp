@@ -3,10 +3,12 @@
 #include <shmem.h>
 #include <shmemx.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 
 int main(int argc, char** argv) {
   const std::string mistake = argc > 1 ? argv[1] : "";
@@ -72,6 +74,13 @@ int main(int argc, char** argv) {
     shmem_team_destroy(SHMEM_TEAM_WORLD);
   } else if (mistake == "barrier-team") {
     shmem_barrier(17);
+  } else if (mistake == "set-alone" && me == 1) {
+    static long psync[SHMEM_BARRIER_SYNC_SIZE] = {};
+    (shmem_barrier)(0, 0, shmem_n_pes(), psync);
+  } else if (mistake == "wait-alone" && me == 1) {
+    shmem_signal_wait_until(word, SHMEM_CMP_GE, 5);
+  } else if (mistake == "set-alone" || mistake == "wait-alone") {
+    std::this_thread::sleep_for(std::chrono::seconds(60));  // not by a call that would end after the time, too
   } else if (mistake == "global-exit") {
     if (me == 1) {
       shmem_global_exit(9);
