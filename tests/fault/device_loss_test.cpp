@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device, or one PE's connection to it, is lost in the middle of a run of barriers: every PE finishes all of them.
+// The device, or one PE's connection to it, is lost in the middle of a run of barriers: every PE finishes all of them,
+// and once it can be had again they use it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
+#include <functional>
 #include <random>
 #include <thread>
 
+#include "tests/integration/fake_device/raw_client.hpp"
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
+#include "uapi/gba_debug.h"
 
 namespace {
 
 using test_support::FakeDevice;
 using test_support::oshrun;
+using test_support::pid_of;
 using test_support::Process;
+using test_support::program;
 using test_support::repeats;
 using test_support::run;
 using test_support::Seconds;
 using test_support::sum_of;
+using test_support::TempDir;
 using test_support::test_program;
 
 constexpr int kRounds = 40000;
@@ -79,6 +87,111 @@ TEST(DeviceLoss, ANewJobUsesTheDeviceAfterOneThatWasKilled) {
   const auto job = run(oshrun(4, device.path(), {test_program("barrier_pes"), "1000"}), {}, Seconds{30});
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_GE(sum_of(job.output, "by device"), 4000U) << job.output;
+}
+
+/// Barriers without end, and what may befall their device.
+class Recovery : public testing::Test {
+ protected:
+  void start_job(int pes) {
+    pes_ = pes;
+    job_ = std::make_unique<Process>(
+        oshrun(pes, device_.path(), {test_program("barrier_pes"), "1000000000000", "--watch"}));
+    for (int pe = 0; pe < pes; ++pe) {
+      ASSERT_TRUE(job_->wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job_->output();
+    }
+    times_in_use_ = 0;
+    await_use();
+  }
+
+  /// Until the device is in use once more than it was.
+  void await_use() {
+    const std::string text = "the device is in use, " + std::to_string(times_in_use_ + 1) + " times by now;";
+    ASSERT_TRUE(job_->wait_for_output(text, Seconds{60})) << job_->output();
+    times_in_use_ = count("the device is in use");
+  }
+
+  void end_job() {
+    ASSERT_EQ(::kill(pid_of(job_->output(), 0), SIGUSR1), 0);
+    const auto exit = job_->wait(Seconds{60});
+    ASSERT_TRUE(exit) << "still running:\n" << job_->output();
+    EXPECT_TRUE(exit->clean()) << job_->output();
+    EXPECT_EQ(count(": gba, early 0,"), pes_) << job_->output();
+  }
+
+  void wait_a_moment() { std::this_thread::sleep_for(std::chrono::microseconds(random_() % 20000)); }
+
+  // ---- What may befall it
+  void kill_device() {
+    device_.process().signal(SIGKILL);
+    start_again();
+  }
+  void restart_device() {
+    device_.process().signal(SIGTERM);
+    start_again();
+  }
+  void reset_device() {
+    const auto reset = run({program("gba"), "reset", "--yes", admin_path()});
+    EXPECT_TRUE(reset.exit.clean()) << reset.output;
+  }
+  void unplug_device() { inject(GBA_INJECT_REMOVE, GBA_DEBUG_ANY); }
+  void cut_one_connection() {
+    const int pe = static_cast<int>(random_() % static_cast<unsigned>(pes_));
+    ASSERT_EQ(::kill(pid_of(job_->output(), pe), SIGUSR2), 0);
+  }
+
+  std::minstd_rand random_{std::random_device{}()};
+
+ private:
+  void start_again() {
+    ASSERT_TRUE(device_.process().wait(Seconds{20}));
+    wait_a_moment();
+    device_.start();
+  }
+
+  void inject(std::uint64_t kind, std::uint64_t port) {
+    raw::Port client(device_.path().substr(std::string("vfio-user:").size()));
+    ASSERT_EQ(client.write(GBA_DEBUG_PORT, port, 8, GBA_REGION_DEBUG), 0);
+    client.write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG);  // what it says is lost if it was pulled out itself
+  }
+
+  [[nodiscard]] int count(const std::string& text) const {
+    const std::string output = job_->output();
+    int found = 0;
+    for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::string admin_path() const { return dir_.file("admin.sock"); }
+
+  TempDir dir_;
+  FakeDevice device_{{"--debug-region", "--admin-socket", admin_path()}};
+  int pes_ = 0;
+  std::unique_ptr<Process> job_;
+  int times_in_use_ = 0;
+};
+
+TEST_F(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
+  using Event = std::pair<const char*, std::function<void()>>;
+  const std::array<Event, 5> events{{{"killed", [this] { kill_device(); }},
+                                     {"reset", [this] { reset_device(); }},
+                                     {"unplugged", [this] { unplug_device(); }},
+                                     {"restarted", [this] { restart_device(); }},
+                                     {"one connection cut", [this] { cut_one_connection(); }}}};
+  constexpr int kEventsPerJob = 10;
+  for (int job = 0; job < repeats(20, 500) / kEventsPerJob; ++job) {
+    start_job(2 + job % 4);
+    for (int i = 0; i < kEventsPerJob && !HasFatalFailure(); ++i) {
+      const auto& [name, happen] = events[static_cast<std::size_t>(i) % events.size()];
+      SCOPED_TRACE(name);
+      wait_a_moment();
+      happen();
+      await_use();
+    }
+    ASSERT_FALSE(HasFatalFailure());
+    end_job();
+  }
 }
 
 }  // namespace

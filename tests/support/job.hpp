@@ -17,9 +17,12 @@ namespace test_support {
 /// A gba-fake-device that is ready, on a socket of its own.
 class FakeDevice {
  public:
-  explicit FakeDevice(std::vector<std::string> options = {}) {
+  explicit FakeDevice(std::vector<std::string> options = {}) : options_(std::move(options)) { start(); }
+
+  /// After it has been ended, with the same options.
+  void start() {
     std::vector<std::string> command{program("gba-fake-device"), "--socket", socket()};
-    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), options_.begin(), options_.end());
     process_ = std::make_unique<Process>(command);
     EXPECT_TRUE(process_->wait_for_output("ready", Seconds{20})) << process_->output();
   }
@@ -30,6 +33,7 @@ class FakeDevice {
 
  private:
   TempDir dir_;
+  const std::vector<std::string> options_;
   std::unique_ptr<Process> process_;
 };
 

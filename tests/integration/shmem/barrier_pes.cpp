@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that goes through barriers and sees whether anybody leaves one before all have entered it. Told so, it also cuts
-// its own connection to the device in the middle.
+// its own connection to the device in the middle: at a round, or whenever it gets SIGUSR2. With --watch PE 0 says how
+// often the device has come into use, and ends the barriers of all when it gets SIGUSR1.
 //
-//   barrier_pes ROUNDS [--cut PE ROUND] [--no-finalize]
+//   barrier_pes ROUNDS [--cut PE ROUND] [--watch]
 #include <shmem.h>
 #include <shmemx.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +23,11 @@ struct Arguments {
   std::uint64_t rounds = 1000;
   int cut_pe = -1;
   std::uint64_t cut_round = 0;
+  bool watch = false;
 };
+
+volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t asked_to_cut = 0;
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
@@ -29,6 +36,8 @@ Arguments parse(int argc, char** argv) {
       arguments.cut_pe = std::atoi(argv[i + 1]);
       arguments.cut_round = std::strtoull(argv[i + 2], nullptr, 10);
       i += 2;
+    } else if (std::strcmp(argv[i], "--watch") == 0) {
+      arguments.watch = true;
     } else {
       arguments.rounds = std::strtoull(argv[i], nullptr, 10);
     }
@@ -49,35 +58,83 @@ int cut_connections() {
   return cut;
 }
 
-std::atomic_ref<std::uint64_t> entered_by(std::uint64_t* word, int pe) {
-  return std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(shmem_ptr(word, pe)));
+/// What each PE shows to the others.
+struct Shown {
+  std::uint64_t entered;  // the last round
+  std::uint64_t last;     // of PE 0: the round after which all end
+};
+
+std::atomic_ref<std::uint64_t> entered_by(Shown* shown, int pe) {
+  return std::atomic_ref<std::uint64_t>(static_cast<Shown*>(shmem_ptr(shown, pe))->entered);
 }
+
+std::atomic_ref<std::uint64_t> last_round(Shown* shown) {
+  return std::atomic_ref<std::uint64_t>(static_cast<Shown*>(shmem_ptr(shown, 0))->last);
+}
+
+std::uint64_t done_by_device() {
+  shmemx_team_info_t stats;
+  shmemx_team_info(SHMEM_TEAM_WORLD, &stats);
+  return stats.by_device;
+}
+
+/// Tells when the device has come into use.
+class Watch {
+ public:
+  /// After each barrier.
+  void look() {
+    const std::uint64_t now = done_by_device();
+    in_a_row_ = now > before_ ? in_a_row_ + 1 : 0;
+    before_ = now;
+    if (in_a_row_ == kInUse) {
+      std::printf("the device is in use, %d times by now;\n", ++times_);
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  static constexpr int kInUse = 2000;  // soon lost again is no recovery: the next one would take its time
+
+  std::uint64_t before_ = 0;
+  int in_a_row_ = 0;
+  int times_ = 0;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
+  ::signal(SIGUSR1, [](int) { asked_to_end = 1; });
+  ::signal(SIGUSR2, [](int) { asked_to_cut = 1; });
   shmem_init();
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
-  auto* word = static_cast<std::uint64_t*>(shmem_calloc(1, sizeof(std::uint64_t)));
-  if (word == nullptr) {
+  auto* shown = static_cast<Shown*>(shmem_calloc(1, sizeof(Shown)));
+  if (shown == nullptr) {
     return 2;
   }
   std::printf("PE %d pid %d started\n", me, static_cast<int>(::getpid()));
   std::fflush(stdout);
 
   std::uint64_t early = 0;
-  for (std::uint64_t k = 1; k <= arguments.rounds; ++k) {
-    if (me == arguments.cut_pe && k == arguments.cut_round) {
+  Watch watch;
+  if (me == 0) last_round(shown).store(arguments.rounds);
+  shmem_barrier_all();
+  for (std::uint64_t k = 1; k <= last_round(shown).load(); ++k) {
+    if (asked_to_cut != 0 || (me == arguments.cut_pe && k == arguments.cut_round)) {
+      asked_to_cut = 0;
       std::printf("PE %d cut %d connections\n", me, cut_connections());
+      std::fflush(stdout);
     }
+    // The round after this one: others may not look for the last round any more before they enter this one.
+    if (me == 0 && asked_to_end != 0 && last_round(shown).load() == arguments.rounds) last_round(shown).store(k + 1);
     // Relaxed on purpose: the barrier has to order these.
-    entered_by(word, me).store(k, std::memory_order_relaxed);
+    entered_by(shown, me).store(k, std::memory_order_relaxed);
     shmem_barrier_all();
     for (int pe = 0; pe < pes; ++pe) {
-      early += entered_by(word, pe).load(std::memory_order_relaxed) < k ? 1 : 0;
+      early += entered_by(shown, pe).load(std::memory_order_relaxed) < k ? 1 : 0;
     }
+    if (arguments.watch && me == 0) watch.look();
   }
 
   shmemx_team_info_t stats;
@@ -88,7 +145,7 @@ int main(int argc, char** argv) {
   if (me == 0 && stats.reason[0] != '\0') {
     std::printf("reason: %s\n", stats.reason);
   }
-  shmem_free(word);
+  shmem_free(shown);
   shmem_finalize();
   return early == 0 ? 0 : 1;
 }
