@@ -147,6 +147,11 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
 }
 
 Result<void> Context::open() {
+  auto table = TuningTable::in_force(job_.options.barrier_tuning);
+  if (!table) {
+    return tl::make_unexpected(table.error());
+  }
+  tuning_ = *std::move(table);
   introduce(job_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
@@ -201,7 +206,8 @@ GbaMember Context::gba_member(const Team& team, bool asked) {
   const Options& options = job_.options;
   GbaMember member{no_gba_.empty() ? &port_ : nullptr, no_gba_, asked, gba_policy_};
   if (!asked) {
-    member.unavailable = "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
+    member.unavailable =
+        options.gba == GbaUse::kOff ? "SHMEM_GBA=off" : "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
   } else if (team.size() < options.gba_min_pes) {
     member.wanted = false;
     member.unavailable = "the team has fewer members than SHMEM_GBA_MIN_PES=" + std::to_string(options.gba_min_pes);
@@ -209,8 +215,21 @@ GbaMember Context::gba_member(const Team& team, bool asked) {
   return member;
 }
 
-BarrierTuning Context::tuning() const {
-  return {job_.options.barrier_radix, job_.options.barrier_group, job_.size > job_.processors};
+const TuningRow& Context::fitting_row(const Team& team) const {
+  return tuning_.choose(team.size(), crowded());
+}
+
+BarrierChoice Context::choose(const Team& team, const std::string& algorithm) const {
+  BarrierChoice choice{.tuning = {job_.options.barrier_radix, job_.options.barrier_group, crowded()}};
+  if (const auto asked = find_algorithm(algorithm)) {
+    choice.algorithm = *asked;
+    return choice;
+  }
+  const TuningRow& row = fitting_row(team);
+  choice.algorithm = row.algorithm;
+  choice.tuning.radix = row.radix.value_or(choice.tuning.radix);
+  choice.tuning.group = row.group.value_or(choice.tuning.group);
+  return choice;
 }
 
 Result<void> Context::equip(Team& team) {
@@ -220,7 +239,9 @@ Result<void> Context::equip(Team& team) {
         std::to_string(map.stride));
   const Options& options = job_.options;
   const auto software = find_algorithm(options.barrier_algorithm);
-  team.use_algorithm(software.value_or(Algorithm::kNpuV3), tuning());
+  if (auto ok = team.agree_on_algorithm(choose(team, options.barrier_algorithm)); !ok) {
+    return ok;
+  }
   const bool asked = !software && options.gba != GbaUse::kOff;
   if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
     return ok;
@@ -237,24 +258,34 @@ Result<void> Context::equip(Team& team) {
   return {};
 }
 
-void Context::report_team(const Team& team) {
-  const std::string& reason = team.gba_reason();
-  log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s%s", team.slot(), team.size(),
-      team.map().start, team.map().stride, team.algorithm(),
-      reason.empty() ? "" : "; not through a GBA: ", reason.c_str());
+std::string Context::reason_of(const Team& team) const {
+  if (job_.options.barrier_algorithm != "auto") {
+    return "SHMEM_BARRIER_ALGORITHM";
+  }
+  return std::to_string(job_.size) + " PEs in all on " + std::to_string(job_.processors) + " processors: line " +
+         std::to_string(fitting_row(team).line) + " of " + tuning_.name();
+}
+
+void Context::report_team(const Team& team) const {
+  const std::string& no_gba = team.gba_reason();
+  const std::string why = no_gba.empty() ? "" : " (" + reason_of(team) + "); not through a GBA: " + no_gba;
+  log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s", team.slot(), team.size(),
+      team.map().start, team.map().stride, team.algorithm(), why.c_str());
 }
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
-  if (const auto software = find_algorithm(algorithm)) {
+  if (find_algorithm(algorithm)) {
     auto ok = team.use_software(algorithm + " was asked for");
-    team.use_algorithm(*software, tuning());
-    return ok;
+    return ok ? team.agree_on_algorithm(choose(team, algorithm)) : ok;
   }
   if (algorithm != "gba" && algorithm != "auto") {
     return fail(std::errc::invalid_argument,
                 "shmem: no barrier algorithm \"" + algorithm + "\" (auto, gba, or one that shmem_info lists)");
   }
   if (auto ok = team.use_software(""); !ok) {
+    return ok;
+  }
+  if (auto ok = team.agree_on_algorithm(choose(team, algorithm)); !ok) {
     return ok;
   }
   if (auto ok = team.use_gba(gba_member(team, true)); !ok) {

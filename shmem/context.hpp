@@ -8,6 +8,7 @@
 
 #include "shmem/barrier/gba_port.hpp"
 #include "shmem/barrier/trace.hpp"
+#include "shmem/barrier/tuning_table.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
@@ -75,17 +76,22 @@ class Context {
   Result<void> open_trace();
   void open_gba_port();
   Result<void> equip(Team& team);
-  [[nodiscard]] BarrierTuning tuning() const;
+  /// By `algorithm`, the name of one; or by the table if it is "auto" or "gba".
+  [[nodiscard]] BarrierChoice choose(const Team& team, const std::string& algorithm) const;
+  [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
+  [[nodiscard]] bool crowded() const { return job_.size > job_.processors; }
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
   void report() const;
   void report_placement() const;
-  static void report_team(const Team& team);
+  void report_team(const Team& team) const;
+  [[nodiscard]] std::string reason_of(const Team& team) const;
 
   Job job_;
   std::unique_ptr<Trace> trace_;
   GbaPort port_;
   std::string no_gba_ = "SHMEM_GBA=off";  // why there is no port; empty: there is one
   WaitPolicy gba_policy_{};
+  TuningTable tuning_ = TuningTable::built_in();
   TeamTable teams_;
   SymmetricHeap heap_;
   std::unique_ptr<CoreGroup> cores_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/barrier/algorithm_table.hpp"
 #include "shmem/memory/heap_placement.hpp"
 #include "shmem/result.hpp"
 
@@ -29,7 +30,8 @@ struct Options {
   bool symmetric_globals = true;
   PlacementRequest placement;
   std::string barrier_algorithm = "auto";
-  int barrier_radix = 8;
+  std::string barrier_tuning;  // a file, or "": the built-in table
+  int barrier_radix = kMostRadix;
   int barrier_group = 0;                                                 // 0: the team is one group
   std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live
   std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none

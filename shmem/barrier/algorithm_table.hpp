@@ -22,6 +22,20 @@ enum class Algorithm {
   kHierarchical
 };
 
+constexpr int kMostRadix = 8;
+
+/// What can be chosen in an algorithm; the same on all members.
+struct BarrierTuning {
+  int radix = kMostRadix;  // npu_v2: of the dissemination, from 2; npu_v3: cores that pull, at most
+  int group = 0;           // hierarchical: members that one leader waits for, himself included; 0: all
+  bool crowded = false;    // PEs outnumber the processors that they may use
+};
+
+struct BarrierChoice {
+  Algorithm algorithm = Algorithm::kCentralCounter;
+  BarrierTuning tuning{};
+};
+
 struct AlgorithmSpec {
   Algorithm algorithm;
   const char* name;

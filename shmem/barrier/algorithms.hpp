@@ -23,9 +23,9 @@ namespace shmem {
 ///
 /// `View` gives the members' words, as SyncView does.
 template <Core C, typename View>
-std::errc arrive_and_wait(Algorithm algorithm, C& core, const View& view, std::uint64_t count,
-                          const BarrierTuning& tuning = {}) {
-  switch (algorithm) {
+std::errc arrive_and_wait(const BarrierChoice& choice, C& core, const View& view, std::uint64_t count) {
+  const BarrierTuning& tuning = choice.tuning;
+  switch (choice.algorithm) {
     case Algorithm::kNpuV1:
       return NpuV1::arrive_and_wait(core, view, count, tuning);
     case Algorithm::kNpuV2:

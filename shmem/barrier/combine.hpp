@@ -14,9 +14,6 @@ struct Group {
   int size = 1;
 };
 
-/// The low bits of a counter: enough for all PEs that a job can have.
-constexpr int kArrivalBits = 16;
-
 /// So many members meet at `counter`: each adds one, and the last to come puts the number of the barrier above these
 /// bits and clears them, which tells all who wait there. Until then nobody is woken.
 template <Core C>

@@ -2,17 +2,11 @@
 // What all algorithms have around their own steps.
 #pragma once
 
+#include "shmem/barrier/algorithm_table.hpp"
 #include "shmem/cores/signal.hpp"
 #include "shmem/team/metadata.hpp"
 
 namespace shmem {
-
-/// What can be chosen in an algorithm; the same on all members.
-struct BarrierTuning {
-  int radix = 8;         // npu_v2: of the dissemination, 2 to 8; npu_v3: cores that pull, at most
-  int group = 0;         // hierarchical: members that one leader waits for, himself included; 0: all
-  bool crowded = false;  // PEs outnumber the processors that they may use
-};
 
 /// Word `i` of a member in barrier `count`. There are two sets of words, by turns: a member that is late with words of
 /// one barrier must not undo what one that is ahead stores for the next, by another algorithm perhaps. By the barrier

@@ -33,7 +33,7 @@ void GbaTeam::begin(GbaGroup group) {
   reason_.clear();
 }
 
-std::errc GbaTeam::arrive_and_wait(std::uint64_t k, const Software& software, BarrierWatch& watch) {
+std::errc GbaTeam::arrive_and_wait(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
   by_device_ = false;
   return barrier_ ? through_device(k, watch) : check_round(k, software, watch);
 }
@@ -60,10 +60,10 @@ void GbaTeam::lose() {
   recovery_->lost_again(served_);
 }
 
-std::errc GbaTeam::check_round(std::uint64_t k, const Software& software, BarrierWatch& watch) {
+std::errc GbaTeam::check_round(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
   recovery_->vote(k);
   SoloCore core(job_.policy, watch);
-  const std::errc error = shmem::arrive_and_wait(software.algorithm, core, view_, k, software.tuning);
+  const std::errc error = shmem::arrive_and_wait(software, core, view_, k);
   if (error != std::errc{}) {
     return error;
   }

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "shmem/barrier/algorithm_table.hpp"
-#include "shmem/barrier/core_barrier.hpp"
 #include "shmem/barrier/gba.hpp"
 #include "shmem/barrier/gba_recovery.hpp"
 
@@ -17,10 +16,6 @@ namespace shmem {
 /// One member's side. Used by one thread at a time, as its team is. The Job outlives it.
 class GbaTeam {
  public:
-  struct Software {
-    Algorithm algorithm;
-    BarrierTuning tuning;
-  };
   /// A software sync of the team, one more barrier.
   using Sync = std::function<Result<void>()>;
 
@@ -37,7 +32,7 @@ class GbaTeam {
   [[nodiscard]] bool serves(std::uint64_t k) const { return barrier_ || (recovery_ && GbaRecovery::is_check(k)); }
   /// REQUIRES: serves(k). `software` is how the team's other barriers are done. Fails only as `watch` fails; loss of
   /// the device is no failure.
-  std::errc arrive_and_wait(std::uint64_t k, const Software& software, BarrierWatch& watch);
+  std::errc arrive_and_wait(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch);
   /// The last barrier of arrive_and_wait was released by the device.
   [[nodiscard]] bool by_device() const { return by_device_; }
   /// The team's barriers go through the device.
@@ -49,7 +44,7 @@ class GbaTeam {
 
  private:
   std::errc through_device(std::uint64_t k, BarrierWatch& watch);
-  std::errc check_round(std::uint64_t k, const Software& software, BarrierWatch& watch);
+  std::errc check_round(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch);
   void begin(GbaGroup group);
   void lose();
   void tell(const std::string& text) const;

@@ -6,7 +6,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/barrier/tuning_table.hpp"
 #include "shmem/options.hpp"
 #include "shmem/version.hpp"
 
@@ -19,7 +19,15 @@ constexpr int kWrongValue = 1;
 /// What libgba reads for itself; its own table is in gba(1).
 constexpr const char* kOfLibgba = "GBA_DEVICE, GBA_PCI_ID, GBA_FLAGS and GBA_LOG are libgba's: see gba(1)";
 
-int print_json(const std::vector<Setting>& settings) {
+/// The value of SHMEM_BARRIER_TUNING.
+std::string tuning_file(const std::vector<Setting>& settings) {
+  const auto found = std::find_if(settings.begin(), settings.end(), [](const Setting& setting) {
+    return std::string_view(setting.spec->name) == "SHMEM_BARRIER_TUNING";
+  });
+  return found->value;
+}
+
+int print_json(const std::vector<Setting>& settings, const shmem::TuningTable& table) {
   auto variables = nlohmann::json::array();
   for (const Setting& setting : settings) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
@@ -33,13 +41,20 @@ int print_json(const std::vector<Setting>& settings) {
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     algorithms.push_back({{"name", spec.name}, {"help", spec.help}});
   }
-  const nlohmann::json all{
-      {"version", shmem::kVersion}, {"openshmem", "1.6"}, {"variables", variables}, {"barrier_algorithms", algorithms}};
+  auto rows = nlohmann::json::array();
+  for (const shmem::TuningRow& row : table.rows()) {
+    rows.push_back(to_string(row));
+  }
+  const nlohmann::json all{{"version", shmem::kVersion},
+                           {"openshmem", "1.6"},
+                           {"variables", variables},
+                           {"barrier_algorithms", algorithms},
+                           {"barrier_tuning", {{"from", table.name()}, {"rows", rows}}}};
   std::printf("%s\n", all.dump(2).c_str());
   return 0;
 }
 
-void print_text(const std::vector<Setting>& settings) {
+void print_text(const std::vector<Setting>& settings, const shmem::TuningTable& table) {
   std::size_t name_width = 0;
   std::size_t value_width = 0;
   for (const Setting& setting : settings) {
@@ -59,6 +74,13 @@ void print_text(const std::vector<Setting>& settings) {
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, spec.name, spec.help);
   }
+  std::printf(
+      "What auto chooses of them, by %s: the first line that fits a team of so many PEs, alone on their\n"
+      "processors or crowded\n",
+      table.name().c_str());
+  for (const shmem::TuningRow& row : table.rows()) {
+    std::printf("  %s\n", to_string(row).c_str());
+  }
 }
 
 int run(int argc, char** argv) {
@@ -73,12 +95,18 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const auto settings = shmem::read_settings(shmem::process_environment());
+  const auto table = shmem::TuningTable::in_force(tuning_file(settings));
+  const auto shown = table ? *table : shmem::TuningTable::built_in();
   if (json) {
-    print_json(settings);
+    print_json(settings, shown);
   } else {
-    print_text(settings);
+    print_text(settings, shown);
   }
   int status = 0;
+  if (!table) {
+    std::fprintf(stderr, "%s\n", table.error().text.c_str());
+    status = kWrongValue;
+  }
   for (const Setting& setting : settings) {
     if (!setting.problem) continue;
     std::fprintf(stderr, "%s\n", setting.problem->c_str());

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shmem/barrier/algorithm_table.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/memory/heap_call.hpp"
 #include "shmem/memory/node_memory.hpp"
@@ -36,6 +37,9 @@ struct alignas(64) GroupOffer {
   std::uint64_t sequence;
 };
 
+/// Member 0's choice of a software algorithm, for all. Two, by turns, as TeamCalls.
+using ChoiceOffers = std::array<BarrierChoice, 2>;
+
 /// A collective call that makes teams, as its PE made it; compared by all PEs of the parent in the call's first sync.
 struct TeamCall {
   enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns };
@@ -43,6 +47,9 @@ struct TeamCall {
 
   bool operator==(const TeamCall&) const = default;
 };
+
+/// The low bits of a counter, where members count themselves: enough for all PEs that a job can have.
+constexpr int kArrivalBits = 16;
 
 /// One member's part of one team's sync memory. A word has one writer at a time, but for `counter`.
 struct TeamSync {
@@ -57,6 +64,7 @@ struct TeamSync {
   GroupOffer offer;
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
   // it.
+  alignas(64) ChoiceOffers choice;
   alignas(64) std::array<TeamCall, 2> call;
   std::array<std::uint32_t, 2>
       refused;  // 1: this PE cannot do its part of that call; read after the call's second sync

@@ -69,6 +69,18 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
   return {};
 }
 
+Result<void> Team::agree_on_algorithm(const BarrierChoice& mine) {
+  const std::size_t turn = ++choices_ % 2;
+  if (me() == 0) {
+    view_.mine().choice[turn] = mine;
+  }
+  if (auto ok = map_.size > 1 ? software_sync() : Result<void>{}; !ok) {
+    return ok;
+  }
+  software_ = view_.member(0).choice[turn];
+  return {};
+}
+
 std::uint64_t Team::enter() {
   ++count_;
   // Relaxed: for messages, and for members that take the slot after a sync of the parent.
@@ -86,16 +98,16 @@ Result<void> Team::sync() {
   }
   auto ok = software_sync();
   if (ok) {
-    statistics_.complete(count_, BarrierPath::software(software_));
+    statistics_.complete(count_, BarrierPath::software(software_.algorithm));
   }
   return ok;
 }
 
 Result<void> Team::software_sync() {
   const std::uint64_t count = enter();
-  BarrierWatch watch(job_, map_, view_, {count, slot_, name_of(software_)});
+  BarrierWatch watch(job_, map_, view_, {count, slot_, name_of(software_.algorithm)});
   SoloCore core(job_.policy, watch);
-  if (const std::errc error = arrive_and_wait(software_, core, view_, count, tuning_); error != std::errc{}) {
+  if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
   return {};
@@ -103,10 +115,10 @@ Result<void> Team::software_sync() {
 
 Result<void> Team::gba_sync(std::uint64_t count) {
   BarrierWatch watch(job_, map_, view_, {count, slot_, "gba"});
-  if (const std::errc error = gba_.arrive_and_wait(count, {software_, tuning_}, watch); error != std::errc{}) {
+  if (const std::errc error = gba_.arrive_and_wait(count, software_, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
-  statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_));
+  statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_.algorithm));
   return {};
 }
 
@@ -130,17 +142,17 @@ Result<void> Team::sync_on(ThreadCore& core) {
     return ok;
   }
   if (!core_by_device_) {
-    BarrierWatch watch(job_, map_, view_, {count_, slot_, name_of(software_)});
+    BarrierWatch watch(job_, map_, view_, {count_, slot_, name_of(software_.algorithm)});
     if (core.index() != 0) {
       watch.leave_warning();
     }
     WatchedCore watched(core, watch);
-    const std::errc error = arrive_and_wait(software_, watched, view_, count_, tuning_);
+    const std::errc error = arrive_and_wait(software_, watched, view_, count_);
     if (error != std::errc{}) {
       return fail(error, watch.explain(error));
     }
     if (core.index() == 0) {
-      statistics_.complete(count_, BarrierPath::software(software_));
+      statistics_.complete(count_, BarrierPath::software(software_.algorithm));
     }
     return {};
   }

@@ -37,13 +37,7 @@ class Team {
   [[nodiscard]] const SyncView& view() const { return view_; }
   [[nodiscard]] BarrierStats stats() const { return {statistics_.by_device(), statistics_.by_software()}; }
   [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
-  [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_); }
-  /// Of barriers that do not go through the device. The same on all members; changed by all between the same two
-  /// barriers.
-  void use_algorithm(Algorithm algorithm, const BarrierTuning& tuning) {
-    software_ = algorithm;
-    tuning_ = tuning;
-  }
+  [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_.algorithm); }
   /// Why the team does not use the device, or "".
   [[nodiscard]] const std::string& gba_reason() const { return gba_.reason(); }
 
@@ -53,6 +47,9 @@ class Team {
   /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
   Result<void> sync();
 
+  /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
+  /// go through the device. Before, they are by a central counter.
+  Result<void> agree_on_algorithm(const BarrierChoice& mine);
   /// Collective, a sync of the team: an Error on all members unless all make the same `call`.
   Result<void> agree_on_call(const TeamCall& call);
   /// Collective, a sync of the team, after agree_on_call: an Error on all members unless all can do what they agreed
@@ -85,10 +82,10 @@ class Team {
   int slot_;
   int contexts_;
   SyncView view_;
-  Algorithm software_ = Algorithm::kNpuV3;
-  BarrierTuning tuning_;
-  std::uint64_t count_;      // of the last barrier entered, by whatever way
-  std::uint64_t calls_ = 0;  // of agree_on_call
+  BarrierChoice software_;
+  std::uint64_t count_;        // of the last barrier entered, by whatever way
+  std::uint64_t calls_ = 0;    // of agree_on_call
+  std::uint64_t choices_ = 0;  // agreed on
   GbaTeam gba_;
   BarrierStatistics statistics_;
   // Of barriers on cores; written by core 0.

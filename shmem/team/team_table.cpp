@@ -78,7 +78,8 @@ void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
   // A member that reads this as its colleague's computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
-  mine.counter.value.store(0, std::memory_order_relaxed);  // of a team that ended in the middle of a barrier
+  // Nobody has come: the earlier team may have ended in the middle of a barrier.
+  mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);
   mine.arrival.word[1].store(0, std::memory_order_relaxed);
   job_.kernel_sync(job_.me).clear_team_pool(slot);

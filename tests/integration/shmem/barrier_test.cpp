@@ -2,6 +2,8 @@
 // Barriers of real PEs, through a fake device and without one.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
 
@@ -47,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Barriers,
 TEST(Job, WithoutALauncherIsOnePe) {
   const auto job = run({test_program("barrier_pes"), "100"}, {"GBA_DEVICE=/nonexistent"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_NE(job.output.find("PE 0: npu_v3"), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("PE 0: central_counter"), std::string::npos) << job.output;
 }
 
 TEST(Job, EndsWithTheReasonIfAGbaIsRequiredAndThereIsNone) {
@@ -76,6 +78,23 @@ TEST(Job, RefusesMalformedEnvironmentValues) {
     EXPECT_NE(job.exit.code, 0) << variable;
     EXPECT_NE(job.output.find(variable), std::string::npos) << job.output;
   }
+}
+
+TEST(Job, ChoosesByTheTableThatItIsGiven) {
+  const test_support::TempDir folder;
+  const std::string file = folder.file("table");
+  const auto job_with = [&](const char* rows) {
+    std::ofstream(file) << "libshmem-barrier-tuning 1\n" << rows;
+    return run(oshrun(3, "off", {test_program("barrier_pes"), "50"}), {"SHMEM_INFO=1", "SHMEM_BARRIER_TUNING=" + file});
+  };
+  const auto job = job_with("alone 3 tournament\nalone * basic\ncrowded 3 tournament\ncrowded * basic\n");
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_NE(job.output.find("PE 2: tournament, early 0"), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("3 PEs in all on"), std::string::npos) << job.output;
+  EXPECT_NE(job.output.find("of " + file), std::string::npos) << job.output;
+  const auto malformed = job_with("alone * tournaments\n");
+  EXPECT_NE(malformed.exit.code, 0) << malformed.output;
+  EXPECT_NE(malformed.output.find(file + ", line 2: \"tournaments\""), std::string::npos) << malformed.output;
 }
 
 TEST(Job, RefusesAHeapThatTheMachineCannotHold) {

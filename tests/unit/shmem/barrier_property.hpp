@@ -67,11 +67,7 @@ class Cells {
 };
 
 /// How barrier k of `run` is done: the same on all cores of all PEs.
-struct Choice {
-  shmem::Algorithm algorithm;
-  shmem::BarrierTuning tuning;
-};
-inline Choice choice_of(const BarrierRun& run, std::uint64_t k) {
+inline shmem::BarrierChoice choice_of(const BarrierRun& run, std::uint64_t k) {
   if (run.algorithm) {
     return {*run.algorithm, run.tuning};
   }
@@ -94,8 +90,7 @@ std::string check_barriers(C& core, const View& view, const BarrierRun& run, con
              std::to_string(view.me()) + " core " + std::to_string(core.index()) + ": " + what;
     };
     core.write(cells.of(view.me(), core.index(), k), k);
-    const Choice choice = choice_of(run, k);
-    if (const std::errc error = arrive_and_wait(choice.algorithm, core, view, k, choice.tuning); error != std::errc{}) {
+    if (const std::errc error = arrive_and_wait(choice_of(run, k), core, view, k); error != std::errc{}) {
       return wrong(std::make_error_code(error).message());
     }
     for (int pe = 0; pe < run.pes; ++pe) {

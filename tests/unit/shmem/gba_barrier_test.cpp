@@ -138,7 +138,7 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
     ASSERT_TRUE(job.bootstrap->barrier());
     // One barrier to notice, one in which everybody says so; software from then on.
     barriers(team, job, entered, 11, 13, early);
-    EXPECT_STREQ(team.algorithm(), "npu_v3");
+    EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
     barriers(team, job, entered, 13, 20, early);
     EXPECT_EQ(team.stats().by_device, 10U);
@@ -261,7 +261,7 @@ TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
     GbaPort port;
     Team team(job, TeamMap{0, 1, 3}, 0, 0);
     ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}));
-    EXPECT_STREQ(team.algorithm(), "npu_v3");
+    EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
     ASSERT_TRUE(job.bootstrap->barrier());
     if (job.me == 0) fake_gba::return_at_open(0);
@@ -281,7 +281,7 @@ TEST(GbaAgreement, NobodyUsesTheDeviceIfOneMemberCannot) {
     GbaPort port;
     Team team(job, TeamMap{0, 1, 4}, 0, 0);
     ASSERT_TRUE(team.use_gba(wanting(job, port)));
-    EXPECT_STREQ(team.algorithm(), "npu_v3");
+    EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
     EXPECT_TRUE(team.sync());
   });
@@ -301,7 +301,7 @@ TEST(GbaAgreement, AMemberWithoutAPortKeepsAllOnSoftware) {
         member.unavailable = "no port";
       }
       ASSERT_TRUE(team.use_gba(member));
-      EXPECT_STREQ(team.algorithm(), "npu_v3");
+      EXPECT_STREQ(team.algorithm(), "central_counter");
       EXPECT_NE(team.gba_reason(), "");
     });
     EXPECT_EQ(fake_gba::groups_in_use(), 0);
@@ -319,7 +319,7 @@ TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
     ASSERT_TRUE(first.use_gba(member));
     ASSERT_TRUE(second.use_gba(member));
     EXPECT_STREQ(first.algorithm(), "gba");
-    EXPECT_STREQ(second.algorithm(), "npu_v3");
+    EXPECT_STREQ(second.algorithm(), "central_counter");
     if (job.me == 0) {
       EXPECT_EQ(second.gba_reason(), "all groups are taken");
     }

@@ -45,7 +45,6 @@ TEST(BarrierStatistics, KnowWhoCameLastAndHowLongOthersWaited) {
       [&](Job& job) {
         ASSERT_TRUE(job.bootstrap->barrier());
         Team team(job, TeamMap{0, 1, 3}, 0, 0);
-        team.use_algorithm(Algorithm::kCentralCounter, {});
         for (std::uint64_t k = 0; k < kBarriers; ++k) {
           if (job.me == 1) {
             // The others have come, so they have waited this long at least.

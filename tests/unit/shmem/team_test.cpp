@@ -186,7 +186,7 @@ TEST(Team, SyncSaysForWhomItWaitsAndSaysItAgain) {
   ::gethostname(host.data(), host.size() - 1);
   const std::string missing = "PE 2 (pid " + std::to_string(::getpid()) + " on " + host.data() + ")";
   for (const auto& text : messages.texts()) {
-    EXPECT_NE(text.find("barrier 1 of team 0 (npu_v3) has taken 0 s; it waits for"), std::string::npos) << text;
+    EXPECT_NE(text.find("barrier 1 of team 0 (central_counter) has taken 0 s; it waits for"), std::string::npos) << text;
     EXPECT_NE(text.find(missing), std::string::npos) << text;
   }
 }

@@ -114,7 +114,7 @@ void BarrierRun::run_core(int number) {
     ++entered_[static_cast<std::size_t>(number)];
     ++entered_by_[static_cast<std::size_t>(barrier)];
     const shmem::Algorithm algorithm = setup_.algorithms[static_cast<std::size_t>(barrier) % setup_.algorithms.size()];
-    const std::errc error = shmem::arrive_and_wait(algorithm, core, view, count, setup_.tuning);
+    const std::errc error = shmem::arrive_and_wait({algorithm, setup_.tuning}, core, view, count);
     if (error != std::errc{}) {
       machine_.fail("an error: " + std::make_error_code(error).message());
       return;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/barrier/tuning_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using shmem::Algorithm;
+using shmem::TuningTable;
+
+constexpr const char* kGood = R"(# made by hand
+libshmem-barrier-tuning 1
+
+alone    2  npu_v1
+alone    64 npu_v2 radix=4   # phases of three
+alone    *  hierarchical group=16
+crowded  *  central_counter
+)";
+
+TEST(TuningTable, ChoosesTheFirstLineThatFits) {
+  const auto table = TuningTable::parse(kGood, "good").value();
+  EXPECT_EQ(table.choose(2, false).algorithm, Algorithm::kNpuV1);
+  EXPECT_EQ(table.choose(3, false).algorithm, Algorithm::kNpuV2);
+  EXPECT_EQ(table.choose(64, false).radix, 4);
+  EXPECT_EQ(table.choose(64, false).line, 5);
+  EXPECT_EQ(table.choose(65, false).algorithm, Algorithm::kHierarchical);
+  EXPECT_EQ(table.choose(65, false).group, 16);
+  EXPECT_EQ(table.choose(2, true).algorithm, Algorithm::kCentralCounter);
+  EXPECT_EQ(table.choose(2, true).radix, std::nullopt);
+}
+
+TEST(TuningTable, IsReadAsItIsWritten) {
+  const auto table = TuningTable::parse(kGood, "good").value();
+  std::string text = "libshmem-barrier-tuning 1\n";
+  for (const auto& row : table.rows()) text += to_string(row) + "\n";
+  const auto again = TuningTable::parse(text, "again").value();
+  ASSERT_EQ(again.rows().size(), table.rows().size());
+  for (std::size_t i = 0; i < again.rows().size(); ++i) {
+    EXPECT_EQ(to_string(again.rows()[i]), to_string(table.rows()[i]));
+  }
+}
+
+TEST(TuningTable, TheBuiltInOneServesAll) {
+  const auto table = TuningTable::built_in();
+  for (const bool crowded : {false, true}) {
+    for (const int pes : {1, 2, 8, 708, 1 << 30}) {
+      EXPECT_GT(table.choose(pes, crowded).line, 1);
+    }
+  }
+}
+
+void expect_wrong(const std::string& text, int line, const std::string& what) {
+  const auto table = TuningTable::parse(text, "/some/file");
+  ASSERT_FALSE(table) << text;
+  EXPECT_NE(table.error().text.find("/some/file, line " + std::to_string(line) + ": "), std::string::npos)
+      << table.error().text;
+  EXPECT_NE(table.error().text.find(what), std::string::npos) << table.error().text;
+}
+
+TEST(TuningTable, SaysInWhichLineItIsWrong) {
+  const std::string head = "libshmem-barrier-tuning 1\n";
+  expect_wrong("", 1, "ends without");
+  expect_wrong("# nothing\nalone * basic\n", 2, "begins with");
+  expect_wrong("libshmem-barrier-tuning 2\n", 1, "begins with");
+  expect_wrong(head + "lonely * basic\n", 2, "\"lonely\"");
+  expect_wrong(head + "alone 0 basic\n", 2, "\"0\"");
+  expect_wrong(head + "alone 4x basic\n", 2, "\"4x\"");
+  expect_wrong(head + "alone\n", 2, "no number of PEs");
+  expect_wrong(head + "\nalone * quick\n", 3, "\"quick\"");
+  expect_wrong(head + "alone * gba\n", 2, "\"gba\"");
+  expect_wrong(head + "alone * npu_v2 radix=9\n", 2, "radix=9");
+  expect_wrong(head + "alone * npu_v2 radix\n", 2, "radix");
+  expect_wrong(head + "alone * hierarchical group=-1\n", 2, "group=-1");
+  expect_wrong(head + "alone * basic fast\n", 2, "\"fast\"");
+  expect_wrong(head + "alone * basic\ncrowded 8 basic\n", 4, "crowded * ALGORITHM");
+}
+
+TEST(TuningTable, SaysWhichFileCannotBeRead) {
+  const auto table = TuningTable::read("/nowhere/at/all");
+  ASSERT_FALSE(table);
+  EXPECT_NE(table.error().text.find("/nowhere/at/all: No such file"), std::string::npos) << table.error().text;
+}
+
+}  // namespace
