@@ -55,8 +55,8 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
   return &sync.team_pool[slot];
 }
 
-shmem::Result<void> meet_list(const Job& job, const PeList& list, const char* who) {
-  shmem::ListWatch watch(job, list);
+shmem::Result<void> meet_list(const Job& job, const PeList& list, const std::string& who) {
+  shmem::ListWatch watch(job, list, who);
   shmemx_core_t* self = api::current_core();
   std::errc error{};
   if (self != nullptr) {
@@ -66,7 +66,7 @@ shmem::Result<void> meet_list(const Job& job, const PeList& list, const char* wh
     shmem::SoloCore core(job.policy, watch);
     error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
   }
-  return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, who + watch.explain(error));
+  return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, watch.explain(error));
 }
 
 int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, uint32_t count) {
@@ -85,7 +85,7 @@ int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, ui
     ok = shmem::fail(std::errc::invalid_argument, who + list.error().text);
   } else {
     shmem::quiet();
-    ok = meet_list(context.job(), *list, who.c_str());
+    ok = meet_list(context.job(), *list, who);
   }
   if (core != nullptr) {
     return core->keep(ok);

@@ -95,35 +95,36 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
 }
 
 int shmemx_core_index(const shmemx_core_t* core) noexcept {
-  return core->core.index();
+  return api::valid_core("shmemx_core_index", core).core.index();
 }
 
 int shmemx_core_count(const shmemx_core_t* core) noexcept {
-  return core->core.count();
+  return api::valid_core("shmemx_core_count", core).core.count();
 }
 
 int shmemx_core_my_pe(const shmemx_core_t* core) noexcept {
-  return core->state.job.read().my_pe;
+  return api::valid_core("shmemx_core_my_pe", core).state.job.read().my_pe;
 }
 
 int shmemx_core_n_pes(const shmemx_core_t* core) noexcept {
-  return core->state.job.read().n_pes;
+  return api::valid_core("shmemx_core_n_pes", core).state.job.read().n_pes;
 }
 
 int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept {
-  const shmem::CoreTeam found = core->state.find(team);
+  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_my_pe", core).state.find(team);
   return found.size > 0 ? found.me : -1;
 }
 
 int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) noexcept {
-  const shmem::CoreTeam found = core->state.find(team);
+  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_n_pes", core).state.find(team);
   return found.size > 0 ? found.size : -1;
 }
 
 int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
                                   shmem_team_t dest_team) noexcept {
-  const shmem::CoreTeam from = core->state.find(src_team);
-  const shmem::CoreTeam to = core->state.find(dest_team);
+  const shmemx_core_t& self = api::valid_core("shmemx_core_team_translate_pe", core);
+  const shmem::CoreTeam from = self.state.find(src_team);
+  const shmem::CoreTeam to = self.state.find(dest_team);
   if (src_pe < 0 || src_pe >= from.size || to.size == 0) {
     return -1;
   }
@@ -134,7 +135,7 @@ int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_te
 void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(dest);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses stand in the metadata area as numbers
-  return reinterpret_cast<void*>(shmem::core_translate(core->state, address, pe));
+  return reinterpret_cast<void*>(shmem::core_translate(api::valid_core("shmemx_core_ptr", core).state, address, pe));
 }
 
 int shmemx_core_sync(shmemx_core_t* core) noexcept {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shmem/log.hpp"
 #include "shmem/team/peers.hpp"
 
 namespace shmem {
@@ -75,8 +76,13 @@ std::errc ListWatch::operator()() {
     return error;
   }
   const auto now = Clock::now();
-  if (next_look_ == Clock::time_point{}) {
+  if (began_ == Clock::time_point{}) {
+    began_ = now;
     next_look_ = now + kLookAtPeers;
+    next_warning_ = now + job_.options.barrier_warning;
+  }
+  if (waits_for_ >= 0 && job_.options.barrier_warning.count() > 0 && now >= next_warning_) {
+    warn(now);
   }
   if (now < next_look_) {
     return {};
@@ -92,16 +98,30 @@ std::errc ListWatch::operator()() {
   return {};
 }
 
+void ListWatch::warn(Clock::time_point now) {
+  next_warning_ = now + 2 * job_.options.barrier_warning;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_);
+  log(LogLevel::kWarn, "%s has taken %lld s; it waits for %s", subject().c_str(),
+      static_cast<long long>(seconds.count()), awaited().c_str());
+}
+
+std::string ListWatch::subject() const {
+  return who_ + "the barrier of the " + std::to_string(list_.size()) + " PEs " + list_.text() + " of the world";
+}
+
+std::string ListWatch::awaited() const {
+  return waits_for_ < 0 ? "the other cores of this PE" : describe_pe(job_, waits_for_);
+}
+
 std::string ListWatch::explain(std::errc error) const {
-  std::string text = "the barrier of the " + std::to_string(list_.size()) + " PEs " + list_.text() + " of the world ";
-  if (error == std::errc::invalid_argument) {
-    return text + "failed: " + describe_pe(job_, waits_for_) + " came to a barrier of another list with this PE in it";
+  switch (error) {
+    case std::errc::invalid_argument:
+      return subject() + " failed: " + awaited() + " came to a barrier of another list with this PE in it";
+    case std::errc::owner_dead:
+      return subject() + " cannot complete: " + describe_pe(job_, dead_) + " has died";
+    default:
+      return subject() + " " + time_.explain(error) + "; it waited for " + awaited();
   }
-  if (error == std::errc::owner_dead) {
-    return text + "cannot complete: " + describe_pe(job_, dead_) + " has died";
-  }
-  text += time_.explain(error) + "; it waited for ";
-  return text + (waits_for_ < 0 ? "the other cores of this PE" : describe_pe(job_, waits_for_));
 }
 
 }  // namespace shmem

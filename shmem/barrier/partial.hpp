@@ -51,10 +51,13 @@ class PairWords {
   const Job& job_;
 };
 
-/// The Check of one such barrier: as TimedWatch, and owner_dead if a PE of the list has died.
+/// The Check of one such barrier: as TimedWatch, and owner_dead if a PE of the list has died. Says so when it takes
+/// long.
 class ListWatch {
  public:
-  ListWatch(const Job& job, const PeList& list) : job_(job), list_(list), time_(job) {}
+  /// `who` begins messages.
+  ListWatch(const Job& job, const PeList& list, std::string who)
+      : job_(job), list_(list), who_(std::move(who)), time_(job) {}
   std::errc operator()();
 
   /// Set to the PE that this one waits for now, if it is one.
@@ -62,10 +65,17 @@ class ListWatch {
   [[nodiscard]] std::string explain(std::errc error) const;
 
  private:
+  void warn(Clock::time_point now);
+  [[nodiscard]] std::string subject() const;
+  [[nodiscard]] std::string awaited() const;
+
   const Job& job_;
   const PeList& list_;
+  std::string who_;
   TimedWatch time_;
+  Clock::time_point began_{};
   Clock::time_point next_look_{};
+  Clock::time_point next_warning_{};
   int waits_for_ = -1;
   int dead_ = -1;
 };

@@ -156,10 +156,12 @@ SHMEM_API int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t
 
 #include <type_traits>
 
+#ifndef SHMEM_NO_OVERLOADS
 /* Ascend's signals of 32 bits, chosen by the type. */
 inline void shmemx_signal_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
   shmemx_signal32_op(sig_addr, signal, sig_op, pe);
 }
+#endif
 
 /* ---- With the core in hand ---- */
 inline int shmemx_core_barrier_all(shmemx_core_t* core) noexcept {

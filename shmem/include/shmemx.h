@@ -197,8 +197,7 @@ typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
  * cores < 1 or no kernel; -EAGAIN threads cannot be made; -EBUSY called by a kernel.
  */
 SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) SHMEM_NOEXCEPT;
-/* The calls below take the core that the kernel was given; with another, or outside of a kernel, those that wait end
- * the job. */
+/* The calls below take the core that the kernel was given. With another, or outside of a kernel, they end the job. */
 SHMEM_API int shmemx_core_index(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_count(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 /* As the host calls of these names, for cores: they read what the host has written down for them, and nothing else. -1

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that no launcher has started: uid_pes FILE RANK SIZE ACTION. The first PE publishes the job's unique id in FILE.
 #include <shmem.h>
+#include <shmem_device.h>
 #include <shmemx.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -115,6 +117,19 @@ void run_die(const Job& job, int victim) {
   std::printf("barrier: %d\n", shmem_team_sync(SHMEM_TEAM_WORLD));
 }
 
+/// The same while their cores wait, for all PEs or for those of a list.
+void run_die_kernel(const Job& job, bool list) {
+  must("shmemx_init_attr", start(job));
+  shmem_barrier_all();
+  if (job.rank == 1) ::raise(SIGKILL);
+  const shmemx_kernel_t all = [](shmemx_core_t*, void*) { shmem_barrier_all(); };
+  const shmemx_kernel_t some = [](shmemx_core_t*, void*) {
+    const std::array<std::uint32_t, 3> pes{2, 1, 0};
+    shmemx_partial_barrier(SHMEM_TEAM_WORLD, pes.data(), 3);
+  };
+  std::printf("kernel: %d\n", shmemx_launch(2, list ? some : all, nullptr));
+}
+
 /// `call` gave `code` as it should, with a text that says `why`.
 void expect_error(const char* call, int code, int expected, const char* why) {
   if (code != expected || std::strstr(shmemx_error_text(), why) == nullptr) give_up(call, code);
@@ -191,6 +206,8 @@ int main(int argc, char** argv) {
   if (action == "exit-by-server") run_exit(job, 0);
   if (action == "die") run_die(job, 1);
   if (action == "die-server") run_die(job, 0);
+  if (action == "die-kernel") run_die_kernel(job, false);
+  if (action == "die-kernel-list") run_die_kernel(job, true);
   if (action == "wrong") run_wrong(job);
   return 0;
 }

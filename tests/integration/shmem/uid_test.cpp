@@ -191,6 +191,18 @@ TEST_F(UniqueId, NamesThePeThatDiedEvenIfItServed) {
   for (const std::size_t pe : {1U, 2U}) EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 0")) << pe;
 }
 
+TEST_F(UniqueId, NamesThePeThatDiedWhileTheCoresOfOthersWaitForIt) {
+  for (const char* action : {"die-kernel", "die-kernel-list"}) {
+    start_all(3, action);
+    shells_.codes();
+    for (const std::size_t pe : {0U, 2U}) {
+      EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("PE 1"), Not(HasSubstr("kernel: 0")))) << pe;
+    }
+    shells_ = {};
+    std::filesystem::remove(file());
+  }
+}
+
 TEST_F(UniqueId, NamesThePesThatDoNotCome) {
   for (const int rank : {0, 2}) {
     start(rank, 4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=1"});

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "shmem/log.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
@@ -29,7 +30,7 @@ shmem::Result<PeList> list_of(const Job& job, const std::vector<std::uint32_t>& 
 }
 
 std::errc meet(const Job& job, const PeList& list, std::string* text = nullptr) {
-  ListWatch watch(job, list);
+  ListWatch watch(job, list, "shmem: ");
   SoloCore core(job.policy, watch);
   const std::errc error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
   if (text != nullptr && error != std::errc{}) {
@@ -205,6 +206,30 @@ TEST(PartialBarriers, EndAfterTheTimeAndNameWhomTheyWaitedFor) {
         }
       },
       options);
+}
+
+TEST(PartialBarriers, SayForWhomTheyWaitWhenItTakesLong) {
+  static std::atomic<int> said;  // what a log handler can reach
+  said = 0;
+  shmem::set_log_handler([](int /*level*/, const char* text) {
+    said +=
+        std::string_view(text).find("the barrier of the 2 PEs 0, 1 of the world has taken") != std::string_view::npos &&
+                std::string_view(text).find("it waits for PE 1 (pid") != std::string_view::npos
+            ? 1
+            : 0;
+  });
+  shmem::Options options;
+  options.barrier_warning = std::chrono::milliseconds{20};
+  run_job(
+      2,
+      [&](const Job& job) {
+        if (job.me == 1) {
+          while (said == 0) std::this_thread::yield();  // the other one comes to an end only by this
+        }
+        EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc{});
+      },
+      options);
+  shmem::set_log_handler(nullptr);
 }
 
 TEST(PartialBarriers, EndWhenAPeOfTheListHasDied) {
