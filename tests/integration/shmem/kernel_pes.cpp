@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <thread>
 
@@ -72,10 +73,11 @@ void barrier_kernel(shmemx_core_t* core, void* argument) {
   }
 }
 
-void barriers() {
+/// In each of the first `ways`.
+void barriers(std::initializer_list<int> all_cores, int ways) {
   BarrierWork work;
-  for (const int cores : {1, 2, 4, 8}) {
-    for (work.way = 0; work.way < kWays; ++work.way) {
+  for (const int cores : all_cores) {
+    for (work.way = 0; work.way < ways; ++work.way) {
       work.counter = allocate<std::uint64_t>();
       CHECK(shmemx_launch(cores, barrier_kernel, &work) == 0);
       shmem_free(work.counter);
@@ -256,7 +258,9 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   shmem_init();
   if (what == "barriers") {
-    barriers();
+    barriers({1, 2, 4, 8}, kWays);
+  } else if (what == "algorithm") {
+    barriers({3}, 1);
   } else if (what == "lost-pe") {
     lost_pe();
   } else if (what == "lost-core") {

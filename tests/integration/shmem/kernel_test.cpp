@@ -2,6 +2,7 @@
 // Calls made by kernels, on the cores of real PEs.
 #include <gtest/gtest.h>
 
+#include "shmem/barrier/algorithm_table.hpp"
 #include "tests/support/job.hpp"
 
 namespace {
@@ -31,6 +32,14 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Kernels,
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
                          });
+
+TEST(KernelBarriers, HoldWithEveryAlgorithm) {
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    const auto job = run(oshrun(3, "off", {test_program("kernel_pes"), "algorithm"}),
+                         {std::string("SHMEM_BARRIER_ALGORITHM=") + spec.name}, Seconds{100});
+    EXPECT_TRUE(job.exit.clean()) << spec.name << job.output;
+  }
+}
 
 TEST(KernelWaits, EndWhenAPeDoesNotComeAndSayForWhomTheyWaited) {
   for (const char* gba : {"off", "fake"}) {
