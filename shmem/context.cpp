@@ -20,11 +20,6 @@
 namespace shmem {
 namespace {
 
-std::unique_ptr<Context>& instance() {
-  static std::unique_ptr<Context> context;
-  return context;
-}
-
 /// What the next context may serve its job on.
 std::optional<UidListener>& kept_listener() {
   static std::optional<UidListener> listener;
@@ -46,16 +41,6 @@ void finish_at_exit(int status, void* /*argument*/) {
     std::fflush(nullptr);
     ::_exit(EXIT_FAILURE);
   }
-}
-
-/// A child made by fork() is no PE. What it has of the context is the parent's: it neither uses nor ends it.
-void forget_in_child() {
-  static std::atomic<Context*> parents{nullptr};  // it stays in sight of whoever looks for leaks
-  parents.store(instance().release(), std::memory_order_relaxed);
-}
-
-__attribute__((constructor)) void register_fork_handler() {
-  ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
 /// What the cores are told of global variables.
@@ -83,8 +68,15 @@ std::string because(const std::string& reason) {
 
 }  // namespace
 
-Context* Context::current() {
-  return instance().get();
+std::unique_ptr<Context> Context::instance_;
+
+void Context::forget_in_child() {
+  static std::atomic<Context*> parents{nullptr};  // it stays in sight of whoever looks for leaks
+  parents.store(instance_.release(), std::memory_order_relaxed);
+}
+
+void Context::register_fork_handler() {
+  ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
 Context::Context(Key /*key*/, Job job)
@@ -135,13 +127,13 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   const int size = (*bootstrap)->size();
   WaitPolicy policy = wait_policy(size, *processors);
   policy.alarm = (*bootstrap)->alarm();
-  instance() = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
+  instance_ = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
                                                     size, policy, *std::move(globals), *processors});
-  auto ok = instance()->open();
+  auto ok = instance_->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.
-    instance()->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
-    instance().reset();
+    instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
+    instance_.reset();
   }
   return ok;
 }
@@ -359,7 +351,7 @@ void Context::debug(const std::string& text) const {
 }
 
 Result<void> Context::stop() {
-  Context& context = *instance();
+  Context& context = *instance_;
   context.debug("ends");
   context.stream_.reset();  // its work is done first
   Result<void> ok = context.teams_.find(kWorldTeam)->sync();
@@ -367,7 +359,7 @@ Result<void> Context::stop() {
     ok = context.teams_.destroy_all();
   }
   context.job_.bootstrap->leave();
-  instance().reset();
+  instance_.reset();
   return ok;
 }
 

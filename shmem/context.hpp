@@ -13,6 +13,7 @@
 #include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
 #include "shmem/memory/symmetric_heap.hpp"
+#include "shmem/team/ctx_table.hpp"
 #include "shmem/team/team_table.hpp"
 
 namespace shmem {
@@ -33,7 +34,7 @@ class Context {
   /// False in a process that was forked from the PE.
   [[nodiscard]] bool is_own_process() const;
   /// nullptr before start() and after stop().
-  static Context* current();
+  static Context* current() { return instance_.get(); }
 
   /// Of the unique id that this process has given out last, until a job with that id takes it.
   static void keep(UidListener listener);
@@ -56,6 +57,8 @@ class Context {
 
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
+  CtxTable& ctxs() { return ctxs_; }
+  [[nodiscard]] const CtxTable& ctxs() const { return ctxs_; }
 
   /// A group of so many cores; the last one that was asked for is kept.
   Result<CoreGroup*> cores(int count);
@@ -86,6 +89,12 @@ class Context {
   void report_team(const Team& team) const;
   [[nodiscard]] std::string reason_of(const Team& team) const;
 
+  /// A child made by fork() is no PE. What it has of the context is the parent's: it neither uses nor ends it.
+  static void forget_in_child();
+  [[gnu::constructor]] static void register_fork_handler();
+
+  static std::unique_ptr<Context> instance_;
+
   Job job_;
   std::unique_ptr<Trace> trace_;
   GbaPort port_;
@@ -93,6 +102,7 @@ class Context {
   WaitPolicy gba_policy_{};
   TuningTable tuning_ = TuningTable::built_in();
   TeamTable teams_;
+  CtxTable ctxs_;
   SymmetricHeap heap_;
   std::unique_ptr<CoreGroup> cores_;
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them

@@ -47,6 +47,10 @@ struct Job {
     return all;
   }
 
+  [[nodiscard]] bool is_in_heap(const void* mine) const {
+    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me)) <
+           memory.heap_size();
+  }
   /// The same object of `pe`, or nothing if `mine` is not symmetric: neither in my symmetric heap nor a global variable
   /// that `pe` has too.
   [[nodiscard]] Place locate(const void* mine, int pe) const {

@@ -15,13 +15,9 @@ std::string& error_text() {
 
 }  // namespace
 
-Context& running(const char* call) {
-  Context* context = Context::current();
-  if (context == nullptr) {
-    log(LogLevel::kFatal, "shmem: %s was called before shmem_init or after shmem_finalize", call);
-    std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
-  }
-  return *context;
+void refuse_before_start(const char* call) {
+  log(LogLevel::kFatal, "shmem: %s was called before shmem_init or after shmem_finalize", call);
+  std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
 }
 
 int report(const Error& error) {

@@ -19,8 +19,15 @@
 
 namespace shmem::api {
 
+[[noreturn]] void refuse_before_start(const char* call);
 /// The running library; ends the process with a message that names `call` if there is none.
-Context& running(const char* call);
+inline Context& running(const char* call) {
+  Context* context = Context::current();
+  if (context == nullptr) {
+    refuse_before_start(call);
+  }
+  return *context;
+}
 
 /// Keeps the text for shmemx_error_text and gives the negative errno.
 int report(const Error& error);

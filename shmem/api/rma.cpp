@@ -1,33 +1,176 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.6 and 9.12: copies to and from a PE, and their order. All PEs are reached by load and
-// store.
+// OpenSHMEM 1.6, sections 9.6 and 9.7: copies to and from a PE. All PEs are reached by load and store.
 #include <cstring>
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/peer.hpp"
 #include "shmem/memory/copy.hpp"
-#include "shmem/memory/ordering.hpp"
 #include "shmem/memory/parking.hpp"
 
-namespace api = shmem::api;
+using shmem::api::bytes_of;
+using shmem::api::Peer;
 
-SHMEM_ROUTINE(void, putmem, (void* dest, const void* source, size_t nelems, int pe)) {
-  const shmem::Context& context = api::running("shmem_putmem");
-  shmem::copy_bytes(api::remote(context, "shmem_putmem", dest, nelems, pe), source, nelems);
-  shmem::wake_parked(context.job(), pe);
-}
+namespace {
 
-SHMEM_ROUTINE(void, getmem, (void* dest, const void* source, size_t nelems, int pe)) {
-  const shmem::Context& context = api::running("shmem_getmem");
-  // Through the cache: what was fetched is for this PE to use.
-  if (nelems != 0) {
-    std::memcpy(dest, api::remote(context, "shmem_getmem", source, nelems, pe), nelems);
+void put_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+  if (bytes != 0) {
+    shmem::copy_bytes(peer.at(dest, bytes), source, bytes);
+    shmem::wake_parked(peer.context.job(), peer.pe);
   }
 }
 
-SHMEM_ROUTINE(void, fence, (void)) {
-  shmem::fence();
+void get_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+  if (bytes != 0) {
+    std::memcpy(dest, peer.at(source, bytes), bytes);  // through the cache: it is for this PE to use
+  }
 }
 
-SHMEM_ROUTINE(void, quiet, (void)) {
-  shmem::quiet();
+template <std::size_t Size>
+void put(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+  put_bytes(peer, dest, source, bytes_of(peer, nelems, Size));
 }
+
+template <std::size_t Size>
+void get(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+  get_bytes(peer, dest, source, bytes_of(peer, nelems, Size));
+}
+
+// Always inlined: a store, and what it takes to find the place.
+template <typename T>
+[[gnu::always_inline]] inline void put_one(const Peer& peer, T* dest, T value) {
+  auto* theirs = reinterpret_cast<T*>(peer.at(dest, sizeof value));
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_store(theirs, &value, __ATOMIC_RELAXED);  // whole: the PE may be waiting for it
+  } else {
+    *theirs = value;
+  }
+  shmem::wake_parked(peer.context.job(), peer.pe);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline T get_one(const Peer& peer, const T* source) {
+  const auto* theirs = reinterpret_cast<const T*>(peer.at(source, sizeof(T)));
+  T value;
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_load(theirs, &value, __ATOMIC_RELAXED);
+  } else {
+    value = *theirs;
+  }
+  return value;
+}
+
+/// Blocks of `block` bytes whose beginnings are so many bytes apart.
+struct Blocks {
+  std::size_t to_step, from_step, block, count;
+};
+
+/// From the strides of a call, in elements. Ends the job if they are too small for the block or too large.
+Blocks blocks_of(const Peer& peer, std::ptrdiff_t dst, std::ptrdiff_t sst, std::size_t bsize, std::size_t nblocks,
+                 std::size_t size) {
+  const auto least = static_cast<std::ptrdiff_t>(std::max<std::size_t>(bsize, 1));
+  if (nblocks != 0 && (dst < least || sst < least)) {
+    shmem::api::end_job(peer.context, peer.call,
+                        "strides " + std::to_string(dst) + " and " + std::to_string(sst) + " must be " +
+                            std::to_string(least) + " or more");
+  }
+  bytes_of(peer, nblocks, bytes_of(peer, static_cast<std::size_t>(std::max(dst, sst)), size));
+  return {static_cast<std::size_t>(dst) * size, static_cast<std::size_t>(sst) * size, bsize * size, nblocks};
+}
+
+/// From the first byte to behind the last one.
+std::size_t extent(std::size_t step, const Blocks& blocks) {
+  return (blocks.count - 1) * step + blocks.block;
+}
+
+template <std::size_t Size>
+void copy_elements(std::byte* to, const std::byte* from, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    std::memcpy(to + i * blocks.to_step, from + i * blocks.from_step, Size);
+  }
+}
+
+template <std::size_t Size>
+void copy_blocks(std::byte* to, const std::byte* from, const Blocks& blocks) {
+  if (blocks.block == Size) {
+    copy_elements<Size>(to, from, blocks);
+    return;
+  }
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    std::memcpy(to + i * blocks.to_step, from + i * blocks.from_step, blocks.block);
+  }
+}
+
+template <std::size_t Size>
+void block_put(const Peer& peer, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+               std::size_t bsize, std::size_t nblocks) {
+  const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
+  if (blocks.count != 0 && blocks.block != 0) {
+    copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
+    shmem::wake_parked(peer.context.job(), peer.pe);
+  }
+}
+
+template <std::size_t Size>
+void block_get(const Peer& peer, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+               std::size_t bsize, std::size_t nblocks) {
+  const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
+  if (blocks.count != 0 && blocks.block != 0) {
+    copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);
+  }
+}
+
+template <std::size_t Size>
+void strided_put(const Peer& peer, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+                 std::size_t nelems) {
+  block_put<Size>(peer, dest, source, dst, sst, 1, nelems);
+}
+
+template <std::size_t Size>
+void strided_get(const Peer& peer, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+                 std::size_t nelems) {
+  block_get<Size>(peer, dest, source, dst, sst, 1, nelems);
+}
+
+}  // namespace
+
+// The routines of one kind of element. A copy is complete when the call returns, so that _nbi does the same.
+#define SHMEM_DEFINE_RMA(PREFIX, SUFFIX, TYPE, SIZE)                                                                \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##put##SUFFIX, (TYPE * dest, const TYPE* source, size_t nelems, int pe),       \
+                         put<SIZE>, (dest, source, nelems))                                                         \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##get##SUFFIX, (TYPE * dest, const TYPE* source, size_t nelems, int pe),       \
+                         get<SIZE>, (dest, source, nelems))                                                         \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##put##SUFFIX##_nbi, (TYPE * dest, const TYPE* source, size_t nelems, int pe), \
+                         put<SIZE>, (dest, source, nelems))                                                         \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##get##SUFFIX##_nbi, (TYPE * dest, const TYPE* source, size_t nelems, int pe), \
+                         get<SIZE>, (dest, source, nelems))                                                         \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##iput##SUFFIX,                                                                \
+                         (TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+                         strided_put<SIZE>, (dest, source, dst, sst, nelems))                                       \
+  SHMEM_ROUTINE_WITH_CTX(void, PREFIX##iget##SUFFIX,                                                                \
+                         (TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
+                         strided_get<SIZE>, (dest, source, dst, sst, nelems))                                       \
+  SHMEM_ROUTINE_WITH_CTX(                                                                                           \
+      void, PREFIX##ibput##SUFFIX,                                                                                  \
+      (TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe),        \
+      block_put<SIZE>, (dest, source, dst, sst, bsize, nblocks))                                                    \
+  SHMEM_ROUTINE_WITH_CTX(                                                                                           \
+      void, PREFIX##ibget##SUFFIX,                                                                                  \
+      (TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe),        \
+      block_get<SIZE>, (dest, source, dst, sst, bsize, nblocks))
+
+#define SHMEM_DEFINE_TYPED(NAME, TYPE)                                                              \
+  SHMEM_DEFINE_RMA(NAME##_, , TYPE, sizeof(TYPE))                                                   \
+  SHMEM_ROUTINE_WITH_CTX(void, NAME##_p, (TYPE * dest, TYPE value, int pe), put_one, (dest, value)) \
+  SHMEM_ROUTINE_WITH_CTX(TYPE, NAME##_g, (const TYPE* source, int pe), get_one, (source))
+#define SHMEM_DEFINE_SIZED(BITS, BYTES) SHMEM_DEFINE_RMA(, BITS, void, BYTES)
+
+SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
+SHMEM_SIZES(SHMEM_DEFINE_SIZED)
+
+SHMEM_ROUTINE_WITH_CTX(void, putmem, (void* dest, const void* source, size_t nelems, int pe), put_bytes,
+                       (dest, source, nelems))
+SHMEM_ROUTINE_WITH_CTX(void, getmem, (void* dest, const void* source, size_t nelems, int pe), get_bytes,
+                       (dest, source, nelems))
+SHMEM_ROUTINE_WITH_CTX(void, putmem_nbi, (void* dest, const void* source, size_t nelems, int pe), put_bytes,
+                       (dest, source, nelems))
+SHMEM_ROUTINE_WITH_CTX(void, getmem_nbi, (void* dest, const void* source, size_t nelems, int pe), get_bytes,
+                       (dest, source, nelems))

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "shmem/api/setup.hpp"
+
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/log.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -13,9 +15,7 @@
 using shmem::Context;
 namespace api = shmem::api;
 
-namespace {
-
-void start() {
+void shmem::api::start() {
   if (Context::current() != nullptr) {
     Context::current()->nest();
     return;
@@ -25,6 +25,8 @@ void start() {
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
+
+namespace {
 
 /// False with a message where a call has nowhere to put its answer.
 bool has_place(const char* call, const char* argument, const void* place) {
@@ -37,7 +39,7 @@ bool has_place(const char* call, const char* argument, const void* place) {
 }  // namespace
 
 SHMEM_ROUTINE(void, init, (void)) {
-  start();
+  api::start();
 }
 
 SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
@@ -50,7 +52,7 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
                                                                 " is no thread level (SHMEM_THREAD_SINGLE = 0 to "
                                                                 "SHMEM_THREAD_MULTIPLE = 3)"});
   }
-  start();
+  api::start();
   *provided = std::min(requested, SHMEM_THREAD_SERIALIZED);
   return 0;
 }
@@ -85,11 +87,11 @@ SHMEM_ROUTINE(void, global_exit, (int status)) {
 }
 
 SHMEM_ROUTINE(int, my_pe, (void)) {
-  return Context::current() != nullptr ? Context::current()->my_pe() : -1;
+  return api::my_pe();
 }
 
 SHMEM_ROUTINE(int, n_pes, (void)) {
-  return Context::current() != nullptr ? Context::current()->n_pes() : -1;
+  return api::n_pes();
 }
 
 SHMEM_ROUTINE(int, pe_accessible, (int pe)) {

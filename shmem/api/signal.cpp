@@ -61,14 +61,6 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
 
 }  // namespace
 
-SHMEM_ROUTINE(void, signal_set, (uint64_t * sig_addr, uint64_t signal, int pe)) {
-  set("shmem_signal_set", sig_addr, signal, pe);
-}
-
-SHMEM_ROUTINE(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe)) {
-  add("shmem_signal_add", sig_addr, signal, pe);
-}
-
 SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
   return fetch(sig_addr);
 }

@@ -205,6 +205,7 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
     api::end_job(context, "shmem_team_destroy", "team " + std::to_string(team) + " is predefined");
   }
+  context.ctxs().remove_all_of(team);
   if (auto ok = context.teams().destroy(team); !ok) {
     context.end_job(EXIT_FAILURE, ok.error().text);
   }

@@ -12,8 +12,9 @@
  *  - A call that returns nothing and cannot do what it should ends the job with a message on standard error that names
  * the call, the value and the PE. Calls that return something say so as written at each.
  *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
+ *  - Generic names (shmem_put and the like) are macros in C11 (shmem_generic.h) and overloads in C++ (shmem_cxx.h).
  *  - In C there are OpenSHMEM's signatures only. In C++ the forms of the same names that Ascend SHMEM has are overloads
- *    (shmem_overloads.h); SHMEM_NO_OVERLOADS leaves them out.
+ *    (shmem_overloads.h). SHMEM_NO_OVERLOADS leaves both kinds of overloads out.
  */
 /*
  * Global and static variables
@@ -42,14 +43,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-#define SHMEM_NOEXCEPT noexcept
-extern "C" {
-#else
-#define SHMEM_NOEXCEPT
-#endif
+#include "shmem_atomic.h"
+#include "shmem_collective.h"
+#include "shmem_context.h"
+#include "shmem_rma.h"
+#include "shmem_wait.h"
 
-#define SHMEM_API __attribute__((visibility("default")))
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ---- Constants (section 6). The numbers are those of Ascend SHMEM. ---- */
 #define SHMEM_MAJOR_VERSION 1
@@ -62,21 +64,25 @@ extern "C" {
 #define SHMEM_THREAD_SERIALIZED 2
 #define SHMEM_THREAD_MULTIPLE 3
 
-#define SHMEM_CMP_EQ 0
-#define SHMEM_CMP_NE 1
-#define SHMEM_CMP_GT 2
-#define SHMEM_CMP_GE 3
-#define SHMEM_CMP_LT 4
-#define SHMEM_CMP_LE 5
-
-#define SHMEM_SIGNAL_SET 0
-#define SHMEM_SIGNAL_ADD 1
-
-#define SHMEM_SYNC_VALUE 0L
-#define SHMEM_BARRIER_SYNC_SIZE 16
+/* Deprecated since 1.3. */
+#define _SHMEM_MAJOR_VERSION SHMEM_MAJOR_VERSION
+#define _SHMEM_MINOR_VERSION SHMEM_MINOR_VERSION
+#define _SHMEM_MAX_NAME_LEN SHMEM_MAX_NAME_LEN
+#define _SHMEM_VENDOR_STRING SHMEM_VENDOR_STRING
+#define _SHMEM_CMP_EQ SHMEM_CMP_EQ
+#define _SHMEM_CMP_NE SHMEM_CMP_NE
+#define _SHMEM_CMP_GT SHMEM_CMP_GT
+#define _SHMEM_CMP_GE SHMEM_CMP_GE
+#define _SHMEM_CMP_LT SHMEM_CMP_LT
+#define _SHMEM_CMP_LE SHMEM_CMP_LE
+#define _SHMEM_SYNC_VALUE SHMEM_SYNC_VALUE
+#define _SHMEM_BARRIER_SYNC_SIZE SHMEM_BARRIER_SYNC_SIZE
+#define _SHMEM_BCAST_SYNC_SIZE SHMEM_BCAST_SYNC_SIZE
+#define _SHMEM_COLLECT_SYNC_SIZE SHMEM_COLLECT_SYNC_SIZE
+#define _SHMEM_REDUCE_SYNC_SIZE SHMEM_REDUCE_SYNC_SIZE
+#define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
 
 /* ---- Teams (section 9.4) ---- */
-typedef int shmem_team_t;
 #define SHMEM_TEAM_INVALID (-1)
 #define SHMEM_TEAM_WORLD 0
 #define SHMEM_TEAM_SHARED 1 /* the PEs whose memory this PE can load and store */
@@ -91,33 +97,41 @@ typedef struct {
 /* Collective over the job. Starts the library. Called first; while the library runs, further calls only count, and as
  * many calls of shmem_finalize end it. After that it may be started again, also with another environment. Ends the
  * process with a message if the job cannot be set up, on all PEs. */
-SHMEM_API void shmem_init(void) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, init, (void))
 /* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0; non-zero
  * with a message, and starts nothing, if `requested` is no level or `provided` is NULL. The other queries below do
  * nothing but print a message where they have nowhere to put their answer. */
-SHMEM_API int shmem_init_thread(int requested, int* provided) SHMEM_NOEXCEPT;
-SHMEM_API void shmem_query_thread(int* provided) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, init_thread, (int requested, int* provided))
+SHMEM_DECLARE(void, query_thread, (int* provided))
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
-SHMEM_API void shmem_query_initialized(int* initialized) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, query_initialized, (int* initialized))
 /* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards,
  * global variables keep their values. Does nothing before the last call of as many as there were of shmem_init. A PE
  * that exits with status 0 without it does as if it had called it (deprecated since 1.2). */
-SHMEM_API void shmem_finalize(void) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, finalize, (void))
 /* Ends all PEs of the job, wherever they are, with this exit status. Does not return. */
-SHMEM_API void shmem_global_exit(int status) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, global_exit, (int status))
 /* This PE's number, 0 to shmem_n_pes() - 1; the number of PEs. -1 before shmem_init. */
-SHMEM_API int shmem_my_pe(void) SHMEM_NOEXCEPT;
-SHMEM_API int shmem_n_pes(void) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, my_pe, (void))
+SHMEM_DECLARE(int, n_pes, (void))
 /* 1 if the PE exists, and if the address is symmetric and the PE has it too; else 0. */
-SHMEM_API int shmem_pe_accessible(int pe) SHMEM_NOEXCEPT;
-SHMEM_API int shmem_addr_accessible(const void* addr, int pe) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, pe_accessible, (int pe))
+SHMEM_DECLARE(int, addr_accessible, (const void* addr, int pe))
 /* The address at which this PE can load and store the object `dest` of `pe` (of PE `pe` of `team`); NULL if `dest` is
  * not symmetric or there is no such PE. For this PE itself it is `dest`. Not to be freed. */
-SHMEM_API void* shmem_ptr(const void* dest, int pe) SHMEM_NOEXCEPT;
-SHMEM_API void* shmem_team_ptr(shmem_team_t team, const void* dest, int pe) SHMEM_NOEXCEPT;
-SHMEM_API void shmem_info_get_version(int* major, int* minor) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, ptr, (const void* dest, int pe))
+SHMEM_DECLARE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe))
+SHMEM_DECLARE(void, info_get_version, (int* major, int* minor))
 /* `name` has room for SHMEM_MAX_NAME_LEN characters. */
-SHMEM_API void shmem_info_get_name(char* name) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, info_get_name, (char* name))
+
+/* Does nothing; a profiling library may give it a meaning (section 10). */
+SHMEM_DECLARE(void, pcontrol, (int level, ...))
+
+/* Deprecated since 1.2: shmem_init, shmem_my_pe and shmem_n_pes. */
+SHMEM_DECLARE_NAME(void, start_pes, (int npes))
+SHMEM_DECLARE_NAME(int, _my_pe, (void))
+SHMEM_DECLARE_NAME(int, _num_pes, (void))
 
 /* ---- Symmetric heap (section 9.3). Sizes in bytes. ----
  *
@@ -130,99 +144,75 @@ SHMEM_API void shmem_info_get_name(char* name) SHMEM_NOEXCEPT;
 
 /* NULL for size 0, and if there is no room (set SHMEM_SYMMETRIC_SIZE). Ends with the barrier. The block is freed by
  * shmem_free. */
-SHMEM_API void* shmem_malloc(size_t size) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, malloc, (size_t size))
 /* As shmem_malloc. `hints`: 0 or an or of the two below, which say that other PEs will use the block for atomics or as
  * signals. Other bits do nothing; all are compared. */
 #define SHMEM_MALLOC_ATOMICS_REMOTE 1L
 #define SHMEM_MALLOC_SIGNAL_REMOTE 2L
-SHMEM_API void* shmem_malloc_with_hints(size_t size, long hints) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, malloc_with_hints, (size_t size, long hints))
 /* count * size bytes, zero. NULL, with a message, if that is more than can be addressed. */
-SHMEM_API void* shmem_calloc(size_t count, size_t size) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, calloc, (size_t count, size_t size))
 /* The block begins at a multiple of `alignment`, a power of two not larger than the heap; anything else gives NULL,
  * with a message. */
-SHMEM_API void* shmem_align(size_t alignment, size_t size) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, align, (size_t alignment, size_t size))
 /* Makes the block `size` bytes large, in place if it can; else its contents, as many as fit, are in another block,
  * which is aligned as shmem_malloc's, and there is a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free,
  * giving NULL, if `size` is 0. NULL also if there is no room, and the block is as it was. */
-SHMEM_API void* shmem_realloc(void* ptr, size_t size) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void*, realloc, (void* ptr, size_t size))
 /* Begins with the barrier. NULL frees nothing. */
-SHMEM_API void shmem_free(void* ptr) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, free, (void* ptr))
 
 /* Deprecated since 1.2: shmem_malloc, shmem_align, shmem_realloc and shmem_free. */
-SHMEM_API void* shmalloc(size_t size) SHMEM_NOEXCEPT;
-SHMEM_API void* shmemalign(size_t alignment, size_t size) SHMEM_NOEXCEPT;
-SHMEM_API void* shrealloc(void* ptr, size_t size) SHMEM_NOEXCEPT;
-SHMEM_API void shfree(void* ptr) SHMEM_NOEXCEPT;
+SHMEM_DECLARE_NAME(void*, shmalloc, (size_t size))
+SHMEM_DECLARE_NAME(void*, shmemalign, (size_t alignment, size_t size))
+SHMEM_DECLARE_NAME(void*, shrealloc, (void* ptr, size_t size))
+SHMEM_DECLARE_NAME(void, shfree, (void* ptr))
 
 /* ---- Teams (section 9.4) ---- */
 
 /* This PE's number in the team, the number of its PEs; -1 for SHMEM_TEAM_INVALID or a PE outside. */
-SHMEM_API int shmem_team_my_pe(shmem_team_t team) SHMEM_NOEXCEPT;
-SHMEM_API int shmem_team_n_pes(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_my_pe, (shmem_team_t team))
+SHMEM_DECLARE(int, team_n_pes, (shmem_team_t team))
 /* The number in `dest_team` of PE `src_pe` of `src_team`, or -1. */
-SHMEM_API int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t dest_team))
 /* *config of the team; `config_mask` says which members are wanted. 0, or -1 for an invalid team. */
-SHMEM_API int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t* config) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_team_config_t* config))
 /* Collective over `parent_team`. PEs start, start + stride, ... (`size` of them; numbers of the parent, stride >= 1)
  * become *new_team; the other PEs get SHMEM_TEAM_INVALID. 0, or non-zero with a message and SHMEM_TEAM_INVALID if there
  * is no such set of PEs or no more room for teams. `config` may be NULL if `config_mask` is 0. Ended by
  * shmem_team_destroy. */
-SHMEM_API int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
-                                       const shmem_team_config_t* config, long config_mask,
-                                       shmem_team_t* new_team) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_split_strided,
+              (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config,
+               long config_mask, shmem_team_t* new_team))
 /* Collective over `parent_team`. Its PEs are laid out in rows of `xrange`; each gets the team of its row and of its
  * column. */
-SHMEM_API int shmem_team_split_2d(shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config,
-                                  long xaxis_mask, shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config,
-                                  long yaxis_mask, shmem_team_t* yaxis_team) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_split_2d,
+              (shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config, long xaxis_mask,
+               shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config, long yaxis_mask,
+               shmem_team_t* yaxis_team))
 /* Collective over the team. SHMEM_TEAM_INVALID does nothing; the predefined teams cannot be destroyed. */
-SHMEM_API void shmem_team_destroy(shmem_team_t team) SHMEM_NOEXCEPT;
-
-/* ---- Remote memory access (section 9.6). `nelems` in bytes; `dest` of a put and `source` of a get are symmetric. ----
- */
-
-/* Copies to PE `pe`. `source` may be reused on return; complete at the target after shmem_quiet or a barrier. */
-SHMEM_API void shmem_putmem(void* dest, const void* source, size_t nelems, int pe) SHMEM_NOEXCEPT;
-/* Copies from PE `pe`. The data is there on return. */
-SHMEM_API void shmem_getmem(void* dest, const void* source, size_t nelems, int pe) SHMEM_NOEXCEPT;
-
-/* ---- Ordering (section 9.12) ---- */
-
-/* Orders this PE's earlier puts and signals to a PE before its later ones to the same PE. */
-SHMEM_API void shmem_fence(void) SHMEM_NOEXCEPT;
-/* Completes all of this PE's earlier puts and signals, to every PE. */
-SHMEM_API void shmem_quiet(void) SHMEM_NOEXCEPT;
-
-/* ---- Signals (sections 9.8 and 9.11): 64-bit words in symmetric memory ---- */
-
-/* Stores to, or adds to, the signal of PE `pe`, atomically. */
-SHMEM_API void shmem_signal_set(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT;
-SHMEM_API void shmem_signal_add(uint64_t* sig_addr, uint64_t signal, int pe) SHMEM_NOEXCEPT;
-/* This PE's own signal. */
-SHMEM_API uint64_t shmem_signal_fetch(const uint64_t* sig_addr) SHMEM_NOEXCEPT;
-/* Waits until this PE's own signal compares so (SHMEM_CMP_*); gives its value then. SHMEM_BARRIER_TIMEOUT, if it is
- * set, ends the job. */
-SHMEM_API uint64_t shmem_signal_wait_until(uint64_t* sig_addr, int cmp, uint64_t cmp_value) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, team_destroy, (shmem_team_t team))
 
 /* ---- Barriers (section 9.9) ----
  *
  * On a core of a kernel (shmemx_launch) those of the world and of teams are of all cores of all members. */
 
 /* Collective over the world: shmem_quiet, then everybody has come. */
-SHMEM_API void shmem_barrier_all(void) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, barrier_all, (void))
 /* Collective over the world: everybody has come. Completes no transfers. */
-SHMEM_API void shmem_sync_all(void) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, sync_all, (void))
 /* Collective over the team. 0, or non-zero with a message: the team is invalid, a PE died, or SHMEM_BARRIER_TIMEOUT
  * passed. */
-SHMEM_API int shmem_team_sync(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(int, team_sync, (shmem_team_t team))
 /* Deprecated since 1.5. Among PEs PE_start, PE_start + 2^logPE_stride, ... (PE_size of them). pSync: symmetric, of
  * SHMEM_BARRIER_SYNC_SIZE words, SHMEM_SYNC_VALUE before the first use and again after each. */
-SHMEM_API void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long* pSync) SHMEM_NOEXCEPT;
-SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long* pSync) SHMEM_NOEXCEPT;
+SHMEM_DECLARE(void, barrier, (int PE_start, int logPE_stride, int PE_size, long* pSync))
+SHMEM_DECLARE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pSync))
 
 #ifdef __cplusplus
 } /* extern "C" */
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#include "shmem_generic.h"
 /* Section 9.9.4: in C11 shmem_sync takes a team or an active set. */
 #define SHMEM_SYNC_PICK(a, b, c, d, name, ...) name
 #define shmem_sync(...) \
@@ -230,6 +220,9 @@ SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long* pSy
 #endif
 
 #ifdef __cplusplus
+#ifndef SHMEM_NO_OVERLOADS
+#include "shmem_cxx.h"
+#endif
 #include "shmemx.h" /* ends with shmem_overloads.h, which needs both */
 #endif
 

@@ -59,6 +59,7 @@ struct TeamSync {
   /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
   /// the slot goes on. Only grows.
   alignas(64) std::atomic<std::uint64_t> entered;
+  std::atomic<std::uint64_t> told;  // a number of a collective call: collective/members.hpp
   ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenSHMEM 1.6, section 9.11: collectives that move data, of teams and of active sets.
+#include "shmem/collective/move.hpp"
+
+#include "shmem/api/gathering.hpp"
+
+using shmem::Members;
+using shmem::Result;
+using shmem::Strided;
+namespace api = shmem::api;
+
+namespace {
+
+struct Call {
+  const char* name;
+  std::size_t element;  // bytes
+
+  [[nodiscard]] std::size_t bytes(std::size_t nelems, std::size_t times = 1) const {
+    return api::extent_of(name, times, nelems, element);
+  }
+};
+
+Result<void> broadcast(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems,
+                       int root, bool root_too) {
+  if (root < 0 || root >= members.size()) {
+    return shmem::fail(std::errc::invalid_argument, "shmem: " + std::string(call.name) + ": there is no root " +
+                                                        std::to_string(root) + " among " +
+                                                        std::to_string(members.size()) + " PEs");
+  }
+  const std::size_t bytes = call.bytes(nelems);
+  api::check_buffer(members, call.name, dest, bytes);
+  api::check_buffer(members, call.name, source, bytes);
+  return shmem::broadcast(members, dest, source, bytes, root, root_too);
+}
+
+Result<void> fcollect(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems) {
+  const std::size_t bytes = call.bytes(nelems);
+  api::check_buffer(members, call.name, dest, call.bytes(nelems, static_cast<std::size_t>(members.size())));
+  api::check_buffer(members, call.name, source, bytes);
+  return shmem::fcollect(members, dest, source, bytes);
+}
+
+Result<void> collect(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems) {
+  const std::size_t bytes = call.bytes(nelems);
+  api::check_buffer(members, call.name, source, bytes);
+  return shmem::collect(members, dest, source, bytes, [&](std::size_t total) -> Result<void> {
+    api::check_buffer(members, call.name, dest, total);
+    return {};
+  });
+}
+
+Result<void> alltoalls(const Members& members, const Call& call, void* dest, const void* source, std::ptrdiff_t dst,
+                       std::ptrdiff_t sst, std::size_t nelems) {
+  if (dst < 1 || sst < 1) {
+    return shmem::fail(std::errc::invalid_argument, "shmem: " + std::string(call.name) + ": strides " +
+                                                        std::to_string(dst) + " and " + std::to_string(sst) +
+                                                        " must be 1 or more");
+  }
+  const auto blocks = static_cast<std::size_t>(members.size());
+  const auto extent = [&](std::ptrdiff_t stride) {
+    const std::size_t all = api::extent_of(call.name, blocks, nelems, call.bytes(static_cast<std::size_t>(stride)));
+    return all == 0 ? 0 : all - call.bytes(static_cast<std::size_t>(stride)) + call.element;
+  };
+  api::check_buffer(members, call.name, dest, extent(dst));
+  api::check_buffer(members, call.name, source, extent(sst));
+  return shmem::alltoall(members, dest, source,
+                         Strided{static_cast<std::size_t>(dst) * call.element,
+                                 static_cast<std::size_t>(sst) * call.element, call.element, nelems});
+}
+
+}  // namespace
+
+// The collectives of one kind of element.
+#define SHMEM_DEFINE_ON_TEAM(PREFIX, SUFFIX, TYPE, SIZE)                                                               \
+  SHMEM_ROUTINE(int, PREFIX##broadcast##SUFFIX,                                                                        \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems, int PE_root)) {                    \
+    const Call call{"shmem_" #PREFIX "broadcast" #SUFFIX, SIZE};                                                       \
+    return api::on_team(call.name, team, [&](const Members& members) {                                                 \
+      return broadcast(members, call, dest, source, nelems, PE_root, true);                                            \
+    });                                                                                                                \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(int, PREFIX##collect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {   \
+    const Call call{"shmem_" #PREFIX "collect" #SUFFIX, SIZE};                                                         \
+    return api::on_team(call.name, team,                                                                               \
+                        [&](const Members& members) { return collect(members, call, dest, source, nelems); });         \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(int, PREFIX##fcollect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
+    const Call call{"shmem_" #PREFIX "fcollect" #SUFFIX, SIZE};                                                        \
+    return api::on_team(call.name, team,                                                                               \
+                        [&](const Members& members) { return fcollect(members, call, dest, source, nelems); });        \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(int, PREFIX##alltoall##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
+    const Call call{"shmem_" #PREFIX "alltoall" #SUFFIX, SIZE};                                                        \
+    return api::on_team(call.name, team,                                                                               \
+                        [&](const Members& members) { return alltoalls(members, call, dest, source, 1, 1, nelems); }); \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(int, PREFIX##alltoalls##SUFFIX,                                                                        \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems)) {   \
+    const Call call{"shmem_" #PREFIX "alltoalls" #SUFFIX, SIZE};                                                       \
+    return api::on_team(call.name, team, [&](const Members& members) {                                                 \
+      return alltoalls(members, call, dest, source, dst, sst, nelems);                                                 \
+    });                                                                                                                \
+  }
+#define SHMEM_DEFINE_TYPED(NAME, TYPE) SHMEM_DEFINE_ON_TEAM(NAME##_, , TYPE, sizeof(TYPE))
+SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
+SHMEM_DEFINE_ON_TEAM(, mem, void, 1)
+
+#define SHMEM_SET PE_start, logPE_stride, PE_size, pSync
+#define SHMEM_DEFINE_ON_SET(BITS)                                                                                      \
+  SHMEM_ROUTINE(void, broadcast##BITS,                                                                                 \
+                (void* dest, const void* source, size_t nelems, int PE_root, SHMEM_ACTIVE_SET, long* pSync)) {         \
+    const Call call{"shmem_broadcast" #BITS, (BITS) / 8};                                                              \
+    api::on_active_set(call.name, {SHMEM_SET}, [&](const Members& members) {                                           \
+      return broadcast(members, call, dest, source, nelems, PE_root, false);                                           \
+    });                                                                                                                \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(void, collect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) { \
+    const Call call{"shmem_collect" #BITS, (BITS) / 8};                                                                \
+    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
+                       [&](const Members& members) { return collect(members, call, dest, source, nelems); });          \
+    api::clear_told({SHMEM_SET});                                                                                      \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(void, fcollect##BITS,                                                                                  \
+                (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
+    const Call call{"shmem_fcollect" #BITS, (BITS) / 8};                                                               \
+    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
+                       [&](const Members& members) { return fcollect(members, call, dest, source, nelems); });         \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(void, alltoall##BITS,                                                                                  \
+                (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
+    const Call call{"shmem_alltoall" #BITS, (BITS) / 8};                                                               \
+    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
+                       [&](const Members& members) { return alltoalls(members, call, dest, source, 1, 1, nelems); });  \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(                                                                                                       \
+      void, alltoalls##BITS,                                                                                           \
+      (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {  \
+    const Call call{"shmem_alltoalls" #BITS, (BITS) / 8};                                                              \
+    api::on_active_set(call.name, {SHMEM_SET}, [&](const Members& members) {                                           \
+      return alltoalls(members, call, dest, source, dst, sst, nelems);                                                 \
+    });                                                                                                                \
+  }
+SHMEM_DEFINE_ON_SET(32)
+SHMEM_DEFINE_ON_SET(64)

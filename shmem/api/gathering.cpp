@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/api/gathering.hpp"
+
+#include "shmem/barrier/active_set.hpp"
+#include "shmem/barrier/timed_watch.hpp"
+
+namespace shmem::api {
+namespace {
+
+/// Where a member of an active set tells the others a number: behind the words of the rounds.
+constexpr int kToldWord = kActiveSetRounds;
+static_assert(SHMEM_COLLECT_SYNC_SIZE > kToldWord && SHMEM_BARRIER_SYNC_SIZE >= kActiveSetRounds);
+
+}  // namespace
+
+std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, elements, &bytes) || __builtin_mul_overflow(bytes, size, &bytes)) {
+    end_job(running(call), call,
+            std::to_string(count) + " times " + std::to_string(elements) + " elements cannot be addressed");
+  }
+  return bytes;
+}
+
+void check_buffer(const Members& members, const char* call, const void* address, std::size_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  const Context& context = running(call);
+  remote(context, call, address, bytes, context.my_pe());
+  // The heap is on all PEs, a global variable perhaps not.
+  for (int i = 0; i < members.size() && !members.job.is_in_heap(address); ++i) {
+    remote(context, call, address, bytes, members.map.pe(i));
+  }
+}
+
+Members members_of(Team& team, const Context& context) {
+  const SyncView& view = team.view();
+  return {context.job(), team.map(), team.me(), [&team] { return team.sync(); },
+          // Relaxed: a meeting lies between the store and the loads.
+          [&view](std::uint64_t number) { view.mine().told.store(number, std::memory_order_relaxed); },
+          [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); }};
+}
+
+int refuse_team(const char* call, shmem_team_t team) {
+  return report_loudly({std::errc::invalid_argument,
+                        "shmem: " + std::string(call) + ": " + std::to_string(team) + " is not a team of this PE"});
+}
+
+void clear_told(const ActiveSet& set) {
+  // Relaxed: all have met since they read it.
+  std::atomic_ref(set.psync[kToldWord]).store(SHMEM_SYNC_VALUE, std::memory_order_relaxed);
+}
+
+TeamMap checked_map(const Context& context, const char* call, const ActiveSet& set) {
+  const std::int64_t last = set.start + ((std::int64_t{set.size} - 1) << (set.log_stride & 31));
+  if (set.start < 0 || set.log_stride < 0 || set.log_stride > 30 || set.size < 1 || last >= context.n_pes()) {
+    end_job(context, call,
+            "start " + std::to_string(set.start) + ", log stride " + std::to_string(set.log_stride) + ", size " +
+                std::to_string(set.size) + " name no PEs of this job of " + std::to_string(context.n_pes()));
+  }
+  const TeamMap map{set.start, 1 << set.log_stride, set.size};
+  if (!map.member(context.my_pe())) {
+    end_job(context, call, "this PE is not in the set");
+  }
+  return map;
+}
+
+Members members_of(const Context& context, const char* call, const ActiveSet& set) {
+  const TeamMap map = checked_map(context, call, set);
+  const Job& job = context.job();
+  long* psync = set.psync;
+  Members members{job, map, map.member(job.me).value_or(0),
+                  [&context, call, map, psync]() -> Result<void> {
+                    TimedWatch watch(context.job());
+                    const std::errc error = active_set_sync(context.job(), map, psync, [&watch] { return watch(); });
+                    if (error != std::errc{}) {
+                      return fail(error, "the wait for the " + std::to_string(map.size) + " PEs of the set " +
+                                             watch.explain(error));
+                    }
+                    return {};
+                  },
+                  // Relaxed: a meeting lies between the store and the loads.
+                  [psync](std::uint64_t number) {
+                    std::atomic_ref(psync[kToldWord]).store(static_cast<long>(number), std::memory_order_relaxed);
+                  },
+                  [&job, map, psync](int member) {
+                    auto* word = reinterpret_cast<long*>(job.translate(psync + kToldWord, map.pe(member)));
+                    return static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed));
+                  }};
+  check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
+  return members;
+}
+
+}  // namespace shmem::api

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenSHMEM 1.6, section 9.13: locks, as a queue. Each PE waits for a word of its own, and PEs get the lock in the
+// order in which they asked.
+#include "shmem/memory/ordering.hpp"
+
+#include "shmem/api/peer.hpp"
+#include "shmem/api/waiting.hpp"
+
+using shmem::Context;
+namespace api = shmem::api;
+
+namespace {
+
+/// A PE's part of a lock, in place of its long. All zero: nobody holds it.
+struct LockWord {
+  std::uint32_t mine;  // of each PE: what follows
+  std::uint32_t last;  // of PE 0: who has asked last, + 1
+};
+static_assert(sizeof(LockWord) == sizeof(long));
+
+constexpr std::uint32_t kWaiting = 1U << 31;
+constexpr std::uint32_t kHeld = 1U << 30;
+constexpr std::uint32_t kNext = kHeld - 1;  // who asked after this PE, + 1
+
+// All changes are seq_cst, as wake_parked asks for; so is what the holder stored before, to the next.
+class Lock {
+ public:
+  Lock(const char* call, long* lock) : call_(call), context_(api::running_on_host(call)), lock_(lock) {
+    api::check_aligned(context_, call, lock);
+  }
+
+  void set() {
+    if ((mine().load() & kHeld) != 0) {
+      api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
+    }
+    mine().store(kWaiting);  // before anybody can know that this PE has asked
+    const std::uint32_t before = last().exchange(number());
+    if (before != 0) {
+      change(before, [this](std::atomic_ref<std::uint32_t> word) { word.fetch_or(number()); });
+      wait([this] { return (mine().load() & kWaiting) == 0; }, before);
+    }
+    mine().fetch_or(kHeld);
+    mine().fetch_and(~kWaiting);
+  }
+
+  bool test() {
+    std::uint32_t nobody = 0;
+    if (!last().compare_exchange_strong(nobody, number())) {
+      return false;
+    }
+    mine().fetch_or(kHeld);
+    return true;
+  }
+
+  void clear() {
+    if ((mine().load() & kHeld) == 0) {
+      api::end_job(context_, call_, "this PE does not hold the lock");
+    }
+    shmem::quiet();
+    std::uint32_t only_me = number();
+    if ((mine().load() & kNext) == 0 && last().compare_exchange_strong(only_me, 0)) {
+      mine().store(0);
+      return;
+    }
+    // Somebody has asked, and is about to say so here.
+    wait([this] { return (mine().load() & kNext) != 0; }, only_me);
+    const std::uint32_t next = mine().load() & kNext;
+    mine().store(0);
+    change(next, [](std::atomic_ref<std::uint32_t> word) { word.fetch_and(~kWaiting); });
+  }
+
+ private:
+  [[nodiscard]] LockWord& of(int pe) const {
+    return *reinterpret_cast<LockWord*>(api::remote(context_, call_, lock_, sizeof(long), pe));
+  }
+  [[nodiscard]] std::uint32_t number() const { return static_cast<std::uint32_t>(context_.my_pe()) + 1; }
+  [[nodiscard]] std::atomic_ref<std::uint32_t> mine() const { return std::atomic_ref(of(context_.my_pe()).mine); }
+  [[nodiscard]] std::atomic_ref<std::uint32_t> last() const { return std::atomic_ref(of(0).last); }
+
+  /// Changes the word of the PE of that number, who may be waiting for it.
+  template <typename Change>
+  void change(std::uint32_t number, Change change) const {
+    const int pe = static_cast<int>(number) - 1;
+    change(std::atomic_ref(of(pe).mine));
+    shmem::wake_parked(context_.job(), pe);
+  }
+  template <typename Done>
+  void wait(Done done, std::uint32_t number) const {
+    api::wait_here(context_, call_, done, [number] {
+      return "no answer of PE " + std::to_string(number - 1) + ", which has asked for the lock too";
+    });
+  }
+
+  const char* call_;
+  const Context& context_;
+  long* lock_;
+};
+
+}  // namespace
+
+SHMEM_ROUTINE(void, set_lock, (long* lock)) {
+  Lock("shmem_set_lock", lock).set();
+}
+
+SHMEM_ROUTINE(void, clear_lock, (long* lock)) {
+  Lock("shmem_clear_lock", lock).clear();
+}
+
+SHMEM_ROUTINE(int, test_lock, (long* lock)) {
+  return Lock("shmem_test_lock", lock).test() ? 0 : 1;
+}

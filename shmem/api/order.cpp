@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenSHMEM 1.6, section 9.12: the order of puts, and their completion.
+#include "shmem/memory/ordering.hpp"
+
+#include "shmem/api/peer.hpp"
+
+namespace api = shmem::api;
+
+namespace {
+
+/// PEs of the world or of the context's team; ends the job if one is none.
+template <typename... Ctx>
+void check_pes(const char* call, const int* pes, std::size_t count, Ctx... ctx) {
+  if (pes == nullptr && count != 0) {
+    api::end_job(api::running(call), call, "no list of PEs was given");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    api::peer(call, ctx..., pes[i]);
+  }
+}
+
+void check_ctx(const char* call, shmem_ctx_t ctx) {
+  if (ctx != SHMEM_CTX_DEFAULT) {
+    api::valid_ctx(api::running(call), call, ctx);
+  }
+}
+
+}  // namespace
+
+SHMEM_ROUTINE(void, fence, (void)) {
+  shmem::fence();
+}
+
+SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
+  check_ctx("shmem_ctx_fence", ctx);
+  shmem::fence();
+}
+
+SHMEM_ROUTINE(void, quiet, (void)) {
+  shmem::quiet();
+}
+
+SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
+  check_ctx("shmem_ctx_quiet", ctx);
+  shmem::quiet();
+}
+
+SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
+  check_pes("shmem_pe_quiet", target_pes, npes);
+  shmem::quiet();
+}
+
+SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) {
+  check_pes("shmem_ctx_pe_quiet", target_pes, npes, ctx);
+  shmem::quiet();
+}

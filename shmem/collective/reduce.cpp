@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/collective/reduce.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace shmem {
+namespace {
+
+/// Up to here every member combines everything: two meetings, and no more than this to put aside.
+constexpr std::size_t kSmall = 2048;
+/// Combined at a time, so that what is being combined stays in the cache closest to the processor.
+constexpr std::size_t kPiece = std::size_t{8} << 10;
+
+/// Elements `begin` to `end` of members `first` to `last`, combined into `to`. `to` may be where they stand at this
+/// member.
+void combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source, std::size_t begin,
+             std::size_t end, int last) {
+  const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
+  alignas(64) std::array<std::byte, kPiece> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  for (std::size_t i = begin; i < end; i += most) {
+    const std::size_t count = std::min(most, end - i);
+    const std::size_t offset = i * reduction.element;
+    std::memcpy(sum.data(), members.at(source, 0) + offset, count * reduction.element);
+    for (int member = 1; member <= last; ++member) {
+      reduction.combine(sum.data(), members.at(source, member) + offset, count);
+    }
+    std::memcpy(to + (i - begin) * reduction.element, sum.data(), count * reduction.element);
+  }
+}
+
+Result<void> reduce_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                          std::size_t count) {
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  alignas(64) std::array<std::byte, kSmall> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  combine(members, reduction, all.data(), source, 0, count, members.size() - 1);
+  auto ok = members.meet();
+  if (ok) {
+    std::memcpy(dest, all.data(), count * reduction.element);
+  }
+  return ok;
+}
+
+/// The elements that `member` combines for all.
+struct Share {
+  std::size_t begin, end;
+};
+Share share_of(int member, int members, std::size_t count, std::size_t element) {
+  // Whole cache lines, so that no line is written by two.
+  const std::size_t line = std::max<std::size_t>(64 / element, 1);
+  const std::size_t lines = (count + line - 1) / line;
+  const auto edge = [&](int i) {
+    return std::min(count, lines * static_cast<std::size_t>(i) / static_cast<std::size_t>(members) * line);
+  };
+  return {edge(member), edge(member + 1)};
+}
+
+}  // namespace
+
+Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                    std::size_t count) {
+  if (count * reduction.element <= kSmall) {
+    return reduce_small(members, reduction, dest, source, count);
+  }
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  // Each combines one share of the elements and leaves it in its own dest. In place too: nobody else reads that share
+  // of this member's source.
+  auto* to = static_cast<std::byte*>(dest);
+  const Share mine = share_of(members.me, members.size(), count, reduction.element);
+  combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end, members.size() - 1);
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  for (int distance = 1; distance < members.size(); ++distance) {
+    const int member = (members.me + distance) % members.size();
+    const Share theirs = share_of(member, members.size(), count, reduction.element);
+    const std::size_t offset = theirs.begin * reduction.element;
+    std::memcpy(to + offset, members.at(dest, member) + offset, (theirs.end - theirs.begin) * reduction.element);
+  }
+  return members.meet();
+}
+
+namespace {
+
+void scan_piece(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
+                std::size_t begin, std::size_t end, int last) {
+  if (last < 0) {
+    std::memset(to, 0, (end - begin) * reduction.element);
+  } else {
+    combine(members, reduction, to, source, begin, end, last);
+  }
+}
+
+/// In place: others read this member's source, so that what it becomes waits until they have.
+Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t count,
+                           int last) {
+  alignas(64) std::array<std::byte, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
+  for (std::size_t i = 0; i < count; i += most) {
+    const std::size_t end = std::min(count, i + most);
+    scan_piece(members, reduction, piece.data(), dest, i, end, last);
+    if (auto ok = members.meet(); !ok) {
+      return ok;
+    }
+    std::memcpy(dest + i * reduction.element, piece.data(), (end - i) * reduction.element);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
+                  bool inclusive) {
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  const int last = inclusive ? members.me : members.me - 1;
+  auto* to = static_cast<std::byte*>(dest);
+  if (dest == source && count != 0) {
+    return scan_in_place(members, reduction, to, count, last);
+  }
+  scan_piece(members, reduction, to, source, 0, count, last);
+  return members.meet();
+}
+
+}  // namespace shmem

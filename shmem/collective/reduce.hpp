@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions and scans (OpenSHMEM 1.6, section 9.11).
+#pragma once
+
+#include "shmem/collective/members.hpp"
+
+namespace shmem {
+
+/// How two elements become one: first[i] = first[i] OP second[i].
+struct Reduction {
+  std::size_t element;  // bytes
+  void (*combine)(void* first, const void* second, std::size_t count);
+};
+
+/// Element i of everybody's `dest` becomes that of all members combined, in the order of their numbers: the same bits
+/// on all members. `dest` is `source`, or they do not overlap.
+Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                    std::size_t count);
+
+/// The same of members 0 to this one (`inclusive`), or to the one before it; zeros where that is nobody.
+Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
+                  bool inclusive);
+
+}  // namespace shmem

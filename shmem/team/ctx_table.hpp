@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts that the program has made (OpenSHMEM 1.6, section 9.5).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "shmem/team/sync_view.hpp"
+
+namespace shmem {
+
+/// All that contexts differ in where PEs reach each other by load and store: whose numbers their PEs have.
+struct Ctx {
+  TeamMap map;
+  int team;
+  long options;
+};
+
+/// Handles are numbers from 1. Thread-safe; find() takes no lock.
+class CtxTable {
+ public:
+  static constexpr std::uintptr_t kMost = 4096;
+
+  CtxTable() : slots_(std::make_unique<std::atomic<const Ctx*>[]>(kMost)) {}
+  CtxTable(const CtxTable&) = delete;
+  CtxTable& operator=(const CtxTable&) = delete;
+  ~CtxTable();
+
+  /// The new handle; nothing if there are kMost.
+  std::optional<std::uintptr_t> add(const Ctx& ctx);
+  /// nullptr: there is none. REQUIRES: nobody removes it while it is used.
+  [[nodiscard]] const Ctx* find(std::uintptr_t handle) const {
+    // Acquire: pairs with add().
+    return handle - 1 < kMost ? slots_[handle - 1].load(std::memory_order_acquire) : nullptr;
+  }
+  /// False if there is none.
+  bool remove(std::uintptr_t handle);
+  /// Those that were made from a team end with it.
+  void remove_all_of(int team);
+
+ private:
+  std::mutex mutex_;  // of add() and remove()
+  std::unique_ptr<std::atomic<const Ctx*>[]> slots_;
+};
+
+}  // namespace shmem

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenSHMEM 1.6, section 9.11: every collective for every type, on teams and active sets, of sizes 0, odd and large. */
+#include "check.h"
+
+char global_memory[2][kBytes] __attribute__((aligned(64)));
+
+static shmem_team_t team; /* all PEs, or every other one */
+static int me, size, start, stride;
+
+static const size_t kCounts[] = {0, 1, 3, 8};
+enum { kMost = 8 };
+
+#define EACH_COUNT for (const size_t* at = kCounts; at != kCounts + sizeof kCounts / sizeof *kCounts; ++at)
+
+/* What stands where nothing came. */
+#define NOTHING 77
+
+#define FILL(TYPE, length)                          \
+  do {                                              \
+    shmem_team_sync(team);                          \
+    for (size_t i = 0; i < (size_t)(length); ++i) { \
+      source[i] = (TYPE)pattern(me, i);             \
+      dest[i] = (TYPE)NOTHING;                      \
+    }                                               \
+  } while (0)
+#define CHECK_ALL(TYPE, length, expected)                                             \
+  do {                                                                                \
+    for (size_t i = 0; i < (size_t)(length); ++i) CHECK(dest[i] == (TYPE)(expected)); \
+    CHECK(dest[length] == (TYPE)NOTHING);                                             \
+  } while (0)
+
+#define TEST_MOVE(NAME, TYPE)                                                                 \
+  static void test_move_##NAME(void* dest_memory, void* source_memory) {                      \
+    TYPE* dest = (TYPE*)dest_memory;                                                          \
+    TYPE* source = (TYPE*)source_memory;                                                      \
+    EACH_COUNT {                                                                              \
+      const size_t n = *at;                                                                   \
+      const size_t most = n * (size_t)size + 1;                                               \
+      const int root = (int)n % size;                                                         \
+      FILL(TYPE, most);                                                                       \
+      CHECK(shmem_##NAME##_broadcast(team, dest, source, n, root) == 0);                      \
+      CHECK_ALL(TYPE, n, pattern(root, i));                                                   \
+      FILL(TYPE, most);                                                                       \
+      CHECK(shmem_##NAME##_fcollect(team, dest, source, n) == 0);                             \
+      CHECK_ALL(TYPE, n*(size_t)size, pattern((int)(i / n), i % n));                          \
+      FILL(TYPE, most);                                                                       \
+      CHECK(shmem_##NAME##_alltoall(team, dest, source, n) == 0);                             \
+      CHECK_ALL(TYPE, n*(size_t)size, pattern((int)(i / n), (size_t)me* n + i % n));          \
+      /* PE i gives i + n elements. */                                                        \
+      const size_t all = n * (size_t)size + (size_t)(size * (size - 1) / 2);                  \
+      FILL(TYPE, all + 1);                                                                    \
+      CHECK(shmem_##NAME##_collect(team, dest, source, n + (size_t)me) == 0);                 \
+      size_t k = 0;                                                                           \
+      for (int pe = 0; pe < size; ++pe) {                                                     \
+        for (size_t i = 0; i < n + (size_t)pe; ++i) CHECK(dest[k++] == (TYPE)pattern(pe, i)); \
+      }                                                                                       \
+      CHECK(dest[k] == (TYPE)NOTHING);                                                        \
+      /* Element e of a block stands at 2 * e here and at 3 * e there. */                     \
+      FILL(TYPE, 3 * n * (size_t)size + 1);                                                   \
+      CHECK(shmem_##NAME##_alltoalls(team, dest, source, 3, 2, n) == 0);                      \
+      for (size_t i = 0; i < 3 * n * (size_t)size; ++i) {                                     \
+        const int pe = (int)(i / (3 * n));                                                    \
+        const size_t e = i / 3 % n;                                                           \
+        const int came = i % 3 == 0 ? pattern(pe, ((size_t)me * n + e) * 2) : NOTHING;        \
+        CHECK(dest[i] == (TYPE)came);                                                         \
+      }                                                                                       \
+    }                                                                                         \
+    shmem_team_sync(team);                                                                    \
+  }
+TEST_RMA_TYPES(TEST_MOVE)
+
+/* As the routine combines: element by element, in the order of PEs. */
+#define SUM(a, b) ((a) + (b))
+#define PROD(a, b) ((a) * (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define AND(a, b) ((a) & (b))
+#define OR(a, b) ((a) | (b))
+#define XOR(a, b) ((a) ^ (b))
+
+/* Elements 1 to 3: their product stays small for 7 PEs. */
+static short factor(int pe, size_t i) {
+  return (short)(1 + (pe + (int)i) % (i % 2 == 0 ? 2 : 3));
+}
+
+#define CHECK_COMBINED(TYPE, routine, OP, first, last, value, n)                        \
+  do {                                                                                  \
+    for (int in_place = 0; in_place < 2; ++in_place) {                                  \
+      TYPE* to = in_place ? source : dest;                                              \
+      shmem_team_sync(team);                                                            \
+      for (size_t i = 0; i < (n) + 1; ++i) {                                            \
+        source[i] = (TYPE)value(me, i);                                                 \
+        dest[i] = (TYPE)NOTHING;                                                        \
+      }                                                                                 \
+      CHECK(routine(team, to, source, n) == 0);                                         \
+      for (size_t i = 0; i < (n); ++i) {                                                \
+        TYPE all = (TYPE)0;                                                             \
+        for (int pe = first; pe <= (last); ++pe) {                                      \
+          const TYPE next = (TYPE)value(pe, i);                                         \
+          if (pe == (first)) {                                                          \
+            all = next;                                                                 \
+          } else {                                                                      \
+            all = (TYPE)OP(all, next);                                                  \
+          }                                                                             \
+        }                                                                               \
+        CHECK(to[i] == all);                                                            \
+      }                                                                                 \
+      if (!in_place) CHECK(dest[n] == (TYPE)NOTHING);                                   \
+    }                                                                                   \
+  } while (0)
+
+#define TEST_BITS(NAME, TYPE)                                                          \
+  static void test_bits_##NAME(void* dest_memory, void* source_memory) {               \
+    TYPE* dest = (TYPE*)dest_memory;                                                   \
+    TYPE* source = (TYPE*)source_memory;                                               \
+    EACH_COUNT {                                                                       \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_and_reduce, AND, 0, size - 1, pattern, *at); \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_or_reduce, OR, 0, size - 1, pattern, *at);   \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_xor_reduce, XOR, 0, size - 1, pattern, *at); \
+    }                                                                                  \
+    shmem_team_sync(team);                                                             \
+  }
+TEST_BITWISE_REDUCE_TYPES(TEST_BITS)
+
+#define TEST_ORDERED(NAME, TYPE)                                                       \
+  static void test_ordered_##NAME(void* dest_memory, void* source_memory) {            \
+    TYPE* dest = (TYPE*)dest_memory;                                                   \
+    TYPE* source = (TYPE*)source_memory;                                               \
+    EACH_COUNT {                                                                       \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_max_reduce, MAX, 0, size - 1, pattern, *at); \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_min_reduce, MIN, 0, size - 1, pattern, *at); \
+    }                                                                                  \
+    shmem_team_sync(team);                                                             \
+  }
+TEST_RMA_TYPES(TEST_ORDERED)
+
+#define TEST_ARITHMETIC(NAME, TYPE)                                                     \
+  static void test_arithmetic_##NAME(void* dest_memory, void* source_memory) {          \
+    TYPE* dest = (TYPE*)dest_memory;                                                    \
+    TYPE* source = (TYPE*)source_memory;                                                \
+    EACH_COUNT {                                                                        \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_sum_reduce, SUM, 0, size - 1, factor, *at);   \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_prod_reduce, PROD, 0, size - 1, factor, *at); \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_sum_inscan, SUM, 0, me, factor, *at);         \
+      CHECK_COMBINED(TYPE, shmem_##NAME##_sum_exscan, SUM, 0, me - 1, factor, *at);     \
+    }                                                                                   \
+    shmem_team_sync(team);                                                              \
+  }
+TEST_ARITHMETIC_REDUCE_TYPES(TEST_ARITHMETIC)
+
+/* Active sets: pSync is zero before and after. */
+static long psync[SHMEM_SYNC_SIZE];
+
+static void check_psync(void) {
+  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) CHECK(psync[i] == SHMEM_SYNC_VALUE);
+}
+
+#define SET start, (stride == 2 ? 1 : 0), size
+#define CHECK_TO_ALL(NAME, TYPE, VERB, OP, value)                                \
+  do {                                                                           \
+    shmem_team_sync(team);                                                       \
+    for (size_t i = 0; i < kMost; ++i) source[i] = (TYPE)value(me, i);           \
+    shmem_##NAME##_##VERB##_to_all(dest, source, kMost, SET, NULL, psync);       \
+    for (size_t i = 0; i < kMost; ++i) {                                         \
+      TYPE all = (TYPE)value(0, i);                                              \
+      for (int pe = 1; pe < size; ++pe) {                                                             \
+        const TYPE next = (TYPE)value(pe, i);                                                         \
+        all = (TYPE)OP(all, next);                                                                    \
+      } \
+      CHECK(dest[i] == all);                                                     \
+    }                                                                            \
+    check_psync();                                                               \
+  } while (0)
+#define TEST_SET_BITS(NAME, TYPE)                                            \
+  static void test_set_bits_##NAME(void* dest_memory, void* source_memory) { \
+    TYPE* dest = (TYPE*)dest_memory;                                         \
+    TYPE* source = (TYPE*)source_memory;                                     \
+    CHECK_TO_ALL(NAME, TYPE, and, AND, pattern);                             \
+    CHECK_TO_ALL(NAME, TYPE, or, OR, pattern);                               \
+    CHECK_TO_ALL(NAME, TYPE, xor, XOR, pattern);                             \
+    shmem_team_sync(team);                                                   \
+  }
+TEST_OLD_BITWISE_REDUCE_TYPES(TEST_SET_BITS)
+#define TEST_SET_ORDERED(NAME, TYPE)                                            \
+  static void test_set_ordered_##NAME(void* dest_memory, void* source_memory) { \
+    TYPE* dest = (TYPE*)dest_memory;                                            \
+    TYPE* source = (TYPE*)source_memory;                                        \
+    CHECK_TO_ALL(NAME, TYPE, max, MAX, pattern);                                \
+    CHECK_TO_ALL(NAME, TYPE, min, MIN, pattern);                                \
+    shmem_team_sync(team);                                                      \
+  }
+TEST_OLD_ORDERED_REDUCE_TYPES(TEST_SET_ORDERED)
+#define TEST_SET_ARITHMETIC(NAME, TYPE)                                            \
+  static void test_set_arithmetic_##NAME(void* dest_memory, void* source_memory) { \
+    TYPE* dest = (TYPE*)dest_memory;                                               \
+    TYPE* source = (TYPE*)source_memory;                                           \
+    CHECK_TO_ALL(NAME, TYPE, sum, SUM, factor);                                    \
+    CHECK_TO_ALL(NAME, TYPE, prod, PROD, factor);                                  \
+    shmem_team_sync(team);                                                         \
+  }
+TEST_OLD_ARITHMETIC_REDUCE_TYPES(TEST_SET_ARITHMETIC)
+
+#define TEST_SET_MOVE(BITS)                                                                 \
+  static void test_set_move_##BITS(void* dest_memory, void* source_memory) {                \
+    typedef uint##BITS##_t TYPE;                                                            \
+    TYPE* dest = (TYPE*)dest_memory;                                                        \
+    TYPE* source = (TYPE*)source_memory;                                                    \
+    const size_t n = 3;                                                                     \
+    const int root = size - 1;                                                              \
+    FILL(TYPE, kMost);                                                                      \
+    shmem_broadcast##BITS(dest, source, n, root, SET, psync);                               \
+    CHECK_ALL(TYPE, n, me == root ? NOTHING : pattern(root, i));                            \
+    check_psync();                                                                          \
+    FILL(TYPE, 3 * kMost);                                                                  \
+    shmem_fcollect##BITS(dest, source, n, SET, psync);                                      \
+    CHECK_ALL(TYPE, n*(size_t)size, pattern((int)(i / n), i % n));                          \
+    check_psync();                                                                          \
+    FILL(TYPE, 5 * kMost);                                                                  \
+    shmem_collect##BITS(dest, source, (size_t)me + 1, SET, psync);                          \
+    size_t k = 0;                                                                           \
+    for (int pe = 0; pe < size; ++pe) {                                                     \
+      for (size_t i = 0; i < (size_t)pe + 1; ++i) CHECK(dest[k++] == (TYPE)pattern(pe, i)); \
+    }                                                                                       \
+    CHECK(dest[k] == NOTHING);                                                              \
+    check_psync();                                                                          \
+    FILL(TYPE, 3 * kMost);                                                                  \
+    shmem_alltoall##BITS(dest, source, n, SET, psync);                                      \
+    CHECK_ALL(TYPE, n*(size_t)size, pattern((int)(i / n), (size_t)me* n + i % n));          \
+    FILL(TYPE, 3 * kMost);                                                                  \
+    shmem_alltoalls##BITS(dest, source, 1, 1, n, SET, psync);                               \
+    CHECK_ALL(TYPE, n*(size_t)size, pattern((int)(i / n), (size_t)me* n + i % n));          \
+    check_psync();                                                                          \
+    shmem_team_sync(team);                                                                  \
+  }
+TEST_SET_MOVE(32)
+TEST_SET_MOVE(64)
+
+/* More than fits what is combined at once, in shares that do not come out even. */
+static void test_large(void) {
+  const size_t n = 100003;
+  long* source = (long*)shmem_malloc(n * sizeof(long));
+  long* dest = (long*)shmem_malloc(n * sizeof(long));
+  for (int in_place = 0; in_place < 2; ++in_place) {
+    for (size_t i = 0; i < n; ++i) source[i] = (long)i * (shmem_my_pe() + 1);
+    long* to = in_place ? source : dest;
+    shmem_barrier_all();
+    CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, to, source, n) == 0);
+    const long pes = shmem_n_pes();
+    for (size_t i = 0; i < n; ++i) CHECK(to[i] == (long)i * (pes * (pes + 1) / 2));
+    for (size_t i = 0; i < n; ++i) source[i] = (long)i * (shmem_my_pe() + 1);
+    shmem_barrier_all();
+    CHECK(shmem_sum_inscan(SHMEM_TEAM_WORLD, to, source, n) == 0);
+    const long before = shmem_my_pe() + 1;
+    for (size_t i = 0; i < n; ++i) CHECK(to[i] == (long)i * (before * (before + 1) / 2));
+    shmem_barrier_all();
+  }
+  shmem_free(dest);
+  shmem_free(source);
+}
+
+static void test_bytes_and_generic_names(void) {
+  static char bytes[2][64];
+  static double numbers[8];
+  const int pes = shmem_n_pes();
+  for (int i = 0; i < 64; ++i) bytes[0][i] = (char)pattern(shmem_my_pe(), (size_t)i);
+  shmem_barrier_all();
+  CHECK(shmem_broadcastmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 5, pes - 1) == 0);
+  for (int i = 0; i < 5; ++i) CHECK(bytes[1][i] == (char)pattern(pes - 1, (size_t)i));
+  CHECK(shmem_fcollectmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 2) == 0);
+  for (int i = 0; i < 2 * pes; ++i) CHECK(bytes[1][i] == (char)pattern(i / 2, (size_t)i % 2));
+  CHECK(shmem_collectmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1) == 0);
+  CHECK(shmem_alltoallmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1) == 0);
+  for (int i = 0; i < pes; ++i) CHECK(bytes[1][i] == (char)pattern(i, (size_t)shmem_my_pe()));
+  CHECK(shmem_alltoallsmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1, 1, 1) == 0);
+  CHECK(shmem_broadcast(SHMEM_TEAM_WORLD, numbers, numbers, 4, 0) == 0);
+  CHECK(shmem_collect(SHMEM_TEAM_WORLD, numbers + 1, numbers, 0) == 0);
+  CHECK(shmem_max_reduce(SHMEM_TEAM_WORLD, numbers, numbers, 4) == 0);
+  CHECK(shmem_prod_reduce(SHMEM_TEAM_WORLD, numbers, numbers, 4) == 0);
+  CHECK(shmem_sum_exscan(SHMEM_TEAM_WORLD, numbers, numbers, 4) == 0);
+  CHECK(shmem_broadcastmem(SHMEM_TEAM_INVALID, bytes[1], bytes[0], 5, 0) != 0);
+  CHECK(shmem_broadcastmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 5, pes) != 0);
+  CHECK(shmem_broadcastmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 5, -1) != 0);
+  CHECK(shmem_alltoallsmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 0, 1, 1) != 0);
+  shmem_barrier_all();
+}
+
+/* As on_heap_and_globals, but not all PEs are in the team. */
+static char* heap;
+static void run(void (*test)(void* dest, void* source)) {
+  if (team != SHMEM_TEAM_INVALID) {
+    test(heap, heap + kBytes);
+    test(global_memory[0], global_memory[1]);
+  }
+}
+
+static void run_all(void) {
+  me = shmem_team_my_pe(team);
+  size = shmem_team_n_pes(team);
+#define RUN(NAME, TYPE) run(test_move_##NAME);
+  TEST_RMA_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_bits_##NAME);
+  TEST_BITWISE_REDUCE_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_ordered_##NAME);
+  TEST_RMA_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_arithmetic_##NAME);
+  TEST_ARITHMETIC_REDUCE_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_set_bits_##NAME);
+  TEST_OLD_BITWISE_REDUCE_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_set_ordered_##NAME);
+  TEST_OLD_ORDERED_REDUCE_TYPES(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) run(test_set_arithmetic_##NAME);
+  TEST_OLD_ARITHMETIC_REDUCE_TYPES(RUN)
+#undef RUN
+  run(test_set_move_32);
+  run(test_set_move_64);
+}
+
+int main(void) {
+  shmem_init();
+  heap = (char*)shmem_calloc(2, kBytes);
+  team = SHMEM_TEAM_WORLD;
+  start = 0;
+  stride = 1;
+  run_all();
+  shmem_barrier_all();
+  /* Every other PE, from PE 0. */
+  stride = 2;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (shmem_n_pes() + 1) / 2, NULL, 0, &team) == 0);
+  run_all();
+  shmem_barrier_all();
+  test_large();
+  test_bytes_and_generic_names();
+  shmem_free(heap);
+  shmem_finalize();
+  return 0;
+}

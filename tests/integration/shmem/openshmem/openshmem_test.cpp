@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every routine of OpenSHMEM 1.6, for every type, on heap and global memory: programs in C11 and C++ that end with a
+// message where something is not as the specification says.
+#include <gtest/gtest.h>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::run;
+using test_support::Seconds;
+using test_support::test_program;
+
+using Parameters = std::tuple<const char*, const char*, int>;
+
+class OpenShmem : public testing::TestWithParam<Parameters> {};
+
+TEST_P(OpenShmem, DoesWhatTheSpecificationSays) {
+  const auto [family, language, pes] = GetParam();
+  const std::string program = std::string("openshmem_") + family + "_" + language + "_pes";
+  const auto job = run(oshrun(pes, "off", {test_program(program)}), {}, Seconds{120});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, OpenShmem,
+                         testing::Combine(testing::Values("rma", "atomic", "wait", "collective"),
+                                          testing::Values("c", "cxx"), testing::Values(1, 2, 3, 4, 7)),
+                         [](const testing::TestParamInfo<Parameters>& test) {
+                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
+                                  std::to_string(std::get<2>(test.param));
+                         });
+
+}  // namespace
