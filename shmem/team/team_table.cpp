@@ -76,7 +76,8 @@ std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
 
 void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
-  // A member that reads this as its colleague's computes the same maximum.
+  // Relaxed: the second sync of the parent is before the new team's first use of them. A member that reads this one as
+  // its colleague's computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
   // Nobody has come: the earlier team may have ended in the middle of a barrier.
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);

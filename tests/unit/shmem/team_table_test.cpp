@@ -102,6 +102,34 @@ TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
   });
 }
 
+TEST(TeamTable, ASlotThatIsUsedAgainKeepsWhatALateMemberWaitsFor) {
+  run_job(3, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, no_device);
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    const auto split = [&](Team& parent, const TeamMap& map) { return teams.split(parent, among(job, map)).value(); };
+    const int apart = split(world, {0, 2, 2});
+    const int first = split(world, {0, 1, 2});
+    constexpr int kSlot = 3;  // after the world, the PEs that share memory, and `apart`
+    if (job.me < 2) {
+      EXPECT_EQ(first, kSlot);
+      ASSERT_TRUE(teams.find(first)->sync());  // by a central counter: nothing else has been agreed on
+      ASSERT_TRUE(teams.destroy(first));
+    }
+    // PE 1 may still look at the counter of PE 0, while that one makes a team with PE 2.
+    const auto& counter = job.team_sync(kSlot, 0).counter.value;
+    const std::uint64_t before = counter.load();
+    if (job.me != 1) {
+      EXPECT_EQ(split(*teams.find(apart), {0, 2, 2}), kSlot);
+    }
+    if (job.me == 0) {
+      EXPECT_GE(before, std::uint64_t{1} << shmem::kArrivalBits);
+      EXPECT_GE(counter.load(), before);
+    }
+  });
+}
+
 TEST(TeamTable, RowsAndColumnsOfOnePeerGroupAreMadeAtOnce) {
   run_job(6, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
