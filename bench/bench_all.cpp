@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kGbaAim = 1.5;
 constexpr double kIdleAim = 20;
-constexpr double kBarrierAim = 0.8;
+constexpr double kBarrierAim = 0.6;
 constexpr double kCopyAim = 1.1;
 
 /// A part that fails is named; the others run all the same.

@@ -3,8 +3,6 @@
 // without a fake device, beside Open MPI's OpenSHMEM where it is installed.
 //
 //   bench_startup [PES]...
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "bench/child.hpp"
+#include "bench/folder.hpp"
 #include "bench/memory_use.hpp"
 
 namespace bench {
@@ -32,28 +31,6 @@ constexpr Seconds kLimit{60};
 constexpr Seconds kPatience{10};
 constexpr const char* kOurs = "bench_hello";
 constexpr const char* kTheirs = "openmpi_hello";
-
-/// A temporary folder that goes with the object.
-class Folder {
- public:
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "bench-startup-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw std::runtime_error("cannot make the folder " + name);
-    }
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 struct Launcher {
   std::string name;

@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kLimit{90};
 std::vector<Series> measure_pes(const CpuPair& cpus) {
   const auto output = run({sibling_program("oshrun"), "-n", "2", "--gba", "off", sibling_program("bench_pes"),
                            std::to_string(cpus.first), std::to_string(cpus.second)},
-                          {"SHMEM_BARRIER_ALGORITHM=npu_v3"}, kLimit);
+                          {}, kLimit);
   return read_series(output);
 }
 

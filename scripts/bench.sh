@@ -13,15 +13,17 @@ and copies, each beside the raw speed of the machine at that moment, how often a
 device wakes up, calls on the symmetric heap beside malloc (and beside Boost.Interprocess where
 libboost-dev is installed), how long jobs of 2 to 708 PEs take to start and what memory they need
 (and Open MPI's OpenSHMEM beside, where openmpi-bin and libopenmpi-dev are installed: its 256 PEs
-take a minute), and the instructions of libgba's fast path. Takes about three minutes; wants two
-idle cores.
+take a minute), barriers of every algorithm with 2 to 64 PEs (and Open MPI's beside; picture:
+build/barriers.svg), and the instructions of libgba's fast path. Takes about four minutes; wants
+two idle cores.
 TEXT
 }
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
-build_preset release bench_all bench_heap bench_startup gba-fake-device driver_fast_path
+build_preset release bench_all bench_barrier bench_heap bench_startup gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
 "$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2
 "$ROOT/build/bin/bench_startup"
+"$ROOT/build/bin/bench_barrier" --svg "$ROOT/build/barriers.svg"
 "$ROOT/scripts/count-instructions.sh" build

@@ -15,7 +15,6 @@ namespace shmem {
 namespace {
 
 constexpr int kAnySize = std::numeric_limits<int>::max();
-constexpr const char* kFormat = "libshmem-barrier-tuning 1";
 
 // As measured: docs/barriers.md. One word that all look at moves least between few processors, and where PEs take turns
 // on them each needs one; with many processors the rounds of a dissemination overlap.
@@ -104,8 +103,8 @@ Result<TuningTable> TuningTable::parse(const std::string& text, std::string name
     ++number;
     const std::string content = without_comment(line);
     if (content.empty()) continue;
-    if (!begun && content != kFormat) {
-      return wrong(number, std::string("a table of barriers begins with \"") + kFormat + "\"");
+    if (!begun && content != kTuningFormat) {
+      return wrong(number, std::string("a table of barriers begins with \"") + kTuningFormat + "\"");
     }
     if (!std::exchange(begun, true)) continue;
     TuningRow row{.line = number};

@@ -20,6 +20,9 @@
 
 namespace shmem {
 
+/// The first line.
+inline constexpr const char* kTuningFormat = "libshmem-barrier-tuning 1";
+
 struct TuningRow {
   int line = 0;
   bool crowded = false;

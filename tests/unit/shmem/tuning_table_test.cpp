@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/tuning.hpp"
+
 namespace {
 
 using shmem::Algorithm;
@@ -55,6 +57,30 @@ void expect_wrong(const std::string& text, int line, const std::string& what) {
   EXPECT_NE(table.error().text.find("/some/file, line " + std::to_string(line) + ": "), std::string::npos)
       << table.error().text;
   EXPECT_NE(table.error().text.find(what), std::string::npos) << table.error().text;
+}
+
+TEST(TuningTable, IsMadeOfWhatIsFastest) {
+  using bench::Measured;
+  const std::vector<Measured> all{
+      {2, false, {{"central_counter", 0.40}, {"npu_v3", 0.39}, {"basic", 2}}},  // no faster than noise
+      {4, true, {{"central_counter", 1.0}, {"npu_v2 radix=4", 0.8}}},
+      {8, true, {{"central_counter", 1.0}, {"npu_v2 radix=4", 0.9}}},
+      {64, true, {{"central_counter", 1.0}, {"hierarchical group=16", 1.1}}},
+  };
+  const auto table = TuningTable::parse(bench::make_table(all, "of a test"), "made").value();
+  std::vector<std::string> rows;
+  for (const auto& row : table.rows()) rows.push_back(to_string(row));
+  EXPECT_EQ(rows, (std::vector<std::string>{"alone    *    central_counter", "crowded  8    npu_v2 radix=4",
+                                            "crowded  *    central_counter"}));
+}
+
+TEST(TuningTable, KeepsTheBuiltInLinesOfWhatWasNotMeasured) {
+  const auto table = TuningTable::parse(bench::make_table({}, "of a test"), "made").value();
+  const auto built_in = TuningTable::built_in();
+  ASSERT_EQ(table.rows().size(), built_in.rows().size());
+  for (std::size_t i = 0; i < table.rows().size(); ++i) {
+    EXPECT_EQ(to_string(table.rows()[i]), to_string(built_in.rows()[i]));
+  }
 }
 
 TEST(TuningTable, SaysInWhichLineItIsWrong) {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a job do together what its first one says: memory of their own for that, so that the barrier that is
+// measured has nothing to do with it, and the same program measures other libraries.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "bench/round_trip.hpp"
+
+namespace bench {
+
+enum class Step : std::uint32_t { kRaw, kBarriers, kYields, kAlgorithm, kEnd };
+
+/// In a file that all map, zeroed at first.
+struct Score {
+  PingPong lines;
+  alignas(128) std::atomic<std::uint64_t> number;  // of the step that is to be done
+  Step step;                                       // what it is, and how often; written before the number
+  std::uint32_t count;
+  alignas(128) std::atomic<std::uint64_t> done;  // steps that the others have done, all together
+};
+
+/// One process of the job: number `me` of `size`, pinned to one of the processors it may use. Throws std::system_error
+/// and std::runtime_error.
+class Player {
+ public:
+  Player(const char* file, int me, int size);
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+  ~Player();
+
+  /// Of process 0: has the others do a step, and returns for its own part in it. finish() then waits for theirs.
+  void begin(Step step, std::uint32_t count);
+  void finish();
+
+  /// Of the others: sleeps until the next step.
+  Step next(std::uint32_t& count);
+  void step_done();
+
+  /// Of processes 0 and 1 in kRaw: the raw round trip between them, to process 0.
+  double raw();
+
+  [[nodiscard]] int processors() const { return processors_; }
+
+ private:
+  Score* score_;
+  int me_;
+  int size_;
+  int processors_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace bench

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the software barriers of libshmem on this machine and writes the table by which it shall choose.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+
+#include "bench/barrier_jobs.hpp"
+#include "bench/tuning.hpp"
+
+namespace bench {
+namespace {
+
+/// Algorithms that are measured in one job, all with the same environment.
+struct Group {
+  std::vector<std::string> algorithms;
+  std::string parameter{};  // as a table has it behind the algorithm
+  std::vector<std::string> environment{};
+};
+
+std::vector<Group> groups_for(int pes) {
+  std::vector<Group> groups(1);
+  for (const auto& spec : shmem::kAlgorithms) {
+    // adaptive is always another one.
+    if (spec.algorithm != shmem::Algorithm::kAdaptive) groups.front().algorithms.emplace_back(spec.name);
+  }
+  for (const int radix : {2, 4}) {
+    const std::string number = std::to_string(radix);
+    groups.push_back({{"npu_v2"}, " radix=" + number, {"SHMEM_BARRIER_RADIX=" + number}});
+  }
+  for (int group = 4; group < pes; group *= 4) {
+    const std::string number = std::to_string(group);
+    groups.push_back({{"hierarchical"}, " group=" + number, {"SHMEM_BARRIER_GROUP=" + number}});
+  }
+  return groups;
+}
+
+Measured measure(const Folder& folder, int pes) {
+  Measured measured{.pes = pes, .crowded = pes > own_processors()};
+  for (const Group& group : groups_for(pes)) {
+    for (const Series& series : measure_ours(folder, pes, group.algorithms, group.environment)) {
+      const auto points = series.usable();
+      const double time = spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
+      const double figure = spread_of(points, [](const Point& point) { return point.figure; }).middle;
+      measured.candidates.push_back({series.name + group.parameter, time});
+      std::fprintf(stderr, "%4d PEs  %-24s %10.3f us\n", pes, measured.candidates.back().way.c_str(), figure / 1e3);
+    }
+  }
+  std::fprintf(stderr, "%4d PEs: %s\n", pes, best_way(measured).c_str());
+  return measured;
+}
+
+int tune(std::vector<int> sizes, const std::string& file) {
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  const Folder folder;
+  std::vector<Measured> all;
+  all.reserve(sizes.size());
+  for (const int pes : sizes) {
+    all.push_back(measure(folder, pes));
+  }
+  const std::string text =
+      make_table(all, "Measured by tune_barrier on " + std::to_string(own_processors()) + " processors.");
+  if (file.empty()) {
+    std::cout << text << std::flush;
+    return std::cout ? 0 : 1;
+  }
+  std::ofstream out(file);
+  out << text << std::flush;
+  if (!out) {
+    std::fprintf(stderr, "tune_barrier: cannot write %s\n", file.c_str());
+    return 1;
+  }
+  std::printf("Written: %s. To use it: export SHMEM_BARRIER_TUNING=%s (shmem_info shows it)\n", file.c_str(),
+              std::filesystem::absolute(file).c_str());
+  return 0;
+}
+
+std::vector<int> usual_sizes() {
+  std::vector<int> sizes{2, 4, 8, 16, 32, 64};
+  sizes.push_back(std::max(2, own_processors()));
+  return sizes;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
+      "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
+      "tune_barrier");
+  std::vector<int> sizes = bench::usual_sizes();
+  std::string file;
+  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
+  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return bench::tune(sizes, file);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tune_barrier: %s\n", error.what());
+    return 1;
+  }
+}
