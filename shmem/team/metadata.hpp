@@ -62,19 +62,19 @@ struct TeamSync {
   std::atomic<std::uint64_t> told;  // a number of a collective call: collective/members.hpp
   ArrivalTimes times;
   PublishedArrival arrival;
-  GroupOffer offer;
+  GroupOffer offer{};
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
   // it.
-  alignas(64) ChoiceOffers choice;
-  alignas(64) std::array<TeamCall, 2> call;
+  alignas(64) ChoiceOffers choice{};
+  alignas(64) std::array<TeamCall, 2> call{};
   std::array<std::uint32_t, 2>
-      refused;  // 1: this PE cannot do its part of that call; read after the call's second sync
+      refused{};  // 1: this PE cannot do its part of that call; read after the call's second sync
 };
 
 /// Words of one member that others store to, or that others pull, in the rounds of a barrier: each holds the number of
 /// a barrier and only grows. Two sets, by turns, of enough for ceil(log_k n) rounds with k - 1 words each, for k to 8
 /// and n to 16,384.
-constexpr std::size_t kRoundWords = 2 * 35;
+constexpr std::size_t kRoundWords = std::size_t{2} * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
 /// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.
