@@ -266,6 +266,9 @@ void Context::report_team(const Team& team) const {
 }
 
 Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
+  if (auto ok = team.ready(); !ok) {
+    return ok;
+  }
   if (find_algorithm(algorithm)) {
     auto ok = team.use_software(algorithm + " was asked for");
     return ok ? team.agree_on_algorithm(choose(team, algorithm)) : ok;

@@ -24,6 +24,10 @@ class GbaBarrier {
 
   /// Barrier `k`, one more than the last time. Fails only as `watch` fails; loss of the device is no failure.
   std::errc arrive_and_wait(std::uint64_t k, BarrierWatch& watch);
+  /// The same in parts: arrive, then test until it says that the barrier is over, or finish.
+  void arrive(std::uint64_t k);
+  bool test();
+  std::errc finish(BarrierWatch& watch);
 
   /// True once all members know that the next barrier is software's; then arrive_and_wait must not be called again.
   [[nodiscard]] bool over() const { return over_; }
@@ -36,6 +40,10 @@ class GbaBarrier {
   /// errc{}: released. not_connected: pull. Otherwise the watch's error.
   std::errc await_release(BarrierWatch& watch);
   std::errc pull(BarrierWatch& watch);
+  void begin_to_pull();
+  /// For test(): as await_release, one look.
+  int look();
+  [[nodiscard]] bool all_arrived() const;
   [[nodiscard]] bool anybody_says(Vote vote) const;
   [[nodiscard]] bool somebody_pulls() const;
 
@@ -43,6 +51,9 @@ class GbaBarrier {
   GbaMembership group_;
   std::uint64_t sequence_ = 0;  // of the barrier entered last
   WaitPolicy policy_;
+  // Of test(): when it takes a closer look, which costs system calls.
+  Clock::time_point next_look_{};
+  std::chrono::nanoseconds look_again_{};
   bool off_ = false;
   bool over_ = false;
   bool by_device_ = false;

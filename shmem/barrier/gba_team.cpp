@@ -2,6 +2,7 @@
 #include "shmem/barrier/gba_team.hpp"
 
 #include "shmem/barrier/algorithms.hpp"
+#include "shmem/barrier/split_sync.hpp"
 #include "shmem/log.hpp"
 
 namespace shmem {
@@ -35,19 +36,49 @@ void GbaTeam::begin(GbaGroup group) {
 
 std::errc GbaTeam::arrive_and_wait(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
   by_device_ = false;
-  return barrier_ ? through_device(k, watch) : check_round(k, software, watch);
+  const std::errc error = barrier_ ? barrier_->arrive_and_wait(k, watch) : check_round(k, software, watch);
+  if (error == std::errc{}) {
+    end_barrier(k);
+  }
+  return error;
 }
 
-std::errc GbaTeam::through_device(std::uint64_t k, BarrierWatch& watch) {
-  if (const std::errc error = barrier_->arrive_and_wait(k, watch); error != std::errc{}) {
-    return error;
+void GbaTeam::arrive(std::uint64_t k) {
+  by_device_ = false;
+  if (barrier_) {
+    barrier_->arrive(k);
+    return;
+  }
+  recovery_->vote(k);
+  SplitSync::arrive(job_.policy, view_, k);
+}
+
+bool GbaTeam::test(std::uint64_t k) {
+  const bool over = barrier_ ? barrier_->test() : SplitSync::is_over(view_, k);
+  if (over) {
+    end_barrier(k);
+  }
+  return over;
+}
+
+std::errc GbaTeam::finish(std::uint64_t k, BarrierWatch& watch) {
+  const std::errc error = barrier_ ? barrier_->finish(watch) : SplitSync::wait(job_.policy, view_, k, watch);
+  if (error == std::errc{}) {
+    end_barrier(k);
+  }
+  return error;
+}
+
+void GbaTeam::end_barrier(std::uint64_t k) {
+  if (!barrier_) {
+    end_check_round(k);
+    return;
   }
   by_device_ = barrier_->by_device();
   served_ += by_device_ ? 1 : 0;
   if (barrier_->over()) {
     lose();
   }
-  return {};
 }
 
 void GbaTeam::lose() {
@@ -63,15 +94,14 @@ void GbaTeam::lose() {
 std::errc GbaTeam::check_round(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
   recovery_->vote(k);
   SoloCore core(job_.policy, watch);
-  const std::errc error = shmem::arrive_and_wait(software, core, view_, k);
-  if (error != std::errc{}) {
-    return error;
-  }
+  return shmem::arrive_and_wait(software, core, view_, k);
+}
+
+void GbaTeam::end_check_round(std::uint64_t k) {
   if (auto group = recovery_->conclude(k)) {
     begin(*std::move(group));
     tell("barriers go through the device again, from barrier " + std::to_string(k + 1) + " on");
   }
-  return {};
 }
 
 void GbaTeam::tell(const std::string& text) const {

@@ -33,7 +33,11 @@ class GbaTeam {
   /// REQUIRES: serves(k). `software` is how the team's other barriers are done. Fails only as `watch` fails; loss of
   /// the device is no failure.
   std::errc arrive_and_wait(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch);
-  /// The last barrier of arrive_and_wait was released by the device.
+  /// In two phases: arrive, then test until it says that the barrier is over, or finish.
+  void arrive(std::uint64_t k);
+  bool test(std::uint64_t k);
+  std::errc finish(std::uint64_t k, BarrierWatch& watch);
+  /// The last barrier was released by the device.
   [[nodiscard]] bool by_device() const { return by_device_; }
   /// The team's barriers go through the device.
   [[nodiscard]] bool active() const { return barrier_.has_value(); }
@@ -43,8 +47,9 @@ class GbaTeam {
   void explain(std::string reason) { reason_ = std::move(reason); }
 
  private:
-  std::errc through_device(std::uint64_t k, BarrierWatch& watch);
   std::errc check_round(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch);
+  void end_barrier(std::uint64_t k);
+  void end_check_round(std::uint64_t k);
   void begin(GbaGroup group);
   void lose();
   void tell(const std::string& text) const;

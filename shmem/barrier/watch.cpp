@@ -24,6 +24,13 @@ bool BarrierWatch::missing(int member) const {
   return view_.member(member).entered.load(std::memory_order_relaxed) < name_.count;
 }
 
+bool BarrierWatch::differs(int member) const {
+  const TeamSync& theirs = view_.member(member);
+  // Acquire: pairs with Team::enter(); how it entered is visible with what it entered.
+  return name_.split && theirs.entered.load(std::memory_order_acquire) == name_.count &&
+         (theirs.split.load(std::memory_order_relaxed) == name_.count) != *name_.split;
+}
+
 int BarrierWatch::first_present() const {
   int member = 0;
   while (member < view_.size() && missing(member)) ++member;
@@ -71,12 +78,20 @@ std::errc BarrierWatch::operator()() {
     if (somebody_died()) {
       return std::errc::owner_dead;
     }
+    if (!differing_text().empty()) {
+      return std::errc::protocol_error;
+    }
   }
   if (now >= next_warning_) {
     next_warning_ = after(now, 2 * job_.options.barrier_warning);
     warn();
   }
   return {};
+}
+
+std::chrono::nanoseconds BarrierWatch::longest_sleep() const {
+  const std::chrono::nanoseconds left = deadline_ - Clock::now();
+  return std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds{0}, kLongestSleep);
 }
 
 void BarrierWatch::warn() {
@@ -109,6 +124,16 @@ std::string BarrierWatch::missing_text() const {
   return named > 0 ? text : " nobody: all have arrived";
 }
 
+std::string BarrierWatch::differing_text() const {
+  for (int i = 0; i < view_.size(); ++i) {
+    if (differs(i)) {
+      return describe_pe(job_, map_.pe(i)) +
+             (*name_.split ? " makes it in one call" : " has come by shmemx_barrier_arrive");
+    }
+  }
+  return "";
+}
+
 std::string BarrierWatch::limit_text() const {
   return limit_ ? std::to_string(limit_->count()) + " ns"
                 : std::to_string(job_.options.barrier_timeout.count()) + " ms (SHMEM_BARRIER_TIMEOUT)";
@@ -122,6 +147,10 @@ std::string BarrierWatch::explain(std::errc error) const {
       break;
     case std::errc::owner_dead:
       text += " cannot complete: a PE has died";
+      break;
+    case std::errc::protocol_error:
+      text += std::string(*name_.split ? " was begun with shmemx_barrier_arrive" : " is made in one call") + ", but " +
+              differing_text() + ": all members make a barrier the same way";
       break;
     case std::errc::operation_canceled:
       text += " was given up because the job was ended: " + job_.bootstrap->aborted().value_or("");

@@ -14,11 +14,13 @@ struct BarrierName {
   std::uint64_t count;
   int team;
   const char* algorithm;
+  /// Whether it is one in two phases, where a member that makes it the other way would be waited for in vain.
+  std::optional<bool> split = {};
 };
 
 /// The Check of one barrier. Costs nothing until it is first asked, which is when the waiter has given up spinning; all
 /// times run from then on. Its errors: operation_canceled the job was ended; timed_out; owner_dead a missing member's
-/// process is gone.
+/// process is gone; protocol_error a member makes the barrier in another way.
 class BarrierWatch {
  public:
   BarrierWatch(const Job& job, const TeamMap& map, const SyncView& view, const BarrierName& name)
@@ -29,7 +31,12 @@ class BarrierWatch {
   /// Somebody else of this PE warns.
   void leave_warning() { warns_ = false; }
 
+  /// Never ends it because of the time.
+  void do_not_limit() { limit_ = std::chrono::nanoseconds::max(); }
+
   std::errc operator()();
+  /// Until the time is over, or the next look.
+  [[nodiscard]] std::chrono::nanoseconds longest_sleep() const;
 
   /// What went wrong, on what, and for whom it waited.
   [[nodiscard]] std::string explain(std::errc error) const;
@@ -39,6 +46,8 @@ class BarrierWatch {
   void warn();
   [[nodiscard]] bool somebody_died();
   [[nodiscard]] bool missing(int member) const;
+  [[nodiscard]] bool differs(int member) const;
+  [[nodiscard]] std::string differing_text() const;
   [[nodiscard]] int first_present() const;
   [[nodiscard]] std::string subject() const;
   [[nodiscard]] std::string missing_text() const;

@@ -92,6 +92,16 @@ bool spin_until(const WaitPolicy& policy, Done done) {
   return done();
 }
 
+/// How long a waiter may sleep before it asks `check` again: a Check that has a deadline says so.
+template <std::invocable Check>
+std::chrono::nanoseconds longest_sleep(const Check& check) {
+  if constexpr (requires { check.longest_sleep(); }) {
+    return check.longest_sleep();
+  } else {
+    return kLongestSleep;
+  }
+}
+
 /// What one waiter does between two looks at a word: spins, then yields, then sleeps on the word. `check` is asked
 /// before each sleep: errc{} to go on, anything else ends the wait with it.
 template <std::invocable Check>
@@ -125,7 +135,7 @@ class Waiting {
     // Pairs with publish(): the count, then the word, both seq_cst.
     word.sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (word.value.load(std::memory_order_seq_cst) == seen) {
-      futex_sleep(word.value, seen, kLongestSleep, policy_.alarm);
+      futex_sleep(word.value, seen, longest_sleep(check_), policy_.alarm);
     }
     word.sleepers.fetch_sub(1, std::memory_order_relaxed);
     return {};

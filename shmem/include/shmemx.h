@@ -127,6 +127,28 @@ SHMEM_API int shmemx_set_log_level(int level) SHMEM_NOEXCEPT;
 
 /* Collective over the team: shmem_quiet, then everybody has come. */
 SHMEM_API void shmemx_team_barrier(shmem_team_t team) SHMEM_NOEXCEPT;
+/*
+ * The same in two phases, so that work can stand between: what this PE stored before shmemx_barrier_arrive (which calls
+ * shmem_quiet) is visible to every member whose shmemx_barrier_test or _wait has returned 0. All members make a barrier
+ * this way, or all in one call; a team has one open barrier at a time, and until that is over other collective calls on
+ * the team are refused (-EBUSY, or the end of the job where they cannot report). All four calls are for host threads,
+ * and for one of them at a time. Errors: -EINVAL no such team, and see below; -EOWNERDEAD a member that has not come
+ * has died; -ECANCELED the job was ended; -EPROTO a member makes this barrier in one call: after these three the team
+ * is of no use.
+ *
+ * shmemx_barrier_arrive waits for nobody. -EBUSY: a barrier is open.
+ * shmemx_barrier_test gives 0 when all have come, and then the barrier is over; -EAGAIN not yet; -EINVAL none is open.
+ * shmemx_barrier_wait waits for that. -ETIMEDOUT: not within SHMEM_BARRIER_TIMEOUT; -EINVAL none is open.
+ * shmemx_barrier_timed arrives, unless a barrier is open, and waits at most timeout_ns. -ETIMEDOUT: shmemx_error_text
+ * names the PEs that have not come.
+ *
+ * After -ETIMEDOUT the barrier is still open: this PE has arrived, and the others may go on once the missing ones come.
+ * Any of test, wait and timed takes it up again.
+ */
+SHMEM_API int shmemx_barrier_arrive(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_barrier_test(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_barrier_wait(shmem_team_t team) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) SHMEM_NOEXCEPT;
 /* As shmem_team_split_strided and the like without configurations. */
 SHMEM_API int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                                         shmem_team_t* new_team) SHMEM_NOEXCEPT;

@@ -60,6 +60,7 @@ struct TeamSync {
   /// the slot goes on. Only grows.
   alignas(64) std::atomic<std::uint64_t> entered;
   std::atomic<std::uint64_t> told;  // a number of a collective call: collective/members.hpp
+  std::atomic<std::uint64_t> split;  // the last one that it has entered by a call of its own, before it waits
   ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer{};

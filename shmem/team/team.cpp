@@ -70,6 +70,9 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
 }
 
 Result<void> Team::agree_on_algorithm(const BarrierChoice& mine) {
+  if (auto ok = ready(); !ok) {
+    return ok;
+  }
   const std::size_t turn = ++choices_ % 2;
   if (me() == 0) {
     view_.mine().choice[turn] = mine;
@@ -81,15 +84,21 @@ Result<void> Team::agree_on_algorithm(const BarrierChoice& mine) {
   return {};
 }
 
-std::uint64_t Team::enter() {
+std::uint64_t Team::enter(bool split) {
   ++count_;
-  // Relaxed: for messages, and for members that take the slot after a sync of the parent.
-  view_.mine().entered.store(count_, std::memory_order_relaxed);
+  if (split) {
+    view_.mine().split.store(count_, std::memory_order_relaxed);
+  }
+  // For messages, and for members that take the slot after a sync of the parent. Release: pairs with BarrierWatch.
+  view_.mine().entered.store(count_, std::memory_order_release);
   statistics_.arrive(count_);
   return count_;
 }
 
 Result<void> Team::sync() {
+  if (open_) {
+    return ready();
+  }
   if (map_.size == 1) {
     return {};
   }
@@ -105,7 +114,7 @@ Result<void> Team::sync() {
 
 Result<void> Team::software_sync() {
   const std::uint64_t count = enter();
-  BarrierWatch watch(job_, map_, view_, {count, slot_, name_of(software_.algorithm)});
+  BarrierWatch watch(job_, map_, view_, name_in_software(false));
   SoloCore core(job_.policy, watch);
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
     return fail(error, watch.explain(error));
@@ -114,7 +123,7 @@ Result<void> Team::software_sync() {
 }
 
 Result<void> Team::gba_sync(std::uint64_t count) {
-  BarrierWatch watch(job_, map_, view_, {count, slot_, "gba"});
+  BarrierWatch watch(job_, map_, view_, name_as_served(false));
   if (const std::errc error = gba_.arrive_and_wait(count, software_, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
@@ -134,6 +143,9 @@ Result<void> meet_cores(const Job& job, ThreadCore& core) {
 }
 
 Result<void> Team::sync_on(ThreadCore& core) {
+  if (open_) {
+    return ready();
+  }
   if (core.index() == 0) {
     core_by_device_ = gba_.serves(enter());
   }
@@ -142,7 +154,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
     return ok;
   }
   if (!core_by_device_) {
-    BarrierWatch watch(job_, map_, view_, {count_, slot_, name_of(software_.algorithm)});
+    BarrierWatch watch(job_, map_, view_, name_in_software(false));
     if (core.index() != 0) {
       watch.leave_warning();
     }
@@ -159,7 +171,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
   if (core.index() == 0) {
     core_outcome_ = gba_sync(count_);
   }
-  BarrierWatch watch(job_, map_, view_, {count_, slot_, "gba"});
+  BarrierWatch watch(job_, map_, view_, name_as_served(false));
   watch.leave_warning();  // core 0 warns, in gba_sync()
   WatchedCore watched(core, watch);
   if (const std::errc error = watched.sync(); error != std::errc{}) {
@@ -185,10 +197,16 @@ Result<void> Team::agree_on_outcome(const Result<void>& mine) {
 }
 
 Result<void> Team::use_gba(const GbaMember& member) {
+  if (auto ok = ready(); !ok) {
+    return ok;
+  }
   return gba_.use(member, count_, [this] { return software_sync(); });
 }
 
 Result<void> Team::dissolve() {
+  if (auto ok = ready(); !ok) {
+    return ok;
+  }
   if (map_.size == 1) {
     return {};
   }

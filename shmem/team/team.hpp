@@ -50,6 +50,21 @@ class Team {
   /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
   /// go through the device. Before, they are by a central counter.
   Result<void> agree_on_algorithm(const BarrierChoice& mine);
+
+  // A sync in two phases, so that work can stand between: arrive, then test or wait until it is over. All members make
+  // it so. Until then the team's other collective calls are refused (device_or_resource_busy).
+  /// Collective. An Error, and nothing is done, if one is open.
+  Result<void> arrive();
+  /// A sync is open: this member has arrived and does not know yet that all have.
+  [[nodiscard]] bool is_open() const { return open_.has_value(); }
+  /// REQUIRES: is_open(). True: it is over, and no more open.
+  Result<bool> test();
+  /// REQUIRES: is_open(). Waits for the end, at most `limit` in place of SHMEM_BARRIER_TIMEOUT. After timed_out it is
+  /// still open and can be waited for again.
+  Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {});
+  /// An Error if a sync is open: before any other collective call.
+  [[nodiscard]] Result<void> ready() const;
+
   /// Collective, a sync of the team: an Error on all members unless all make the same `call`.
   Result<void> agree_on_call(const TeamCall& call);
   /// Collective, a sync of the team, after agree_on_call: an Error on all members unless all can do what they agreed
@@ -72,7 +87,10 @@ class Team {
 
  private:
   /// The number of the barrier that this member now enters.
-  std::uint64_t enter();
+  std::uint64_t enter(bool split = false);
+  [[nodiscard]] BarrierName name_in_software(bool split) const;
+  [[nodiscard]] BarrierName name_as_served(bool split) const;
+  void close();
   Result<void> software_sync();
   Result<void> gba_sync(std::uint64_t count);
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
@@ -88,6 +106,11 @@ class Team {
   std::uint64_t choices_ = 0;  // agreed on
   GbaTeam gba_;
   BarrierStatistics statistics_;
+  struct Open {
+    bool by_gba;
+    BarrierWatch watch;  // of test()
+  };
+  std::optional<Open> open_;
   // Of barriers on cores; written by core 0.
   bool core_by_device_ = false;
   Result<void> core_outcome_{};  // of the device

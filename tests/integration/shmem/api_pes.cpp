@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -233,6 +234,54 @@ void barrier_choice() {
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, nullptr) == -EINVAL);
 }
 
+void wrong_split_phase() {
+  CHECK(shmemx_barrier_arrive(42) == -EINVAL && shmemx_barrier_arrive(SHMEM_TEAM_INVALID) == -EINVAL);
+  CHECK(shmemx_barrier_test(42) == -EINVAL && shmemx_barrier_wait(42) == -EINVAL);
+  CHECK(shmemx_barrier_timed(42, 1000) == -EINVAL);
+  CHECK(shmemx_barrier_test(SHMEM_TEAM_WORLD) == -EINVAL);
+  CHECK(shmemx_barrier_wait(SHMEM_TEAM_WORLD) == -EINVAL);
+  CHECK(std::strstr(shmemx_error_text(), "team 0 has no open barrier") != nullptr);
+  CHECK(shmemx_barrier_arrive(SHMEM_TEAM_WORLD) == 0);
+  CHECK(shmemx_barrier_arrive(SHMEM_TEAM_WORLD) == -EBUSY);
+  CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == -EBUSY);
+  CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == -EBUSY);
+  shmem_team_t team = SHMEM_TEAM_INVALID;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, nullptr, 0, &team) != 0 && team == SHMEM_TEAM_INVALID);
+  CHECK(shmemx_barrier_wait(SHMEM_TEAM_WORLD) == 0);
+  void* block = shmem_malloc(64);
+  CHECK(block != nullptr);
+  shmem_free(block);
+}
+
+void split_phase(int me, int pes) {
+  wrong_split_phase();
+  auto* words = allocate<int>(2);
+  for (int i = 1; i <= 50; ++i) {
+    int* word = words + i % 2;
+    shmem_putmem(word, &i, sizeof i, (me + 1) % pes);
+    CHECK(shmemx_barrier_arrive(SHMEM_TEAM_WORLD) == 0);
+    int error = -EAGAIN;
+    while (i % 2 == 0 && error == -EAGAIN) {
+      error = shmemx_barrier_test(SHMEM_TEAM_WORLD);
+    }
+    if (error == -EAGAIN) {
+      error = shmemx_barrier_wait(SHMEM_TEAM_WORLD);
+    }
+    CHECK(error == 0 && *word == i);
+  }
+  shmem_free(words);
+  auto* late = allocate<std::uint64_t>();
+  if (me == 0 && pes > 1) {
+    shmem_signal_wait_until(late, SHMEM_CMP_EQ, static_cast<std::uint64_t>(pes) - 1);
+  } else if (pes > 1) {
+    CHECK(shmemx_barrier_timed(SHMEM_TEAM_WORLD, 1'000'000) == -ETIMEDOUT);
+    CHECK(std::strstr(shmemx_error_text(), "PE 0 (pid ") != nullptr);
+    shmem_signal_add(late, 1, 0);
+  }
+  CHECK(shmemx_barrier_timed(SHMEM_TEAM_WORLD, UINT64_MAX) == 0);
+  shmem_free(late);
+}
+
 struct KernelWork {
   std::uint64_t* counter;  // symmetric
   std::atomic<int> wrong{0};
@@ -319,6 +368,7 @@ int main() {
   wrong_teams(pes);
   active_sets(pes);
   barrier_choice();
+  split_phase(me, pes);
   kernels();
   shmem_finalize();
   // Once more, from the beginning.

@@ -72,6 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
                     Mistake{"nested", "PE 1 still runs"},
                     Mistake{"nested", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
+                    Mistake{"barrier-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
+                    Mistake{"finalize-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
                     Mistake{"malloc-sizes", "shmem: PE 0: the PEs do not make the same call on the symmetric heap"},
                     Mistake{"malloc-sizes", "PE 0: shmem_malloc(64); PE 1: shmem_malloc(4096)"},
                     Mistake{"malloc-sizes", "PE 0 got NULL"}, Mistake{"malloc-sizes", "PE 1 got NULL"},

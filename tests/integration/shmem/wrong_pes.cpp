@@ -81,6 +81,11 @@ int main(int argc, char** argv) {
     shmem_signal_wait_until(word, SHMEM_CMP_GE, 5);
   } else if (mistake == "set-alone" || mistake == "wait-alone") {
     std::this_thread::sleep_for(std::chrono::seconds(60));  // not by a call that would end after the time, too
+  } else if (mistake == "barrier-while-open") {
+    shmemx_barrier_arrive(SHMEM_TEAM_WORLD);
+    shmem_barrier_all();
+  } else if (mistake == "finalize-while-open") {
+    shmemx_barrier_arrive(SHMEM_TEAM_WORLD);
   } else if (mistake == "global-exit") {
     if (me == 1) {
       shmem_global_exit(9);

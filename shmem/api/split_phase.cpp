@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers in two phases, and with a time limit.
+#include <algorithm>
+
+#include "shmem/api/kernel_core.hpp"
+#include "shmem/memory/ordering.hpp"
+
+using shmem::Team;
+namespace api = shmem::api;
+
+namespace {
+
+int refuse(const shmem::Context& context, const char* call, const std::string& problem) {
+  return api::report(
+      {std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem});
+}
+
+/// The team, or nullptr and the error in `error`.
+Team* find(const char* call, shmem_team_t team, int& error) {
+  shmem::Context& context = api::running_on_host(call);
+  Team* found = context.teams().find(team);
+  if (found == nullptr) {
+    error = refuse(context, call, std::to_string(team) + " is not a team of this PE");
+  }
+  return found;
+}
+
+/// The same, with a barrier that is open.
+Team* find_open(const char* call, shmem_team_t team, int& error) {
+  Team* found = find(call, team, error);
+  if (found == nullptr || found->is_open()) {
+    return found;
+  }
+  error = refuse(*shmem::Context::current(), call,
+                 "team " + std::to_string(team) + " has no open barrier (shmemx_barrier_arrive opens one)");
+  return nullptr;
+}
+
+int outcome(const shmem::Result<void>& result) {
+  return result ? 0 : api::report(result.error());
+}
+
+}  // namespace
+
+extern "C" {
+
+int shmemx_barrier_arrive(shmem_team_t team) noexcept {
+  int error = 0;
+  Team* found = find("shmemx_barrier_arrive", team, error);
+  if (found == nullptr) {
+    return error;
+  }
+  shmem::quiet();
+  return outcome(found->arrive());
+}
+
+int shmemx_barrier_test(shmem_team_t team) noexcept {
+  int error = 0;
+  Team* found = find_open("shmemx_barrier_test", team, error);
+  if (found == nullptr) {
+    return error;
+  }
+  const auto over = found->test();
+  if (!over) {
+    return api::report(over.error());
+  }
+  return *over ? 0 : -EAGAIN;
+}
+
+int shmemx_barrier_wait(shmem_team_t team) noexcept {
+  int error = 0;
+  Team* found = find_open("shmemx_barrier_wait", team, error);
+  return found != nullptr ? outcome(found->wait()) : error;
+}
+
+int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept {
+  int error = 0;
+  Team* found = find("shmemx_barrier_timed", team, error);
+  if (found == nullptr) {
+    return error;
+  }
+  if (!found->is_open()) {
+    shmem::quiet();
+    if (auto ok = found->arrive(); !ok) {
+      return api::report(ok.error());
+    }
+  }
+  constexpr auto kLongest = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
+  return outcome(found->wait(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(timeout_ns, kLongest)))));
+}
+}
