@@ -61,6 +61,7 @@ Result<void> agree(Context& context, SyncWord& mine, std::errc error) {
   }
   for (int pe = 0; pe < context.n_pes(); ++pe) {
     const auto& word = *static_cast<const SyncWord*>(context.translate(&mine, pe));
+    // Acquire: pairs with the publish above, on that PE.
     const auto status = static_cast<std::errc>(word.value.load(std::memory_order_acquire));
     if (status != std::errc{}) {
       return shmem::fail(status, "shmem: PE " + std::to_string(context.my_pe()) +

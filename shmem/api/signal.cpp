@@ -53,7 +53,7 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
   api::check_cmp(context, call, cmp);
   // Also checks that the address can be one that another PE signals.
   const auto signal = remote_signal(context, call, mine, context.my_pe());
-  T value = signal.load(std::memory_order_acquire);
+  T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
   api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });
   return value;

@@ -23,13 +23,14 @@ std::errc active_set_sync(const Job& job, const TeamMap& set, long* words, Check
     std::atomic_ref<long>(*reinterpret_cast<long*>(job.translate(words + round, peer)))
         .fetch_add(1, std::memory_order_seq_cst);
     wake_parked(job, peer);
+    // Acquire: pairs with the fetch_add of the member to the left.
     std::atomic_ref<long> mine(words[round]);
     const std::errc error = wait_parked(
         job, [&] { return mine.load(std::memory_order_acquire) > 0; }, check);
     if (error != std::errc{}) {
       return error;
     }
-    mine.fetch_sub(1, std::memory_order_relaxed);
+    mine.fetch_sub(1, std::memory_order_relaxed);  // nobody else waits for it
   }
   return {};
 }

@@ -21,6 +21,7 @@ Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
 }  // namespace
 
 bool BarrierWatch::missing(int member) const {
+  // Relaxed: pairs with Team::enter(); what the member stored before is not looked at.
   return view_.member(member).entered.load(std::memory_order_relaxed) < name_.count;
 }
 

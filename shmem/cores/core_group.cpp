@@ -94,7 +94,8 @@ std::errc CoreGroup::run(const Kernel& kernel, const Check& check) {
   kernel_ = &kernel;
   check_ = &check;
   exception_ = nullptr;
-  // All threads sleep, or are on their way there: nobody but this one looks at these.
+  // Relaxed: all threads sleep, or are on their way there, and nobody but this one looks at these; started_ publishes
+  // them.
   error_.store(0, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
   meeting_.value.store(0, std::memory_order_relaxed);
@@ -104,6 +105,7 @@ std::errc CoreGroup::run(const Kernel& kernel, const Check& check) {
   if (exception_) {
     std::rethrow_exception(exception_);
   }
+  // Relaxed: ordered after run_core() of all by ended_.
   return std::errc{error_.load(std::memory_order_relaxed)};
 }
 
@@ -138,13 +140,14 @@ void CoreGroup::run_core(int index) {
   if (error_.compare_exchange_strong(none, static_cast<int>(error), std::memory_order_relaxed)) {
     exception_ = thrown;
   }
-  // Whoever waits for this core at a meeting waits in vain.
+  // Whoever waits for this core at a meeting waits in vain. Pairs with come() and outcome().
   meeting_.value.fetch_or(kFailed, std::memory_order_seq_cst);
   wake_sleepers(meeting_);
 }
 
 CoreGroup::Place CoreGroup::come() {
-  // The meeting cannot end before this core has come, so this is the number of it.
+  // The meeting cannot end before this core has come, so this is the number of it. Acquire: pairs with the core that
+  // ended the last one, below, and with one that has failed.
   const std::uint64_t before = meeting_.value.load(std::memory_order_acquire);
   if ((before & kFailed) != 0) {
     return {before, std::errc::operation_canceled, false};
@@ -153,13 +156,14 @@ CoreGroup::Place CoreGroup::come() {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < cores_) {
     return {before, {}, false};
   }
-  arrived_.store(0, std::memory_order_relaxed);
+  arrived_.store(0, std::memory_order_relaxed);  // for the next meeting; meeting_ publishes it
   meeting_.value.fetch_add(kOneMeeting, std::memory_order_seq_cst);
   wake_sleepers(meeting_);
   return {before, {}, true};
 }
 
 std::errc CoreGroup::outcome(std::uint64_t before) const {
+  // Acquire: pairs with the core that ended the meeting, in come().
   const bool held = (meeting_.value.load(std::memory_order_acquire) | kFailed) != (before | kFailed);
   return held ? std::errc{} : std::errc::operation_canceled;
 }

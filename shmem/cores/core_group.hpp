@@ -112,6 +112,7 @@ class CoreGroup {
   void start_threads();
   void serve(int index);
   void run_core(int index);
+  // Relaxed: pairs with run_core(), and says no more than that waits are to end.
   [[nodiscard]] bool failed() const { return error_.load(std::memory_order_relaxed) != 0; }
   std::errc check() const { return failed() ? std::errc::operation_canceled : (*check_)(); }
   template <std::invocable CheckOfWait>

@@ -137,6 +137,7 @@ class Waiting {
     if (word.value.load(std::memory_order_seq_cst) == seen) {
       futex_sleep(word.value, seen, longest_sleep(check_), policy_.alarm);
     }
+    // Relaxed: a publisher that still counts us wakes nobody, no more.
     word.sleepers.fetch_sub(1, std::memory_order_relaxed);
     return {};
   }
@@ -157,7 +158,7 @@ std::errc wait_on(Word& word, const WaitPolicy& policy, Done done, Check check) 
       return {};
     }
     if (const std::errc error = waiting.pause(word, seen); error != std::errc{}) {
-      // Whoever came and then ended the job, or himself, has come.
+      // Whoever came and then ended the job, or himself, has come. Acquire: as above.
       return done(word.value.load(std::memory_order_acquire)) ? std::errc{} : error;
     }
   }

@@ -72,6 +72,7 @@ HeapCall SharedHeapCall::load() const {
 }
 
 // Relaxed: the call's barrier stands between what is written here and unanimous().
+// Relaxed: each PE enters before the call's barrier and asks after it; PE 0 clears a vote two calls ahead.
 void HeapVote::enter(const HeapCall& call) {
   const std::uint64_t mine = digest_of(call);
   std::uint64_t first = 0;

@@ -16,7 +16,7 @@ template <typename AnyJob>
 void wake_parked(const AnyJob& job, int pe) {
   auto& parking = job.metadata(pe).parking;
   if (parking.sleepers.load(std::memory_order_seq_cst) != 0) {
-    parking.event.fetch_add(1, std::memory_order_seq_cst);
+    parking.event.fetch_add(1, std::memory_order_seq_cst);  // pairs with the load in wait_parked
     futex_wake_all(parking.event);
   }
 }
@@ -28,6 +28,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     return {};
   }
   auto& parking = job.metadata(job.me).parking;
+  // Pairs with wake_parked: the count, then the event, then the words.
   parking.sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::chrono::nanoseconds nap = std::chrono::milliseconds{1};
   std::errc error{};
@@ -39,6 +40,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     futex_sleep(parking.event, event, nap, job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
   }
+  // Relaxed: whoever still counts us wakes nobody, no more.
   parking.sleepers.fetch_sub(1, std::memory_order_relaxed);
   return error;
 }
