@@ -7,6 +7,7 @@
 #include "shmem/team/peers.hpp"
 #include "shmem/team/team.hpp"
 #include "tests/unit/shmem/fake_gba.hpp"
+#include "tests/unit/shmem/no_system_calls.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -239,6 +240,21 @@ TEST(SplitPhase, WhereMembersCountThemselvesBothWaysMeet) {
         ASSERT_TRUE(team.sync());
       }
     }
+  });
+}
+
+TEST(Sync, MakesNoSystemCallWhereTheOthersHaveComeAndNobodySleeps) {
+  run_job(2, [](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    Team team(job, TeamMap{0, 1, 2}, 0, 0);
+    if (job.me == 1) {
+      ASSERT_TRUE(team.arrive());
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) {
+      test_support::expect_no_system_calls([&] { return team.sync().has_value(); });
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
   });
 }
 
