@@ -50,6 +50,8 @@ class Team {
   /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
   /// go through the device. Before, they are by a central counter.
   Result<void> agree_on_algorithm(const BarrierChoice& mine);
+  /// As `other`, a team of the same members, before the first barrier.
+  void follow(const Team& other) { software_ = other.software_; }
 
   // A sync in two phases, so that work can stand between: arrive, then test or wait until it is over. All members make
   // it so. Until then the team's other collective calls are refused (device_or_resource_busy).

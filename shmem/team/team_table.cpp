@@ -43,8 +43,11 @@ void TeamTable::remove(int slot) {
 Result<void> TeamTable::make_predefined() {
   const TeamMap everybody{0, 1, job_.size};
   Team& world = add(everybody, kWorldTeam, 0, 0);
-  add(everybody, kSharedTeam, 0, 0).explain_no_gba("its PEs share memory");
-  return equip_(world);
+  Team& shared = add(everybody, kSharedTeam, 0, 0);
+  shared.explain_no_gba("its PEs share memory");
+  auto ok = equip_(world);
+  shared.follow(world);
+  return ok;
 }
 
 Result<int> TeamTable::agree_on_slot(const TeamMap& map) const {

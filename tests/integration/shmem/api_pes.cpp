@@ -215,6 +215,11 @@ void active_sets(int pes) {
 void barrier_choice() {
   shmemx_team_info_t before;
   shmemx_team_info_t after;
+  for (const char* name : {"npu_v1", "npu_v2", "central_counter", "tournament", "recursive_doubling", "dissemination",
+                           "basic", "adaptive", "hierarchical"}) {
+    CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, name) == 0);
+    shmem_sync_all();
+  }
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0);
   CHECK(shmemx_team_info(SHMEM_TEAM_WORLD, &before) == 0);
   CHECK(std::strcmp(before.algorithm, "npu_v3") == 0);

@@ -27,7 +27,7 @@ inline int barriers_for(int pes) {
 #endif
   if (pes <= 4) return test_support::repeats(kFew, 100'000);
   if (pes <= 17) return test_support::repeats(40, 100'000);
-  if (pes <= 64) return test_support::repeats(pes < 64 ? 20 : 100, 10'000);
+  if (pes <= 64) return test_support::repeats(pes < 64 ? 20 : 100, 100'000);
   return test_support::repeats(5, 1'000);
 }
 

@@ -30,6 +30,20 @@ SplitRequest among(const Job& job, const TeamMap& map) {
   return request;
 }
 
+TEST(TeamTable, MembersTakeTheAlgorithmOfTheFirst) {
+  run_job(3, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    TeamTable teams(job, [&job](Team& team) {
+      return team.agree_on_algorithm({job.me == 0 ? shmem::Algorithm::kBasic : shmem::Algorithm::kTournament});
+    });
+    ASSERT_TRUE(teams.make_predefined());
+    for (const int handle : {shmem::kWorldTeam, shmem::kSharedTeam}) {
+      EXPECT_STREQ(teams.find(handle)->algorithm(), "basic");
+      EXPECT_TRUE(teams.find(handle)->sync());
+    }
+  });
+}
+
 TEST(TeamTable, SplitsStridedTeamsThatSynchroniseApart) {
   run_job(6, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
