@@ -25,10 +25,11 @@ std::string new_score(const Folder& folder) {
 }
 
 void compile(const char* compiler, const char* library, const std::string& program) {
-  std::vector<std::string> command{"/usr/bin/env",         compiler, "-std=c++20", "-O2",
-                                   "-I" BENCH_SOURCE_ROOT, library,  "-o",         program};
+  const std::string root = BENCH_SOURCE_ROOT;
+  const std::string include = "-I" + root;
+  std::vector<std::string> command{"/usr/bin/env", compiler, "-std=c++20", "-O2", include, library, "-o", program};
   for (const char* source : {"barrier_worker", "conductor", "cpus", "points", "round_trip"}) {
-    command.push_back(std::string(BENCH_SOURCE_ROOT) + "/bench/" + source + ".cpp");
+    command.push_back(root + "/bench/" + source + ".cpp");
   }
   run(command, {}, kCompilation);
 }

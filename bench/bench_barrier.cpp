@@ -102,10 +102,7 @@ int run_all(const std::vector<int>& sizes, const std::string& svg) {
   return good ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace bench
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Measures barriers of every algorithm, and Open MPI's where it is installed, for each number of PEs.",
                "bench_barrier");
   std::vector<int> sizes{2, 4, 8, 16, 64};
@@ -113,10 +110,13 @@ int main(int argc, char** argv) {
   app.add_option("PES", sizes, "numbers of PEs")->check(CLI::Range(2, 16384))->capture_default_str();
   app.add_option("--svg", svg, "write a picture of the medians to this file");
   CLI11_PARSE(app, argc, argv);
-  try {
-    return bench::run_all(sizes, svg);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_barrier: %s\n", error.what());
-    return 1;
-  }
+  return run_all(sizes, svg);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_barrier: %s\n", error.what());
+  return 1;
 }

@@ -82,7 +82,9 @@ class Chart {
       stroke(x_.place(size), kTop, x_.place(size), kHeight - kBottom, "#dddddd", 1);
       label(x_.place(size), kHeight - kBottom + 18, "middle", as_text(size));
     }
-    for (double decade = y_.least; decade <= y_.most * 1.01; decade *= 10) {
+    const int last = static_cast<int>(std::lround(std::log10(y_.most)));
+    for (int power = static_cast<int>(std::lround(std::log10(y_.least))); power <= last; ++power) {
+      const double decade = std::pow(10, power);
       stroke(kLeft, y_.place(decade), kWidth - kRight, y_.place(decade), "#dddddd", 1);
       label(kLeft - 8, y_.place(decade) + 4, "end", as_text(decade));
     }

@@ -83,23 +83,23 @@ std::vector<int> usual_sizes() {
   return sizes;
 }
 
-}  // namespace
-}  // namespace bench
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
       "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
       "tune_barrier");
-  std::vector<int> sizes = bench::usual_sizes();
+  std::vector<int> sizes = usual_sizes();
   std::string file;
   app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
   app.add_option("-o,--output", file, "the file to write; standard output if there is none");
   CLI11_PARSE(app, argc, argv);
-  try {
-    return bench::tune(sizes, file);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "tune_barrier: %s\n", error.what());
-    return 1;
-  }
+  return tune(sizes, file);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "tune_barrier: %s\n", error.what());
+  return 1;
 }
