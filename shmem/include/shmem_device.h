@@ -236,6 +236,7 @@ size_t shmemi_test(const char* call, T* elements, size_t count, const int* statu
   return shmemx_test_elements(&all, which, indices);
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types and names take none */
 /* The family `prefix`_wait, `prefix`_wait_until, ... as templates or for one type T: `head` stands before each. */
 #define SHMEMI_WAIT_FAMILY(head, prefix, T, V)                                                                         \
   /* Until it is not `value` any more. */                                                                              \
@@ -307,6 +308,7 @@ size_t shmemi_test(const char* call, T* elements, size_t count, const int* statu
                                                const T* values) noexcept {                                             \
     return shmemi_test(#prefix "_test_some_vector", elements, count, status, cmp, values, true, SHMEMX_SOME, indices); \
   }
+/* NOLINTEND(bugprone-macro-parentheses) */
 SHMEMI_WAIT_FAMILY(template <typename T>, shmemx, T, std::type_identity_t<T>)
 
 #define SHMEMI_ON_CORE(name)                                                                   \

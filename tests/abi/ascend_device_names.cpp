@@ -46,6 +46,7 @@ static_assert(is<void(int32_t*, int32_t, int, int) noexcept>(shmemx_signal_op));
 static_assert(is<int32_t(int32_t*, int, int32_t) noexcept>(shmem_signal_wait_until));
 static_assert(is<void(shmem_handle_t, aclrtStream) noexcept>(shmem_handle_wait));
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types take none
 #define FAMILY(NAME, T)                                                                                               \
   static_assert(is<void(T*, T) noexcept>(aclshmem_##NAME##_wait));                                                    \
   static_assert(is<void(T*, int, T) noexcept>(aclshmem_##NAME##_wait_until));                                         \
@@ -63,6 +64,7 @@ static_assert(is<void(shmem_handle_t, aclrtStream) noexcept>(shmem_handle_wait))
   static_assert(is<int(T*, size_t, const int*, int, const T*) noexcept>(aclshmem_##NAME##_test_all_vector));          \
   static_assert(is<size_t(T*, size_t, const int*, int, const T*) noexcept>(aclshmem_##NAME##_test_any_vector));       \
   static_assert(is<size_t(T*, size_t, size_t*, const int*, int, const T*) noexcept>(aclshmem_##NAME##_test_some_vector))
+// NOLINTEND(bugprone-macro-parentheses)
 FAMILY(float, float);
 FAMILY(int8, int8_t);
 FAMILY(int16, int16_t);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -232,10 +233,8 @@ void partial_barriers(int cores, unsigned seed) {
   Lists lists;
   lists.cores = cores;
   for (std::size_t i = 0; i < kLists; ++i) {
-    std::vector<std::uint32_t> list;
-    for (int pe = 0; pe < shmem_n_pes(); ++pe) {
-      list.push_back(static_cast<std::uint32_t>(pe));
-    }
+    std::vector<std::uint32_t> list(static_cast<std::size_t>(shmem_n_pes()));
+    std::iota(list.begin(), list.end(), 0U);
     std::shuffle(list.begin(), list.end(), random);
     list.resize(1 + random() % list.size());
     lists.members.push_back(list);

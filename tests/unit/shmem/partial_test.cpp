@@ -39,6 +39,13 @@ std::errc meet(const Job& job, const PeList& list, std::string* text = nullptr) 
   return error;
 }
 
+/// For those whom a failure leaves behind.
+shmem::Options bounded() {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::seconds{20};
+  return options;
+}
+
 class PartialBarrier : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Pes, PartialBarrier, testing::Values(2, 3, 5, 8, 12),
                          [](const auto& test) { return std::to_string(test.param); });
@@ -59,8 +66,6 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
     everybody.resize(1 + random() % everybody.size());
     call.members = everybody;
   }
-  shmem::Options options;
-  options.barrier_timeout = std::chrono::seconds{30};  // for those whom a failure leaves behind
   run_job(
       pes,
       [&](const Job& job) {
@@ -76,11 +81,15 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
             std::this_thread::yield();
           }
           call.entered.fetch_add(1, std::memory_order_relaxed);
-          ASSERT_EQ(meet(job, *list_of(job, members, world)), std::errc{});
-          ASSERT_EQ(call.entered.load(std::memory_order_relaxed), static_cast<int>(members.size()));
+          const std::errc error = meet(job, *list_of(job, members, world));
+          if (error != std::errc{} ||
+              call.entered.load(std::memory_order_relaxed) != static_cast<int>(members.size())) {
+            job.bootstrap->abort(1, "");  // nobody is left waiting
+            FAIL() << std::make_error_code(error).message() << ", " << call.entered.load() << " of " << members.size();
+          }
         }
       },
-      options);
+      bounded());
 }
 
 /// Words in memory that all PEs see at one address, so that TSan knows them again.
@@ -89,10 +98,14 @@ class OneMapping {
   OneMapping(std::vector<SyncWord>& told, std::vector<std::uint64_t>& heard, int pes, int me)
       : told_(told), heard_(heard), pes_(pes), me_(me) {}
   [[nodiscard]] int me() const { return me_; }
-  [[nodiscard]] SyncWord& told(int pe, int by) const { return told_[static_cast<std::size_t>(pe * pes_ + by)]; }
-  [[nodiscard]] std::uint64_t& heard(int from) const { return heard_[static_cast<std::size_t>(me_ * pes_ + from)]; }
+  [[nodiscard]] SyncWord& told(int pe, int by) const { return told_[at(pe, by)]; }
+  [[nodiscard]] std::uint64_t& heard(int from) const { return heard_[at(me_, from)]; }
 
  private:
+  [[nodiscard]] std::size_t at(int row, int column) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(pes_) + static_cast<std::size_t>(column);
+  }
+
   std::vector<SyncWord>& told_;
   std::vector<std::uint64_t>& heard_;
   int pes_;
@@ -101,15 +114,17 @@ class OneMapping {
 
 TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
   constexpr int kPes = 5;
-  std::vector<SyncWord> told(kPes * kPes);
-  std::vector<std::uint64_t> heard(kPes * kPes);
+  std::vector<SyncWord> told(std::size_t{kPes} * kPes);
+  std::vector<std::uint64_t> heard(std::size_t{kPes} * kPes);
   std::array<int, kPes> plain{};
   const shmem::WaitPolicy policy = shmem::wait_policy(kPes);
   std::vector<std::thread> threads;
+  threads.reserve(kPes);
   for (int me = 0; me < kPes; ++me) {
     threads.emplace_back([&, me] {
       const OneMapping words(told, heard, kPes, me);
-      const auto check = [] { return std::errc{}; };
+      const auto end = shmem::Clock::now() + std::chrono::seconds{20};  // for those whom a failure leaves behind
+      const auto check = [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
       SoloCore core(policy, check);
       int waits_for = -1;
       for (int k = 1; k <= 200; ++k) {
@@ -139,14 +154,17 @@ TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
 }
 
 TEST(PartialBarriers, TakeNumbersOfTheTeam) {
-  run_job(6, [&](const Job& job) {
-    const TeamMap odd{1, 2, 3};  // PEs 1, 3, 5
-    if (job.me == 3 || job.me == 5) {
-      const auto list = *list_of(job, {2, 1}, odd);
-      EXPECT_EQ(list.pes(), (std::vector{3, 5}));
-      EXPECT_EQ(meet(job, list), std::errc{});
-    }
-  });
+  run_job(
+      6,
+      [&](const Job& job) {
+        const TeamMap odd{1, 2, 3};  // PEs 1, 3, 5
+        if (job.me == 3 || job.me == 5) {
+          const auto list = *list_of(job, {2, 1}, odd);
+          EXPECT_EQ(list.pes(), (std::vector{3, 5}));
+          EXPECT_EQ(meet(job, list), std::errc{});
+        }
+      },
+      bounded());
 }
 
 TEST(PartialBarriers, RefuseListsThatAreNone) {
@@ -218,15 +236,17 @@ TEST(PartialBarriers, SayForWhomTheyWaitWhenItTakesLong) {
             ? 1
             : 0;
   });
-  shmem::Options options;
+  shmem::Options options = bounded();
   options.barrier_warning = std::chrono::milliseconds{20};
   run_job(
       2,
       [&](const Job& job) {
-        if (job.me == 1) {
-          while (said == 0) std::this_thread::yield();  // the other one comes to an end only by this
+        const auto end = shmem::Clock::now() + std::chrono::seconds{20};
+        while (job.me == 1 && said == 0 && shmem::Clock::now() < end) {
+          std::this_thread::yield();
         }
         EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc{});
+        EXPECT_GT(said, 0);
       },
       options);
   shmem::set_log_handler(nullptr);
@@ -238,24 +258,30 @@ TEST(PartialBarriers, EndWhenAPeOfTheListHasDied) {
     ::_exit(0);
   }
   ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
-  run_job(3, [&](const Job& job) {
-    if (job.me == 0) {
-      job.metadata(2).pid = gone;
-      std::string text;
-      EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::owner_dead);
-      EXPECT_THAT(text, HasSubstr("cannot complete: PE 2 (pid " + std::to_string(gone)));
-    }
-  });
+  run_job(
+      3,
+      [&](const Job& job) {
+        if (job.me == 0) {
+          job.metadata(2).pid = gone;
+          std::string text;
+          EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::owner_dead);
+          EXPECT_THAT(text, HasSubstr("cannot complete: PE 2 (pid " + std::to_string(gone)));
+        }
+      },
+      bounded());
 }
 
 TEST(PartialBarriers, EndWhenTheJobDoes) {
-  run_job(2, [&](const Job& job) {
-    if (job.me == 0) {
-      job.bootstrap->abort(1, "");
-    } else {
-      EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc::operation_canceled);
-    }
-  });
+  run_job(
+      2,
+      [&](const Job& job) {
+        if (job.me == 0) {
+          job.bootstrap->abort(1, "");
+        } else {
+          EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc::operation_canceled);
+        }
+      },
+      bounded());
 }
 
 }  // namespace
