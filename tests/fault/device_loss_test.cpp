@@ -106,7 +106,7 @@ class Recovery : public testing::Test {
   /// Until the device is in use once more than it was.
   void await_use() {
     const std::string text = "the device is in use, " + std::to_string(times_in_use_ + 1) + " times by now;";
-    ASSERT_TRUE(job_->wait_for_output(text, Seconds{60})) << job_->output();
+    ASSERT_TRUE(job_->wait_for_output(text, Seconds{200})) << job_->output();
     times_in_use_ = count("the device is in use");
   }
 

@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace {
 
@@ -78,25 +80,34 @@ std::uint64_t done_by_device() {
   return stats.by_device;
 }
 
-/// Tells when the device has come into use.
+/// Tells when the device has come into use: when so many barriers in a row went through it that a loss is not taken for
+/// one more failure to come back (then the next try would take its time), or, where they are slow, for a while.
 class Watch {
  public:
   /// After each barrier.
   void look() {
     const std::uint64_t now = done_by_device();
-    in_a_row_ = now > before_ ? in_a_row_ + 1 : 0;
-    before_ = now;
-    if (in_a_row_ == kInUse) {
+    const bool by_device = std::exchange(before_, now) < now;
+    if (!by_device || in_a_row_ == 0) {
+      since_ = Clock::now();
+      told_ = told_ && by_device;
+    }
+    in_a_row_ = by_device ? in_a_row_ + 1 : 0;
+    if (!told_ && by_device && (in_a_row_ >= kMany || Clock::now() - since_ > std::chrono::seconds{2})) {
+      told_ = true;
       std::printf("the device is in use, %d times by now;\n", ++times_);
       std::fflush(stdout);
     }
   }
 
  private:
-  static constexpr int kInUse = 2000;  // soon lost again is no recovery: the next one would take its time
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kMany = 1100;
 
   std::uint64_t before_ = 0;
   int in_a_row_ = 0;
+  Clock::time_point since_;
+  bool told_ = false;
   int times_ = 0;
 };
 
