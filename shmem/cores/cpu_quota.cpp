@@ -104,9 +104,10 @@ std::uint64_t identity_of(const std::string& folder) {
 }
 
 void look_up(const std::string& root, const Hierarchy& hierarchy, std::optional<CpuQuota>& tightest) {
+  const std::string top = root + hierarchy.mount;
   std::string path = below_mount(own_group(root, hierarchy.unified), hierarchy.top);
   for (;;) {
-    const std::string folder = root + hierarchy.mount + path;
+    const std::string folder = top + path;
     const std::uint64_t limit = limit_of(folder, hierarchy.unified);
     if (limit != 0 && (!tightest || limit < tightest->thousandths)) tightest = CpuQuota{identity_of(folder), limit};
     if (path.empty()) return;

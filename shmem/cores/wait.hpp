@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds kLongestSleep{100};
 
 /// How long a waiter stays on its processor before it sleeps.
 struct WaitPolicy {
-  unsigned spins;
-  unsigned yields;
+  unsigned spins = 0;
+  unsigned yields = 0;
   /// Changes from 0, and is woken, when everybody who sleeps is to look at his Check: the job's end. May be none.
   const std::atomic<std::uint32_t>* alarm = nullptr;
 };
