@@ -26,26 +26,24 @@ inline bool forbid_system_calls() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// True if `code` returned true and made none. Shared memory that it changes is changed. REQUIRES: no other threads.
+/// True if `code`, in a child, returned true and made none. Shared memory that it changes is changed.
 inline bool makes_no_system_calls(const std::function<bool()>& code) {
-  constexpr int kNoFilters = 2;
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!forbid_system_calls()) ::_exit(kNoFilters);
-    ::_exit(code() ? 0 : 1);
+    ::_exit(forbid_system_calls() && code() ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFilters) {
-    ADD_FAILURE() << "no seccomp filters here";
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return status == 0;
 }
 
 inline void expect_no_system_calls(const std::function<bool()>& code) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers make system calls of their own";
 #endif
+  if (!makes_no_system_calls([] { return true; })) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
   EXPECT_TRUE(makes_no_system_calls(code));
 }
 
