@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "shmem/barrier/port_agreement.hpp"
 #include "shmem/bootstrap/same_node.hpp"
 #include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -152,6 +153,11 @@ Result<void> Context::open() {
   if (auto ok = job_.globals.share(*job_.bootstrap, job_.memory); !ok) {
     return ok;
   }
+  if (auto ports = settle_ports(job_, port_); ports) {
+    ports_ = *ports;
+  } else {
+    return tl::make_unexpected(ports.error());
+  }
   job_.core_state().globals.write(core_globals(job_));
   if (auto ok = open_trace(); !ok) {
     return ok;
@@ -184,7 +190,7 @@ void Context::open_gba_port() {
   if (job_.options.gba == GbaUse::kOff) {
     return;
   }
-  const auto opened = port_.open();
+  const auto opened = try_port(job_, port_);
   no_gba_ = opened ? "" : opened.error().text;
   if (opened) {
     gba_device_info info{};
@@ -196,7 +202,8 @@ void Context::open_gba_port() {
 
 GbaMember Context::gba_member(const Team& team, bool asked) {
   const Options& options = job_.options;
-  GbaMember member{no_gba_.empty() ? &port_ : nullptr, no_gba_, asked, gba_policy_};
+  GbaMember member{job_.me < ports_ ? &port_ : nullptr, no_gba_, asked, gba_policy_};
+  member.needed = needs_gba();
   if (!asked) {
     member.unavailable =
         options.gba == GbaUse::kOff ? "SHMEM_GBA=off" : "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
@@ -235,11 +242,10 @@ Result<void> Context::equip(Team& team) {
     return ok;
   }
   const bool asked = !software && options.gba != GbaUse::kOff;
-  if (auto ok = team.use_gba(gba_member(team, asked)); !ok) {
+  if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
     return ok;
   }
-  const bool needed = options.gba == GbaUse::kRequire || options.barrier_algorithm == "gba";
-  if (needed && team.slot() == kWorldTeam && team.size() > 1 && std::string(team.algorithm()) != "gba") {
+  if (needs_gba() && team.slot() == kWorldTeam && team.size() > 1 && std::string(team.algorithm()) != "gba") {
     return fail(std::errc::no_such_device,
                 "shmem: PE " + std::to_string(job_.me) +
                     ": SHMEM_GBA=require, but the world team cannot use a GBA: " + team.gba_reason());
@@ -283,7 +289,9 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   if (auto ok = team.agree_on_algorithm(choose(team, algorithm)); !ok) {
     return ok;
   }
-  if (auto ok = team.use_gba(gba_member(team, true)); !ok) {
+  GbaMember member = gba_member(team, true);
+  member.needed = member.needed || algorithm == "gba";
+  if (auto ok = team.use_gba(member, ports_); !ok) {
     return ok;
   }
   if (algorithm == "gba" && team.size() > 1 && std::string(team.algorithm()) != "gba") {

@@ -84,6 +84,10 @@ class Context {
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   [[nodiscard]] bool crowded() const { return job_.size > job_.processors; }
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
+  /// The user wants the device in any case.
+  [[nodiscard]] bool needs_gba() const {
+    return job_.options.gba == GbaUse::kRequire || job_.options.barrier_algorithm == "gba";
+  }
   void report() const;
   void report_placement() const;
   void report_team(const Team& team) const;
@@ -98,7 +102,8 @@ class Context {
   Job job_;
   std::unique_ptr<Trace> trace_;
   GbaPort port_;
-  std::string no_gba_ = "SHMEM_GBA=off";  // why there is no port; empty: there is one
+  std::string no_gba_ = "SHMEM_GBA=off";  // why this PE could not open one
+  int ports_ = 0;                         // that the PEs have: 0..ports_ - 1 have one each
   WaitPolicy gba_policy_{};
   TuningTable tuning_ = TuningTable::built_in();
   TeamTable teams_;

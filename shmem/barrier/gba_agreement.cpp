@@ -7,6 +7,8 @@
 namespace shmem {
 namespace {
 
+constexpr const char* kOnePort = "all its PEs are behind one port of the switch";
+
 /// What a member says of the group that was offered. kOn: it will never join one.
 void say(const SyncView& view, Vote vote) {
   // Relaxed, here and below: a sync of the team lies between the store and the loads.
@@ -74,15 +76,20 @@ Result<GbaMembership> join_offer(const SyncView& view, const GbaMember& member) 
   return GbaMembership(group);
 }
 
-Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member, std::uint64_t count,
+Result<GbaAgreement> agree_on_gba(const SyncView& view, int openers, const GbaMember& member, std::uint64_t count,
                                   const std::function<Result<void>()>& sync) {
   GbaAgreement agreement;
-  const bool able = member.wanted && member.port != nullptr;
+  const bool opener = view.me() < openers;
+  const bool able = member.wanted && (member.port != nullptr || !opener);
   std::optional<OwnedGroup> owned;
   if (view.me() == 0) {
     view.mine().offer = {};
     // The device's first barrier is the one after the two syncs of an agreement that comes about.
-    if (able) owned = make_offer(view, member, count + 2, agreement.reason);
+    if (able && openers == 1 && !member.needed) {
+      agreement.reason = kOnePort;
+    } else if (able) {
+      owned = make_offer(view.prefix(openers), member, count + 2, agreement.reason);
+    }
   }
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
@@ -91,15 +98,17 @@ Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member,
   if (offered != GroupOffer::kNow) {
     agreement.later = offered == GroupOffer::kLater;
     if (agreement.reason.empty()) {
-      agreement.reason = able ? "the team's first member has no group to offer" : member.unavailable;
+      const char* const why =
+          openers == 1 && !agreement.later ? kOnePort : "the team's first member has no group to offer";
+      agreement.reason = able ? why : member.unavailable;
     }
     return agreement;
   }
-  GbaMembership joined = try_to_join(view, member, able, agreement.reason);
+  GbaMembership joined = opener ? try_to_join(view, member, able, agreement.reason) : nullptr;
   if (auto ok = sync(); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  const auto members = std::views::iota(0, view.size());
+  const auto members = std::views::iota(0, openers);
   const auto absent = std::ranges::find_if(members, [&](int i) { return !said(view, i, Vote::kReady); });
   if (absent == members.end()) {
     agreement.group = GbaGroup{std::move(owned), std::move(joined)};

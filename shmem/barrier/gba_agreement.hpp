@@ -18,6 +18,7 @@ struct GbaMember {
   bool wanted;              // the environment and the size of the team allow it
   WaitPolicy policy;
   std::chrono::milliseconds retry{100};  // after a group could not be had again, at first
+  bool needed = false;                   // even by a team that is behind one port
 };
 
 /// A group of the device that this PE has joined.
@@ -26,20 +27,20 @@ struct GbaGroup {
   GbaMembership membership;
 };
 
-/// What came of it, the same on all members but for the text.
+/// What came of it, the same on all members but for the text; of the group, a member without a port has nothing.
 struct GbaAgreement {
   std::optional<GbaGroup> group;
   bool later = false;  // no group now, but there may be one: GbaRecovery
   std::string reason;  // why there is none
 };
 
-/// Collective over the team. `count` is the number of its last barrier. `sync` is a software sync of the team, one more
-/// barrier; its errors end the agreement.
-Result<GbaAgreement> agree_on_gba(const SyncView& view, const GbaMember& member, std::uint64_t count,
+/// Collective over the team, of which the first `openers` members have ports; it is they who agree. `count` is the
+/// number of its last barrier. `sync` is a software sync of the team, one more barrier; its errors end the agreement.
+Result<GbaAgreement> agree_on_gba(const SyncView& view, int openers, const GbaMember& member, std::uint64_t count,
                                   const std::function<Result<void>()>& sync);
 
-/// Member 0: takes a group whose first barrier is `sequence` + 1, and writes it down for the others, to whom it must be
-/// told.
+/// Member 0 of the openers: takes a group whose first barrier is `sequence` + 1, and writes it down for the others, to
+/// whom it must be told.
 Result<OwnedGroup> offer_group(const SyncView& view, const GbaMember& member, std::uint64_t sequence);
 /// Joins what member 0 has written down.
 Result<GbaMembership> join_offer(const SyncView& view, const GbaMember& member);

@@ -7,20 +7,34 @@
 
 namespace shmem {
 
-Result<void> GbaTeam::use(const GbaMember& member, std::uint64_t count, const Sync& software_sync) {
+Result<void> GbaTeam::use(const GbaMember& member, int ports, std::uint64_t count, const Sync& software_sync) {
   if (view_.size() == 1) {
     reason_ = "a team of one PE needs no barrier";
     return {};
   }
-  auto agreement = agree_on_gba(view_, member, count, software_sync);
+  if (ports == 0) {
+    reason_ = member.unavailable;
+    return {};
+  }
+  const PortSharing sharing(map_, ports);
+  if (!sharing.complete()) {
+    reason_ = "PE " + std::to_string(sharing.missing_opener() % ports) + ", which has the port of PE " +
+              std::to_string(sharing.missing_opener()) + " open, is not in the team";
+    return {};
+  }
+  auto agreement = agree_on_gba(view_, sharing.openers(), member, count, software_sync);
   if (!agreement) {
     return tl::make_unexpected(agreement.error());
   }
-  member_.emplace(member);
   reason_ = agreement->reason;
-  if (agreement->group || agreement->later) {
-    recovery_.emplace(view_, *member_);
+  if (!agreement->group && !agreement->later) {
+    return {};
   }
+  member_.emplace(member);
+  openers_ = view_.prefix(sharing.openers());
+  shares_ = sharing.shared();
+  behind_port_ = sharing.group_of(view_.me());
+  recovery_.emplace(openers_, *member_);
   if (agreement->group) {
     begin(*std::move(agreement->group));
   }
@@ -28,33 +42,92 @@ Result<void> GbaTeam::use(const GbaMember& member, std::uint64_t count, const Sy
 }
 
 void GbaTeam::begin(GbaGroup group) {
-  owned_ = std::move(group.owned);
-  barrier_.emplace(view_, std::move(group.membership), member_->policy);
-  served_ = 0;
+  active_ = true;
   reason_.clear();
+  served_ = 0;
+  owned_ = std::move(group.owned);
+  if (group.membership) {
+    barrier_.emplace(openers_, std::move(group.membership), member_->policy);
+  }
 }
 
 std::errc GbaTeam::arrive_and_wait(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
+  if (!shares_) {
+    return meet_openers(k, software, watch);
+  }
+  SoloCore core(job_.policy, watch);
+  if (const std::errc error = gather(core, view_, behind_port_, k); error != std::errc{}) {
+    return error;
+  }
+  if (is_opener()) {
+    if (const std::errc error = meet_openers(k, software, watch); error != std::errc{}) {
+      return error;
+    }
+    report_to_sharers();
+  }
+  if (const std::errc error = release(core, view_, behind_port_, k); error != std::errc{}) {
+    return error;
+  }
+  if (!is_opener()) {
+    follow_opener();
+  }
+  return {};
+}
+
+void GbaTeam::report_to_sharers() const {
+  PortReport& report = view_.mine().report;
+  const bool news = (report.active != 0) != active_;
+  report.by_device = by_device_ ? 1 : 0;
+  report.active = active_ ? 1 : 0;
+  if (news) {
+    report.reason[reason_.copy(report.reason.data(), report.reason.size() - 1)] = '\0';
+  }
+}
+
+void GbaTeam::follow_opener() {
+  const PortReport& report = view_.member(behind_port_.first).report;
+  by_device_ = report.by_device != 0;
+  if (active_ != (report.active != 0)) {
+    active_ = !active_;
+    reason_ = report.reason.data();
+  }
+}
+
+std::errc GbaTeam::meet_openers(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
   by_device_ = false;
-  const std::errc error = barrier_ ? barrier_->arrive_and_wait(k, watch) : check_round(k, software, watch);
+  if (!barrier_ && GbaRecovery::is_check(k)) {
+    recovery_->vote(k);
+  }
+  const std::errc error = barrier_ ? barrier_->arrive_and_wait(k, watch) : meet_in_software(k, software, watch);
   if (error == std::errc{}) {
     end_barrier(k);
   }
   return error;
 }
 
+std::errc GbaTeam::meet_in_software(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
+  SoloCore core(job_.policy, watch);
+  if (shares_) {
+    // By words that gather and release leave alone.
+    return disseminate(core, openers_, Group{0, 1, openers_.size()}, k);
+  }
+  return shmem::arrive_and_wait(software, core, openers_, k);
+}
+
 void GbaTeam::arrive(std::uint64_t k) {
   by_device_ = false;
   if (barrier_) {
     barrier_->arrive(k);
-    return;
+  } else if (is_opener() && GbaRecovery::is_check(k)) {
+    recovery_->vote(k);
   }
-  recovery_->vote(k);
-  SplitSync::arrive(job_.policy, view_, k);
+  if (meets_in_memory()) {
+    SplitSync::arrive(job_.policy, view_, k);
+  }
 }
 
 bool GbaTeam::test(std::uint64_t k) {
-  const bool over = barrier_ ? barrier_->test() : SplitSync::is_over(view_, k);
+  const bool over = (!barrier_ || barrier_->test()) && (!meets_in_memory() || SplitSync::is_over(view_, k));
   if (over) {
     end_barrier(k);
   }
@@ -62,7 +135,10 @@ bool GbaTeam::test(std::uint64_t k) {
 }
 
 std::errc GbaTeam::finish(std::uint64_t k, BarrierWatch& watch) {
-  const std::errc error = barrier_ ? barrier_->finish(watch) : SplitSync::wait(job_.policy, view_, k, watch);
+  std::errc error = barrier_ ? barrier_->finish(watch) : std::errc{};
+  if (error == std::errc{} && meets_in_memory()) {
+    error = SplitSync::wait(job_.policy, view_, k, watch);
+  }
   if (error == std::errc{}) {
     end_barrier(k);
   }
@@ -70,14 +146,16 @@ std::errc GbaTeam::finish(std::uint64_t k, BarrierWatch& watch) {
 }
 
 void GbaTeam::end_barrier(std::uint64_t k) {
-  if (!barrier_) {
+  if (barrier_) {
+    by_device_ = barrier_->by_device();
+    served_ += by_device_ ? 1 : 0;
+    if (barrier_->over()) {
+      lose();
+    }
+  } else if (!is_opener()) {
+    by_device_ = active_;  // of a barrier in two phases; the opener tells with the next one
+  } else if (GbaRecovery::is_check(k)) {
     end_check_round(k);
-    return;
-  }
-  by_device_ = barrier_->by_device();
-  served_ += by_device_ ? 1 : 0;
-  if (barrier_->over()) {
-    lose();
   }
 }
 
@@ -85,16 +163,11 @@ void GbaTeam::lose() {
   reason_ = barrier_->trouble();
   tell("software barriers after " + std::to_string(served_) + " through the device: " + reason_);
   // Nobody waits for this group any more. It goes at once, so that the device has room for the next one.
+  active_ = false;
   barrier_.reset();
   owned_.reset();
   member_->port->doubt();
   recovery_->lost_again(served_);
-}
-
-std::errc GbaTeam::check_round(std::uint64_t k, const BarrierChoice& software, BarrierWatch& watch) {
-  recovery_->vote(k);
-  SoloCore core(job_.policy, watch);
-  return shmem::arrive_and_wait(software, core, view_, k);
 }
 
 void GbaTeam::end_check_round(std::uint64_t k) {
@@ -121,6 +194,7 @@ Result<void> GbaTeam::dissolve(const Sync& software_sync) {
     owned_->disable();
   }
   auto ok = software_sync();
+  active_ = shares_ = false;
   barrier_.reset();
   if (ok) {
     ok = software_sync();

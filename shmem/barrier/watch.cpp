@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookAtPeers{500};
 constexpr int kMostNamed = 16;
-// The longer way to find out that a process has ended is for so many of the missing at a time.
+// The longer way to find out that a process has ended is for so many of the missing at a time, and so many of those who
+// have come and may have died before they did their part for others.
 constexpr int kMostZombieLooks = 16;
 
 Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
@@ -52,6 +53,20 @@ bool BarrierWatch::somebody_died() {
   return false;
 }
 
+bool BarrierWatch::somebody_present_died() {
+  const int looks = std::min(kMostZombieLooks, view_.size());
+  for (int i = 0; i < looks; ++i, present_ = (present_ + 1) % view_.size()) {
+    const auto& left = view_.member(present_).left;
+    if (missing(present_) || left.load(std::memory_order_relaxed) >= name_.count) continue;
+    // Looked at in this order. Acquire: pairs with Team::leave(), whose PE may then have ended in good order.
+    if (is_dead_or_zombie(job_, map_.pe(present_)) && left.load(std::memory_order_acquire) < name_.count) {
+      dead_ = present_;
+      return true;
+    }
+  }
+  return false;
+}
+
 void BarrierWatch::begin(Clock::time_point now) {
   begun_ = true;
   began_ = now;
@@ -76,7 +91,7 @@ std::errc BarrierWatch::operator()() {
   }
   if (now >= next_look_) {
     next_look_ = after(now, kLookAtPeers);
-    if (somebody_died()) {
+    if (somebody_died() || somebody_present_died()) {
       return std::errc::owner_dead;
     }
     if (!differing_text().empty()) {
@@ -114,7 +129,7 @@ std::string BarrierWatch::missing_text() const {
   std::string text;
   int named = 0;
   for (int i = 0; i < view_.size(); ++i) {
-    if (!missing(i)) {
+    if (!missing(i) && i != dead_) {
       continue;
     }
     if (++named > kMostNamed) {

@@ -45,6 +45,7 @@ class BarrierWatch {
   void begin(Clock::time_point now);
   void warn();
   [[nodiscard]] bool somebody_died();
+  [[nodiscard]] bool somebody_present_died();
   [[nodiscard]] bool missing(int member) const;
   [[nodiscard]] bool differs(int member) const;
   [[nodiscard]] std::string differing_text() const;
@@ -60,7 +61,9 @@ class BarrierWatch {
   std::optional<std::chrono::nanoseconds> limit_;
   bool warns_ = true;
   bool begun_ = false;
-  int zombie_ = 0;  // the member to be looked at next
+  int zombie_ = 0;   // the member to be looked at next
+  int present_ = 0;  // the same of those who have come
+  int dead_ = -1;    // a member that came, and then died
   Clock::time_point began_{};
   Clock::time_point deadline_{};
   Clock::time_point next_look_{};

@@ -40,6 +40,13 @@ struct alignas(64) GroupOffer {
 /// Member 0's choice of a software algorithm, for all. Two, by turns, as TeamCalls.
 using ChoiceOffers = std::array<BarrierChoice, 2>;
 
+/// What the opener of a port tells those who share it with him. Written before he lets them go, read then.
+struct alignas(64) PortReport {
+  std::uint32_t by_device;       // this barrier was released by the device
+  std::uint32_t active;          // the next one is the device's
+  std::array<char, 184> reason;  // if not: why
+};
+
 /// A collective call that makes teams, as its PE made it; compared by all PEs of the parent in the call's first sync.
 struct TeamCall {
   enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns };
@@ -59,11 +66,13 @@ struct TeamSync {
   /// The barrier that this member has entered, by whatever algorithm: for messages, and where the next team that takes
   /// the slot goes on. Only grows.
   alignas(64) std::atomic<std::uint64_t> entered;
-  std::atomic<std::uint64_t> told;  // a number of a collective call: collective/members.hpp
+  std::atomic<std::uint64_t> told;   // a number of a collective call: collective/members.hpp
   std::atomic<std::uint64_t> split;  // the last one that it has entered by a call of its own, before it waits
+  std::atomic<std::uint64_t> left;   // the barrier that is over for this member
   ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer{};
+  PortReport report{};
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
   // it.
   alignas(64) ChoiceOffers choice{};
@@ -86,6 +95,7 @@ struct alignas(64) Parking {
 
 struct PeMetadata {
   alignas(64) std::atomic<std::int32_t> pid;
+  std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; told between barriers of the bootstrap
   std::atomic<std::uint64_t> process_space;  // the PID namespace, in which pid means something
   std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
   std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it

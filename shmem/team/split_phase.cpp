@@ -87,6 +87,7 @@ Result<void> Team::wait(std::optional<std::chrono::nanoseconds> limit) {
 
 void Team::close() {
   if (map_.size > 1) {
+    leave();
     const bool by_device = open_->by_gba && gba_.by_device();
     statistics_.complete(count_, by_device ? BarrierPath::device() : BarrierPath::software(Algorithm::kCentralCounter));
   }

@@ -36,6 +36,13 @@ class SyncView {
         size_(map.size),
         me_(map.member(job.me).value_or(0)) {}
 
+  /// The first `size` members alone. REQUIRES: this PE is one of them, or only looks at theirs.
+  [[nodiscard]] SyncView prefix(int size) const {
+    SyncView view = *this;
+    view.size_ = size;
+    return view;
+  }
+
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }

@@ -32,7 +32,7 @@ Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, in
       contexts_(contexts),
       view_(job, map_, slot),
       count_(count),
-      gba_(job, view_, slot),
+      gba_(job, map_, view_, slot),
       statistics_(job_, map_, view_, slot) {}
 
 void Team::report() const {
@@ -119,6 +119,7 @@ Result<void> Team::software_sync() {
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
+  leave();
   return {};
 }
 
@@ -127,6 +128,7 @@ Result<void> Team::gba_sync(std::uint64_t count) {
   if (const std::errc error = gba_.arrive_and_wait(count, software_, watch); error != std::errc{}) {
     return fail(error, watch.explain(error));
   }
+  leave();
   statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_.algorithm));
   return {};
 }
@@ -164,6 +166,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
       return fail(error, watch.explain(error));
     }
     if (core.index() == 0) {
+      leave();
       statistics_.complete(count_, BarrierPath::software(software_.algorithm));
     }
     return {};
@@ -196,11 +199,11 @@ Result<void> Team::agree_on_outcome(const Result<void>& mine) {
   return {};
 }
 
-Result<void> Team::use_gba(const GbaMember& member) {
+Result<void> Team::use_gba(const GbaMember& member, int ports) {
   if (auto ok = ready(); !ok) {
     return ok;
   }
-  return gba_.use(member, count_, [this] { return software_sync(); });
+  return gba_.use(member, ports, count_, [this] { return software_sync(); });
 }
 
 Result<void> Team::dissolve() {

@@ -74,8 +74,9 @@ class Team {
   Result<void> agree_on_outcome(const Result<void>& mine);
 
   /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
+  /// `ports`: that the PEs of the node have open, the first one's the first.
   /// `member.port` outlives the team. A group that is lost is replaced by another one as soon as that can be had.
-  Result<void> use_gba(const GbaMember& member);
+  Result<void> use_gba(const GbaMember& member, int ports);
   /// Why nobody asks for a group for this team.
   void explain_no_gba(std::string reason) { gba_.explain(std::move(reason)); }
   /// Collective. Gives the group back, if there is one; software barriers from then on.
@@ -93,6 +94,8 @@ class Team {
   [[nodiscard]] BarrierName name_in_software(bool split) const;
   [[nodiscard]] BarrierName name_as_served(bool split) const;
   void close();
+  /// It is over.
+  void leave() { view_.mine().left.store(count_, std::memory_order_release); }
   Result<void> software_sync();
   Result<void> gba_sync(std::uint64_t count);
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;

@@ -82,6 +82,7 @@ void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   // Relaxed: the second sync of the parent is before the new team's first use of them. A member that reads this one as
   // its colleague's computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
+  mine.left.store(count, std::memory_order_relaxed);
   // Nobody has come: the earlier team may have ended in the middle of a barrier.
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shmem/team/team.hpp"
+#include "tests/support/soak.hpp"
 #include "tests/unit/shmem/fake_gba.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
@@ -41,16 +42,37 @@ class Entered {
   std::vector<std::atomic<int>> count_;
 };
 
+constexpr int kPorts = 64;  // one for each PE
+
 /// What a PE brings that has opened the device.
 GbaMember wanting(const Job& job, GbaPort& port) {
   EXPECT_TRUE(port.open());
   return {&port, "", true, job.policy, std::chrono::milliseconds{1}};
 }
 
-void barriers(Team& team, const Job& job, Entered& entered, int from, int to, std::atomic<int>& early) {
+/// The same where only PEs 0..ports-1 have one.
+GbaMember sharing(const Job& job, GbaPort& port, int ports) {
+  GbaMember member{nullptr, "", true, job.policy, std::chrono::milliseconds{1}, true};
+  return job.me < ports ? wanting(job, port) : member;
+}
+
+shmem::Result<void> sync_in_two_phases(Team& team) {
+  if (auto ok = team.arrive(); !ok || team.me() % 2 == 0) {
+    return ok ? team.wait() : ok;
+  }
+  for (;;) {
+    const auto over = team.test();
+    if (!over) return tl::make_unexpected(over.error());
+    if (*over) return {};
+    std::this_thread::yield();
+  }
+}
+
+/// Every `split`-th one in two phases.
+void barriers(Team& team, const Job& job, Entered& entered, int from, int to, std::atomic<int>& early, int split = 0) {
   for (int k = from; k < to; ++k) {
     entered.enter(job.me, k);
-    const auto ok = team.sync();
+    const auto ok = split > 0 && k % split == 0 ? sync_in_two_phases(team) : team.sync();
     EXPECT_TRUE(ok) << ok.error().text;
     early += entered.all(k) ? 0 : 1;
   }
@@ -69,7 +91,7 @@ void run(int size, int rounds, Tally& tally, bool in_step = false) {
     ASSERT_TRUE(job.bootstrap->barrier());
     GbaPort port;
     Team team(job, TeamMap{0, 1, size}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job, port)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     for (int k = 1; k <= rounds; ++k) {
       barriers(team, job, entered, k, k + 1, early);
       ASSERT_TRUE(!in_step || job.bootstrap->barrier());
@@ -129,7 +151,7 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
     ASSERT_TRUE(job.bootstrap->barrier());
     GbaPort port;
     Team team(job, TeamMap{0, 1, kSize}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job, port)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     barriers(team, job, entered, 1, 11, early);
     ASSERT_TRUE(job.bootstrap->barrier());
     if (job.me == 0) {
@@ -145,6 +167,10 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
     EXPECT_EQ(team.stats().by_software, 9U);
   });
   EXPECT_EQ(early, 0);
+}
+
+int rounds() {
+  return test_support::repeats(1000, 50000);
 }
 
 /// Barriers of one PE from `k` on until the team uses the device again. All PEs decide that alike, or they hang.
@@ -171,7 +197,7 @@ int barriers_until_recovered(Team& team, const Job& job, Entered& entered, int k
 }
 
 /// `rounds` barriers while things go wrong as `cause` says, then as many as it takes to use the device again.
-void run_through_trouble(int size, int rounds, const std::function<void()>& cause, Tally& tally) {
+void run_through_trouble(int size, int rounds, const std::function<void()>& cause, Tally& tally, int ports = kPorts) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
   Entered entered(size);
@@ -184,10 +210,13 @@ void run_through_trouble(int size, int rounds, const std::function<void()>& caus
         ASSERT_TRUE(job.bootstrap->barrier());
         GbaPort port;
         Team team(job, TeamMap{0, 1, size}, 0, 0);
-        ASSERT_TRUE(team.use_gba(wanting(job, port)));
+        GbaMember member = sharing(job, port, ports);
+        member.needed = true;
+        ASSERT_TRUE(team.use_gba(member, ports));
+        EXPECT_STREQ(team.algorithm(), "gba");
         ASSERT_TRUE(job.bootstrap->barrier());
         if (job.me == 0) cause();
-        barriers(team, job, entered, 1, rounds + 1, early);
+        barriers(team, job, entered, 1, rounds + 1, early, ports < size ? 3 : 0);
         ASSERT_TRUE(job.bootstrap->barrier());
         if (job.me == 0) {
           fake_gba::lose_members(0);
@@ -222,7 +251,7 @@ TEST(GbaRecovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
   for (int size = 2; size <= 5; ++size) {
     Tally tally;
     run_through_trouble(
-        size, 3000, [] { fake_gba::lose_device_at_random(500); }, tally);
+        size, rounds(), [] { fake_gba::lose_device_at_random(150); }, tally);
     EXPECT_GT(tally.by_device, 0U);
     EXPECT_GT(tally.by_software, 0U);
   }
@@ -232,11 +261,26 @@ TEST(GbaRecovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
   for (int size = 2; size <= 5; ++size) {
     Tally tally;
     const auto cause = [] {
-      fake_gba::lose_device_at_random(800);
-      fake_gba::lose_members(800);
+      fake_gba::lose_device_at_random(200);
+      fake_gba::lose_members(200);
       fake_gba::return_at_open(3);
     };
-    run_through_trouble(size, 3000, cause, tally);
+    run_through_trouble(size, rounds(), cause, tally);
+    EXPECT_GT(tally.by_software, 0U);
+  }
+}
+
+TEST(GbaRecovery, LosesNoBarrierOfPesThatSharePorts) {
+  for (const auto& [size, ports] : {std::pair{5, 2}, {4, 1}, {6, 4}, {3, 2}}) {
+    SCOPED_TRACE(std::to_string(size) + " PEs, " + std::to_string(ports) + " ports");
+    Tally tally;
+    const auto cause = [] {
+      fake_gba::lose_device_at_random(200);
+      fake_gba::lose_members(200);
+      fake_gba::return_at_open(3);
+    };
+    run_through_trouble(size, rounds(), cause, tally, ports);
+    EXPECT_GT(tally.by_device, 0U);
     EXPECT_GT(tally.by_software, 0U);
   }
 }
@@ -247,8 +291,8 @@ TEST(GbaRecovery, ATeamStaysInSoftwareAsLongAsOneMemberCannotJoin) {
     fake_gba::lose_device();
     fake_gba::refuse_member(1);
   };
-  run_through_trouble(3, 2000, cause, tally);
-  EXPECT_GT(tally.by_software, 3U * 1900);
+  run_through_trouble(3, 1000, cause, tally);
+  EXPECT_GT(tally.by_software, 3U * 900);
 }
 
 TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
@@ -260,7 +304,7 @@ TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
     ASSERT_TRUE(job.bootstrap->barrier());
     GbaPort port;
     Team team(job, TeamMap{0, 1, 3}, 0, 0);
-    ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}));
+    ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}, kPorts));
     EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -280,7 +324,7 @@ TEST(GbaAgreement, NobodyUsesTheDeviceIfOneMemberCannot) {
     ASSERT_TRUE(job.bootstrap->barrier());
     GbaPort port;
     Team team(job, TeamMap{0, 1, 4}, 0, 0);
-    ASSERT_TRUE(team.use_gba(wanting(job, port)));
+    ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
     EXPECT_TRUE(team.sync());
@@ -300,7 +344,7 @@ TEST(GbaAgreement, AMemberWithoutAPortKeepsAllOnSoftware) {
         member.port = nullptr;
         member.unavailable = "no port";
       }
-      ASSERT_TRUE(team.use_gba(member));
+      ASSERT_TRUE(team.use_gba(member, kPorts));
       EXPECT_STREQ(team.algorithm(), "central_counter");
       EXPECT_NE(team.gba_reason(), "");
     });
@@ -316,19 +360,78 @@ TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
     Team first(job, TeamMap{0, 1, 2}, 0, 0);
     Team second(job, TeamMap{0, 1, 2}, 1, 0);
     const GbaMember member = wanting(job, port);
-    ASSERT_TRUE(first.use_gba(member));
-    ASSERT_TRUE(second.use_gba(member));
+    ASSERT_TRUE(first.use_gba(member, kPorts));
+    ASSERT_TRUE(second.use_gba(member, kPorts));
     EXPECT_STREQ(first.algorithm(), "gba");
     EXPECT_STREQ(second.algorithm(), "central_counter");
     if (job.me == 0) {
       EXPECT_EQ(second.gba_reason(), "all groups are taken");
     }
     EXPECT_TRUE(first.dissolve());
-    EXPECT_TRUE(second.use_gba(member)) << "the group is free again";
+    EXPECT_TRUE(second.use_gba(member, kPorts)) << "the group is free again";
     EXPECT_STREQ(second.algorithm(), "gba");
     EXPECT_TRUE(second.sync());
     EXPECT_TRUE(second.dissolve());
   });
+}
+
+TEST(SharedPorts, BarriersAreTheDevicesForAllWhoShareAPort) {
+  fake_gba::power_on(4);
+  Entered entered(7);
+  std::atomic<int> early{0};
+  run_job(7, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    GbaPort port;
+    Team team(job, TeamMap{0, 1, 7}, 0, 0);
+    ASSERT_TRUE(team.use_gba(sharing(job, port, 3), 3));
+    barriers(team, job, entered, 1, 301, early);
+    EXPECT_EQ(team.stats().by_device, 300U);
+    EXPECT_EQ(team.stats().by_software, 0U);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) fake_gba::lose_device();
+    ASSERT_TRUE(job.bootstrap->barrier());
+    barriers(team, job, entered, 301, 401, early);
+    EXPECT_EQ(team.stats().by_software, 100U);
+    EXPECT_STREQ(team.algorithm(), "central_counter");
+    EXPECT_NE(team.gba_reason(), "") << "also on those who only follow their opener";
+    EXPECT_TRUE(team.dissolve());
+  });
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(fake_gba::releases(), 300U);
+}
+
+TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortIsSoftwareAndSaysWhy) {
+  fake_gba::power_on(4);
+  run_job(4, [&](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) return;
+    GbaPort port;
+    Team team(job, TeamMap{1, 1, 3}, 0, 0);
+    ASSERT_TRUE(team.use_gba(sharing(job, port, 2), 2));  // PE 2 is behind PE 0's port
+    EXPECT_STREQ(team.algorithm(), "central_counter");
+    EXPECT_NE(team.gba_reason().find("PE 0"), std::string::npos) << team.gba_reason();
+    EXPECT_TRUE(team.sync());
+    EXPECT_TRUE(team.dissolve());
+  });
+}
+
+TEST(SharedPorts, ATeamBehindOnePortUsesTheDeviceOnlyIfItMust) {
+  for (const bool needed : {false, true}) {
+    fake_gba::power_on(4);
+    run_job(3, [&](Job& job) {
+      ASSERT_TRUE(job.bootstrap->barrier());
+      GbaPort port;
+      Team team(job, TeamMap{0, 1, 3}, 0, 0);
+      GbaMember member = sharing(job, port, 1);
+      member.needed = needed;
+      ASSERT_TRUE(team.use_gba(member, 1));
+      EXPECT_STREQ(team.algorithm(), needed ? "gba" : "central_counter");
+      EXPECT_EQ(team.gba_reason() == "", needed);
+      for (int k = 0; k < 50; ++k) EXPECT_TRUE(team.sync());
+      EXPECT_EQ(team.stats().by_device, needed ? 50U : 0U);
+      EXPECT_TRUE(team.dissolve());
+    });
+  }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kShort{5};
 
 void use_gba(Team& team, const Job& job, shmem::GbaPort& port) {
   ASSERT_TRUE(port.open());
-  ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}));
+  ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}, job.size));
 }
 
 /// One sync, by any of the ways to make it.
