@@ -16,7 +16,7 @@
  *    keeps the error, which shmemx_launch returns, and all its later waits end at once. On the host it ends the job.
  *  - aclshmem.h has Ascend's names for all of this.
  *
- * C programs have the calls; the typed and overloaded forms are for C++.
+ * C programs have the calls; the typed and overloaded forms are for C++, from C++11 on.
  */
 #ifndef SHMEM_SHMEM_DEVICE_H
 #define SHMEM_SHMEM_DEVICE_H
@@ -216,11 +216,20 @@ inline int32_t shmemx_core_signal_wait_until(const shmemx_core_t* core, int32_t*
 
 template <typename T>
 constexpr int shmemi_type_of() {
-  static_assert(std::is_same_v<T, float> || (std::is_integral_v<T> && sizeof(T) <= 8), "a type of SHMEMX_FLOAT ...");
-  if (std::is_same_v<T, float>) return SHMEMX_FLOAT;
-  constexpr int kLog = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-  return (std::is_signed_v<T> ? SHMEMX_INT8 : SHMEMX_UINT8) + kLog;
+  static_assert(std::is_same<T, float>::value || (std::is_integral<T>::value && sizeof(T) <= 8),
+                "a type of SHMEMX_FLOAT ...");
+  return std::is_same<T, float>::value
+             ? SHMEMX_FLOAT
+             : (std::is_signed<T>::value ? SHMEMX_INT8 : SHMEMX_UINT8) + (sizeof(T) == 1   ? 0
+                                                                          : sizeof(T) == 2 ? 1
+                                                                          : sizeof(T) == 4 ? 2
+                                                                                           : 3);
 }
+/* T, not to be found out from an argument. */
+template <typename T>
+struct shmemi_given {
+  typedef T type;
+};
 
 /* Waits for or looks at `count` words, in the name of `call`; `each`: as many values. */
 template <typename T>
@@ -309,13 +318,14 @@ size_t shmemi_test(const char* call, T* elements, size_t count, const int* statu
     return shmemi_test(#prefix "_test_some_vector", elements, count, status, cmp, values, true, SHMEMX_SOME, indices); \
   }
 /* NOLINTEND(bugprone-macro-parentheses) */
-SHMEMI_WAIT_FAMILY(template <typename T>, shmemx, T, std::type_identity_t<T>)
+SHMEMI_WAIT_FAMILY(template <typename T>, shmemx, T, typename shmemi_given<T>::type)
 
-#define SHMEMI_ON_CORE(name)                                                                   \
-  template <typename... Arguments>                                                             \
-  inline auto shmemx_core_##name(const shmemx_core_t* core, Arguments... arguments) noexcept { \
-    shmemx_core_check(core, "shmemx_core_" #name);                                             \
-    return shmemx_##name(arguments...);                                                        \
+#define SHMEMI_ON_CORE(name)                                                                               \
+  template <typename... Arguments>                                                                         \
+  inline auto shmemx_core_##name(const shmemx_core_t* core,                                                \
+                                 Arguments... arguments) noexcept->decltype(shmemx_##name(arguments...)) { \
+    shmemx_core_check(core, "shmemx_core_" #name);                                                         \
+    return shmemx_##name(arguments...);                                                                    \
   }
 SHMEMI_ON_CORE(wait)
 SHMEMI_ON_CORE(wait_until)

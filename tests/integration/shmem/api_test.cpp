@@ -150,6 +150,11 @@ TEST(Wrappers, CompileAndLinkProgramsOfBothLanguages) {
     ASSERT_TRUE(compiled.exit.clean()) << compiled.output;
     EXPECT_TRUE(run(oshrun(2, "off", {binary})).exit.clean());
   }
+  // All headers, as old as a program's language may be.
+  const std::string all = dir.file("all.cpp");
+  ASSERT_TRUE(run({"bash", "-c", "echo '#include <aclshmem.h>' > " + all}).exit.clean());
+  const auto old = run({program("oshc++"), "-std=c++11", "-Wall", "-Werror", "-fsyntax-only", all}, {}, Seconds{60});
+  EXPECT_TRUE(old.exit.clean()) << old.output;
   const auto shown = run({program("oshcc"), "--showme"});
   EXPECT_NE(shown.output.find("-lshmem"), std::string::npos) << shown.output;
 }
