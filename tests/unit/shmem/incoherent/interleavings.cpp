@@ -100,8 +100,7 @@ int Interleavings::next() {
   }
 }
 
-bool Interleavings::is_ordered(const char* operation, std::memory_order order, const std::source_location& where) {
-  const Site site(operation, where);
+bool Interleavings::is_ordered(std::memory_order order, const Site& site) {
   return order == std::memory_order_seq_cst && sites_.pass(site) && site != weakened_;
 }
 
@@ -126,9 +125,9 @@ std::uint64_t Interleavings::look(std::size_t word, std::size_t oldest) {
   return history_[word][seen];
 }
 
-std::uint64_t Interleavings::load(std::size_t word, std::memory_order order, const std::source_location& where) {
+std::uint64_t Interleavings::load(std::size_t word, std::memory_order order, const Site& site) {
   go_on();
-  if (is_ordered("load", order, where)) {
+  if (is_ordered(order, site)) {
     running().earliest = now();
   }
   const std::uint64_t value = look(word, running().earliest[word]);
@@ -138,21 +137,19 @@ std::uint64_t Interleavings::load(std::size_t word, std::memory_order order, con
   return value;
 }
 
-std::uint64_t Interleavings::modify(std::size_t word, bool add, std::uint64_t operand, std::memory_order order,
-                                    const std::source_location& where) {
+std::uint64_t Interleavings::modify(const Change& change, std::memory_order order, const Site& site) {
   const Versions begun = now();
   go_on();
-  const Change change{word, add, operand};
-  if (!is_ordered(add ? "fetch_add" : "exchange", order, where)) {
+  if (!is_ordered(order, site)) {
     running().delayed.push_back(change);
-    return history_[word].back();
+    return history_[change.word].back();
   }
   for (const Change& earlier : std::exchange(running().delayed, {})) {
     apply(earlier);
   }
   const std::uint64_t before = apply(change);
   running().earliest = begun;
-  running().seen[word] = history_[word].size() - 1;
+  running().seen[change.word] = history_[change.word].size() - 1;
   return before;
 }
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <vector>
 
 #include "tests/unit/shmem/incoherent/fibers.hpp"
@@ -33,11 +32,17 @@ class Interleavings {
   /// The sequentially consistent operations that all_end has come by.
   [[nodiscard]] const std::vector<Site>& sites() const { return sites_.seen(); }
 
+  /// The word becomes `operand`, or that more.
+  struct Change {
+    std::size_t word;
+    bool add;
+    std::uint64_t operand;
+  };
+
   // Called by the running thread. Words are 0, 1, ...
   static constexpr std::size_t kWords = 4;
-  std::uint64_t load(std::size_t word, std::memory_order order, const std::source_location& where);
-  std::uint64_t modify(std::size_t word, bool add, std::uint64_t operand, std::memory_order order,
-                       const std::source_location& where);
+  std::uint64_t load(std::size_t word, std::memory_order order, const Site& site);
+  std::uint64_t modify(const Change& change, std::memory_order order, const Site& site);
   /// Never ends but by a wake-up.
   void sleep(std::size_t word, std::uint64_t seen);
   void wake(std::size_t word);
@@ -47,11 +52,6 @@ class Interleavings {
   /// Which value of each word, of all that it has had.
   using Versions = std::array<std::size_t, kWords>;
 
-  struct Change {
-    std::size_t word;
-    bool add;
-    std::uint64_t operand;
-  };
   struct Thread {
     bool ended = false;
     std::size_t asleep_on = kAwake;
@@ -70,7 +70,7 @@ class Interleavings {
   bool next_schedule();
   void go_on();
   [[nodiscard]] int next();
-  bool is_ordered(const char* operation, std::memory_order order, const std::source_location& where);
+  bool is_ordered(std::memory_order order, const Site& site);
   [[nodiscard]] Versions now() const;
   std::uint64_t look(std::size_t word, std::size_t oldest);
   std::uint64_t apply(const Change& change);
@@ -92,20 +92,22 @@ class Interleavings {
 /// What std::atomic is to threads.
 class ModelAtomic {
  public:
-  using Where = std::source_location;
   ModelAtomic(Interleavings& all, std::size_t word) : all_(all), word_(word) {}
 
-  std::uint64_t load(std::memory_order order, const Where& where = Where::current()) const {
-    return all_.load(word_, order, where);
+  std::uint64_t load(std::memory_order order, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    return all_.load(word_, order, {"load", file, line});
   }
-  std::uint64_t exchange(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
-    return all_.modify(word_, false, value, order, where);
+  std::uint64_t exchange(std::uint64_t value, std::memory_order order, const char* file = __builtin_FILE(),
+                         int line = __builtin_LINE()) {
+    return all_.modify({word_, false, value}, order, {"exchange", file, line});
   }
-  std::uint64_t fetch_add(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
-    return all_.modify(word_, true, value, order, where);
+  std::uint64_t fetch_add(std::uint64_t value, std::memory_order order, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+    return all_.modify({word_, true, value}, order, {"fetch_add", file, line});
   }
-  std::uint64_t fetch_sub(std::uint64_t value, std::memory_order order, const Where& where = Where::current()) {
-    return all_.modify(word_, true, ~value + 1, order, where);
+  std::uint64_t fetch_sub(std::uint64_t value, std::memory_order order, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+    return all_.modify({word_, true, ~value + 1}, order, {"fetch_sub", file, line});
   }
 
   // Found where shmem's own would be.

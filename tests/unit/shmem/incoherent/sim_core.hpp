@@ -2,8 +2,6 @@
 // A core of the simulated machine, for templates over Core.
 #pragma once
 
-#include <source_location>
-
 #include "shmem/cores/core.hpp"
 #include "tests/unit/shmem/incoherent/machine.hpp"
 
@@ -22,8 +20,6 @@ class SimWaiting {
 
 class SimCore {
  public:
-  using Where = std::source_location;
-
   /// Core `number` of all.
   SimCore(Machine& machine, int number)
       : machine_(machine), index_(machine.index_of(number)), count_(machine.count_of(number)) {}
@@ -34,10 +30,18 @@ class SimCore {
   void store(shmem::SyncWord& word, std::uint64_t value) { machine_.store(word, value); }
   std::uint64_t fetch_add(shmem::SyncWord& word, std::uint64_t value) { return machine_.fetch_add(word, value); }
   SimWaiting begin_wait() { return SimWaiting(machine_); }
-  void fence(const Where& where = Where::current()) { machine_.fence({"fence", where}); }
-  void dcci(const void* address, const Where& where = Where::current()) { machine_.dcci(address, {"dcci", where}); }
-  void dcci_all(const Where& where = Where::current()) { machine_.dcci_all({"dcci_all", where}); }
-  std::errc sync(const Where& where = Where::current()) { return machine_.sync({"sync", where}); }
+  void fence(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    machine_.fence({"fence", file, line});
+  }
+  void dcci(const void* address, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    machine_.dcci(address, {"dcci", file, line});
+  }
+  void dcci_all(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    machine_.dcci_all({"dcci_all", file, line});
+  }
+  std::errc sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return machine_.sync({"sync", file, line});
+  }
 
  private:
   Machine& machine_;

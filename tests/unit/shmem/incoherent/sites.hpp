@@ -3,29 +3,23 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace incoherent {
 
+/// A call in the text, by __builtin_FILE() and __builtin_LINE() as default arguments: what std::source_location gives,
+/// which clang 14 does not have. Calls on one line are one.
 struct Site {
   std::string_view operation;
   std::string_view file;
-  std::uint_least32_t line = 0;
-  std::uint_least32_t column = 0;
+  int line = 0;
 
-  Site() = default;
-  Site(std::string_view name, const std::source_location& where)
-      : operation(name), file(where.file_name()), line(where.line()), column(where.column()) {}
   bool operator==(const Site&) const = default;
-
   [[nodiscard]] std::string text() const {
-    return std::string(operation) + " at " + std::string(file) + ":" + std::to_string(line) + ":" +
-           std::to_string(column);
+    return std::string(operation) + " at " + std::string(file) + ":" + std::to_string(line);
   }
 };
 
