@@ -53,7 +53,7 @@ bool await_end(pid_t pid, milliseconds limit) {
 
 }  // namespace
 
-Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask) {
+Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask, int ports) {
   const auto name = random_name();
   if (!name) return tl::make_unexpected(name.error());
   const auto file = find_device_program();
@@ -69,6 +69,7 @@ Result<DeviceProcess> DeviceProcess::start(const sigset_t& mask) {
   ChildProgram program;
   program.file = *file;
   program.arguments = {*file, "--socket", socket};
+  if (ports > 0) program.arguments.insert(program.arguments.end(), {"--ports", std::to_string(ports)});
   program.environment = Environment().entries();
   program.output = its_output.get();
   const auto pid = launcher::start(program, mask, *reports);

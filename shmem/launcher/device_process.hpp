@@ -17,8 +17,9 @@ namespace shmem::launcher {
 /// process.
 class DeviceProcess {
  public:
-  /// Starts the one beside this program, else the one in PATH, and waits until it is ready.
-  static Result<DeviceProcess> start(const sigset_t& mask);
+  /// Starts the one beside this program, else the one in PATH, and waits until it is ready. `ports`: that it has; 0: as
+  /// many as it has by itself.
+  static Result<DeviceProcess> start(const sigset_t& mask, int ports);
   DeviceProcess(const DeviceProcess&) = delete;
   DeviceProcess& operator=(const DeviceProcess&) = delete;
   DeviceProcess(DeviceProcess&& other) noexcept

@@ -60,7 +60,7 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(reports, error)) return tl::make_unexpected(error);
   std::optional<DeviceProcess> device;
   if (options.gba == "fake") {
-    auto started = DeviceProcess::start(signals->mask_before());
+    auto started = DeviceProcess::start(signals->mask_before(), options.ports);
     if (!got(started, error)) return tl::make_unexpected(error);
     device.emplace(std::move(*started));
   }

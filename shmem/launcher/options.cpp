@@ -27,7 +27,8 @@ constexpr const char* kDescription =
     "that\n"
     "fails, 128 + N for signal N.";
 
-constexpr std::array kOptionsWithValue = {"-n", "--np", "-x", "--wdir", "--gba", "--bind", "--grace", "--timeout"};
+constexpr std::array kOptionsWithValue = {"-n",      "--np",   "-x",      "--wdir",   "--gba",
+                                          "--ports", "--bind", "--grace", "--timeout"};
 
 /// One program's part of the command line, last first as CLI11 wants it, with -np, which it would read as -n p, as
 /// --np.
@@ -82,6 +83,7 @@ struct Raw {
   Arguments exports;
   std::string folder;
   std::string gba;
+  int ports = 0;
   std::string bind = "none";
   bool report_bindings = false;
   bool tag_output = false;
@@ -130,6 +132,10 @@ void declare_job(CLI::App& app, Raw& raw) {
                  "device; PATH: this device. Default: what GBA_DEVICE says, then /dev/gba0")
       ->type_name("fake|off|require|PATH")
       ->check(check_gba);
+  app.add_option("--ports", raw.ports,
+                 "How many ports of the switch the fake device has, which the PEs share; default one for each PE")
+      ->type_name("M")
+      ->check(number_check(1, kMaxLocalPes, "a number of ports"));
   app.add_option("--bind", raw.bind, "Keep each PE on one core, or on the cores of one NUMA node; default none")
       ->type_name("none|core|numa")
       ->check(check_bind);
@@ -172,6 +178,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 Options job_options(const Raw& raw) {
   Options options;
   options.gba = raw.gba;
+  options.ports = raw.ports;
   options.bind = *bind_of(raw.bind);
   options.report_bindings = raw.report_bindings;
   options.tag_output = raw.tag_output;
@@ -216,6 +223,9 @@ tl::expected<Options, Refusal> parse_options(int argc, const char* const* argv) 
     programs.push_back(std::move(*program));
   }
   options.programs = std::move(programs);
+  if (options.ports > 0 && options.gba != "fake") {
+    return tl::make_unexpected(wrong_usage("--ports is for --gba fake: other devices have the ports that they have"));
+  }
   if (options.tag_output && options.direct_output) {
     return tl::make_unexpected(wrong_usage("--tag-output and --direct-output exclude each other"));
   }

@@ -23,6 +23,7 @@ struct Program {
 
 struct Options {
   std::string gba;  // "fake", "off", "require", a path; empty: what the environment says
+  int ports = 0;    // of the fake device; 0: as many as it has by itself, enough for one a PE
   Bind bind = Bind::kNone;
   bool report_bindings = false;
   bool tag_output = false;

@@ -10,7 +10,7 @@ _oshrun() {
   done
   for ((i = start; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -n | -np | --np | -x | --wdir | --gba | --bind | --grace | --timeout) i=$((i + 1)) ;;
+      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout) i=$((i + 1)) ;;
       -*) ;;
       *) return ;; # the program is there: bash completes a file name
     esac
@@ -20,7 +20,7 @@ _oshrun() {
     --gba) mapfile -t COMPREPLY < <(compgen -W 'fake off require' -- "$word") ;;
     --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
-    -n | -np | --np | --grace | --timeout) ;;
+    -n | -np | --np | --ports | --grace | --timeout) ;;
     *)
       if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Barriers of real PEs, through a fake device and without one.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <fstream>
 
@@ -66,6 +67,41 @@ TEST(Job, SharesThePortsOfADeviceThatHasTooFew) {
   ASSERT_TRUE(job.exit.clean()) << job.output;
   EXPECT_GE(sum_of(job.output, "by device"), 1500U) << job.output;
   EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
+}
+
+TEST(Job, EightPesPassEverythingThroughTwoPortsAndOne) {
+  for (const char* ports : {"8", "2", "1"}) {
+    for (const char* pes : {"barrier_pes", "api_pes", "whole_life_pes"}) {
+      SCOPED_TRACE(std::string(pes) + " --ports " + ports);
+      const auto job = run({program("oshrun"), "-n", "8", "--gba", "fake", "--ports", ports, test_program(pes)},
+                           {"SHMEM_GBA=require"}, Seconds{100});
+      EXPECT_TRUE(job.exit.clean()) << job.output;
+      EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
+    }
+  }
+}
+
+/// The victim is killed when all PEs have had barriers.
+void kill_pe(int victim, const char* ports) {
+  test_support::Process job(
+      {program("oshrun"), "-n", "8", "--gba", "fake", "--ports", ports, test_program("barrier_pes"), "100000000"});
+  for (int pe = 0; pe < 8; ++pe) {
+    ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job.output();
+  }
+  const pid_t pid = test_support::pid_of(job.output(), victim);
+  ASSERT_GT(pid, 0);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  const auto exit = job.wait(Seconds{60});
+  ASSERT_TRUE(exit) << "still running:\n" << job.output();
+  EXPECT_EQ(exit->code, 128 + SIGKILL) << job.output();
+  EXPECT_NE(job.output().find("PE " + std::to_string(victim) + " (pid " + std::to_string(pid) + ")"), std::string::npos)
+      << job.output();
+}
+
+TEST(Job, EndsWithTheNameOfTheOpenerOfASharedPortThatWasKilled) {
+  kill_pe(1, "2");
+  kill_pe(0, "2");
+  kill_pe(5, "2");  // shares PE 1's
 }
 
 TEST(Job, RefusesMalformedEnvironmentValues) {

@@ -61,6 +61,8 @@ TEST(Options, AreReadUpToTheProgram) {
                               "EMPTY=",
                               "--wdir",
                               "/tmp",
+                              "--ports",
+                              "2",
                               "--bind",
                               "numa",
                               "--report-bindings",
@@ -79,6 +81,7 @@ TEST(Options, AreReadUpToTheProgram) {
   const Program& program = options->programs[0];
   EXPECT_EQ(program.pes, 4);
   EXPECT_EQ(options->gba, "fake");
+  EXPECT_EQ(options->ports, 2);
   EXPECT_EQ(options->timeout, std::chrono::milliseconds{2500});
   EXPECT_EQ(options->grace, std::chrono::milliseconds{0});
   EXPECT_EQ(options->bind, Bind::kNuma);
@@ -112,6 +115,8 @@ TEST(Options, RefuseSeveralProgramsThatAreNone) {
 
 TEST(Options, RefuseWordsThatTheyDoNotKnow) {
   EXPECT_THAT(refusal({"--bind", "socket", "prog"}), HasSubstr("socket is not none, core or numa"));
+  EXPECT_THAT(refusal({"--ports", "2", "prog"}), HasSubstr("--ports is for --gba fake"));
+  EXPECT_THAT(refusal({"--gba", "fake", "--ports", "0", "prog"}), HasSubstr("0 is not a number of ports"));
   EXPECT_THAT(refusal({"--gba", "fak", "prog"}), HasSubstr("fak is not fake, off, require or the path of a device"));
   EXPECT_THAT(refusal({"--tag-output", "--direct-output", "prog"}), HasSubstr("exclude each other"));
   for (const char* device : {"require", "/dev/gba7", "vfio-user:@gba", "0000:3b:00.0", "@gba"}) {
