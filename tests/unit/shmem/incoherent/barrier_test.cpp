@@ -2,6 +2,8 @@
 // Every algorithm on memory that is not coherent.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/barrier_run.hpp"
 
@@ -29,10 +31,8 @@ void expect_right(const BarrierSetup& setup, int seeds) {
 
 /// PEs whose numbers of cores differ.
 std::vector<int> unlike(int pes) {
-  std::vector<int> cores_of;
-  for (int pe = 0; pe < pes; ++pe) {
-    cores_of.push_back(1 + pe * 2 % 3);
-  }
+  std::vector<int> cores_of(static_cast<std::size_t>(pes));
+  std::ranges::generate(cores_of, [pe = 0]() mutable { return 1 + pe++ * 2 % 3; });
   return cores_of;
 }
 

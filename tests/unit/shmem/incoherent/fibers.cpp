@@ -53,6 +53,7 @@ Fibers::~Fibers() {
 }
 
 void Fibers::enter(unsigned high, unsigned low) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): see prepare()
   auto* const self = reinterpret_cast<Fibers*>(std::uintptr_t{high} << 32 | low);
   self->arrived();
   self->main_(self->current_);

@@ -39,7 +39,7 @@ class Fibers {
   };
 
   static void enter(unsigned high, unsigned low);
-  [[nodiscard]] Fiber& at(int fiber) { return fibers_[static_cast<std::size_t>(fiber + 1)]; }
+  [[nodiscard]] Fiber& at(int fiber) { return fibers_[static_cast<std::size_t>(fiber) + 1]; }
   void prepare(Fiber& fiber);
   void leave_for(int fiber);
   void arrived();
