@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "driver/device.hpp"
+#include "driver/discovery.hpp"
 #include "driver/group.hpp"
 #include "driver/group_status.hpp"
 #include "driver/registry.hpp"
@@ -103,6 +104,20 @@ const char* gba_version(void) {
 
 const char* gba_error_text(void) {
   return error_text.data();
+}
+
+int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_t* count) {
+  if (count == nullptr || (addresses == nullptr && room > 0)) return null_argument("gba_list");
+  *count = 0;
+  return guarded([&] {
+    const auto found = gba::list_devices();
+    if (!found) return report(found.error());
+    *count = static_cast<std::uint32_t>(found->size());
+    for (std::uint32_t i = 0; i < std::min(room, *count); ++i) {
+      addresses[i][(*found)[i].copy(addresses[i], GBA_ADDRESS_SIZE - 1)] = '\0';
+    }
+    return 0;
+  });
 }
 
 int gba_open(const char* path, gba_device** out) {

@@ -107,6 +107,14 @@ Result<Location> DeviceFinder::first() const {
   return found.empty() ? no_such_path(dev_ + "/gba0", ENOENT) : by_address(found);
 }
 
+std::vector<std::string> DeviceFinder::all() const {
+  std::vector<std::string> found;
+  for (const std::string& address : sysfs_.functions()) {
+    if (is_gba(address) && sysfs_.driver(address) == "vfio-pci") found.push_back(address);
+  }
+  return found;
+}
+
 bool DeviceFinder::is_gba(const std::string& address) const {
   const auto id = sysfs_.id(address);
   return id && std::find(ids_.begin(), ids_.end(), *id) != ids_.end();
@@ -200,6 +208,12 @@ Result<Location> find_device(const char* path) {
   const auto ids = expected_pci_ids(std::getenv("GBA_PCI_ID"));
   if (!ids) return tl::make_unexpected(ids.error());
   return DeviceFinder("/sys", "/dev", *ids).find(path);
+}
+
+Result<std::vector<std::string>> list_devices() {
+  const auto ids = expected_pci_ids(std::getenv("GBA_PCI_ID"));
+  if (!ids) return tl::make_unexpected(ids.error());
+  return DeviceFinder("/sys", "/dev", *ids).all();
 }
 
 Result<std::unique_ptr<Backend>> open_backend(const Location& location) {

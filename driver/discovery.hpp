@@ -38,6 +38,9 @@ class DeviceFinder {
   /// machine. Errors: those of gba_open.
   [[nodiscard]] Result<Location> find(const char* path) const;
 
+  /// PCI addresses of the GBAs that vfio-pci has, ascending.
+  [[nodiscard]] std::vector<std::string> all() const;
+
  private:
   [[nodiscard]] Result<Location> at(const std::string& path) const;
   [[nodiscard]] Result<Location> first() const;
@@ -57,6 +60,8 @@ class DeviceFinder {
 
 /// DeviceFinder::find() on this machine.
 Result<Location> find_device(const char* path);
+/// DeviceFinder::all() on this machine.
+Result<std::vector<std::string>> list_devices();
 
 Result<std::unique_ptr<Backend>> open_backend(const Location& location);
 

@@ -82,6 +82,7 @@ void Context::register_fork_handler() {
 
 Context::Context(Key /*key*/, Job job)
     : job_(std::move(job)),
+      port_([pe = job_.me] { return open_gba(pe); }),
       teams_(job_, [this](Team& team) { return equip(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
                    .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {}
@@ -129,7 +130,7 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   WaitPolicy policy = wait_policy(size, *processors);
   policy.alarm = (*bootstrap)->alarm();
   instance_ = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
-                                                    size, policy, *std::move(globals), *processors});
+                                                   size, policy, *std::move(globals), *processors});
   auto ok = instance_->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.

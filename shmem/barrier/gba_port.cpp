@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/gba_port.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace shmem {
 namespace {
@@ -22,11 +27,32 @@ Condition condition_of(gba_device* device) {
   }
 }
 
+/// The PCI address of the function that `pe` opens; "": the device that gba_open() finds.
+Result<std::string> function_of(int pe) {
+  const char* const named = std::getenv("GBA_DEVICE");
+  std::uint32_t count = 0;
+  if ((named != nullptr && *named != '\0') || gba_list(nullptr, 0, &count) != 0 || count < 2) {
+    return std::string();
+  }
+  std::vector<std::array<char, GBA_ADDRESS_SIZE>> functions(count);
+  gba_list(reinterpret_cast<char(*)[GBA_ADDRESS_SIZE]>(functions.data()), count, &count);
+  const auto index = static_cast<std::size_t>(pe);
+  if (index >= std::min<std::size_t>(count, functions.size())) {
+    return fail(std::errc::device_or_resource_busy,
+                "the " + std::to_string(count) + " functions of this machine's GBAs are for the PEs before this one");
+  }
+  return std::string(functions[index].data());
+}
+
 }  // namespace
 
-Result<GbaDevice> open_gba() {
+Result<GbaDevice> open_gba(int pe) {
+  const auto path = function_of(pe);
+  if (!path) {
+    return tl::make_unexpected(path.error());
+  }
   gba_device* device = nullptr;
-  const int error = gba_open(nullptr, &device);
+  const int error = gba_open(path->empty() ? nullptr : path->c_str(), &device);
   if (error != 0) {
     return fail(std::errc{-error}, gba_error_text());
   }

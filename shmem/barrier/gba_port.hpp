@@ -17,8 +17,9 @@ namespace shmem {
 /// An open device; closed with the last one who holds it.
 using GbaDevice = std::shared_ptr<gba_device>;
 
-/// Opens the GBA that the environment names. The Error says why there is none, which is a normal way to run.
-Result<GbaDevice> open_gba();
+/// Opens the GBA that the environment names, or, where it names none and the machine has several functions, the one of
+/// `pe` of this node. The Error says why there is none, which is a normal way to run.
+Result<GbaDevice> open_gba(int pe);
 
 /// The device of this PE, which may be lost and come back. Shared by all teams of the PE; thread-safe.
 ///
@@ -28,7 +29,7 @@ class GbaPort {
  public:
   using Opener = std::function<Result<GbaDevice>()>;
 
-  explicit GbaPort(Opener opener = open_gba) : opener_(std::move(opener)) {}
+  explicit GbaPort(Opener opener) : opener_(std::move(opener)) {}
 
   /// The first time, on the calling thread.
   Result<void> open();

@@ -13,7 +13,7 @@ const any_function gba_every_call[] = {
     (any_function)gba_group_free,   (any_function)gba_group_join,      (any_function)gba_group_leave,
     (any_function)gba_group_arrive, (any_function)gba_group_test,      (any_function)gba_group_sleep,
     (any_function)gba_group_wait,   (any_function)gba_group_missing,   (any_function)gba_group_get_status,
-    (any_function)gba_open_with,    (any_function)gba_device_reset,
+    (any_function)gba_open_with,    (any_function)gba_device_reset,    (any_function)gba_list,
 };
 
 int main(void) {

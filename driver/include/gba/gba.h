@@ -152,6 +152,16 @@ GBA_API const char* gba_version(void);
  */
 GBA_API const char* gba_error_text(void);
 
+#define GBA_ADDRESS_SIZE 32 /* of a PCI address as text, "0000:3b:00.0", with its end */
+
+/*
+ * The GBAs of this machine that vfio-pci has, in the order of their PCI addresses, which gba_open takes: up to `room` of
+ * them go to `addresses`, and *count is how many there are. One that another process has open is among them.
+ * `addresses` may be NULL if `room` is 0. Reads sysfs. Thread-safe. Errors: -EINVAL count is NULL, or addresses is, or
+ * $GBA_PCI_ID is no PCI id.
+ */
+GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_t* count);
+
 /*
  * Opens a GBA: `path`, or if that is NULL $GBA_DEVICE, or else /dev/gba0, or else the first GBA that sysfs shows. A
  * path is one of

@@ -177,6 +177,16 @@ TEST_F(Discovery, TakesGba0ThenTheFirstGbaOfTheMachine) {
   EXPECT_EQ(find("")->nodes.address, "0000:3d:00.0");
 }
 
+TEST_F(Discovery, ListsTheGbasThatVfioHasInTheOrderOfTheirAddresses) {
+  const DeviceFinder finder(sysfs_.path(), dev_.path(), *expected_pci_ids(nullptr));
+  EXPECT_THAT(finder.all(), ::testing::IsEmpty());
+  sysfs_.add("0000:3d:00.2", "16", "vfio-pci");
+  sysfs_.add("0000:3d:00.1", "15", "vfio-pci");
+  sysfs_.add("0000:3d:00.3", "17", "");
+  sysfs_.add("0000:00:01.0", "1", "vfio-pci", "0x1234");
+  EXPECT_THAT(finder.all(), ::testing::ElementsAre("0000:3d:00.1", "0000:3d:00.2"));
+}
+
 TEST_F(Discovery, SaysWhyTheOnlyGbaCannotBeOpened) {
   sysfs_.add(kAddress, "12", "");
   EXPECT_THAT(error_of("").text, HasSubstr(kAddress + ": no driver has it"));

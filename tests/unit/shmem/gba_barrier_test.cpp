@@ -89,7 +89,7 @@ void run(int size, int rounds, Tally& tally, bool in_step = false) {
   std::atomic<int> early{0};
   run_job(size, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     for (int k = 1; k <= rounds; ++k) {
@@ -149,7 +149,7 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
   std::atomic<int> early{0};
   run_job(kSize, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, kSize}, 0, 0);
     ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     barriers(team, job, entered, 1, 11, early);
@@ -208,7 +208,7 @@ void run_through_trouble(int size, int rounds, const std::function<void()>& caus
       size,
       [&](Job& job) {
         ASSERT_TRUE(job.bootstrap->barrier());
-        GbaPort port;
+        GbaPort port([] { return shmem::open_gba(0); });
         Team team(job, TeamMap{0, 1, size}, 0, 0);
         GbaMember member = sharing(job, port, ports);
         member.needed = true;
@@ -302,7 +302,7 @@ TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
   std::atomic<int> early{0};
   run_job(3, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, 3}, 0, 0);
     ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}, kPorts));
     EXPECT_STREQ(team.algorithm(), "central_counter");
@@ -322,7 +322,7 @@ TEST(GbaAgreement, NobodyUsesTheDeviceIfOneMemberCannot) {
   fake_gba::refuse_member(2);
   run_job(4, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, 4}, 0, 0);
     ASSERT_TRUE(team.use_gba(wanting(job, port), kPorts));
     EXPECT_STREQ(team.algorithm(), "central_counter");
@@ -337,7 +337,7 @@ TEST(GbaAgreement, AMemberWithoutAPortKeepsAllOnSoftware) {
     fake_gba::power_on(32);
     run_job(3, [&](Job& job) {
       ASSERT_TRUE(job.bootstrap->barrier());
-      GbaPort port;
+      GbaPort port([] { return shmem::open_gba(0); });
       Team team(job, TeamMap{0, 1, 3}, 0, 0);
       GbaMember member = wanting(job, port);
       if (job.me == without) {
@@ -356,7 +356,7 @@ TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
   fake_gba::power_on(1);
   run_job(2, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team first(job, TeamMap{0, 1, 2}, 0, 0);
     Team second(job, TeamMap{0, 1, 2}, 1, 0);
     const GbaMember member = wanting(job, port);
@@ -381,7 +381,7 @@ TEST(SharedPorts, BarriersAreTheDevicesForAllWhoShareAPort) {
   std::atomic<int> early{0};
   run_job(7, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, 7}, 0, 0);
     ASSERT_TRUE(team.use_gba(sharing(job, port, 3), 3));
     barriers(team, job, entered, 1, 301, early);
@@ -405,7 +405,7 @@ TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortIsSoftwareAndSaysWhy) {
   run_job(4, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     if (job.me == 0) return;
-    GbaPort port;
+    GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{1, 1, 3}, 0, 0);
     ASSERT_TRUE(team.use_gba(sharing(job, port, 2), 2));  // PE 2 is behind PE 0's port
     EXPECT_STREQ(team.algorithm(), "central_counter");
@@ -420,7 +420,7 @@ TEST(SharedPorts, ATeamBehindOnePortUsesTheDeviceOnlyIfItMust) {
     fake_gba::power_on(4);
     run_job(3, [&](Job& job) {
       ASSERT_TRUE(job.bootstrap->barrier());
-      GbaPort port;
+      GbaPort port([] { return shmem::open_gba(0); });
       Team team(job, TeamMap{0, 1, 3}, 0, 0);
       GbaMember member = sharing(job, port, 1);
       member.needed = needed;

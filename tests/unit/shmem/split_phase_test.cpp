@@ -64,7 +64,7 @@ void check_barriers(
   run_job(size, [&](Job& job) {
     shmem::introduce(job);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::GbaPort port;
+    shmem::GbaPort port([] { return shmem::open_gba(0); });
     Team team(job, TeamMap{0, 1, size}, 0, 0);
     prepare(team, job, port);
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
