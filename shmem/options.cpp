@@ -197,7 +197,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number of seconds, 0 or more",
      set_barrier_timeout},
     {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",
-      "a barrier that takes longer says for whom it waits, and again after each double of it; 0: it does not"},
+      "a barrier that takes longer says for whom it waits, and again whenever twice that has passed; 0: it does not"},
      "a number of seconds, 0 or more",
      set_barrier_warning},
     {{"SHMEM_GBA", nullptr, "name", "auto", "hardware barriers: auto, off or require"},

@@ -13,6 +13,7 @@
 #ifndef SHMEM_ACLSHMEM_H
 #define SHMEM_ACLSHMEM_H
 
+/* NOLINTBEGIN(modernize-use-nullptr): these are C. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -443,4 +444,5 @@ ACLSHMEM_INLINE uint64_t util_get_ffts_config(void) SHMEM_NOEXCEPT {
 #include "aclshmem_device.h" /* IWYU pragma: export */
 #endif
 
+/* NOLINTEND(modernize-use-nullptr) */
 #endif

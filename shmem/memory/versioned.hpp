@@ -34,7 +34,7 @@ class Versioned {
       // Acquire: the second look must not come before these, and they pair with write().
       for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) {
-        T value;
+        T value{};
         std::memcpy(&value, words.data(), sizeof value);
         return value;
       }

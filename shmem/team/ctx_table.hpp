@@ -15,8 +15,8 @@ namespace shmem {
 /// All that contexts differ in where PEs reach each other by load and store: whose numbers their PEs have.
 struct Ctx {
   TeamMap map;
-  int team;
-  long options;
+  int team = 0;
+  long options = 0;
 };
 
 /// Handles are numbers from 1. Thread-safe; find() takes no lock.

@@ -7,6 +7,7 @@
 #ifndef SHMEM_ASCEND_SHMEM_API_H
 #define SHMEM_ASCEND_SHMEM_API_H
 
+/* NOLINTBEGIN(modernize-use-nullptr): these are C. */
 #include "shmem.h"
 
 #define SHMEM_SUCCESS ACLSHMEM_SUCCESS
@@ -114,4 +115,5 @@ ACLSHMEM_INLINE void shmem_handle_wait(shmem_handle_t handle, aclrtStream stream
   aclshmemx_handle_wait(handle, stream);
 }
 
+/* NOLINTEND(modernize-use-nullptr) */
 #endif
