@@ -111,6 +111,14 @@ Result<void> VfioGroupBackend::open_device(const std::string& address, const std
   return set_up(SystemFd(system(), fd), tried);
 }
 
+void VfioGroupBackend::on_loss() {
+  VfioDeviceFd::on_loss();
+  // Release: pairs with dma_unmap(), whose call fails only after the container is gone.
+  given_back_.store(true, std::memory_order_release);
+  give_back(group_);
+  give_back(container_);
+}
+
 Result<DmaLimits> VfioGroupBackend::dma_limits() {
   if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
   vfio_iommu_type1_info asked{};
@@ -156,10 +164,12 @@ Result<void> VfioGroupBackend::dma_unmap(std::uint64_t iova, std::size_t size) {
   unmap.argsz = sizeof(unmap);
   unmap.iova = iova;
   unmap.size = size;
-  if (system().ioctl(container_.get(), VFIO_IOMMU_UNMAP_DMA, &unmap) < 0) {
+  const int done = system().ioctl(container_.get(), VFIO_IOMMU_UNMAP_DMA, &unmap);
+  if (done < 0 && !given_back_.load(std::memory_order_acquire)) {
     return failed(errno, what, "VFIO_IOMMU_UNMAP_DMA");
   }
-  if (unmap.size != size) {
+  // What was mapped in a container that has been given back is mapped no more.
+  if (done >= 0 && unmap.size != size) {
     return failed(EINVAL, what, "VFIO_IOMMU_UNMAP_DMA", std::to_string(unmap.size) + " were mapped there");
   }
   memory_lock().release(size);

@@ -2,6 +2,7 @@
 // A device behind the kernel's VFIO, by its IOMMU group and a container of type 1: all kernels have this way.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,12 +26,16 @@ class VfioGroupBackend final : public VfioDeviceFd {
  private:
   using VfioDeviceFd::VfioDeviceFd;
 
+  /// A group can be open once: whoever opens the device anew, here while somebody still holds the lost one, needs it.
+  void on_loss() override;
+
   Result<void> open_container(const std::string& node, const std::string& tried);
   Result<void> open_group(const PciSysfs& sysfs, const VfioNodes& nodes, const std::string& tried);
   Result<void> open_device(const std::string& address, const std::string& tried);
 
   SystemFd container_;
   SystemFd group_;
+  std::atomic<bool> given_back_{false};  // both
 };
 
 }  // namespace gba

@@ -167,10 +167,13 @@ Loss VfioDeviceFd::loss_seen() const {
 
 void VfioDeviceFd::on_loss() {
   ::eventfd_write(lost_event_.get(), 1);
-  // The kernel waits until nothing holds the device any more. Its descriptor stays ours, so that no other file gets the
-  // number while a call is under way.
+  // The kernel waits until nothing holds the device any more.
   BarMapping::detach(*this);
-  if (device_) system_.dup2(lost_event_.get(), device_.get());
+  give_back(device_);
+}
+
+void VfioDeviceFd::give_back(const SystemFd& descriptor) {
+  if (descriptor) system_.dup2(lost_event_.get(), descriptor.get());
 }
 
 Result<RegionInfo> VfioDeviceFd::region_info(std::uint32_t region) {

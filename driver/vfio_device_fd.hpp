@@ -69,6 +69,11 @@ class VfioDeviceFd : public Backend {
   [[nodiscard]] Result<void> check_not_forked() const;
   [[nodiscard]] std::string cannot(const std::string& what) const;
 
+  void on_loss() override;
+  /// Closes what is behind a descriptor of a lost device. The number stays ours, so that no other file gets it while a
+  /// call is under way.
+  void give_back(const SystemFd& descriptor);
+
   SystemCalls& system() const { return system_; }
   MemoryLock& memory_lock() { return memory_lock_; }
 
@@ -79,7 +84,6 @@ class VfioDeviceFd : public Backend {
     bool mappable = false;     // as a whole
   };
 
-  void on_loss() override;
   Result<Region> ask_region(std::uint32_t index, const std::string& tried);
   Result<void> set_up_loss(const std::string& tried);
   Result<SystemFd> make_event(const std::string& tried);

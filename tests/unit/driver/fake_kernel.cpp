@@ -96,12 +96,19 @@ int FakeKernel::close(int fd) {
 }
 
 int FakeKernel::dup2(int from, int to) {
-  if (files_.contains(from) && files_.contains(to)) files_[to] = files_[from];
+  if (files_.contains(from) && files_.contains(to)) {
+    if (files_[to] == kGroupNodes.iommu) dma.clear();
+    files_[to] = files_[from];
+  }
   return ::dup2(from, to);
 }
 
+bool FakeKernel::is_open(const std::string& path) const {
+  return std::any_of(files_.begin(), files_.end(), [&path](const auto& file) { return file.second == path; });
+}
+
 bool FakeKernel::device_is_open() const {
-  return std::any_of(files_.begin(), files_.end(), [](const auto& file) { return file.second == "device"; });
+  return is_open("device");
 }
 
 int FakeKernel::eventfd(unsigned value, int flags) {

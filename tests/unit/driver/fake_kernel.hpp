@@ -56,6 +56,7 @@ class FakeKernel final : public SystemCalls {
   [[nodiscard]] std::string left_over() const;
   /// Is there a descriptor of a device?
   [[nodiscard]] bool device_is_open() const;
+  [[nodiscard]] bool is_open(const std::string& path) const;
   [[nodiscard]] std::size_t count(const std::string& call) const;
   [[nodiscard]] std::string bytes(std::uint32_t region, std::uint64_t offset, std::size_t size);
 

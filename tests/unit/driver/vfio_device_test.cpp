@@ -180,6 +180,7 @@ TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
   ASSERT_TRUE(device.check_lost());
   EXPECT_EQ(seen_last, 77U) << "the device is there to the end of its farewell";
   EXPECT_FALSE(kernel_.device_is_open());
+  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "nobody could open it anew";
   EXPECT_EQ(word.load(), 0U) << "ordinary memory is in its place";
   word.store(78);
 }
