@@ -285,22 +285,28 @@ void Job::stop_with_terminal() {
 }
 
 void Job::finish_output() {
-  Output& output = parts_.output;
-  while (output.move()) {
+  // What PEs have left in their pipes, and then the lines that they have not ended.
+  if (drain_output()) {
+    parts_.output.release_all();
+    drain_output();
   }
-  output.release_all();
-  // As long as the reader likes, like any program that writes; but for a signal, and --timeout.
-  while (output.is_pending()) {
+}
+
+bool Job::drain_output() {
+  Output& output = parts_.output;
+  // While the reader has not taken what there is, nothing more is read.
+  while (output.move() || output.is_pending()) {
+    if (!output.is_pending()) continue;
     const auto outputs = output.wanted();
     std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
     ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
-    output.move();
     while (const int signal = parts_.signals.next()) {
       if (signal == SIGTSTP) stop_with_terminal();
-      if (signal != SIGCHLD && signal != SIGTSTP) return;
+      if (signal != SIGCHLD && signal != SIGTSTP) return false;
     }
-    if (timeout_ && Clock::now() >= *timeout_) return;
+    if (timeout_ && Clock::now() >= *timeout_) return false;
   }
+  return true;
 }
 
 bool Job::any_running() const {

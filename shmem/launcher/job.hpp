@@ -83,6 +83,8 @@ class Job {
   void signal_pes(int signal);
   void stop_with_terminal();
   void finish_output();
+  /// As long as the reader likes, like any program that writes; false: a signal or --timeout ended that.
+  bool drain_output();
 
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] std::string name_of(int pe) const;
