@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "shmem/bootstrap/pe_list.hpp"
 #include "shmem/bootstrap/pmix.hpp"
@@ -25,6 +27,8 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
 constexpr std::chrono::seconds kLater{2};
 /// For libpmix to say who has come.
 constexpr std::chrono::seconds kWhoLimit{5};
+/// For all to have joined once more: so long after the first one PEs are not taken for gone.
+constexpr std::chrono::seconds kRejoin{2};
 /// For the server to hear that this PE ends the job, or leaves it.
 constexpr std::chrono::seconds kLeaveLimit{5};
 
@@ -196,11 +200,19 @@ Result<void> PmixBootstrap::meet(Bytes bytes, bool collect) {
   ++step_;
   const auto seconds = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(limits_.step + kLater).count());
   // Puts something where there is nothing to tell, too: missing() looks for it.
-  const auto met = ask("PMIx_Fence", [client = client_, name = key(), bytes = std::move(bytes), collect, seconds] {
+  const auto fence = [client = client_, name = key(), bytes = std::move(bytes), collect, seconds] {
     auto status = client->put(name, bytes);
     if (status == PMIX_SUCCESS) status = client->commit();
     return status == PMIX_SUCCESS ? client->fence(collect, seconds) : status;
-  });
+  };
+  auto met = ask("PMIx_Fence", fence);
+  // A PE that has left the job of before and is about to join this one counts as gone, and all who are in the fence are
+  // told so.
+  const auto give_up_at = std::chrono::steady_clock::now() + kRejoin;
+  while (joined_ > 1 && met && *met == PMIX_ERR_PARTIAL_SUCCESS && std::chrono::steady_clock::now() < give_up_at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    met = ask("PMIx_Fence", fence);
+  }
   if (!met) return give_up(met.error());
   if (*met == PMIX_ERR_TIMEOUT) return give_up(nobody_came("PMIx_Fence"));
   if (*met == PMIX_SUCCESS) return {};
