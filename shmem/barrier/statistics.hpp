@@ -43,7 +43,7 @@ struct BarrierTimes {
 };
 
 /// Used by one thread at a time, as its team is. Counts all barriers; takes times of every kEach-th, or of all, so that
-/// a barrier of 50 ns stays one.
+/// a barrier of 50 ns stays one. (Not of those with numbers that are multiples of it: they may be check rounds.)
 ///
 /// A member leaves the time of its arrival in its TeamSync before it arrives; the others read it when the barrier is
 /// over. Two, by turns: nobody writes the same one again before all have entered the next barrier.
@@ -55,13 +55,13 @@ class BarrierStatistics {
 
   /// Around barrier `count`.
   void arrive(std::uint64_t count) {
-    if ((count & mask_) == 0) {
+    if ((count & mask_) == (kEach / 2 & mask_)) {
       note_arrival(count);
     }
   }
   void complete(std::uint64_t count, BarrierPath path) {
     ++by_path_[path.index()];
-    if ((count & mask_) == 0) {
+    if ((count & mask_) == (kEach / 2 & mask_)) {
       take_times(count, path);
     }
   }
@@ -92,7 +92,7 @@ class BarrierStatistics {
   const TeamMap& map_;
   const SyncView& view_;
   int team_;
-  std::uint64_t mask_;  // times are taken of the barriers whose numbers have none of these bits
+  std::uint64_t mask_;  // times are taken of the barriers whose numbers are kEach / 2 in these bits
   std::uint64_t arrived_ = 0;
   bool traced_ = false;
   std::array<std::uint64_t, BarrierPath::kPaths> by_path_{};
