@@ -89,8 +89,10 @@ TEST(DeviceLoss, ANewJobUsesTheDeviceAfterOneThatWasKilled) {
   EXPECT_GE(sum_of(job.output, "by device"), 4000U) << job.output;
 }
 
-/// Barriers without end, and what may befall their device.
-class Recovery : public testing::Test {
+constexpr int kShared = 2;
+
+/// Barriers without end, and what may befall their device, which has so many ports.
+class Recovery : public testing::TestWithParam<int> {
  protected:
   void start_job(int pes) {
     pes_ = pes;
@@ -135,7 +137,8 @@ class Recovery : public testing::Test {
   }
   void unplug_device() { inject(GBA_INJECT_REMOVE, GBA_DEBUG_ANY); }
   void cut_one_connection() {
-    const int pe = static_cast<int>(random_() % static_cast<unsigned>(pes_));
+    // One that has a connection: the others are behind the port of one of these.
+    const int pe = static_cast<int>(random_() % static_cast<unsigned>(std::min(pes_, GetParam())));
     ASSERT_EQ(::kill(pid_of(job_->output(), pe), SIGUSR2), 0);
   }
 
@@ -149,7 +152,7 @@ class Recovery : public testing::Test {
   }
 
   void inject(std::uint64_t kind, std::uint64_t port) {
-    raw::Port client(device_.path().substr(std::string("vfio-user:").size()));
+    raw::Port client(admin_path());  // the others may all be taken
     ASSERT_EQ(client.write(GBA_DEBUG_PORT, port, 8, GBA_REGION_DEBUG), 0);
     client.write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG);  // what it says is lost if it was pulled out itself
   }
@@ -166,13 +169,13 @@ class Recovery : public testing::Test {
   [[nodiscard]] std::string admin_path() const { return dir_.file("admin.sock"); }
 
   TempDir dir_;
-  FakeDevice device_{{"--debug-region", "--admin-socket", admin_path()}};
+  FakeDevice device_{{"--debug-region", "--admin-socket", admin_path(), "--ports", std::to_string(GetParam())}};
   int pes_ = 0;
   std::unique_ptr<Process> job_;
   int times_in_use_ = 0;
 };
 
-TEST_F(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
+TEST_P(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
   using Event = std::pair<const char*, std::function<void()>>;
   const std::array<Event, 5> events{{{"killed", [this] { kill_device(); }},
                                      {"reset", [this] { reset_device(); }},
@@ -181,7 +184,7 @@ TEST_F(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
                                      {"one connection cut", [this] { cut_one_connection(); }}}};
   constexpr int kEventsPerJob = 10;
   for (int job = 0; job < repeats(20, 500) / kEventsPerJob; ++job) {
-    start_job(2 + job % 4);
+    start_job(GetParam() == kShared ? 3 + job % 6 : 2 + job % 4);
     for (int i = 0; i < kEventsPerJob && !HasFatalFailure(); ++i) {
       const auto& [name, happen] = events[static_cast<std::size_t>(i) % events.size()];
       SCOPED_TRACE(name);
@@ -193,5 +196,7 @@ TEST_F(Recovery, TheDeviceIsInUseAgainAfterEachLoss) {
     end_job();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ports, Recovery, testing::Values(kShared, 708));
 
 }  // namespace
