@@ -7,6 +7,9 @@
 namespace shmem {
 
 Result<void> Team::ready() const {
+  if (failed_) {
+    return tl::make_unexpected(*failed_);
+  }
   if (!open_) {
     return {};
   }

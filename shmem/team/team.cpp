@@ -96,7 +96,7 @@ std::uint64_t Team::enter(bool split) {
 }
 
 Result<void> Team::sync() {
-  if (open_) {
+  if (open_ || failed_) {
     return ready();
   }
   if (map_.size == 1) {
@@ -112,12 +112,21 @@ Result<void> Team::sync() {
   return ok;
 }
 
+Result<void> Team::fail_for_good(std::errc error, const BarrierWatch& watch) {
+  failed_ = Error{error, watch.explain(error)};
+  return tl::make_unexpected(*failed_);
+}
+
 Result<void> Team::software_sync() {
+  // This member has come to the barrier that failed. Coming to another would let go who still waits for that one.
+  if (failed_) {
+    return tl::make_unexpected(*failed_);
+  }
   const std::uint64_t count = enter();
   BarrierWatch watch(job_, map_, view_, name_in_software(false));
   SoloCore core(job_.policy, watch);
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
-    return fail(error, watch.explain(error));
+    return fail_for_good(error, watch);
   }
   leave();
   return {};
@@ -126,7 +135,7 @@ Result<void> Team::software_sync() {
 Result<void> Team::gba_sync(std::uint64_t count) {
   BarrierWatch watch(job_, map_, view_, name_as_served(false));
   if (const std::errc error = gba_.arrive_and_wait(count, software_, watch); error != std::errc{}) {
-    return fail(error, watch.explain(error));
+    return fail_for_good(error, watch);
   }
   leave();
   statistics_.complete(count, gba_.by_device() ? BarrierPath::device() : BarrierPath::software(software_.algorithm));
@@ -149,6 +158,9 @@ Result<void> Team::sync_on(ThreadCore& core) {
     return ready();
   }
   if (core.index() == 0) {
+    if (failed_) {
+      return ready();  // the other cores learn of it when the kernel ends on this one
+    }
     core_by_device_ = gba_.serves(enter());
   }
   // After this all cores see what core 0 has chosen; it does not change before they meet again.
@@ -163,7 +175,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
     WatchedCore watched(core, watch);
     const std::errc error = arrive_and_wait(software_, watched, view_, count_);
     if (error != std::errc{}) {
-      return fail(error, watch.explain(error));
+      return core.index() == 0 ? fail_for_good(error, watch) : fail(error, watch.explain(error));
     }
     if (core.index() == 0) {
       leave();

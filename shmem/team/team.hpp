@@ -97,6 +97,7 @@ class Team {
   /// It is over.
   void leave() { view_.mine().left.store(count_, std::memory_order_release); }
   Result<void> software_sync();
+  Result<void> fail_for_good(std::errc error, const BarrierWatch& watch);
   Result<void> gba_sync(std::uint64_t count);
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
 
@@ -116,6 +117,7 @@ class Team {
     BarrierWatch watch;  // of test()
   };
   std::optional<Open> open_;
+  std::optional<Error> failed_;  // of the barrier after which there can be no other
   // Of barriers on cores; written by core 0.
   bool core_by_device_ = false;
   Result<void> core_outcome_{};  // of the device

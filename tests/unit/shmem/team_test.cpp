@@ -77,6 +77,31 @@ TEST(Team, SyncNamesThePeItWaitsForWhenTheTimeRunsOut) {
       options);
 }
 
+TEST(Team, ComesToNoOtherBarrierAfterOneThatFailed) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{50};
+  run_job(
+      3,
+      [&](Job& job) {
+        job.metadata(job.me).pid = ::getpid();
+        ASSERT_TRUE(job.bootstrap->barrier());
+        Team team(job, TeamMap{0, 1, 3}, 0, 0);
+        if (job.me == 0) {
+          ASSERT_STREQ(team.algorithm(), "central_counter");
+          const auto first = team.sync();
+          const auto second = team.sync();
+          ASSERT_FALSE(first);
+          ASSERT_FALSE(second);
+          EXPECT_EQ(second.error().text, first.error().text);
+          EXPECT_FALSE(team.dissolve());
+        }
+        ASSERT_TRUE(job.bootstrap->barrier());
+        // Who counts himself twice lets go a member that waits for one who never comes.
+        EXPECT_EQ(job.team_sync(0, 0).counter.value.load(), 1U);
+      },
+      options);
+}
+
 TEST(Team, SyncFailsWhenAMissingPeIsDead) {
   run_job(2, [&](Job& job) {
     // No process has this number: it is above the largest that Linux gives.
