@@ -269,6 +269,8 @@ std::string PmixBootstrap::key() const {
 int PmixBootstrap::abort(int status, const std::string& reason) {
   events_->end(reason);
   events_->leave();
+  // The launcher ends this process now. Some crash or hang if it says good-bye at the same time.
+  left_ = true;
   static_cast<void>(within(kLeaveLimit, [client = client_, status, reason] { return client->abort(status, reason); }));
   return status;
 }
