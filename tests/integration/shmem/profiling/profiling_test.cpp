@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profiling library between a program and libshmem: preloaded, linked, and as a part of the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::run;
+using test_support::test_program;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What the program calls: no call of the library itself is counted.
+const auto kCounted = AllOf(HasSubstr("PE 0: shmem_malloc 2, shmem_barrier_all 3, shmem_long_put 4\n"),
+                            HasSubstr("PE 1: shmem_malloc 2, shmem_barrier_all 3, shmem_long_put 4\n"));
+/// 4 longs of the left neighbour for each PE, of which one comes back.
+const auto kRight = HasSubstr("sum 12\n");
+
+class Profiling : public testing::TestWithParam<const char*> {
+ protected:
+  static std::string job(const std::string& how, const std::vector<std::string>& environment = {}) {
+    const auto job = run(oshrun(2, "off", {test_program("profiled_" + how + GetParam() + "_pes")}), environment);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    return job.output;
+  }
+};
+
+TEST_P(Profiling, IsNotThereUnlessAskedFor) {
+  EXPECT_THAT(job(""), AllOf(kRight, Not(HasSubstr("shmem_malloc"))));
+}
+
+TEST_P(Profiling, WorksPreloaded) {
+  EXPECT_THAT(job("", {"LD_PRELOAD=" COUNT_CALLS_LIBRARY}), AllOf(kRight, kCounted));
+}
+
+TEST_P(Profiling, WorksLinkedBeforeTheLibrary) {
+  EXPECT_THAT(job("linked_"), AllOf(kRight, kCounted));
+}
+
+TEST_P(Profiling, WorksInsideTheProgram) {
+  EXPECT_THAT(job("inside_"), AllOf(kRight, kCounted));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Profiling, testing::Values("c", "cxx"),
+                         [](const testing::TestParamInfo<const char*>& test) { return std::string(test.param); });
+
+}  // namespace
