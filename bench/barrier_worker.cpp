@@ -89,6 +89,8 @@ double take_part(Player& player, Step step, std::uint32_t count, const std::vect
     case Step::kAlgorithm:
       Library::use(names[count]);
       return 0;
+    case Step::kFigure:
+    case Step::kBase:  // not of barriers
     case Step::kEnd:
       return 0;
   }

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <map>
 
-#include "bench/barrier_jobs.hpp"
 #include "bench/chart.hpp"
+#include "bench/jobs.hpp"
 #include "shmem/barrier/algorithm_table.hpp"
 
 namespace bench {

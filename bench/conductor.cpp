@@ -74,9 +74,10 @@ Player::~Player() {
   ::munmap(score_, sizeof *score_);
 }
 
-void Player::begin(Step step, std::uint32_t count) {
+void Player::begin(Step step, std::uint32_t count, std::uint32_t item) {
   score_->step = step;
   score_->count = count;
+  score_->item = item;
   score_->number.store(++number_, std::memory_order_release);  // pairs with next()
 }
 
@@ -85,15 +86,26 @@ void Player::finish() {
   nap_until([&] { return score_->done.load(std::memory_order_acquire) == all; });
 }
 
-Step Player::next(std::uint32_t& count) {
+Step Player::next(std::uint32_t& count, std::uint32_t* item) {
   ++number_;
   nap_until([&] { return score_->number.load(std::memory_order_acquire) == number_; });
   count = score_->count;
+  if (item != nullptr) {
+    *item = score_->item;
+  }
   return score_->step;
 }
 
 void Player::step_done() {
   score_->done.fetch_add(1, std::memory_order_release);
+}
+
+void Player::meet() {
+  if (me_ == 0) {
+    ping(score_->meeting, 1);
+  } else {
+    echo(score_->meeting, 1);
+  }
 }
 
 double Player::raw() {

@@ -3,6 +3,7 @@
 // measured has nothing to do with it, and the same program measures other libraries.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -10,7 +11,13 @@
 
 namespace bench {
 
-enum class Step : std::uint32_t { kRaw, kBarriers, kYields, kAlgorithm, kEnd };
+enum class Step : std::uint32_t { kRaw, kBarriers, kYields, kAlgorithm, kFigure, kBase, kEnd };
+
+/// Words that all see, a cache line each.
+struct alignas(64) Word {
+  std::atomic<std::uint64_t> value;
+};
+using Words = std::array<Word, 1024>;
 
 /// In a file that all map, zeroed at first.
 struct Score {
@@ -18,7 +25,10 @@ struct Score {
   alignas(128) std::atomic<std::uint64_t> number;  // of the step that is to be done
   Step step;                                       // what it is, and how often; written before the number
   std::uint32_t count;
+  std::uint32_t item;                            // of a program that measures several things
   alignas(128) std::atomic<std::uint64_t> done;  // steps that the others have done, all together
+  PingPong meeting;
+  Words words;
 };
 
 /// One process of the job: number `me` of `size`, pinned to one of the processors it may use. Throws std::system_error
@@ -31,15 +41,20 @@ class Player {
   ~Player();
 
   /// Of process 0: has the others do a step, and returns for its own part in it. finish() then waits for theirs.
-  void begin(Step step, std::uint32_t count);
+  void begin(Step step, std::uint32_t count, std::uint32_t item = 0);
   void finish();
 
   /// Of the others: sleeps until the next step.
-  Step next(std::uint32_t& count);
+  Step next(std::uint32_t& count, std::uint32_t* item = nullptr);
   void step_done();
 
   /// Of processes 0 and 1 in kRaw: the raw round trip between them, to process 0.
   double raw();
+
+  /// Of processes 0 and 1, both at the same point: returns once the other has come here.
+  void meet();
+  /// For what is measured without a library.
+  [[nodiscard]] Words& words() const { return score_->words; }
 
   [[nodiscard]] int processors() const { return processors_; }
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "bench/barrier_jobs.hpp"
+#include "bench/jobs.hpp"
 #include "bench/tuning.hpp"
 
 namespace bench {

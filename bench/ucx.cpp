@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/ucx.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "bench/child.hpp"
+
+namespace bench {
+namespace {
+
+constexpr int kRuns = 3;
+constexpr int kTries = 50;
+constexpr std::chrono::milliseconds kBetweenTries{20};
+constexpr std::chrono::seconds kLimit{20};
+
+/// No network, and no copies through the kernel.
+const std::vector<std::string> kEnvironment{"UCX_TLS=posix,sysv,self", "UCX_LOG_LEVEL=fatal"};
+
+std::vector<std::string> command(int port, int cpu) {
+  return {"/usr/bin/env", "ucx_perftest", "-p", std::to_string(port), "-c", std::to_string(cpu), "-f"};
+}
+
+/// The third number of the last line is the average, in microseconds.
+double average_of(const std::string& output) {
+  const auto end = output.find_last_not_of(" \n");
+  const auto begin = output.rfind('\n', end);
+  std::istringstream line(output.substr(begin == std::string::npos ? 0 : begin, end - begin + 1));
+  double iterations = 0;
+  double middle = 0;
+  double average = 0;
+  if (!(line >> iterations >> middle >> average)) {
+    throw std::runtime_error("ucx_perftest printed no figures: " + output);
+  }
+  return average * 1e3;
+}
+
+double measure_once(const std::string& test, std::size_t size, int count, const CpuPair& cpus, int port) {
+  const Child server(command(port, cpus.second), kEnvironment, kDiscarded);
+  auto client = command(port, cpus.first);
+  const auto warm_up = std::to_string(std::max(count / 10, 2));
+  client.insert(client.end(),
+                {"-t", test, "-s", std::to_string(size), "-n", std::to_string(count), "-w", warm_up, "127.0.0.1"});
+  for (int i = 0;; ++i) {
+    try {
+      return average_of(run(client, kEnvironment, kLimit));
+    } catch (const std::exception&) {
+      if (i == kTries) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(kBetweenTries);  // the server does not listen yet
+  }
+}
+
+}  // namespace
+
+bool has_ucx() {
+  try {
+    run({"/usr/bin/env", "ucx_perftest", "-h"}, {}, kLimit);
+  } catch (const std::exception& error) {
+    // It says how to use it, and fails.
+    return std::string(error.what()).find("UCT only") != std::string::npos ||
+           std::string(error.what()).find("UCP only") != std::string::npos;
+  }
+  return true;
+}
+
+double measure_ucx(const std::string& test, std::size_t size, int count, const CpuPair& cpus) {
+  static int port = 20'000 + ::getpid() % 10'000;
+  double best = std::numeric_limits<double>::max();
+  for (int i = 0; i < kRuns; ++i) {
+    port = port < 60'000 ? port + 1 : 20'000;
+    best = std::min(best, measure_once(test, size, count, cpus, port));
+  }
+  return best;
+}
+
+}  // namespace bench
