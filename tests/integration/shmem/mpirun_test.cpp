@@ -76,6 +76,20 @@ TEST_F(Pmix, StartsWhatOshrunStarts) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+/// Every routine of OpenSHMEM for every type, as oshrun starts it too (openshmem/openshmem_test.cpp).
+TEST_F(Pmix, StartsTheProgramsOfTheSpecification) {
+  const std::vector<int> sizes = test_support::repeats(0, 1) != 0 ? std::vector{1, 2, 3, 4, 7} : std::vector{2};
+  for (const char* family : {"rma", "atomic", "wait", "collective"}) {
+    for (const char* language : {"c", "cxx"}) {
+      for (const int pes : sizes) {
+        const std::string program = std::string("openshmem_") + family + "_" + language + "_pes";
+        const auto job = run(pes, {test_program(program)}, {"SHMEM_BOOTSTRAP=pmix"});
+        EXPECT_TRUE(job.exit.clean()) << program << " on " << pes << " PEs: " << job.output;
+      }
+    }
+  }
+}
+
 TEST_F(Pmix, StartsManyPes) {
   const int pes = test_support::repeats(16, 256);
   const auto job = run(pes, {test_program("wrong_pes"), "nothing"}, {"SHMEM_SYMMETRIC_SIZE=1m"});
