@@ -14,9 +14,7 @@ namespace {
 
 template <typename T>
 [[gnu::always_inline]] inline T* word(const Peer& peer, const T* mine) {
-  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) {
-    shmem::api::end_job(peer.context, peer.call, "the address is not aligned to the size of what is there");
-  }
+  shmem::api::check_aligned(peer.context, peer.call, mine);
   return reinterpret_cast<T*>(peer.at(mine, sizeof(T)));
 }
 

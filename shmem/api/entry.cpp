@@ -53,6 +53,11 @@ void refuse_address(const Context& context, const char* call, const void* mine, 
   end_job(context, call, text);
 }
 
+void refuse_alignment(const Context& context, const char* call, std::size_t size) {
+  end_job(context, call,
+          "the given address is not aligned to the size of what is there, " + std::to_string(size) + " bytes");
+}
+
 Team& valid_team(Context& context, const char* call, shmem_team_t team) {
   Team* found = context.teams().find(team);
   if (found == nullptr) {

@@ -58,6 +58,15 @@ inline std::byte* remote(const Context& context, const char* call, const void* m
   return theirs.address;
 }
 
+[[noreturn]] void refuse_alignment(const Context& context, const char* call, std::size_t size);
+/// Ends the job unless `mine`, which is reached atomically, is aligned to its size.
+template <typename T>
+void check_aligned(const Context& context, const char* call, const T* mine) {
+  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) {
+    refuse_alignment(context, call, sizeof(T));
+  }
+}
+
 /// The team; ends the job if it is none.
 Team& valid_team(Context& context, const char* call, shmem_team_t team);
 

@@ -1,44 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.8 and 9.11: signals of 64 bits, and Ascend's of 32.
+// OpenSHMEM 1.6, sections 9.8 and 9.11: signals of 64 bits, alone and behind a put, and Ascend's of 32.
+#include "shmem/api/peer.hpp"
 #include "shmem/api/waiting.hpp"
+#include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
 
 namespace api = shmem::api;
+using api::Peer;
 
 namespace {
 
 template <typename T>
-std::atomic_ref<T> remote_signal(const shmem::Context& context, const char* call, T* mine, int pe) {
-  api::check_aligned(context, call, mine);
-  return std::atomic_ref<T>(*reinterpret_cast<T*>(api::remote(context, call, mine, sizeof(T), pe)));
+std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
+  api::check_aligned(peer.context, peer.call, mine);
+  return std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T))));
 }
 
 // Sequentially consistent, as wake_parked asks for; that includes the release which orders earlier puts before the
-// signal.
+// signal. Streaming copies bring their own sfence.
 template <typename T>
-void set(const char* call, T* mine, T value, int pe) {
-  const shmem::Context& context = api::running(call);
-  remote_signal(context, call, mine, pe).exchange(value, std::memory_order_seq_cst);
-  shmem::wake_parked(context.job(), pe);
+void set(const Peer& peer, T* mine, T value) {
+  remote_signal(peer, mine).exchange(value, std::memory_order_seq_cst);
+  shmem::wake_parked(peer.context.job(), peer.pe);
 }
 
 template <typename T>
-void add(const char* call, T* mine, T value, int pe) {
-  const shmem::Context& context = api::running(call);
-  remote_signal(context, call, mine, pe).fetch_add(value, std::memory_order_seq_cst);
-  shmem::wake_parked(context.job(), pe);
+void add(const Peer& peer, T* mine, T value) {
+  remote_signal(peer, mine).fetch_add(value, std::memory_order_seq_cst);
+  shmem::wake_parked(peer.context.job(), peer.pe);
 }
 
-template <typename T>
-void operate(const char* call, T* mine, T value, int op, int pe) {
-  switch (op) {
-    case SHMEM_SIGNAL_SET:
-      return set(call, mine, value, pe);
-    case SHMEM_SIGNAL_ADD:
-      return add(call, mine, value, pe);
-    default:
-      api::end_job(api::running(call), call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+void check_op(const Peer& peer, int op) {
+  if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD) {
+    api::end_job(peer.context, peer.call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
+}
+
+template <typename T>
+void operate(const Peer& peer, T* mine, T value, int op) {
+  check_op(peer, op);
+  if (op == SHMEM_SIGNAL_SET) {
+    set(peer, mine, value);
+  } else {
+    add(peer, mine, value);
+  }
+}
+
+template <std::size_t Size>
+void put_signal(const Peer& peer, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
+                std::uint64_t signal, int sig_op) {
+  check_op(peer, sig_op);  // before anything is done
+  if (const std::size_t bytes = api::bytes_of(peer, nelems, Size); bytes != 0) {
+    shmem::copy_bytes(peer.at(dest, bytes), source, bytes);
+  }
+  operate(peer, sig_addr, signal, sig_op);
 }
 
 /// Acquire: pairs with set() and add(); what was put before the signal is visible to who sees it.
@@ -52,7 +67,7 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
   const shmem::Context& context = api::running(call);
   api::check_cmp(context, call, cmp);
   // Also checks that the address can be one that another PE signals.
-  const auto signal = remote_signal(context, call, mine, context.my_pe());
+  const auto signal = remote_signal(Peer{context, call, context.my_pe()}, mine);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
   api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });
@@ -60,6 +75,25 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
 }
 
 }  // namespace
+
+#define SHMEM_DEFINE_PUT_SIGNAL(NAME, TYPE, SIZE)                                                                \
+  SHMEM_ROUTINE_WITH_CTX(                                                                                        \
+      void, NAME,                                                                                                \
+      (TYPE * dest, const TYPE* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op, int pe), \
+      put_signal<SIZE>, (dest, source, nelems, sig_addr, signal, sig_op))
+#define SHMEM_DEFINE_TYPED(NAME, TYPE)                           \
+  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal, TYPE, sizeof(TYPE)) \
+  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal_nbi, TYPE, sizeof(TYPE))
+#define SHMEM_DEFINE_SIZED(BITS, BYTES)                    \
+  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal, void, BYTES) \
+  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES)
+SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
+SHMEM_SIZES(SHMEM_DEFINE_SIZED)
+SHMEM_DEFINE_PUT_SIGNAL(putmem_signal, void, 1)
+SHMEM_DEFINE_PUT_SIGNAL(putmem_signal_nbi, void, 1)
+
+SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, int pe), set, (sig_addr, signal))
+SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))
 
 SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
   return fetch(sig_addr);
@@ -72,19 +106,19 @@ SHMEM_ROUTINE(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64
 extern "C" {
 
 void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) noexcept {
-  set("shmemx_signal32_set", sig_addr, signal, pe);
+  set(api::peer("shmemx_signal32_set", pe), sig_addr, signal);
 }
 
 void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) noexcept {
-  operate("shmemx_signal_op", sig_addr, signal, sig_op, pe);
+  operate(api::peer("shmemx_signal_op", pe), sig_addr, signal, sig_op);
 }
 
 void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
-  operate("shmemx_signal32_op", sig_addr, signal, sig_op, pe);
+  operate(api::peer("shmemx_signal32_op", pe), sig_addr, signal, sig_op);
 }
 
 void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {
-  add("shmemx_signal32_add", sig_addr, signal, pe);
+  add(api::peer("shmemx_signal32_add", pe), sig_addr, signal);
 }
 
 int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {

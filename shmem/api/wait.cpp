@@ -4,67 +4,44 @@
 #include "shmem/api/entry.hpp"
 #include "shmem_device.h"
 
-namespace {
-
-template <typename T>
-constexpr int type_of() {
-  static_assert(std::is_integral_v<T>);
-  constexpr int kSize = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-  return (std::is_signed_v<T> ? SHMEMX_INT8 : SHMEMX_UINT8) + kSize;
-}
-
-template <typename T>
-std::size_t wait(const char* call, T* ivars, std::size_t nelems, const int* status, int cmp, const T* values, bool each,
-                 int which, std::size_t* indices = nullptr) {
-  const shmemx_elements_t all{call, ivars, type_of<T>(), nelems, status, cmp, values, each ? 1 : 0};
-  return shmemx_wait_elements(&all, which, indices);
-}
-
-template <typename T>
-std::size_t test(const char* call, T* ivars, std::size_t nelems, const int* status, int cmp, const T* values, bool each,
-                 int which, std::size_t* indices = nullptr) {
-  const shmemx_elements_t all{call, ivars, type_of<T>(), nelems, status, cmp, values, each ? 1 : 0};
-  return shmemx_test_elements(&all, which, indices);
-}
-
-}  // namespace
-
-#define SHMEM_DEFINE_ONE(NAME, TYPE)                                                                             \
-  SHMEM_ROUTINE(void, NAME##_wait_until, (TYPE * ivar, int cmp, TYPE cmp_value)) {                               \
-    wait("shmem_" #NAME "_wait_until", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL);                    \
-  }                                                                                                              \
-  SHMEM_ROUTINE(int, NAME##_test, (TYPE * ivar, int cmp, TYPE cmp_value)) {                                      \
-    return static_cast<int>(test("shmem_" #NAME "_test", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL)); \
+#define SHMEM_DEFINE_ONE(NAME, TYPE)                                                                 \
+  SHMEM_ROUTINE(void, NAME##_wait_until, (TYPE * ivar, int cmp, TYPE cmp_value)) {                   \
+    shmemi_wait("shmem_" #NAME "_wait_until", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL); \
+  }                                                                                                  \
+  SHMEM_ROUTINE(int, NAME##_test, (TYPE * ivar, int cmp, TYPE cmp_value)) {                          \
+    return static_cast<int>(                                                                         \
+        shmemi_test("shmem_" #NAME "_test", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL));  \
   }
 SHMEM_AMO_TYPES(SHMEM_DEFINE_ONE)
 SHMEM_OLD_WAIT_TYPES(SHMEM_DEFINE_ONE)
 
 // One family, with one value for all (VALUE is &cmp_value) or with one for each (cmp_values).
-#define SHMEM_DEFINE_SEVERAL(NAME, TYPE, SUFFIX, PARAMETER, VALUE, EACH)                                              \
-  SHMEM_ROUTINE(void, NAME##_wait_until_all##SUFFIX,                                                                  \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                               \
-    wait("shmem_" #NAME "_wait_until_all" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ALL);              \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(size_t, NAME##_wait_until_any##SUFFIX,                                                                \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                               \
-    return wait("shmem_" #NAME "_wait_until_any" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ANY);       \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(size_t, NAME##_wait_until_some##SUFFIX,                                                               \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, PARAMETER)) {             \
-    return wait("shmem_" #NAME "_wait_until_some" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_SOME,      \
-                indices);                                                                                             \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(int, NAME##_test_all##SUFFIX, (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) { \
-    return static_cast<int>(                                                                                          \
-        test("shmem_" #NAME "_test_all" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ALL));               \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(size_t, NAME##_test_any##SUFFIX,                                                                      \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                               \
-    return test("shmem_" #NAME "_test_any" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ANY);             \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(size_t, NAME##_test_some##SUFFIX,                                                                     \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, PARAMETER)) {             \
-    return test("shmem_" #NAME "_test_some" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_SOME, indices);  \
+#define SHMEM_DEFINE_SEVERAL(NAME, TYPE, SUFFIX, PARAMETER, VALUE, EACH)                                               \
+  SHMEM_ROUTINE(void, NAME##_wait_until_all##SUFFIX,                                                                   \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                                \
+    shmemi_wait("shmem_" #NAME "_wait_until_all" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ALL);        \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(size_t, NAME##_wait_until_any##SUFFIX,                                                                 \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                                \
+    return shmemi_wait("shmem_" #NAME "_wait_until_any" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ANY); \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(size_t, NAME##_wait_until_some##SUFFIX,                                                                \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, PARAMETER)) {              \
+    return shmemi_wait("shmem_" #NAME "_wait_until_some" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH,             \
+                       SHMEMX_SOME, indices);                                                                          \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(int, NAME##_test_all##SUFFIX, (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {  \
+    return static_cast<int>(                                                                                           \
+        shmemi_test("shmem_" #NAME "_test_all" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ALL));         \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(size_t, NAME##_test_any##SUFFIX,                                                                       \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                                \
+    return shmemi_test("shmem_" #NAME "_test_any" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_ANY);       \
+  }                                                                                                                    \
+  SHMEM_ROUTINE(size_t, NAME##_test_some##SUFFIX,                                                                      \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, PARAMETER)) {              \
+    return shmemi_test("shmem_" #NAME "_test_some" #SUFFIX, ivars, nelems, status, cmp, VALUE, EACH, SHMEMX_SOME,      \
+                       indices);                                                                                       \
   }
 #define SHMEM_DEFINE_FAMILY(NAME, TYPE)                                 \
   SHMEM_DEFINE_SEVERAL(NAME, TYPE, , TYPE cmp_value, &cmp_value, false) \
@@ -72,9 +49,9 @@ SHMEM_OLD_WAIT_TYPES(SHMEM_DEFINE_ONE)
 SHMEM_AMO_TYPES(SHMEM_DEFINE_FAMILY)
 
 // Deprecated since 1.4.
-#define SHMEM_DEFINE_WAIT(NAME, TYPE)                                                          \
-  SHMEM_ROUTINE(void, NAME, (TYPE * ivar, TYPE cmp_value)) {                                   \
-    wait<TYPE>("shmem_" #NAME, ivar, 1, nullptr, SHMEM_CMP_NE, &cmp_value, false, SHMEMX_ALL); \
+#define SHMEM_DEFINE_WAIT(NAME, TYPE)                                                                 \
+  SHMEM_ROUTINE(void, NAME, (TYPE * ivar, TYPE cmp_value)) {                                          \
+    shmemi_wait<TYPE>("shmem_" #NAME, ivar, 1, nullptr, SHMEM_CMP_NE, &cmp_value, false, SHMEMX_ALL); \
   }
 SHMEM_DEFINE_WAIT(wait, long)
 SHMEM_DEFINE_WAIT(short_wait, short)
@@ -83,5 +60,5 @@ SHMEM_DEFINE_WAIT(long_wait, long)
 SHMEM_DEFINE_WAIT(longlong_wait, long long)
 
 SHMEM_ROUTINE(void, wait_until, (long* ivar, int cmp, long cmp_value)) {
-  wait("shmem_wait_until", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL);
+  shmemi_wait("shmem_wait_until", ivar, 1, nullptr, cmp, &cmp_value, false, SHMEMX_ALL);
 }

@@ -18,15 +18,6 @@ inline void check_cmp(const Context& context, const char* call, int cmp) {
   }
 }
 
-/// Ends the job unless `mine`, which waits and signals reach atomically, is aligned to its size.
-template <typename T>
-void check_aligned(const Context& context, const char* call, const T* mine) {
-  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) {
-    end_job(context, call,
-            "the given address is not aligned to the size of what is there, " + std::to_string(sizeof(T)) + " bytes");
-  }
-}
-
 /// REQUIRES: a valid `cmp`.
 template <typename T>
 bool compare(T value, int cmp, T with) {

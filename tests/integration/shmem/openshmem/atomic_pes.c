@@ -42,7 +42,7 @@ static int right(void) {
     CHECK(shmem_##NAME##_swap(dest, (TYPE)10, pe) == (TYPE)9);                \
     CHECK(VALUE(dest) == (TYPE)10);                                           \
   }
-TEST_EXTENDED_AMO_TYPES(TEST_EXTENDED)
+SHMEM_EXTENDED_AMO_TYPES(TEST_EXTENDED)
 
 #define TEST_STANDARD(NAME, TYPE)                                                   \
   static void test_standard_##NAME(void* dest_memory, void* source_memory) {        \
@@ -90,7 +90,7 @@ TEST_EXTENDED_AMO_TYPES(TEST_EXTENDED)
     shmem_barrier_all();                                                            \
     CHECK(shmem_##NAME##_atomic_fetch(dest + 1, 0) == (TYPE)(100 * shmem_n_pes())); \
   }
-TEST_AMO_TYPES(TEST_STANDARD)
+SHMEM_AMO_TYPES(TEST_STANDARD)
 
 #define CHECK_BITS(NAME, TYPE, VERB, first, value, result)                                        \
   do {                                                                                            \
@@ -127,7 +127,7 @@ TEST_AMO_TYPES(TEST_STANDARD)
     CHECK_BITS(NAME, TYPE, xor, 0x7ff0ff0f, 0x0ff01234, 0x7ff0ff0f ^ 0x0ff01234); \
     shmem_barrier_all();                                                          \
   }
-TEST_BITWISE_AMO_TYPES(TEST_BITWISE)
+SHMEM_BITWISE_AMO_TYPES(TEST_BITWISE)
 
 #define TEST_GENERIC(NAME, TYPE)                                                          \
   static void test_generic_##NAME(void* dest_memory, void* source_memory) {               \
@@ -185,13 +185,13 @@ int main(void) {
   shmem_init();
   CHECK(shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_extended_##NAME);
-  TEST_EXTENDED_AMO_TYPES(RUN)
+  SHMEM_EXTENDED_AMO_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_standard_##NAME);
-  TEST_AMO_TYPES(RUN)
+  SHMEM_AMO_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_bitwise_##NAME);
-  TEST_BITWISE_AMO_TYPES(RUN)
+  SHMEM_BITWISE_AMO_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_generic_##NAME);
   TEST_AMO_BASIC_TYPES(RUN)

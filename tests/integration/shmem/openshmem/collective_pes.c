@@ -67,7 +67,7 @@ enum { kMost = 8 };
     }                                                                                         \
     shmem_team_sync(team);                                                                    \
   }
-TEST_RMA_TYPES(TEST_MOVE)
+SHMEM_RMA_TYPES(TEST_MOVE)
 
 /* As the routine combines: element by element, in the order of PEs. */
 #define SUM(a, b) ((a) + (b))
@@ -83,30 +83,30 @@ static short factor(int pe, size_t i) {
   return (short)(1 + (pe + (int)i) % (i % 2 == 0 ? 2 : 3));
 }
 
-#define CHECK_COMBINED(TYPE, routine, OP, first, last, value, n)                        \
-  do {                                                                                  \
-    for (int in_place = 0; in_place < 2; ++in_place) {                                  \
-      TYPE* to = in_place ? source : dest;                                              \
-      shmem_team_sync(team);                                                            \
-      for (size_t i = 0; i < (n) + 1; ++i) {                                            \
-        source[i] = (TYPE)value(me, i);                                                 \
-        dest[i] = (TYPE)NOTHING;                                                        \
-      }                                                                                 \
-      CHECK(routine(team, to, source, n) == 0);                                         \
-      for (size_t i = 0; i < (n); ++i) {                                                \
-        TYPE all = (TYPE)0;                                                             \
-        for (int pe = first; pe <= (last); ++pe) {                                      \
-          const TYPE next = (TYPE)value(pe, i);                                         \
-          if (pe == (first)) {                                                          \
-            all = next;                                                                 \
-          } else {                                                                      \
-            all = (TYPE)OP(all, next);                                                  \
-          }                                                                             \
-        }                                                                               \
-        CHECK(to[i] == all);                                                            \
-      }                                                                                 \
-      if (!in_place) CHECK(dest[n] == (TYPE)NOTHING);                                   \
-    }                                                                                   \
+#define CHECK_COMBINED(TYPE, routine, OP, first, last, value, n) \
+  do {                                                           \
+    for (int in_place = 0; in_place < 2; ++in_place) {           \
+      TYPE* to = in_place ? source : dest;                       \
+      shmem_team_sync(team);                                     \
+      for (size_t i = 0; i < (n) + 1; ++i) {                     \
+        source[i] = (TYPE)value(me, i);                          \
+        dest[i] = (TYPE)NOTHING;                                 \
+      }                                                          \
+      CHECK(routine(team, to, source, n) == 0);                  \
+      for (size_t i = 0; i < (n); ++i) {                         \
+        TYPE all = (TYPE)0;                                      \
+        for (int pe = first; pe <= (last); ++pe) {               \
+          const TYPE next = (TYPE)value(pe, i);                  \
+          if (pe == (first)) {                                   \
+            all = next;                                          \
+          } else {                                               \
+            all = (TYPE)OP(all, next);                           \
+          }                                                      \
+        }                                                        \
+        CHECK(to[i] == all);                                     \
+      }                                                          \
+      if (!in_place) CHECK(dest[n] == (TYPE)NOTHING);            \
+    }                                                            \
   } while (0)
 
 #define TEST_BITS(NAME, TYPE)                                                          \
@@ -120,7 +120,7 @@ static short factor(int pe, size_t i) {
     }                                                                                  \
     shmem_team_sync(team);                                                             \
   }
-TEST_BITWISE_REDUCE_TYPES(TEST_BITS)
+SHMEM_BITWISE_REDUCE_TYPES(TEST_BITS)
 
 #define TEST_ORDERED(NAME, TYPE)                                                       \
   static void test_ordered_##NAME(void* dest_memory, void* source_memory) {            \
@@ -132,7 +132,7 @@ TEST_BITWISE_REDUCE_TYPES(TEST_BITS)
     }                                                                                  \
     shmem_team_sync(team);                                                             \
   }
-TEST_RMA_TYPES(TEST_ORDERED)
+SHMEM_RMA_TYPES(TEST_ORDERED)
 
 #define TEST_ARITHMETIC(NAME, TYPE)                                                     \
   static void test_arithmetic_##NAME(void* dest_memory, void* source_memory) {          \
@@ -146,7 +146,7 @@ TEST_RMA_TYPES(TEST_ORDERED)
     }                                                                                   \
     shmem_team_sync(team);                                                              \
   }
-TEST_ARITHMETIC_REDUCE_TYPES(TEST_ARITHMETIC)
+SHMEM_ARITHMETIC_REDUCE_TYPES(TEST_ARITHMETIC)
 
 /* Active sets: pSync is zero before and after. */
 static long psync[SHMEM_SYNC_SIZE];
@@ -156,20 +156,20 @@ static void check_psync(void) {
 }
 
 #define SET start, (stride == 2 ? 1 : 0), size
-#define CHECK_TO_ALL(NAME, TYPE, VERB, OP, value)                                \
-  do {                                                                           \
-    shmem_team_sync(team);                                                       \
-    for (size_t i = 0; i < kMost; ++i) source[i] = (TYPE)value(me, i);           \
-    shmem_##NAME##_##VERB##_to_all(dest, source, kMost, SET, NULL, psync);       \
-    for (size_t i = 0; i < kMost; ++i) {                                         \
-      TYPE all = (TYPE)value(0, i);                                              \
-      for (int pe = 1; pe < size; ++pe) {                                                             \
-        const TYPE next = (TYPE)value(pe, i);                                                         \
-        all = (TYPE)OP(all, next);                                                                    \
-      } \
-      CHECK(dest[i] == all);                                                     \
-    }                                                                            \
-    check_psync();                                                               \
+#define CHECK_TO_ALL(NAME, TYPE, VERB, OP, value)                          \
+  do {                                                                     \
+    shmem_team_sync(team);                                                 \
+    for (size_t i = 0; i < kMost; ++i) source[i] = (TYPE)value(me, i);     \
+    shmem_##NAME##_##VERB##_to_all(dest, source, kMost, SET, NULL, psync); \
+    for (size_t i = 0; i < kMost; ++i) {                                   \
+      TYPE all = (TYPE)value(0, i);                                        \
+      for (int pe = 1; pe < size; ++pe) {                                  \
+        const TYPE next = (TYPE)value(pe, i);                              \
+        all = (TYPE)OP(all, next);                                         \
+      }                                                                    \
+      CHECK(dest[i] == all);                                               \
+    }                                                                      \
+    check_psync();                                                         \
   } while (0)
 #define TEST_SET_BITS(NAME, TYPE)                                            \
   static void test_set_bits_##NAME(void* dest_memory, void* source_memory) { \
@@ -180,7 +180,7 @@ static void check_psync(void) {
     CHECK_TO_ALL(NAME, TYPE, xor, XOR, pattern);                             \
     shmem_team_sync(team);                                                   \
   }
-TEST_OLD_BITWISE_REDUCE_TYPES(TEST_SET_BITS)
+SHMEM_OLD_BITWISE_REDUCE_TYPES(TEST_SET_BITS)
 #define TEST_SET_ORDERED(NAME, TYPE)                                            \
   static void test_set_ordered_##NAME(void* dest_memory, void* source_memory) { \
     TYPE* dest = (TYPE*)dest_memory;                                            \
@@ -189,7 +189,7 @@ TEST_OLD_BITWISE_REDUCE_TYPES(TEST_SET_BITS)
     CHECK_TO_ALL(NAME, TYPE, min, MIN, pattern);                                \
     shmem_team_sync(team);                                                      \
   }
-TEST_OLD_ORDERED_REDUCE_TYPES(TEST_SET_ORDERED)
+SHMEM_OLD_ORDERED_REDUCE_TYPES(TEST_SET_ORDERED)
 #define TEST_SET_ARITHMETIC(NAME, TYPE)                                            \
   static void test_set_arithmetic_##NAME(void* dest_memory, void* source_memory) { \
     TYPE* dest = (TYPE*)dest_memory;                                               \
@@ -198,7 +198,7 @@ TEST_OLD_ORDERED_REDUCE_TYPES(TEST_SET_ORDERED)
     CHECK_TO_ALL(NAME, TYPE, prod, PROD, factor);                                  \
     shmem_team_sync(team);                                                         \
   }
-TEST_OLD_ARITHMETIC_REDUCE_TYPES(TEST_SET_ARITHMETIC)
+SHMEM_OLD_ARITHMETIC_REDUCE_TYPES(TEST_SET_ARITHMETIC)
 
 #define TEST_SET_MOVE(BITS)                                                                 \
   static void test_set_move_##BITS(void* dest_memory, void* source_memory) {                \
@@ -297,25 +297,25 @@ static void run_all(void) {
   me = shmem_team_my_pe(team);
   size = shmem_team_n_pes(team);
 #define RUN(NAME, TYPE) run(test_move_##NAME);
-  TEST_RMA_TYPES(RUN)
+  SHMEM_RMA_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_bits_##NAME);
-  TEST_BITWISE_REDUCE_TYPES(RUN)
+  SHMEM_BITWISE_REDUCE_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_ordered_##NAME);
-  TEST_RMA_TYPES(RUN)
+  SHMEM_RMA_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_arithmetic_##NAME);
-  TEST_ARITHMETIC_REDUCE_TYPES(RUN)
+  SHMEM_ARITHMETIC_REDUCE_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_set_bits_##NAME);
-  TEST_OLD_BITWISE_REDUCE_TYPES(RUN)
+  SHMEM_OLD_BITWISE_REDUCE_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_set_ordered_##NAME);
-  TEST_OLD_ORDERED_REDUCE_TYPES(RUN)
+  SHMEM_OLD_ORDERED_REDUCE_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) run(test_set_arithmetic_##NAME);
-  TEST_OLD_ARITHMETIC_REDUCE_TYPES(RUN)
+  SHMEM_OLD_ARITHMETIC_REDUCE_TYPES(RUN)
 #undef RUN
   run(test_set_move_32);
   run(test_set_move_64);

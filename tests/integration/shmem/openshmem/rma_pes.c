@@ -78,7 +78,7 @@ static int left(void) {
     CHECK_GET(TYPE, shmem_##NAME##_ibget(dest, source, 3, 4, 2, 4, right()), 11, BLOCKS(right()));          \
     CHECK_GET(TYPE, shmem_ctx_##NAME##_ibget(ctx, dest, source, 3, 4, 2, 4, right()), 11, BLOCKS(right())); \
   }
-TEST_RMA_TYPES(TEST_TYPE)
+SHMEM_RMA_TYPES(TEST_TYPE)
 
 /* The generic names, for each type once. */
 #define TEST_GENERIC(NAME, TYPE)                                                            \
@@ -125,7 +125,7 @@ TEST_RMA_BASIC_TYPES(TEST_GENERIC)
     CHECK_GET(char, shmem_ibget##BITS(dest, source, 1, 1, 1, 3, right()), all, FROM_RIGHT);          \
     CHECK_GET(char, shmem_ctx_ibget##BITS(ctx, dest, source, 3, 3, 3, 1, right()), all, FROM_RIGHT); \
   }
-TEST_SIZES(TEST_SIZE)
+SHMEM_SIZES(TEST_SIZE)
 
 static void test_bytes(void* dest_memory, void* source_memory) {
   char* dest = (char*)dest_memory;
@@ -172,13 +172,13 @@ int main(void) {
   shmem_init();
   CHECK(shmem_ctx_create(0, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_##NAME);
-  TEST_RMA_TYPES(RUN)
+  SHMEM_RMA_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_generic_##NAME);
   TEST_RMA_BASIC_TYPES(RUN)
 #undef RUN
 #define RUN(BITS, BYTES) on_heap_and_globals(test_size_##BITS);
-  TEST_SIZES(RUN)
+  SHMEM_SIZES(RUN)
   on_heap_and_globals(test_bytes);
   test_context_of_a_team();
   shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH, NULL, 0);

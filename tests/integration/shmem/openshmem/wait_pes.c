@@ -79,7 +79,7 @@ static int left(void) {
     CHECK(indices[0] == 0 && indices[kWords - 1] == kWords - 1);                                                \
     shmem_barrier_all();                                                                                        \
   }
-TEST_AMO_TYPES(TEST_WAIT)
+SHMEM_AMO_TYPES(TEST_WAIT)
 
 /* What is generic, and what is deprecated. */
 static void test_names(void) {
@@ -136,12 +136,12 @@ static void test_names(void) {
   static void test_signal_##NAME(void* dest_memory, void* source_memory) { \
     TEST_SIGNAL_BODY(TYPE, NAME##_put, 9);                                 \
   }
-TEST_RMA_TYPES(TEST_SIGNAL)
+SHMEM_RMA_TYPES(TEST_SIGNAL)
 #define TEST_SIGNAL_SIZE(BITS, BYTES)                                           \
   static void test_signal_size_##BITS(void* dest_memory, void* source_memory) { \
     TEST_SIGNAL_BODY(char, put##BITS, 9);                                       \
   }
-TEST_SIZES(TEST_SIGNAL_SIZE)
+SHMEM_SIZES(TEST_SIGNAL_SIZE)
 static void test_signal_bytes(void* dest_memory, void* source_memory) {
   TEST_SIGNAL_BODY(char, putmem, 9);
   shmem_put_signal(dest, source, 9, signal_word, 1, SHMEM_SIGNAL_ADD, right());
@@ -186,13 +186,13 @@ int main(void) {
   shmem_init();
   CHECK(shmem_ctx_create(0, &ctx) == 0);
 #define RUN(NAME, TYPE) on_heap_and_globals(test_wait_##NAME);
-  TEST_AMO_TYPES(RUN)
+  SHMEM_AMO_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_signal_##NAME);
-  TEST_RMA_TYPES(RUN)
+  SHMEM_RMA_TYPES(RUN)
 #undef RUN
 #define RUN(BITS, BYTES) on_heap_and_globals(test_signal_size_##BITS);
-  TEST_SIZES(RUN)
+  SHMEM_SIZES(RUN)
   on_heap_and_globals(test_signal_bytes);
   test_names();
   test_locks();
