@@ -80,20 +80,21 @@ void Context::register_fork_handler() {
   ::pthread_atfork(nullptr, nullptr, forget_in_child);
 }
 
-Context::Context(Key /*key*/, Job job)
+Context::Context(Key /*key*/, Job job, int thread_level)
     : job_(std::move(job)),
+      thread_level_(thread_level),
       port_([pe = job_.me] { return open_gba(pe); }),
       teams_(job_, [this](Team& team) { return equip(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
                    .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {}
 
-Result<void> Context::start() {
+Result<void> Context::start(int thread_level) {
   auto options = read_options(process_environment());
   if (!options) {
     return tl::make_unexpected(options.error());
   }
   auto request = bootstrap_request(*options);
-  return start(*std::move(options), std::move(request));
+  return start(thread_level, *std::move(options), std::move(request));
 }
 
 void Context::keep(UidListener listener) {
@@ -105,7 +106,7 @@ std::optional<UidListener> Context::take_listener(const UniqueId& id) {
   return same ? std::exchange(kept_listener(), std::nullopt) : std::nullopt;
 }
 
-Result<void> Context::start(Options options, BootstrapRequest request) {
+Result<void> Context::start(int thread_level, Options options, BootstrapRequest request) {
   static const int at_exit = ::on_exit(finish_at_exit, nullptr);  // once a process, however often the library starts
   static_cast<void>(at_exit);
   auto bootstrap = make_bootstrap(std::move(request));
@@ -129,8 +130,10 @@ Result<void> Context::start(Options options, BootstrapRequest request) {
   const int size = (*bootstrap)->size();
   WaitPolicy policy = wait_policy(size, *processors);
   policy.alarm = (*bootstrap)->alarm();
-  instance_ = std::make_unique<Context>(Key{}, Job{std::move(options), *std::move(bootstrap), *std::move(memory), me,
-                                                   size, policy, *std::move(globals), *processors});
+  instance_ = std::make_unique<Context>(Key{},
+                                        Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size,
+                                            policy, *std::move(globals), *processors},
+                                        thread_level);
   auto ok = instance_->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.
@@ -303,13 +306,18 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
 }
 
 Stream& Context::default_stream() {
+  const std::lock_guard lock(stream_mutex_);
   if (!stream_) {
     stream_ = std::make_unique<Stream>();
   }
   return *stream_;
 }
 
-Result<CoreGroup*> Context::cores(int count) {
+Result<void> Context::on_cores(int count, const std::function<Result<void>(CoreGroup&)>& use) {
+  const std::unique_lock lock(cores_in_use_, std::try_to_lock);
+  if (!lock) {
+    return fail(std::errc::device_or_resource_busy, "shmemx_launch: another thread of this PE runs a kernel");
+  }
   if (!cores_ || cores_->count() != count) {
     // The cores of all PEs wait for each other.
     auto group = CoreGroup::create(count, job_.policy_for(job_.size * std::max(count, 1)));
@@ -318,7 +326,7 @@ Result<CoreGroup*> Context::cores(int count) {
     }
     cores_ = *std::move(group);
   }
-  return cores_.get();
+  return use(*cores_);
 }
 
 void Context::report() const {

@@ -2,7 +2,11 @@
 // The one object that a running library is.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,18 +22,21 @@
 
 namespace shmem {
 
-/// Made by start(), ended by stop(); nothing is left over between the two. Calls that change it are the application's
-/// to serialise (OpenSHMEM 1.6, section 9.2: collectives on one team do not overlap).
+/// Made by start(), ended by stop(); nothing is left over between the two. Several threads may use it at once, but that
+/// collectives on one team do not overlap is the application's to see to (OpenSHMEM 1.6, section 9.2).
 class Context {
  public:
   /// Collective. All PEs get a context or all get an Error. By what the environment says, or as it is told.
-  static Result<void> start();
-  static Result<void> start(Options options, BootstrapRequest request);
+  static Result<void> start(int thread_level);
+  static Result<void> start(int thread_level, Options options, BootstrapRequest request);
   /// Collective. Memory, teams, device and bootstrap are given back.
   static Result<void> stop();
   /// OpenSHMEM 1.6, section 9.1: the library may be started again while it runs, and ends with the last of as many
   /// calls that end it. unnest() is true for the last one.
-  void nest() { ++starts_; }
+  void nest(int thread_level) {
+    ++starts_;
+    thread_level_ = std::max<int>(thread_level_, thread_level);
+  }
   bool unnest() { return --starts_ == 0; }
   /// False in a process that was forked from the PE.
   [[nodiscard]] bool is_own_process() const;
@@ -45,7 +52,7 @@ class Context {
     friend class Context;
     Key() = default;
   };
-  Context(Key key, Job job);
+  Context(Key key, Job job, int thread_level);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context() = default;
@@ -54,14 +61,17 @@ class Context {
   [[nodiscard]] int my_pe() const { return job_.me; }
   [[nodiscard]] int n_pes() const { return job_.size; }
   [[nodiscard]] void* translate(const void* mine, int pe) const { return job_.translate(mine, pe); }
+  /// SHMEM_THREAD_*: the highest that the program has asked for.
+  [[nodiscard]] int thread_level() const { return thread_level_; }
 
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
   CtxTable& ctxs() { return ctxs_; }
   [[nodiscard]] const CtxTable& ctxs() const { return ctxs_; }
 
-  /// A group of so many cores; the last one that was asked for is kept.
-  Result<CoreGroup*> cores(int count);
+  /// Runs a kernel on so many cores; they are kept for the next one. `use` is given the group. An Error, and nothing
+  /// is done, while another thread runs one.
+  Result<void> on_cores(int count, const std::function<Result<void>(CoreGroup&)>& use);
 
   /// The stream that programs mean by none. Throws std::system_error if there is no thread for it.
   Stream& default_stream();
@@ -100,6 +110,7 @@ class Context {
   static std::unique_ptr<Context> instance_;
 
   Job job_;
+  std::atomic<int> thread_level_;
   std::unique_ptr<Trace> trace_;
   GbaPort port_;
   std::string no_gba_ = "SHMEM_GBA=off";  // why this PE could not open one
@@ -109,7 +120,9 @@ class Context {
   TeamTable teams_;
   CtxTable ctxs_;
   SymmetricHeap heap_;
+  std::mutex cores_in_use_;
   std::unique_ptr<CoreGroup> cores_;
+  std::mutex stream_mutex_;         // of making it
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;
 };

@@ -141,7 +141,8 @@ Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
   if (start.id) {
     request.listener = Context::take_listener(*start.id);
   }
-  return Context::start(std::move(start.options), std::move(request));
+  // Streams are threads, and what is put into them may be calls of the library.
+  return Context::start(SHMEM_THREAD_MULTIPLE, std::move(start.options), std::move(request));
 }
 
 Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {

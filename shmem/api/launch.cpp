@@ -74,10 +74,6 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   if (running_core != nullptr) {
     return api::report({std::errc::device_or_resource_busy, "shmemx_launch: a kernel cannot launch another"});
   }
-  auto group = context.cores(cores);
-  if (!group) {
-    return api::report(group.error());
-  }
   api::LaunchErrors errors;
   const auto run = [&](shmem::ThreadCore& core) {
     const shmem::CoreState& state = context.job().core_state();
@@ -86,12 +82,18 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
     kernel(&handle, argument);
     return handle.error;
   };
-  const std::errc error = (*group)->run(run, shmem::JobWatch(context.job()));
-  if (error == std::errc{}) {
-    return 0;
+  std::errc error{};
+  const auto launched = context.on_cores(cores, [&](shmem::CoreGroup& group) -> shmem::Result<void> {
+    error = group.run(run, shmem::JobWatch(context.job()));
+    if (error != std::errc{}) {
+      context.job().kernel_sync(context.my_pe()).clear_core_pool(cores);
+    }
+    return {};
+  });
+  if (!launched) {
+    return api::report(launched.error());
   }
-  context.job().kernel_sync(context.my_pe()).clear_core_pool(cores);
-  return api::report_loudly({error, errors.text()});
+  return error == std::errc{} ? 0 : api::report_loudly({error, errors.text()});
 }
 
 int shmemx_core_index(const shmemx_core_t* core) noexcept {

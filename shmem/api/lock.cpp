@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.13: locks, as a queue. Each PE waits for a word of its own, and PEs get the lock in the
-// order in which they asked.
+// order in which they asked. One thread of a PE is in the queue at a time; its other threads wait for it.
 #include "shmem/memory/ordering.hpp"
 
 #include "shmem/api/peer.hpp"
@@ -30,10 +30,12 @@ class Lock {
   }
 
   void set() {
-    if ((mine().load() & kHeld) != 0) {
-      api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
+    while (!claim()) {
+      if (context_.thread_level() < SHMEM_THREAD_MULTIPLE) {
+        api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
+      }
+      wait([this] { return mine().load() == 0; }, number());
     }
-    mine().store(kWaiting);  // before anybody can know that this PE has asked
     const std::uint32_t before = last().exchange(number());
     if (before != 0) {
       change(before, [this](std::atomic_ref<std::uint32_t> word) { word.fetch_or(number()); });
@@ -44,11 +46,16 @@ class Lock {
   }
 
   bool test() {
+    if (!claim()) {
+      return false;
+    }
     std::uint32_t nobody = 0;
     if (!last().compare_exchange_strong(nobody, number())) {
+      let_go();
       return false;
     }
     mine().fetch_or(kHeld);
+    mine().fetch_and(~kWaiting);
     return true;
   }
 
@@ -59,13 +66,13 @@ class Lock {
     shmem::quiet();
     std::uint32_t only_me = number();
     if ((mine().load() & kNext) == 0 && last().compare_exchange_strong(only_me, 0)) {
-      mine().store(0);
+      let_go();
       return;
     }
     // Somebody has asked, and is about to say so here.
     wait([this] { return (mine().load() & kNext) != 0; }, only_me);
     const std::uint32_t next = mine().load() & kNext;
-    mine().store(0);
+    let_go();
     change(next, [](std::atomic_ref<std::uint32_t> word) { word.fetch_and(~kWaiting); });
   }
 
@@ -76,6 +83,16 @@ class Lock {
   [[nodiscard]] std::uint32_t number() const { return static_cast<std::uint32_t>(context_.my_pe()) + 1; }
   [[nodiscard]] std::atomic_ref<std::uint32_t> mine() const { return std::atomic_ref(of(context_.my_pe()).mine); }
   [[nodiscard]] std::atomic_ref<std::uint32_t> last() const { return std::atomic_ref(of(0).last); }
+
+  /// For one of this PE's threads: before anybody can know that this PE has asked.
+  bool claim() {
+    std::uint32_t nobody = 0;
+    return mine().compare_exchange_strong(nobody, kWaiting);
+  }
+  void let_go() {
+    mine().store(0);
+    shmem::wake_parked(context_.job(), context_.my_pe());  // its next thread
+  }
 
   /// Changes the word of the PE of that number, who may be waiting for it.
   template <typename Change>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.1: set-up, exit, query.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,12 +14,12 @@
 using shmem::Context;
 namespace api = shmem::api;
 
-void shmem::api::start() {
+void shmem::api::start(int thread_level) {
   if (Context::current() != nullptr) {
-    Context::current()->nest();
+    Context::current()->nest(thread_level);
     return;
   }
-  if (auto ok = Context::start(); !ok) {
+  if (auto ok = Context::start(thread_level); !ok) {
     shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
@@ -52,14 +51,14 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
                                                                 " is no thread level (SHMEM_THREAD_SINGLE = 0 to "
                                                                 "SHMEM_THREAD_MULTIPLE = 3)"});
   }
-  api::start();
-  *provided = std::min(requested, SHMEM_THREAD_SERIALIZED);
+  api::start(requested);
+  *provided = Context::current()->thread_level();
   return 0;
 }
 
 SHMEM_ROUTINE(void, query_thread, (int* provided)) {
   if (has_place("shmem_query_thread", "provided", provided)) {
-    *provided = SHMEM_THREAD_SERIALIZED;
+    *provided = Context::current() != nullptr ? Context::current()->thread_level() : SHMEM_THREAD_SINGLE;
   }
 }
 

@@ -7,7 +7,7 @@
 namespace shmem::api {
 
 /// Starts the library by what the environment says; ends the process with a message if that cannot be.
-void start();
+void start(int thread_level = SHMEM_THREAD_SINGLE);
 /// -1 before the start.
 inline int my_pe() {
   return Context::current() != nullptr ? Context::current()->my_pe() : -1;

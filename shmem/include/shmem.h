@@ -7,8 +7,10 @@
  *  - A symmetric address names the same object on every PE. It is one inside the symmetric heap (section 9.3), or of a
  *    global or static variable of the program (section 3.2); see "Global and static variables" below.
  *  - "Collective over T" means that all PEs of T make the call, in the same order as their other collective calls on T.
- *  - Calls may be made by any thread, one at a time (SHMEM_THREAD_SERIALIZED), but RMA, signals and waits, which may
- * overlap.
+ *  - Calls may be made by any thread, also at once, whichever thread level was asked for. What the program sees to:
+ *    collective calls on one team are made one after the other; those of the heap, setting up and shmem_finalize are
+ *    calls on SHMEM_TEAM_WORLD; a team or context is ended when no thread uses it. A thread that waits keeps none of
+ *    the others from anything.
  *  - A call that returns nothing and cannot do what it should ends the job with a message on standard error that names
  * the call, the value and the PE. Calls that return something say so as written at each.
  *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
@@ -99,9 +101,10 @@ typedef struct {
  * many calls of shmem_finalize end it. After that it may be started again, also with another environment. Ends the
  * process with a message if the job cannot be set up, on all PEs. */
 SHMEM_DECLARE(void, init, (void))
-/* As shmem_init. *provided is the thread level that is supported, at most SHMEM_THREAD_SERIALIZED. Returns 0; non-zero
- * with a message, and starts nothing, if `requested` is no level or `provided` is NULL. The other queries below do
- * nothing but print a message where they have nowhere to put their answer. */
+/* As shmem_init, which asks for SHMEM_THREAD_SINGLE. *provided is `requested`, or more if an earlier call has asked for
+ * more: all levels can be had, and shmem_query_thread gives the one in force. Returns 0; non-zero with a message, and
+ * starts nothing, if `requested` is no level or `provided` is NULL. The other queries below do nothing but print a
+ * message where they have nowhere to put their answer. */
 SHMEM_DECLARE(int, init_thread, (int requested, int* provided))
 SHMEM_DECLARE(void, query_thread, (int* provided))
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */

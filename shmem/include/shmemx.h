@@ -216,7 +216,8 @@ typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
  * A wait that fails gives its error to the core, where it cannot return it: all later barriers and waits of that core
  * fail with it at once, and so do the other cores' waits when its kernel has returned. Errors: what that was
  * (-ETIMEDOUT SHMEM_BARRIER_TIMEOUT, -EOWNERDEAD a PE has died, -ECANCELED the job was ended), with a message; -EINVAL
- * cores < 1 or no kernel; -EAGAIN threads cannot be made; -EBUSY called by a kernel.
+ * cores < 1 or no kernel; -EAGAIN threads cannot be made; -EBUSY called by a kernel, or
+ * while another thread of this PE runs one.
  */
 SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) SHMEM_NOEXCEPT;
 /* The calls below take the core that the kernel was given. With another, or outside of a kernel, they end the job. */

@@ -31,10 +31,11 @@ bool CtxTable::remove(std::uintptr_t handle) {
 }
 
 void CtxTable::remove_all_of(int team) {
-  for (std::uintptr_t handle = 1; handle <= kMost; ++handle) {
-    const Ctx* ctx = find(handle);
+  const std::scoped_lock lock(mutex_);  // so that nobody removes what is looked at
+  for (std::uintptr_t i = 0; i < kMost; ++i) {
+    const Ctx* ctx = slots_[i].load(std::memory_order_relaxed);
     if (ctx != nullptr && ctx->team == team) {
-      remove(handle);
+      const std::unique_ptr<const Ctx> removed(slots_[i].exchange(nullptr, std::memory_order_relaxed));
     }
   }
 }

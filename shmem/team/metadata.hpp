@@ -78,7 +78,8 @@ struct TeamSync {
   alignas(64) ChoiceOffers choice{};
   alignas(64) std::array<TeamCall, 2> call{};
   std::array<std::uint32_t, 2>
-      refused{};  // 1: this PE cannot do its part of that call; read after the call's second sync
+      refused{};               // 1: this PE cannot do its part of that call; read after the call's second sync
+  std::int32_t new_team = -1;  // the slot of the team whose first member this one will be; as `refused`
 };
 
 /// Words of one member that others store to, or that others pull, in the rounds of a barrier: each holds the number of

@@ -11,22 +11,18 @@ Team* TeamTable::find(int handle) const {
   return index < teams_.size() ? teams_[index].get() : nullptr;
 }
 
-void TeamTable::set_taken(int slot, bool taken) const {
-  auto& word = job_.metadata(job_.me).taken_teams[static_cast<std::size_t>(slot) / 64];
+bool TeamTable::set_taken(int pe, int slot, bool taken) const {
+  auto& word = job_.metadata(pe).taken_teams[static_cast<std::size_t>(slot) / 64];
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  // Relaxed: others read it between two syncs of the parent, and it changes only outside of them.
-  if (taken) {
-    word.fetch_or(bit, std::memory_order_relaxed);
-  } else {
-    word.fetch_and(~bit, std::memory_order_relaxed);
-  }
+  // Release and acquire: who takes a slot that was given back finds the words that its last team left there.
+  const std::uint64_t before =
+      taken ? word.fetch_or(bit, std::memory_order_acq_rel) : word.fetch_and(~bit, std::memory_order_release);
+  return ((before & bit) != 0) != taken;
 }
 
 Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts) {
   const auto index = static_cast<std::size_t>(slot);
-  teams_.resize(std::max(teams_.size(), index + 1));
   teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts);
-  set_taken(slot, true);
   Team& team = *teams_[index];
   job_.core_state().team[index].write({map.start, map.stride, map.size, team.me()});
   return team;
@@ -37,11 +33,13 @@ void TeamTable::remove(int slot) {
   teams_[index]->report();
   job_.core_state().team[index].write({});
   teams_[index].reset();
-  set_taken(slot, false);
+  set_taken(job_.me, slot, false);
 }
 
 Result<void> TeamTable::make_predefined() {
   const TeamMap everybody{0, 1, job_.size};
+  set_taken(job_.me, kWorldTeam, true);
+  set_taken(job_.me, kSharedTeam, true);
   Team& world = add(everybody, kWorldTeam, 0, 0);
   Team& shared = add(everybody, kSharedTeam, 0, 0);
   shared.explain_no_gba("its PEs share memory");
@@ -50,15 +48,45 @@ Result<void> TeamTable::make_predefined() {
   return ok;
 }
 
-Result<int> TeamTable::agree_on_slot(const TeamMap& map) const {
+bool TeamTable::try_to_reserve(const TeamMap& map, int slot) const {
+  for (int i = 0; i < map.size; ++i) {
+    if (!set_taken(map.pe(i), slot, true)) {
+      give_back({map.start, map.stride, i}, slot);
+      return false;
+    }
+  }
+  return true;
+}
+
+void TeamTable::give_back(const TeamMap& map, int slot) const {
+  for (int i = 0; i < map.size; ++i) {
+    set_taken(map.pe(i), slot, false);
+  }
+}
+
+// Threads of the members may be making other teams, of other parents, at this moment. Each slot goes to who takes it on
+// all members first; one that two try at once may be left to neither of them.
+int TeamTable::reserve_slot(const TeamMap& map) const {
   for (std::size_t word = 0; word < kMaxTeams / 64; ++word) {
     std::uint64_t taken = 0;
     for (int i = 0; i < map.size; ++i) {
       taken |= job_.metadata(map.pe(i)).taken_teams[word].load(std::memory_order_relaxed);
     }
-    if (taken != ~std::uint64_t{0}) {
-      return static_cast<int>(word) * 64 + std::countr_one(taken);
+    for (; taken != ~std::uint64_t{0}; taken |= taken + 1) {  // the lowest bit that is 0
+      const int slot = static_cast<int>(word) * 64 + std::countr_one(taken);
+      if (try_to_reserve(map, slot)) {
+        return slot;
+      }
     }
+  }
+  return -1;
+}
+
+Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
+  const int slot = reserve_slot(map);
+  parent.view().mine().new_team = slot;
+  if (slot >= 0) {
+    return {};
   }
   return fail(std::errc::no_buffer_space, "shmem: no team slot is free on all " + std::to_string(map.size) +
                                               " PEs of the new team (a PE can be in " + std::to_string(kMaxTeams) +
@@ -79,7 +107,7 @@ std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
 
 void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
-  // Relaxed: the second sync of the parent is before the new team's first use of them. A member that reads this one as
+  // Relaxed: a sync of the parent is before the new team's first use of them. A member that reads this one as
   // its colleague's computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
   mine.left.store(count, std::memory_order_relaxed);
@@ -99,21 +127,27 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
     return tl::make_unexpected(*request.refusal);
   }
   const auto& map = request.map;
-  const Result<int> slot = map ? agree_on_slot(*map) : Result<int>(-1);
-  std::uint64_t count = 0;
-  if (map && slot) {
-    count = agree_on_count(*map, *slot);
-    clear_slot(*slot, count);
-  }
-  // A sync: everybody has read the sets of slots and cleared the words.
-  const Result<void> mine = slot ? Result<void>() : tl::make_unexpected(slot.error());
-  if (auto ok = parent.agree_on_outcome(mine); !ok) {
+  const bool first = map && map->start == job_.me;
+  const Result<void> offered = first ? offer_slot(parent, *map) : Result<void>{};
+  // A sync: the slots of all maps are known.
+  if (auto ok = parent.agree_on_outcome(offered); !ok) {
+    if (first && offered) {
+      give_back(*map, parent.view().mine().new_team);
+    }
     return tl::make_unexpected(ok.error());
   }
-  if (!map) {
-    return -1;
+  int slot = -1;
+  std::uint64_t count = 0;
+  if (map) {
+    slot = parent.view().member(*parent.map().member(map->start)).new_team;
+    count = agree_on_count(*map, slot);
+    clear_slot(slot, count);
   }
-  if (auto ok = equip_(add(*map, *slot, count, request.contexts)); !ok) {
+  // Everybody has cleared the words.
+  if (auto ok = parent.sync(); !ok || !map) {
+    return ok ? Result<int>(-1) : tl::make_unexpected(ok.error());
+  }
+  if (auto ok = equip_(add(*map, slot, count, request.contexts)); !ok) {
     return tl::make_unexpected(ok.error());
   }
   return slot;

@@ -22,13 +22,14 @@ struct SplitRequest {
   int contexts = 0;
 };
 
-/// A handle is the team's slot, which all members agree on. Used by one thread at a time.
+/// A handle is the team's slot, which all members agree on. Several threads may look for teams, and make and end teams
+/// of different parents, at once; a team that one of them ends is used by none.
 class TeamTable {
  public:
   /// `equip` gives a new team its barriers; collective over the team.
   using Equip = std::function<Result<void>(Team&)>;
 
-  TeamTable(const Job& job, Equip equip) : job_(job), equip_(std::move(equip)) {}
+  TeamTable(const Job& job, Equip equip) : job_(job), equip_(std::move(equip)), teams_(kMaxTeams) {}
 
   /// Collective over the job; a barrier of the bootstrap has passed since the memory was made.
   Result<void> make_predefined();
@@ -47,16 +48,22 @@ class TeamTable {
   Result<void> destroy_all();
 
  private:
-  Result<int> agree_on_slot(const TeamMap& map) const;
+  [[nodiscard]] int reserve_slot(const TeamMap& map) const;
+  [[nodiscard]] bool try_to_reserve(const TeamMap& map, int slot) const;
+  void give_back(const TeamMap& map, int slot) const;
+  /// For the first member of the map: a slot for it, or why there is none. The other members of the map learn it from
+  /// the parent's words. REQUIRES: a sync of the parent passes before it is read, and another before the next split.
+  Result<void> offer_slot(Team& parent, const TeamMap& map) const;
   [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
   void clear_slot(int slot, std::uint64_t count) const;
   Team& add(const TeamMap& map, int slot, std::uint64_t count, int contexts);
   void remove(int slot);
-  void set_taken(int slot, bool taken) const;
+  /// False if it was so already.
+  bool set_taken(int pe, int slot, bool taken) const;
 
   const Job& job_;
   Equip equip_;
-  std::vector<std::unique_ptr<Team>> teams_;  // by handle, up to the largest that there was
+  std::vector<std::unique_ptr<Team>> teams_;  // by handle; of fixed size, so that threads do not meet in it
 };
 
 }  // namespace shmem
