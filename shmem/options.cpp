@@ -231,7 +231,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "a text",
      set_text<&Options::uid_secret>},
     {{"SHMEM_MPI_PLUGIN", nullptr, "path", "",
-      "the library that starts by MPI, if not libshmem_bootstrap_mpi.so beside libshmem"},
+      "the library that starts by MPI, if not the libshmem_bootstrap_mpi.so of libshmem itself"},
      "a path",
      set_text<&Options::mpi_plugin>},
     {{"SHMEM_TRACE", nullptr, "path", "",

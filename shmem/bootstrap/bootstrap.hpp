@@ -60,7 +60,7 @@ struct BootstrapRequest {
   UidSettings uid = {};
   std::optional<UniqueId> id = {};           // from shmemx_get_uniqueid; without one, the settings' session
   std::optional<UidListener> listener = {};  // of this id, if this process serves
-  std::string mpi_plugin = {};               // for kMpi; "": the one beside libshmem
+  std::string mpi_plugin = {};               // for kMpi; "": libshmem's own
   const void* communicator = nullptr;        // for kMpi: where an MPI_Comm stands; nullptr: MPI_COMM_WORLD
 };
 /// What the environment asks for.

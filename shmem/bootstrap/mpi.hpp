@@ -77,7 +77,7 @@ class MpiBootstrap final : public Bootstrap {
   std::atomic<std::uint32_t> ended_{0};  // 1: reason_ is there
 };
 
-/// Loads the plug-in, at `plugin` or, if that is empty, beside libshmem, and joins with it.
+/// Loads the plug-in, at `plugin` or, if that is empty, libshmem's own, and joins with it.
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit);
 
