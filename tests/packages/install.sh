@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs from a build folder into one of its own, builds a program there that finds libgba by pkg-config and by CMake, and
-# uninstalls again.
+# Installs from a build folder into one of its own, moves that elsewhere, builds programs there that find libgba and libshmem by
+# wrappers, pkg-config and CMake, and uninstalls again. libshmem is used from the build folder as well.
 set -euo pipefail
 
 [[ $# == 2 ]] || {
@@ -12,6 +12,7 @@ source="$1"
 build="$2"
 work="$(mktemp -d)"
 prefix="$work/prefix"
+moved="$work/moved"
 
 # What somebody has really installed from this build must still be known afterwards.
 restore() {
@@ -24,10 +25,11 @@ cp -p "$build"/install_manifest*.txt "$work/before" 2>/dev/null || true
 trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
-for component in libgba libgba-dev gba-tools gba-fake-device; do
+for component in libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
-library="$(find "$prefix" -name 'libgba.so.0')"
+mv "$prefix" "$moved"
+library="$(find "$moved" -name 'libgba.so.0')"
 libdir="${library%/*}"
 [[ -n "$library" ]] || { echo "no libgba.so.0 below the prefix" && exit 1; }
 
@@ -51,13 +53,22 @@ flags="$(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs gba)"
 cc "$work/main.c" -o "$work/by_pc" $flags
 LD_LIBRARY_PATH="$libdir" "$work/by_pc"
 echo "== by find_package"
-cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$moved" >/dev/null
 cmake --build "$work/b" >/dev/null
 LD_LIBRARY_PATH="$libdir" "$work/b/by_cmake"
 echo "== what is installed runs"
-LD_LIBRARY_PATH="$libdir" "$prefix/bin/gba-fake-device" --version
-LD_LIBRARY_PATH="$libdir" "$prefix/bin/gba" --version
+LD_LIBRARY_PATH="$libdir" "$moved/bin/gba-fake-device" --version
+LD_LIBRARY_PATH="$libdir" "$moved/bin/gba" --version
+echo "== libshmem, installed"
+use_shmem="$source/tests/packages/use_shmem.sh"
+PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
+for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info; do
+  [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
+done
+echo "== libshmem, in the build tree"
+PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"
 echo "== uninstalled"
+mv "$moved" "$prefix"
 cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2
 left="$(find "$prefix" ! -type d)"
 [[ -z "$left" ]] || { echo "left behind: $left" && exit 1; }

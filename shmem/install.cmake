@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where libshmem goes, and how others find it: oshcc, shmem.pc and find_package(shmem), installed and in the build tree.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Debian's Open MPI has /usr/bin/oshcc and /usr/bin/oshrun. Beside it our commands stand in a folder of their own, for PATH, where
+# man and bash-completion find what belongs to them, and in /usr/bin with a suffix.
+option(SHMEM_OWN_FOLDERS "Install oshcc, oshrun and headers into folders of libshmem's own, beside another OpenSHMEM" OFF)
+set(libdir ${CMAKE_INSTALL_LIBDIR})
+if(SHMEM_OWN_FOLDERS)
+  set(includedir ${CMAKE_INSTALL_INCLUDEDIR}/libshmem)
+  set(bindir ${libdir}/libshmem/bin)
+  set(datadir ${libdir}/libshmem/share)
+  set(mandir ${datadir}/man)
+else()
+  set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
+  set(bindir ${CMAKE_INSTALL_BINDIR})
+  set(datadir ${CMAKE_INSTALL_DATADIR})
+  set(mandir ${CMAKE_INSTALL_MANDIR})
+endif()
+
+# from_to(variable from to): the way between two installed folders, so that the tree can be moved.
+function(from_to variable from to)
+  cmake_path(ABSOLUTE_PATH from BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+  cmake_path(ABSOLUTE_PATH to BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+  file(RELATIVE_PATH way ${from} ${to})
+  set(${variable} ${way} PARENT_SCOPE)
+endfunction()
+
+# The library. What MPI programs need in addition is loaded when they ask for it, and goes where only libshmem looks.
+install(TARGETS shmem EXPORT shmem-targets
+  LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
+  INCLUDES DESTINATION ${includedir})
+if(TARGET shmem_bootstrap_mpi)
+  install(TARGETS shmem_bootstrap_mpi LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-mpi)
+endif()
+install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
+
+# The commands.
+install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem)
+install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
+install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem)
+from_to(to_include ${bindir} ${includedir})
+from_to(to_lib ${bindir} ${libdir})
+set(staged ${CMAKE_CURRENT_BINARY_DIR}/install)
+compiler_wrappers(${staged} "$here/${to_include}" "$here/${to_lib}")
+set(wrappers oshcc oshc++ oshCC oshcxx)
+list(TRANSFORM wrappers PREPEND ${staged}/ OUTPUT_VARIABLE wrapper_files)
+install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
+
+# Their manuals; those of the routines are in docs/man.
+install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
+install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
+foreach(other oshc++ oshCC oshcxx)
+  file(CREATE_LINK oshcc.1 ${staged}/${other}.1 SYMBOLIC)
+  install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
+endforeach()
+install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
+foreach(section 3 7)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+    COMPONENT libshmem-dev OPTIONAL FILES_MATCHING PATTERN "*.${section}")
+endforeach()
+
+if(SHMEM_OWN_FOLDERS)
+  # other_name(component from to file): from/file.libshmem, or from/name.libshmem.1 of a manual, as a link to to/file.
+  function(other_name component from to file)
+    string(REGEX REPLACE "^(.*[^.0-9])(\\.1)?$" "\\1.libshmem\\2" name ${file})
+    from_to(way ${from} ${to})
+    file(CREATE_LINK ${way}/${file} ${staged}/${name} SYMBOLIC)
+    install(FILES ${staged}/${name} DESTINATION ${from} COMPONENT ${component})
+  endfunction()
+  foreach(wrapper IN LISTS wrappers)
+    other_name(libshmem-dev ${CMAKE_INSTALL_BINDIR} ${bindir} ${wrapper})
+    other_name(libshmem-dev ${CMAKE_INSTALL_MANDIR}/man1 ${mandir}/man1 ${wrapper}.1)
+  endforeach()
+  other_name(libshmem ${CMAKE_INSTALL_BINDIR} ${bindir} oshrun)
+  other_name(libshmem ${CMAKE_INSTALL_MANDIR}/man1 ${mandir}/man1 oshrun.1)
+endif()
+
+# pkg-config and CMake, for what is installed ...
+from_to(to_prefix ${libdir}/pkgconfig .)
+set(SHMEM_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+set(SHMEM_PC_LIBDIR "\${prefix}/${libdir}")
+set(SHMEM_PC_INCLUDEDIR "\${prefix}/${includedir}")
+configure_file(shmem.pc.in ${staged}/shmem.pc @ONLY)
+install(FILES ${staged}/shmem.pc DESTINATION ${libdir}/pkgconfig COMPONENT libshmem-dev)
+set(package_dir ${libdir}/cmake/shmem)
+configure_package_config_file(shmemConfig.cmake.in ${staged}/shmemConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${staged}/shmemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${staged}/shmemConfig.cmake ${staged}/shmemConfigVersion.cmake
+  DESTINATION ${package_dir} COMPONENT libshmem-dev)
+install(EXPORT shmem-targets NAMESPACE shmem:: FILE shmemTargets.cmake DESTINATION ${package_dir} COMPONENT libshmem-dev)
+
+# ... and for the build tree, as if that were a prefix.
+set(SHMEM_PC_PREFIX ${PROJECT_BINARY_DIR})
+set(SHMEM_PC_LIBDIR ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(SHMEM_PC_INCLUDEDIR ${CMAKE_CURRENT_SOURCE_DIR}/include)
+configure_file(shmem.pc.in ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/pkgconfig/shmem.pc @ONLY)
+set(package_dir ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/cmake/shmem)
+configure_package_config_file(shmemConfig.cmake.in ${package_dir}/shmemConfig.cmake
+  INSTALL_DESTINATION ${package_dir} INSTALL_PREFIX ${PROJECT_BINARY_DIR})
+write_basic_package_version_file(${package_dir}/shmemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+export(TARGETS shmem oshrun gba NAMESPACE shmem:: FILE ${package_dir}/shmemTargets.cmake)

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds OpenSHMEM programs by each wrapper, by pkg-config and by CMake, and runs them as PEs. The commands are those of PATH;
+# pkg-config and CMake are told where to look by their own variables.
+set -euo pipefail
+
+[[ $# == 1 ]] || {
+  echo "Usage: use_shmem.sh WORK_FOLDER" >&2
+  exit 2
+}
+mkdir -p "$1"
+cd "$1"
+unset CC CXX OSHCC OSHCXX OSHMEM_CC OSHMEM_CXX LD_LIBRARY_PATH
+export SHMEM_SYMMETRIC_SIZE=1M
+
+die() {
+  echo "use_shmem.sh: $*"
+  exit 1
+}
+
+expect() {
+  local what="$1" pattern="$2"
+  shift 2
+  local output
+  output="$("$@" 2>&1)" || die "$what: $* failed: $output"
+  # shellcheck disable=SC2053 # a pattern
+  [[ "$output" == $pattern ]] || die "$what: $* printed \"$output\", not $pattern"
+}
+
+runs_as_pes() {
+  expect "PEs of $1" "*PE 1 of 2*" oshrun -n 2 --gba off --timeout 60 "$1"
+}
+
+cat >hello.c <<'TEXT'
+#include <mpp/shmem.h>
+#include <pshmem.h>
+#include <shmem.h>
+#include <shmemx.h>
+#include <stdio.h>
+int main(void) {
+  shmem_init();
+  printf("PE %d of %d\n", pshmem_my_pe(), shmem_n_pes());
+  shmem_finalize();
+  return 0;
+}
+TEXT
+cp hello.c hello.cpp
+echo "== wrappers"
+oshcc -Wall -Werror -o by_oshcc hello.c
+runs_as_pes ./by_oshcc
+for wrapper in oshc++ oshCC oshcxx; do
+  "$wrapper" -Wall -Werror -c hello.cpp
+  "$wrapper" -o "by_$wrapper" hello.o
+  runs_as_pes "./by_$wrapper"
+done
+# shellcheck disable=SC2046 # several words
+{
+  cc -c hello.c $(oshcc --showme:compile)
+  cc -o by_flags hello.o $(oshcc --showme:link)
+}
+runs_as_pes ./by_flags
+ln -sf "$(command -v oshcc)" other-name
+expect "a link to oshcc" "other-name: libshmem *" ./other-name --showme:version
+expect "the compiler by a variable" "ccache no-such-cc *x.c *-lshmem" env OSHMEM_CC="ccache no-such-cc" oshcc --showme x.c
+expect "no call of itself" "$(oshcc --showme:command)" env OSHCC=oshcc OSHMEM_CC=/usr/bin/shmemcc CC="ccache oshcc" oshcc --showme:command
+expect "oshcc -v" "*version*" oshcc -v
+expect "preprocessing" "*shmem_init*" oshcc -E hello.c
+! oshcc -static hello.c 2>refusal || die "oshcc links statically"
+grep -q "without -static" refusal || die "oshcc -static says: $(<refusal)"
+! oshcc --showme:nothing 2>refusal || die "oshcc knows --showme:nothing"
+expect "shmem_info" "libshmem *" shmem_info
+
+if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
+  echo "== with MPI"
+  cat >both.c <<'TEXT'
+#include <mpi.h>
+#include <shmem.h>
+#include <shmemx.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  shmemx_init_attr_t attr = SHMEMX_INIT_ATTR_INITIALIZER;
+  MPI_Init(&argc, &argv);
+  if (shmemx_init_attr(SHMEMX_INIT_WITH_MPI, &attr) != 0) return puts(shmemx_error_text()), 1;
+  printf("PE %d of %d\n", shmem_my_pe(), shmem_n_pes());
+  shmem_finalize();
+  return MPI_Finalize();
+}
+TEXT
+  CC=mpicc oshcc -Wall -Werror -o both both.c
+  export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD" TMPDIR="$PWD"
+  for program in ./by_oshcc ./both; do
+    expect "mpirun $program" "*PE 1 of 2*" mpirun --allow-run-as-root --oversubscribe -np 2 "$program"
+  done
+fi
+
+echo "== pkg-config"
+# shellcheck disable=SC2046 # several words
+cc hello.c -o by_pc $(pkg-config --cflags --libs shmem) -Wl,-rpath,"$(pkg-config --variable=libdir shmem)"
+runs_as_pes ./by_pc
+
+echo "== find_package"
+cat >CMakeLists.txt <<'TEXT'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(shmem 0.1 REQUIRED)
+add_executable(by_cmake hello.c)
+target_link_libraries(by_cmake shmem::shmem)
+enable_testing()
+add_test(NAME hello COMMAND shmem::oshrun -n 2 --gba off $<TARGET_FILE:by_cmake>)
+TEXT
+rm -rf b
+cmake -B b . >cmake.log || die "$(<cmake.log)"
+cmake --build b >cmake.log || die "$(<cmake.log)"
+runs_as_pes b/by_cmake
+expect "a test by oshrun" "*100% tests passed*" ctest --test-dir b
