@@ -11,16 +11,15 @@ Usage: scripts/build.sh [-examples] [PRESET]
 Installs what is missing, then configures and builds PRESET: release (default, into build/),
 debug, asan, tsan, fuzz or soak (into build-PRESET/).
 
-  -examples   build the programs in examples/ too
+  -examples   nothing more: the programs in examples/ are built always
 TEXT
 }
 
 preset=
-examples=OFF
 handle_help_option "$@"
 for argument in "$@"; do
   case "$argument" in
-    -examples | --examples) examples=ON ;;
+    -examples | --examples) ;;
     -*) usage_error "unknown option: $argument" ;;
     release | debug | asan | tsan | fuzz | soak)
       [[ -z "$preset" ]] || usage_error "more than one preset: $preset and $argument"
@@ -32,5 +31,5 @@ done
 
 "$ROOT/scripts/install-deps.sh"
 cd "$ROOT"
-cmake --preset "${preset:-release}" -DGBA_EXAMPLES="$examples"
+cmake --preset "${preset:-release}"
 cmake --build --preset "${preset:-release}"
