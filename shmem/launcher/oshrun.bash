@@ -32,4 +32,4 @@ _oshrun() {
   esac
 }
 
-complete -o bashdefault -o default -F _oshrun oshrun
+complete -o bashdefault -o default -F _oshrun oshrun oshrun.libshmem

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, and a program of somebody else's
-# that finds libgba by pkg-config and by CMake. Needs root, debootstrap and a Debian mirror; else it is skipped (77).
+# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, a program of somebody else's that finds
+# libgba by pkg-config and by CMake, and OpenSHMEM programs, beside Debian's Open MPI. Needs root, debootstrap and a Debian
+# mirror; else it is skipped (77).
 set -euo pipefail
 
 usage() {
@@ -100,6 +101,40 @@ TEXT
   check "and runs" inside /tmp/b/by_cmake
 }
 
+# Open MPI has commands, manuals and headers of the same names; both must be whole afterwards.
+use_shmem() {
+  check "Open MPI installs" inside apt-get -q -y install --no-install-recommends \
+    libopenmpi-dev openmpi-bin libpmix2 openssh-client man-db g++
+  check "so do libshmem and its headers" inside sh -c 'apt-get -q -y install --no-install-recommends \
+    /packages/libshmem_*.deb /packages/libshmem-dev_*.deb'
+  # shellcheck disable=SC2016 # the name is dpkg-query's
+  check "libshmem asks for no MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem libshmem-dev | grep -E "mpi|pmix"'
+  check "the plug-in for MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
+  check "oshcc is Open MPI's" inside sh -c 'oshcc --showme:version | grep "Open SHMEM"'
+  check "oshcc.libshmem is ours" inside sh -c 'oshcc.libshmem --showme:version | grep "libshmem"'
+  check "so is oshrun.libshmem" inside oshrun.libshmem -n 2 --gba fake true
+  check "its arguments are completed" inside bash -c \
+    '. /usr/share/bash-completion/completions/oshrun.libshmem && complete -p oshrun.libshmem'
+  check "nothing of Open MPI is changed" inside dpkg --verify openmpi-bin libopenmpi-dev
+  own="/$(cd "$work/root" && ls -d usr/lib/*/libshmem/bin)"
+  cp "$1/tests/packages/use_shmem.sh" "$work/root/tmp"
+  check "programs are built and run" inside env PATH="$own:/usr/bin:/bin" TMPDIR=/tmp bash /tmp/use_shmem.sh /tmp/shmem
+  check "without a folder of libraries of their own" \
+    sh -c "! readelf -d $work/root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
+  check "man finds ours by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'
+  check "and with the suffix" inside man -w oshrun.libshmem
+  for manual in shmem_info oshc++.libshmem; do
+    check "there is a manual of $manual" inside man -w "$manual"
+  done
+}
+
+remove_shmem() {
+  check "libshmem goes again" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi
+  check "and leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
+    -o -name "*libshmem*" -print | grep .'
+  check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
+}
+
 [[ $# == 1 ]] || {
   usage >&2
   exit 2
@@ -118,5 +153,7 @@ check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --
   /packages/libgba_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'
 use_device_and_tool
 build_a_program
+use_shmem "$1"
+remove_shmem
 check "they go again" inside apt-get -q -y purge libgba libgba-dev gba-tools gba-fake-device
 check "and leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

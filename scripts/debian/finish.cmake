@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Run by cpack on what it has installed, a folder for each package: what only Debian asks for.
+file(GLOB packages LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
+foreach(package IN LISTS packages)
+  if(NOT IS_DIRECTORY ${package}/usr)
+    continue()
+  endif()
+  get_filename_component(name ${package} NAME)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${package}/usr/share/doc/${name}/copyright COPYONLY)
+  # Manuals are compressed, also those that are links to others.
+  file(GLOB_RECURSE manuals ${package}/usr/*.[1-9])
+  list(FILTER manuals INCLUDE REGEX /man/man[1-9]/)
+  foreach(manual IN LISTS manuals)
+    if(IS_SYMLINK ${manual})
+      file(READ_SYMLINK ${manual} target)
+      file(REMOVE ${manual})
+      file(CREATE_LINK ${target}.gz ${manual}.gz SYMBOLIC)
+    else()
+      execute_process(COMMAND gzip -9n ${manual} COMMAND_ERROR_IS_FATAL ANY)
+    endif()
+  endforeach()
+endforeach()
