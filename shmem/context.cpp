@@ -309,8 +309,14 @@ Stream& Context::default_stream() {
   const std::lock_guard lock(stream_mutex_);
   if (!stream_) {
     stream_ = std::make_unique<Stream>();
+    started_stream_.store(stream_.get(), std::memory_order_release);
   }
   return *stream_;
+}
+
+bool Context::first_notice(const std::string& text) {
+  const std::lock_guard lock(notices_mutex_);
+  return notices_.insert(text).second;
 }
 
 Result<void> Context::on_cores(int count, const std::function<Result<void>(CoreGroup&)>& use) {

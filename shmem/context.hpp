@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "shmem/barrier/gba_port.hpp"
@@ -75,9 +76,15 @@ class Context {
 
   /// The stream that programs mean by none. Throws std::system_error if there is no thread for it.
   Stream& default_stream();
+  /// nullptr until default_stream() has been called.
+  // Acquire: pairs with default_stream() of another thread.
+  [[nodiscard]] Stream* started_default_stream() const { return started_stream_.load(std::memory_order_acquire); }
 
   /// Collective over the team: "auto", "gba" or a software algorithm from now on. An Error if that cannot be had.
   Result<void> set_barrier(Team& team, const std::string& algorithm);
+
+  /// True for the first call with this text: what is to be said once. Thread-safe.
+  bool first_notice(const std::string& text);
 
   /// With SHMEM_DEBUG: one line on standard error that says who this is.
   void debug(const std::string& text) const;
@@ -122,9 +129,12 @@ class Context {
   SymmetricHeap heap_;
   std::mutex cores_in_use_;
   std::unique_ptr<CoreGroup> cores_;
-  std::mutex stream_mutex_;         // of making it
+  std::mutex stream_mutex_;  // of making it
+  std::atomic<Stream*> started_stream_{nullptr};
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;
+  std::mutex notices_mutex_;
+  std::set<std::string> notices_;
 };
 
 }  // namespace shmem

@@ -5,6 +5,7 @@
 #include "shmem/api/peer.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem/memory/parking.hpp"
+#include "shmemx_interface.h"
 
 using shmem::api::bytes_of;
 using shmem::api::Peer;
@@ -174,3 +175,83 @@ SHMEM_ROUTINE_WITH_CTX(void, putmem_nbi, (void* dest, const void* source, size_t
                        (dest, source, nelems))
 SHMEM_ROUTINE_WITH_CTX(void, getmem_nbi, (void* dest, const void* source, size_t nelems, int pe), get_bytes,
                        (dest, source, nelems))
+
+// Under other names: the size of an element is an argument.
+namespace {
+
+struct SixteenBytes {
+  std::uint64_t low, high;
+};
+
+/// Calls `act` with a word of that size. Ends the job if there is none.
+template <typename Act>
+void with_word(const Peer& peer, std::size_t size, Act act) {
+  switch (size) {
+    case 1:
+      return act(std::uint8_t{});
+    case 2:
+      return act(std::uint16_t{});
+    case 4:
+      return act(std::uint32_t{});
+    case 8:
+      return act(std::uint64_t{});
+    case 16:
+      return act(SixteenBytes{});
+    default:
+      shmem::api::end_job(peer.context, peer.call, "there are no elements of " + std::to_string(size) + " bytes");
+  }
+}
+
+Peer peer_after_stream(const char* call, int pe) {
+  shmemx_await_default_stream();
+  return shmem::api::peer(call, pe);
+}
+
+}  // namespace
+
+extern "C" {
+
+void shmemx_put_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size,
+                         int pe) noexcept {
+  const Peer to = peer_after_stream(call, pe);
+  put_bytes(to, dest, source, bytes_of(to, nelems, size));
+}
+
+void shmemx_get_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size,
+                         int pe) noexcept {
+  const Peer from = peer_after_stream(call, pe);
+  get_bytes(from, dest, source, bytes_of(from, nelems, size));
+}
+
+void shmemx_put_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
+                       int pe) noexcept {
+  const Peer to = peer_after_stream(call, pe);
+  with_word(to, blocks->size, [&](auto word) {
+    block_put<sizeof word>(to, dest, source, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks);
+  });
+}
+
+void shmemx_get_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
+                       int pe) noexcept {
+  const Peer from = peer_after_stream(call, pe);
+  with_word(from, blocks->size, [&](auto word) {
+    block_get<sizeof word>(from, dest, source, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks);
+  });
+}
+
+void shmemx_put_one(const char* call, void* dest, const void* value, size_t size, int pe) noexcept {
+  const Peer to = peer_after_stream(call, pe);
+  with_word(to, size, [&](auto word) {
+    std::memcpy(&word, value, sizeof word);
+    put_one(to, static_cast<decltype(word)*>(dest), word);
+  });
+}
+
+void shmemx_get_one(const char* call, void* value, const void* source, size_t size, int pe) noexcept {
+  const Peer from = peer_after_stream(call, pe);
+  with_word(from, size, [&](auto word) {
+    word = get_one(from, static_cast<const decltype(word)*>(source));
+    std::memcpy(value, &word, sizeof word);
+  });
+}
+}

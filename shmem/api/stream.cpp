@@ -4,12 +4,12 @@
 #include <cstring>
 #include <new>
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/waiting.hpp"
 #include "shmem/cores/stream.hpp"
 #include "shmem/log.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem/memory/ordering.hpp"
-#include "shmem/memory/parking.hpp"
+#include "shmem_device.h"
 
 using shmem::Context;
 using shmem::Team;
@@ -66,7 +66,9 @@ void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept {
 
 int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_stream_synchronize";
-  const std::errc error = stream_of(api::running(kCall), kCall, stream).synchronize();
+  // A stream of the program's own may be there longer than the library runs.
+  shmem::Stream& waited = stream != nullptr ? stream->stream : stream_of(api::running(kCall), kCall, nullptr);
+  const std::errc error = waited.synchronize();
   return error == std::errc{}
              ? 0
              : api::report({error, std::string("shmem: ") + kCall +
@@ -116,6 +118,43 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
       std::memcpy(dest, theirs, bytes);
     }
     return std::errc{};
+  });
+}
+
+void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
+                                  shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_signal32_op_on_stream";
+  Context& context = api::running(kCall);
+  api::check_aligned(context, kCall, sig_addr);
+  api::remote(context, kCall, sig_addr, sizeof *sig_addr, pe);
+  if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD) {
+    api::end_job(context, kCall, std::to_string(sig_op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+  }
+  give(context, kCall, stream_of(context, kCall, stream), [=] {
+    shmemx_signal32_op(sig_addr, signal, sig_op, pe);
+    return std::errc{};
+  });
+}
+
+void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
+                                          shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_signal32_wait_until_on_stream";
+  Context& context = api::running(kCall);
+  api::check_cmp(context, kCall, cmp);
+  api::check_aligned(context, kCall, sig_addr);
+  api::remote(context, kCall, sig_addr, sizeof *sig_addr, context.my_pe());
+  give(context, kCall, stream_of(context, kCall, stream), [=, &context] {
+    const std::atomic_ref<int32_t> word(*sig_addr);
+    shmem::TimedWatch watch(context.job());
+    // Acquire: what was put before the signal is visible to the work behind this.
+    const auto reached = [&] { return api::compare(word.load(std::memory_order_acquire), cmp, cmp_value); };
+    const std::errc error = shmem::wait_parked(context.job(), reached, [&watch] { return watch(); });
+    if (error != std::errc{}) {
+      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: the wait %s; there is %s", context.my_pe(), kCall,
+                 watch.explain(error).c_str(),
+                 api::unmet(word.load(std::memory_order_relaxed), cmp, cmp_value).c_str());
+    }
+    return error;
   });
 }
 

@@ -30,6 +30,11 @@ std::errc Stream::synchronize() {
   return std::exchange(error_, std::errc{});
 }
 
+void Stream::wait() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return queue_.empty(); });
+}
+
 void Stream::run() {
   std::unique_lock lock(mutex_);
   for (;;) {

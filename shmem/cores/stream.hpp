@@ -27,6 +27,8 @@ class Stream {
   void give(Work work);
   /// Waits until all that was given so far is done. The first error since the last call.
   std::errc synchronize();
+  /// The same, and leaves the error to synchronize().
+  void wait();
 
  private:
   void run();

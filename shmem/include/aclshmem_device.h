@@ -50,22 +50,45 @@ inline void aclshmem_fence() noexcept {
 
 /* Signals have 32 bits in that library. */
 inline void aclshmemx_signal_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
-  shmemx_signal32_op(sig_addr, signal, sig_op, pe);
-}
-inline int32_t aclshmem_signal_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
-  return shmemx_signal32_wait_until(sig_addr, cmp, cmp_value);
+  shmemx_signal32("aclshmemx_signal_op", sig_addr, signal, sig_op, pe);
 }
 
-/* aclshmem_float_wait_until and so on: see shmemx_wait_until in shmem_device.h. */
-SHMEMI_WAIT_FAMILY(, aclshmem_float, float, float)
-SHMEMI_WAIT_FAMILY(, aclshmem_int8, int8_t, int8_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_int16, int16_t, int16_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_int32, int32_t, int32_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_int64, int64_t, int64_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_uint8, uint8_t, uint8_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_uint16, uint16_t, uint16_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_uint32, uint32_t, uint32_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_uint64, uint64_t, uint64_t)
-SHMEMI_WAIT_FAMILY(, aclshmem_char, char, char)
+/* aclshmem_float_wait_until_any and so on, as kernels have them: see aclshmem_wait.h. */
+#define ACLSHMEMI_WAIT(NAME, T, TYPE, SUFFIX, PARAMETER, VALUES, EACH)                                                 \
+  inline size_t aclshmem_##NAME##_wait_until_any##SUFFIX(T* ivars, size_t nelems, const int* status, int cmp,          \
+                                                         PARAMETER) noexcept {                                         \
+    return aclshmemi_wait("aclshmem_" #NAME "_wait_until_any" #SUFFIX, TYPE, ivars, nelems, status, cmp, VALUES, EACH, \
+                          SHMEMX_ANY, nullptr);                                                                        \
+  }                                                                                                                    \
+  inline size_t aclshmem_##NAME##_wait_until_some##SUFFIX(T* ivars, size_t nelems, size_t* indices, const int* status, \
+                                                          int cmp, PARAMETER) noexcept {                               \
+    return aclshmemi_wait("aclshmem_" #NAME "_wait_until_some" #SUFFIX, TYPE, ivars, nelems, status, cmp, VALUES,      \
+                          EACH, SHMEMX_SOME, indices);                                                                 \
+  }                                                                                                                    \
+  inline int aclshmem_##NAME##_test_all##SUFFIX(T* ivars, size_t nelems, const int* status, int cmp,                   \
+                                                PARAMETER) noexcept {                                                  \
+    return static_cast<int>(aclshmemi_test("aclshmem_" #NAME "_test_all" #SUFFIX, TYPE, ivars, nelems, status, cmp,    \
+                                           VALUES, EACH, SHMEMX_ALL, nullptr));                                        \
+  }                                                                                                                    \
+  inline size_t aclshmem_##NAME##_test_any##SUFFIX(T* ivars, size_t nelems, const int* status, int cmp,                \
+                                                   PARAMETER) noexcept {                                               \
+    return aclshmemi_test("aclshmem_" #NAME "_test_any" #SUFFIX, TYPE, ivars, nelems, status, cmp, VALUES, EACH,       \
+                          SHMEMX_ANY, nullptr);                                                                        \
+  }                                                                                                                    \
+  inline size_t aclshmem_##NAME##_test_some##SUFFIX(T* ivars, size_t nelems, size_t* indices, const int* status,       \
+                                                    int cmp, PARAMETER) noexcept {                                     \
+    return aclshmemi_test("aclshmem_" #NAME "_test_some" #SUFFIX, TYPE, ivars, nelems, status, cmp, VALUES, EACH,      \
+                          SHMEMX_SOME, indices);                                                                       \
+  }
+#define ACLSHMEMI_WAITS(NAME, T, TYPE)                                                                           \
+  inline int aclshmem_##NAME##_test(T* ivar, int cmp, T value) noexcept {                                        \
+    return static_cast<int>(                                                                                     \
+        aclshmemi_test("aclshmem_" #NAME "_test", TYPE, ivar, 1, nullptr, cmp, &value, 0, SHMEMX_ALL, nullptr)); \
+  }                                                                                                              \
+  ACLSHMEMI_WAIT(NAME, T, TYPE, , T value, &value, 0)                                                            \
+  ACLSHMEMI_WAIT(NAME, T, TYPE, _vector, const T* values, values, 1)
+ACLSHMEM_WAIT_TYPES(ACLSHMEMI_WAITS)
+#undef ACLSHMEMI_WAITS
+#undef ACLSHMEMI_WAIT
 
 #endif

@@ -241,8 +241,8 @@ SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_
 
 typedef struct shmemx_stream_t shmemx_stream_t;
 
-/* The stream is the caller's to destroy, which waits for its work, before shmem_finalize. Errors: -EINVAL `stream` is
- * NULL; -EAGAIN no more threads. */
+/* The stream is the caller's to destroy, which waits for its work. Work that uses the library is over before
+ * shmem_finalize. Errors: -EINVAL `stream` is NULL; -EAGAIN no more threads. */
 SHMEM_API int shmemx_stream_create(shmemx_stream_t** stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_stream_destroy(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 /* Waits until all work given so far is done. In all these calls NULL is a stream that the library has. Errors: the
@@ -258,6 +258,12 @@ SHMEM_API void shmemx_putmem_on_stream(void* dest, const void* source, size_t by
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. A wait
+ * that fails is told by shmemx_stream_synchronize. */
+SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
+                                            shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
+                                                    shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 
 /* Where this PE's symmetric heap begins. Not to be freed. */
 SHMEM_API void* shmemx_heap_base(void) SHMEM_NOEXCEPT;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libshmem.so exports is what its headers declare: each routine of shmem.h under both of its names, each call of
-// shmemx.h and shmem_device.h.
+// shmemx.h, shmem_device.h and shmemx_interface.h.
 #include "tests/abi/exports.hpp"
 
 namespace {
@@ -16,7 +16,9 @@ exports::Names routines_of_the_specification() {
 TEST(LibShmem, ExportsTheSpecificationAndWhatItsHeadersDeclareBesidesAndNothingElse) {
   exports::Names expected = exports::declared_in(SHMEMX_HEADER, "SHMEM_API", "shmemx_");
   expected.merge(exports::declared_in(SHMEM_DEVICE_HEADER, "SHMEM_API", "shmemx_"));
+  expected.merge(exports::declared_in(SHMEM_INTERFACE_HEADER, "SHMEM_API", "shmemx_"));
   EXPECT_EQ(expected.count("shmemx_launch"), 1U);
+  EXPECT_EQ(expected.count("shmemx_put_elements"), 1U);
   EXPECT_EQ(expected.count("shmemx_partial_barrier"), 1U);
   const exports::Names routines = routines_of_the_specification();
   EXPECT_EQ(routines.size(), 1860U);

@@ -76,7 +76,7 @@ ACLSHMEM_INLINE int shmem_set_attr_uniqueid_args(int my_rank, int n_ranks, const
 ACLSHMEM_INLINE int shmem_init_attr(shmem_init_attr_t* attr) SHMEM_NOEXCEPT {
   aclshmemx_init_attr_t today;
   if (attr == NULL) return SHMEM_INVALID_PARAM;
-  memset(&today, 0, sizeof today);
+  memset((void*)&today, 0, sizeof today);
   today.my_pe = attr->my_rank;
   today.n_pes = attr->n_ranks;
   memcpy(today.ip_port, attr->ip_port, sizeof today.ip_port);

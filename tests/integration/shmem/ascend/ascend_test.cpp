@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs written for Ascend SHMEM, in C11 and C++, that end with a message where something is not as that library
+// says.
+#include <gtest/gtest.h>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::run;
+using test_support::Seconds;
+using test_support::test_program;
+
+using Parameters = std::tuple<const char*, int>;
+
+class Ascend : public testing::TestWithParam<Parameters> {};
+
+TEST_P(Ascend, CallsDoWhatThatLibrarySays) {
+  const auto [program, pes] = GetParam();
+  const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}), {}, Seconds{120});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
+                         testing::Combine(testing::Values("rma_c", "rma_cxx", "sync_c", "sync_cxx"),
+                                          testing::Values(1, 2, 3, 4)),
+                         [](const testing::TestParamInfo<Parameters>& test) {
+                           return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
+                         });
+
+}  // namespace
