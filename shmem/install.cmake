@@ -61,6 +61,9 @@ foreach(section 3 7)
     COMPONENT libshmem-dev OPTIONAL FILES_MATCHING PATTERN "*.${section}")
 endforeach()
 
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
+  COMPONENT libshmem-dev PATTERN CMakeLists.txt EXCLUDE PATTERN run.sh EXCLUDE)
+
 if(SHMEM_OWN_FOLDERS)
   # other_names(component command): command.libshmem and its manual, as links.
   function(other_names component command)

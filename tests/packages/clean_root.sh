@@ -119,6 +119,9 @@ use_shmem() {
   own="/$(cd "$work/root" && ls -d usr/lib/*/libshmem/bin)"
   cp "$1/tests/packages/use_shmem.sh" "$work/root/tmp"
   check "programs are built and run" inside env PATH="$own:/usr/bin:/bin" TMPDIR=/tmp bash /tmp/use_shmem.sh /tmp/shmem
+  check "the examples are built" inside env PATH="$own:/usr/bin:/bin" \
+    sh -c 'mkdir /tmp/examples && make -C /usr/share/doc/libshmem-dev/examples OUT=/tmp/examples'
+  check "and run" inside oshrun.libshmem -n 2 /tmp/examples/ring
   check "without a folder of libraries of their own" \
     sh -c "! readelf -d $work/root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
   check "man finds ours by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manual page of oshrun, and what bash offers on its command line.
+// The manual pages of the commands, and what bash offers on oshrun's command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,6 +35,21 @@ TEST(OshrunManual, NamesEveryVariableThatPesGet) {
   const Words variables = all_of(added, "\n(OSHRUN_[A-Z_]+)=");
   EXPECT_GT(variables.size(), 2U);
   for (const auto& variable : variables) EXPECT_THAT(page, HasSubstr(variable));
+}
+
+TEST(ShmemInfoManual, NamesEveryOptionAndNoOther) {
+  const auto help = test_support::run({test_support::program("shmem_info"), "--help"}).output;
+  EXPECT_EQ(test_support::options_in_manual(test_support::manual(SHMEM_INFO_MANUAL)),
+            test_support::options_in_help(help));
+}
+
+TEST(OshccManual, NamesEveryKindOfShowmeAndNoOther) {
+  const auto help = test_support::run({test_support::program("oshcc"), "--showme:help"}).output;
+  const std::string kind = "(--showme:[a-z]+)";
+  const Words kinds = all_of(help, kind);
+  EXPECT_EQ(all_of(test_support::manual(OSHCC_MANUAL), kind), kinds);
+  EXPECT_GT(kinds.size(), 7U);
+  for (const auto& each : kinds) EXPECT_TRUE(test_support::run({test_support::program("oshc++"), each}).exit.clean());
 }
 
 Words completions(const std::vector<std::string>& words) {
