@@ -70,10 +70,12 @@ std::string because(const std::string& reason) {
 }  // namespace
 
 std::unique_ptr<Context> Context::instance_;
+constinit Reach Context::reach_;
 
 void Context::forget_in_child() {
   static std::atomic<Context*> parents{nullptr};  // it stays in sight of whoever looks for leaks
   parents.store(instance_.release(), std::memory_order_relaxed);
+  reach_ = {};
 }
 
 void Context::register_fork_handler() {
@@ -86,7 +88,10 @@ Context::Context(Key /*key*/, Job job, int thread_level)
       port_([pe = job_.me] { return open_gba(pe); }),
       teams_(job_, [this](Team& team) { return equip(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
-                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {}
+                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {
+  reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), job_.memory.heap_size(), job_.memory.heap(0),
+            &job_.metadata(0), job_.size};
+}
 
 Result<void> Context::start(int thread_level) {
   auto options = read_options(process_environment());

@@ -23,6 +23,15 @@
 
 namespace shmem {
 
+/// What finding the memory of a PE takes, on one cache line. Before and after the life of a context: no PEs.
+struct alignas(64) Reach {
+  std::uintptr_t mine = 0;         // my heap
+  std::size_t heap_size = 0;       // the others' follow each other
+  std::byte* first = nullptr;      // PE 0's
+  PeMetadata* metadata = nullptr;  // of PE 0, and so on
+  int pes = 0;
+};
+
 /// Made by start(), ended by stop(); nothing is left over between the two. Several threads may use it at once, but that
 /// collectives on one team do not overlap is the application's to see to (OpenSHMEM 1.6, section 9.2).
 class Context {
@@ -43,6 +52,8 @@ class Context {
   [[nodiscard]] bool is_own_process() const;
   /// nullptr before start() and after stop().
   static Context* current() { return instance_.get(); }
+  /// Of the current one; where it stands does not depend on it, so that a call needs to look at nothing else.
+  static const Reach& reach() { return reach_; }
 
   /// Of the unique id that this process has given out last, until a job with that id takes it.
   static void keep(UidListener listener);
@@ -56,7 +67,7 @@ class Context {
   Context(Key key, Job job, int thread_level);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  ~Context() = default;
+  ~Context() { reach_ = {}; }
 
   [[nodiscard]] const Job& job() const { return job_; }
   [[nodiscard]] int my_pe() const { return job_.me; }
@@ -115,6 +126,7 @@ class Context {
   [[gnu::constructor]] static void register_fork_handler();
 
   static std::unique_ptr<Context> instance_;
+  static Reach reach_;
 
   Job job_;
   std::atomic<int> thread_level_;

@@ -3,82 +3,109 @@
 //
 // All are sequentially consistent, for one thing: a PE that waits for the word may be asleep, and wake_parked asks for
 // it. On x86 an operation that changes a word costs the same with any order.
-#include <bit>
-
 #include "shmem/api/peer.hpp"
-#include "shmem/memory/parking.hpp"
 
+using shmem::Context;
 using shmem::api::Peer;
 
 namespace {
 
-template <typename T>
-[[gnu::always_inline]] inline T* word(const Peer& peer, const T* mine) {
-  shmem::api::check_aligned(peer.context, peer.call, mine);
-  return reinterpret_cast<T*>(peer.at(mine, sizeof(T)));
-}
+// What is done to the word; and what it held before.
 
-/// Gives what was in the word before a change, after whoever may be waiting for it has been woken.
-template <typename T>
-[[gnu::always_inline]] inline T changed(const Peer& peer, T before) {
-  shmem::wake_parked(peer.context.job(), peer.pe);
-  return before;
-}
-
-struct Fetch {
+struct FetchStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, const T* source) const {
+  static T apply(const T* word) {
     T value;
-    __atomic_load(word(peer, source), &value, __ATOMIC_SEQ_CST);
+    __atomic_load(word, &value, __ATOMIC_SEQ_CST);
     return value;
   }
 };
-struct Swap {
+struct SwapStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T value) const {
+  static T apply(T* word, T value) {
     T before;
-    __atomic_exchange(word(peer, dest), &value, &before, __ATOMIC_SEQ_CST);
-    return changed(peer, before);
+    __atomic_exchange(word, &value, &before, __ATOMIC_SEQ_CST);
+    return before;
   }
 };
-struct CompareSwap {
+struct CompareSwapStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T cond, T value) const {
+  static T apply(T* word, T cond, T value) {
     // `cond` becomes what was there if that is something else.
-    __atomic_compare_exchange_n(word(peer, dest), &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    return changed(peer, cond);
+    __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return cond;
   }
 };
-struct FetchAdd {
+struct FetchAddStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T value) const {
-    return changed(peer, __atomic_fetch_add(word(peer, dest), value, __ATOMIC_SEQ_CST));
+  static T apply(T* word, T value) {
+    return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
   }
 };
-struct FetchInc {
+struct FetchIncStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest) const {
-    return FetchAdd{}(peer, dest, T{1});
+  static T apply(T* word) {
+    return FetchAddStep::apply(word, T{1});
   }
 };
-struct FetchAnd {
+struct FetchAndStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T value) const {
-    return changed(peer, __atomic_fetch_and(word(peer, dest), value, __ATOMIC_SEQ_CST));
+  static T apply(T* word, T value) {
+    return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
   }
 };
-struct FetchOr {
+struct FetchOrStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T value) const {
-    return changed(peer, __atomic_fetch_or(word(peer, dest), value, __ATOMIC_SEQ_CST));
+  static T apply(T* word, T value) {
+    return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
   }
 };
-struct FetchXor {
+struct FetchXorStep {
   template <typename T>
-  [[gnu::always_inline]] T operator()(const Peer& peer, T* dest, T value) const {
-    return changed(peer, __atomic_fetch_xor(word(peer, dest), value, __ATOMIC_SEQ_CST));
+  static T apply(T* word, T value) {
+    return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
   }
 };
+
+/// The step on the PE's word, and then whoever may be waiting for that is woken.
+template <typename Step, typename T, typename... Arguments>
+[[gnu::always_inline]] inline auto apply_at(const Peer& peer, std::byte* theirs, Arguments... arguments) {
+  const auto before = Step::apply(reinterpret_cast<T*>(theirs), arguments...);
+  if constexpr (!std::is_same_v<Step, FetchStep>) {
+    peer.wake();
+  }
+  return before;
+}
+
+/// Not in the heap, or not aligned.
+template <typename Step, typename T, typename... Arguments>
+[[gnu::noinline]] auto apply_elsewhere(const Context& context, const char* call, int pe, T* mine,
+                                       Arguments... arguments) {
+  const Peer peer{context, call, pe};
+  shmem::api::check_aligned(context, call, mine);
+  return apply_at<Step, T>(peer, peer.at(mine, sizeof(T)), arguments...);
+}
+
+/// What the routines do. Always inlined, and with nothing saved on the stack for what seldom happens: that is a
+/// function of its own, called at the end.
+template <typename Step>
+struct Apply {
+  template <typename T, typename... Arguments>
+  [[gnu::always_inline]] auto operator()(const Peer& peer, T* mine, Arguments... arguments) const {
+    if (!Peer::in_heap(mine, sizeof(T)) || reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
+      return apply_elsewhere<Step>(peer.context, peer.call, peer.pe, mine, arguments...);
+    }
+    return apply_at<Step, T>(peer, peer.in_its_heap(mine), arguments...);
+  }
+};
+using Fetch = Apply<FetchStep>;
+using Swap = Apply<SwapStep>;
+using CompareSwap = Apply<CompareSwapStep>;
+using FetchAdd = Apply<FetchAddStep>;
+using FetchInc = Apply<FetchIncStep>;
+using FetchAnd = Apply<FetchAndStep>;
+using FetchOr = Apply<FetchOrStep>;
+using FetchXor = Apply<FetchXorStep>;
 
 /// An operation whose result nobody wants.
 template <typename Operation>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/api/entry.hpp"
+#include "shmem/api/peer.hpp"
 #include "shmem/log.hpp"
 
 #include <cstdio>
@@ -38,6 +38,10 @@ void refuse_pe(const Context& context, const char* call, int pe) {
   end_job(context, call, "there is no PE " + std::to_string(pe) + " in this job of " + std::to_string(context.n_pes()));
 }
 
+void refuse_pe(const char* call, int pe) {
+  refuse_pe(running(call), call, pe);
+}
+
 void refuse_address(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
   const SymmetricGlobals& globals = context.job().globals;
   std::string text = std::to_string(bytes) + " bytes at the given address are not ";
@@ -53,9 +57,22 @@ void refuse_address(const Context& context, const char* call, const void* mine, 
   end_job(context, call, text);
 }
 
+std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
+  check_pe(context, call, pe);
+  const Place theirs = context.job().locate(mine, pe);
+  if (theirs.address == nullptr || bytes > theirs.room) {
+    refuse_address(context, call, mine, bytes, pe);
+  }
+  return theirs.address;
+}
+
 void refuse_alignment(const Context& context, const char* call, std::size_t size) {
   end_job(context, call,
           "the given address is not aligned to the size of what is there, " + std::to_string(size) + " bytes");
+}
+
+void wake_sleeper(int pe) {
+  wake_parked(Context::current()->job(), pe);
 }
 
 Team& valid_team(Context& context, const char* call, shmem_team_t team) {

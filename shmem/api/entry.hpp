@@ -23,7 +23,7 @@ namespace shmem::api {
 /// The running library; ends the process with a message that names `call` if there is none.
 inline Context& running(const char* call) {
   Context* context = Context::current();
-  if (context == nullptr) {
+  if (context == nullptr) [[unlikely]] {
     refuse_before_start(call);
   }
   return *context;
@@ -37,32 +37,28 @@ int report_loudly(const Error& error);
 /// Ends the job: for calls that cannot report.
 [[noreturn]] void end_job(const Context& context, const char* call, const std::string& problem);
 
+/// Ends the process or the job: the library does not run, or there is no such PE.
+[[noreturn]] void refuse_pe(const char* call, int pe);
 // What check_pe and remote end the job with; not inlined, so that good arguments cost a comparison each.
 [[noreturn]] void refuse_pe(const Context& context, const char* call, int pe);
 [[noreturn]] void refuse_address(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
 
 /// Ends the job if `pe` is no PE of it.
 inline void check_pe(const Context& context, const char* call, int pe) {
-  if (pe < 0 || pe >= context.n_pes()) {
+  // A negative one becomes larger than all.
+  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(Context::reach().pes)) [[unlikely]] {
     refuse_pe(context, call, pe);
   }
 }
 
 /// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE.
-inline std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
-  check_pe(context, call, pe);
-  const Place theirs = context.job().locate(mine, pe);
-  if (theirs.address == nullptr || bytes > theirs.room) {
-    refuse_address(context, call, mine, bytes, pe);
-  }
-  return theirs.address;
-}
+std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
 
 [[noreturn]] void refuse_alignment(const Context& context, const char* call, std::size_t size);
 /// Ends the job unless `mine`, which is reached atomically, is aligned to its size.
 template <typename T>
 void check_aligned(const Context& context, const char* call, const T* mine) {
-  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) {
+  if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
     refuse_alignment(context, call, sizeof(T));
   }
 }

@@ -3,8 +3,12 @@
 #pragma once
 
 #include "shmem/api/entry.hpp"
+#include "shmem/memory/parking.hpp"
 
 namespace shmem::api {
+
+/// wake_parked, of the current context.
+void wake_sleeper(int pe);
 
 /// The PE that a call means, by its number in the job. `call` is what the user wrote.
 struct Peer {
@@ -12,15 +16,32 @@ struct Peer {
   const char* call;
   int pe;
 
+  /// `bytes` at `mine` are in the symmetric heap: most calls mean such.
+  [[nodiscard, gnu::always_inline]] static bool in_heap(const void* mine, std::size_t bytes) {
+    const std::uintptr_t offset = heap_offset(mine);
+    return offset < Context::reach().heap_size && bytes <= Context::reach().heap_size - offset;
+  }
+  /// `mine` as the PE has it. REQUIRES: in_heap.
+  [[nodiscard, gnu::always_inline]] std::byte* in_its_heap(const void* mine) const {
+    return Context::reach().first + static_cast<std::size_t>(pe) * Context::reach().heap_size + heap_offset(mine);
+  }
+
   /// `mine` as the PE has it. Ends the job if `bytes` there are not symmetric.
   [[nodiscard, gnu::always_inline]] std::byte* at(const void* mine, std::size_t bytes) const {
-    const NodeMemory& memory = context.job().memory;
-    const auto offset =
-        reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(context.my_pe()));
-    if (offset < memory.heap_size() && bytes <= memory.heap_size() - offset) {
-      return memory.heap(pe) + offset;
+    // If not in the heap, then a global variable, or an error.
+    return in_heap(mine, bytes) ? in_its_heap(mine) : remote(context, call, mine, bytes, pe);
+  }
+
+  /// As wake_parked.
+  [[gnu::always_inline]] void wake() const {
+    if (Context::reach().metadata[pe].parking.sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+      wake_sleeper(pe);
     }
-    return remote(context, call, mine, bytes, pe);  // a global variable, or an error
+  }
+
+ private:
+  [[gnu::always_inline]] static std::uintptr_t heap_offset(const void* mine) {
+    return reinterpret_cast<std::uintptr_t>(mine) - Context::reach().mine;
   }
 };
 
@@ -40,9 +61,11 @@ const Ctx& valid_ctx(const Context& context, const char* call, shmem_ctx_t ctx);
 // Both end the job if there is no such PE.
 
 inline Peer peer(const char* call, int pe) {
-  const Context& context = running(call);
-  check_pe(context, call, pe);
-  return {context, call, pe};
+  // A negative one becomes larger than all; where the library does not run there are none.
+  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(Context::reach().pes)) [[unlikely]] {
+    refuse_pe(call, pe);
+  }
+  return {*Context::current(), call, pe};
 }
 
 inline Peer peer(const char* call, shmem_ctx_t ctx, int pe) {

@@ -4,59 +4,131 @@
 
 #include "shmem/api/peer.hpp"
 #include "shmem/memory/copy.hpp"
-#include "shmem/memory/parking.hpp"
 #include "shmemx_interface.h"
 
+using shmem::Context;
 using shmem::api::bytes_of;
 using shmem::api::Peer;
 
 namespace {
 
-void put_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+// Most calls are for the symmetric heap, and many for few bytes. That they need no more than a comparison and a copy of
+// their own, the rest is in functions of its own, which are called at the end: nothing is saved on the stack.
+
+/// Up to 16 bytes, which need not be aligned; a word of 8 bytes as a whole.
+[[gnu::always_inline]] inline void copy_few(void* dest, const void* source, std::size_t bytes) {
+  const auto copy = [=]<typename Word>(Word /*of which the first and the last cover all*/)
+      __attribute__((always_inline)) {
+    Word first;
+    Word last;
+    std::memcpy(&first, source, sizeof first);
+    std::memcpy(&last, static_cast<const std::byte*>(source) + bytes - sizeof last, sizeof last);
+    std::memcpy(dest, &first, sizeof first);
+    std::memcpy(static_cast<std::byte*>(dest) + bytes - sizeof last, &last, sizeof last);
+  };
+  if (bytes >= sizeof(std::uint64_t)) {
+    copy(std::uint64_t{});
+  } else if (bytes >= sizeof(std::uint32_t)) {
+    copy(std::uint32_t{});
+  } else if (bytes >= sizeof(std::uint16_t)) {
+    copy(std::uint16_t{});
+  } else if (bytes == 1) {
+    copy(std::uint8_t{});
+  }
+}
+constexpr std::size_t kFew = 16;
+
+[[gnu::noinline]] void put_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+                                std::size_t bytes) {
   if (bytes != 0) {
+    const Peer peer{context, call, pe};
     shmem::copy_bytes(peer.at(dest, bytes), source, bytes);
-    shmem::wake_parked(peer.context.job(), peer.pe);
+    peer.wake();
   }
 }
 
-void get_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+[[gnu::noinline]] void get_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+                                std::size_t bytes) {
   if (bytes != 0) {
-    std::memcpy(dest, peer.at(source, bytes), bytes);  // through the cache: it is for this PE to use
+    // Through the cache: it is for this PE to use.
+    std::memcpy(dest, Peer{context, call, pe}.at(source, bytes), bytes);
   }
+}
+
+[[gnu::always_inline]] inline void put_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+  if (!Peer::in_heap(dest, bytes) || bytes > kFew) {
+    put_many(peer.context, peer.call, peer.pe, dest, source, bytes);
+    return;
+  }
+  copy_few(peer.in_its_heap(dest), source, bytes);
+  peer.wake();
+}
+
+[[gnu::always_inline]] inline void get_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
+  if (!Peer::in_heap(source, bytes) || bytes > kFew) {
+    get_many(peer.context, peer.call, peer.pe, dest, source, bytes);
+    return;
+  }
+  copy_few(dest, peer.in_its_heap(source), bytes);
 }
 
 template <std::size_t Size>
-void put(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+[[gnu::always_inline]] inline void put(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
   put_bytes(peer, dest, source, bytes_of(peer, nelems, Size));
 }
 
 template <std::size_t Size>
-void get(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+[[gnu::always_inline]] inline void get(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
   get_bytes(peer, dest, source, bytes_of(peer, nelems, Size));
 }
 
-// Always inlined: a store, and what it takes to find the place.
+template <typename T>
+[[gnu::always_inline]] inline void store(std::byte* theirs, T value) {
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_store(reinterpret_cast<T*>(theirs), &value, __ATOMIC_RELAXED);  // whole: the PE may be waiting for it
+  } else {
+    *reinterpret_cast<T*>(theirs) = value;
+  }
+}
+template <typename T>
+[[gnu::always_inline]] inline T load(const std::byte* theirs) {
+  T value;
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_load(reinterpret_cast<const T*>(theirs), &value, __ATOMIC_RELAXED);
+  } else {
+    value = *reinterpret_cast<const T*>(theirs);
+  }
+  return value;
+}
+
+/// Not in the heap.
+template <typename T>
+[[gnu::noinline]] void put_elsewhere(const Context& context, const char* call, int pe, T* dest, T value) {
+  const Peer peer{context, call, pe};
+  store(peer.at(dest, sizeof value), value);
+  peer.wake();
+}
+template <typename T>
+[[gnu::noinline]] T get_elsewhere(const Context& context, const char* call, int pe, const T* source) {
+  return load<T>(Peer{context, call, pe}.at(source, sizeof(T)));
+}
+
 template <typename T>
 [[gnu::always_inline]] inline void put_one(const Peer& peer, T* dest, T value) {
-  auto* theirs = reinterpret_cast<T*>(peer.at(dest, sizeof value));
-  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
-    __atomic_store(theirs, &value, __ATOMIC_RELAXED);  // whole: the PE may be waiting for it
-  } else {
-    *theirs = value;
+  if (!Peer::in_heap(dest, sizeof value)) [[unlikely]] {
+    put_elsewhere(peer.context, peer.call, peer.pe, dest, value);
+    return;
   }
-  shmem::wake_parked(peer.context.job(), peer.pe);
+  store(peer.in_its_heap(dest), value);
+  peer.wake();
 }
 
 template <typename T>
 [[gnu::always_inline]] inline T get_one(const Peer& peer, const T* source) {
-  const auto* theirs = reinterpret_cast<const T*>(peer.at(source, sizeof(T)));
-  T value;
-  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
-    __atomic_load(theirs, &value, __ATOMIC_RELAXED);
-  } else {
-    value = *theirs;
+  if (!Peer::in_heap(source, sizeof(T))) [[unlikely]] {
+    return get_elsewhere(peer.context, peer.call, peer.pe, source);
   }
-  return value;
+  return load<T>(peer.in_its_heap(source));
 }
 
 /// Blocks of `block` bytes whose beginnings are so many bytes apart.
@@ -106,7 +178,7 @@ void block_put(const Peer& peer, void* dest, const void* source, std::ptrdiff_t 
   const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
     copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
-    shmem::wake_parked(peer.context.job(), peer.pe);
+    peer.wake();
   }
 }
 

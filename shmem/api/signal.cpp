@@ -21,13 +21,13 @@ std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
 template <typename T>
 void set(const Peer& peer, T* mine, T value) {
   remote_signal(peer, mine).exchange(value, std::memory_order_seq_cst);
-  shmem::wake_parked(peer.context.job(), peer.pe);
+  peer.wake();
 }
 
 template <typename T>
 void add(const Peer& peer, T* mine, T value) {
   remote_signal(peer, mine).fetch_add(value, std::memory_order_seq_cst);
-  shmem::wake_parked(peer.context.job(), peer.pe);
+  peer.wake();
 }
 
 void check_op(const Peer& peer, int op) {
