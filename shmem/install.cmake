@@ -2,6 +2,7 @@
 # Where libshmem goes, and how others find it: oshcc, shmem.pc and find_package(shmem), installed and in the build tree.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(install_manuals.cmake)
 
 # Debian's Open MPI has /usr/bin/oshcc and /usr/bin/oshrun. Beside it our commands stand in a folder of their own, for PATH, where
 # man and bash-completion find what belongs to them, and in /usr/bin with a suffix.
@@ -56,10 +57,7 @@ foreach(other oshc++ oshCC oshcxx)
   install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
 endforeach()
 install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
-foreach(section 3 7)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
-    COMPONENT libshmem-dev OPTIONAL FILES_MATCHING PATTERN "*.${section}")
-endforeach()
+install_manuals(libshmem-dev)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
   COMPONENT libshmem-dev PATTERN CMakeLists.txt EXCLUDE PATTERN run.sh EXCLUDE)

@@ -3,6 +3,7 @@
 # Installs from a build folder into one of its own, moves that elsewhere, builds programs there that find libgba and libshmem by
 # wrappers, pkg-config and CMake, and uninstalls again. libshmem is used from the build folder as well.
 set -euo pipefail
+shopt -s nullglob
 
 [[ $# == 2 ]] || {
   echo "Usage: install.sh SOURCE_FOLDER BUILD_FOLDER" >&2
@@ -64,6 +65,13 @@ use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
 for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
+done
+for page in "$source"/docs/man/*.3; do
+  [[ -f "$moved/share/man/man3/${page##*/}" ]] || { echo "no manual ${page##*/}" && exit 1; }
+  names="$(sed -n '/^\.SH NAME/,/\\-/{s/ *\\-.*//;s/[, ]\+/\n/g;p}' "$page" | grep '^shmem')"
+  for name in $names; do
+    [[ -e "$moved/share/man/man3/$name.3" ]] || { echo "no manual of $name, which is in ${page##*/}" && exit 1; }
+  done
 done
 echo "== libshmem, in the build tree"
 PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"
