@@ -18,9 +18,10 @@ struct LockWord {
 };
 static_assert(sizeof(LockWord) == sizeof(long));
 
-constexpr std::uint32_t kWaiting = 1U << 31;
+constexpr std::uint32_t kWaiting = 1U << 31;  // until the PE before lets this one go
 constexpr std::uint32_t kHeld = 1U << 30;
-constexpr std::uint32_t kNext = kHeld - 1;  // who asked after this PE, + 1
+constexpr std::uint32_t kClaimed = 1U << 29;   // by one of this PE's threads, until it lets go
+constexpr std::uint32_t kNext = kClaimed - 1;  // who asked after this PE, + 1
 
 // All changes are seq_cst, as wake_parked asks for; so is what the holder stored before, to the next.
 class Lock {
@@ -41,8 +42,7 @@ class Lock {
       change(before, [this](std::atomic_ref<std::uint32_t> word) { word.fetch_or(number()); });
       wait([this] { return (mine().load() & kWaiting) == 0; }, before);
     }
-    mine().fetch_or(kHeld);
-    mine().fetch_and(~kWaiting);
+    hold();
   }
 
   bool test() {
@@ -54,8 +54,7 @@ class Lock {
       let_go();
       return false;
     }
-    mine().fetch_or(kHeld);
-    mine().fetch_and(~kWaiting);
+    hold();
     return true;
   }
 
@@ -87,7 +86,11 @@ class Lock {
   /// For one of this PE's threads: before anybody can know that this PE has asked.
   bool claim() {
     std::uint32_t nobody = 0;
-    return mine().compare_exchange_strong(nobody, kWaiting);
+    return mine().compare_exchange_strong(nobody, kClaimed | kWaiting);
+  }
+  void hold() {
+    mine().fetch_or(kHeld);
+    mine().fetch_and(~kWaiting);
   }
   void let_go() {
     mine().store(0);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 namespace shmem {
 
@@ -22,6 +23,8 @@ bool TeamTable::set_taken(int pe, int slot, bool taken) const {
 
 Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts) {
   const auto index = static_cast<std::size_t>(slot);
+  // Acquire: pairs with remove() by another thread of this PE, which may have had the slot last.
+  std::ignore = job_.metadata(job_.me).taken_teams[index / 64].load(std::memory_order_acquire);
   teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts);
   Team& team = *teams_[index];
   job_.core_state().team[index].write({map.start, map.stride, map.size, team.me()});
