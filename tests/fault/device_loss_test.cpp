@@ -28,7 +28,11 @@ using test_support::sum_of;
 using test_support::TempDir;
 using test_support::test_program;
 
-constexpr int kRounds = 40000;
+/// Long enough to be in the middle of when the device is killed, and short enough for PEs that get little of a
+/// processor.
+int rounds() {
+  return repeats(10000, 40000);
+}
 
 TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
   std::minstd_rand random(std::random_device{}());
@@ -36,22 +40,22 @@ TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
   for (int i = 0; i < repeats(20, 500); ++i) {
     FakeDevice device;
     const int pes = 2 + i % 4;
-    Process job(oshrun(pes, device.path(), {test_program("barrier_pes"), std::to_string(kRounds)}));
+    Process job(oshrun(pes, device.path(), {test_program("barrier_pes"), std::to_string(rounds())}));
     ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<unsigned>(rounds() * 5 / 2)));
     device.process().signal(SIGKILL);
     const auto exit = job.wait(Seconds{100});
     ASSERT_TRUE(exit) << "still running after the device was killed:\n" << job.output();
     ASSERT_TRUE(exit->clean()) << job.output();
     const auto by_software = sum_of(job.output(), "by software");
-    ASSERT_GE(sum_of(job.output(), "by device") + by_software, static_cast<unsigned long long>(pes) * kRounds);
+    ASSERT_GE(sum_of(job.output(), "by device") + by_software, static_cast<unsigned long long>(pes * rounds()));
     in_mid_run += by_software > 0 ? 1 : 0;
   }
   EXPECT_GT(in_mid_run, 0) << "the device was never killed before the barriers were over";
 }
 
 TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
-  Process job(oshrun(3, "fake", {test_program("barrier_pes"), "200000"}));
+  Process job(oshrun(3, "fake", {test_program("barrier_pes"), std::to_string(5 * rounds())}));
   ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
   // The job is in a process group of its own, its device is the launcher's child.
   const auto killed = run({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-x", "gba-fake-device"});
