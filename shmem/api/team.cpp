@@ -56,18 +56,24 @@ int split(Context& context, Team& parent, const SplitRequest& request, shmem_tea
   return handle ? 0 : api::report_loudly(handle.error());
 }
 
-std::optional<std::string> strided_problem(const Team& parent, int start, int stride, int size) {
+/// OpenSHMEM 1.6 has strides of both signs, and 0 for a team of one PE; Ascend's calls have those from 1.
+enum class Strides { kAll, kPositive };
+
+std::optional<std::string> strided_problem(const Team& parent, int start, int stride, int size, Strides allowed) {
   const std::int64_t last = start + (std::int64_t{size} - 1) * stride;
-  if (start >= 0 && stride >= 1 && size >= 1 && last < parent.size()) {
+  const bool inside = start >= 0 && start < parent.size() && last >= 0 && last < parent.size();
+  const bool strided = allowed == Strides::kPositive ? stride >= 1 : stride != 0 || size == 1;
+  if (size >= 1 && inside && strided) {
     return std::nullopt;
   }
   return "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " + std::to_string(size) +
          " name no PEs of the parent, which has " + std::to_string(parent.size()) +
-         " (start from 0, stride and size from 1, and no wrapping round)";
+         (allowed == Strides::kPositive ? " (start from 0, stride and size from 1, and no wrapping round)"
+                                        : " (start from 0, size from 1, stride 0 with size 1 only, no wrapping round)");
 }
 
 int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, const Config& config,
-                  shmem_team_t* new_team) {
+                  shmem_team_t* new_team, Strides allowed) {
   Context& context = api::running_on_host(call);
   if (new_team == nullptr) {
     return api::report_loudly(wrong(context, call, "there is nowhere to put the new team: new_team is NULL"));
@@ -78,7 +84,7 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
     return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
   }
   SplitRequest request{{TeamCall::kStrided, start, stride, size}};
-  auto problem = strided_problem(*parent, start, stride, size);
+  auto problem = strided_problem(*parent, start, stride, size, allowed);
   if (!problem) {
     problem = config.problem();
   }
@@ -185,7 +191,8 @@ SHMEM_ROUTINE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_
 SHMEM_ROUTINE(int, team_split_strided,
               (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config,
                long config_mask, shmem_team_t* new_team)) {
-  return split_strided("shmem_team_split_strided", parent_team, start, stride, size, {config, config_mask}, new_team);
+  return split_strided("shmem_team_split_strided", parent_team, start, stride, size, {config, config_mask}, new_team,
+                       Strides::kAll);
 }
 
 SHMEM_ROUTINE(int, team_split_2d,
@@ -215,7 +222,8 @@ extern "C" {
 
 int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                               shmem_team_t* new_team) noexcept {
-  return split_strided("shmemx_team_split_strided", parent_team, start, stride, size, {nullptr, 0}, new_team);
+  return split_strided("shmemx_team_split_strided", parent_team, start, stride, size, {nullptr, 0}, new_team,
+                       Strides::kPositive);
 }
 
 int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_team_t* xaxis_team,

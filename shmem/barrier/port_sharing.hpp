@@ -19,7 +19,7 @@ class PortSharing {
       : size_(map.size),
         stride_(ports / std::gcd(map.stride, ports)),
         openers_(std::min(size_, stride_)),
-        last_opener_(map.pe(openers_ - 1)),
+        last_opener_(std::max(map.start, map.pe(openers_ - 1))),
         complete_(last_opener_ < ports) {}
 
   /// Members 0..openers() - 1 are one for each port that the team has members behind.

@@ -149,7 +149,7 @@ SHMEM_API int shmemx_barrier_arrive(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_test(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_wait(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) SHMEM_NOEXCEPT;
-/* As shmem_team_split_strided and the like without configurations. */
+/* As shmem_team_split_strided and the like without configurations, and with strides above 0. */
 SHMEM_API int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                                         shmem_team_t* new_team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_team_t* xaxis_team,

@@ -9,7 +9,7 @@
 
 namespace shmem {
 
-/// Members start, start + stride, ... of the world.
+/// Members start, start + stride, ... of the world. The stride may be below 0, but is not 0.
 struct TeamMap {
   int start = 0;
   int stride = 1;
@@ -18,10 +18,11 @@ struct TeamMap {
   [[nodiscard]] int pe(int member) const { return start + member * stride; }
   [[nodiscard]] std::optional<int> member(int pe) const {
     const int distance = pe - start;
-    if (distance < 0 || distance % stride != 0 || distance / stride >= size) {
+    const int member = distance / stride;
+    if (distance % stride != 0 || member < 0 || member >= size) {
       return std::nullopt;
     }
-    return distance / stride;
+    return member;
   }
 };
 
