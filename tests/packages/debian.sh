@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the Debian packages of what is built already, looks whether they can be installed beside what is installed here (Open MPI
+# has commands of the same names), unpacks them and uses them. clean_root.sh installs them for real. Skipped (77) where there is
+# no Debian.
+set -euo pipefail
+
+[[ $# == 2 ]] || {
+  echo "Usage: debian.sh SOURCE_FOLDER BUILD_FOLDER" >&2
+  exit 2
+}
+source="$1"
+build="$2"
+
+die() {
+  echo "debian.sh: $*"
+  exit 1
+}
+
+command -v dpkg-shlibdeps >/dev/null || {
+  echo "debian.sh: skipped: there is no dpkg-shlibdeps (Debian: dpkg-dev)"
+  exit 77
+}
+work="$(mktemp -d "$build/debian.XXXXXX")"
+trap 'rm -rf "$work"' EXIT
+
+# Configured as scripts/package.sh does; libraries and programs are links to those of the build folder, and look for others there.
+(cd "$source" && cmake --preset package -B "$work/build" -DCMAKE_SKIP_RPATH=ON >"$work/log" 2>&1) || die "$(<"$work/log")"
+for folder in lib bin; do
+  find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$work/build/$folder" {} +
+done
+(cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
+
+echo "== no file is anybody else's"
+root="$work/root"
+for package in "$work"/build/*.deb; do
+  dpkg-deb -x "$package" "$root"
+done
+(cd "$root" && find . ! -type d -printf '/%P\n') >"$work/files"
+[[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
+xargs -a "$work/files" dpkg-query -S 2>/dev/null |
+  grep -vE '^(libgba|libgba-dev|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi)(:[a-z0-9]+)?: ' &&
+  die "other packages have these files"
+dangling="$(find "$root" -xtype l)"
+[[ -z "$dangling" ]] || die "links to nothing: $dangling"
+
+echo "== dependencies"
+depends() {
+  dpkg-deb -f "$work"/build/"$1"_*.deb Depends
+}
+for package in libshmem gba-tools libgba-dev; do
+  [[ "$(depends $package)" == *"libgba (= "* ]] || die "$package depends on $(depends $package)"
+done
+[[ "$(depends libshmem)" != *mpi* ]] || die "libshmem depends on $(depends libshmem)"
+[[ "$(depends libshmem-dev)" == *"libshmem (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
+! readelf -S "$root"/usr/lib/*/libshmem.so.0 | grep -q debug_info || die "libshmem is not stripped"
+
+echo "== oshcc.libshmem and oshrun.libshmem"
+cat >"$work/hello.c" <<'TEXT'
+#include <shmem.h>
+int main(void) {
+  shmem_init();
+  shmem_barrier_all();
+  shmem_finalize();
+  return 0;
+}
+TEXT
+"$root/usr/bin/oshcc.libshmem" -o "$work/hello" "$work/hello.c"
+"$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 "$work/hello"
+[[ "$("$root/usr/bin/oshCC.libshmem" --showme:incdirs)" == "$(readlink -f "$root/usr/include/libshmem")" ]] ||
+  die "headers are in $("$root/usr/bin/oshCC.libshmem" --showme:incdirs)"
+flags="$(PKG_CONFIG_PATH="$(echo "$root"/usr/lib/*/pkgconfig)" pkg-config --cflags --libs shmem)"
+# shellcheck disable=SC2086 # several words
+cc -o "$work/by_pc" "$work/hello.c" $flags
