@@ -23,6 +23,7 @@ readonly PACKAGES=(
   g++
   git
   googletest
+  groff-base
   libbenchmark-dev
   libclang-rt-14-dev
   libcli11-dev

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manual pages of the routines (docs/man): each is well formed, each routine is in one of them, and shmem(7) has
+// the environment that the library reads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "shmem/options.hpp"
+#include "tests/abi/exports.hpp"
+#include "tests/support/manual.hpp"
+
+namespace {
+
+using exports::Names;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string in_tree(const std::string& path) {
+  return std::string(GBA_SOURCE_DIR "/") + path;
+}
+
+/// The source of each page of docs/man, by its file's name.
+std::map<std::string, std::string> pages() {
+  std::map<std::string, std::string> all;
+  for (const auto& file : std::filesystem::directory_iterator(in_tree("docs/man"))) {
+    all[file.path().filename()] = test_support::manual(file.path());
+  }
+  return all;
+}
+
+/// The names that a page has under NAME.
+Names names_of(const std::string& page) {
+  const auto begin = page.find("\n.SH NAME\n") + 10;
+  return test_support::all_of(page.substr(begin, page.find(" - ", begin) - begin), R"((\w+))");
+}
+
+/// For each name, in how many pages it stands.
+std::map<std::string, int> count_names() {
+  std::map<std::string, int> count;
+  for (const auto& [file, page] : pages()) {
+    for (const auto& name : names_of(page)) ++count[name];
+  }
+  return count;
+}
+
+/// The routine without its type, size and context: shmem_ctx_int_put and shmem_put32 are shmem_put.
+std::string stem(const std::string& routine) {
+  static const std::regex kTyped(
+      "shmem_(?:ctx_(?!create|destroy|get_team|session))?"
+      "(?:(?:float|(?:long)?double|s?char|complex[df]|u?(?:char|short|int|long|longlong|int(?:8|16|32|64))|size|"
+      "ptrdiff)_)?"
+      "(.*)");
+  static const std::regex kSized("(i?b?(?:put|get))(?:8|16|32|64|128)(|_.*)");
+  std::smatch typed;
+  if (!std::regex_match(routine, typed, kTyped)) return routine;
+  return "shmem_" + std::regex_replace(typed[1].str(), kSized, "$1$2");
+}
+
+Names stems_of_routines() {
+  std::ifstream file(in_tree("tests/abi/openshmem_symbols.txt"));
+  Names stems;
+  for (std::string line; std::getline(file, line);) stems.insert(stem(line.substr(0, line.find(' '))));
+  return stems;
+}
+
+Names calls_beyond_the_standard() {
+  Names calls = exports::declared_in(in_tree("shmem/include/shmemx.h"), "SHMEM_API", "shmemx_");
+  calls.merge(exports::declared_in(in_tree("shmem/include/shmem_device.h"), "SHMEM_API", "shmemx_"));
+  return calls;
+}
+
+TEST(ManualPages, AreWellFormed) {
+  for (const auto& [file, page] : pages()) {
+    EXPECT_EQ(page.find(R"(.\" SPDX-License-Identifier: Apache-2.0)"), 0U) << file;
+    std::vector<std::string> sections{"NAME", "DESCRIPTION", "SEE ALSO"};
+    if (file.ends_with(".3")) sections.insert(sections.end(), {"SYNOPSIS", "THREADS", "EXAMPLES"});
+    for (const auto& section : sections) EXPECT_THAT(page, HasSubstr("\n.SH " + section + "\n")) << file;
+  }
+}
+
+TEST(ManualPages, AreReadWithoutWarnings) {
+  const auto warnings = test_support::run(
+      {"sh", "-c",
+       "cd \"$0\" && if command -v groff >/dev/null; then groff -ww -man -Tutf8 -z -- *.[37]; else echo no groff; fi; "
+       "if command -v mandoc >/dev/null; then mandoc -T lint -W error -- *.[37]; fi",
+       in_tree("docs/man")});
+  if (warnings.output == "no groff\n") GTEST_SKIP() << warnings.output;
+  EXPECT_TRUE(warnings.exit.clean());
+  EXPECT_THAT(warnings.output, IsEmpty());
+}
+
+TEST(ManualPages, ReferToPagesThatThereAre) {
+  const auto all = pages();
+  const auto names = count_names();
+  for (const auto& [file, page] : all) {
+    for (const auto& name : test_support::all_of(page, R"(((?:acl)?shmem\w*)(?:\\fR)? ?\(3\))")) {
+      // Each name of a page is installed as a link to it.
+      EXPECT_TRUE(all.contains(name + ".3") || names.contains(name)) << file << ": " << name;
+    }
+  }
+}
+
+TEST(ManualPages, NameEachRoutineOnceAndNothingElse) {
+  Names expected = stems_of_routines();
+  EXPECT_GT(expected.size(), 150U);
+  expected.merge(calls_beyond_the_standard());
+  EXPECT_GT(expected.size(), 200U);
+  auto count = count_names();
+  for (const auto& name : expected) EXPECT_EQ(count[name], 1) << "pages that name " << name;
+  expected.merge(Names{"shmem", "aclshmem"});
+  for (const auto& [name, number] : count) EXPECT_TRUE(expected.contains(name)) << name << " is no routine";
+}
+
+TEST(ManualPages, HaveTheEnvironmentOfTheLibrary) {
+  const std::string page = pages()["shmem.7"];
+  Names expected;
+  for (const auto& option : shmem::option_table()) {
+    const std::string initial = option.initial;
+    expected.insert(option.name + (initial.empty() ? "" : "=" + initial));
+    EXPECT_THAT(page, HasSubstr(option.old_name == nullptr ? option.name : option.old_name));
+  }
+  EXPECT_EQ(test_support::all_of(page, R"(\n\.B (SHMEM_[A-Z0-9_]+(?:=\S+)?))"), expected);
+}
+
+}  // namespace
