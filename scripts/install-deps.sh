@@ -20,6 +20,8 @@ readonly PACKAGES=(
   clang-tidy
   cmake
   debootstrap
+  dpkg-dev
+  file
   g++
   git
   googletest

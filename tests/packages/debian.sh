@@ -17,10 +17,12 @@ die() {
   exit 1
 }
 
-command -v dpkg-shlibdeps >/dev/null || {
-  echo "debian.sh: skipped: there is no dpkg-shlibdeps (Debian: dpkg-dev)"
-  exit 77
-}
+for tool in dpkg-shlibdeps file; do
+  command -v "$tool" >/dev/null || {
+    echo "debian.sh: skipped: there is no $tool (Debian: dpkg-dev, file)"
+    exit 77
+  }
+done
 work="$(mktemp -d "$build/debian.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
