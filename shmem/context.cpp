@@ -168,6 +168,10 @@ Result<void> Context::open() {
     return tl::make_unexpected(ports.error());
   }
   job_.core_state().globals.write(core_globals(job_));
+  if (job_.options.cycle_prof_pe == job_.me) {
+    profile_ = std::make_unique<Profile>();
+    profile_->pe = job_.me;
+  }
   if (auto ok = open_trace(); !ok) {
     return ok;
   }

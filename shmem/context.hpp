@@ -15,6 +15,7 @@
 #include "shmem/barrier/trace.hpp"
 #include "shmem/barrier/tuning_table.hpp"
 #include "shmem/cores/core_group.hpp"
+#include "shmem/cores/profile.hpp"
 #include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
 #include "shmem/memory/symmetric_heap.hpp"
@@ -97,6 +98,9 @@ class Context {
   /// True for the first call with this text: what is to be said once. Thread-safe.
   bool first_notice(const std::string& text);
 
+  /// SHMEM_CYCLE_PROF_PE: nullptr on other PEs.
+  [[nodiscard]] Profile* profile() const { return profile_.get(); }
+
   /// With SHMEM_DEBUG: one line on standard error that says who this is.
   void debug(const std::string& text) const;
   /// Ends the whole job with a message. For calls that have no way to report.
@@ -131,6 +135,7 @@ class Context {
   Job job_;
   std::atomic<int> thread_level_;
   std::unique_ptr<Trace> trace_;
+  std::unique_ptr<Profile> profile_;
   GbaPort port_;
   std::string no_gba_ = "SHMEM_GBA=off";  // why this PE could not open one
   int ports_ = 0;                         // that the PEs have: 0..ports_ - 1 have one each

@@ -46,6 +46,7 @@ struct Options {
   std::string uid_secret;
   std::string mpi_plugin;
   std::string trace;  // a file, or ""
+  std::optional<int> cycle_prof_pe;
   bool info = false;
   bool version = false;
   bool debug = false;

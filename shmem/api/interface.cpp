@@ -4,7 +4,6 @@
 
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/log.hpp"
-#include "shmem_device.h"
 
 using shmem::Context;
 namespace api = shmem::api;
@@ -19,15 +18,6 @@ void shmemx_await_default_stream() noexcept {
   if (shmem::Stream* stream = context->started_default_stream(); stream != nullptr) {
     stream->wait();
   }
-}
-
-void shmemx_signal32(const char* /*call*/, int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
-  shmemx_await_default_stream();
-  shmemx_signal32_op(sig_addr, signal, sig_op, pe);
-}
-
-int32_t shmemx_await_signal32(const char* /*call*/, int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
-  return shmemx_signal32_wait_until(sig_addr, cmp, cmp_value);
 }
 
 int shmemx_not_supported(const char* call) noexcept {

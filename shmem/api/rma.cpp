@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.6 and 9.7: copies to and from a PE. All PEs are reached by load and store.
 #include <cstring>
+#include <span>
 
 #include "shmem/api/peer.hpp"
 #include "shmem/memory/copy.hpp"
@@ -274,6 +275,30 @@ void with_word(const Peer& peer, std::size_t size, Act act) {
   }
 }
 
+/// Copies a block of `bytes` by way of `scratch`: copy(to, from, bytes) takes it there, and again(...) from there on.
+template <typename Copy, typename Again>
+void stage(std::byte* to, const std::byte* from, std::size_t bytes, std::span<std::byte> scratch, Copy copy,
+           Again again) {
+  while (bytes != 0) {
+    const std::size_t part = std::min(bytes, scratch.size());
+    copy(scratch.data(), from, part);
+    again(to, scratch.data(), part);
+    to += part;
+    from += part;
+    bytes -= part;
+  }
+}
+
+/// The scratch of a call; ends the job if it has no room for an element.
+std::span<std::byte> scratch_of(const Peer& peer, void* scratch, std::size_t scratch_size, std::size_t size) {
+  if (scratch_size < size) {
+    shmem::api::end_job(
+        peer.context, peer.call,
+        std::to_string(scratch_size) + " bytes of scratch have no room for an element of " + std::to_string(size));
+  }
+  return {static_cast<std::byte*>(shmemx_scratch(scratch)), scratch_size / size * size};
+}
+
 Peer peer_after_stream(const char* call, int pe) {
   shmemx_await_default_stream();
   return shmem::api::peer(call, pe);
@@ -325,5 +350,35 @@ void shmemx_get_one(const char* call, void* value, const void* source, size_t si
     word = get_one(from, static_cast<const decltype(word)*>(source));
     std::memcpy(value, &word, sizeof word);
   });
+}
+void shmemx_put_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, void* scratch,
+                       size_t scratch_size, int pe) noexcept {
+  const Peer to = peer_after_stream(call, pe);
+  const Blocks all = blocks_of(to, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks, blocks->size);
+  const auto through = scratch_of(to, scratch, scratch_size, blocks->size);
+  if (all.count == 0 || all.block == 0) {
+    return;
+  }
+  std::byte* theirs = to.at(dest, extent(all.to_step, all));
+  for (std::size_t i = 0; i < all.count; ++i) {
+    stage(theirs + i * all.to_step, static_cast<const std::byte*>(source) + i * all.from_step, all.block, through,
+          std::memcpy, shmem::copy_bytes);
+  }
+  shmem::wake_parked(to.context.job(), to.pe);
+}
+
+void shmemx_get_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, void* scratch,
+                       size_t scratch_size, int pe) noexcept {
+  const Peer from = peer_after_stream(call, pe);
+  const Blocks all = blocks_of(from, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks, blocks->size);
+  const auto through = scratch_of(from, scratch, scratch_size, blocks->size);
+  if (all.count == 0 || all.block == 0) {
+    return;
+  }
+  const std::byte* theirs = from.at(source, extent(all.from_step, all));
+  for (std::size_t i = 0; i < all.count; ++i) {
+    stage(static_cast<std::byte*>(dest) + i * all.to_step, theirs + i * all.from_step, all.block, through, std::memcpy,
+          std::memcpy);
+  }
 }
 }

@@ -4,6 +4,7 @@
 #include "shmem/api/waiting.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
+#include "shmemx_interface.h"
 
 namespace api = shmem::api;
 using api::Peer;
@@ -127,5 +128,14 @@ int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {
 
 int32_t shmemx_signal32_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
   return wait_until("shmemx_signal32_wait_until", sig_addr, cmp, cmp_value);
+}
+void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
+  shmemx_await_default_stream();
+  operate(api::peer(call, pe), sig_addr, signal, sig_op);
+}
+
+int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
+  shmemx_await_default_stream();
+  return wait_until(call, sig_addr, cmp, cmp_value);
 }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ascend SHMEM's names of what kernels call to synchronise, on top of shmem_device.h, whose conventions hold. C++ only;
- * included by aclshmem.h. What host and kernels call by one name (aclshmem_barrier, aclshmem_my_pe, ...) is there: on a
- * core of a kernel it does what Ascend's device call of that name does.
+ * Ascend SHMEM's names of what kernels call, on top of shmem_device.h, whose conventions hold: here what they
+ * synchronise by, in the headers that this one includes what they move data by. C++ only; included by aclshmem.h. What
+ * host and kernels call by one name (aclshmem_barrier, aclshmem_my_pe, ...) is there: on a core of a kernel it does
+ * what Ascend's device call of that name does.
  *
  * A kernel is a function for shmemx_launch. A pointer to global memory is a plain pointer; __gm__ may be defined as
  * nothing.
@@ -11,6 +12,10 @@
 #define SHMEM_ACLSHMEM_DEVICE_H
 
 #include "aclshmem.h"
+#include "aclshmem_device_atomic.h"  /* IWYU pragma: export */
+#include "aclshmem_device_engines.h" /* IWYU pragma: export */
+#include "aclshmem_device_mte.h"     /* IWYU pragma: export */
+#include "aclshmem_device_rma.h"     /* IWYU pragma: export */
 #include "shmem_device.h"
 
 #ifndef __cplusplus

@@ -50,11 +50,79 @@ SHMEM_API void shmemx_get_blocks(const char* call, void* dest, const void* sourc
 SHMEM_API void shmemx_put_one(const char* call, void* dest, const void* value, size_t size, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_get_one(const char* call, void* value, const void* source, size_t size, int pe) SHMEM_NOEXCEPT;
 
+/* ---- Copies through scratch memory ----
+ *
+ * Each thread has SHMEMX_SCRATCH_SIZE bytes of its own, which stand for what a core of another processor has beside the
+ * memory. Where a pointer to scratch is taken, a number below that is an offset in the caller's; any other is the
+ * address of memory. */
+#define SHMEMX_SCRATCH_SIZE (256U << 10)
+/* The address that such a pointer means. The scratch is the library's, for as long as the thread lives. */
+SHMEM_API void* shmemx_scratch(const void* pointer) SHMEM_NOEXCEPT;
+
+/* shmemx_put_blocks and shmemx_get_blocks by way of `scratch`, which has `scratch_size` bytes, at least an element, and
+ * is overwritten. */
+SHMEM_API void shmemx_put_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
+                                 void* scratch, size_t scratch_size, int pe) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_get_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
+                                 void* scratch, size_t scratch_size, int pe) SHMEM_NOEXCEPT;
+
 /* ---- Signals of 32 bits ---- */
 
 /* shmemx_signal32_op: what was put before it is visible to who sees the signal. And shmemx_signal32_wait_until. */
 SHMEM_API void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 SHMEM_API int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) SHMEM_NOEXCEPT;
+
+/* ---- Atomic operations ---- */
+
+#define SHMEMX_FETCH 0
+#define SHMEMX_SWAP 1
+#define SHMEMX_COMPARE_SWAP 2
+#define SHMEMX_ADD 3
+#define SHMEMX_AND 4
+#define SHMEMX_OR 5
+#define SHMEMX_XOR 6
+
+/* Types beside SHMEMX_FLOAT to SHMEMX_UINT64: floating-point numbers of 16 bits, IEEE 754's and the upper half of a
+ * float. */
+#define SHMEMX_HALF 9
+#define SHMEMX_BFLOAT16 10
+
+/* One operation on the word `dest` of a PE. `operand` and, to compare with, `condition` are of the type; they are read
+ * where the operation has them. What was there before goes to *before unless it is NULL. Numbers with a point have no
+ * and, or, xor and compare_swap. */
+typedef struct shmemx_atomic_t {
+  const char* call;
+  int operation; /* SHMEMX_FETCH ... */
+  int type;      /* SHMEMX_FLOAT ... */
+  void* dest;
+  const void* operand;
+  const void* condition;
+  void* before;
+} shmemx_atomic_t;
+SHMEM_API void shmemx_atomic(const shmemx_atomic_t* operation, int pe) SHMEM_NOEXCEPT;
+
+/* ---- How long parts of kernels take ----
+ *
+ * Measured on the cores of one PE, SHMEM_CYCLE_PROF_PE. Each core counts for itself how often it has been in a frame, a
+ * part that the program numbers, and sums up the time in nanoseconds. */
+#define SHMEMX_PROF_CORES 64
+#define SHMEMX_PROF_FRAMES 1024
+typedef struct shmemx_prof_core_t {
+  int64_t ccount[SHMEMX_PROF_FRAMES];
+  int64_t cycles[SHMEMX_PROF_FRAMES];
+} shmemx_prof_core_t;
+typedef struct shmemx_prof_t {
+  int32_t pe_id;
+  shmemx_prof_core_t block_prof[SHMEMX_PROF_CORES];
+} shmemx_prof_t;
+/* Do nothing on other PEs, on the host, on cores from 64 on, and for a frame that is not 0 to 1023. */
+SHMEM_API void shmemx_prof_start(int frame) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_prof_end(int frame) SHMEM_NOEXCEPT;
+/* What has been measured since the start of the library, whose it is until its end: to be looked at while no kernel
+ * runs. NULL on other PEs. */
+SHMEM_API shmemx_prof_t* shmemx_prof(void) SHMEM_NOEXCEPT;
+/* Prints that to standard output: a line for each core and frame. */
+SHMEM_API void shmemx_prof_print(void) SHMEM_NOEXCEPT;
 
 /* ---- What there is not here ---- */
 

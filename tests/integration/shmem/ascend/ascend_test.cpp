@@ -18,12 +18,13 @@ class Ascend : public testing::TestWithParam<Parameters> {};
 
 TEST_P(Ascend, CallsDoWhatThatLibrarySays) {
   const auto [program, pes] = GetParam();
-  const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}), {}, Seconds{120});
+  const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}),
+                       {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
-                         testing::Combine(testing::Values("rma_c", "rma_cxx", "sync_c", "sync_cxx"),
+                         testing::Combine(testing::Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel"),
                                           testing::Values(1, 2, 3, 4)),
                          [](const testing::TestParamInfo<Parameters>& test) {
                            return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
