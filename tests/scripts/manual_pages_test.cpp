@@ -65,9 +65,14 @@ Names stems_of_routines() {
   return stems;
 }
 
+/// What the headers declare beside shmem.h, but for shmemx_interface.h, which is what other interfaces are built on.
 Names calls_beyond_the_standard() {
-  Names calls = exports::declared_in(in_tree("shmem/include/shmemx.h"), "SHMEM_API", "shmemx_");
-  calls.merge(exports::declared_in(in_tree("shmem/include/shmem_device.h"), "SHMEM_API", "shmemx_"));
+  Names calls;
+  for (const auto& file : std::filesystem::directory_iterator(in_tree("shmem/include"))) {
+    if (file.path().extension() == ".h" && file.path().filename() != "shmemx_interface.h") {
+      calls.merge(exports::declared_in(file.path(), "SHMEM_API", "shmemx_"));
+    }
+  }
   return calls;
 }
 
