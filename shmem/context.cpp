@@ -88,9 +88,37 @@ Context::Context(Key /*key*/, Job job, int thread_level)
       port_([pe = job_.me] { return open_gba(pe); }),
       teams_(job_, [this](Team& team) { return equip(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
-                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); }}) {
-  reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), job_.memory.heap_size(), job_.memory.heap(0),
-            &job_.metadata(0), job_.size};
+                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
+                   .announce = [this](const HeapCall& call) { check_heap_call(call); }}),
+      checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
+  reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), checker_ ? 0 : job_.memory.heap_size(),
+            job_.memory.heap(0), &job_.metadata(0), job_.size};
+}
+
+void Context::check_heap_call(const HeapCall& call) const {
+  if (!checker_) {
+    return;
+  }
+  const std::string text = to_string(call);
+  if (const auto problem =
+          checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map()}, text, thread_rule(thread_level_))) {
+    end_job_of(text, *problem);
+  }
+}
+
+void Context::check_end() const {
+  constexpr const char* kCall = "shmem_finalize";
+  auto problem = checker_->held_locks();
+  if (!problem) {
+    problem = checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map()}, std::string(kCall) + "()",
+                             thread_rule(thread_level_));
+  }
+  if (problem) {
+    end_job_of(kCall, *problem);
+  }
+  if (const auto note = checker_->leaks(); note && job_.me == 0) {
+    log(LogLevel::kInfo, "shmem: PE 0: %s: %s", kCall, note->c_str());
+  }
 }
 
 Result<void> Context::start(int thread_level) {
@@ -389,6 +417,9 @@ Result<void> Context::stop() {
   Context& context = *instance_;
   context.debug("ends");
   context.stream_.reset();  // its work is done first
+  if (context.checker_) {
+    context.check_end();
+  }
   Result<void> ok = context.teams_.find(kWorldTeam)->sync();
   if (ok) {
     ok = context.teams_.destroy_all();
@@ -396,6 +427,14 @@ Result<void> Context::stop() {
   context.job_.bootstrap->leave();
   instance_.reset();
   return ok;
+}
+
+void Context::end_job_of(const std::string& call, const std::string& problem) const {
+  if (problem.empty()) {
+    std::fflush(nullptr);
+    ::_exit(EXIT_FAILURE);  // the job has been ended
+  }
+  end_job(EXIT_FAILURE, "shmem: PE " + std::to_string(job_.me) + ": " + call + ": " + problem);
 }
 
 void Context::end_job(int status, const std::string& text) const {

@@ -14,6 +14,7 @@
 #include "shmem/barrier/gba_port.hpp"
 #include "shmem/barrier/trace.hpp"
 #include "shmem/barrier/tuning_table.hpp"
+#include "shmem/checking/checker.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/cores/profile.hpp"
 #include "shmem/cores/stream.hpp"
@@ -27,7 +28,7 @@ namespace shmem {
 /// What finding the memory of a PE takes, on one cache line. Before and after the life of a context: no PEs.
 struct alignas(64) Reach {
   std::uintptr_t mine = 0;         // my heap
-  std::size_t heap_size = 0;       // the others' follow each other
+  std::size_t heap_size = 0;       // the others' follow each other; 0 with SHMEM_DEBUG: all addresses are looked at
   std::byte* first = nullptr;      // PE 0's
   PeMetadata* metadata = nullptr;  // of PE 0, and so on
   int pes = 0;
@@ -77,6 +78,9 @@ class Context {
   /// SHMEM_THREAD_*: the highest that the program has asked for.
   [[nodiscard]] int thread_level() const { return thread_level_; }
 
+  /// nullptr without SHMEM_DEBUG.
+  [[nodiscard]] Checker* checker() const { return checker_.get(); }
+
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
   CtxTable& ctxs() { return ctxs_; }
@@ -105,8 +109,12 @@ class Context {
   void debug(const std::string& text) const;
   /// Ends the whole job with a message. For calls that have no way to report.
   [[noreturn]] void end_job(int status, const std::string& text) const;
+  /// The same for what the checker has found.
+  [[noreturn]] void end_job_of(const std::string& call, const std::string& problem) const;
 
  private:
+  void check_heap_call(const HeapCall& call) const;
+  void check_end() const;
   Result<void> open();
   Result<void> open_trace();
   void open_gba_port();
@@ -144,6 +152,7 @@ class Context {
   TeamTable teams_;
   CtxTable ctxs_;
   SymmetricHeap heap_;
+  std::unique_ptr<Checker> checker_;
   std::mutex cores_in_use_;
   std::unique_ptr<CoreGroup> cores_;
   std::mutex stream_mutex_;  // of making it

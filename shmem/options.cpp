@@ -248,7 +248,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0", "print the library's version at start"},
      "anything",
      set_switch<&Options::version>},
-    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "say more on standard error"},
+    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "check the arguments of calls and say more on standard error"},
      "anything",
      set_switch<&Options::debug>},
 });

@@ -30,6 +30,8 @@ Result<void> broadcast(const Members& members, const Call& call, void* dest, con
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, dest, bytes);
   api::check_buffer(members, call.name, source, bytes);
+  api::check_call(members, call.name, {{dest, bytes}, {source, bytes}, true},
+                  {{"nelems", nelems}, {"PE_root", static_cast<std::size_t>(root)}});
   return shmem::broadcast(members, dest, source, bytes, root, root_too);
 }
 
@@ -37,12 +39,16 @@ Result<void> fcollect(const Members& members, const Call& call, void* dest, cons
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, dest, call.bytes(nelems, static_cast<std::size_t>(members.size())));
   api::check_buffer(members, call.name, source, bytes);
+  api::check_call(members, call.name,
+                  {{dest, bytes * static_cast<std::size_t>(members.size())}, {source, bytes}, false},
+                  {{"nelems", nelems}});
   return shmem::fcollect(members, dest, source, bytes);
 }
 
 Result<void> collect(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems) {
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, source, bytes);
+  api::check_call(members, call.name, {{dest, bytes}, {source, bytes}, false}, {});
   return shmem::collect(members, dest, source, bytes, [&](std::size_t total) -> Result<void> {
     api::check_buffer(members, call.name, dest, total);
     return {};
@@ -63,6 +69,8 @@ Result<void> alltoalls(const Members& members, const Call& call, void* dest, con
   };
   api::check_buffer(members, call.name, dest, extent(dst));
   api::check_buffer(members, call.name, source, extent(sst));
+  api::check_call(members, call.name, {{dest, extent(dst)}, {source, extent(sst)}, false},
+                  {{"dst", static_cast<std::size_t>(dst)}, {"sst", static_cast<std::size_t>(sst)}, {"nelems", nelems}});
   return shmem::alltoall(members, dest, source,
                          Strided{static_cast<std::size_t>(dst) * call.element,
                                  static_cast<std::size_t>(sst) * call.element, call.element, nelems});

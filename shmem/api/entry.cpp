@@ -2,6 +2,8 @@
 #include "shmem/api/peer.hpp"
 #include "shmem/log.hpp"
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,6 +13,20 @@ namespace {
 std::string& error_text() {
   static thread_local std::string text;
   return text;
+}
+
+/// What more is to be said of an address that is not symmetric.
+std::string whose(const Context& context, const void* address) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%p", address);
+  const NodeMemory& memory = context.job().memory;
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.heap(0));
+  const std::size_t pe = offset / memory.heap_size();
+  if (pe < static_cast<std::size_t>(context.n_pes()) && pe != static_cast<std::size_t>(context.my_pe())) {
+    return std::string("; ") + text.data() + " is what shmem_ptr gives for PE " + std::to_string(pe) +
+           ": give the address that this PE has for the object";
+  }
+  return std::string("; the address is ") + text.data();
 }
 
 }  // namespace
@@ -54,7 +70,7 @@ void refuse_address(const Context& context, const char* call, const void* mine, 
     text += globals.why_not().empty() ? " nor inside the global and static variables of the program"
                                       : "; global and static variables are not symmetric: " + globals.why_not();
   }
-  end_job(context, call, text);
+  end_job(context, call, text + whose(context, mine) + (bytes > PTRDIFF_MAX ? "; the size is a negative number" : ""));
 }
 
 std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
@@ -62,6 +78,9 @@ std::byte* remote(const Context& context, const char* call, const void* mine, st
   const Place theirs = context.job().locate(mine, pe);
   if (theirs.address == nullptr || bytes > theirs.room) {
     refuse_address(context, call, mine, bytes, pe);
+  }
+  if (context.checker() != nullptr) [[unlikely]] {
+    check_symmetric(context, call, mine, bytes);
   }
   return theirs.address;
 }

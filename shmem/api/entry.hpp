@@ -51,6 +51,11 @@ inline void check_pe(const Context& context, const char* call, int pe) {
   }
 }
 
+// With SHMEM_DEBUG; they end the job if it is not as it must be. REQUIRES: context.checker() != nullptr.
+void check_symmetric(const Context& context, const char* call, const void* mine, std::size_t bytes);
+void check_local(const Context& context, const char* call, const void* local, const void* mine, std::size_t bytes,
+                 int pe);
+
 /// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE.
 std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
 

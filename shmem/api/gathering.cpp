@@ -39,7 +39,7 @@ Members members_of(Team& team, const Context& context) {
   return {context.job(), team.map(), team.me(), [&team] { return team.sync(); },
           // Relaxed: a meeting lies between the store and the loads.
           [&view](std::uint64_t number) { view.mine().told.store(number, std::memory_order_relaxed); },
-          [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); }};
+          [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); }, team.slot()};
 }
 
 int refuse_team(const char* call, shmem_team_t team) {
@@ -89,6 +89,7 @@ Members members_of(const Context& context, const char* call, const ActiveSet& se
                     return static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed));
                   }};
   check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
+  members.psync = psync;
   return members;
 }
 

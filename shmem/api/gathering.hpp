@@ -2,7 +2,7 @@
 // What all collective calls have: their members, and checks of their buffers.
 #pragma once
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/check.hpp"
 #include "shmem/collective/members.hpp"
 
 namespace shmem::api {

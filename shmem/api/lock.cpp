@@ -28,6 +28,9 @@ class Lock {
  public:
   Lock(const char* call, long* lock) : call_(call), context_(api::running_on_host(call)), lock_(lock) {
     api::check_aligned(context_, call, lock);
+    if (context_.checker() != nullptr) [[unlikely]] {
+      check_words();
+    }
   }
 
   void set() {
@@ -83,16 +86,32 @@ class Lock {
   [[nodiscard]] std::atomic_ref<std::uint32_t> mine() const { return std::atomic_ref(of(context_.my_pe()).mine); }
   [[nodiscard]] std::atomic_ref<std::uint32_t> last() const { return std::atomic_ref(of(0).last); }
 
+  void hold() {
+    mine().fetch_or(kHeld);
+    mine().fetch_and(~kWaiting);
+    if (context_.checker() != nullptr) [[unlikely]] {
+      context_.checker()->hold_lock(lock_);
+    }
+  }
+  /// Ends the job if the words are none that PEs leave there.
+  void check_words() const {
+    const auto pes = static_cast<std::uint32_t>(context_.n_pes());
+    if (last().load() > pes || (mine().load() & kNext) > pes) {
+      api::end_job(context_, call_,
+                   "the lock is " + context_.checker()->name_of(lock_) +
+                       ", which holds no lock's value: set it to 0 on all PEs before its first use");
+    }
+  }
+
   /// For one of this PE's threads: before anybody can know that this PE has asked.
   bool claim() {
     std::uint32_t nobody = 0;
     return mine().compare_exchange_strong(nobody, kClaimed | kWaiting);
   }
-  void hold() {
-    mine().fetch_or(kHeld);
-    mine().fetch_and(~kWaiting);
-  }
   void let_go() {
+    if (context_.checker() != nullptr) [[unlikely]] {
+      context_.checker()->drop_lock(lock_);
+    }
     mine().store(0);
     shmem::wake_parked(context_.job(), context_.my_pe());  // its next thread
   }

@@ -16,7 +16,7 @@ struct Peer {
   const char* call;
   int pe;
 
-  /// `bytes` at `mine` are in the symmetric heap: most calls mean such.
+  /// `bytes` at `mine` are in the symmetric heap: most calls mean such. Never with SHMEM_DEBUG.
   [[nodiscard, gnu::always_inline]] static bool in_heap(const void* mine, std::size_t bytes) {
     const std::uintptr_t offset = heap_offset(mine);
     return offset < Context::reach().heap_size && bytes <= Context::reach().heap_size - offset;
@@ -30,6 +30,13 @@ struct Peer {
   [[nodiscard, gnu::always_inline]] std::byte* at(const void* mine, std::size_t bytes) const {
     // If not in the heap, then a global variable, or an error.
     return in_heap(mine, bytes) ? in_its_heap(mine) : remote(context, call, mine, bytes, pe);
+  }
+  /// The same for a copy from or to `local` of this PE.
+  [[nodiscard, gnu::always_inline]] std::byte* at(const void* mine, std::size_t bytes, const void* local) const {
+    if (context.checker() != nullptr) [[unlikely]] {
+      check_local(context, call, local, mine, bytes, pe);
+    }
+    return at(mine, bytes);
   }
 
   /// As wake_parked.

@@ -19,6 +19,7 @@ Result<void> run(const Members& members, const char* call, const Reduction& redu
   const std::size_t bytes = api::extent_of(call, 1, count, reduction.element);
   api::check_buffer(members, call, dest, bytes);
   api::check_buffer(members, call, source, bytes);
+  api::check_call(members, call, {{dest, bytes}, {source, bytes}, true}, {{"nreduce", count}});
   if (kind == Kind::kReduce) {
     return shmem::reduce(members, reduction, dest, source, count);
   }

@@ -43,7 +43,7 @@ constexpr std::size_t kFew = 16;
                                 std::size_t bytes) {
   if (bytes != 0) {
     const Peer peer{context, call, pe};
-    shmem::copy_bytes(peer.at(dest, bytes), source, bytes);
+    shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
     peer.wake();
   }
 }
@@ -52,7 +52,7 @@ constexpr std::size_t kFew = 16;
                                 std::size_t bytes) {
   if (bytes != 0) {
     // Through the cache: it is for this PE to use.
-    std::memcpy(dest, Peer{context, call, pe}.at(source, bytes), bytes);
+    std::memcpy(dest, Peer{context, call, pe}.at(source, bytes, dest), bytes);
   }
 }
 

@@ -52,7 +52,7 @@ void put_signal(const Peer& peer, void* dest, const void* source, std::size_t ne
                 std::uint64_t signal, int sig_op) {
   check_op(peer, sig_op);  // before anything is done
   if (const std::size_t bytes = api::bytes_of(peer, nelems, Size); bytes != 0) {
-    shmem::copy_bytes(peer.at(dest, bytes), source, bytes);
+    shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
   }
   operate(peer, sig_addr, signal, sig_op);
 }

@@ -2,6 +2,7 @@
 // Barriers in two phases, and with a time limit.
 #include <algorithm>
 
+#include "shmem/api/check.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/memory/ordering.hpp"
 
@@ -36,6 +37,14 @@ Team* find_open(const char* call, shmem_team_t team, int& error) {
   return nullptr;
 }
 
+shmem::Result<void> arrive(const char* call, Team& team) {
+  const shmem::Context& context = api::running(call);
+  if (context.checker() != nullptr && !team.is_open()) [[unlikely]] {
+    api::announce_team_call(context, team, call);
+  }
+  return team.arrive();
+}
+
 int outcome(const shmem::Result<void>& result) {
   return result ? 0 : api::report(result.error());
 }
@@ -51,7 +60,7 @@ int shmemx_barrier_arrive(shmem_team_t team) noexcept {
     return error;
   }
   shmem::quiet();
-  return outcome(found->arrive());
+  return outcome(arrive("shmemx_barrier_arrive", *found));
 }
 
 int shmemx_barrier_test(shmem_team_t team) noexcept {
@@ -81,7 +90,7 @@ int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept {
   }
   if (!found->is_open()) {
     shmem::quiet();
-    if (auto ok = found->arrive(); !ok) {
+    if (auto ok = arrive("shmemx_barrier_timed", *found); !ok) {
       return api::report(ok.error());
     }
   }

@@ -23,12 +23,19 @@ void sync_world(const char* call) {
     return;
   }
   Context& context = api::running(call);
-  sync_or_end(context, *context.teams().find(shmem::kWorldTeam));
+  Team& world = *context.teams().find(shmem::kWorldTeam);
+  api::check_call(context, world, call);
+  sync_or_end(context, world);
 }
 
 void sync_active_set(const char* call, const api::ActiveSet& set) {
-  api::running_on_host(call);
-  api::on_active_set(call, set, [](const shmem::Members& members) { return members.meet(); });
+  const Context& context = api::running_on_host(call);
+  api::on_active_set(call, set, [&context, call](const shmem::Members& members) {
+    if (context.checker() != nullptr) [[unlikely]] {
+      api::check_members_call(members, call, nullptr, {});
+    }
+    return members.meet();
+  });
 }
 
 }  // namespace
@@ -46,11 +53,13 @@ SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
   if (shmemx_core_t* core = api::current_core(); core != nullptr) {
     return api::sync_team_on(*core, "shmem_team_sync", team);
   }
-  Team* found = api::running("shmem_team_sync").teams().find(team);
+  Context& context = api::running("shmem_team_sync");
+  Team* found = context.teams().find(team);
   if (found == nullptr) {
     return api::report_loudly(
         {std::errc::invalid_argument, "shmem: shmem_team_sync: " + std::to_string(team) + " is not a team of this PE"});
   }
+  api::check_call(context, *found, "shmem_team_sync");
   auto ok = found->sync();
   return ok ? 0 : api::report_loudly(ok.error());
 }
@@ -71,5 +80,7 @@ extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept {
     return;
   }
   Context& context = api::running("shmemx_team_barrier");
-  sync_or_end(context, api::valid_team(context, "shmemx_team_barrier", team));
+  Team& found = api::valid_team(context, "shmemx_team_barrier", team);
+  api::check_call(context, found, "shmemx_team_barrier");
+  sync_or_end(context, found);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.4: teams.
+#include "shmem/api/check.hpp"
 #include "shmem/api/kernel_core.hpp"
 
 using shmem::Context;
@@ -83,6 +84,11 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
   if (parent == nullptr) {
     return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
   }
+  if (context.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(
+        context, *parent, call,
+        "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " + std::to_string(size));
+  }
   SplitRequest request{{TeamCall::kStrided, start, stride, size}};
   auto problem = strided_problem(*parent, start, stride, size, allowed);
   if (!problem) {
@@ -112,6 +118,9 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   Team* parent = context.teams().find(parent_team);
   if (parent == nullptr) {
     return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
+  }
+  if (context.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(context, *parent, call, "xrange " + std::to_string(xrange));
   }
   SplitRequest rows{{TeamCall::kRows, 0, 1, xrange}};
   SplitRequest columns{{TeamCall::kColumns, 0, 1, xrange}};
@@ -208,13 +217,18 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
   if (team == SHMEM_TEAM_INVALID) {
     return;
   }
-  api::valid_team(context, "shmem_team_destroy", team);
+  const Team& found = api::valid_team(context, "shmem_team_destroy", team);
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
     api::end_job(context, "shmem_team_destroy", "team " + std::to_string(team) + " is predefined");
   }
+  api::check_call(context, found, "shmem_team_destroy");
+  const shmem::CallSet members{team, found.map()};
   context.ctxs().remove_all_of(team);
   if (auto ok = context.teams().destroy(team); !ok) {
     context.end_job(EXIT_FAILURE, ok.error().text);
+  }
+  if (context.checker() != nullptr) [[unlikely]] {
+    context.checker()->forget(members);
   }
 }
 
@@ -240,6 +254,9 @@ int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
   Team* found = context.teams().find(team);
   if (found == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + invalid_team(team)});
+  }
+  if (context.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(context, *found, "shmemx_team_set_barrier", algorithm);
   }
   auto ok = context.set_barrier(*found, algorithm);
   return ok ? 0 : api::report(ok.error());

@@ -24,6 +24,9 @@ struct Members {
   /// that.
   std::function<void(std::uint64_t)> tell;
   std::function<std::uint64_t(int member)> told;
+  // For SHMEM_DEBUG: which team it is, or by which words the PEs of an active set meet.
+  int slot = -1;
+  const long* psync = nullptr;
 
   [[nodiscard]] int size() const { return map.size; }
   /// `mine`, which has been found to be symmetric, as a member has it.

@@ -4,6 +4,18 @@
 #include <utility>
 
 namespace shmem {
+namespace {
+
+bool& own_thread() {
+  static thread_local bool is_one = false;
+  return is_one;
+}
+
+}  // namespace
+
+bool Stream::is_own_thread() {
+  return own_thread();
+}
 
 Stream::Stream() : thread_([this] { run(); }) {}
 
@@ -36,6 +48,7 @@ void Stream::wait() {
 }
 
 void Stream::run() {
+  own_thread() = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     given_.wait(lock, [this] { return over_ || !queue_.empty(); });

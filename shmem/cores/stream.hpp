@@ -29,6 +29,8 @@ class Stream {
   std::errc synchronize();
   /// The same, and leaves the error to synchronize().
   void wait();
+  /// The calling thread is that of a stream.
+  static bool is_own_thread();
 
  private:
   void run();

@@ -75,14 +75,14 @@ Result<void*> SymmetricHeap::allocate(HeapCall call) {
   const bool aligned = call.routine != HeapRoutine::kAlign || std::has_single_bit(call.alignment);
   const auto bytes = bytes_of(call);
   const auto offset = aligned && bytes.value_or(0) > 0
-                          ? heap_.allocate(*bytes, std::max<std::size_t>(call.alignment, Heap::kMinAlignment))
+                          ? heap()->allocate(*bytes, std::max<std::size_t>(call.alignment, Heap::kMinAlignment))
                           : std::nullopt;
   std::byte* block = offset ? job_.memory.heap(job_.me) + *offset : nullptr;
   if (block != nullptr && call.routine == HeapRoutine::kCalloc) std::memset(block, 0, *bytes);
 
   // The offset is not compared: equal histories of equal calls give equal offsets.
   if (auto ok = agree(call); !ok) {
-    if (offset) heap_.release(*offset);
+    if (offset) heap()->release(*offset);
     return tl::make_unexpected(ok.error());
   }
   if (!aligned) {
@@ -103,21 +103,21 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
   if (auto ok = agree(call); !ok) return tl::make_unexpected(ok.error());
   // From here on all PEs do the same.
   if (call.pointer == HeapPointer::kNull) {
-    const auto offset = size > 0 ? heap_.allocate(size) : std::nullopt;
+    const auto offset = size > 0 ? heap()->allocate(size) : std::nullopt;
     if (size > 0 && !offset) return tl::make_unexpected(exhausted(call));
     return offset ? job_.memory.heap(job_.me) + *offset : nullptr;
   }
   if (call.pointer != HeapPointer::kLive) return tl::make_unexpected(wrong_pointer(call));
   if (size == 0) {
-    heap_.release(call.address);
+    heap()->release(call.address);
     return nullptr;
   }
-  if (heap_.resize(call.address, size)) return pointer;
-  const auto offset = heap_.allocate(size);
+  if (heap()->resize(call.address, size)) return pointer;
+  const auto offset = heap()->allocate(size);
   if (!offset) return tl::make_unexpected(exhausted(call));
   std::byte* moved = job_.memory.heap(job_.me) + *offset;
-  std::memcpy(moved, pointer, std::min(size, heap_.size_of(call.address).value_or(0)));
-  heap_.release(call.address);
+  std::memcpy(moved, pointer, std::min(size, heap()->size_of(call.address).value_or(0)));
+  heap()->release(call.address);
   // Others may write to the new block once they have returned: not before it has its contents.
   if (auto ok = meeting_.barrier(); !ok) return tl::make_unexpected(ok.error());
   return moved;
@@ -129,7 +129,7 @@ Result<void> SymmetricHeap::free(void* pointer) {
   if (auto ok = agree(call); !ok) return ok;
   if (call.pointer == HeapPointer::kNull) return {};
   if (call.pointer != HeapPointer::kLive) return tl::make_unexpected(wrong_pointer(call));
-  heap_.release(call.address);
+  heap()->release(call.address);
   return {};
 }
 
@@ -142,12 +142,13 @@ void SymmetricHeap::look_at(const void* pointer, HeapCall& call) const {
     call.pointer = HeapPointer::kForeign;
     call.address = address;
   } else {
-    call.pointer = heap_.size_of(offset) ? HeapPointer::kLive : HeapPointer::kNotLive;
+    call.pointer = heap()->size_of(offset) ? HeapPointer::kLive : HeapPointer::kNotLive;
     call.address = offset;
   }
 }
 
 Result<void> SymmetricHeap::agree(HeapCall call) {
+  meeting_.announce(call);
   call.number = ++calls_;
   call.barriers = meeting_.count();
   auto& votes = job_.metadata(0).heap_vote;
@@ -189,7 +190,7 @@ Error SymmetricHeap::disagreement(const HeapCall& mine) const {
 Error SymmetricHeap::wrong_pointer(const HeapCall& call) const {
   std::string text = self() + to_string(call);
   if (call.pointer == HeapPointer::kNotLive) {
-    const auto block = heap_.block_around(call.address);
+    const auto block = heap()->block_around(call.address);
     text += block && !block->free() ? "; it lies in the block of " + std::to_string(block->requested) +
                                           " bytes at offset " + std::to_string(block->offset)
                                     : "; that memory is free (was it freed before?)";
@@ -198,7 +199,7 @@ Error SymmetricHeap::wrong_pointer(const HeapCall& call) const {
 }
 
 Error SymmetricHeap::exhausted(const HeapCall& call) const {
-  const Heap::Stats now = heap_.stats();
+  const Heap::Stats now = heap()->stats();
   return {std::errc::not_enough_memory,
           self() + to_string(call) + ": the symmetric heap has no room for that: it has " + size_text(now.size) + ", " +
               std::to_string(now.used) + " bytes of it are used, and the largest free block has " +

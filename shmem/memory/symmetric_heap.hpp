@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include "shmem/job.hpp"
@@ -11,9 +12,9 @@
 
 namespace shmem {
 
-/// Used by one thread at a time. Each call is collective over the job and meets the others in one barrier, whatever its
-/// arguments (a realloc that moves a block: in two). Their calls travel with it, and are compared. The barrier makes
-/// the PEs' earlier puts visible, if they were made complete before the call.
+/// Its calls are made by one thread at a time. Each is collective over the job and meets the others in one barrier,
+/// whatever its arguments (a realloc that moves a block: in two). Their calls travel with it, and are compared. The
+/// barrier makes the PEs' earlier puts visible, if they were made complete before the call.
 ///
 /// Errors: std::errc::invalid_argument on all PEs if the calls differ, and nothing was done; the same if they are equal
 /// and wrong; not_enough_memory; state_not_recoverable where PEs met that are in different routines: their barriers do
@@ -23,6 +24,7 @@ class SymmetricHeap {
   struct Meeting {
     std::function<Result<void>()> barrier;
     std::function<std::uint64_t()> count;  // of the barriers that this PE has made so far
+    std::function<void(const HeapCall&)> announce = [](const HeapCall&) {};  // before the barrier of each call
   };
 
   SymmetricHeap(const Job& job, Meeting meeting)
@@ -40,9 +42,21 @@ class SymmetricHeap {
   /// nullptr is allowed.
   Result<void> free(void* pointer);
 
-  [[nodiscard]] Heap::Stats stats() const { return heap_.stats(); }
+  [[nodiscard]] Heap::Stats stats() const { return heap()->stats(); }
+  /// The block, live or free, that `offset` lies in; nothing beyond the heap's end. Any thread.
+  [[nodiscard]] std::optional<HeapBlock> block_around(std::size_t offset) const { return heap()->block_around(offset); }
 
  private:
+  /// The heap to one thread alone, to the end of the statement: others look at blocks while one makes a call.
+  template <typename AnyHeap>
+  struct Access {
+    std::unique_lock<std::mutex> lock;
+    AnyHeap* heap;
+    AnyHeap* operator->() const { return heap; }
+  };
+  Access<Heap> heap() { return {std::unique_lock(mutex_), &heap_}; }
+  [[nodiscard]] Access<const Heap> heap() const { return {std::unique_lock(mutex_), &heap_}; }
+
   Result<void*> allocate(HeapCall call);
   /// Says what this PE does, meets the others, and finds whoever does something else.
   Result<void> agree(HeapCall call);
@@ -55,6 +69,7 @@ class SymmetricHeap {
   [[nodiscard]] std::string self() const { return "shmem: PE " + std::to_string(job_.me) + ": "; }
 
   const Job& job_;
+  mutable std::mutex mutex_;
   Heap heap_;
   Meeting meeting_;
   std::uint64_t calls_ = 0;

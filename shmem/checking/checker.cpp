@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/checking/checker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace shmem {
+namespace {
+
+std::uintptr_t number(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+std::string hexadecimal(const char* before, std::uintptr_t value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%s0x%llx", before, static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+bool apart(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  return a_bytes == 0 || b_bytes == 0 || number(a) + a_bytes <= number(b) || number(b) + b_bytes <= number(a);
+}
+
+}  // namespace
+
+ThreadRule thread_rule(int level) {
+  constexpr std::array kNames{"SHMEM_THREAD_SINGLE", "SHMEM_THREAD_FUNNELED", "SHMEM_THREAD_SERIALIZED",
+                              "SHMEM_THREAD_MULTIPLE"};
+  return {kNames.at(static_cast<std::size_t>(level)), level < 2, level < 3};
+}
+
+std::string Checker::name_of(const void* address) const {
+  if (job_.is_in_heap(address)) {
+    return hexadecimal("heap+", number(address) - number(job_.memory.heap(job_.me)));
+  }
+  for (int pe = 0; pe < job_.size; ++pe) {
+    // My own globals stand elsewhere.
+    const std::byte* theirs = pe != job_.me ? job_.globals.locate(address, pe).address : nullptr;
+    if (theirs != nullptr) {
+      return hexadecimal("globals+", number(theirs) - number(job_.memory.globals(pe)));
+    }
+  }
+  return hexadecimal("", number(address));
+}
+
+std::string Checker::bytes_at(const void* mine, std::size_t bytes) const {
+  return std::to_string(bytes) + " bytes at " + name_of(mine);
+}
+
+Problem Checker::memory(const void* mine, std::size_t bytes) const {
+  if (!job_.is_in_heap(mine)) {
+    return std::nullopt;
+  }
+  const std::size_t offset = number(mine) - number(job_.memory.heap(job_.me));
+  const auto block = heap_.block_around(offset);
+  if (!block || block->free()) {
+    return bytes_at(mine, bytes) +
+           " are not allocated: they were freed, or shmem_malloc and its like have never given them";
+  }
+  const std::size_t room = block->requested - std::min(block->requested, offset - block->offset);
+  if (bytes > room) {
+    return bytes_at(mine, bytes) + " reach behind the end of the block of " + std::to_string(block->requested) +
+           " bytes at " + hexadecimal("heap+", block->offset) + ", which has " + std::to_string(room) +
+           " from there on";
+  }
+  return std::nullopt;
+}
+
+Problem Checker::local_memory(const void* local, const void* mine, std::size_t bytes, int pe) const {
+  if (local == nullptr) {
+    return "the buffer of this PE is NULL, for " + std::to_string(bytes) + " bytes";
+  }
+  if (auto problem = memory(local, bytes)) {
+    return problem;
+  }
+  if (pe == job_.me && local != mine && !apart(local, bytes, mine, bytes)) {
+    return "source and dest overlap: " + bytes_at(local, bytes) + " and at " + name_of(mine) + " of this same PE";
+  }
+  return std::nullopt;
+}
+
+Problem Checker::overlap(const CheckedBuffer& dest, const CheckedBuffer& source, bool may_be_in_place) const {
+  const bool in_place = dest.address == source.address && may_be_in_place;
+  if (in_place || apart(dest.address, dest.bytes, source.address, source.bytes)) {
+    return std::nullopt;
+  }
+  return "dest (" + bytes_at(dest.address, dest.bytes) + ") and source (" + bytes_at(source.address, source.bytes) +
+         ") overlap; they must be apart" + (may_be_in_place ? ", or the same" : "");
+}
+
+Problem Checker::sync_words(const long* words, int count, long initial) const {
+  for (int i = 0; i < count; ++i) {
+    // Relaxed: nobody has begun the call, so that nobody changes them.
+    const long value = std::atomic_ref(const_cast<long&>(words[i])).load(std::memory_order_relaxed);
+    if (value != initial) {
+      return "pSync[" + std::to_string(i) + "] (pSync is " + name_of(words) + ") is " + std::to_string(value) +
+             ", not SHMEM_SYNC_VALUE: set all words to it on all PEs before the first call, and let no call use it "
+             "while another does";
+    }
+  }
+  return std::nullopt;
+}
+
+Problem Checker::thread(const ThreadRule& rule) const {
+  const std::thread::id self = std::this_thread::get_id();
+  if (rule.first_only && self != first_thread_) {
+    return std::string("the thread that calls is not the one that started the library, and the level is ") +
+           rule.level + "; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE";
+  }
+  // Relaxed: a program that keeps its threads apart has ordered them itself.
+  const std::thread::id waits = in_meeting_.load(std::memory_order_relaxed);
+  if (rule.one_at_a_time && waits != std::thread::id{} && waits != self) {
+    return std::string("another thread of this PE is in a collective call, and the level is ") + rule.level +
+           "; ask shmem_init_thread for SHMEM_THREAD_MULTIPLE, or let one thread call at a time";
+  }
+  return std::nullopt;
+}
+
+Problem Checker::meet(const CallSet& set, const std::string& call, const ThreadRule& rule) {
+  in_meeting_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  auto problem = meeting_.meet(set, call, !rule.one_at_a_time);
+  in_meeting_.store({}, std::memory_order_relaxed);
+  return problem;
+}
+
+void Checker::hold_lock(const void* lock) {
+  const std::lock_guard guard(mutex_);
+  locks_.insert(lock);
+}
+
+void Checker::drop_lock(const void* lock) {
+  const std::lock_guard guard(mutex_);
+  locks_.erase(lock);
+}
+
+Problem Checker::held_locks() const {
+  const std::lock_guard guard(mutex_);
+  if (locks_.empty()) {
+    return std::nullopt;
+  }
+  return "this PE still holds the lock at " + name_of(*locks_.begin()) +
+         (locks_.size() > 1 ? " and " + std::to_string(locks_.size() - 1) + " more" : "") +
+         "; call shmem_clear_lock before";
+}
+
+Problem Checker::leaks() const {
+  constexpr int kMostNamed = 4;
+  const Heap::Stats now = heap_.stats();
+  if (now.live_blocks == 0) {
+    return std::nullopt;
+  }
+  std::string text = std::to_string(now.live_blocks) + " blocks of the symmetric heap were not freed:";
+  int named = 0;
+  for (std::size_t offset = 0; const auto block = heap_.block_around(offset); offset = block->end()) {
+    if (block->free()) continue;
+    if (++named > kMostNamed) return text + " and others";
+    text += (named > 1 ? ", " : " ") + std::to_string(block->requested) + " bytes at " +
+            hexadecimal("heap+", block->offset);
+  }
+  return text;
+}
+
+}  // namespace shmem
