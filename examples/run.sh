@@ -36,6 +36,7 @@ oshrun=$1 program=$2 name=$(basename "$2")
 for pes in 1 2 4 7; do
   run "$pes" off ""
 done
+SHMEM_DEBUG=1 run 3 off "" # does nothing that checking mode does not like
 case $name in
   hello) exit 0 ;;
   ring) run 3 fake 5 ;;
