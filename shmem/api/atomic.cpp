@@ -120,6 +120,7 @@ template <typename Operation>
 struct Keep {
   template <typename T, typename... Arguments>
   [[gnu::always_inline]] void operator()(const Peer& peer, T* fetch, Arguments... arguments) const {
+    peer.check_own(fetch, sizeof *fetch);
     *fetch = Operation{}(peer, arguments...);
   }
 };

@@ -43,8 +43,9 @@ Members members_of(Team& team, const Context& context) {
 }
 
 int refuse_team(const char* call, shmem_team_t team) {
-  return report_loudly({std::errc::invalid_argument,
-                        "shmem: " + std::string(call) + ": " + std::to_string(team) + " is not a team of this PE"});
+  return report_loudly({std::errc::invalid_argument, "shmem: PE " + std::to_string(running(call).my_pe()) + ": " +
+                                                         call + ": " + std::to_string(team) +
+                                                         " is not a team of this PE"});
 }
 
 void clear_told(const ActiveSet& set) {

@@ -39,6 +39,12 @@ struct Peer {
     return at(mine, bytes);
   }
 
+  /// With SHMEM_DEBUG: ends the job if `local` cannot be a buffer of this PE.
+  [[gnu::always_inline]] void check_own(const void* local, std::size_t bytes) const {
+    if (context.checker() != nullptr) [[unlikely]] {
+      check_local(context, call, local, local, bytes, pe);  // the same place: it overlaps with nothing
+    }
+  }
   /// As wake_parked.
   [[gnu::always_inline]] void wake() const {
     if (Context::reach().metadata[pe].parking.sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]] {

@@ -178,6 +178,7 @@ void block_put(const Peer& peer, void* dest, const void* source, std::ptrdiff_t 
                std::size_t bsize, std::size_t nblocks) {
   const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
+    peer.check_own(source, extent(blocks.from_step, blocks));
     copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
     peer.wake();
   }
@@ -188,6 +189,7 @@ void block_get(const Peer& peer, void* dest, const void* source, std::ptrdiff_t 
                std::size_t bsize, std::size_t nblocks) {
   const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
+    peer.check_own(dest, extent(blocks.to_step, blocks));
     copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);
   }
 }

@@ -56,8 +56,7 @@ SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
   Context& context = api::running("shmem_team_sync");
   Team* found = context.teams().find(team);
   if (found == nullptr) {
-    return api::report_loudly(
-        {std::errc::invalid_argument, "shmem: shmem_team_sync: " + std::to_string(team) + " is not a team of this PE"});
+    return api::refuse_team("shmem_team_sync", team);
   }
   api::check_call(context, *found, "shmem_team_sync");
   auto ok = found->sync();

@@ -15,7 +15,7 @@ namespace shmem {
 
 /// Who makes a collective call together: a team, or an active set, which has no slot.
 struct CallSet {
-  int slot;
+  int slot = 0;
   TeamMap map;
 
   friend bool operator==(const CallSet& a, const CallSet& b) {

@@ -59,8 +59,9 @@ class CallMeeting::Watch {
     }
     if (warning_.count() > 0 && waited >= warning_) {
       warning_ *= 2;
-      log(LogLevel::kWarn, "shmem: PE %d: waits in %s of %s; %s", job.me, meeting_.state_of(job.me).c_str(),
-          text_of(round_.set).c_str(), meeting_.state_of(missing).c_str());
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited);
+      log(LogLevel::kWarn, "shmem: PE %d: has waited %lld s: %s, %s", job.me, static_cast<long long>(seconds.count()),
+          meeting_.state_of(job.me).c_str(), meeting_.state_of(missing).c_str());
     }
     return {};
   }
@@ -76,6 +77,27 @@ class CallMeeting::Watch {
   std::chrono::milliseconds warning_ = meeting_.job_.options.barrier_warning;
 };
 
+/// Of an entry, by a thread that waits in a meeting.
+class CallMeeting::Use {
+ public:
+  Use(CallMeeting& meeting, const CallEntry& entry) : meeting_(meeting), entry_(entry) {
+    const std::lock_guard lock(meeting_.mutex_);
+    is_only_one_ = meeting_.in_use_.insert(&entry_).second;
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    const std::lock_guard lock(meeting_.mutex_);
+    if (is_only_one_) meeting_.in_use_.erase(&entry_);
+  }
+  [[nodiscard]] bool is_only_one() const { return is_only_one_; }
+
+ private:
+  CallMeeting& meeting_;
+  const CallEntry& entry_;
+  bool is_only_one_;
+};
+
 std::optional<std::string> CallMeeting::meet(const CallSet& set, const std::string& text, bool threads) {
   if (set.map.size == 1) {
     return std::nullopt;
@@ -83,6 +105,10 @@ std::optional<std::string> CallMeeting::meet(const CallSet& set, const std::stri
   CallEntry* entry = own_entry(set);
   if (entry == nullptr) {
     return std::nullopt;
+  }
+  const Use use(*this, *entry);
+  if (!use.is_only_one()) {
+    return "another thread of this PE is in a collective call of " + text_of(set) + ": one at a time may be";
   }
   // Release: pairs with circle_text() of the others. What this turn is about stands there before it begins.
   mine_.waits_for.store(0, std::memory_order_relaxed);
@@ -212,8 +238,9 @@ std::optional<std::string> CallMeeting::circle_text(int first) const {
   }
   std::string text = "the PEs wait for each other:";
   for (const Edge& edge : circle) {
-    text += (edge.from == job_.me ? " " : "; ") + who_is_where(edge.from, *edge.entry) + " and waits for PE " +
-            std::to_string(edge.to);
+    text.append(edge.from == job_.me ? " " : "; ");
+    text.append(who_is_where(edge.from, *edge.entry));
+    text.append(" and waits for PE ").append(std::to_string(edge.to));
   }
   return text + "; PEs make the collective calls that they have in common in the same order";
 }

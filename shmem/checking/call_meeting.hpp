@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "shmem/checking/board.hpp"
@@ -36,6 +37,7 @@ class CallMeeting {
     int present;  // members before this one have come
   };
   class Watch;
+  class Use;
 
   CallEntry* own_entry(const CallSet& set);
   [[nodiscard]] std::uint64_t count_of(int pe, const CallSet& set) const;
@@ -48,7 +50,8 @@ class CallMeeting {
 
   const Job& job_;
   CallBoard& mine_;
-  std::mutex mutex_;  // of the choice of entries
+  std::mutex mutex_;                   // of the choice of entries, and of what follows
+  std::set<const CallEntry*> in_use_;  // by threads that wait
 };
 
 }  // namespace shmem

@@ -59,6 +59,8 @@ const Mistake kMemory[] = {
     {"put_stack", "shmem_long_p: 8 bytes at the given address are not inside the symmetric heap"},
     {"put_to_pointer", "is what shmem_ptr gives for PE "},
     {"put_null", "shmem_long_put: the buffer of this PE is NULL, for 16 bytes"},
+    {"strided_null", "shmem_long_iget: the buffer of this PE is NULL, for 24 bytes"},
+    {"fetch_null", "shmem_long_atomic_fetch_nbi: the buffer of this PE is NULL, for 8 bytes"},
     {"put_from_freed", "shmem_putmem: 8 bytes at heap+0x0 are not allocated"},
     {"put_overlap", "shmem_long_put: source and dest overlap: 32 bytes at heap+0x40 and at heap+0x48 of this same PE"},
     {"get_overlap", "shmem_long_get: source and dest overlap: 32 bytes at globals+0x"},
@@ -123,6 +125,8 @@ const Mistake kOthers[] = {
     {"single",
      "shmem_long_p: the thread that calls is not the one that started the library, and the level is "
      "SHMEM_THREAD_SINGLE"},
+    {"two_at_once",
+     "shmem_sync_all: another thread of this PE is in a collective call of team 0: one at a time may be"},
     {"serialized",
      "shmem_long_p: another thread of this PE is in a collective call, and the level is SHMEM_THREAD_SERIALIZED"},
 };
@@ -146,6 +150,13 @@ TEST(CheckingCircles, NameAllPesAndTheirCalls) {
                                                 "PE 2 is in shmem_team_sync() of team 4 and waits for PE 0"});
   expect_names(make({"other_set", "", 3}).output, {"of the active set of 3 PEs (0, stride 1) and waits for PE 1",
                                                    "of the active set of 2 PEs (0, stride 1) and waits for PE 0"});
+}
+
+TEST(CheckingNotes, WhoWaitsForWhomWhenItTakesLong) {
+  const auto job = run(oshrun(2, "off", {test_program("mistakes"), "late"}),
+                       {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1", "SHMEM_BARRIER_TIMEOUT=0.5"});
+  EXPECT_THAT(job.output, HasSubstr("shmem: PE 0: has waited 0 s: PE 0 is in shmem_barrier_all() of team 0, PE 1 is in "
+                                    "no collective call"));
 }
 
 TEST(CheckingNotes, WhatWasNotFreedWhenAProgramEnds) {

@@ -47,6 +47,12 @@ static void put_to_pointer(void) {
 static void put_null(void) {
   shmem_long_put(words, NULL, 2, right());
 }
+static void strided_null(void) {
+  shmem_long_iget(NULL, words, 2, 1, 2, right());
+}
+static void fetch_null(void) {
+  shmem_long_atomic_fetch_nbi(NULL, words, right());
+}
 static void put_from_freed(void) {
   shmem_free(block);
   shmem_putmem(words, block, 8, right());
@@ -251,6 +257,20 @@ static void serialized(void) {
   shmem_barrier_all();
 }
 
+static void* sync_world(void* argument) {
+  (void)argument;
+  shmem_sync_all();
+  return NULL;
+}
+static void two_at_once(void) {
+  pthread_t thread;
+  if (me == 0) {
+    pthread_create(&thread, NULL, sync_world, NULL);
+    shmem_sync_all();
+  }
+  sleep(20);
+}
+
 /* Begin and end */
 
 static void leak(void) {
@@ -269,62 +289,33 @@ struct mistake {
 #define MISTAKE(name) \
   { #name, name }
 static const struct mistake kMistakes[] = {
-    MISTAKE(put_freed),
-    MISTAKE(put_behind_end),
-    MISTAKE(get_never_allocated),
-    MISTAKE(atomic_freed),
-    MISTAKE(put_stack),
-    MISTAKE(put_to_pointer),
-    MISTAKE(put_null),
-    MISTAKE(put_from_freed),
-    MISTAKE(put_overlap),
-    MISTAKE(get_overlap),
-    MISTAKE(put_no_pe),
-    MISTAKE(put_huge),
-    MISTAKE(put_negative),
-    MISTAKE(strides),
-    MISTAKE(unaligned),
-    MISTAKE(signal_op),
-    MISTAKE(comparison),
-    MISTAKE(wait_stack),
-    MISTAKE(wait_freed),
-    MISTAKE(destroyed_context),
-    MISTAKE(other_call),
-    MISTAKE(other_operation),
-    MISTAKE(other_root),
-    MISTAKE(other_size),
-    MISTAKE(other_dest),
-    MISTAKE(other_team),
-    MISTAKE(circle),
-    MISTAKE(reduce_overlap),
-    MISTAKE(collect_in_place),
-    MISTAKE(collective_freed),
-    MISTAKE(malloc_sizes),
-    MISTAKE(malloc_or_barrier),
-    MISTAKE(free_others),
-    MISTAKE(split_others),
-    MISTAKE(early_end),
-    MISTAKE(arrive),
-    MISTAKE(other_set),
-    MISTAKE(other_sync_words),
-    MISTAKE(dirty_sync_words),
-    MISTAKE(late),
-    MISTAKE(destroyed_team),
-    MISTAKE(foreign_lock),
-    MISTAKE(lock_twice),
-    MISTAKE(lock_garbage),
-    MISTAKE(lock_held),
-    MISTAKE(single),
-    MISTAKE(serialized),
-    MISTAKE(leak),
-    MISTAKE(nothing),
-    MISTAKE(after_end),
+    MISTAKE(put_freed),         MISTAKE(put_behind_end),   MISTAKE(get_never_allocated),
+    MISTAKE(atomic_freed),      MISTAKE(put_stack),        MISTAKE(put_to_pointer),
+    MISTAKE(put_null),          MISTAKE(strided_null),     MISTAKE(fetch_null),
+    MISTAKE(put_from_freed),    MISTAKE(put_overlap),      MISTAKE(get_overlap),
+    MISTAKE(put_no_pe),         MISTAKE(put_huge),         MISTAKE(put_negative),
+    MISTAKE(strides),           MISTAKE(unaligned),        MISTAKE(signal_op),
+    MISTAKE(comparison),        MISTAKE(wait_stack),       MISTAKE(wait_freed),
+    MISTAKE(destroyed_context), MISTAKE(other_call),       MISTAKE(other_operation),
+    MISTAKE(other_root),        MISTAKE(other_size),       MISTAKE(other_dest),
+    MISTAKE(other_team),        MISTAKE(circle),           MISTAKE(reduce_overlap),
+    MISTAKE(collect_in_place),  MISTAKE(collective_freed), MISTAKE(malloc_sizes),
+    MISTAKE(malloc_or_barrier), MISTAKE(free_others),      MISTAKE(split_others),
+    MISTAKE(early_end),         MISTAKE(arrive),           MISTAKE(other_set),
+    MISTAKE(other_sync_words),  MISTAKE(dirty_sync_words), MISTAKE(late),
+    MISTAKE(destroyed_team),    MISTAKE(foreign_lock),     MISTAKE(lock_twice),
+    MISTAKE(lock_garbage),      MISTAKE(lock_held),        MISTAKE(single),
+    MISTAKE(serialized),        MISTAKE(two_at_once),      MISTAKE(leak),
+    MISTAKE(nothing),           MISTAKE(after_end),
 };
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   int level;
-  shmem_init_thread(strcmp(argv[1], "serialized") == 0 ? SHMEM_THREAD_SERIALIZED : SHMEM_THREAD_SINGLE, &level);
+  const int wanted = strcmp(argv[1], "serialized") == 0    ? SHMEM_THREAD_SERIALIZED
+                     : strcmp(argv[1], "two_at_once") == 0 ? SHMEM_THREAD_MULTIPLE
+                                                           : SHMEM_THREAD_SINGLE;
+  shmem_init_thread(wanted, &level);
   me = shmem_my_pe();
   pes = shmem_n_pes();
   block = (long*)shmem_malloc(20);
