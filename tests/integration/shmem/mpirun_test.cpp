@@ -90,6 +90,16 @@ TEST_F(Pmix, StartsTheProgramsOfTheSpecification) {
   }
 }
 
+#ifdef EXAMPLES
+TEST_F(Pmix, StartsTheExamples) {
+  for (const char* name : {"hello", "ring", "heat", "histogram", "transpose", "integer_sort", "work_queue"}) {
+    const auto job = run(2, {std::string(EXAMPLES "/") + name});
+    EXPECT_TRUE(job.exit.clean()) << name << ": " << job.output;
+    EXPECT_THAT(job.output, HasSubstr(std::string(name) + ": correct"));
+  }
+}
+#endif
+
 TEST_F(Pmix, StartsManyPes) {
   const int pes = test_support::repeats(16, 256);
   const auto job = run(pes, {test_program("wrong_pes"), "nothing"}, {"SHMEM_SYMMETRIC_SIZE=1m"});

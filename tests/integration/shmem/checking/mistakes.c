@@ -236,21 +236,24 @@ static void lock_held(void) {
 
 /* Threads */
 
-static void* put_one(void* argument) {
+/* For as long as it takes the other thread to come to its call. */
+static void* put_for_long(void* argument) {
   (void)argument;
-  usleep(200000);
-  shmem_long_p(words, 1, right());
+  for (int i = 0; i < 2000; ++i) {
+    usleep(10000);
+    shmem_long_p(words, 1, right());
+  }
   return NULL;
 }
 static void single(void) {
   pthread_t thread;
-  pthread_create(&thread, NULL, put_one, NULL);
+  pthread_create(&thread, NULL, put_for_long, NULL);
   pthread_join(thread, NULL);
 }
 static void serialized(void) {
   pthread_t thread;
   if (me == 0) {
-    pthread_create(&thread, NULL, put_one, NULL);
+    pthread_create(&thread, NULL, put_for_long, NULL);
   } else {
     sleep(20);
   }
