@@ -118,6 +118,48 @@ TEST(ManualPages, NameEachRoutineOnceAndNothingElse) {
   for (const auto& [name, number] : count) EXPECT_TRUE(expected.contains(name)) << name << " is no routine";
 }
 
+/// `text` with `plain` for each `pattern`.
+std::string with(const std::string& text, const char* pattern, const std::string& plain) {
+  return std::regex_replace(text, std::regex(pattern), plain);
+}
+
+/// Assertions in C that what a page's synopsis declares has these types, for the TYPE that is called `name`. Notes are
+/// in roman; behind one that names C++ stands what C does not declare.
+std::string assertions(const std::string& page, const std::string& name, const std::string& type) {
+  const auto begin = page.find("\n.SH SYNOPSIS\n") + 14;
+  std::istringstream lines(page.substr(begin, page.find("\n.SH ", begin) - begin));
+  std::string text;
+  bool for_c = true;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("\\fR")) {
+      for_c = line.find("C++") == std::string::npos;
+    } else if (line.starts_with(".")) {
+      for_c = true;
+    } else if (for_c && line.find("typedef") == std::string::npos) {
+      text += with(line, R"(\\f[BIR])", "") + "\n";
+    }
+  }
+  text = with(with(with(text, "TYPENAME", name), "TYPE", type), "SIZE", "32");
+  return with(text, R"(([^;]*?)(\w+)\(([^;]*)\);)",
+              "_Static_assert(__builtin_types_compatible_p(__typeof__($2), $1 ($3)), \"$2\");");
+}
+
+TEST(ManualPages, DeclareWhatTheHeadersDo) {
+  const test_support::TempDir dir;
+  const std::string file = dir.file("synopses.c");
+  std::ofstream out(file);
+  out << "#include <aclshmem.h>\n";
+  for (const auto& [name, page] : pages()) {
+    if (!name.ends_with(".3")) continue;
+    // Each family has a routine for these, and most pages have one family.
+    out << (name.starts_with("acl") ? assertions(page, "int32", "int32_t") : assertions(page, "int", "int"));
+  }
+  out.close();
+  const auto compiled =
+      test_support::run({test_support::program("oshcc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror", file});
+  EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
+}
+
 TEST(ManualPages, HaveTheEnvironmentOfTheLibrary) {
   const std::string page = pages()["shmem.7"];
   Names expected;
