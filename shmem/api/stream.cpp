@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams: calls that are made later, in order, by a thread of the library.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -40,6 +41,16 @@ void give(const Context& context, const char* call, shmem::Stream& stream, shmem
   } catch (const std::bad_alloc&) {
     api::end_job(context, call, "out of memory");
   }
+}
+
+/// Work that needs no library, where the stream is the program's own.
+void give(shmemx_stream_t* stream, const char* call, shmem::Stream::Work work) {
+  if (stream != nullptr) {
+    stream->stream.give(std::move(work));
+    return;
+  }
+  Context& context = api::running(call);
+  give(context, call, stream_of(context, call, nullptr), std::move(work));
 }
 
 }  // namespace
@@ -118,6 +129,38 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
       std::memcpy(dest, theirs, bytes);
     }
     return std::errc{};
+  });
+}
+
+void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_memcpy_on_stream";
+  give(stream, kCall, [dest, source, bytes] {
+    if (bytes != 0) {
+      std::memcpy(dest, source, bytes);
+    }
+    return std::errc{};
+  });
+}
+
+void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_memset_on_stream";
+  give(stream, kCall, [dest, value, bytes] {
+    if (bytes != 0) {
+      std::memset(dest, value, bytes);
+    }
+    return std::errc{};
+  });
+}
+
+void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, shmemx_stream_t* stream) noexcept {
+  constexpr const char* kCall = "shmemx_launch_on_stream";
+  Context& context = api::running(kCall);
+  give(context, kCall, stream_of(context, kCall, stream), [cores, kernel, argument] {
+    const int error = shmemx_launch(cores, kernel, argument);
+    if (error == -EINVAL || error == -EBUSY || error == -EAGAIN) {  // it has said the others
+      shmem::log(shmem::LogLevel::kError, "%s", shmemx_error_text());
+    }
+    return std::errc{-error};
   });
 }
 

@@ -258,6 +258,14 @@ SHMEM_API void shmemx_putmem_on_stream(void* dest, const void* source, size_t by
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* Copies and fills memory of this PE, in the order of the stream. The areas do not overlap. */
+SHMEM_API void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes,
+                                       shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+SHMEM_API void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* shmemx_launch in the order of the stream, whose thread is core 0; `argument` belongs to it until that is done. What
+ * goes wrong is told by shmemx_stream_synchronize: -EBUSY another stream or thread runs a kernel. */
+SHMEM_API void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument,
+                                       shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 /* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. A wait
  * that fails is told by shmemx_stream_synchronize. */
 SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,

@@ -3,7 +3,17 @@
 #ifndef SHMEM_ASCEND_SHMEM_H
 #define SHMEM_ASCEND_SHMEM_H
 
-#include "../aclshmem.h" /* IWYU pragma: export */
+#include "../aclshmem.h"   /* IWYU pragma: export */
+#include "shmem_old_rma.h" /* IWYU pragma: export */
+
+/* Names of that library that OpenSHMEM has for something else: here a program means that library's. */
+#define shmem_finalize aclshmem_finalize
+#define shmemx_barrier_on_stream aclshmemx_barrier_on_stream
+#define shmemx_getmem_on_stream aclshmemx_getmem_on_stream
+#define shmemx_putmem_on_stream aclshmemx_putmem_on_stream
+#define shmemx_quiet_on_stream aclshmemx_quiet_on_stream
+
+enum { DEFAULT_TIMEOUT = ACLSHMEM_DEFAULT_TIMEOUT };
 
 /* What that library's kernels keep memory coherent with: see shmemx_dcci in shmem_device.h. */
 ACLSHMEM_INLINE void dcci_cacheline(uint8_t* address) SHMEM_NOEXCEPT {

@@ -4,13 +4,10 @@
 #include <shmem.h>  // the one in ascend/
 
 #include <array>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string>
-#include <thread>
+
+#include "tests/integration/shmem/ascend/share_uid.hpp"
 
 namespace {
 
@@ -23,24 +20,6 @@ void check(bool good, const char* what, int line) {
   }
 }
 #define CHECK(condition) check((condition), #condition, __LINE__)
-
-int number(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? std::atoi(text) : 0;
-}
-
-/// What an application does by MPI or a file of its own.
-void share(const std::string& file, int rank, aclshmemx_uniqueid_t& uid) {
-  if (rank == 0) {
-    CHECK(aclshmemx_get_uniqueid(&uid) == ACLSHMEM_SUCCESS);
-    std::ofstream(file + ".new", std::ios::binary).write(reinterpret_cast<const char*>(&uid), sizeof uid);
-    std::rename((file + ".new").c_str(), file.c_str());
-    return;
-  }
-  while (!std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&uid), sizeof uid)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
 
 int logged = 0;
 
@@ -208,13 +187,13 @@ void kernels() {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const int rank = number("OSHRUN_RANK");
-  const int size = number("OSHRUN_SIZE");
+  const int rank = ascend::number("OSHRUN_RANK");
+  const int size = ascend::number("OSHRUN_SIZE");
   messages();
   before_init();
   aclshmemx_uniqueid_t uid = ACLSHMEM_UNIQUEID_INITIALIZER;
   wrong_attributes(uid);
-  share(argv[1], rank, uid);
+  CHECK(ascend::share(argv[1], rank, uid) == ACLSHMEM_SUCCESS);
   aclshmemx_init_attr_t attr;
   CHECK(aclshmemx_set_attr_uniqueid_args(rank, size, 16 << 20, &uid, &attr) == ACLSHMEM_SUCCESS);
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_SUCCESS);

@@ -10,6 +10,7 @@ namespace {
 using test_support::oshrun;
 using test_support::run;
 using test_support::Seconds;
+using test_support::TempDir;
 using test_support::test_program;
 
 using Parameters = std::tuple<const char*, int>;
@@ -21,6 +22,15 @@ TEST_P(Ascend, CallsDoWhatThatLibrarySays) {
   const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}),
                        {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
   EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST(AscendPrograms, RunAsTheyAreWrittenForThatLibrary) {
+  for (const int pes : {1, 2, 3, 4}) {
+    TempDir dir;
+    const auto job = run(oshrun(pes, "off", {test_program("ascend_allgather_pes"), dir.file("uid")}),
+                         {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+    EXPECT_TRUE(job.exit.clean()) << pes << job.output;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,

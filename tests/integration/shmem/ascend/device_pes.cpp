@@ -49,7 +49,6 @@ struct Areas {
       CHECK(dest[i] == expected(i));
     }
     CHECK(dest[length] == untouched());
-    aclshmem_barrier_all();
   }
 };
 
@@ -168,19 +167,21 @@ void engine(shmemx_core_t* /*core*/, void* argument) {
   T own[kRoom];
   T* const offset = reinterpret_cast<T*>(uintptr_t{1024});
   const AscendC::LocalTensor<T> scratch(offset, 4);
-  for (const uint32_t size : {static_cast<uint32_t>(sizeof own), static_cast<uint32_t>(3 * sizeof(T)), 20U}) {
-    for (T* buffer : {own, offset, static_cast<T*>(nullptr)}) {
-      moves<T>(work, left(), 13,
-               [&](const A& a) { aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
-      moves<T>(work, right(), 13,
-               [&](const A& a) { aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
-      moves_blocks<T>(work, left(), [&](const A& a) {
-        aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
-      });
-      moves_blocks<T>(work, right(), [&](const A& a) {
-        aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
-      });
-    }
+  const struct {
+    T* buffer;
+    uint32_t size;
+  } ways[] = {{own, sizeof own}, {offset, 3 * sizeof(T)}, {nullptr, 20}};
+  for (const auto& [buffer, size] : ways) {
+    moves<T>(work, left(), 13,
+             [&](const A& a) { aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
+    moves<T>(work, right(), 13,
+             [&](const A& a) { aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
+    moves_blocks<T>(work, left(), [&](const A& a) {
+      aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
+    });
+    moves_blocks<T>(work, right(), [&](const A& a) {
+      aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
+    });
   }
   moves<T>(work, left(), 13, [&](const A& a) {
     aclshmemx_mte_put_nbi(global(a.dest), global(a.source), scratch, 13U, right(), EVENT_ID0);
@@ -217,17 +218,15 @@ int main() {
   Work work{static_cast<char*>(aclshmem_calloc(kCores, kRoom * 16)),
             static_cast<char*>(aclshmem_calloc(kCores, kRoom * 16)),
             static_cast<int32_t*>(aclshmem_calloc(kCores, sizeof(int32_t)))};
-  for (const int cores : {1, static_cast<int>(kCores)}) {
-#define RUN(NAME, T)                                   \
-  CHECK(shmemx_launch(cores, rma_##NAME, &work) == 0); \
-  CHECK(shmemx_launch(cores, signal_##NAME, &work) == 0);
-    ACLSHMEM_DEVICE_TYPES(RUN)
-    CHECK(shmemx_launch(cores, bytes, &work) == 0);
-    CHECK(shmemx_launch(cores, engine<uint8_t>, &work) == 0);
-    CHECK(shmemx_launch(cores, engine<aclshmem_half_t>, &work) == 0);
-    CHECK(shmemx_launch(cores, engine<float>, &work) == 0);
-    CHECK(shmemx_launch(cores, engine<int64_t>, &work) == 0);
-  }
+  constexpr int kAll = static_cast<int>(kCores);
+#define RUN(NAME, T)                                  \
+  CHECK(shmemx_launch(kAll, rma_##NAME, &work) == 0); \
+  CHECK(shmemx_launch(kAll, signal_##NAME, &work) == 0);
+  ACLSHMEM_DEVICE_TYPES(RUN)
+  CHECK(shmemx_launch(kAll, bytes, &work) == 0);
+  CHECK(shmemx_launch(1, engine<uint8_t>, &work) == 0);
+  CHECK(shmemx_launch(kAll, engine<aclshmem_half_t>, &work) == 0);
+  CHECK(shmemx_launch(kAll, engine<int64_t>, &work) == 0);
   CHECK(aclshmem_finalize() == ACLSHMEM_SUCCESS);
   return 0;
 }

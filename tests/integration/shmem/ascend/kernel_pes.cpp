@@ -209,7 +209,7 @@ int main() {
   shmem_init();
   Work work{aclshmem_calloc(1, 8), aclshmem_calloc(8, 8), 0};
   numbers();
-  for (const int cores : {1, kCores}) {
+  for (const int cores : {kCores}) {
     work.cores = cores;
 #define RUN_ADD(NAME, T) CHECK(shmemx_launch(cores, add_##NAME, &work) == 0);
     ACLSHMEM_ATOMIC_ADD_TYPES(RUN_ADD)

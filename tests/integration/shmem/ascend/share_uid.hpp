@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an application does by MPI or by a file of its own: who a PE is, and the unique id of the job. Here oshrun's
+// variables say the one, as those of any launcher would, and a file holds the other.
+#pragma once
+
+#include <aclshmem.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace ascend {
+
+inline int number(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : 0;
+}
+
+/// The first PE makes the id and puts it into `file`; the others take it from there. Its code.
+inline int share(const std::string& file, int rank, aclshmemx_uniqueid_t& uid) {
+  if (rank == 0) {
+    const int code = aclshmemx_get_uniqueid(&uid);
+    std::ofstream(file + ".new", std::ios::binary).write(reinterpret_cast<const char*>(&uid), sizeof uid);
+    std::rename((file + ".new").c_str(), file.c_str());
+    return code;
+  }
+  while (!std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&uid), sizeof uid)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return ACLSHMEM_SUCCESS;
+}
+
+}  // namespace ascend
