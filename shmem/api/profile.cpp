@@ -6,7 +6,6 @@
 #include "shmem/api/kernel_core.hpp"
 #include "shmemx_interface.h"
 
-using shmem::Context;
 using shmem::Profile;
 namespace api = shmem::api;
 

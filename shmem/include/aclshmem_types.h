@@ -105,7 +105,7 @@ typedef struct {
 #else
 #define ACLSHMEMI_INITIAL(value)
 #endif
-typedef struct {
+typedef struct aclshmemx_init_attr_t {
   int my_pe;
   int n_pes;
   char ip_port[ACLSHMEM_MAX_IP_PORT_LEN]; /* "tcp://1.2.3.4:port", "tcp6://[address]:port", or "" */

@@ -24,6 +24,24 @@ TEST_P(Ascend, CallsDoWhatThatLibrarySays) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"pe", "aclshmem_int32_p: there is no PE 2"},
+      {"address", "aclshmem_int32_put: 4 bytes at the given address are not"},
+      {"stride", "aclshmem_int32_iget: strides 0 and 1"},
+      {"operation", "aclshmem_put32_signal: 2 is neither"},
+      {"alignment", "aclshmemx_putmem_signal: the given address is not aligned"},
+      {"comparison", "aclshmem_signal_wait_until: 6 is no comparison"},
+      {"wait", "aclshmem_int32_wait_until: 4 bytes at the given address are not"},
+  };
+  for (const auto& [name, message] : mistakes) {
+    const auto job = run(oshrun(2, "off", {test_program("ascend_rma_c_pes"), name}));
+    EXPECT_NE(job.exit.code, 0) << name;
+    EXPECT_EQ(job.exit.signal, 0) << name;
+    EXPECT_NE(job.output.find(message), std::string::npos) << name << job.output;
+  }
+}
+
 TEST(AscendPrograms, RunAsTheyAreWrittenForThatLibrary) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;
