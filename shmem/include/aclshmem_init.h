@@ -85,7 +85,7 @@ ACLSHMEM_INLINE int aclshmemx_init_attr(aclshmemx_bootstrap_t flags, aclshmemx_i
 
 /* Collective over the job. */
 ACLSHMEM_INLINE int aclshmem_finalize(void) SHMEM_NOEXCEPT {
-  if (!aclshmemi_running()) return ACLSHMEM_NOT_INITED;
+  if (!aclshmemi_ready()) return ACLSHMEM_NOT_INITED;
   shmem_finalize();
   return ACLSHMEM_SUCCESS;
 }

@@ -8,19 +8,22 @@
 /* NOLINTBEGIN(modernize-use-nullptr): these are C. */
 #include "aclshmem_types.h"
 
-/* ---- Memory. NULL before aclshmemx_init_attr. ---- */
+/* ---- Memory ----
+ *
+ * NULL before aclshmemx_init_attr. What is collective, here and of teams, begins when the work is done that was given
+ * to the stream NULL; work of other streams that synchronises the same PEs must be done before. */
 
 ACLSHMEM_INLINE void* aclshmem_malloc(size_t size) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_malloc(size) : NULL;
+  return aclshmemi_ready() ? shmem_malloc(size) : NULL;
 }
 ACLSHMEM_INLINE void* aclshmem_calloc(size_t count, size_t size) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_calloc(count, size) : NULL;
+  return aclshmemi_ready() ? shmem_calloc(count, size) : NULL;
 }
 ACLSHMEM_INLINE void* aclshmem_align(size_t alignment, size_t size) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_align(alignment, size) : NULL;
+  return aclshmemi_ready() ? shmem_align(alignment, size) : NULL;
 }
 ACLSHMEM_INLINE void aclshmem_free(void* ptr) SHMEM_NOEXCEPT {
-  if (aclshmemi_running()) shmem_free(ptr);
+  if (aclshmemi_ready()) shmem_free(ptr);
 }
 ACLSHMEM_INLINE int aclshmemi_is_mem_type(aclshmem_mem_type_t type) SHMEM_NOEXCEPT {
   return type == HOST_SIDE || type == DEVICE_SIDE;
@@ -68,12 +71,12 @@ ACLSHMEM_INLINE int aclshmem_team_n_pes(aclshmem_team_t team) SHMEM_NOEXCEPT {
 /* A PE that is not in the new team gets ACLSHMEM_TEAM_INVALID and success. */
 ACLSHMEM_INLINE int aclshmem_team_split_strided(aclshmem_team_t parent_team, int pe_start, int pe_stride, int pe_size,
                                                 aclshmem_team_t* new_team) SHMEM_NOEXCEPT {
-  if (!aclshmemi_running()) return ACLSHMEM_NOT_INITED;
+  if (!aclshmemi_ready()) return ACLSHMEM_NOT_INITED;
   return aclshmemi_code(shmemx_team_split_strided(parent_team, pe_start, pe_stride, pe_size, new_team));
 }
 ACLSHMEM_INLINE int aclshmem_team_split_2d(aclshmem_team_t parent_team, int x_range, aclshmem_team_t* x_team,
                                            aclshmem_team_t* y_team) SHMEM_NOEXCEPT {
-  if (!aclshmemi_running()) return ACLSHMEM_NOT_INITED;
+  if (!aclshmemi_ready()) return ACLSHMEM_NOT_INITED;
   return aclshmemi_code(shmemx_team_split_2d(parent_team, x_range, x_team, y_team));
 }
 ACLSHMEM_INLINE int aclshmem_team_translate_pe(aclshmem_team_t src_team, int src_pe,
@@ -81,7 +84,7 @@ ACLSHMEM_INLINE int aclshmem_team_translate_pe(aclshmem_team_t src_team, int src
   return aclshmemi_running() ? shmem_team_translate_pe(src_team, src_pe, dest_team) : -1;
 }
 ACLSHMEM_INLINE void aclshmem_team_destroy(aclshmem_team_t team) SHMEM_NOEXCEPT {
-  if (aclshmemi_running()) shmem_team_destroy(team);
+  if (aclshmemi_ready()) shmem_team_destroy(team);
 }
 ACLSHMEM_INLINE int aclshmem_team_get_config(aclshmem_team_t team, aclshmem_team_config_t* config) SHMEM_NOEXCEPT {
   shmem_team_config_t ours = {0};

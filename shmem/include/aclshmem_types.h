@@ -185,6 +185,11 @@ ACLSHMEM_INLINE int aclshmemi_code(int error) SHMEM_NOEXCEPT {
 ACLSHMEM_INLINE int aclshmemi_running(void) SHMEM_NOEXCEPT {
   return shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED;
 }
+/* The same for calls that are collective: they come behind those of the stream NULL. */
+ACLSHMEM_INLINE int aclshmemi_ready(void) SHMEM_NOEXCEPT {
+  shmemx_await_default_stream();
+  return aclshmemi_running();
+}
 
 /* ---- The types that calls come in: LIST(X) is X(NAME, type) for each ---- */
 

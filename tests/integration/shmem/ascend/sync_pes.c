@@ -133,6 +133,24 @@ static void test_stream(shmemx_stream_t* stream) {
   aclshmem_free(ring);
 }
 
+/* Collective calls of the host come behind those of the stream NULL, which nobody waits for here. */
+static void test_collectives_behind_stream(void) {
+  for (int i = 0; i < 50; ++i) {
+    aclshmem_team_t team = ACLSHMEM_TEAM_INVALID;
+    aclshmemx_barrier_all_on_stream(NULL);
+    aclshmemx_barrier_all_on_stream(NULL);
+    void* block = aclshmem_malloc(64);
+    CHECK(block != NULL);
+    aclshmemx_barrier_all_on_stream(NULL);
+    CHECK(aclshmem_team_split_strided(ACLSHMEM_TEAM_WORLD, 0, 1, aclshmem_n_pes(), &team) == ACLSHMEM_SUCCESS);
+    aclshmemx_barrier_on_stream(team, NULL);
+    aclshmem_team_destroy(team);
+    aclshmemx_barrier_all_on_stream(NULL);
+    aclshmem_free(block);
+  }
+  CHECK(shmemx_stream_synchronize(NULL) == 0);
+}
+
 int main(void) {
   shmem_init();
   void* dest = aclshmem_calloc(64, 16);
@@ -146,6 +164,7 @@ int main(void) {
   test_signals_mem(dest, source);
 #define RUN_WAITS(NAME, T, TYPE) test_waits_##NAME(dest);
   ACLSHMEM_WAIT_TYPES(RUN_WAITS)
+  test_collectives_behind_stream();
   test_stream(NULL);
   CHECK(shmemx_stream_create(&stream) == 0);
   test_stream(stream);
