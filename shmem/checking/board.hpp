@@ -68,6 +68,8 @@ struct CallBoard {
   alignas(64) std::atomic<std::uint64_t> turn;
   std::atomic<std::uint32_t> entry;
   std::atomic<std::int32_t> waits_for;  // a PE, + 1; 0: for nobody yet
+  /// 1: its threads may wait in several calls at once, so that the words above mean nothing.
+  std::atomic<std::uint32_t> threads;
   /// PE 0's: somebody has found something wrong, and says so.
   std::atomic<std::uint32_t> reported;
   std::atomic<std::uint32_t> used;  // entries behind this one have never been used

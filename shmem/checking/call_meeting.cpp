@@ -110,6 +110,7 @@ std::optional<std::string> CallMeeting::meet(const CallSet& set, const std::stri
   if (!use.is_only_one()) {
     return "another thread of this PE is in a collective call of " + text_of(set) + ": one at a time may be";
   }
+  mine_.threads.store(threads ? 1 : 0, std::memory_order_relaxed);
   // Release: pairs with circle_text() of the others. What this turn is about stands there before it begins.
   mine_.waits_for.store(0, std::memory_order_relaxed);
   mine_.entry.store(static_cast<std::uint32_t>(entry - mine_.entries.data()), std::memory_order_relaxed);
@@ -187,14 +188,16 @@ std::optional<std::string> CallMeeting::differing_text(const Round& round) const
     }
     return std::string();
   };
+  const auto says = [&](int member, const std::string& what) {
+    return "PE " + std::to_string(round.set.map.pe(member)) + " calls " + what;
+  };
   const std::string first = text_of_member(0);
   for (int member = 1; member < round.set.map.size; ++member) {
     const std::string other = text_of_member(member);
     if (other == first) continue;
-    return "the PEs of " + text_of(round.set) + " do not make the same call: PE " +
-           std::to_string(round.set.map.pe(0)) + " calls " + first + ", PE " +
-           std::to_string(round.set.map.pe(member)) + " calls " + other +
-           "; all make the same collective calls in the same order, with the same arguments";
+    std::string text = "the PEs of " + text_of(round.set) + " do not make the same call: ";
+    text.append(says(0, first)).append(", ").append(says(member, other));
+    return text + "; all make the same collective calls in the same order, with the same arguments";
   }
   return std::nullopt;
 }
@@ -224,7 +227,8 @@ std::optional<std::string> CallMeeting::circle_text(int first) const {
   std::vector<Edge> circle{edge_from(job_.me)};
   for (int pe = first; pe != job_.me; pe = circle.back().to) {
     circle.push_back(edge_from(pe));
-    if (circle.back().turn % 2 == 0 || circle.back().to < 0 || circle.size() > static_cast<std::size_t>(job_.size)) {
+    if (call_board(job_, pe).threads.load(std::memory_order_relaxed) != 0 || circle.back().turn % 2 == 0 ||
+        circle.back().to < 0 || circle.size() > static_cast<std::size_t>(job_.size)) {
       return std::nullopt;
     }
   }
