@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The older names of Ascend SHMEM's host calls (shmem_api.h), where OpenSHMEM does not have them for something else:
- * starting and ending. Memory, teams, put, get and barriers had OpenSHMEM's names even then; the forms that differ from
- * OpenSHMEM's are in shmem_overloads.h, in C++.
+ * starting and ending. Memory, teams and barriers had OpenSHMEM's names even then; the forms that differ from
+ * OpenSHMEM's are in shmem_overloads.h, in C++. Puts and gets by their older names: shmem_old_rma.h.
  */
 #ifndef SHMEM_ASCEND_SHMEM_API_H
 #define SHMEM_ASCEND_SHMEM_API_H
