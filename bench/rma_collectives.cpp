@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <shmem.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -40,10 +41,11 @@ std::function<double(std::uint32_t)> together(Action action) {
   };
 }
 
-void add(std::vector<Item>& items, const std::shared_ptr<Buffers>& b, std::size_t words, const std::string& size) {
+void add(std::vector<Item>& items, const std::shared_ptr<Buffers>& b, std::size_t words, const std::string& size,
+         const char* sum = "sum_reduce") {
   const auto pes = static_cast<std::size_t>(shmem_n_pes());
   const auto barrier = together([] { shmem_barrier_all(); });
-  const std::uint32_t most = words > 1 ? 50 : 10'000;
+  const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kLarge * 50 / words, 50, 10'000));
   const auto item = [&](const std::string& name, auto action) {
     items.push_back({name + " " + size, together(action), barrier, most});
   };
@@ -55,7 +57,7 @@ void add(std::vector<Item>& items, const std::shared_ptr<Buffers>& b, std::size_
   // What a PE gives to all together has the size, but each of them gets a word.
   item("alltoall",
        [b, block = std::max<std::size_t>(words / pes, 1)] { b->collectives.alltoall(b->to, b->from, block); });
-  item("sum_reduce", [b, words] { b->collectives.sum(b->to, b->from, words); });
+  item(sum, [b, words] { b->collectives.sum(b->to, b->from, words); });
 }
 
 }  // namespace
@@ -66,6 +68,15 @@ std::vector<Item> collective_items() {
   items.push_back({"barrier_all", together([] { shmem_barrier_all(); }), together([] { shmem_sync_all(); }), 10'000});
   add(items, buffers, 1, "8 B");
   add(items, buffers, kLarge, "1 MiB");
+  return items;
+}
+
+std::vector<Item> tuning_items() {
+  const auto buffers = std::make_shared<Buffers>(kLarge * static_cast<std::size_t>(shmem_n_pes()));
+  std::vector<Item> items;
+  for (const std::size_t bytes : {8, 16, 32, 64, 96, 256, 1024, 4096, 16384, 65536, 262144, 1048576}) {
+    add(items, buffers, bytes / sizeof(long), std::to_string(bytes), "reduce");
+  }
   return items;
 }
 

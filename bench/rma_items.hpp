@@ -22,5 +22,8 @@ struct Item {
 std::vector<Item> one_sided_items(Player& player);
 /// What all PEs do together; beside each, a barrier of the same library.
 std::vector<Item> collective_items();
+/// Collectives of many sizes, each called as in shmem::kCollectiveNames and its bytes as shmem::CollectiveLimits count
+/// them.
+std::vector<Item> tuning_items();
 
 }  // namespace bench

@@ -2,7 +2,7 @@
 // One PE of a job that measures remote memory access, atomics and collectives: of libshmem, or built by Open MPI's
 // compiler with BENCH_OPENMPI_SHMEM, of theirs. Prints points (points.hpp).
 //
-//   rma_worker FILE REPEATS PART     how often each is measured; PART is one-sided (two PEs) or collective
+//   rma_worker FILE REPEATS PART     how often each is measured; PART is one-sided (two PEs), collective or tuning
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -85,7 +85,9 @@ class Conductor {
 void run(const char* file, int repeats, const std::string& part) {
   const Library library;
   Player player(file, shmem_my_pe(), shmem_n_pes());
-  const auto items = part == "collective" ? collective_items() : one_sided_items(player);
+  const auto items = part == "collective" ? collective_items()
+                     : part == "tuning"   ? tuning_items()
+                                          : one_sided_items(player);
   shmem_barrier_all();
   if (shmem_my_pe() == 0) {
     Conductor(player, items).measure_all(repeats);
@@ -105,7 +107,7 @@ void run(const char* file, int repeats, const std::string& part) {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    std::cerr << "Usage: rma_worker FILE REPEATS one-sided|collective\n";
+    std::cerr << "Usage: rma_worker FILE REPEATS one-sided|collective|tuning\n";
     return 2;
   }
   try {

@@ -3,10 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <iostream>
 
 #include "bench/jobs.hpp"
+#include "bench/table_file.hpp"
 #include "bench/tuning.hpp"
 
 namespace bench {
@@ -52,8 +51,7 @@ Measured measure(const Folder& folder, int pes) {
 }
 
 int tune(std::vector<int> sizes, const std::string& file) {
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  sort_sizes(sizes);
   const Folder folder;
   std::vector<Measured> all;
   all.reserve(sizes.size());
@@ -62,25 +60,7 @@ int tune(std::vector<int> sizes, const std::string& file) {
   }
   const std::string text =
       make_table(all, "Measured by tune_barrier on " + std::to_string(own_processors()) + " processors.");
-  if (file.empty()) {
-    std::cout << text << std::flush;
-    return std::cout ? 0 : 1;
-  }
-  std::ofstream out(file);
-  out << text << std::flush;
-  if (!out) {
-    std::fprintf(stderr, "tune_barrier: cannot write %s\n", file.c_str());
-    return 1;
-  }
-  std::printf("Written: %s. To use it: export SHMEM_BARRIER_TUNING=%s (shmem_info shows it)\n", file.c_str(),
-              std::filesystem::absolute(file).c_str());
-  return 0;
-}
-
-std::vector<int> usual_sizes() {
-  std::vector<int> sizes{2, 4, 8, 16, 32, 64};
-  sizes.push_back(std::max(2, own_processors()));
-  return sizes;
+  return write_table(text, file, "SHMEM_BARRIER_TUNING");
 }
 
 int run(int argc, char** argv) {
@@ -88,7 +68,7 @@ int run(int argc, char** argv) {
       "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
       "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
       "tune_barrier");
-  std::vector<int> sizes = usual_sizes();
+  std::vector<int> sizes = usual_sizes({2, 4, 8, 16, 32, 64});
   std::string file;
   app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
   app.add_option("-o,--output", file, "the file to write; standard output if there is none");

@@ -182,6 +182,11 @@ Result<void> Context::open() {
     return tl::make_unexpected(table.error());
   }
   tuning_ = *std::move(table);
+  auto collectives = CollectiveTable::in_force(job_.options.collective_tuning);
+  if (!collectives) {
+    return tl::make_unexpected(collectives.error());
+  }
+  collective_tuning_ = *std::move(collectives);
   introduce(job_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
@@ -279,7 +284,7 @@ Result<void> Context::equip(Team& team) {
         std::to_string(map.stride));
   const Options& options = job_.options;
   const auto software = find_algorithm(options.barrier_algorithm);
-  if (auto ok = team.agree_on_algorithm(choose(team, options.barrier_algorithm)); !ok) {
+  if (auto ok = choose_for(team, options.barrier_algorithm); !ok) {
     return ok;
   }
   const bool asked = !software && options.gba != GbaUse::kOff;
@@ -318,7 +323,7 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   }
   if (find_algorithm(algorithm)) {
     auto ok = team.use_software(algorithm + " was asked for");
-    return ok ? team.agree_on_algorithm(choose(team, algorithm)) : ok;
+    return ok ? choose_for(team, algorithm) : ok;
   }
   if (algorithm != "gba" && algorithm != "auto") {
     return fail(std::errc::invalid_argument,
@@ -327,7 +332,7 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   if (auto ok = team.use_software(""); !ok) {
     return ok;
   }
-  if (auto ok = team.agree_on_algorithm(choose(team, algorithm)); !ok) {
+  if (auto ok = choose_for(team, algorithm); !ok) {
     return ok;
   }
   GbaMember member = gba_member(team, true);

@@ -121,6 +121,10 @@ class Context {
   Result<void> equip(Team& team);
   /// By `algorithm`, the name of one; or by the table if it is "auto" or "gba".
   [[nodiscard]] BarrierChoice choose(const Team& team, const std::string& algorithm) const;
+  /// Collective over the team.
+  Result<void> choose_for(Team& team, const std::string& algorithm) const {
+    return team.agree_on_algorithm(choose(team, algorithm), collective_tuning_.choose(team.size(), crowded()));
+  }
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   [[nodiscard]] bool crowded() const { return job_.size > job_.processors; }
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
@@ -149,6 +153,7 @@ class Context {
   int ports_ = 0;                         // that the PEs have: 0..ports_ - 1 have one each
   WaitPolicy gba_policy_{};
   TuningTable tuning_ = TuningTable::built_in();
+  CollectiveTable collective_tuning_ = CollectiveTable::built_in();
   TeamTable teams_;
   CtxTable ctxs_;
   SymmetricHeap heap_;

@@ -34,6 +34,9 @@ struct Job {
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
   [[nodiscard]] RoundWords& round_words(int slot, int pe) const { return Board(memory.board(), size).rounds(slot, pe); }
+  [[nodiscard]] CarriedWords& carried_words(int slot, int pe) const {
+    return Board(memory.board(), size).carried(slot, pe);
+  }
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
   [[nodiscard]] KernelSync& kernel_sync(int pe) const {

@@ -30,7 +30,8 @@ struct Options {
   bool symmetric_globals = true;
   PlacementRequest placement;
   std::string barrier_algorithm = "auto";
-  std::string barrier_tuning;  // a file, or "": the built-in table
+  std::string barrier_tuning;     // a file, or "": the built-in table
+  std::string collective_tuning;  // the same
   int barrier_radix = kMostRadix;
   int barrier_group = 0;                                                 // 0: the team is one group
   std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live

@@ -36,10 +36,15 @@ void check_buffer(const Members& members, const char* call, const void* address,
 
 Members members_of(Team& team, const Context& context) {
   const SyncView& view = team.view();
-  return {context.job(), team.map(), team.me(), [&team] { return team.sync(); },
-          // Relaxed: a meeting lies between the store and the loads.
-          [&view](std::uint64_t number) { view.mine().told.store(number, std::memory_order_relaxed); },
-          [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); }, team.slot()};
+  Members members{context.job(), team.map(), team.me(), [&team] { return team.sync(); },
+                  // Relaxed: a meeting lies between the store and the loads.
+                  [&view](std::uint64_t number) { view.mine().told.store(number, std::memory_order_relaxed); },
+                  [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); },
+                  team.slot()};
+  members.choice = &team.collectives();
+  // While a sync of the team is open, the call meets, and hears why it cannot.
+  members.carrier = team.ready() ? &team.carrier() : nullptr;
+  return members;
 }
 
 int refuse_team(const char* call, shmem_team_t team) {

@@ -22,8 +22,14 @@ Clock::time_point after(Clock::time_point now, std::chrono::nanoseconds time) {
 }  // namespace
 
 bool BarrierWatch::missing(int member) const {
-  // Relaxed: pairs with Team::enter(); what the member stored before is not looked at.
-  return view_.member(member).entered.load(std::memory_order_relaxed) < name_.count;
+  const TeamSync& theirs = view_.member(member);
+  // Relaxed: pairs with Team::enter() and Carrier::begin(); what the member stored before is not looked at.
+  return (name_.call ? theirs.calls : theirs.entered).load(std::memory_order_relaxed) < name_.count;
+}
+
+const std::atomic<std::uint64_t>& BarrierWatch::left(int member) const {
+  const TeamSync& theirs = view_.member(member);
+  return name_.call ? theirs.calls_over : theirs.left;
 }
 
 bool BarrierWatch::differs(int member) const {
@@ -56,10 +62,9 @@ bool BarrierWatch::somebody_died() {
 bool BarrierWatch::somebody_present_died() {
   const int looks = std::min(kMostZombieLooks, view_.size());
   for (int i = 0; i < looks; ++i, present_ = (present_ + 1) % view_.size()) {
-    const auto& left = view_.member(present_).left;
-    if (missing(present_) || left.load(std::memory_order_relaxed) >= name_.count) continue;
+    if (missing(present_) || left(present_).load(std::memory_order_relaxed) >= name_.count) continue;
     // Looked at in this order. Acquire: pairs with Team::leave(), whose PE may then have ended in good order.
-    if (is_dead_or_zombie(job_, map_.pe(present_)) && left.load(std::memory_order_acquire) < name_.count) {
+    if (is_dead_or_zombie(job_, map_.pe(present_)) && left(present_).load(std::memory_order_acquire) < name_.count) {
       dead_ = present_;
       return true;
     }
@@ -121,8 +126,8 @@ void BarrierWatch::warn() {
 }
 
 std::string BarrierWatch::subject() const {
-  return "shmem: PE " + std::to_string(job_.me) + ": barrier " + std::to_string(name_.count) + " of team " +
-         std::to_string(name_.team) + " (" + name_.algorithm + ")";
+  return "shmem: PE " + std::to_string(job_.me) + (name_.call ? ": collective call " : ": barrier ") +
+         std::to_string(name_.count) + " of team " + std::to_string(name_.team) + " (" + name_.algorithm + ")";
 }
 
 std::string BarrierWatch::missing_text() const {

@@ -9,13 +9,14 @@
 
 namespace shmem {
 
-/// Which barrier it is: `count` of `team`.
+/// Which barrier it is: `count` of `team`; or which `call` that carries data, by a count of its own.
 struct BarrierName {
   std::uint64_t count;
   int team;
   const char* algorithm;
   /// Whether it is one in two phases, where a member that makes it the other way would be waited for in vain.
   std::optional<bool> split = {};
+  bool call = false;
 };
 
 /// The Check of one barrier. Costs nothing until it is first asked, which is when the waiter has given up spinning; all
@@ -47,6 +48,7 @@ class BarrierWatch {
   [[nodiscard]] bool somebody_died();
   [[nodiscard]] bool somebody_present_died();
   [[nodiscard]] bool missing(int member) const;
+  [[nodiscard]] const std::atomic<std::uint64_t>& left(int member) const;
   [[nodiscard]] bool differs(int member) const;
   [[nodiscard]] std::string differing_text() const;
   [[nodiscard]] int first_present() const;

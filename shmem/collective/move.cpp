@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/collective/move.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace shmem {
@@ -38,8 +39,70 @@ Result<void> between_meetings(const Members& members, Work work) {
 
 }  // namespace
 
+namespace {
+
+Result<void> broadcast_carried(const Members& members, void* dest, const void* source, std::size_t size, int root,
+                               bool root_too) {
+  Carrier& carrier = *members.carrier;
+  if (auto ok = carrier.begin(); !ok) {
+    return ok;
+  }
+  if (members.me == root) {
+    if (auto ok = carrier.give(source, size); !ok) {
+      return ok;
+    }
+    if (root_too) {
+      fetch(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), size);
+    }
+  } else {
+    const auto given = carrier.take(root);
+    if (!given) {
+      return tl::make_unexpected(given.error());
+    }
+    fetch(static_cast<std::byte*>(dest), given->data, size);
+  }
+  carrier.end(false);
+  return {};
+}
+
+/// Each member but the root reads a share of the root's, and then the others' shares where they have put them.
+Result<void> broadcast_split(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
+                             bool root_too) {
+  const int shares = members.size() - 1;
+  const auto share_number = [&](int member) { return (member - root + members.size()) % members.size() - 1; };
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  const bool at_root = members.me == root;
+  if (!at_root) {
+    const Share mine = share_of(share_number(members.me), shares, size);
+    fetch(dest + mine.begin, members.at(source, root) + mine.begin, mine.size);
+  } else if (root_too) {
+    fetch(dest, static_cast<const std::byte*>(source), size);
+  }
+  if (auto ok = members.meet(); !ok) {
+    return ok;
+  }
+  for (int distance = 1; distance < members.size() && !at_root; ++distance) {
+    const int member = (members.me + distance) % members.size();
+    if (member != root) {
+      const Share theirs = share_of(share_number(member), shares, size);
+      fetch(dest + theirs.begin, members.at(dest, member) + theirs.begin, theirs.size);
+    }
+  }
+  return members.meet();
+}
+
+}  // namespace
+
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root,
                        bool root_too) {
+  if (members.carries(Collective::kBroadcast, size)) {
+    return broadcast_carried(members, dest, source, size, root, root_too);
+  }
+  if (members.splits(Collective::kBroadcast, size) && members.size() > 2 && size != 0) {
+    return broadcast_split(members, static_cast<std::byte*>(dest), source, size, root, root_too);
+  }
   if (auto ok = members.meet(); !ok) {
     return ok;
   }
@@ -51,13 +114,53 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
 
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size) {
   auto* to = static_cast<std::byte*>(dest);
+  if (members.carries(Collective::kFcollect, size)) {
+    return exchange(members, source, size, [&](int member, const Carrier::Given& given) {
+      fetch(to + static_cast<std::size_t>(member) * size, given.data, size);
+    });
+  }
   return between_meetings(members, [&](int member) {
     fetch(to + static_cast<std::size_t>(member) * size, members.at(source, member), size);
   });
 }
 
+namespace {
+
+/// The lengths are carried, and with them what is short; what is longer is read from its member when all are known.
+Result<void> collect_carried(const Members& members, void* dest, const void* source, std::size_t size,
+                             const std::function<Result<void>(std::size_t total)>& check) {
+  Carrier& carrier = *members.carrier;
+  std::size_t total = 0;
+  bool all_carried = true;
+  Result<void> fits;
+  auto* to = static_cast<std::byte*>(dest);
+  // Nothing is written before all is known: twice over the members, and the second time all have given.
+  auto ok = exchange(members, source, size, [&](int member, const Carrier::Given& given) {
+    total += given.size;
+    all_carried = all_carried && members.carries(Collective::kCollect, given.size);
+    if (member + 1 < members.size()) {
+      return;
+    }
+    fits = check(total);
+    for (int from = 0; fits && from < members.size(); ++from) {
+      const Carrier::Given piece = carrier.take(from).value();
+      fetch(to, members.carries(Collective::kCollect, piece.size) ? piece.data : members.at(source, from), piece.size);
+      to += piece.size;
+    }
+  });
+  if (ok && !all_carried) {
+    ok = members.meet();  // nobody reads the others' memory any more
+  }
+  return ok ? fits : ok;
+}
+
+}  // namespace
+
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check) {
+  if (members.carries(Collective::kCollect, 1)) {
+    return collect_carried(members, dest, source, size, check);
+  }
   members.tell(size);
   if (auto ok = members.meet(); !ok) {
     return ok;
@@ -81,6 +184,19 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
   auto* to = static_cast<std::byte*>(dest);
   const std::size_t to_block = block.to_step * block.count;
   const std::size_t from_block = block.from_step * block.count;
+  const std::size_t packed = block.element * block.count;
+  if (members.carries(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size()))) {
+    std::array<std::byte, kMostCarried> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+    const Strided pack{block.element, block.from_step, block.element,
+                       block.count * static_cast<std::size_t>(members.size())};
+    fetch(all.data(), static_cast<const std::byte*>(source), pack);
+    const Strided unpack{block.to_step, block.element, block.element, block.count};
+    return exchange(members, all.data(), packed * static_cast<std::size_t>(members.size()),
+                    [&](int member, const Carrier::Given& given) {
+                      fetch(to + static_cast<std::size_t>(member) * to_block,
+                            given.data + static_cast<std::size_t>(members.me) * packed, unpack);
+                    });
+  }
   return between_meetings(members, [&](int member) {
     fetch(to + static_cast<std::size_t>(member) * to_block,
           members.at(source, member) + static_cast<std::size_t>(members.me) * from_block, block);

@@ -8,7 +8,7 @@
 namespace shmem {
 namespace {
 
-/// Up to here every member combines everything: two meetings, and no more than this to put aside.
+/// Up to here every member may combine everything: two meetings, and no more than this to put aside.
 constexpr std::size_t kSmall = 2048;
 /// Combined at a time, so that what is being combined stays in the cache closest to the processor.
 constexpr std::size_t kPiece = std::size_t{8} << 10;
@@ -44,25 +44,42 @@ Result<void> reduce_small(const Members& members, const Reduction& reduction, vo
   return ok;
 }
 
-/// The elements that `member` combines for all.
-struct Share {
+/// What members 0 to `last` give is combined by this one; zeros where that is nobody.
+Result<void> combine_carried(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                             std::size_t count, int last) {
+  alignas(64) std::array<std::byte, kMostCarried> all{};
+  const std::size_t bytes = count * reduction.element;
+  auto ok = exchange(members, source, bytes, [&](int member, const Carrier::Given& given) {
+    if (member == 0 && last >= 0) {
+      std::memcpy(all.data(), given.data, bytes);
+    } else if (member <= last) {
+      reduction.combine(all.data(), given.data, count);
+    }
+  });
+  if (ok && bytes != 0) {
+    std::memcpy(dest, all.data(), bytes);
+  }
+  return ok;
+}
+
+/// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two: none lies in two lines.
+struct Elements {
   std::size_t begin, end;
 };
-Share share_of(int member, int members, std::size_t count, std::size_t element) {
-  // Whole cache lines, so that no line is written by two.
-  const std::size_t line = std::max<std::size_t>(64 / element, 1);
-  const std::size_t lines = (count + line - 1) / line;
-  const auto edge = [&](int i) {
-    return std::min(count, lines * static_cast<std::size_t>(i) / static_cast<std::size_t>(members) * line);
-  };
-  return {edge(member), edge(member + 1)};
+Elements elements_of(int member, const Members& members, std::size_t count, std::size_t element) {
+  const Share share = share_of(member, members.size(), count * element);
+  return {share.begin / element, (share.begin + share.size) / element};
 }
 
 }  // namespace
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
-  if (count * reduction.element <= kSmall) {
+  const std::size_t bytes = count * reduction.element;
+  if (members.carries(Collective::kReduce, bytes)) {
+    return combine_carried(members, reduction, dest, source, count, members.size() - 1);
+  }
+  if (bytes <= kSmall && !members.splits(Collective::kReduce, bytes)) {
     return reduce_small(members, reduction, dest, source, count);
   }
   if (auto ok = members.meet(); !ok) {
@@ -71,14 +88,14 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   // Each combines one share of the elements and leaves it in its own dest. In place too: nobody else reads that share
   // of this member's source.
   auto* to = static_cast<std::byte*>(dest);
-  const Share mine = share_of(members.me, members.size(), count, reduction.element);
+  const Elements mine = elements_of(members.me, members, count, reduction.element);
   combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end, members.size() - 1);
   if (auto ok = members.meet(); !ok) {
     return ok;
   }
   for (int distance = 1; distance < members.size(); ++distance) {
     const int member = (members.me + distance) % members.size();
-    const Share theirs = share_of(member, members.size(), count, reduction.element);
+    const Elements theirs = elements_of(member, members, count, reduction.element);
     const std::size_t offset = theirs.begin * reduction.element;
     std::memcpy(to + offset, members.at(dest, member) + offset, (theirs.end - theirs.begin) * reduction.element);
   }
@@ -116,10 +133,13 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
 
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive) {
+  const int last = inclusive ? members.me : members.me - 1;
+  if (members.carries(Collective::kScan, count * reduction.element)) {
+    return combine_carried(members, reduction, dest, source, count, last);
+  }
   if (auto ok = members.meet(); !ok) {
     return ok;
   }
-  const int last = inclusive ? members.me : members.me - 1;
   auto* to = static_cast<std::byte*>(dest);
   if (dest == source && count != 0) {
     return scan_in_place(members, reduction, to, count, last);

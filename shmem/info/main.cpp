@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shmem/barrier/tuning_table.hpp"
+#include "shmem/collective/tuning.hpp"
 #include "shmem/options.hpp"
 #include "shmem/version.hpp"
 
@@ -19,15 +20,44 @@ constexpr int kWrongValue = 1;
 /// What libgba reads for itself; its own table is in gba(1).
 constexpr const char* kOfLibgba = "GBA_DEVICE, GBA_PCI_ID, GBA_FLAGS and GBA_LOG are libgba's: see gba(1)";
 
-/// The value of SHMEM_BARRIER_TUNING.
-std::string tuning_file(const std::vector<Setting>& settings) {
-  const auto found = std::find_if(settings.begin(), settings.end(), [](const Setting& setting) {
-    return std::string_view(setting.spec->name) == "SHMEM_BARRIER_TUNING";
-  });
+std::string value_of(const std::vector<Setting>& settings, std::string_view name) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [name](const Setting& setting) { return setting.spec->name == name; });
   return found->value;
 }
 
-int print_json(const std::vector<Setting>& settings, const shmem::TuningTable& table) {
+/// The tables in force; the built-in one in place of one that cannot be read, and why.
+struct Tables {
+  explicit Tables(const std::vector<Setting>& settings) {
+    take(shmem::TuningTable::in_force(value_of(settings, "SHMEM_BARRIER_TUNING")), barriers);
+    take(shmem::CollectiveTable::in_force(value_of(settings, "SHMEM_COLLECTIVE_TUNING")), collectives);
+  }
+
+  shmem::TuningTable barriers = shmem::TuningTable::built_in();
+  shmem::CollectiveTable collectives = shmem::CollectiveTable::built_in();
+  std::vector<std::string> problems;
+
+ private:
+  template <typename Table>
+  void take(shmem::Result<Table> read, Table& table) {
+    if (read) {
+      table = *std::move(read);
+    } else {
+      problems.push_back(read.error().text);
+    }
+  }
+};
+
+template <typename Table>
+nlohmann::json rows_of(const Table& table) {
+  auto rows = nlohmann::json::array();
+  for (const auto& row : table.rows()) {
+    rows.push_back(to_string(row));
+  }
+  return {{"from", table.name()}, {"rows", rows}};
+}
+
+int print_json(const std::vector<Setting>& settings, const Tables& tables) {
   auto variables = nlohmann::json::array();
   for (const Setting& setting : settings) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
@@ -41,20 +71,17 @@ int print_json(const std::vector<Setting>& settings, const shmem::TuningTable& t
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     algorithms.push_back({{"name", spec.name}, {"help", spec.help}});
   }
-  auto rows = nlohmann::json::array();
-  for (const shmem::TuningRow& row : table.rows()) {
-    rows.push_back(to_string(row));
-  }
   const nlohmann::json all{{"version", shmem::kVersion},
                            {"openshmem", "1.6"},
                            {"variables", variables},
                            {"barrier_algorithms", algorithms},
-                           {"barrier_tuning", {{"from", table.name()}, {"rows", rows}}}};
+                           {"barrier_tuning", rows_of(tables.barriers)},
+                           {"collective_tuning", rows_of(tables.collectives)}};
   std::printf("%s\n", all.dump(2).c_str());
   return 0;
 }
 
-void print_text(const std::vector<Setting>& settings, const shmem::TuningTable& table) {
+void print_text(const std::vector<Setting>& settings, const Tables& tables) {
   std::size_t name_width = 0;
   std::size_t value_width = 0;
   for (const Setting& setting : settings) {
@@ -77,8 +104,16 @@ void print_text(const std::vector<Setting>& settings, const shmem::TuningTable& 
   std::printf(
       "What auto chooses of them, by %s: the first line that fits a team of so many PEs, alone on their\n"
       "processors or crowded\n",
-      table.name().c_str());
-  for (const shmem::TuningRow& row : table.rows()) {
+      tables.barriers.name().c_str());
+  for (const shmem::TuningRow& row : tables.barriers.rows()) {
+    std::printf("  %s\n", to_string(row).c_str());
+  }
+  std::printf("Ways of collectives:\n");
+  for (const shmem::CollectiveWay& way : shmem::kCollectiveWays) {
+    std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, way.name, way.help);
+  }
+  std::printf("Which they go, by %s: the first line that fits\n", tables.collectives.name().c_str());
+  for (const shmem::CollectiveRow& row : tables.collectives.rows()) {
     std::printf("  %s\n", to_string(row).c_str());
   }
 }
@@ -95,16 +130,15 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const auto settings = shmem::read_settings(shmem::process_environment());
-  const auto table = shmem::TuningTable::in_force(tuning_file(settings));
-  const auto shown = table ? *table : shmem::TuningTable::built_in();
+  const Tables tables(settings);
   if (json) {
-    print_json(settings, shown);
+    print_json(settings, tables);
   } else {
-    print_text(settings, shown);
+    print_text(settings, tables);
   }
   int status = 0;
-  if (!table) {
-    std::fprintf(stderr, "%s\n", table.error().text.c_str());
+  for (const std::string& problem : tables.problems) {
+    std::fprintf(stderr, "%s\n", problem.c_str());
     status = kWrongValue;
   }
   for (const Setting& setting : settings) {

@@ -20,7 +20,7 @@ constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
 constexpr std::size_t kNotesSize = 4096;
 /// What each PE adds to the board. Everybody reads everybody's words there: they stand together, because a page table
 /// serves 2 MiB, and hundreds of PEs that each map a page in hundreds of metadata areas have a page table for each.
-constexpr std::size_t kBoardShare = std::size_t{24} << 20;
+constexpr std::size_t kBoardShare = std::size_t{32} << 20;
 /// Heaps are multiples of this, and begin at such in the address space of every PE: the size of a huge page.
 constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 

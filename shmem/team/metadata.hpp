@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/collective/tuning.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/memory/heap_call.hpp"
 #include "shmem/memory/node_memory.hpp"
@@ -37,8 +38,12 @@ struct alignas(64) GroupOffer {
   std::uint64_t sequence;
 };
 
-/// Member 0's choice of a software algorithm, for all. Two, by turns, as TeamCalls.
-using ChoiceOffers = std::array<BarrierChoice, 2>;
+/// Member 0's choice of algorithms, for all. Two, by turns, as TeamCalls.
+struct TeamChoice {
+  BarrierChoice barrier{};
+  CollectiveChoice collectives{};
+};
+using ChoiceOffers = std::array<TeamChoice, 2>;
 
 /// What the opener of a port tells those who share it with him. Written before he lets them go, read then.
 struct alignas(64) PortReport {
@@ -69,6 +74,7 @@ struct TeamSync {
   std::atomic<std::uint64_t> told;   // a number of a collective call: collective/members.hpp
   std::atomic<std::uint64_t> split;  // the last one that it has entered by a call of its own, before it waits
   std::atomic<std::uint64_t> left;   // the barrier that is over for this member
+  std::atomic<std::uint64_t> calls, calls_over;  // as `entered` and `left`, of calls that carry data
   ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer{};
@@ -88,6 +94,20 @@ struct TeamSync {
 constexpr std::size_t kRoundWords = std::size_t{2} * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
+/// Where a member puts what it gives in a collective call: collective/carrier.hpp. The word holds the call's number.
+struct alignas(64) CarriedPlace {
+  std::atomic<std::uint64_t> value;
+  std::atomic<std::uint32_t> sleepers;
+  std::uint64_t size;
+  alignas(16) std::array<std::byte, kMostCarried> data;  // as aligned as an element of any type
+};
+static_assert(sizeof(CarriedPlace) == 128);
+constexpr std::uint64_t kCarriedTurns = 8;
+struct CarriedWords {
+  SyncWord finished;  // all that others gave up to this call has been read; brought up to date now and then
+  std::array<CarriedPlace, kCarriedTurns> place;  // by turns
+};
+
 /// Where a PE sleeps that waits for a word of its own to be changed by another PE. Pairs: memory/parking.hpp.
 struct alignas(64) Parking {
   std::atomic<std::uint32_t> sleepers;
@@ -106,8 +126,8 @@ struct PeMetadata {
   alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
 };
 
-/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then for each slot RoundWords for
-/// each PE. Those of one slot stand together, so that a barrier reads few pages.
+/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then so RoundWords, and
+/// CarriedWords. Those of one slot stand together, so that a barrier reads few pages.
 class Board {
  public:
   Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
@@ -124,11 +144,17 @@ class Board {
     auto* first = reinterpret_cast<RoundWords*>(data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync)));
     return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
   }
+  [[nodiscard]] CarriedWords& carried(int slot, int pe) const {
+    auto* first = reinterpret_cast<CarriedWords*>(
+        data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords))));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
 
  private:
   std::byte* data_;
   std::size_t pes_;
 };
-static_assert(sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords)) <= kBoardShare);
+static_assert(sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords) + sizeof(CarriedWords)) <=
+              kBoardShare);
 
 }  // namespace shmem

@@ -33,6 +33,7 @@ class SyncView {
   SyncView(const Job& job, const TeamMap& map, int slot)
       : first_(&job.team_sync(slot, map.start)),
         first_rounds_(&job.round_words(slot, map.start)),
+        first_carried_(&job.carried_words(slot, map.start)),
         step_(map.stride),
         size_(map.size),
         me_(map.member(job.me).value_or(0)) {}
@@ -48,6 +49,7 @@ class SyncView {
   [[nodiscard]] int me() const { return me_; }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
+  [[nodiscard]] CarriedWords& carried(int member) const { return first_carried_[member * step_]; }
   /// Word `i` of kRoundWords of a member.
   [[nodiscard]] SyncWord& round(int member, int i) const {
     return first_rounds_[member * step_][static_cast<std::size_t>(i)];
@@ -56,6 +58,7 @@ class SyncView {
  private:
   TeamSync* first_;
   RoundWords* first_rounds_;
+  CarriedWords* first_carried_;
   std::ptrdiff_t step_;
   int size_;
   int me_;

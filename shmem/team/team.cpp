@@ -31,6 +31,7 @@ Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, in
       slot_(slot),
       contexts_(contexts),
       view_(job, map_, slot),
+      carrier_(job, map_, view_, slot, count),
       count_(count),
       gba_(job, map_, view_, slot),
       statistics_(job_, map_, view_, slot) {}
@@ -69,18 +70,19 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
   return {};
 }
 
-Result<void> Team::agree_on_algorithm(const BarrierChoice& mine) {
+Result<void> Team::agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) {
   if (auto ok = ready(); !ok) {
     return ok;
   }
   const std::size_t turn = ++choices_ % 2;
   if (me() == 0) {
-    view_.mine().choice[turn] = mine;
+    view_.mine().choice[turn] = {mine, collectives};
   }
   if (auto ok = map_.size > 1 ? software_sync() : Result<void>{}; !ok) {
     return ok;
   }
-  software_ = view_.member(0).choice[turn];
+  software_ = view_.member(0).choice[turn].barrier;
+  collectives_ = view_.member(0).choice[turn].collectives;
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "shmem/barrier/algorithms.hpp"
 #include "shmem/barrier/gba_team.hpp"
 #include "shmem/barrier/statistics.hpp"
+#include "shmem/collective/carrier.hpp"
 #include "shmem/cores/core_group.hpp"
 #include "shmem/team/sync_view.hpp"
 
@@ -49,9 +50,16 @@ class Team {
 
   /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
   /// go through the device. Before, they are by a central counter.
-  Result<void> agree_on_algorithm(const BarrierChoice& mine);
+  Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
   /// As `other`, a team of the same members, before the first barrier.
-  void follow(const Team& other) { software_ = other.software_; }
+  void follow(const Team& other) {
+    software_ = other.software_;
+    collectives_ = other.collectives_;
+  }
+  /// How collectives that move or combine data go; the same on all members.
+  [[nodiscard]] const CollectiveChoice& collectives() const { return collectives_; }
+  /// What carries their data where that is little.
+  [[nodiscard]] Carrier& carrier() { return carrier_; }
 
   // A sync in two phases, so that work can stand between: arrive, then test or wait until it is over. All members make
   // it so. Until then the team's other collective calls are refused (device_or_resource_busy).
@@ -107,6 +115,8 @@ class Team {
   int contexts_;
   SyncView view_;
   BarrierChoice software_;
+  CollectiveChoice collectives_{};
+  Carrier carrier_;
   std::uint64_t count_;        // of the last barrier entered, by whatever way
   std::uint64_t calls_ = 0;    // of agree_on_call
   std::uint64_t choices_ = 0;  // agreed on

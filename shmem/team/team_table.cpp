@@ -102,8 +102,10 @@ Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
 std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
   std::uint64_t count = 0;
   for (int i = 0; i < map.size; ++i) {
-    const auto& entered = job_.team_sync(slot, map.pe(i)).entered;
-    count = std::max(count, entered.load(std::memory_order_relaxed));
+    const TeamSync& theirs = job_.team_sync(slot, map.pe(i));
+    // One number for both kinds of calls.
+    count =
+        std::max({count, theirs.entered.load(std::memory_order_relaxed), theirs.calls.load(std::memory_order_relaxed)});
   }
   return count;
 }
@@ -114,6 +116,9 @@ void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   // its colleague's computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
   mine.left.store(count, std::memory_order_relaxed);
+  mine.calls.store(count, std::memory_order_relaxed);
+  mine.calls_over.store(count, std::memory_order_relaxed);
+  job_.carried_words(slot, job_.me).finished.value.store(count, std::memory_order_relaxed);
   // Nobody has come: the earlier team may have ended in the middle of a barrier.
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);

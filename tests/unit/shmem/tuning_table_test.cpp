@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/collective_tuning.hpp"
 #include "bench/tuning.hpp"
 
 namespace {
@@ -99,6 +100,66 @@ TEST(TuningTable, SaysInWhichLineItIsWrong) {
   expect_wrong(head + "alone * hierarchical group=-1\n", 2, "group=-1");
   expect_wrong(head + "alone * basic fast\n", 2, "\"fast\"");
   expect_wrong(head + "alone * basic\ncrowded 8 basic\n", 4, "crowded * ALGORITHM");
+}
+
+using shmem::Collective;
+using shmem::CollectiveTable;
+
+constexpr const char* kCollectives = R"(libshmem-collective-tuning 1
+reduce     alone    4  carried=64 split=4096   # few
+reduce     alone    *  split=never
+broadcast  crowded  8  carried=8
+)";
+
+shmem::CollectiveLimits limits(const CollectiveTable& table, Collective collective, int pes, bool crowded) {
+  return table.choose(pes, crowded)[static_cast<std::size_t>(collective)];
+}
+
+TEST(CollectiveTable, ChoosesTheFirstLineThatFits) {
+  const auto table = CollectiveTable::parse(kCollectives, "good").value();
+  EXPECT_EQ(limits(table, Collective::kReduce, 4, false).carried, 64U);
+  EXPECT_EQ(limits(table, Collective::kReduce, 4, false).split, 4096U);
+  EXPECT_EQ(limits(table, Collective::kReduce, 5, false).carried, 0U);
+  EXPECT_EQ(limits(table, Collective::kReduce, 5, false).split, shmem::kNeverSplit);
+  EXPECT_EQ(limits(table, Collective::kBroadcast, 8, true).carried, 8U);
+  EXPECT_EQ(limits(table, Collective::kBroadcast, 8, false).carried, 0U);
+}
+
+TEST(CollectiveTable, IsReadAsItIsWrittenAndTheBuiltInOneServesAll) {
+  const auto table = CollectiveTable::built_in();
+  std::string text = std::string(shmem::kCollectiveFormat) + "\n";
+  for (const auto& row : table.rows()) text += to_string(row) + "\n";
+  const auto again = CollectiveTable::parse(text, "again").value();
+  for (std::size_t i = 0; i < table.rows().size(); ++i) {
+    EXPECT_EQ(to_string(again.rows()[i]), to_string(table.rows()[i]));
+  }
+  EXPECT_EQ(table.rows().size(), 2 * shmem::kCollectives);
+}
+
+TEST(CollectiveTable, IsMadeOfWhatIsFastest) {
+  bench::MeasuredCollective measured{.collective = Collective::kReduce, .pes = 2};
+  measured.direct = {{8, 2.0}, {32, 2.0}, {96, 2.0}, {256, 2.1}, {4096, 5}, {65536, 40}};
+  measured.carried = {{8, 1.0}, {32, 1.5}, {96, 2.5}, {256, 2.1}, {4096, 5}, {65536, 40}};
+  measured.split = {{8, 1.0}, {32, 3}, {96, 3}, {256, 3}, {4096, 4}, {65536, 30}};
+  const auto table = CollectiveTable::parse(bench::make_collective_table({measured}, "of a test"), "made").value();
+  ASSERT_EQ(table.rows().size(), 1U);
+  EXPECT_EQ(to_string(table.rows()[0]), "reduce     alone    *    carried=32 split=4096");
+}
+
+TEST(CollectiveTable, SaysInWhichLineItIsWrong) {
+  const auto expect = [](const std::string& row, const std::string& what) {
+    const auto table = CollectiveTable::parse(std::string(shmem::kCollectiveFormat) + "\n" + row + "\n", "/a/file");
+    ASSERT_FALSE(table) << row;
+    EXPECT_NE(table.error().text.find("/a/file, line 2: " + what), std::string::npos) << table.error().text;
+  };
+  expect("gather alone * carried=8", "\"gather\"");
+  expect("reduce lonely *", "\"lonely\"");
+  expect("reduce alone many", "\"many\"");
+  expect("reduce alone * carried=97", "\"carried=97\"");
+  expect("reduce alone * split=-1", "\"split=-1\"");
+  expect("reduce alone * fast", "\"fast\"");
+  EXPECT_NE(CollectiveTable::in_force("/nowhere/at/all").error().text.find("SHMEM_COLLECTIVE_TUNING"),
+            std::string::npos);
 }
 
 TEST(TuningTable, SaysWhichFileCannotBeRead) {

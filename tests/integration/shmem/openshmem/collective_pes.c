@@ -258,6 +258,40 @@ static void test_large(void) {
   shmem_free(source);
 }
 
+/* A root may be ahead of the others, which look at what they got before they go on; now and then all meet. */
+static void test_run_ahead(void) {
+  static long to, from;
+  for (int i = 0; i < 2000; ++i) {
+    const int root = i < 1000 ? 0 : i % shmem_n_pes();
+    from = shmem_my_pe() == root ? i : -1;
+    CHECK(shmem_broadcast(SHMEM_TEAM_WORLD, &to, &from, 1, root) == 0);
+    CHECK(to == i);
+    if (i % 100 == 7) shmem_barrier_all();
+    if (i % 100 == 50) {
+      from = i + shmem_my_pe();
+      CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, &to, &from, 1) == 0);
+      CHECK(to == (long)i * shmem_n_pes() + (long)shmem_n_pes() * (shmem_n_pes() - 1) / 2);
+    }
+  }
+}
+
+/* Combined in the order of PEs, whichever way: the same bits on all PEs and in every run. */
+static void test_rounding(void) {
+  static double to[300], from[300];
+  static const size_t counts[] = {1, 12, 13, 300};
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; ++c) {
+    for (size_t i = 0; i < counts[c]; ++i) from[i] = pattern(shmem_my_pe(), i) * (i % 2 == 0 ? 0.1 : 1e15);
+    shmem_barrier_all();
+    CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, to, from, counts[c]) == 0);
+    for (size_t i = 0; i < counts[c]; ++i) {
+      volatile double sum = pattern(0, i) * (i % 2 == 0 ? 0.1 : 1e15);
+      for (int pe = 1; pe < shmem_n_pes(); ++pe) sum = sum + pattern(pe, i) * (i % 2 == 0 ? 0.1 : 1e15);
+      CHECK(to[i] == sum);
+    }
+    shmem_barrier_all();
+  }
+}
+
 static void test_bytes_and_generic_names(void) {
   static char bytes[2][64];
   static double numbers[8];
@@ -335,6 +369,8 @@ int main(void) {
   run_all();
   shmem_barrier_all();
   test_large();
+  test_run_ahead();
+  test_rounding();
   test_bytes_and_generic_names();
   shmem_free(heap);
   shmem_finalize();

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the ways of collectives of libshmem on this machine and writes the table by which it shall choose.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <sstream>
+
+#include "bench/collective_tuning.hpp"
+#include "bench/jobs.hpp"
+#include "bench/table_file.hpp"
+
+namespace bench {
+namespace {
+
+constexpr const char* kRepeats = "5";
+
+/// Has all calls go one way.
+std::string forcing_table(const Folder& folder, const std::string& limits) {
+  std::string file = folder.file("table");
+  std::ofstream out(file);
+  out << shmem::kCollectiveFormat << "\n";
+  for (const std::string_view name : shmem::kCollectiveNames) {
+    out << name << " alone * " << limits << "\n" << name << " crowded * " << limits << "\n";
+  }
+  return file;
+}
+
+using Times = std::map<std::uint64_t, double>;
+
+void measure_way(const Folder& folder, int pes, const std::string& limits, Times MeasuredCollective::*way,
+                 std::vector<MeasuredCollective>& all) {
+  const std::string table = forcing_table(folder, limits);
+  for (const Series& series :
+       run_ours(folder, "rma_worker", pes, {kRepeats, "tuning"}, {"SHMEM_COLLECTIVE_TUNING=" + table})) {
+    std::istringstream words(series.name);
+    std::string name;
+    std::uint64_t bytes = 0;
+    words >> name >> bytes;
+    for (MeasuredCollective& measured : all) {
+      const auto index = static_cast<std::size_t>(measured.collective);
+      // A block of less than a word cannot be measured.
+      const bool too_small = measured.collective == shmem::Collective::kAlltoall && bytes / 8 < std::uint64_t(pes);
+      const bool splits =
+          measured.collective == shmem::Collective::kBroadcast || measured.collective == shmem::Collective::kReduce;
+      const bool wanted = !too_small && (way != &MeasuredCollective::split || splits);
+      if (name == shmem::kCollectiveNames[index] && wanted) {
+        const auto points = series.usable();
+        (measured.*way)[bytes] = spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
+        const double figure = spread_of(points, [](const Point& point) { return point.figure; }).middle;
+        std::fprintf(stderr, "%4d PEs  %-20s %-24s %12.3f us\n", pes, series.name.c_str(), limits.c_str(),
+                     figure / 1e3);
+      }
+    }
+  }
+}
+
+std::vector<MeasuredCollective> measure(const Folder& folder, int pes) {
+  std::vector<MeasuredCollective> all;
+  for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
+    // A scan is a reduction that ends earlier; what was not measured goes by the built-in table.
+    const shmem::Collective collective{static_cast<int>(i)};
+    if (collective != shmem::Collective::kScan) {
+      all.push_back({.collective = collective, .pes = pes, .crowded = pes > own_processors()});
+    }
+  }
+  const std::string most = "carried=" + std::to_string(shmem::kMostCarried);
+  measure_way(folder, pes, most, &MeasuredCollective::carried, all);
+  measure_way(folder, pes, "carried=0", &MeasuredCollective::direct, all);
+  measure_way(folder, pes, "carried=0 split=0", &MeasuredCollective::split, all);
+  return all;
+}
+
+int tune(std::vector<int> sizes, const std::string& file) {
+  sort_sizes(sizes);
+  const Folder folder;
+  std::vector<MeasuredCollective> all;
+  for (const int pes : sizes) {
+    const auto some = measure(folder, pes);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return write_table(
+      make_collective_table(all, "Measured by tune_collective on " + std::to_string(own_processors()) + " processors."),
+      file, "SHMEM_COLLECTIVE_TUNING");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Measures the ways in which collectives of libshmem can go on this machine, wants it idle, and writes the table "
+      "by which they choose where SHMEM_COLLECTIVE_TUNING names it.",
+      "tune_collective");
+  std::vector<int> sizes = usual_sizes({2, 4, 8});
+  std::string file;
+  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
+  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
+  CLI11_PARSE(app, argc, argv);
+  return tune(sizes, file);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "tune_collective: %s\n", error.what());
+  return 1;
+}
