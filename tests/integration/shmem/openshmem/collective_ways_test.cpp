@@ -27,7 +27,7 @@ TEST_P(CollectiveWays, DoTheSame) {
     }
   }
   table.close();
-  const auto job = run(oshrun(pes, "off", {test_program("openshmem_collective_c_pes")}),
+  const auto job = run(oshrun(pes, "off", {test_program("openshmem_collective_c_pes"), "few"}),
                        {"SHMEM_COLLECTIVE_TUNING=" + folder.file("table")}, Seconds{120});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
