@@ -255,7 +255,8 @@ SHMEM_ROUTINE_WITH_CTX(void, getmem_nbi, (void* dest, const void* source, size_t
 namespace {
 
 struct SixteenBytes {
-  std::uint64_t low, high;
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
 };
 
 /// Calls `act` with a word of that size. Ends the job if there is none.

@@ -62,13 +62,13 @@ ACLSHMEMI_HALF_INLINE uint16_t shmemi_half_from_float(float value) {
 
 #ifdef __cplusplus
 struct aclshmem_half_t {
-  uint16_t bits;
+  uint16_t bits = 0;
   aclshmem_half_t() = default;
   aclshmem_half_t(float value) : bits(shmemi_half_from_float(value)) {}
   operator float() const { return shmemi_half_to_float(bits); }
 };
 struct aclshmem_bfloat16_t {
-  uint16_t bits;
+  uint16_t bits = 0;
   aclshmem_bfloat16_t() = default;
   aclshmem_bfloat16_t(float value) : bits(shmemi_bfloat16_from_float(value)) {}
   operator float() const { return shmemi_bfloat16_to_float(bits); }

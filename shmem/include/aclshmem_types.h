@@ -106,11 +106,13 @@ typedef struct {
 #define ACLSHMEMI_INITIAL(value)
 #endif
 typedef struct aclshmemx_init_attr_t {
-  int my_pe;
-  int n_pes;
-  char ip_port[ACLSHMEM_MAX_IP_PORT_LEN]; /* "tcp://1.2.3.4:port", "tcp6://[address]:port", or "" */
-  uint64_t local_mem_size;                /* bytes of symmetric heap, 1 to ACLSHMEM_MAX_LOCAL_SIZE */
-  aclshmem_init_optional_attr_t option_attr;
+  int my_pe ACLSHMEMI_INITIAL(0);
+  int n_pes ACLSHMEMI_INITIAL(0);
+  /* "tcp://1.2.3.4:port", "tcp6://[address]:port", or "" */
+  char ip_port[ACLSHMEM_MAX_IP_PORT_LEN] ACLSHMEMI_INITIAL({0});
+  /* bytes of symmetric heap, 1 to ACLSHMEM_MAX_LOCAL_SIZE */
+  uint64_t local_mem_size ACLSHMEMI_INITIAL(0);
+  aclshmem_init_optional_attr_t option_attr ACLSHMEMI_INITIAL(ACLSHMEM_INIT_OPTIONAL_ATTR_INITIALIZER);
   void* comm_args ACLSHMEMI_INITIAL(0);      /* the aclshmemx_uniqueid_t, or the address of an MPI_Comm */
   uint64_t instance_id ACLSHMEMI_INITIAL(0); /* 0: there is one instance here */
 } aclshmemx_init_attr_t;

@@ -18,6 +18,8 @@ constexpr non_contiguous_copy_param kBlocks{1, 1, 1, 1};
 
 #define GIVES(T, ...) static_assert(std::is_same_v<decltype(__VA_ARGS__), T>)
 
+#define TAKES(...) static_assert(std::is_same_v<decltype(__VA_ARGS__), decltype(__VA_ARGS__)>)
+
 #define TYPED(NAME, T)                                                                                    \
   GIVES(void, aclshmem_##NAME##_p(elements<T>, *elements<T>, 0));                                         \
   GIVES(T, aclshmem_##NAME##_g(elements<T>, 0));                                                          \
@@ -67,21 +69,21 @@ ACLSHMEM_ATOMIC_ADD_TYPES(ADDS)
 ACLSHMEM_ATOMIC_SET_TYPES(SETS)
 
 /// The operations of an engine.
-#define ENGINE_ATOMICS(ENGINE, T)                                                        \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch(elements<T>, 0));                           \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_compare_swap(elements<T>, T(0), T(0), 0));        \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_swap(elements<T>, T(0), 0));                      \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_inc(elements<T>, 0));                       \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_add(elements<T>, T(0), 0));                 \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_set(elements<T>, T(0), 0), 0))); \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_inc(elements<T>, 0), 0)));       \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_add(elements<T>, T(0), 0), 0)));
-#define ENGINE_BITS(ENGINE, T)                                                           \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_and(elements<T>, T(0), 0), 0))); \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_or(elements<T>, T(0), 0), 0)));  \
-  static_cast<void>(sizeof((aclshmemx_##ENGINE##_atomic_xor(elements<T>, T(0), 0), 0))); \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_and(elements<T>, T(0), 0));                 \
-  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_or(elements<T>, T(0), 0));                  \
+#define ENGINE_ATOMICS(ENGINE, T)                                                 \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch(elements<T>, 0));                    \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_compare_swap(elements<T>, T(0), T(0), 0)); \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_swap(elements<T>, T(0), 0));               \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_inc(elements<T>, 0));                \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_add(elements<T>, T(0), 0));          \
+  TAKES(aclshmemx_##ENGINE##_atomic_set(elements<T>, T(0), 0));                   \
+  TAKES(aclshmemx_##ENGINE##_atomic_inc(elements<T>, 0));                         \
+  TAKES(aclshmemx_##ENGINE##_atomic_add(elements<T>, T(0), 0));
+#define ENGINE_BITS(ENGINE, T)                                           \
+  TAKES(aclshmemx_##ENGINE##_atomic_and(elements<T>, T(0), 0));          \
+  TAKES(aclshmemx_##ENGINE##_atomic_or(elements<T>, T(0), 0));           \
+  TAKES(aclshmemx_##ENGINE##_atomic_xor(elements<T>, T(0), 0));          \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_and(elements<T>, T(0), 0)); \
+  GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_or(elements<T>, T(0), 0));  \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch_xor(elements<T>, T(0), 0));
 #define ATOMICS(NAME, T)                                                         \
   void atomics_##NAME() {                                                        \

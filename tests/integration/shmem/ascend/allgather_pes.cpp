@@ -43,6 +43,7 @@ void allgather(shmemx_core_t* /*core*/, void* given) {
   const int64_t each = arguments.elements / cores;
   const int64_t first = core * each;
   const auto count = static_cast<uint32_t>(core == cores - 1 ? arguments.elements - first : each);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an offset in the core's own memory
   auto* scratch = reinterpret_cast<__ubuf__ T*>(uint64_t{1024});
   constexpr uint32_t kScratch = 1024;
 
@@ -61,6 +62,12 @@ void allgather(shmemx_core_t* /*core*/, void* given) {
 }
 
 template <typename T>
+T element(int pe, int i, int round) {
+  const int number = pe * 31 + i + round;
+  return static_cast<T>(number);
+}
+
+template <typename T>
 void run(int rank, int size, aclrtStream stream) {
   constexpr int kRounds = 5;
   constexpr int kElements = 5003;
@@ -75,14 +82,14 @@ void run(int rank, int size, aclrtStream stream) {
   CHECK(aclrtMalloc(&output, all, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS);
   CHECK(aclrtMallocHost(reinterpret_cast<void**>(&input_host), kBytes) == ACL_SUCCESS);
   CHECK(aclrtMallocHost(reinterpret_cast<void**>(&output_host), all) == ACL_SUCCESS);
-  auto* symmetric = static_cast<uint8_t*>(aclshmem_calloc(1, kCores * 64 + kBytes));
+  auto* symmetric = static_cast<uint8_t*>(aclshmem_calloc(1, size_t{kCores} * 64 + kBytes));
   std::vector<Arguments> launches;
   for (int round = 1; round <= kRounds; ++round) {
     launches.push_back({static_cast<GM_ADDR>(input), static_cast<GM_ADDR>(output), symmetric, kElements, round});
   }
   // All at once: each round's copies come before and behind its kernel.
   for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < kElements; ++i) input_host[i] = static_cast<T>(rank * 31 + i + round);
+    for (int i = 0; i < kElements; ++i) input_host[i] = element<T>(rank, i, round);
     CHECK(aclrtMemcpyAsync(input, kBytes, input_host, kBytes, ACL_MEMCPY_HOST_TO_DEVICE, stream) == ACL_SUCCESS);
     CHECK(aclrtMemsetAsync(output, all, 0, all, stream) == ACL_SUCCESS);
     shmemx_launch_on_stream(kCores, allgather<T>, &launches[static_cast<size_t>(round)],
@@ -92,7 +99,7 @@ void run(int rank, int size, aclrtStream stream) {
     int different = 0;
     for (int pe = 0; pe < size; ++pe) {
       for (int i = 0; i < kElements; ++i) {
-        different += output_host[pe * kElements + i] == static_cast<T>(pe * 31 + i + round) ? 0 : 1;
+        different += output_host[pe * kElements + i] == element<T>(pe, i, round) ? 0 : 1;
       }
     }
     CHECK(different == 0);
@@ -114,7 +121,10 @@ void by_host(int rank, int size) {
                                ACLSHMEM_SIGNAL_ADD, pe);
   }
   aclshmem_signal_wait_until(arrived, ACLSHMEM_CMP_EQ, size);
-  for (size_t i = 0; i < kElements * pes; ++i) CHECK(gathered[i] == static_cast<float>(i / kElements) + 0.5F);
+  for (size_t i = 0; i < kElements * pes; ++i) {
+    const size_t pe = i / kElements;
+    CHECK(gathered[i] == static_cast<float>(pe) + 0.5F);
+  }
   aclshmem_barrier_all();
   aclshmem_free(arrived);
   aclshmem_free(gathered);

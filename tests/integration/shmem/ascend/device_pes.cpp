@@ -165,22 +165,25 @@ void engine(shmemx_core_t* /*core*/, void* argument) {
   const Work& work = *static_cast<Work*>(argument);
   using A = Areas<T>;
   T own[kRoom];
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an offset in the core's own memory
   T* const offset = reinterpret_cast<T*>(uintptr_t{1024});
   const AscendC::LocalTensor<T> scratch(offset, 4);
   const struct {
     T* buffer;
     uint32_t size;
   } ways[] = {{own, sizeof own}, {offset, 3 * sizeof(T)}, {nullptr, 20}};
-  for (const auto& [buffer, size] : ways) {
-    moves<T>(work, left(), 13,
-             [&](const A& a) { aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
-    moves<T>(work, right(), 13,
-             [&](const A& a) { aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, 13U, right(), EVENT_ID0); });
+  for (const auto& way : ways) {
+    moves<T>(work, left(), 13, [&](const A& a) {
+      aclshmemx_mte_put_nbi(a.dest, a.source, way.buffer, way.size, 13U, right(), EVENT_ID0);
+    });
+    moves<T>(work, right(), 13, [&](const A& a) {
+      aclshmemx_mte_get_nbi(a.dest, a.source, way.buffer, way.size, 13U, right(), EVENT_ID0);
+    });
     moves_blocks<T>(work, left(), [&](const A& a) {
-      aclshmemx_mte_put_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
+      aclshmemx_mte_put_nbi(a.dest, a.source, way.buffer, way.size, kBlocks, right(), EVENT_ID1);
     });
     moves_blocks<T>(work, right(), [&](const A& a) {
-      aclshmemx_mte_get_nbi(a.dest, a.source, buffer, size, kBlocks, right(), EVENT_ID1);
+      aclshmemx_mte_get_nbi(a.dest, a.source, way.buffer, way.size, kBlocks, right(), EVENT_ID1);
     });
   }
   moves<T>(work, left(), 13, [&](const A& a) {

@@ -48,42 +48,42 @@ ACLSHMEM_ATOMIC_ADD_TYPES(DEFINE_ADD)
   }
 ACLSHMEM_ATOMIC_SET_TYPES(DEFINE_SET)
 
-#define DEFINE_ATOMICS(NAME, T)                                                                \
-  void atomics_##NAME(shmemx_core_t* core, void* argument) {                                   \
-    const Work& work = *static_cast<Work*>(argument);                                          \
-    T* word = static_cast<T*>(work.word);                                                      \
-    const int pe = aclshmem_n_pes() - 1;                                                       \
-    const T everybody = static_cast<T>(work.cores * aclshmem_n_pes());                         \
-    if (aclshmem_my_pe() == pe) *word = T(0);                                                  \
-    aclshmem_barrier_all();                                                                    \
-    T last = T(0);                                                                             \
-    for (int i = 0; i < kTimes; ++i) {                                                         \
-      aclshmem_##NAME##_atomic_inc(word, pe);                                                  \
-      CHECK(aclshmem_##NAME##_atomic_fetch_inc(word, pe) >= last);                             \
-      last = aclshmem_##NAME##_atomic_fetch_add(word, T(2), pe);                               \
-      aclshmemx_mte_atomic_inc(word, pe);                                                      \
-      aclshmemx_mte_atomic_fetch_inc(word, pe);                                                \
-      aclshmemx_mte_atomic_fetch_add(word, T(1), pe);                                          \
-    }                                                                                          \
-    aclshmem_barrier_all();                                                                    \
-    CHECK(aclshmem_##NAME##_atomic_fetch(word, pe) == static_cast<T>(7 * kTimes * everybody)); \
-    aclshmem_barrier_all();                                                                    \
-    if (shmemx_core_index(core) == 0) {                                                        \
-      T* mine = static_cast<T*>(work.words);                                                   \
-      const int to = right();                                                                  \
-      aclshmem_##NAME##_atomic_set(mine, T(12), to);                                           \
-      CHECK(aclshmem_##NAME##_atomic_fetch_and(mine, T(6), to) == T(12));                      \
-      CHECK(aclshmem_##NAME##_atomic_fetch_or(mine, T(3), to) == T(4));                        \
-      CHECK(aclshmem_##NAME##_atomic_fetch_xor(mine, T(1), to) == T(7));                       \
-      aclshmem_##NAME##_atomic_and(mine, T(2), to);                                            \
-      aclshmem_##NAME##_atomic_or(mine, T(9), to);                                             \
-      aclshmem_##NAME##_atomic_xor(mine, T(1), to);                                            \
-      CHECK(aclshmem_##NAME##_atomic_compare_swap(mine, T(9), T(1), to) == T(10));             \
-      CHECK(aclshmem_##NAME##_atomic_compare_swap(mine, T(10), T(1), to) == T(10));            \
-      CHECK(aclshmemx_mte_atomic_compare_swap(mine, T(1), T(2), to) == T(1));                  \
-      CHECK(aclshmem_##NAME##_atomic_fetch(mine, to) == T(2));                                 \
-    }                                                                                          \
-    aclshmem_barrier_all();                                                                    \
+#define DEFINE_ATOMICS(NAME, T)                                                                      \
+  void atomics_##NAME(shmemx_core_t* core, void* argument) {                                         \
+    const Work& work = *static_cast<Work*>(argument);                                                \
+    T* word = static_cast<T*>(work.word);                                                            \
+    const int pe = aclshmem_n_pes() - 1;                                                             \
+    const T everybody = static_cast<T>(work.cores * aclshmem_n_pes());                               \
+    if (aclshmem_my_pe() == pe) *word = T(0);                                                        \
+    aclshmem_barrier_all();                                                                          \
+    T last = T(0);                                                                                   \
+    for (int i = 0; i < kTimes; ++i) {                                                               \
+      aclshmem_##NAME##_atomic_inc(word, pe);                                                        \
+      CHECK(aclshmem_##NAME##_atomic_fetch_inc(word, pe) >= last);                                   \
+      last = aclshmem_##NAME##_atomic_fetch_add(word, T(2), pe);                                     \
+      aclshmemx_mte_atomic_inc(word, pe);                                                            \
+      aclshmemx_mte_atomic_fetch_inc(word, pe);                                                      \
+      aclshmemx_mte_atomic_fetch_add(word, T(1), pe);                                                \
+    }                                                                                                \
+    aclshmem_barrier_all();                                                                          \
+    CHECK(aclshmem_##NAME##_atomic_fetch(word, pe) == static_cast<T>(T{7} * T{kTimes} * everybody)); \
+    aclshmem_barrier_all();                                                                          \
+    if (shmemx_core_index(core) == 0) {                                                              \
+      T* mine = static_cast<T*>(work.words);                                                         \
+      const int to = right();                                                                        \
+      aclshmem_##NAME##_atomic_set(mine, T(12), to);                                                 \
+      CHECK(aclshmem_##NAME##_atomic_fetch_and(mine, T(6), to) == T(12));                            \
+      CHECK(aclshmem_##NAME##_atomic_fetch_or(mine, T(3), to) == T(4));                              \
+      CHECK(aclshmem_##NAME##_atomic_fetch_xor(mine, T(1), to) == T(7));                             \
+      aclshmem_##NAME##_atomic_and(mine, T(2), to);                                                  \
+      aclshmem_##NAME##_atomic_or(mine, T(9), to);                                                   \
+      aclshmem_##NAME##_atomic_xor(mine, T(1), to);                                                  \
+      CHECK(aclshmem_##NAME##_atomic_compare_swap(mine, T(9), T(1), to) == T(10));                   \
+      CHECK(aclshmem_##NAME##_atomic_compare_swap(mine, T(10), T(1), to) == T(10));                  \
+      CHECK(aclshmemx_mte_atomic_compare_swap(mine, T(1), T(2), to) == T(1));                        \
+      CHECK(aclshmem_##NAME##_atomic_fetch(mine, to) == T(2));                                       \
+    }                                                                                                \
+    aclshmem_barrier_all();                                                                          \
   }
 ACLSHMEM_ATOMIC_TYPES(DEFINE_ATOMICS)
 
@@ -171,7 +171,7 @@ void frames() {
     CHECK(measured->pe_id == aclshmem_my_pe());
     for (int core = 0; core < kCores; ++core) {
       CHECK(measured->block_prof[core].ccount[7] == core + 1);
-      CHECK(measured->block_prof[core].cycles[7] >= (core + 1) * 1000000);
+      CHECK(measured->block_prof[core].cycles[7] >= (core + 1) * int64_t{1000000});
       CHECK(measured->block_prof[core].ccount[3] == 0 && measured->block_prof[core].cycles[3] == 0);
     }
     CHECK(measured->block_prof[kCores].ccount[7] == 0);

@@ -13,7 +13,7 @@
 #ifndef SHMEM_ASCEND_ACL_H
 #define SHMEM_ASCEND_ACL_H
 
-/* NOLINTBEGIN(modernize-use-nullptr): these are C. */
+/* NOLINTBEGIN(modernize-use-nullptr,cppcoreguidelines-owning-memory): these are C. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -218,5 +218,5 @@ ACL_INLINE aclError aclrtMemsetAsync(void* dst, size_t room, int32_t value, size
   return ACL_SUCCESS;
 }
 
-/* NOLINTEND(modernize-use-nullptr) */
+/* NOLINTEND(modernize-use-nullptr,cppcoreguidelines-owning-memory) */
 #endif
