@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenSHMEM 1.6, sections 9.8, 9.11 and 9.13: waits and tests of every type, puts with signals, locks. */
+#include <unistd.h>
+
 #include "check.h"
 
 char global_memory[2][kBytes] __attribute__((aligned(64)));
@@ -182,6 +184,25 @@ static void test_locks(void) {
   shmem_barrier_all();
 }
 
+/* Who asks gets the lock after those who have asked before, each of them once. The others sleep when it becomes free,
+ * so a lock that is for whoever comes first would go to the one who had it. Only who is interrupted between reading the
+ * counter and asking sees more turns than there are PEs. */
+static void test_locks_are_fair(void) {
+  static long lock, turns;
+  enum { kTurns = 30 };
+  int in_order = 0;
+  for (int i = 0; i < kTurns; ++i) {
+    const long before = shmem_long_atomic_fetch(&turns, 0);
+    shmem_set_lock(&lock);
+    const long overtaken = shmem_long_atomic_fetch_inc(&turns, 0) - before;
+    in_order += overtaken <= shmem_n_pes() ? 1 : 0;
+    usleep(200);
+    shmem_clear_lock(&lock);
+  }
+  CHECK(in_order >= kTurns - 2);
+  shmem_barrier_all();
+}
+
 int main(void) {
   shmem_init();
   CHECK(shmem_ctx_create(0, &ctx) == 0);
@@ -196,6 +217,7 @@ int main(void) {
   on_heap_and_globals(test_signal_bytes);
   test_names();
   test_locks();
+  test_locks_are_fair();
   shmem_ctx_destroy(ctx);
   shmem_finalize();
   return 0;
