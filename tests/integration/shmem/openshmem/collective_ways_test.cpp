@@ -35,6 +35,6 @@ TEST_P(CollectiveWays, DoTheSame) {
 // What is carried where that is allowed is tested above: the built-in table does so.
 INSTANTIATE_TEST_SUITE_P(All, CollectiveWays,
                          testing::Combine(testing::Values("carried=0", "carried=0 split=0", "carried=8 split=9"),
-                                          testing::Values(3, 7)));
+                                          testing::Values(3)));
 
 }  // namespace
