@@ -66,13 +66,15 @@ void check_members_call(const Members& members, const char* call, const CheckedB
   }
   for (const CheckedArgument& argument : arguments) add(argument.name, std::to_string(argument.value));
   if (members.psync != nullptr) {
+    // Threads may be in calls of one active set at once, with a pSync each: they do not meet here, and then the others
+    // may have begun this call, or even the next, and have changed the words.
+    if (context.thread_level() >= SHMEM_THREAD_MULTIPLE) {
+      return;
+    }
     end_if(context, call, checker.sync_words(members.psync, SHMEM_BARRIER_SYNC_SIZE, SHMEM_SYNC_VALUE));
     add("pSync", checker.name_of(members.psync));
   }
-  // Threads may be in calls of one active set at once, with a pSync each.
-  if (members.psync == nullptr || context.thread_level() < SHMEM_THREAD_MULTIPLE) {
-    end_if(context, call, checker.meet({members.slot, members.map}, text + ")", thread_rule(context.thread_level())));
-  }
+  end_if(context, call, checker.meet({members.slot, members.map}, text + ")", thread_rule(context.thread_level())));
 }
 
 }  // namespace shmem::api
