@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/fake_device/played_group.hpp"
 
@@ -114,8 +115,10 @@ Setup random_setup(unsigned members, unsigned seed) {
           .interrupts = seed % 16 != 0};
 }
 
+constexpr int kInCi = test_support::kSanitized ? 500 : 3000;
+
 TEST(RandomHistories, OfSmallGroupsAreBarriers) {
-  const auto histories = static_cast<unsigned>(test_support::repeats(3000, 100000));
+  const auto histories = static_cast<unsigned>(test_support::repeats(kInCi, 100000));
   for (unsigned seed = 0; seed < histories && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const unsigned members = 1 + seed % 8;
@@ -126,7 +129,7 @@ TEST(RandomHistories, OfSmallGroupsAreBarriers) {
 }
 
 TEST(RandomHistories, Of708MembersAreBarriers) {
-  const auto histories = static_cast<unsigned>(test_support::repeats(3000, 100000));
+  const auto histories = static_cast<unsigned>(test_support::repeats(kInCi, 100000));
   Device device(GBA_MAX_MEMBERS + 1);
   for (unsigned seed = 0; seed < histories && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
