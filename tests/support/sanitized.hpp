@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this built for a sanitizer? What takes minutes there repeats less often: the full counts are those of other builds.
+// Is this built for a sanitizer? What takes minutes there repeats less often; other builds have the full counts.
 #pragma once
 
 namespace test_support {
