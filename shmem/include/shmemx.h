@@ -266,8 +266,8 @@ SHMEM_API void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shme
  * goes wrong is told by shmemx_stream_synchronize: -EBUSY another stream or thread runs a kernel. */
 SHMEM_API void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
-/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. A wait
- * that fails is told by shmemx_stream_synchronize. */
+/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. A
+ * wait that fails is told by shmemx_stream_synchronize. */
 SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
                                             shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
