@@ -38,12 +38,12 @@ class Lock {
       if (context_.thread_level() < SHMEM_THREAD_MULTIPLE) {
         api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
       }
-      wait([this] { return mine().load() == 0; }, number());
+      wait([this] { return mine().load() == 0; }, [] { return std::string("another thread of this PE before it"); });
     }
     const std::uint32_t before = last().exchange(number());
     if (before != 0) {
       change(before, [this](std::atomic_ref<std::uint32_t> word) { word.fetch_or(number()); });
-      wait([this] { return (mine().load() & kWaiting) == 0; }, before);
+      wait_for_pe([this] { return (mine().load() & kWaiting) == 0; }, before);
     }
     hold();
   }
@@ -72,7 +72,7 @@ class Lock {
       return;
     }
     // Somebody has asked, and is about to say so here.
-    wait([this] { return (mine().load() & kNext) != 0; }, only_me);
+    wait_for_pe([this] { return (mine().load() & kNext) != 0; }, only_me);
     const std::uint32_t next = mine().load() & kNext;
     let_go();
     change(next, [](std::atomic_ref<std::uint32_t> word) { word.fetch_and(~kWaiting); });
@@ -123,11 +123,14 @@ class Lock {
     change(std::atomic_ref(of(pe).mine));
     shmem::wake_parked(context_.job(), pe);
   }
+  template <typename Done, typename Describe>
+  void wait(Done done, Describe describe) const {
+    api::wait_here(context_, call_, done, describe);
+  }
   template <typename Done>
-  void wait(Done done, std::uint32_t number) const {
-    api::wait_here(context_, call_, done, [number] {
-      return "no answer of PE " + std::to_string(number - 1) + ", which has asked for the lock too";
-    });
+  void wait_for_pe(Done done, std::uint32_t number) const {
+    wait(done,
+         [number] { return "no answer of PE " + std::to_string(number - 1) + ", which has asked for the lock too"; });
   }
 
   const char* call_;
