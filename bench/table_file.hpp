@@ -2,10 +2,13 @@
 // What programs that tune have in common.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -20,6 +23,7 @@ inline std::vector<int> usual_sizes(std::vector<int> sizes) {
   return sizes;
 }
 
+/// Ascending, each once.
 inline void sort_sizes(std::vector<int>& sizes) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
@@ -40,6 +44,37 @@ inline int write_table(const std::string& text, const std::string& file, const c
   std::printf("Written: %s. To use it: export %s=%s (shmem_info shows it)\n", file.c_str(), variable,
               std::filesystem::absolute(file).c_str());
   return 0;
+}
+
+/// Such a program: `make` gives the text of the table for these numbers of PEs, which `variable` names.
+struct Tuner {
+  const char* name;
+  const char* description;
+  const char* variable;
+  std::vector<int> sizes;  // unless others are given
+  std::function<std::string(const std::vector<int>& sizes)> make;
+};
+
+/// What main() returns.
+inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
+  CLI::App app(tuner.description, tuner.name);
+  std::vector<int> sizes = usual_sizes(tuner.sizes);
+  std::string file;
+  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
+  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
+  CLI11_PARSE(app, argc, argv);
+  sort_sizes(sizes);
+  try {
+    return write_table(tuner.make(sizes), file, tuner.variable);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", tuner.name, error.what());
+    return 1;
+  }
+}
+
+/// What the table says of where it comes from.
+inline std::string measured_by(const char* name) {
+  return std::string("Measured by ") + name + " on " + std::to_string(own_processors()) + " processors.";
 }
 
 }  // namespace bench

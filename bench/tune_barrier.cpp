@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the software barriers of libshmem on this machine and writes the table by which it shall choose.
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 
 #include "bench/jobs.hpp"
 #include "bench/table_file.hpp"
@@ -50,36 +48,26 @@ Measured measure(const Folder& folder, int pes) {
   return measured;
 }
 
-int tune(std::vector<int> sizes, const std::string& file) {
-  sort_sizes(sizes);
+std::string tune(const std::vector<int>& sizes) {
   const Folder folder;
   std::vector<Measured> all;
   all.reserve(sizes.size());
   for (const int pes : sizes) {
     all.push_back(measure(folder, pes));
   }
-  const std::string text =
-      make_table(all, "Measured by tune_barrier on " + std::to_string(own_processors()) + " processors.");
-  return write_table(text, file, "SHMEM_BARRIER_TUNING");
-}
-
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
-      "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
-      "tune_barrier");
-  std::vector<int> sizes = usual_sizes({2, 4, 8, 16, 32, 64});
-  std::string file;
-  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
-  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
-  CLI11_PARSE(app, argc, argv);
-  return tune(sizes, file);
+  return make_table(all, measured_by("tune_barrier"));
 }
 
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "tune_barrier: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_tuner(
+      {"tune_barrier",
+       "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
+       "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
+       "SHMEM_BARRIER_TUNING",
+       {2, 4, 8, 16, 32, 64},
+       bench::tune},
+      argc, argv);
 }

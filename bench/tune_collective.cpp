@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the ways of collectives of libshmem on this machine and writes the table by which it shall choose.
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <sstream>
 
 #include "bench/collective_tuning.hpp"
@@ -70,36 +68,26 @@ std::vector<MeasuredCollective> measure(const Folder& folder, int pes) {
   return all;
 }
 
-int tune(std::vector<int> sizes, const std::string& file) {
-  sort_sizes(sizes);
+std::string tune(const std::vector<int>& sizes) {
   const Folder folder;
   std::vector<MeasuredCollective> all;
   for (const int pes : sizes) {
     const auto some = measure(folder, pes);
     all.insert(all.end(), some.begin(), some.end());
   }
-  return write_table(
-      make_collective_table(all, "Measured by tune_collective on " + std::to_string(own_processors()) + " processors."),
-      file, "SHMEM_COLLECTIVE_TUNING");
-}
-
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Measures the ways in which collectives of libshmem can go on this machine, wants it idle, and writes the table "
-      "by which they choose where SHMEM_COLLECTIVE_TUNING names it.",
-      "tune_collective");
-  std::vector<int> sizes = usual_sizes({2, 4, 8});
-  std::string file;
-  app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
-  app.add_option("-o,--output", file, "the file to write; standard output if there is none");
-  CLI11_PARSE(app, argc, argv);
-  return tune(sizes, file);
+  return make_collective_table(all, measured_by("tune_collective"));
 }
 
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "tune_collective: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_tuner(
+      {"tune_collective",
+       "Measures the ways in which collectives of libshmem can go on this machine, wants it idle, and writes the table "
+       "by which they choose where SHMEM_COLLECTIVE_TUNING names it.",
+       "SHMEM_COLLECTIVE_TUNING",
+       {2, 4, 8},
+       bench::tune},
+      argc, argv);
 }
