@@ -9,6 +9,7 @@
 
 #include "shmem/collective/members.hpp"
 #include "shmem/team/team.hpp"
+#include "tests/unit/shmem/impatient_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -88,26 +89,18 @@ TEST_P(CarrierOf, AllGetWhatAllGive) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CarrierOf, testing::Values(1, 2, 3, 8));
 
 TEST(Carrier, NamesThePeItWaitsForWhenTheTimeRunsOut) {
-  shmem::Options options;
-  options.barrier_timeout = std::chrono::milliseconds{50};
-  run_job(
-      3,
-      [&](Job& job) {
-        job.metadata(job.me).pid = ::getpid();
-        ASSERT_TRUE(job.bootstrap->barrier());
-        Team team(job, TeamMap{0, 1, 3}, 0, 0);
-        if (job.me != 2) {
-          ASSERT_TRUE(team.carrier().begin());
-          const auto given = team.carrier().take(2);
-          ASSERT_FALSE(given);
-          EXPECT_EQ(given.error().code, std::errc::timed_out);
-          EXPECT_NE(given.error().text.find("collective call 1 of team 0"), std::string::npos) << given.error().text;
-          EXPECT_NE(given.error().text.find("PE 2"), std::string::npos) << given.error().text;
-          EXPECT_FALSE(team.carrier().begin());
-        }
-        ASSERT_TRUE(job.bootstrap->barrier());
-      },
-      options);
+  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+    if (job.me != 2) {
+      ASSERT_TRUE(team.carrier().begin());
+      const auto given = team.carrier().take(2);
+      ASSERT_FALSE(given);
+      EXPECT_EQ(given.error().code, std::errc::timed_out);
+      EXPECT_NE(given.error().text.find("collective call 1 of team 0"), std::string::npos) << given.error().text;
+      EXPECT_NE(given.error().text.find("PE 2"), std::string::npos) << given.error().text;
+      EXPECT_FALSE(team.carrier().begin());
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+  });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/log.hpp"
 #include "shmem/team/peers.hpp"
+#include "tests/unit/shmem/impatient_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -59,47 +60,31 @@ TEST_P(SoftwareSync, NobodyLeavesABarrierBeforeAllHaveEntered) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SoftwareSync, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
 TEST(Team, SyncNamesThePeItWaitsForWhenTheTimeRunsOut) {
-  shmem::Options options;
-  options.barrier_timeout = std::chrono::milliseconds{50};
-  run_job(
-      3,
-      [&](Job& job) {
-        job.metadata(job.me).pid = ::getpid();
-        ASSERT_TRUE(job.bootstrap->barrier());
-        Team team(job, TeamMap{0, 1, 3}, 0, 0);
-        if (job.me != 2) {
-          const auto ok = team.sync();
-          ASSERT_FALSE(ok);
-          EXPECT_EQ(ok.error().code, std::errc::timed_out);
-          EXPECT_NE(ok.error().text.find("waited for PE 2 (pid"), std::string::npos) << ok.error().text;
-        }
-      },
-      options);
+  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+    if (job.me != 2) {
+      const auto ok = team.sync();
+      ASSERT_FALSE(ok);
+      EXPECT_EQ(ok.error().code, std::errc::timed_out);
+      EXPECT_NE(ok.error().text.find("waited for PE 2 (pid"), std::string::npos) << ok.error().text;
+    }
+  });
 }
 
 TEST(Team, ComesToNoOtherBarrierAfterOneThatFailed) {
-  shmem::Options options;
-  options.barrier_timeout = std::chrono::milliseconds{50};
-  run_job(
-      3,
-      [&](Job& job) {
-        job.metadata(job.me).pid = ::getpid();
-        ASSERT_TRUE(job.bootstrap->barrier());
-        Team team(job, TeamMap{0, 1, 3}, 0, 0);
-        if (job.me == 0) {
-          ASSERT_STREQ(team.algorithm(), "central_counter");
-          const auto first = team.sync();
-          const auto second = team.sync();
-          ASSERT_FALSE(first);
-          ASSERT_FALSE(second);
-          EXPECT_EQ(second.error().text, first.error().text);
-          EXPECT_FALSE(team.dissolve());
-        }
-        ASSERT_TRUE(job.bootstrap->barrier());
-        // Who counts himself twice lets go a member that waits for one who never comes.
-        EXPECT_EQ(job.team_sync(0, 0).counter.value.load(), 1U);
-      },
-      options);
+  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+    if (job.me == 0) {
+      ASSERT_STREQ(team.algorithm(), "central_counter");
+      const auto first = team.sync();
+      const auto second = team.sync();
+      ASSERT_FALSE(first);
+      ASSERT_FALSE(second);
+      EXPECT_EQ(second.error().text, first.error().text);
+      EXPECT_FALSE(team.dissolve());
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    // Who counts himself twice lets go a member that waits for one who never comes.
+    EXPECT_EQ(job.team_sync(0, 0).counter.value.load(), 1U);
+  });
 }
 
 TEST(Team, SyncFailsWhenAMissingPeIsDead) {
@@ -211,7 +196,8 @@ TEST(Team, SyncSaysForWhomItWaitsAndSaysItAgain) {
   ::gethostname(host.data(), host.size() - 1);
   const std::string missing = "PE 2 (pid " + std::to_string(::getpid()) + " on " + host.data() + ")";
   for (const auto& text : messages.texts()) {
-    EXPECT_NE(text.find("barrier 1 of team 0 (central_counter) has taken 0 s; it waits for"), std::string::npos) << text;
+    EXPECT_NE(text.find("barrier 1 of team 0 (central_counter) has taken 0 s; it waits for"), std::string::npos)
+        << text;
     EXPECT_NE(text.find(missing), std::string::npos) << text;
   }
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A team whose members wait for a moment only.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "shmem/team/team.hpp"
+#include "tests/unit/shmem/thread_job.hpp"
+
+namespace shmem_test {
+
+/// Runs `body` once per PE, with a team of all of them.
+inline void run_impatient_team(int size, const std::function<void(shmem::Job&, shmem::Team&)>& body) {
+  shmem::Options options;
+  options.barrier_timeout = std::chrono::milliseconds{50};
+  run_job(
+      size,
+      [&](shmem::Job& job) {
+        job.metadata(job.me).pid = ::getpid();
+        ASSERT_TRUE(job.bootstrap->barrier());
+        shmem::Team team(job, shmem::TeamMap{0, 1, size}, 0, 0);
+        body(job, team);
+      },
+      options);
+}
+
+}  // namespace shmem_test
