@@ -128,14 +128,14 @@ PePlan plan_pe(const std::vector<std::int64_t>& sequences, std::int64_t page, co
 
 }  // namespace
 
-Result<Plan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
+Result<PairPlan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
   const auto loads = loads_of(lengths, geometry);
   if (!loads) {
     return tl::make_unexpected(loads.error());
   }
   const std::vector<std::size_t> partner = partners_of(*loads);
   const std::int64_t mean = mean_tokens(*loads);
-  Plan plan;
+  PairPlan plan;
   for (std::size_t pe = 0; pe < lengths.size(); ++pe) {
     const Load& theirs = (*loads)[partner[pe]];
     PePlan part = plan_pe(lengths[pe], geometry.page, (*loads)[pe], theirs, mean);
@@ -150,6 +150,18 @@ Result<Plan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
     plan.push_back(std::move(part));
   }
   return plan;
+}
+
+std::vector<Move> moves_of(const PairPlan& plan) {
+  std::vector<Move> moves;
+  for (std::size_t pe = 0; pe < plan.size(); ++pe) {
+    const PePlan& part = plan[pe];
+    const std::size_t count = part.operation == kSend ? part.source.size() : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      moves.push_back({static_cast<std::int64_t>(pe), part.source[i], part.peer, part.destination[i]});
+    }
+  }
+  return moves;
 }
 
 }  // namespace shmem::kv

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shmem/kv/move.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::kv {
@@ -26,7 +27,7 @@ struct PePlan {
   std::int64_t operation;  // kSend or kReceive
   std::vector<std::int64_t> source, destination;
 };
-using Plan = std::vector<PePlan>;
+using PairPlan = std::vector<PePlan>;
 
 /// The blocks of a sequence. There is always room for another token: a full page has an empty one behind it.
 constexpr std::int64_t blocks_of(std::int64_t tokens, std::int64_t page) {
@@ -39,6 +40,9 @@ constexpr std::int64_t blocks_of(std::int64_t tokens, std::int64_t page) {
 ///
 /// Errors, which name the PE: lengths or geometry that cannot be, a PE that holds more blocks than its cache has, a
 /// receiver without room.
-Result<Plan> plan_pairs(const Lengths& lengths, const Geometry& geometry);
+Result<PairPlan> plan_pairs(const Lengths& lengths, const Geometry& geometry);
+
+/// What the PEs that send do: tables of others are left out.
+std::vector<Move> moves_of(const PairPlan& plan);
 
 }  // namespace shmem::kv

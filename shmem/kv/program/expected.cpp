@@ -14,7 +14,7 @@ Expected::Expected(int pes, std::int64_t blocks) {
   }
 }
 
-void Expected::apply(const shmem::kv::Plan& plan) {
+void Expected::apply(const shmem::kv::PairPlan& plan) {
   for (std::size_t pe = 0; pe < plan.size(); ++pe) {
     if (plan[pe].operation != 0) {
       continue;

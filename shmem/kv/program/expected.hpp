@@ -17,7 +17,7 @@ class Expected {
  public:
   Expected(int pes, std::int64_t blocks);
 
-  void apply(const shmem::kv::Plan& plan);
+  void apply(const shmem::kv::PairPlan& plan);
 
   /// Compares every byte of every block of the K and V caches of all PEs, read from where they are. No PE changes them
   /// meanwhile. Returns what is wrong, or "".

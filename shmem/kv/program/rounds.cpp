@@ -9,11 +9,11 @@ namespace kv_program {
 namespace {
 
 using shmem::Result;
+using shmem::kv::PairPlan;
 using shmem::kv::PePlan;
-using shmem::kv::Plan;
 using SteadyClock = std::chrono::steady_clock;
 
-std::vector<std::int64_t> pair_table(const Plan& plan) {
+std::vector<std::int64_t> pair_table(const PairPlan& plan) {
   std::vector<std::int64_t> table;
   for (const PePlan& part : plan) {
     table.insert(table.end(), {part.peer, part.operation});
@@ -21,7 +21,7 @@ std::vector<std::int64_t> pair_table(const Plan& plan) {
   return table;
 }
 
-std::int64_t blocks_moved(const Plan& plan) {
+std::int64_t blocks_moved(const PairPlan& plan) {
   std::int64_t blocks = 0;
   for (const PePlan& part : plan) {
     blocks += part.operation == 0 ? static_cast<std::int64_t>(part.source.size()) : 0;
@@ -47,7 +47,7 @@ Rounds::~Rounds() {
   shmemx_kv_shuffle_destroy(operation_);
 }
 
-Result<void> Rounds::shuffle(const Plan& plan) {
+Result<void> Rounds::shuffle(const PairPlan& plan) {
   const PePlan& mine = plan[static_cast<std::size_t>(shmem_my_pe())];
   const std::vector<std::int64_t> table = pair_table(plan);
   for (int i = 0; i < options_.repeats; ++i) {
@@ -76,7 +76,7 @@ void Rounds::copy(const PePlan& mine) {
   }
 }
 
-Result<void> Rounds::run(const Plan& plan) {
+Result<void> Rounds::run(const PairPlan& plan) {
   const PePlan& mine = plan[static_cast<std::size_t>(shmem_my_pe())];
   const std::size_t copied = mine.operation == 0 ? 2 * mine.source.size() * caches_.block_bytes() : 0;
   // Outside of the time that is taken: this touches new memory.

@@ -32,7 +32,7 @@ class Rounds {
 
   /// Collective: does what the plan says, as often as the options say, from barrier to barrier; and then the same
   /// number of bytes with memcpy within each PE that has sent.
-  shmem::Result<void> run(const shmem::kv::Plan& plan);
+  shmem::Result<void> run(const shmem::kv::PairPlan& plan);
 
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
@@ -40,7 +40,7 @@ class Rounds {
   Rounds(const Options& options, const Caches& caches, shmemx_kv_shuffle_t* operation)
       : options_(options), caches_(caches), operation_(operation), threads_(options.cores) {}
 
-  shmem::Result<void> shuffle(const shmem::kv::Plan& plan);
+  shmem::Result<void> shuffle(const shmem::kv::PairPlan& plan);
   void copy(const shmem::kv::PePlan& mine);
 
   const Options& options_;

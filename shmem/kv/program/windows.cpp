@@ -69,7 +69,7 @@ Lengths Windows::get_window() const {
   return lengths;
 }
 
-Result<shmem::kv::Plan> Windows::next() {
+Result<shmem::kv::PairPlan> Windows::next() {
   auto put = put_window();
   // Also the barrier between PE 0's writing and the others' reading.
   if (!agreement_.all(put.has_value())) {

@@ -22,7 +22,7 @@ class Windows {
   [[nodiscard]] std::string describe() const;
 
   /// Collective: the plan for the next window.
-  shmem::Result<shmem::kv::Plan> next();
+  shmem::Result<shmem::kv::PairPlan> next();
 
  private:
   /// What a window cannot exceed: half a cache of sequences of one block, for each PE.

@@ -16,7 +16,7 @@ using shmem::kv::Geometry;
 using shmem::kv::kReceive;
 using shmem::kv::kSend;
 using shmem::kv::Lengths;
-using shmem::kv::Plan;
+using shmem::kv::PairPlan;
 using shmem::kv::plan_pairs;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -85,6 +85,16 @@ TEST(Planner, EmptySequencesAloneAreListedButNotSent) {
   EXPECT_EQ((*plan)[0].operation, kReceive);
   EXPECT_THAT((*plan)[0].source, ElementsAre(0));
   EXPECT_THAT((*plan)[0].destination, ElementsAre(1));
+}
+
+TEST(Planner, MovesAreThoseOfTheSendersAlone) {
+  using shmem::kv::Move;
+  const auto plan = plan_pairs({{1000}, {300}, {600, 100, 700, 600}, {900}}, kRoomy);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(shmem::kv::moves_of(*plan), ElementsAre(Move{2, 0, 1, 3}, Move{2, 1, 1, 4}, Move{2, 2, 1, 5},
+                                                      Move{2, 3, 1, 6}, Move{2, 4, 1, 7}, Move{2, 5, 1, 8}));
+  // A table that does not count.
+  EXPECT_THAT(shmem::kv::moves_of(*plan_pairs({{0, 1000}, {100}}, kRoomy)), IsEmpty());
 }
 
 TEST(Planner, EmptySequencesGoAlongWithOthers) {
@@ -159,7 +169,7 @@ Lengths random_lengths(std::mt19937& random) {
 }
 
 /// What the operator asks of the tables it is given.
-void expect_valid_tables(const Plan& plan, const Geometry& geometry) {
+void expect_valid_tables(const PairPlan& plan, const Geometry& geometry) {
   std::vector<std::int64_t> table;
   for (const auto& part : plan) {
     table.insert(table.end(), {part.peer, part.operation});
