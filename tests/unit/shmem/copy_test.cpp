@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -56,9 +57,55 @@ TEST_P(CopyTest, AllowsNullPointersForNothing) {
   GetParam()(nullptr, nullptr, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, CopyTest, testing::Values(shmem::copy_bytes, shmem::copy_streaming),
-                         [](const testing::TestParamInfo<Copy>& way) {
-                           return way.index == 0 ? "ChosenBySize" : "Streaming";
-                         });
+/// The sizes of the pieces differ, and so do their alignments.
+void copy_in_pieces(void* destination, const void* source, std::size_t size) {
+  shmem::BatchCopy batch;
+  std::size_t piece = 1;
+  for (std::size_t done = 0; done < size; piece = piece * 5 % 9973) {
+    const std::size_t now = std::min(piece, size - done);
+    batch.add(static_cast<std::byte*>(destination) + done, static_cast<const std::byte*>(source) + done, now);
+    done += now;
+  }
+  batch.finish();
+}
+
+constexpr const char* kNames[] = {"ChosenBySize", "Streaming", "InPieces"};
+INSTANTIATE_TEST_SUITE_P(Ways, CopyTest, testing::Values(shmem::copy_bytes, shmem::copy_streaming, copy_in_pieces),
+                         [](const testing::TestParamInfo<Copy>& way) { return kNames[way.index]; });
+
+TEST(BatchCopy, HasNothingLeftToCopyAfterItsEndAndGoesOnThen) {
+  const std::vector<std::byte> source = numbered(3 * 5000);
+  std::vector<std::byte> destination(source.size());
+  shmem::BatchCopy batch;
+  batch.finish();
+  for (std::size_t at = 0; at < source.size(); at += 5000) {
+    batch.add(destination.data() + at, source.data() + at, 5000);
+    batch.finish();
+    EXPECT_TRUE(
+        std::equal(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(at + 5000), destination.begin()))
+        << "after " << at + 5000 << " bytes";
+  }
+}
+
+/// More than any cache holds, so that it goes past them, from a place of the batch on that differs from run to run.
+TEST(BatchCopy, CopiesScatteredPiecesExactlyHoweverItGoes) {
+  constexpr std::size_t kRoom = 4159;  // of a piece; they begin at all places in a line
+  constexpr std::size_t kPieces = 2000;
+  const std::vector<std::byte> source = numbered(kRoom * kPieces);
+  std::vector<std::byte> destination(source.size(), kUntouched);
+  const auto size_of = [](std::size_t piece) { return piece * 67 % (kRoom - 1); };
+  shmem::BatchCopy batch;
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    batch.add(destination.data() + kRoom * i, source.data() + kRoom * ((i * 7) % kPieces), size_of(i));
+  }
+  batch.finish();
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    const std::byte* to = destination.data() + kRoom * i;
+    const std::byte* from = source.data() + kRoom * ((i * 7) % kPieces);
+    ASSERT_TRUE(std::equal(to, to + size_of(i), from)) << "piece " << i << " of " << size_of(i) << " bytes";
+    ASSERT_TRUE(std::all_of(to + size_of(i), to + kRoom, [](std::byte byte) { return byte == kUntouched; }))
+        << "after piece " << i << " of " << size_of(i) << " bytes";
+  }
+}
 
 }  // namespace
