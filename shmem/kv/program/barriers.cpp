@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include "gba/gba.h"
@@ -41,12 +40,6 @@ double mean_barrier_us() {
   }
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
   return time.count() / barriers;
-}
-
-std::string microseconds(double us) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f us", us);
-  return text;
 }
 
 std::string describe_counters() {
@@ -94,16 +87,9 @@ BarrierTimes time_barriers() {
   return times;
 }
 
-std::string describe_counts(const BarrierTimes& times) {
+BarrierCounts count_barriers() {
   const auto stats = world_stats();
-  std::string text = "barriers:  ";
-  const bool had_device = times.device || stats.by_device > 0;
-  if (had_device) {
-    text += std::to_string(stats.by_device) + " by the GBA (" +
-            (times.device ? "mean " + microseconds(*times.device) : "then lost") + "), ";
-  }
-  text += std::to_string(stats.by_software) + " in software (mean " + microseconds(times.software) + ")";
-  return had_device ? text + "\ncounters:  " + (times.counters.empty() ? "the device was lost" : times.counters) : text;
+  return {stats.by_device, stats.by_software};
 }
 
 }  // namespace kv_program

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The K and V caches of this PE, in symmetric memory.
+// The caches of this PE, in symmetric memory.
 #pragma once
 
 #include "shmem/kv/program/contents.hpp"
-#include "shmem/kv/program/options.hpp"
 #include "shmem/kv/program/world.hpp"
 
 namespace kv_program {
@@ -11,33 +10,44 @@ namespace kv_program {
 /// Made and ended collectively.
 class Caches {
  public:
-  explicit Caches(const Options& options)
-      : block_bytes_(options.block_bytes()),
-        blocks_(options.shape.blocks),
-        k_(options.cache_bytes()),
-        v_(options.cache_bytes()) {}
+  explicit Caches(const Shape& shape)
+      : shape_(shape),
+        k_(static_cast<std::size_t>(shape.bytes_of_object())),
+        v_(shape.is_apart() ? static_cast<std::size_t>(shape.bytes_of_object()) : 0) {}
   /// False, on all PEs, if there is not so much memory.
-  [[nodiscard]] bool there() const { return k_.get() != nullptr && v_.get() != nullptr; }
+  [[nodiscard]] bool there() const { return k_.get() != nullptr && (!shape_.is_apart() || v_.get() != nullptr); }
 
   /// With what this PE's blocks hold at first.
   void fill() const {
-    for (std::int64_t i = 0; i < blocks_; ++i) {
-      fill_block({block(Cache::kK, i), block_bytes_}, shmem_my_pe(), Cache::kK, i);
-      fill_block({block(Cache::kV, i), block_bytes_}, shmem_my_pe(), Cache::kV, i);
+    for_each_part([this](Part part) {
+      for (std::int64_t i = 0; i < shape_.blocks; ++i) {
+        fill_part(bytes(part, i), {shmem_my_pe(), i}, part);
+      }
+    });
+  }
+
+  /// That part of a block of this PE.
+  [[nodiscard]] std::span<std::byte> bytes(Part part, std::int64_t block) const {
+    std::byte* object = shape_.is_apart() && part.cache == Cache::kV ? v() : k();
+    return {object + shape_.offset(part, block), static_cast<std::size_t>(shape_.bytes_of_part())};
+  }
+  template <typename Do>
+  void for_each_part(const Do& work) const {
+    for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+      work(Part{layer, Cache::kK});
+      if (shape_.caches() == 2) {
+        work(Part{layer, Cache::kV});
+      }
     }
   }
 
-  [[nodiscard]] std::byte* k() const { return k_.get(); }
+  /// nullptr but if K and V are apart.
   [[nodiscard]] std::byte* v() const { return v_.get(); }
-  [[nodiscard]] std::byte* block(Cache cache, std::int64_t index) const {
-    return (cache == Cache::kK ? k() : v()) + static_cast<std::size_t>(index) * block_bytes_;
-  }
-  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
-  [[nodiscard]] std::size_t block_bytes() const { return block_bytes_; }
+  [[nodiscard]] std::byte* k() const { return k_.get(); }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
 
  private:
-  std::size_t block_bytes_;
-  std::int64_t blocks_;
+  Shape shape_;
   SymmetricMemory k_, v_;
 };
 

@@ -16,14 +16,19 @@ std::uint64_t mix(std::uint64_t z) {
 
 }  // namespace
 
-void fill_block(std::span<std::byte> block, int pe, Cache cache, std::int64_t index) {
-  const auto name = (static_cast<std::uint64_t>(pe) << 32 | static_cast<std::uint64_t>(index)) << 1 |
-                    static_cast<std::uint64_t>(cache == Cache::kV);
-  std::uint64_t state = mix(name + 1);
-  for (std::size_t at = 0; at < block.size(); at += sizeof state) {
+void fill_part(std::span<std::byte> bytes, BlockName name, Part part) {
+  if (name == kZeros) {
+    std::fill(bytes.begin(), bytes.end(), std::byte{});
+    return;
+  }
+  // Fewer than 2^31 blocks, and 2^31 PEs; and so many parts that no two are equal.
+  const auto block = static_cast<std::uint64_t>(name.pe) << 32 | static_cast<std::uint64_t>(name.block);
+  const auto which = static_cast<std::uint64_t>(part.layer) << 1 | static_cast<std::uint64_t>(part.cache == Cache::kV);
+  std::uint64_t state = mix(mix(block + 1) + which);
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof state) {
     state += 0x9e3779b97f4a7c15U;
     const std::uint64_t word = mix(state);
-    std::memcpy(&block[at], &word, std::min(sizeof word, block.size() - at));
+    std::memcpy(&bytes[at], &word, std::min(sizeof word, bytes.size() - at));
   }
 }
 

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the caches hold at first: different in every block of every PE, and known without having been kept.
+// What the caches hold at first: different in every part of every block of every PE, and known without having been
+// kept.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "shmem/kv/program/layout.hpp"
+
 namespace kv_program {
 
-enum class Cache { kK, kV };
+/// A block of a PE. One that nobody has is all zeros.
+struct BlockName {
+  int pe;
+  std::int64_t block;
 
-/// Fills `block` with what block `index` of that cache of `pe` holds at first.
-void fill_block(std::span<std::byte> block, int pe, Cache cache, std::int64_t index);
+  friend bool operator==(const BlockName&, const BlockName&) = default;
+};
+constexpr BlockName kZeros{-1, 0};
+
+/// Fills `bytes` with what that part of that block holds at first.
+void fill_part(std::span<std::byte> bytes, BlockName name, Part part);
 
 }  // namespace kv_program

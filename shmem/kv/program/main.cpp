@@ -1,151 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle: balances the KV caches of several PEs for a trace of requests.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#include "shmem/kv/program/barriers.hpp"
-#include "shmem/kv/program/expected.hpp"
-#include "shmem/kv/program/rounds.hpp"
-#include "shmem/kv/program/windows.hpp"
+#include "shmem/kv/program/outputs.hpp"
+#include "shmem/kv/program/replay.hpp"
+#include "shmem/kv/program/texts.hpp"
 
 namespace {
 
 using namespace kv_program;  // NOLINT(google-build-using-namespace): this is its main file
 
-/// Nothing if all went well, else what did not; "" where another PE says it.
-using Outcome = std::optional<std::string>;
-
-/// A failure that all PEs have seen.
-Outcome failure_of_all(const std::string& text) {
-  return shmem_my_pe() == 0 ? text : "";
+void say_result(const Options& options, const std::string& result) {
+  if (options.json_only()) {
+    if (shmem_my_pe() == 0 && result != "PASS") {
+      complain("kv_shuffle: " + result);
+    }
+  } else {
+    say("kv_shuffle: " + result);
+  }
 }
 
-std::string number(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-void describe_setup(const Options& options, const Windows& windows) {
+/// Writes what was asked for, on PE 0. The outcome of the run, and of that.
+Outcome write_outputs(Outputs& outputs, const Options& options, Results& results, Outcome failed) {
   if (shmem_my_pe() != 0) {
-    return;
-  }
-  say("PEs:       " + std::to_string(shmem_n_pes()) + " with " + std::to_string(options.cores) +
-      " cores each; K and V caches of " + std::to_string(options.shape.blocks) + " blocks of " +
-      number(static_cast<double>(options.block_bytes()) / 1024, 1) + " KiB");
-  say("device:    " + describe_device());
-  say("trace:     " + windows.describe());
-}
-
-/// The middle one says more than the mean on a machine that does other things as well.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-void describe_speed(const Options& options, const Totals& totals) {
-  say("shuffled:  " + std::to_string(totals.blocks) + " blocks of K and V, " +
-      number(static_cast<double>(totals.bytes) / 1e9, 3) + " GB, in " + std::to_string(options.rounds) + " rounds of " +
-      std::to_string(options.repeats) + " shuffles");
-  if (!totals.shuffling.empty()) {
-    const double shuffle = median(totals.shuffling);
-    const double copy = median(totals.copying);
-    say("speed:     " + number(shuffle / 1e9, 2) + " GB/s; memcpy by as many threads " + number(copy / 1e9, 2) +
-        " GB/s (" + number(100 * shuffle / copy, 0) + " %); medians of the rounds");
-  }
-}
-
-Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds, Agreement& agreement,
-                       Expected* expected) {
-  for (int round = 0; round < options.rounds; ++round) {
-    const auto plan = windows.next();
-    if (!plan) {
-      return plan.error().text;  // "" on the PEs that did not see it
-    }
-    const auto ran = rounds.run(*plan);
-    if (!agreement.all(ran.has_value())) {
-      return ran ? "" : ran.error().text;
-    }
-    if (expected != nullptr) {
-      expected->apply(*plan);
-    }
-  }
-  return std::nullopt;
-}
-
-/// The PE that has `expected` compares; the others hear what came of it.
-Outcome check(const Caches& caches, const Expected* expected, Agreement& agreement) {
-  shmem_barrier_all();
-  const std::string wrong = expected != nullptr ? expected->compare(caches) : "";
-  if (!agreement.all(wrong.empty())) {
-    return wrong;
-  }
-  say("check:     every byte of " + std::to_string(2 * shmem_n_pes()) + " caches is what it must be");
-  return std::nullopt;
-}
-
-Outcome run(const Options& options) {
-  Agreement agreement;
-  Windows windows{options};
-  const Caches caches{options};
-  if (!agreement.there() || !windows.there() || !caches.there()) {
-    return failure_of_all("not enough symmetric memory for caches of " + std::to_string(options.cache_bytes()) +
-                          " bytes (SHMEM_SYMMETRIC_SIZE, or fewer --blocks)");
-  }
-  const auto opened = windows.open(options.trace);
-  if (!agreement.all(opened.has_value())) {
-    return opened ? "" : opened.error().text;
-  }
-  auto rounds = Rounds::create(options, caches);
-  if (!rounds) {
-    return failure_of_all(rounds.error().text);
-  }
-  describe_setup(options, windows);
-  caches.fill();
-  std::optional<Expected> expected;
-  if (options.check && shmem_my_pe() == 0) {
-    expected.emplace(shmem_n_pes(), options.shape.blocks);
-  }
-  Expected* const expecting = expected ? &*expected : nullptr;
-  if (auto failed = shuffle_rounds(options, windows, **rounds, agreement, expecting); failed) {
     return failed;
   }
-  describe_speed(options, (*rounds)->totals());
-  const BarrierTimes times = time_barriers();
-  if (shmem_my_pe() == 0) {
-    say(describe_counts(times));
+  if (failed) {
+    results.failure = failed->empty() ? "another PE failed, and said on standard error why" : *failed;
   }
-  return options.check ? check(caches, expecting, agreement) : std::nullopt;
+  if (const auto written = outputs.write(options, results); !written && !failed) {
+    return written.error().text;
+  }
+  return failed;
 }
 
-/// The exit code, the same on all PEs.
-int run_and_tell(int argc, char** argv) {
-  const CommandLine line = read_command_line(argc, argv);
-  if (!line.go_on) {
-    if (shmem_my_pe() == 0) {
-      std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
-    }
-    return line.exit_code;
+/// The exit code; another one on other PEs only where they have nothing to write.
+int run_and_tell(const Options& options) {
+  Outputs outputs;
+  Results results;
+  results.pes = shmem_n_pes();
+  Agreement agreement;
+  if (!agreement.there()) {
+    return EXIT_FAILURE;
   }
-  const Outcome failed = run(line.options);
+  const auto opened = shmem_my_pe() == 0 ? outputs.open(options) : shmem::Result<void>{};
+  Outcome failed;
+  if (!agreement.all(opened.has_value())) {
+    failed = opened ? "" : opened.error().text;
+  } else {
+    failed = write_outputs(outputs, options, results, replay(options, agreement, results));
+  }
   if (!failed) {
-    say("kv_shuffle: PASS");
+    say_result(options, "PASS");
     return EXIT_SUCCESS;
   }
   if (!failed->empty() && shmem_my_pe() != 0) {
     complain("kv_shuffle: PE " + std::to_string(shmem_my_pe()) + ": " + *failed);
   }
-  say("kv_shuffle: FAIL" + (failed->empty() ? "" : ": " + *failed));
+  say_result(options, "FAIL" + (failed->empty() ? "" : ": " + *failed));
   return EXIT_FAILURE;
+}
+
+int read_and_run(int argc, char** argv) {
+  const CommandLine line = read_command_line(argc, argv);
+  if (line.go_on) {
+    return run_and_tell(line.options);
+  }
+  if (shmem_my_pe() == 0) {
+    std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
+  }
+  return line.exit_code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   shmem_init();
-  const int code = run_and_tell(argc, argv);
+  const int code = read_and_run(argc, argv);
   shmem_finalize();
   return code;
 }

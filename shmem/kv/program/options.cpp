@@ -2,7 +2,10 @@
 #include "shmem/kv/program/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
+
+#include "shmem/kv/program/models.hpp"
 
 namespace kv_program {
 namespace {
@@ -11,46 +14,175 @@ namespace {
 constexpr std::int64_t kMostBlocks = 1 << 20;
 constexpr std::int64_t kMostInDimension = 1 << 10;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+/// What the caches of a PE take if nobody says how many blocks: models have large ones, and machines many PEs.
+constexpr std::int64_t kBudget = std::int64_t{128} << 20;
+constexpr std::int64_t kUsualBlocks = 160;
+constexpr std::int64_t kFewestBlocks = 2;
 
-void add_options(CLI::App& app, Options& options) {
-  shmemx_kv_shape_t& shape = options.shape;
-  app.add_option("--trace", options.trace, "request trace: Mooncake JSONL or Azure CSV (default: built in)");
-  app.add_option("--cores", options.cores, "threads of each PE that copy; even")
-      ->check(CLI::Range(2, 1024))
-      ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "windows of the trace to plan and shuffle")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--repeats", options.repeats, "shuffles of each round, for measuring")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_flag("--check", options.check, "compare every byte of every cache with what it must be");
-  app.add_option("--blocks", shape.blocks, "blocks in the K cache, and in the V cache, of each PE")
-      ->check(CLI::Range(std::int64_t{2}, kMostBlocks))
-      ->capture_default_str();
-  app.add_option("--heads", shape.kv_heads, "KV heads")
-      ->check(CLI::Range(std::int64_t{1}, kMostInDimension))
-      ->capture_default_str();
-  app.add_option("--page", shape.page_size, "tokens in a block")
-      ->check(CLI::Range(std::int64_t{2}, kMostInDimension))
-      ->capture_default_str();
-  app.add_option("--head-dim", shape.head_dim, "elements of one head for one token")
-      ->check(CLI::Range(std::int64_t{1}, kMostInDimension))
-      ->capture_default_str();
-  app.add_option("--element-size", shape.element_size, "bytes of an element")
-      ->check(CLI::IsMember({1, 2, 4}))
-      ->capture_default_str();
+/// The words of the command line that are not yet options.
+struct Words {
+  std::string rounds = "10";
+  std::string planner = "pair";
+  std::string mode = "copy";
+  std::string format, dtype;
+  std::optional<int> repeats;
+  std::optional<std::int64_t> layers, blocks, kv_heads, page_size, head_dim;
+  std::optional<std::int32_t> element_size;
+  std::vector<std::string> json;
+};
+
+void add_plan_options(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--trace", options.trace, "request trace: Mooncake JSONL or Azure CSV (default: built in)")
+      ->group("What is planned");
+  app.add_option("--from", options.from, "leave out requests before this second of the trace")
+      ->check(CLI::Range(0.0, 1e12))
+      ->group("What is planned");
+  app.add_option("--to", options.to, "leave out requests from this second of the trace on")
+      ->check(CLI::Range(0.0, 1e12))
+      ->group("What is planned");
+  app.add_option("--plan", words.planner, "pair: most with fewest tokens; balanced: any PE to any PE")
+      ->check(CLI::IsMember({"pair", "balanced"}))
+      ->capture_default_str()
+      ->group("What is planned");
+  app.add_option("--tolerance", options.tolerance, "with balanced: PEs within this share of the mean are left alone")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str()
+      ->group("What is planned");
+  app.add_option("--rounds", words.rounds, "windows of the trace to plan and shuffle; all: until its end")
+      ->capture_default_str()
+      ->group("What is planned");
 }
 
-std::string wrong_together(const Options& options) {
-  if (options.cores % 2 != 0) {
-    return "--cores " + std::to_string(options.cores) + " is odd: half of the cores copy K and half V";
+template <typename Number>
+void add_dimension(CLI::App& app, const std::string& name, std::optional<Number>& number, std::int64_t least,
+                   std::int64_t most, const std::string& text) {
+  app.add_option(name, number, text)->check(CLI::Range(least, most))->group("The caches");
+}
+
+void add_cache_options(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--model", options.model, "the caches of this model; list: say which there are")->group("The caches");
+  app.add_option("--format", words.format, "how K and V lie (apart)")
+      ->check(CLI::IsMember({"apart", "by-layer", "interleaved", "by-block", "latent"}))
+      ->group("The caches");
+  add_dimension(app, "--layers", words.layers, 1, kMostInDimension, "layers (1)");
+  add_dimension(app, "--blocks", words.blocks, kFewestBlocks, kMostBlocks,
+                "blocks of each layer on each PE (160, or as many as 128 MiB hold)");
+  add_dimension(app, "--heads", words.kv_heads, 1, kMostInDimension, "KV heads (8)");
+  add_dimension(app, "--page", words.page_size, 2, kMostInDimension, "tokens in a block (64)");
+  add_dimension(app, "--head-dim", words.head_dim, 1, kMostInDimension, "elements of one head for one token (128)");
+  auto* dtype = app.add_option("--dtype", words.dtype, "type of an element (int8): " + dtype_names());
+  auto* size = app.add_option("--element-size", words.element_size, "bytes of an element, in place of --dtype");
+  dtype->group("The caches");
+  size->check(CLI::IsMember({1, 2, 4, 8}))->excludes(dtype)->group("The caches");
+}
+
+void add_run_options(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--mode", words.mode, "copy, or move: sources are cleared")
+      ->check(CLI::IsMember({"copy", "move"}))
+      ->capture_default_str()
+      ->group("How it is shuffled");
+  app.add_option("--cores", options.cores, "threads of each PE that copy")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group("How it is shuffled");
+  app.add_option("--repeats", words.repeats, "shuffles of each round, for measuring (10; move: 1)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group("How it is shuffled");
+  app.add_flag("--check", options.check, "compare every byte of every cache with what it must be")
+      ->group("How it is shuffled");
+}
+
+void add_result_options(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--json", words.json, "write the results as JSON to this file, or in place of the text")
+      ->expected(0, 1)
+      ->group("What comes of it");
+  app.add_option("--report", options.report, "draw load and imbalance, before and after, as SVG")
+      ->group("What comes of it");
+  app.add_option("--export", options.export_to, "write the files of Ascend SHMEM's example into this folder")
+      ->group("Files of Ascend SHMEM's example");
+  app.add_option("--import", options.import_from, "shuffle what such files say, and write the outputs beside them")
+      ->group("Files of Ascend SHMEM's example");
+  app.add_option("--generate", options.generate_in, "write inputs, tables and golden outputs as that example does")
+      ->group("Files of Ascend SHMEM's example");
+}
+
+std::string read_rounds(const std::string& word, int& rounds) {
+  if (word == "all") {
+    rounds = kAllRounds;
+    return "";
   }
-  if (static_cast<std::int64_t>(options.block_bytes()) > kMostBytes / options.shape.blocks) {
-    return "a cache of " + std::to_string(options.shape.blocks) + " blocks of " +
-           std::to_string(options.block_bytes()) + " bytes is more than 1 TiB";
+  if (!CLI::detail::lexical_cast(word, rounds) || rounds < 1 || rounds > 1'000'000) {
+    return "--rounds " + word + ": a number from 1 to 1000000, or all, is wanted";
   }
   return "";
+}
+
+template <typename Number>
+void take(const std::optional<Number>& given, Number& value) {
+  value = given.value_or(value);
+}
+
+/// The model's caches, or the usual ones, and then what was said beside that.
+std::string read_shape(const Words& words, Options& options) {
+  Shape& shape = options.shape;
+  if (!options.model.empty()) {
+    const Model* model = find_model(options.model);
+    if (model == nullptr) {
+      return "--model " + options.model + ": there is no such model; these there are:\n" + list_models();
+    }
+    options.model = model->name;
+    shape = model->shape;
+    const bool is_latent = shape.format == Format::kLatent;
+    if (!words.format.empty() && (words.format == "latent") != is_latent) {
+      return "--format " + words.format + ": " + model->name + " has " +
+             (is_latent ? "one latent cache and no V" : "K and V");
+    }
+  }
+  if (!words.format.empty()) {
+    shape.format = *format_of(words.format);
+  }
+  if (!words.dtype.empty()) {
+    const auto size = element_size_of(words.dtype);
+    if (!size) {
+      return "--dtype " + words.dtype + ": these there are: " + dtype_names();
+    }
+    shape.element_size = *size;
+  }
+  take(words.element_size, shape.element_size);
+  take(words.layers, shape.layers);
+  take(words.kv_heads, shape.kv_heads);
+  take(words.page_size, shape.page_size);
+  take(words.head_dim, shape.head_dim);
+  const std::int64_t in_budget = std::clamp(kBudget / shape.bytes_of_block(), kFewestBlocks, kUsualBlocks);
+  options.blocks_by_budget = !words.blocks && in_budget < kUsualBlocks;
+  shape.blocks = words.blocks.value_or(in_budget);
+  if (shape.bytes_of_part() > kMostBytes / (shape.blocks * shape.layers)) {
+    return "caches of " + std::to_string(shape.layers) + " layers of " + std::to_string(shape.blocks) + " blocks of " +
+           std::to_string(shape.bytes_of_part()) + " bytes are more than 1 TiB";
+  }
+  return "";
+}
+
+/// What goes wrong, or "".
+std::string read_words(const Words& words, Options& options) {
+  if (std::string wrong = read_rounds(words.rounds, options.rounds); !wrong.empty()) {
+    return wrong;
+  }
+  options.planner = words.planner == "pair" ? Planner::kPair : Planner::kBalanced;
+  options.mode = words.mode == "copy" ? Mode::kCopy : Mode::kMove;
+  // What has been moved cannot be moved again.
+  options.repeats = words.repeats.value_or(options.mode == Mode::kMove ? 1 : 10);
+  if (options.mode == Mode::kMove && options.repeats > 1) {
+    return "--repeats " + std::to_string(options.repeats) + ": with --mode move a round can be shuffled once";
+  }
+  if (options.from && options.to && *options.to <= *options.from) {
+    return "--to is not after --from: no request is between them";
+  }
+  return read_shape(words, options);
+}
+
+CommandLine end(int exit_code, const std::string& text) {
+  return {false, {}, exit_code, text};
 }
 
 }  // namespace
@@ -60,19 +192,27 @@ CommandLine read_command_line(int argc, const char* const* argv) {
       "Plans how to balance the KV caches of several PEs for a trace of requests, moves the blocks, and says how\n"
       "fast. Start it with oshrun -n PES [--gba fake] kv_shuffle ...",
       "kv_shuffle"};
-  CommandLine line{true, {}, 0, ""};
-  add_options(app, line.options);
+  Options options;
+  Words words;
+  add_plan_options(app, options, words);
+  add_cache_options(app, options, words);
+  add_run_options(app, options, words);
+  add_result_options(app, options, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;
     const bool is_failure = app.exit(error, text, text) != 0;
-    return {false, {}, is_failure ? 2 : 0, text.str()};
+    return end(is_failure ? 2 : 0, text.str());
   }
-  if (const std::string wrong = wrong_together(line.options); !wrong.empty()) {
-    return {false, {}, 2, wrong + "\n"};
+  if (options.model == "list") {
+    return end(0, list_models());
   }
-  return line;
+  if (app.count("--json") > 0) {
+    options.json = words.json.empty() ? "" : words.json.front();
+  }
+  const std::string wrong = read_words(words, options);
+  return wrong.empty() ? CommandLine{true, options, 0, ""} : end(2, "kv_shuffle: " + wrong + "\n");
 }
 
 }  // namespace kv_program

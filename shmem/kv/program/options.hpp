@@ -2,26 +2,48 @@
 // The command line of kv_shuffle.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "shmem/kv/planner.hpp"
-#include "shmemx.h"
+#include "shmem/kv/program/layout.hpp"
 
 namespace kv_program {
 
+/// As SHMEMX_KV_PAIR and SHMEMX_KV_BALANCED, SHMEMX_KV_COPY and SHMEMX_KV_MOVE.
+enum class Planner { kPair, kBalanced };
+enum class Mode { kCopy, kMove };
+
+/// Rounds until the trace has come to its end.
+constexpr int kAllRounds = 0;
+
 struct Options {
-  std::string trace;  // path, or "" for the built-in one
+  // What is planned.
+  std::string trace{};                 // path, or "" for the built-in one
+  std::optional<double> from{}, to{};  // seconds of the trace
+  Planner planner = Planner::kPair;
+  double tolerance = 0.02;
+  int rounds = 10;  // or kAllRounds
+
+  // The caches.
+  std::string model{};  // "" if none
+  Shape shape{};
+  bool blocks_by_budget = false;  // nobody said how many, and fewer than usual fit
+
+  // How it is shuffled.
+  Mode mode = Mode::kCopy;
   int cores = 4;
-  int rounds = 10;
   int repeats = 10;
   bool check = false;
-  shmemx_kv_shape_t shape{160, 8, 64, 128, 1};
+
+  // What comes of it.
+  std::optional<std::string> json{};  // path; "" is standard output, which then has nothing else
+  std::string report{};
+  std::string import_from{}, export_to{}, generate_in{};  // folders
 
   [[nodiscard]] shmem::kv::Geometry geometry() const { return {shape.blocks, shape.page_size}; }
-  [[nodiscard]] std::size_t block_bytes() const {
-    return static_cast<std::size_t>(shape.kv_heads * shape.page_size * shape.head_dim * shape.element_size);
-  }
-  [[nodiscard]] std::size_t cache_bytes() const { return static_cast<std::size_t>(shape.blocks) * block_bytes(); }
+  [[nodiscard]] bool json_only() const { return json && json->empty(); }
 };
 
 /// What the command line says: go on with `options`, or print `text` and end with `exit_code` (0 after --help).

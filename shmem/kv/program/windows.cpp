@@ -2,6 +2,7 @@
 #include "shmem/kv/program/windows.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "shmem/kv/builtin_trace.hpp"
 #include "shmem/kv/trace_file.hpp"
@@ -10,16 +11,48 @@ namespace kv_program {
 
 using shmem::Result;
 using shmem::kv::Lengths;
+using shmem::kv::PairPlan;
+
+namespace {
+
+std::vector<std::int64_t> tokens_of(const Lengths& lengths) {
+  std::vector<std::int64_t> tokens;
+  for (const auto& sequences : lengths) {
+    tokens.push_back(std::accumulate(sequences.begin(), sequences.end(), std::int64_t{0}));
+  }
+  return tokens;
+}
+
+/// A sequence that is sent counts where it goes to: that PE goes on with it.
+std::vector<std::int64_t> tokens_after(const Lengths& lengths, const PairPlan& plan, std::int64_t page) {
+  std::vector<std::int64_t> tokens = tokens_of(lengths);
+  for (std::size_t pe = 0; pe < plan.size(); ++pe) {
+    const auto& source = plan[pe].source;
+    std::int64_t first = 0;
+    for (const std::int64_t length : lengths[pe]) {
+      if (plan[pe].operation == 0 && std::binary_search(source.begin(), source.end(), first)) {
+        tokens[pe] -= length;
+        tokens[static_cast<std::size_t>(plan[pe].peer)] += length;
+      }
+      first += shmem::kv::blocks_of(length, page);
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
 
 Windows::Windows(const Options& options)
-    : geometry_(options.geometry()),
+    : options_(options),
+      geometry_(options.geometry()),
       pes_(shmem_n_pes()),
       lengths_(static_cast<std::size_t>(pes_) * row_length() * sizeof(std::int64_t)) {}
 
-Result<void> Windows::open(const std::string& path) {
+Result<void> Windows::open() {
   if (shmem_my_pe() != 0) {
     return {};
   }
+  const std::string& path = options_.trace;
   auto trace = path.empty() ? Result<std::unique_ptr<shmem::kv::Trace>>(std::make_unique<shmem::kv::BuiltinTrace>())
                             : shmem::kv::TraceFile::open(path);
   if (!trace) {
@@ -31,14 +64,6 @@ Result<void> Windows::open(const std::string& path) {
   }
   dealer_.emplace(*std::move(dealer));
   return {};
-}
-
-std::string Windows::describe() const {
-  std::string text = dealer_->trace().name() + ", " + std::to_string(dealer_->requests()) + " requests";
-  if (dealer_->scale() > 1) {
-    text += ", their tokens scaled by 1/" + std::to_string(dealer_->scale()) + " to fit the caches";
-  }
-  return text;
 }
 
 Result<void> Windows::put_window() {
@@ -69,7 +94,7 @@ Lengths Windows::get_window() const {
   return lengths;
 }
 
-Result<shmem::kv::PairPlan> Windows::next() {
+Result<RoundPlan> Windows::next() {
   auto put = put_window();
   // Also the barrier between PE 0's writing and the others' reading.
   if (!agreement_.all(put.has_value())) {
@@ -77,7 +102,14 @@ Result<shmem::kv::PairPlan> Windows::next() {
   }
   const Lengths lengths = get_window();
   shmem_barrier_all();  // PE 0 writes the next window when all have read this one
-  return shmem::kv::plan_pairs(lengths, geometry_);
+  auto pairs = shmem::kv::plan_pairs(lengths, geometry_);
+  if (!pairs) {
+    return tl::make_unexpected(pairs.error());
+  }
+  RoundPlan plan{*std::move(pairs), {}, tokens_of(lengths), {}};
+  plan.moves = shmem::kv::moves_of(plan.pairs);
+  plan.after = tokens_after(lengths, plan.pairs, geometry_.page);
+  return plan;
 }
 
 }  // namespace kv_program

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "shmem/kv/program/operation.hpp"
 #include "shmem/kv/program/options.hpp"
 #include "shmem/kv/program/world.hpp"
 #include "shmem/kv/window.hpp"
@@ -17,12 +18,12 @@ class Windows {
   [[nodiscard]] bool there() const { return lengths_.get() != nullptr; }
 
   /// Opens the trace, on PE 0; elsewhere there is nothing to do. Error: it cannot be read, or a line of it is wrong.
-  shmem::Result<void> open(const std::string& path);
-  /// For people; of PE 0.
-  [[nodiscard]] std::string describe() const;
+  shmem::Result<void> open();
+  /// Of PE 0.
+  [[nodiscard]] const shmem::kv::WindowDealer& dealer() const { return *dealer_; }
 
   /// Collective: the plan for the next window.
-  shmem::Result<shmem::kv::PairPlan> next();
+  shmem::Result<RoundPlan> next();
 
  private:
   /// What a window cannot exceed: half a cache of sequences of one block, for each PE.
@@ -30,6 +31,7 @@ class Windows {
   shmem::Result<void> put_window();
   [[nodiscard]] shmem::kv::Lengths get_window() const;
 
+  const Options& options_;
   shmem::kv::Geometry geometry_;
   int pes_;
   Agreement agreement_;

@@ -4,64 +4,107 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace {
 
 using kv_program::Cache;
 using kv_program::Caches;
 using kv_program::Expected;
-using kv_program::Options;
+using kv_program::Format;
+using kv_program::Part;
+using kv_program::Shape;
+using shmem::kv::Move;
 
-class ExpectedTest : public testing::Test {
+/// Parts of 100 bytes, no multiple of the words that they are filled with.
+Shape shape(Format format) {
+  return {.format = format, .element_size = 1, .layers = 2, .blocks = 6, .kv_heads = 1, .page_size = 4, .head_dim = 25};
+}
+
+class ExpectedTest : public testing::TestWithParam<Format> {
  protected:
   static void SetUpTestSuite() { shmem_init(); }
   static void TearDownTestSuite() { shmem_finalize(); }
 
-  ExpectedTest() {
-    options_.shape = {6, 1, 4, 25, 1};  // 100 bytes, no multiple of the words that blocks are filled with
-    caches_.emplace(options_);
-    caches_->fill();
+  ExpectedTest() { caches_.fill(); }
+
+  void copy(std::int64_t from, std::int64_t to) const {
+    caches_.for_each_part(
+        [&](Part part) { std::ranges::copy(caches_.bytes(part, from), caches_.bytes(part, to).begin()); });
   }
 
-  Options options_;
-  std::optional<Caches> caches_;
+  const Caches caches_{shape(GetParam())};
   Expected expected_{1, 6};
 };
+INSTANTIATE_TEST_SUITE_P(Formats, ExpectedTest,
+                         testing::Values(Format::kApart, Format::kByLayer, Format::kInterleaved, Format::kByBlock,
+                                         Format::kLatent));
 
-TEST_F(ExpectedTest, FindsNothingWrongWithTheBeginning) {
-  EXPECT_EQ(expected_.compare(*caches_), "");
+TEST_P(ExpectedTest, FindsNothingWrongWithTheBeginning) {
+  EXPECT_EQ(expected_.compare(caches_), "");
 }
 
-TEST_F(ExpectedTest, FindsEachSingleWrongByte) {
-  for (const Cache cache : {Cache::kK, Cache::kV}) {
-    for (const std::size_t byte : {0U, 99U, 100U, 250U, 599U}) {
-      caches_->block(cache, 0)[byte] ^= std::byte{1};
-      EXPECT_EQ(expected_.compare(*caches_),
-                "byte " + std::to_string(byte % 100) + " of block " + std::to_string(byte / 100) + " of the " +
-                    (cache == Cache::kK ? "K" : "V") + " cache of PE 0 is not that of block " +
-                    std::to_string(byte / 100) + " of PE 0");
-      caches_->block(cache, 0)[byte] ^= std::byte{1};
+TEST_P(ExpectedTest, FindsEachSingleWrongByte) {
+  caches_.for_each_part([&](Part part) {
+    for (const std::int64_t block : {0, 5}) {
+      for (const std::size_t byte : {0U, 50U, 99U}) {
+        caches_.bytes(part, block)[byte] ^= std::byte{1};
+        EXPECT_EQ(expected_.compare(caches_),
+                  "byte " + std::to_string(byte) + " of block " + std::to_string(block) + " of layer " +
+                      std::to_string(part.layer) + " of the " + (part.cache == Cache::kK ? "K" : "V") +
+                      " cache of PE 0 is not that of block " + std::to_string(block) + " of PE 0");
+        caches_.bytes(part, block)[byte] ^= std::byte{1};
+      }
     }
-  }
+  });
 }
 
-TEST_F(ExpectedTest, FindsAMoveThatDidNotHappen) {
-  expected_.apply({{0, 0, {1}, {4}}});
-  EXPECT_EQ(expected_.compare(*caches_), "byte 0 of block 4 of the K cache of PE 0 is not that of block 1 of PE 0");
+/// Every byte of the objects belongs to one part of one block.
+TEST_P(ExpectedTest, KnowsAllBytesOfACache) {
+  const auto bytes = static_cast<std::size_t>(shape(GetParam()).bytes_of_object());
+  std::vector<int> seen(2 * bytes);
+  caches_.for_each_part([&](Part part) {
+    for (std::int64_t block = 0; block < 6; ++block) {
+      const std::byte* first = caches_.bytes(part, block).data();
+      const bool in_v = caches_.v() != nullptr && first >= caches_.v() && first < caches_.v() + bytes;
+      const auto at = static_cast<std::size_t>(in_v ? first - caches_.v() : first - caches_.k()) + (in_v ? bytes : 0);
+      for (std::size_t i = at; i < at + 100; ++i) ++seen[i];
+    }
+  });
+  const auto objects = caches_.v() != nullptr ? 2U : 1U;
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::ptrdiff_t>(objects * bytes));
 }
 
-TEST_F(ExpectedTest, FollowsABlockThatIsMovedOn) {
-  expected_.apply({{0, 0, {1}, {4}}});
-  expected_.apply({{0, 0, {4}, {5}}});
-  for (const Cache cache : {Cache::kK, Cache::kV}) {
-    std::copy_n(caches_->block(cache, 1), 100, caches_->block(cache, 4));
-    std::copy_n(caches_->block(cache, 1), 100, caches_->block(cache, 5));
-  }
-  EXPECT_EQ(expected_.compare(*caches_), "");
+TEST_P(ExpectedTest, FindsAMoveThatDidNotHappen) {
+  expected_.apply(std::vector<Move>{{0, 1, 0, 4}}, false);
+  EXPECT_EQ(expected_.compare(caches_),
+            "byte 0 of block 4 of layer 0 of the K cache of PE 0 is not that of block 1 of PE 0");
 }
 
-TEST_F(ExpectedTest, IgnoresTablesThatAreNotSent) {
-  expected_.apply({{0, 1, {1}, {4}}});
-  EXPECT_EQ(expected_.compare(*caches_), "");
+TEST_P(ExpectedTest, FollowsABlockThatIsMovedOn) {
+  expected_.apply(std::vector<Move>{{0, 1, 0, 4}}, false);
+  expected_.apply(std::vector<Move>{{0, 4, 0, 5}}, false);
+  copy(1, 4);
+  copy(1, 5);
+  EXPECT_EQ(expected_.compare(caches_), "");
+}
+
+TEST_P(ExpectedTest, TakesAllMovesOfAShuffleAtOnce) {
+  expected_.apply(std::vector<Move>{{0, 1, 0, 2}, {0, 2, 0, 1}, {0, 2, 0, 3}}, false);
+  copy(2, 3);
+  copy(1, 2);
+  copy(3, 1);
+  EXPECT_EQ(expected_.compare(caches_), "");
+}
+
+TEST_P(ExpectedTest, WantsSourcesClearedThatAreNobodysDestination) {
+  expected_.apply(std::vector<Move>{{0, 0, 0, 1}, {0, 1, 0, 2}}, true);
+  copy(1, 2);
+  copy(0, 1);
+  EXPECT_EQ(expected_.compare(caches_),
+            "byte 0 of block 0 of layer 0 of the K cache of PE 0 is not that of a cleared block");
+  caches_.for_each_part([&](Part part) { std::ranges::fill(caches_.bytes(part, 0), std::byte{}); });
+  EXPECT_EQ(expected_.compare(caches_), "");
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/program/replay.hpp"
+
+#include "shmem/kv/program/barriers.hpp"
+#include "shmem/kv/program/expected.hpp"
+#include "shmem/kv/program/memory.hpp"
+#include "shmem/kv/program/progress.hpp"
+#include "shmem/kv/program/rounds.hpp"
+#include "shmem/kv/program/texts.hpp"
+#include "shmem/kv/program/windows.hpp"
+
+namespace kv_program {
+namespace {
+
+/// A failure that all PEs have seen.
+Outcome failure_of_all(const std::string& text) {
+  return shmem_my_pe() == 0 ? text : "";
+}
+
+void say_setup(const Options& options, const Windows& windows, Results& results) {
+  results.device = describe_device();
+  if (shmem_my_pe() != 0) {
+    return;
+  }
+  results.trace = windows.dealer().trace().name();
+  results.requests = windows.dealer().requests();
+  results.scale = windows.dealer().scale();
+  if (!options.json_only()) {
+    say("PEs:       " + describe_setup(options, results));
+    say("device:    " + results.device);
+    say("trace:     " + describe_trace(results));
+  }
+}
+
+Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds, Agreement& agreement,
+                       Expected* expected, Results& results) {
+  Progress progress;
+  for (int round = 0; round < options.rounds; ++round) {
+    const auto plan = windows.next();
+    if (!plan) {
+      return plan.error().text;  // "" on the PEs that did not see it
+    }
+    const auto ran = rounds.run(*plan);
+    if (!agreement.all(ran.has_value())) {
+      return ran ? "" : ran.error().text;
+    }
+    for (int i = 0; expected != nullptr && i < options.repeats; ++i) {
+      expected->apply(plan->moves, options.mode == Mode::kMove);
+    }
+    results.rounds.push_back(*ran);
+    results.blocks += ran->blocks * options.repeats;
+    results.bytes = results.blocks * options.shape.bytes_of_block();
+    progress.show((round + 1.0) / options.rounds, "round " + std::to_string(round + 1));
+  }
+  return std::nullopt;
+}
+
+/// Each PE looks at its own caches.
+Outcome check(const Options& options, const Caches& caches, const Expected& expected, Agreement& agreement) {
+  shmem_barrier_all();
+  const std::string wrong = expected.compare(caches);
+  if (!agreement.all(wrong.empty())) {
+    return wrong;
+  }
+  if (!options.json_only()) {
+    say("check:     every byte of " + std::to_string(caches.shape().caches() * shmem_n_pes()) +
+        " caches is what it must be");
+  }
+  return std::nullopt;
+}
+
+Outcome replay_with(const Options& options, Windows& windows, const Caches& caches, Agreement& agreement,
+                    Results& results) {
+  const auto opened = windows.open();
+  if (!agreement.all(opened.has_value())) {
+    return opened ? "" : opened.error().text;
+  }
+  auto rounds = Rounds::create(options, caches);
+  if (!rounds) {
+    return failure_of_all(rounds.error().text);
+  }
+  say_setup(options, windows, results);
+  caches.fill();
+  std::optional<Expected> expected;
+  if (options.check) {
+    expected.emplace(shmem_n_pes(), options.shape.blocks);
+  }
+  if (auto failed = shuffle_rounds(options, windows, **rounds, agreement, expected ? &*expected : nullptr, results)) {
+    return failed;
+  }
+  results.barriers = time_barriers();
+  results.counts = count_barriers();
+  if (!options.json_only()) {
+    say(describe_results(options, results));
+  }
+  results.checked = options.check;
+  return expected ? check(options, caches, *expected, agreement) : std::nullopt;
+}
+
+}  // namespace
+
+Outcome replay(const Options& options, Agreement& agreement, Results& results) {
+  if (const std::string wrong = too_large(options.shape); !wrong.empty()) {
+    return failure_of_all(wrong);
+  }
+  Windows windows{options};
+  const Caches caches{options.shape};
+  if (!windows.there() || !caches.there()) {
+    return failure_of_all("there is not enough symmetric memory (SHMEM_SYMMETRIC_SIZE, or fewer --blocks)");
+  }
+  return replay_with(options, windows, caches, agreement, results);
+}
+
+}  // namespace kv_program

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/program/report.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shmem/kv/program/texts.hpp"
+
+namespace kv_program {
+namespace {
+
+constexpr double kWidth = 900;
+constexpr double kLeft = 90;
+constexpr double kRight = kWidth - 30;
+constexpr const char* kBefore = "#9db4c0";
+constexpr const char* kAfter = "#1b7f79";
+constexpr const char* kInk = "#22313a";
+
+std::string at(double value) {
+  return number(value, 1);
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        // What XML and its encoding do not allow.
+        out += static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~' ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::string text_at(double x, double y, const std::string& text, const std::string& more = "") {
+  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\"" + more + ">" + escaped(text) + "</text>\n";
+}
+
+std::string line(double x1, double y1, double x2, double y2, const std::string& style) {
+  return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) + "\" " + style +
+         "/>\n";
+}
+
+std::string box(double x, double y, double width, double height, const char* colour) {
+  return "<rect x=\"" + at(x) + "\" y=\"" + at(y) + "\" width=\"" + at(width) + "\" height=\"" + at(height) +
+         "\" fill=\"" + colour + "\"/>\n";
+}
+
+/// A part of the picture with values upwards from 0.
+struct Plot {
+  double top, bottom, most;
+
+  [[nodiscard]] double y(double value) const { return bottom - (most > 0 ? value / most : 0) * (bottom - top); }
+};
+
+std::string axes(const Plot& plot, const std::string& title, const std::string& top_label) {
+  return text_at(kLeft, plot.top - 14, title, " font-weight=\"bold\"") +
+         line(kLeft, plot.bottom, kRight, plot.bottom, "stroke=\"#22313a\"") +
+         line(kLeft, plot.top, kRight, plot.top, "stroke=\"#d5dde1\"") +
+         text_at(kLeft - 8, plot.top + 4, top_label, " text-anchor=\"end\"") +
+         text_at(kLeft - 8, plot.bottom + 4, "0", " text-anchor=\"end\"");
+}
+
+std::string legend(double y) {
+  return box(kRight - 190, y - 10, 12, 12, kBefore) + text_at(kRight - 172, y, "before") +
+         box(kRight - 100, y - 10, 12, 12, kAfter) + text_at(kRight - 82, y, "after");
+}
+
+std::string load_bars(const Results& results, double top, double bottom) {
+  const auto before = results.mean_load(&RoundResult::before);
+  const auto after = results.mean_load(&RoundResult::after);
+  const double most = std::max(*std::max_element(before.begin(), before.end()),  //
+                               *std::max_element(after.begin(), after.end()));
+  const double mean = std::accumulate(before.begin(), before.end(), 0.0) / static_cast<double>(before.size());
+  const Plot plot{top, bottom, most};
+  std::string svg = axes(plot, "Tokens of each PE, mean of the rounds", number(most, 0)) + legend(top - 14);
+  const double each = (kRight - kLeft) / static_cast<double>(before.size());
+  const std::size_t label_every = 1 + before.size() / 40;
+  for (std::size_t pe = 0; pe < before.size(); ++pe) {
+    const double x = kLeft + each * static_cast<double>(pe);
+    svg += box(x + each * 0.12, plot.y(before[pe]), each * 0.38, bottom - plot.y(before[pe]), kBefore);
+    svg += box(x + each * 0.50, plot.y(after[pe]), each * 0.38, bottom - plot.y(after[pe]), kAfter);
+    if (pe % label_every == 0) {
+      svg += text_at(x + each / 2, bottom + 18, std::to_string(pe), " text-anchor=\"middle\"");
+    }
+  }
+  svg += line(kLeft, plot.y(mean), kRight, plot.y(mean), "stroke=\"#c8553d\" stroke-dasharray=\"6 4\"");
+  return svg + text_at(kRight, plot.y(mean) - 5, "mean " + number(mean, 0), " text-anchor=\"end\" fill=\"#c8553d\"") +
+         text_at((kLeft + kRight) / 2, bottom + 36, "PE", " text-anchor=\"middle\"");
+}
+
+std::string curve(const Plot& plot, const Results& results, Load RoundResult::*load, const char* colour) {
+  std::string points;
+  const auto last = static_cast<double>(std::max<std::size_t>(results.rounds.size() - 1, 1));
+  for (std::size_t i = 0; i < results.rounds.size(); ++i) {
+    points += at(kLeft + (kRight - kLeft) * static_cast<double>(i) / last) + "," +
+              at(plot.y(imbalance(results.rounds[i].*load))) + " ";
+  }
+  // One round alone is a line as well.
+  if (results.rounds.size() == 1) {
+    points += at(kRight) + "," + at(plot.y(imbalance(results.rounds.front().*load)));
+  }
+  return "<polyline points=\"" + points + "\" fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"2\"/>\n";
+}
+
+std::string imbalance_curves(const Results& results, double top, double bottom) {
+  double most = 0;
+  for (const RoundResult& round : results.rounds) {
+    most = std::max({most, imbalance(round.before), imbalance(round.after)});
+  }
+  const Plot plot{top, bottom, most};
+  return axes(plot, "Imbalance of each round: how much more than the mean the fullest PE has", percent(most)) +
+         legend(top - 14) + curve(plot, results, &RoundResult::before, kBefore) +
+         curve(plot, results, &RoundResult::after, kAfter) +
+         text_at((kLeft + kRight) / 2, bottom + 20, "round 1 to " + std::to_string(results.rounds.size()),
+                 " text-anchor=\"middle\"");
+}
+
+std::string figures(const Results& results) {
+  const auto share = results.median(&RoundResult::barrier_share);
+  return std::to_string(results.blocks) + " blocks moved (" + number(static_cast<double>(results.bytes) / 1e9, 3) +
+         " GB) at " + describe_speed(results) + "; imbalance " + percent(results.imbalance_before()) + " before, " +
+         percent(results.imbalance_after()) + " after" +
+         (share ? "; barriers " + percent(*share) + " of the time" : "");
+}
+
+}  // namespace
+
+std::string to_svg(const Options& options, const Results& results) {
+  std::string svg =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 640\" width=\"900\" height=\"640\" "
+      "font-family=\"sans-serif\" font-size=\"13\" fill=\"" +
+      std::string(kInk) + "\">\n<rect width=\"900\" height=\"640\" fill=\"#ffffff\"/>\n";
+  svg += text_at(kLeft, 34, "kv_shuffle: " + (results.failure.empty() ? "PASS" : "FAIL: " + results.failure),
+                 " font-size=\"18\" font-weight=\"bold\"");
+  svg += text_at(kLeft, 56, describe_setup(options, results));
+  svg += text_at(kLeft, 76, "trace: " + results.trace);
+  svg += text_at(kLeft, 96, figures(results));
+  if (!results.rounds.empty()) {
+    svg += load_bars(results, 150, 350) + imbalance_curves(results, 450, 590);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace kv_program
