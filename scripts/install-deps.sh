@@ -41,6 +41,9 @@ readonly PACKAGES=(
   nlohmann-json3-dev
   openmpi-bin
   pkg-config
+  pybind11-dev
+  python3-dev
+  python3-numpy
   spin
   valgrind
 )

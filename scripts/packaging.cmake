@@ -12,6 +12,9 @@ set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-tools gba-fake-device libshmem li
 if(TARGET shmem_bootstrap_mpi)
   list(APPEND CPACK_COMPONENTS_ALL libshmem-mpi)
 endif()
+if(TARGET shmem_kv_core)
+  list(APPEND CPACK_COMPONENTS_ALL python3-shmem-kv)
+endif()
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -73,5 +76,16 @@ set(CPACK_COMPONENT_LIBSHMEM-MPI_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a nod
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_NAME libshmem-mpi)
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_DEPENDS "libshmem (= ${PROJECT_VERSION})")
+
+set(CPACK_COMPONENT_PYTHON3-SHMEM-KV_DESCRIPTION "KV caches in symmetric memory, and kv_shuffle, for Python
+ NumPy arrays that the processes of a job share, and the calls that move blocks
+ of KV caches between them.")
+set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_NAME python3-shmem-kv)
+set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_SECTION python)
+# The module is for one version of Python: that of Debian 12.
+set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_DEPENDS
+  "libshmem (= ${PROJECT_VERSION}), python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
+set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_CONTROL_EXTRA
+  ${control}/python3-shmem-kv/postinst ${control}/python3-shmem-kv/prerm)
 
 include(CPack)

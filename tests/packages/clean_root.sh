@@ -131,10 +131,16 @@ use_shmem() {
   done
 }
 
+use_python() {
+  check "python3-shmem-kv installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/python3-shmem-kv_*.deb'
+  check "and runs" inside oshrun.libshmem -n 2 python3 -c \
+    'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+}
+
 remove_shmem() {
-  check "libshmem goes again" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi
+  check "libshmem goes again" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi python3-shmem-kv
   check "and leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
-    -o -name "*libshmem*" -print | grep .'
+    -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
 }
 
@@ -157,6 +163,7 @@ check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --
 use_device_and_tool
 build_a_program
 use_shmem "$1"
+use_python
 remove_shmem
 check "they go again" inside apt-get -q -y purge libgba libgba-dev gba-tools gba-fake-device
 check "and leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

@@ -31,6 +31,10 @@ trap 'rm -rf "$work"' EXIT
 for folder in lib bin; do
   find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$work/build/$folder" {} +
 done
+python=lib/python/shmem_kv
+for module in "$build/$python"/_core*.so; do
+  [[ ! -e "$module" ]] || cp -al "$module" "$work/build/$python"
+done
 (cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
 
 echo "== no file is anybody else's"
@@ -42,7 +46,7 @@ done
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that nobody has.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba|libgba-dev|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi)(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba|libgba-dev|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -75,3 +79,11 @@ TEXT
 flags="$(PKG_CONFIG_PATH="$(echo "$root"/usr/lib/*/pkgconfig)" pkg-config --cflags --libs shmem)"
 # shellcheck disable=SC2086 # several words
 cc -o "$work/by_pc" "$work/hello.c" $flags
+
+if [[ -d "$work/build/$python" ]]; then
+  echo "== python3-shmem-kv"
+  [[ "$(depends python3-shmem-kv)" == *"libshmem (= "*python3-numpy* ]] || die "python3-shmem-kv depends on $(depends python3-shmem-kv)"
+  "$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 env PYTHONPATH="$root/usr/lib/python3/dist-packages" \
+    LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
+    /usr/bin/python3 -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+fi

@@ -26,7 +26,7 @@ cp -p "$build"/install_manifest*.txt "$work/before" 2>/dev/null || true
 trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
-for component in libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi; do
+for component in libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi python3-shmem-kv; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
 mv "$prefix" "$moved"
@@ -74,6 +74,12 @@ for page in "$source"/docs/man/*.3; do
     [[ -e "$moved/share/man/man3/$name.3" ]] || { echo "no manual of $name, which is in ${page##*/}" && exit 1; }
   done
 done
+if [[ -d "$moved/lib/python3/dist-packages/shmem_kv" ]]; then
+  echo "== shmem_kv, installed"
+  python="$(sed -n 's/^SHMEM_PYTHON:FILEPATH=//p' "$build/CMakeCache.txt")"
+  PYTHONPATH="$moved/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 "$moved/bin/oshrun" -n 2 --gba off --timeout 60 \
+    "$python" -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+fi
 echo "== libshmem, in the build tree"
 PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"
 echo "== uninstalled"

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/core/library.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace shmem_kv {
+
+void raise(int error, const std::string& text) {
+  switch (error) {
+    case EINVAL:
+      throw py::value_error(text);
+    case ENOMEM:
+      PyErr_SetString(PyExc_MemoryError, text.c_str());
+      break;
+    case EBUSY:
+    case EALREADY:
+      PyErr_SetString(PyExc_RuntimeError, text.c_str());
+      break;
+    case ECANCELED:
+    case EOWNERDEAD:
+    case EPROTO:
+      PyErr_SetObject(PyExc_ConnectionError, py::make_tuple(error, text).ptr());
+      break;
+    default:  // OSError, or what it has for this number: TimeoutError, ConnectionAbortedError ...
+      PyErr_SetObject(PyExc_OSError, py::make_tuple(error, text).ptr());
+  }
+  throw py::error_already_set();
+}
+
+Block::Block(void* address, std::size_t size) : address_(static_cast<std::byte*>(address)), size_(size) {
+  Library::instance().blocks_.insert(this);
+}
+
+Block::~Block() {
+  Library::instance().blocks_.erase(this);
+}
+
+Block::State Block::state() const {
+  if (finalized_) {
+    return State::kFinalized;
+  }
+  return freed_ ? State::kFreed : State::kLive;
+}
+
+void Block::free() {
+  Library& library = Library::instance();
+  library.require("free");
+  if (state() != State::kLive) {
+    throw py::value_error(freed_ ? "free: the array was freed before"
+                                 : "free: the array is of before the last finalize()");
+  }
+  freed_ = true;
+  library.wait("free", [this] {
+    shmem_free(address_);
+    return 0;
+  });
+}
+
+py::array Block::array(const py::object& self, const py::dtype& type, const std::vector<py::ssize_t>& shape) {
+  return {type, shape, {}, self.cast<const Block&>().address(), self};
+}
+
+Library& Library::instance() {
+  // Never ended: arrays and operators may be there longer than anything that ends with the process.
+  static auto* const library = std::make_unique<Library>().release();
+  return *library;
+}
+
+bool Library::runs() const {
+  // Not in a child made by fork(), which is no PE.
+  return started_ && shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED;
+}
+
+void Library::require(const char* call) const {
+  if (!runs()) {
+    throw std::runtime_error(std::string(call) + ": " +
+                             (started_ ? "this process is a child of a PE, and none itself"
+                                       : "the library does not run: init() starts it, finalize() ends it"));
+  }
+}
+
+void Library::start(std::size_t heap_size) {
+  if (started_) {
+    throw std::runtime_error("init: the library runs already; finalize() ends it");
+  }
+  shmemx_init_attr_t attributes = SHMEMX_INIT_ATTR_INITIALIZER;
+  attributes.local_mem_size = heap_size;
+  int error = 0;
+  std::string text;
+  bool shared = false;
+  {
+    const py::gil_scoped_release released;
+    if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
+      shmem_init();  // by somebody else in this process: it ends with the last finalize
+      shared = true;
+    } else {
+      error = shmemx_init_attr(SHMEMX_INIT_WITH_DEFAULT, &attributes);
+      text = error < 0 ? shmemx_error_text() : "";
+    }
+  }
+  if (error < 0) {
+    raise(-error, text);
+  }
+  started_ = true;
+  shared_ = shared;
+}
+
+std::shared_ptr<KeptMemory> Library::keep_blocks() const {
+  if (blocks_.empty() || shared_) {
+    return nullptr;
+  }
+  std::byte* first = (*blocks_.begin())->address_;
+  std::byte* end = first;
+  for (const Block* block : blocks_) {
+    first = std::min(first, block->address_);
+    end = std::max(end, block->address_ + block->size_);
+  }
+  try {
+    return KeptMemory::take(first, static_cast<std::size_t>(end - first));
+  } catch (const std::system_error& error) {
+    throw std::runtime_error("finalize: there are " + std::to_string(blocks_.size()) +
+                             " symmetric arrays, whose memory cannot be kept (" + error.what() +
+                             "); drop all references to them first (del)");
+  }
+}
+
+void Library::stop() {
+  require("finalize");
+  if (uses_ > 0) {
+    throw std::runtime_error("finalize: " + std::to_string(uses_) + " calls of other threads are still under way");
+  }
+  while (!objects_.empty()) {
+    const auto object = objects_.front();
+    objects_.erase(objects_.begin());
+    object->end();
+  }
+  const auto kept = keep_blocks();
+  started_ = false;
+  {
+    const py::gil_scoped_release released;
+    shmem_finalize();
+  }
+  if (kept != nullptr) {
+    kept->put_back();
+  }
+  for (Block* block : blocks_) {
+    block->finalized_ = true;
+    block->kept_ = kept;
+  }
+  blocks_.clear();
+}
+
+std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  void* address = nullptr;
+  wait(zero ? "zeros" : "empty", [&] {
+    address = zero ? shmem_calloc(bytes, 1) : shmem_malloc(bytes);
+    return address != nullptr ? 0 : -ENOMEM;
+  });
+  return std::make_shared<Block>(address, bytes);
+}
+
+void Library::remove(const Collective& object) {
+  const auto found =
+      std::find_if(objects_.begin(), objects_.end(), [&](const auto& other) { return other.get() == &object; });
+  if (found != objects_.end()) {
+    objects_.erase(found);
+  }
+}
+
+}  // namespace shmem_kv

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// shmem_kv._core: what the Python files of the module stand on. Not for users: names and arguments may change.
+#include <pybind11/stl.h>
+
+#include "python/core/library.hpp"
+
+namespace {
+
+using namespace shmem_kv;
+
+int team_number(const char* call, int team, int (*query)(shmem_team_t)) {
+  Library::instance().require(call);
+  const int number = query(team);
+  if (number < 0) {
+    throw py::value_error(std::string(call) + ": this PE is in no team " + std::to_string(team));
+  }
+  return number;
+}
+
+int split_strided(int parent, int start, int stride, int size) {
+  shmem_team_t made = SHMEM_TEAM_INVALID;
+  Library::instance().wait("team_split_strided",
+                           [&] { return shmemx_team_split_strided(parent, start, stride, size, &made); });
+  return made;
+}
+
+void bind_library(py::module_& module) {
+  module.def("init", [](std::size_t heap_size) { Library::instance().start(heap_size); });
+  module.def("finalize", [] { Library::instance().stop(); });
+  module.def("initialized", [] { return Library::instance().runs(); });
+  module.def("require", [](const char* call) { Library::instance().require(call); });
+  module.def("my_pe", [](int team) { return team_number("my_pe", team, &shmem_team_my_pe); });
+  module.def("n_pes", [](int team) { return team_number("n_pes", team, &shmem_team_n_pes); });
+  module.def("team_split_strided", &split_strided);
+  module.def("team_destroy", [](int team) {
+    Library::instance().wait("team_destroy", [team] {
+      shmem_team_destroy(team);
+      return 0;
+    });
+  });
+  module.def("barrier", [](int team) {
+    Library::instance().wait("barrier", [team] {
+      shmemx_team_barrier(team);
+      return 0;
+    });
+  });
+  module.def("is_symmetric", [](std::uintptr_t address, std::size_t bytes) {
+    Library::instance().require("is_symmetric");
+    const auto* begin = reinterpret_cast<const std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): NumPy's
+    const int me = shmem_my_pe();
+    return shmem_addr_accessible(begin, me) == 1 && (bytes == 0 || shmem_addr_accessible(begin + bytes - 1, me) == 1);
+  });
+}
+
+void bind_blocks(py::module_& module) {
+  py::enum_<Block::State>(module, "State")
+      .value("LIVE", Block::State::kLive)
+      .value("FREED", Block::State::kFreed)
+      .value("FINALIZED", Block::State::kFinalized);
+  py::class_<Block, std::shared_ptr<Block>>(module, "Block")
+      .def_property_readonly("state", &Block::state)
+      .def_property_readonly("size", &Block::size)
+      .def("free", &Block::free)
+      .def("array", &Block::array);
+  module.def("allocate", [](std::size_t bytes, bool zero) { return Library::instance().allocate(bytes, zero); });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "What shmem_kv stands on; not for users.";
+  bind_library(module);
+  bind_blocks(module);
+}

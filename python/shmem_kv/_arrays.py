@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy arrays in symmetric memory."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import _core
+
+
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+    """An array in symmetric memory, with whatever is there. Collective over all PEs, which all ask for as many bytes.
+
+    The memory is given back by :func:`free`, or at the end of an :class:`Arena`; where all references to an array are
+    gone without that, its memory stays taken until ``finalize()``, because giving back is collective and what collects
+    garbage is not. Raises MemoryError if the heap has no room, or the PEs ask for different sizes; TypeError for types
+    that hold Python objects.
+    """
+    return _allocate(shape, dtype, zero=False)
+
+
+def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+    """As :func:`empty`, and filled with zeros."""
+    return _allocate(shape, dtype, zero=True)
+
+
+def free(array: NDArray) -> None:
+    """Gives the memory of an array of :func:`empty` or :func:`zeros` back. Collective, in the same order on all PEs.
+
+    Neither the array nor a view of it may be read or written afterwards. Raises ValueError if it is no such array, or
+    was freed before.
+    """
+    block = block_of(array)
+    if block is None:
+        raise ValueError("free: the array is none of empty() or zeros()")
+    block.free()
+
+
+def is_symmetric(array: NDArray) -> bool:
+    """Whether all of an array is in symmetric memory that can be used now."""
+    return why_not_symmetric(np.asarray(array)) is None
+
+
+class Arena:
+    """Arrays that are freed together, the last one first, at the end of a ``with`` block. Collective, as they are.
+
+    If the block ends with an exception nothing is freed, because other PEs may be anywhere.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[NDArray] = []
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+        """As :func:`shmem_kv.empty`."""
+        self._arrays.append(empty(shape, dtype))
+        return self._arrays[-1]
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+        """As :func:`shmem_kv.zeros`."""
+        self._arrays.append(zeros(shape, dtype))
+        return self._arrays[-1]
+
+    def free(self) -> None:
+        """Frees them all."""
+        while self._arrays:
+            free(self._arrays.pop())
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.free()
+
+
+def block_of(array: ArrayLike) -> _core.Block | None:
+    """The block of memory that an array is made on, or a view of one."""
+    base = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, _core.Block) else None
+
+
+def why_not_symmetric(array: NDArray) -> str | None:
+    """What keeps an array that is contiguous from being used by other PEs, or None."""
+    block = block_of(array)
+    if block is not None and block.state == _core.State.FREED:
+        return "was freed"
+    if block is not None and block.state == _core.State.FINALIZED:
+        return "is of before finalize()"
+    if not _core.is_symmetric(array.ctypes.data, array.nbytes):
+        return "is not in symmetric memory (empty() and zeros() make arrays that are)"
+    return None
+
+
+def _allocate(shape: int | tuple[int, ...], dtype: DTypeLike, zero: bool) -> NDArray:
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise TypeError(f"{kind} holds Python objects, which other PEs have no use for")
+    lengths = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
+    if any(n < 0 for n in lengths):
+        raise ValueError(f"negative dimensions in {lengths}")
+    block = _core.allocate(math.prod(lengths) * kind.itemsize, zero)
+    return _core.Block.array(block, kind, lengths)
