@@ -25,127 +25,142 @@ std::string pe_name(std::size_t pe) {
   return "PE " + std::to_string(pe);
 }
 
-/// What a PE holds before the plan.
-struct Load {
-  std::int64_t tokens = 0;
-  std::int64_t blocks = 0;
-};
+std::int64_t sum(const std::vector<std::int64_t>& tokens) {
+  return std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
+}
 
-Result<Load> load_of(const std::vector<std::int64_t>& sequences, std::size_t pe, const Geometry& geometry) {
-  Load load;
+/// The blocks of a PE's sequences.
+Result<std::int64_t> count_blocks(const std::vector<std::int64_t>& sequences, std::size_t pe,
+                                  const Geometry& geometry) {
+  std::int64_t used = 0;
   for (const std::int64_t tokens : sequences) {
     if (tokens < 0) {
       return refuse(std::errc::invalid_argument,
                     pe_name(pe) + " has a sequence of " + std::to_string(tokens) + " tokens");
     }
     const std::int64_t blocks = blocks_of(tokens, geometry.page);
-    if (blocks > geometry.blocks - load.blocks) {
+    if (blocks > geometry.blocks - used) {
       return refuse(std::errc::no_buffer_space, "the " + std::to_string(sequences.size()) + " sequences of " +
                                                     pe_name(pe) + " do not fit into its " +
                                                     std::to_string(geometry.blocks) + " blocks of " +
                                                     std::to_string(geometry.page) + " tokens");
     }
-    load.tokens += tokens;
-    load.blocks += blocks;
+    used += blocks;
   }
-  return load;
+  return used;
 }
 
-Result<std::vector<Load>> loads_of(const Lengths& lengths, const Geometry& geometry) {
-  if (lengths.empty() || geometry.blocks < 1 || geometry.blocks > kMostBlocks || geometry.page < 1 ||
-      geometry.page > kMostTokensInPage) {
-    return refuse(std::errc::invalid_argument, std::to_string(lengths.size()) + " PEs with caches of " +
-                                                   std::to_string(geometry.blocks) + " blocks of " +
-                                                   std::to_string(geometry.page) + " tokens");
+Result<std::vector<std::int64_t>> count_all_blocks(const Lengths& lengths, const Geometry& geometry) {
+  if (auto ok = check_geometry(geometry, lengths.size()); !ok) {
+    return tl::make_unexpected(ok.error());
   }
-  std::vector<Load> loads;
+  std::vector<std::int64_t> used;
   for (std::size_t pe = 0; pe < lengths.size(); ++pe) {
-    auto load = load_of(lengths[pe], pe, geometry);
-    if (!load) {
-      return tl::make_unexpected(load.error());
+    const auto blocks = count_blocks(lengths[pe], pe, geometry);
+    if (!blocks) {
+      return tl::make_unexpected(blocks.error());
     }
-    loads.push_back(*load);
+    used.push_back(*blocks);
   }
-  return loads;
+  return used;
 }
 
 /// Position s of the PEs in ascending order of tokens is paired with position n - 1 - s. With an odd number the one in
 /// the middle is paired with itself.
-std::vector<std::size_t> partners_of(const std::vector<Load>& loads) {
-  std::vector<std::size_t> order(loads.size());
+std::vector<std::size_t> partners_of(const std::vector<std::int64_t>& tokens) {
+  std::vector<std::size_t> order(tokens.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return loads[a].tokens < loads[b].tokens; });
-  std::vector<std::size_t> partner(loads.size());
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return tokens[a] < tokens[b]; });
+  std::vector<std::size_t> partner(tokens.size());
   for (std::size_t s = 0; s < order.size(); ++s) {
     partner[order[s]] = order[order.size() - 1 - s];
   }
   return partner;
 }
 
-std::int64_t mean_tokens(const std::vector<Load>& loads) {
-  const auto add = [](std::int64_t sum, const Load& load) { return sum + load.tokens; };
-  return std::accumulate(loads.begin(), loads.end(), std::int64_t{0}, add) / static_cast<std::int64_t>(loads.size());
-}
-
-/// Takes whole sequences while each is less than what is left of `budget`, and lists their blocks. Returns the tokens
-/// taken.
-std::int64_t take_sequences(const std::vector<std::int64_t>& sequences, std::int64_t page, std::int64_t budget,
-                            std::vector<std::int64_t>& blocks) {
-  std::int64_t taken = 0;
-  std::int64_t first = 0;
-  for (const std::int64_t tokens : sequences) {
-    const std::int64_t count = blocks_of(tokens, page);
-    if (budget > tokens) {
-      budget -= tokens;
-      taken += tokens;
-      for (std::int64_t i = 0; i < count; ++i) {
-        blocks.push_back(first + i);
-      }
+/// Takes whole sequences while each is less than what is left of `budget`. Empty sequences may be all that fits: they
+/// have blocks but no tokens, and then nothing is sent.
+void take_sequences(const std::vector<std::int64_t>& sequences, std::int64_t budget, PairChoice& choice) {
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    if (budget > sequences[i]) {
+      budget -= sequences[i];
+      choice.taken.push_back(i);
+      choice.sends = choice.sends || sequences[i] > 0;
     }
-    first += count;
   }
-  return taken;
 }
 
-PePlan plan_pe(const std::vector<std::int64_t>& sequences, std::int64_t page, const Load& mine, const Load& partners,
-               std::int64_t mean) {
-  PePlan plan{0, kReceive, {}, {}};
-  const std::int64_t above = mine.tokens - mean;
-  const std::int64_t below = mean - partners.tokens;
-  if (above <= 0 || below <= 0) {
-    return plan;
-  }
-  const std::int64_t budget = std::min({above, below, kMostMoved});
-  // Empty sequences may be all that fits: they have blocks but no tokens, and then nothing is sent.
-  if (take_sequences(sequences, page, budget, plan.source) > 0) {
-    plan.operation = kSend;
+/// The blocks of the sequences that are taken, and as many behind those of the partner.
+PePlan plan_pe(const PairChoice& choice, const std::vector<std::int64_t>& sequences, std::int64_t page,
+               std::int64_t partner_used) {
+  PePlan plan{static_cast<std::int64_t>(choice.partner), choice.sends ? kSend : kReceive, {}, {}};
+  std::int64_t first = 0;
+  std::size_t next = 0;
+  for (const std::size_t taken : choice.taken) {
+    for (; next < taken; ++next) {
+      first += blocks_of(sequences[next], page);
+    }
+    for (std::int64_t i = 0; i < blocks_of(sequences[taken], page); ++i) {
+      plan.source.push_back(first + i);
+    }
   }
   plan.destination.resize(plan.source.size());
-  std::iota(plan.destination.begin(), plan.destination.end(), partners.blocks);
+  std::iota(plan.destination.begin(), plan.destination.end(), partner_used);
   return plan;
 }
 
 }  // namespace
 
-Result<PairPlan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
-  const auto loads = loads_of(lengths, geometry);
-  if (!loads) {
-    return tl::make_unexpected(loads.error());
+Result<void> check_geometry(const Geometry& geometry, std::size_t pes) {
+  if (pes < 1 || geometry.blocks < 1 || geometry.blocks > kMostBlocks || geometry.page < 1 ||
+      geometry.page > kMostTokensInPage) {
+    return refuse(std::errc::invalid_argument, std::to_string(pes) + " PEs with caches of " +
+                                                   std::to_string(geometry.blocks) + " blocks of " +
+                                                   std::to_string(geometry.page) + " tokens");
   }
-  const std::vector<std::size_t> partner = partners_of(*loads);
-  const std::int64_t mean = mean_tokens(*loads);
+  return {};
+}
+
+tl::unexpected<Error> no_room(std::size_t pe, std::int64_t used, const Geometry& geometry, std::int64_t blocks,
+                              std::size_t sender) {
+  return refuse(std::errc::no_buffer_space, pe_name(pe) + " has " + std::to_string(used) + " of its " +
+                                                std::to_string(geometry.blocks) +
+                                                " blocks in use and no room for the " + std::to_string(blocks) +
+                                                " that " + pe_name(sender) + " would send");
+}
+
+std::vector<PairChoice> choose_pairs(const Lengths& lengths) {
+  std::vector<std::int64_t> tokens;
+  for (const auto& sequences : lengths) {
+    tokens.push_back(sum(sequences));
+  }
+  const std::int64_t mean = sum(tokens) / static_cast<std::int64_t>(tokens.size());
+  const std::vector<std::size_t> partner = partners_of(tokens);
+  std::vector<PairChoice> choices(lengths.size());
+  for (std::size_t pe = 0; pe < choices.size(); ++pe) {
+    choices[pe].partner = partner[pe];
+    const std::int64_t above = tokens[pe] - mean;
+    const std::int64_t below = mean - tokens[partner[pe]];
+    if (above > 0 && below > 0) {
+      take_sequences(lengths[pe], std::min({above, below, kMostMoved}), choices[pe]);
+    }
+  }
+  return choices;
+}
+
+Result<PairPlan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
+  const auto used = count_all_blocks(lengths, geometry);
+  if (!used) {
+    return tl::make_unexpected(used.error());
+  }
+  const auto choices = choose_pairs(lengths);
   PairPlan plan;
   for (std::size_t pe = 0; pe < lengths.size(); ++pe) {
-    const Load& theirs = (*loads)[partner[pe]];
-    PePlan part = plan_pe(lengths[pe], geometry.page, (*loads)[pe], theirs, mean);
-    part.peer = static_cast<std::int64_t>(partner[pe]);
+    const std::size_t partner = choices[pe].partner;
+    PePlan part = plan_pe(choices[pe], lengths[pe], geometry.page, (*used)[partner]);
     const auto moved = static_cast<std::int64_t>(part.source.size());
-    if (part.operation == kSend && moved > geometry.blocks - theirs.blocks) {
-      return refuse(std::errc::no_buffer_space, pe_name(partner[pe]) + " has " + std::to_string(theirs.blocks) +
-                                                    " of its " + std::to_string(geometry.blocks) +
-                                                    " blocks in use and no room for the " + std::to_string(moved) +
-                                                    " that " + pe_name(pe) + " would send");
+    if (choices[pe].sends && moved > geometry.blocks - (*used)[partner]) {
+      return no_room(partner, (*used)[partner], geometry, moved, pe);
     }
     plan.push_back(std::move(part));
   }

@@ -3,6 +3,7 @@
 // holds, so all PEs compute the same plan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,28 @@ using PairPlan = std::vector<PePlan>;
 constexpr std::int64_t blocks_of(std::int64_t tokens, std::int64_t page) {
   return tokens / page + 1;
 }
+
+/// The blocks that a sequence's tokens take, as many as it must have.
+constexpr std::int64_t pages_of(std::int64_t tokens, std::int64_t page) {
+  return tokens / page + (tokens % page != 0 ? 1 : 0);
+}
+
+/// Error: no PEs, or caches that cannot be.
+Result<void> check_geometry(const Geometry& geometry, std::size_t pes);
+
+/// Error of a PE that would have to take `blocks` from another one.
+tl::unexpected<Error> no_room(std::size_t pe, std::int64_t used, const Geometry& geometry, std::int64_t blocks,
+                              std::size_t sender);
+
+/// What one PE has to do with its partner.
+struct PairChoice {
+  std::size_t partner = 0;
+  std::vector<std::size_t> taken{};  // of the PE's sequences, by their number there
+  bool sends = false;                // else `taken` does not count
+};
+
+/// Whom plan_pairs() pairs, and what it has them send. REQUIRES: tokens that are not negative, their sum no overflow.
+std::vector<PairChoice> choose_pairs(const Lengths& lengths);
 
 /// The PE with the most tokens is paired with the one with the fewest, the second most with the second fewest, and so
 /// on; equals in PE order. Of a pair whose PEs lie on either side of the mean, the upper one sends whole sequences, in

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/assignment.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace shmem::kv {
+namespace {
+
+/// A block that everybody has says little about who should get a sequence.
+constexpr int kMostHolders = 16;
+/// Each round leaves less for the next one, and hardly ever is there a fourth.
+constexpr int kMostRounds = 8;
+
+/// `tolerance` of `tokens`. In millionths, so that all PEs compute the same.
+std::int64_t share_of(double tolerance, std::int64_t tokens) {
+  constexpr std::int64_t kMillion = 1'000'000;
+  const std::int64_t millionths = std::llround(tolerance * double{kMillion});
+  return tokens / kMillion * millionths + tokens % kMillion * millionths / kMillion;
+}
+
+std::size_t count_hashes(std::span<const Sequence> sequences) {
+  std::size_t count = 0;
+  for (const Sequence& sequence : sequences) {
+    count += sequence.hashes.size();
+  }
+  return count;
+}
+
+}  // namespace
+
+Assignment::Assignment(std::span<const Sequence> sequences, const Holdings& holdings, const Planning& planning,
+                       const BlockIndex& held)
+    : sequences_(sequences),
+      held_(held),
+      pes_(planning.pes),
+      // The tokens of a PE times the number of PEs are compared with those of all.
+      tolerance_(share_of(planning.tolerance, holdings.all_tokens())),
+      candidates_(static_cast<std::size_t>(planning.pes)),
+      promised_(sequences.size()),
+      coming_(count_hashes(sequences)),
+      shared_(static_cast<std::size_t>(planning.pes)) {
+  for (const Sequence& sequence : sequences) {
+    to_.push_back(sequence.pe);
+  }
+  for (std::size_t pe = 0; pe < candidates_.size(); ++pe) {
+    above_.push_back(pes_ * holdings.tokens(pe) - holdings.all_tokens());
+    free_.push_back(planning.geometry.blocks - static_cast<std::int64_t>(holdings.used(pe).size()));
+    if (above_[pe] < 0) {
+      below_.emplace(-above_[pe], pe);
+    }
+  }
+  list_candidates(holdings, planning);
+}
+
+void Assignment::list_candidates(const Holdings& holdings, const Planning& planning) {
+  for (std::size_t i = 0; i < sequences_.size(); ++i) {
+    const std::size_t pe = pe_of(i);
+    const bool stays = sequences_[i].tokens == 0 || (planning.clears_sources && holdings.shares(i));
+    if (!stays && weight(i) <= above_[pe]) {
+      candidates_[pe].push_back(i);
+      longest_first_.push_back(i);
+    }
+  }
+  const auto longer = [&](std::size_t a, std::size_t b) { return sequences_[a].tokens > sequences_[b].tokens; };
+  std::stable_sort(longest_first_.begin(), longest_first_.end(), longer);
+  for (auto& of_pe : candidates_) {
+    std::stable_sort(of_pe.begin(), of_pe.end(), longer);
+  }
+}
+
+std::optional<std::int64_t> Assignment::least_gap(std::size_t sequence, std::int64_t past) const {
+  const std::int64_t excess = above_[pe_of(sequence)];
+  if (weight(sequence) > excess || (past > 0 && excess <= tolerance_)) {
+    return std::nullopt;
+  }
+  // Of two PEs within the tolerance neither needs it.
+  return excess > tolerance_ ? weight(sequence) - past : std::max(weight(sequence), tolerance_ + 1);
+}
+
+void Assignment::count_shared(std::size_t sequence, std::int64_t least) {
+  for (const std::size_t pe : sharers_) {
+    shared_[pe] = {};
+  }
+  sharers_.clear();
+  for (const std::uint64_t hash : sequences_[sequence].hashes) {
+    for (const BlockIndex* index : {&held_, static_cast<const BlockIndex*>(&coming_)}) {
+      int holders = 0;
+      index->for_each_holder(hash, [&](std::int64_t holder) {
+        const auto pe = static_cast<std::size_t>(holder);
+        if (-above_[pe] >= least) {
+          if (shared_[pe].there + shared_[pe].coming == 0) {
+            sharers_.push_back(pe);
+          }
+          ++(index == &held_ ? shared_[pe].there : shared_[pe].coming);
+          ++holders;
+        }
+        return holders < kMostHolders;
+      });
+    }
+  }
+}
+
+bool Assignment::has_room(std::size_t sequence, std::size_t pe) const {
+  // What comes with other sequences may yet be taken back.
+  return static_cast<std::int64_t>(sequences_[sequence].blocks.size() - shared_[pe].there) <= free_[pe];
+}
+
+std::optional<std::size_t> Assignment::best_sharer(std::size_t sequence) const {
+  std::optional<std::size_t> best;
+  const auto better = [&](std::size_t a, std::size_t b) {
+    const std::size_t shared_by_a = shared_[a].there + shared_[a].coming;
+    const std::size_t shared_by_b = shared_[b].there + shared_[b].coming;
+    return std::tuple(shared_by_b, -above_[a], a) < std::tuple(shared_by_a, -above_[b], b);
+  };
+  for (const std::size_t pe : sharers_) {
+    if (has_room(sequence, pe) && (!best || better(pe, *best))) {
+      best = pe;
+    }
+  }
+  return best;
+}
+
+std::optional<std::size_t> Assignment::best_fit(std::size_t sequence, std::int64_t least) const {
+  for (auto at = below_.lower_bound({least, 0}); at != below_.end(); ++at) {
+    if (has_room(sequence, at->second)) {
+      return at->second;
+    }
+  }
+  return std::nullopt;
+}
+
+void Assignment::add_tokens(std::size_t pe, std::int64_t weight) {
+  below_.erase({-above_[pe], pe});
+  above_[pe] += weight;
+  below_.emplace(-above_[pe], pe);
+}
+
+/// `shared_` is of this sequence.
+void Assignment::move(std::size_t sequence, std::size_t pe) {
+  const Sequence& mine = sequences_[sequence];
+  promised_[sequence] = static_cast<std::int64_t>(mine.blocks.size() - shared_[pe].there);
+  free_[pe] -= promised_[sequence];
+  above_[pe_of(sequence)] -= weight(sequence);
+  add_tokens(pe, weight(sequence));
+  to_[sequence] = static_cast<std::int64_t>(pe);
+  for (const std::uint64_t hash : mine.hashes) {
+    if (!held_.find(hash, to_[sequence])) {
+      coming_.add(hash, to_[sequence], 0);
+    }
+  }
+}
+
+void Assignment::take_back(std::size_t sequence) {
+  const auto pe = static_cast<std::size_t>(to_[sequence]);
+  free_[pe] += promised_[sequence];
+  above_[pe_of(sequence)] += weight(sequence);
+  add_tokens(pe, -weight(sequence));
+  to_[sequence] = sequences_[sequence].pe;
+}
+
+void Assignment::send_what_fits(std::int64_t past) {
+  for (const std::size_t sequence : longest_first_) {
+    const auto least = moved(sequence) ? std::nullopt : least_gap(sequence, past);
+    if (!least) {
+      continue;
+    }
+    count_shared(sequence, *least);
+    const auto sharer = best_sharer(sequence);
+    if (const auto pe = sharer ? sharer : best_fit(sequence, *least)) {
+      move(sequence, *pe);
+    }
+  }
+}
+
+/// Looks for the two sequences of the same PE that are together longer than this one by as much as there is a gap for.
+bool Assignment::send_two_for(std::size_t sequence, const std::vector<std::size_t>& candidates) {
+  const auto receiver = static_cast<std::size_t>(to_[sequence]);
+  const std::int64_t gap = std::min(above_[pe_of(sequence)], -above_[receiver]);
+  std::int64_t best = weight(sequence);
+  const std::int64_t most = best + gap;
+  std::optional<std::pair<std::size_t, std::size_t>> two;
+  // From the longest down and from the shortest up, until they meet.
+  std::vector<std::size_t> staying;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(staying),
+               [&](std::size_t other) { return !moved(other); });
+  for (std::size_t longer = 0, shorter = staying.size(); longer + 1 < shorter;) {
+    const std::int64_t sum = weight(staying[longer]) + weight(staying[shorter - 1]);
+    if (sum > most) {
+      ++longer;
+      continue;
+    }
+    if (sum > best) {
+      best = sum;
+      two = {staying[longer], staying[shorter - 1]};
+    }
+    --shorter;
+  }
+  if (!two) {
+    return false;
+  }
+  const std::size_t blocks = sequences_[two->first].blocks.size() + sequences_[two->second].blocks.size();
+  if (static_cast<std::int64_t>(blocks) > free_[receiver] + promised_[sequence]) {
+    return false;
+  }
+  take_back(sequence);
+  shared_[receiver] = {};
+  move(two->first, receiver);
+  move(two->second, receiver);
+  return true;
+}
+
+bool Assignment::send_two_for_one() {
+  bool any = false;
+  for (const std::size_t sequence : longest_first_) {
+    if (!moved(sequence)) {
+      continue;
+    }
+    const std::size_t pe = pe_of(sequence);
+    const std::int64_t gap = -above_[static_cast<std::size_t>(to_[sequence])];
+    const bool needed = above_[pe] > 0 && gap > 0 && (above_[pe] > tolerance_ || gap > tolerance_);
+    // One that the receiver has part of is cheaper than any two.
+    const bool cheap = promised_[sequence] < static_cast<std::int64_t>(sequences_[sequence].blocks.size());
+    if (needed && !cheap && send_two_for(sequence, candidates_[pe])) {
+      any = true;
+    }
+  }
+  return any;
+}
+
+std::vector<std::int64_t> Assignment::run() && {
+  send_what_fits(0);
+  for (int round = 0; round < kMostRounds && send_two_for_one(); ++round) {
+    send_what_fits(0);
+  }
+  if (tolerance_ > 0) {
+    send_what_fits(tolerance_);
+  }
+  return std::move(to_);
+}
+
+}  // namespace shmem::kv

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sequences that PEs hold, as what plans them sees them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shmem/kv/planner.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem::kv {
+
+/// A view of a sequence, whose tables are the caller's.
+struct Sequence {
+  std::int64_t pe;
+  std::int64_t tokens;
+  std::span<const std::int64_t> blocks;     // where it lies in the PE's cache, in order
+  std::span<const std::uint64_t> hashes{};  // of the first blocks: equal numbers are equal contents
+};
+
+enum class Planner { kPair, kBalanced };
+
+struct Planning {
+  Planner planner = Planner::kBalanced;
+  bool clears_sources = false;  // what is sent is not to be had at the sender any more
+  std::int64_t pes = 0;
+  Geometry geometry{};
+  double tolerance = 0;  // share of the mean
+};
+
+/// What the PEs hold before a plan.
+class Holdings {
+ public:
+  /// Looks at all that plans rely on. Errors, which name sequence and PE: no sequences, PEs or caches that cannot be, a
+  /// PE that is not there, tokens that are negative or more than the block table has room for, a block that is not one
+  /// of the cache's, more hashes than blocks, a block that is named twice (by one sequence or by two of one PE)
+  /// without the same hash each time.
+  static Result<Holdings> create(std::span<const Sequence> sequences, const Planning& planning);
+
+  /// Numbers of the PE's sequences, ascending.
+  [[nodiscard]] const std::vector<std::size_t>& sequences_of(std::size_t pe) const { return by_pe_[pe]; }
+  [[nodiscard]] std::int64_t tokens(std::size_t pe) const { return tokens_[pe]; }
+  [[nodiscard]] std::int64_t all_tokens() const { return all_tokens_; }
+  /// Blocks that are in use, each once, ascending.
+  [[nodiscard]] const std::vector<std::int64_t>& used(std::size_t pe) const { return used_[pe]; }
+  /// Another sequence of its PE, or the same one elsewhere, names a block of this one.
+  [[nodiscard]] bool shares(std::size_t sequence) const { return shares_[sequence]; }
+
+ private:
+  struct Named;
+
+  Holdings(std::size_t sequences, std::size_t pes) : by_pe_(pes), tokens_(pes), used_(pes), shares_(sequences) {}
+  Result<void> take_blocks(std::span<const Sequence> sequences, std::size_t pe, std::vector<Named>& named);
+
+  std::vector<std::vector<std::size_t>> by_pe_;
+  std::vector<std::int64_t> tokens_;
+  std::int64_t all_tokens_ = 0;
+  std::vector<std::vector<std::int64_t>> used_;
+  std::vector<bool> shares_;
+};
+
+/// The first blocks of the table, which hold something.
+std::size_t filled_blocks(const Sequence& sequence, std::int64_t page);
+
+}  // namespace shmem::kv
