@@ -16,12 +16,12 @@
 namespace bench {
 namespace {
 
-constexpr shmemx_kv_shape_t kShape{64, 8, 128, 128, 1};
+constexpr shmemx_kv_cache_t kShape{nullptr, nullptr, SHMEMX_KV_APART, 1, 1, 64, 8, 128, 128};
 constexpr std::size_t kBlock = std::size_t{8} * 128 * 128;  // as kShape says
 constexpr std::int64_t kMoved = kShape.blocks / 2;
 static_assert(2 * kMoved * kBlock == kShuffledBytes);
 constexpr std::size_t kCache = static_cast<std::size_t>(kShape.blocks) * kBlock;
-constexpr int kCores = 2;  // one for K, one for V
+constexpr int kCores = 2;
 constexpr int kShuffles = 5;
 
 void check(int error, const char* doing) {
@@ -31,7 +31,8 @@ void check(int error, const char* doing) {
 }
 
 struct Destroy {
-  void operator()(shmemx_kv_shuffle_t* shuffle) const { shmemx_kv_shuffle_destroy(shuffle); }
+  void operator()(shmemx_kv_op_t* op) const { shmemx_kv_op_destroy(op); }
+  void operator()(shmemx_kv_plan_t* plan) const { shmemx_kv_plan_destroy(plan); }
 };
 
 /// Caches, tables and the operator. Built, used and ended by both PEs together.
@@ -46,15 +47,19 @@ class Shuffle {
         to_(kMoved) {
     std::iota(from_.begin(), from_.end(), 0);
     std::iota(to_.begin(), to_.end(), kMoved);
-    shmemx_kv_shuffle_t* shuffle = nullptr;
-    check(shmemx_kv_shuffle_create(kCores, &shuffle), "making a kv_shuffle operator");
-    operator_.reset(shuffle);
+    cache_.k = k_;
+    cache_.v = v_;
+    const shmemx_kv_options_t how{kCores, SHMEMX_KV_PATH_AUTO, 0};
+    shmemx_kv_op_t* op = nullptr;
+    check(shmemx_kv_op_create(SHMEM_TEAM_WORLD, &how, &op), "making a kv_shuffle operator");
+    operator_.reset(op);
+    shmemx_kv_plan_t* plan = nullptr;
+    check(shmemx_kv_plan_create_pairs(2, shmem_my_pe(), pairs_.data(), from_.data(), to_.data(), kMoved, &plan),
+          "making a plan");
+    plan_.reset(plan);
   }
 
-  void shuffle() {
-    check(shmemx_kv_shuffle_run(operator_.get(), k_, v_, &kShape, pairs_.data(), from_.data(), to_.data(), kMoved),
-          "kv_shuffle");
-  }
+  void shuffle() { check(shmemx_kv_shuffle(operator_.get(), plan_.get(), &cache_), "kv_shuffle"); }
 
   /// The same bytes to the same places, by PE 0 alone.
   void copy() {
@@ -78,7 +83,9 @@ class Shuffle {
   std::vector<std::int64_t> pairs_{1, 0, 0, 1};  // PE 0: with 1, sends; PE 1: with 0, receives
   std::vector<std::int64_t> from_;
   std::vector<std::int64_t> to_;
-  std::unique_ptr<shmemx_kv_shuffle_t, Destroy> operator_;
+  shmemx_kv_cache_t cache_ = kShape;
+  std::unique_ptr<shmemx_kv_plan_t, Destroy> plan_;
+  std::unique_ptr<shmemx_kv_op_t, Destroy> operator_;
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ readonly PACKAGES=(
   libpci-dev
   libpmix-dev
   libsystemd-dev
+  libxxhash-dev
   ninja-build
   nlohmann-json3-dev
   openmpi-bin

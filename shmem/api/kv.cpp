@@ -1,23 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_shuffle.
+// kv_shuffle operators: their making and end, and shuffles at once and in two phases.
+#include <atomic>
+#include <memory>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/kv/shuffle.hpp"
+#include "shmem/api/kv_plan.hpp"
+#include "shmem/api/stream.hpp"
+#include "shmem/kv/digest.hpp"
+#include "shmem/kv/operator.hpp"
 #include "shmem/team/peers.hpp"
 
 using shmem::Clock;
 using shmem::Context;
+using shmem::Error;
 using shmem::Job;
 using shmem::Result;
 using shmem::SyncWord;
-using shmem::kv::KvShuffle;
+using shmem::Team;
+using shmem::kv::Cache;
+using shmem::kv::Operator;
 namespace api = shmem::api;
 
+namespace {
+
+/// A shuffle that has been started and whose end the program has not seen.
+class Started {
+ public:
+  void end(Result<void> outcome) {
+    outcome_ = std::move(outcome);
+    // Release: pairs with has_ended() of the program's thread.
+    ended_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool has_ended() const { return ended_.load(std::memory_order_acquire); }
+  /// REQUIRES: has_ended().
+  [[nodiscard]] const Result<void>& outcome() const { return outcome_; }
+
+ private:
+  Result<void> outcome_;
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace
+
 /// Owned by the application, between create and destroy.
-struct shmemx_kv_shuffle {
-  std::unique_ptr<KvShuffle> operation;
-  void* flags;  // symmetric
+struct shmemx_kv_op {
+  std::byte* memory;  // symmetric
+  int team;           // of its own; -1: this PE only has memory for the others
+  std::unique_ptr<Operator> operation;
+  std::optional<Started> started{};
+  std::unique_ptr<shmem::Stream> stream{};  // of started shuffles; last, as it uses the others
 };
 
 namespace {
@@ -46,111 +80,279 @@ class PartnerWatch {
   Clock::time_point deadline_;
 };
 
-shmem::kv::Site site_of(const Context& context, int cores) {
+shmem::kv::Site site_of(const Context& context, Team& team) {
   const Job& job = context.job();
-  return {job.me, job.size, job.policy_for(job.size * cores),
-          [&job](const void* mine, int pe) { return job.translate(mine, pe); },
-          [&job](int partner) { return PartnerWatch(job, partner); }};
+  const shmem::TeamMap map = team.map();
+  return {team.me(), team.size(), [&job, map](const void* mine, int pe) { return job.translate(mine, map.pe(pe)); },
+          // Global variables are the same ones on all PEs, and elsewhere in each.
+          [&job](const void* mine) {
+            return job.is_in_heap(mine)
+                       ? static_cast<std::uint64_t>(static_cast<const std::byte*>(mine) - job.memory.heap(job.me))
+                       : ~std::uint64_t{0};
+          },
+          [&job, map](int partner) { return PartnerWatch(job, map.pe(partner)); }, [&team] { return team.sync(); }};
 }
 
-/// Collective: all PEs have made their operator, or each hears of the first that has not.
-Result<void> agree(Context& context, SyncWord& mine, std::errc error) {
-  shmem::publish(mine, static_cast<std::uint64_t>(error));
+constexpr unsigned kStatusBits = 16;
+
+std::uint64_t digest_of(const shmem::kv::Settings& settings) {
+  shmem::kv::Digest digest;
+  for (const auto number : {static_cast<std::int64_t>(settings.cores), static_cast<std::int64_t>(settings.path),
+                            static_cast<std::int64_t>(settings.staging_room)}) {
+    digest.add(number);
+  }
+  return digest.value();
+}
+
+/// Collective over the world: all PEs have made their operator, or each hears of the first that has not.
+Result<void> agree(Context& context, SyncWord& mine, std::uint64_t settings, std::errc error) {
+  const std::uint64_t said = settings << kStatusBits | static_cast<std::uint16_t>(error);
+  shmem::publish(mine, said);
   if (auto ok = context.teams().find(SHMEM_TEAM_WORLD)->sync(); !ok) {
     return ok;
   }
   for (int pe = 0; pe < context.n_pes(); ++pe) {
     const auto& word = *static_cast<const SyncWord*>(context.translate(&mine, pe));
     // Acquire: pairs with the publish above, on that PE.
-    const auto status = static_cast<std::errc>(word.value.load(std::memory_order_acquire));
+    const std::uint64_t theirs = word.value.load(std::memory_order_acquire);
+    const auto status = static_cast<std::errc>(static_cast<std::uint16_t>(theirs));
     if (status != std::errc{}) {
       return shmem::fail(status, "shmem: PE " + std::to_string(context.my_pe()) +
-                                     ": shmemx_kv_shuffle_create failed on PE " + std::to_string(pe) + ": " +
+                                     ": shmemx_kv_op_create failed on PE " + std::to_string(pe) + ": " +
                                      std::make_error_code(status).message() + " (its own message says more)");
+    }
+    if (theirs != said) {
+      return shmem::fail(std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) +
+                                                          ": shmemx_kv_op_create: PE " + std::to_string(pe) +
+                                                          " has other options than this PE");
     }
   }
   return {};
 }
 
-Result<std::unique_ptr<shmemx_kv_shuffle>> create(Context& context, int cores) {
-  const auto fits = KvShuffle::check_cores(cores);
+/// What a PE has of an operator that is being made.
+struct Parts {
+  int team = -1;
+  std::unique_ptr<Operator> operation{};
+};
+
+/// Collective over `parent`, which may be none: a team of the same PEs, and the operator.
+Result<void> make_parts(Context& context, Team* parent, const shmem::kv::Settings& settings, std::byte* memory,
+                        Parts& parts) {
+  if (parent == nullptr) {
+    return {};
+  }
+  shmem::SplitRequest request{{shmem::TeamCall::kStrided, 0, 1, parent->size()}};
+  request.map = parent->map();
+  auto team = context.teams().split(*parent, request);
+  if (!team) {
+    return tl::make_unexpected(team.error());
+  }
+  parts.team = *team;
+  auto made = Operator::create(site_of(context, *context.teams().find(*team)), settings,
+                               context.job().policy_for(context.n_pes() * settings.cores), memory);
+  if (!made) {
+    return tl::make_unexpected(made.error());
+  }
+  parts.operation = *std::move(made);
+  return {};
+}
+
+Result<void> give_back(Context& context, int team, std::byte* memory) {
+  Result<void> ended{};
+  if (team >= 0) {
+    ended = context.teams().destroy(team);
+  }
+  auto freed = context.heap().free(memory);
+  return ended ? freed : ended;
+}
+
+Result<std::unique_ptr<shmemx_kv_op>> create(Context& context, Team* parent, const shmem::kv::Settings& settings) {
+  const auto fits = Operator::check(settings);
   // All PEs are in this call: one that asks for an impossible number takes part with a size of its own, and the others
   // hear of it.
-  const std::size_t flags = fits ? KvShuffle::flag_count(context.n_pes(), cores) : 0;
+  const std::size_t lines = fits ? Operator::lines(context.n_pes(), settings.cores) : 0;
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
-  auto memory = context.heap().calloc(flags + 1, sizeof(SyncWord));
+  auto memory = context.heap().calloc(lines + 1, sizeof(SyncWord));
   if (!memory) {
     return tl::make_unexpected(memory.error());
   }
-  auto* words = static_cast<SyncWord*>(*memory);
-  auto operation = fits ? KvShuffle::create(site_of(context, cores), cores, words)
-                        : Result<std::unique_ptr<KvShuffle>>(tl::make_unexpected(fits.error()));
-  auto agreed = agree(context, words[flags], operation ? std::errc{} : operation.error().code);
-  if (!operation || !agreed) {
-    if (auto ok = context.heap().free(*memory); !ok) {
+  auto* const mine = static_cast<std::byte*>(*memory);
+  Parts parts;
+  const auto made = fits ? make_parts(context, parent, settings, mine, parts) : fits;
+  auto agreed = agree(context, reinterpret_cast<SyncWord*>(mine)[lines], digest_of(settings),
+                      made ? std::errc{} : made.error().code);
+  if (!made || !agreed) {
+    parts.operation.reset();
+    if (auto ok = give_back(context, parts.team, mine); !ok) {
       return tl::make_unexpected(ok.error());
     }
-    return tl::make_unexpected(operation ? agreed.error() : operation.error());
+    return tl::make_unexpected(made ? agreed.error() : made.error());
   }
-  return std::unique_ptr<shmemx_kv_shuffle>(new shmemx_kv_shuffle{*std::move(operation), *memory});
+  return std::unique_ptr<shmemx_kv_op>(new shmemx_kv_op{mine, parts.team, std::move(parts.operation)});
 }
 
-int refuse(const char* call, const char* problem) {
-  return api::report_loudly({std::errc::invalid_argument, std::string("shmem: ") + call + ": " + problem});
+Cache cache_of(const shmemx_kv_cache_t* cache) {
+  const shmemx_kv_cache_t given = cache != nullptr ? *cache : shmemx_kv_cache_t{};
+  return {{static_cast<shmem::kv::Format>(given.format), given.layers, given.blocks, given.kv_heads, given.page_size,
+           given.head_dim, given.element_size},
+          {static_cast<std::byte*>(given.k), static_cast<std::byte*>(given.v)}};
+}
+
+Error error_of(const char* call, std::errc code, const std::string& problem) {
+  return {code, std::string("shmem: ") + call + ": " + problem};
+}
+
+int refuse(const char* call, const std::string& problem, std::errc code = std::errc::invalid_argument) {
+  return api::report_loudly(error_of(call, code, problem));
 }
 
 int out_of_memory(const char* call) {
-  return api::report_loudly({std::errc::not_enough_memory, std::string("shmem: ") + call + ": out of memory"});
+  return refuse(call, "out of memory", std::errc::not_enough_memory);
+}
+
+/// What stands in the way of a shuffle by `op`, or nothing.
+std::optional<Error> problem_of(const char* call, const shmemx_kv_op_t* op) {
+  if (op == nullptr) {
+    return error_of(call, std::errc::invalid_argument, "op is NULL");
+  }
+  if (op->operation == nullptr) {
+    return error_of(call, std::errc::invalid_argument, "this PE is not in the operator's team");
+  }
+  if (op->started) {
+    return error_of(call, std::errc::device_or_resource_busy,
+                    "a shuffle has been started, and neither test nor wait has seen its end");
+  }
+  return std::nullopt;
+}
+
+/// A PE without a plan is heard of by the others, too.
+Result<void> shuffle(const shmemx_kv_op_t& op, const shmemx_kv_plan_t* plan, const Cache& cache) try {
+  if (plan != nullptr) {
+    if (const auto* table = std::get_if<shmem::kv::TablePlan>(&plan->content); table != nullptr) {
+      return op.operation->run(*table, cache);
+    }
+  }
+  return op.operation->run(plan != nullptr ? &std::get<shmem::kv::MovePlan>(plan->content) : nullptr, cache);
+} catch (const std::bad_alloc&) {
+  return shmem::fail(std::errc::not_enough_memory, "kv_shuffle: out of memory");
+}
+
+int report(const Result<void>& outcome) {
+  return outcome ? 0 : api::report_loudly(outcome.error());
+}
+
+/// REQUIRES: it has ended.
+int take_outcome(shmemx_kv_op_t& op) {
+  const Result<void> outcome = op.started->outcome();
+  op.started.reset();
+  return report(outcome);
+}
+
+shmem::kv::Settings settings_of(const shmemx_kv_options_t* options) {
+  shmem::kv::Settings settings;
+  if (options != nullptr) {
+    settings.cores = options->cores != 0 ? options->cores : settings.cores;
+    settings.path = static_cast<shmem::kv::Path>(options->path);
+    settings.staging_room = options->staging_bytes != 0 ? options->staging_bytes : settings.staging_room;
+  }
+  return settings;
 }
 
 }  // namespace
 
-extern "C" int shmemx_kv_shuffle_create(int cores, shmemx_kv_shuffle_t** out) noexcept try {
+extern "C" int shmemx_kv_op_create(shmem_team_t team, const shmemx_kv_options_t* options, shmemx_kv_op_t** op) noexcept
+    try {
   Context& context = api::running_on_host(__func__);
-  if (out == nullptr) {
-    return refuse(__func__, "out is NULL");
+  if (op == nullptr) {
+    return refuse(__func__, "op is NULL");
   }
-  *out = nullptr;
-  auto made = create(context, cores);
+  *op = nullptr;
+  Team* const parent = team == SHMEM_TEAM_INVALID ? nullptr : &api::valid_team(context, __func__, team);
+  auto made = create(context, parent, settings_of(options));
   if (!made) {
     return api::report_loudly(made.error());
   }
-  *out = made->release();
+  *op = made->release();
   return 0;
 } catch (const std::bad_alloc&) {
-  return out_of_memory("shmemx_kv_shuffle_create");
+  return out_of_memory("shmemx_kv_op_create");
 }
 
-extern "C" int shmemx_kv_shuffle_destroy(shmemx_kv_shuffle_t* op) noexcept try {
+extern "C" int shmemx_kv_op_destroy(shmemx_kv_op_t* op) noexcept try {
   Context& context = api::running_on_host(__func__);
   if (op == nullptr) {
     return 0;
   }
-  const std::unique_ptr<shmemx_kv_shuffle> owned(op);
-  auto ok = context.heap().free(owned->flags);
+  const std::unique_ptr<shmemx_kv_op> owned(op);
+  owned->stream.reset();  // waits for what has been started
+  owned->operation.reset();
+  auto ok = give_back(context, owned->team, owned->memory);
   return ok ? 0 : api::report_loudly(ok.error());
 } catch (const std::bad_alloc&) {
-  return out_of_memory("shmemx_kv_shuffle_destroy");
+  return out_of_memory("shmemx_kv_op_destroy");
 }
 
-extern "C" int shmemx_kv_shuffle_run(shmemx_kv_shuffle_t* op, void* k_cache, void* v_cache,
-                                     const shmemx_kv_shape_t* shape, const int64_t* global_shuffle_table,
-                                     const int64_t* src_block_table, const int64_t* dst_block_table,
-                                     int64_t block_count) noexcept try {
+extern "C" int shmemx_kv_shuffle(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
+                                 const shmemx_kv_cache_t* cache) noexcept try {
   api::running_on_host(__func__);
-  if (op == nullptr) {
-    return refuse(__func__, "op is NULL");
+  if (const auto problem = problem_of(__func__, op); problem) {
+    return api::report_loudly(*problem);
   }
-  const shmemx_kv_shape_t given = shape != nullptr ? *shape : shmemx_kv_shape_t{};
-  const shmem::kv::Call call{static_cast<std::byte*>(k_cache),
-                             static_cast<std::byte*>(v_cache),
-                             {given.blocks, given.kv_heads, given.page_size, given.head_dim, given.element_size},
-                             global_shuffle_table,
-                             src_block_table,
-                             dst_block_table,
-                             block_count};
-  auto ok = op->operation->run(call);
-  return ok ? 0 : api::report_loudly(ok.error());
+  return report(shuffle(*op, plan, cache_of(cache)));
 } catch (const std::bad_alloc&) {
-  return out_of_memory("shmemx_kv_shuffle_run");
+  return out_of_memory("shmemx_kv_shuffle");
+}
+
+extern "C" int shmemx_kv_shuffle_start(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
+                                       const shmemx_kv_cache_t* cache) noexcept try {
+  api::running_on_host(__func__);
+  if (const auto problem = problem_of(__func__, op); problem) {
+    return api::report_loudly(*problem);
+  }
+  if (op->stream == nullptr) {
+    op->stream = std::make_unique<shmem::Stream>();
+  }
+  op->started.emplace();
+  op->stream->give([op, plan, copy = cache_of(cache)] {
+    op->started->end(shuffle(*op, plan, copy));
+    return std::errc{};
+  });
+  return 0;
+} catch (const std::system_error& error) {
+  return refuse("shmemx_kv_shuffle_start", std::string("no thread: ") + error.what(),
+                std::errc::resource_unavailable_try_again);
+} catch (const std::bad_alloc&) {
+  op->started.reset();
+  return out_of_memory("shmemx_kv_shuffle_start");
+}
+
+extern "C" int shmemx_kv_shuffle_test(shmemx_kv_op_t* op, int* done) noexcept {
+  api::running_on_host(__func__);
+  if (op == nullptr || done == nullptr || !op->started) {
+    return refuse(__func__, op == nullptr ? "op is NULL" : done == nullptr ? "done is NULL" : "nothing was started");
+  }
+  *done = op->started->has_ended() ? 1 : 0;
+  return *done != 0 ? take_outcome(*op) : 0;
+}
+
+extern "C" int shmemx_kv_shuffle_wait(shmemx_kv_op_t* op) noexcept {
+  api::running_on_host(__func__);
+  if (op == nullptr || !op->started) {
+    return refuse(__func__, op == nullptr ? "op is NULL" : "nothing was started");
+  }
+  op->stream->wait();
+  return take_outcome(*op);
+}
+
+extern "C" void shmemx_kv_shuffle_on_stream(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
+                                            const shmemx_kv_cache_t* cache, shmemx_stream_t* stream) noexcept {
+  api::give_to_stream(__func__, stream, [op, plan, copy = cache_of(cache)] {
+    const auto problem = problem_of("shmemx_kv_shuffle_on_stream", op);
+    const Result<void> outcome = problem ? tl::make_unexpected(*problem) : shuffle(*op, plan, copy);
+    if (!outcome) {
+      api::report_loudly(outcome.error());
+    }
+    return outcome ? std::errc{} : outcome.error().code;
+  });
 }

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "shmem/api/stream.hpp"
 #include "shmem/api/waiting.hpp"
-#include "shmem/cores/stream.hpp"
 #include "shmem/log.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -42,6 +42,15 @@ void give(const Context& context, const char* call, shmem::Stream& stream, shmem
     api::end_job(context, call, "out of memory");
   }
 }
+
+}  // namespace
+
+void api::give_to_stream(const char* call, shmemx_stream_t* stream, shmem::Stream::Work work) {
+  Context& context = api::running(call);
+  give(context, call, stream_of(context, call, stream), std::move(work));
+}
+
+namespace {
 
 /// Work that needs no library, where the stream is the program's own.
 void give(shmemx_stream_t* stream, const char* call, shmem::Stream::Work work) {

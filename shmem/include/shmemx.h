@@ -282,50 +282,11 @@ SHMEM_API void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) SH
 SHMEM_API int32_t shmemx_signal32_fetch(const int32_t* sig_addr) SHMEM_NOEXCEPT;
 SHMEM_API int32_t shmemx_signal32_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) SHMEM_NOEXCEPT;
 
-/* ---- kv_shuffle: copies blocks of K and V caches between pairs of PEs ---- */
-
-/* A cache: [blocks][kv_heads][page_size][head_dim] in elements of element_size (1, 2 or 4) bytes. */
-typedef struct shmemx_kv_shape_t {
-  int64_t blocks;
-  int64_t kv_heads;
-  int64_t page_size;
-  int64_t head_dim;
-  int64_t element_size;
-} shmemx_kv_shape_t;
-
-typedef struct shmemx_kv_shuffle shmemx_kv_shuffle_t;
-
-/*
- * Collective over the world team, and so is destroy; both take and give back symmetric memory. `cores` is even: half of
- * them copy K, half V; the calling thread is one of them, the others are threads that sleep between calls. The operator
- * is the caller's to destroy and is used by one thread at a time. NULL may be destroyed, on all PEs or on none.
- * Errors, the same on all PEs: -EINVAL cores, or not the same on all; -ENOMEM; -EAGAIN no more threads.
- */
-SHMEM_API int shmemx_kv_shuffle_create(int cores, shmemx_kv_shuffle_t** out) SHMEM_NOEXCEPT;
-SHMEM_API int shmemx_kv_shuffle_destroy(shmemx_kv_shuffle_t* op) SHMEM_NOEXCEPT;
-
-/*
- * Collective over the world team, without being a barrier: it returns when this PE's blocks have been sent or received,
- * at once on a PE whose pair is idle. k_cache and v_cache are symmetric and of `shape`.
- *
- * global_shuffle_table, the same on all PEs, is int64_t[2 * n_pes]: row p is {the PE that p is paired with, operation},
- * where 0 sends and anything else receives. Pairs name each other, at most one of a pair sends, and a PE may be paired
- * with itself to be idle. A sender copies its block src_block_table[i] to its partner's block dst_block_table[i], for i
- * in 0..block_count-1; on other PEs these three are ignored and may be NULL and 0.
- *
- * Everything is checked before anything moves. After an error the destination blocks are undefined, all others are
- * untouched, and the operator can be used again. Errors: -EINVAL tables, shape or caches, as the text says;
- * -ECONNABORTED the partner's call failed; -EPROTO the partner has made another number of calls; -ETIMEDOUT (see
- * SHMEM_BARRIER_TIMEOUT); -EOWNERDEAD the partner has died; -ECANCELED the job was ended; -ENOMEM.
- */
-SHMEM_API int shmemx_kv_shuffle_run(shmemx_kv_shuffle_t* op, void* k_cache, void* v_cache,
-                                    const shmemx_kv_shape_t* shape, const int64_t* global_shuffle_table,
-                                    const int64_t* src_block_table, const int64_t* dst_block_table,
-                                    int64_t block_count) SHMEM_NOEXCEPT;
-
 #ifdef __cplusplus
 }
 #endif
+
+#include "shmemx_kv.h"
 
 #if defined(__cplusplus) && !defined(SHMEM_NO_OVERLOADS)
 #include "shmem_overloads.h"

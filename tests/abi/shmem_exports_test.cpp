@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libshmem.so exports is what its headers declare: each routine of shmem.h under both of its names, each call of
-// shmemx.h, shmem_device.h and shmemx_interface.h, and what acl.h has beneath.
+// shmemx.h, shmemx_kv.h, shmem_device.h and shmemx_interface.h, and what acl.h has beneath.
 #include "tests/abi/exports.hpp"
 
 namespace {
@@ -15,6 +15,7 @@ exports::Names routines_of_the_specification() {
 
 TEST(LibShmem, ExportsTheSpecificationAndWhatItsHeadersDeclareBesidesAndNothingElse) {
   exports::Names expected = exports::declared_in(SHMEMX_HEADER, "SHMEM_API", "shmemx_");
+  expected.merge(exports::declared_in(SHMEM_KV_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEM_DEVICE_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(ACL_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEM_INTERFACE_HEADER, "SHMEM_API", "shmemx_"));

@@ -10,6 +10,7 @@
 #include "shmem/kv/program/options.hpp"
 #include "shmem/kv/program/results.hpp"
 #include "shmem/result.hpp"
+#include "shmemx.h"
 
 namespace kv_program {
 
@@ -35,11 +36,11 @@ class Operation {
   shmem::Result<void> shuffle_nothing(const RoundPlan& plan);
 
  private:
-  Operation(const Caches& caches, shmemx_kv_shuffle_t* operation) : caches_(caches), operation_(operation) {}
+  Operation(const Caches& caches, shmemx_kv_op_t* operation) : caches_(caches), operation_(operation) {}
   shmem::Result<void> run(const RoundPlan& plan, bool is_empty);
 
   const Caches& caches_;
-  shmemx_kv_shuffle_t* operation_;
+  shmemx_kv_op_t* operation_;
 };
 
 }  // namespace kv_program

@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr shmemx_kv_shape_t kShape{8, 2, 16, 64, 2};
+constexpr shmemx_kv_cache_t kShape{nullptr, nullptr, SHMEMX_KV_APART, 2, 1, 8, 2, 16, 64};
 constexpr std::size_t kBlockBytes = 4096;  // 2 x 16 x 64 elements of 2
 constexpr std::size_t kCacheBytes = 8 * kBlockBytes;
 
@@ -23,12 +23,20 @@ struct Pe {
   int me = shmem_my_pe();
   std::byte* k = static_cast<std::byte*>(shmem_malloc(kCacheBytes));
   std::byte* v = static_cast<std::byte*>(shmem_malloc(kCacheBytes));
-  shmemx_kv_shuffle_t* shuffle = nullptr;
+  shmemx_kv_op_t* op = nullptr;
 };
 
 int run(const Pe& pe, void* k, const Numbers& pairs, const Numbers& from, const Numbers& to) {
-  const int result = shmemx_kv_shuffle_run(pe.shuffle, k, pe.v, &kShape, pairs.data(), from.data(), to.data(),
-                                           static_cast<std::int64_t>(from.size()));
+  shmemx_kv_plan_t* plan = nullptr;
+  int result = shmemx_kv_plan_create_pairs(shmem_n_pes(), pe.me, pairs.data(), from.data(), to.data(),
+                                           static_cast<std::int64_t>(from.size()), &plan);
+  shmemx_kv_cache_t cache = kShape;
+  cache.k = k;
+  cache.v = pe.v;
+  if (result == 0) {
+    result = shmemx_kv_shuffle(pe.op, plan, &cache);
+  }
+  shmemx_kv_plan_destroy(plan);
   std::printf("PE %d: %d %s\n", pe.me, result, result != 0 ? shmemx_error_text() : "");
   return result;
 }
@@ -57,14 +65,15 @@ void call(Pe& pe, const std::string& how) {
     run(pe, pe.k, {1, 0, 0, 1}, {0, 8}, {0, 1});
   } else if (how == "not-symmetric") {
     run(pe, pe.me == 1 ? elsewhere.data() : pe.k, {1, 0, 0, 1}, {0}, {1});
-  } else if (how == "odd-cores" || how == "other-cores") {
-    shmemx_kv_shuffle_t* other = nullptr;
-    const int result = shmemx_kv_shuffle_create(how == "odd-cores" ? 3 : 2 + 2 * pe.me, &other);
+  } else if (how == "no-cores" || how == "other-cores") {
+    const shmemx_kv_options_t options{how == "no-cores" ? -1 : 2 + 2 * pe.me, SHMEMX_KV_PATH_AUTO, 0};
+    shmemx_kv_op_t* other = nullptr;
+    const int result = shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &other);
     std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
   } else if (how == "null") {
-    std::printf("PE %d: create %d, destroy %d\n", pe.me, shmemx_kv_shuffle_create(2, nullptr),
-                shmemx_kv_shuffle_destroy(nullptr));
-    const int result = shmemx_kv_shuffle_run(nullptr, pe.k, pe.v, &kShape, nullptr, nullptr, nullptr, 0);
+    std::printf("PE %d: create %d, destroy %d\n", pe.me, shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, nullptr),
+                shmemx_kv_op_destroy(nullptr));
+    const int result = shmemx_kv_shuffle(nullptr, nullptr, &kShape);
     std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
   } else if (how == "dies") {
     if (pe.me == 1) {
@@ -85,7 +94,8 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   shmem_init();
   Pe pe;
-  if (shmemx_kv_shuffle_create(4, &pe.shuffle) != 0) {
+  const shmemx_kv_options_t options{4, SHMEMX_KV_PATH_AUTO, 0};
+  if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &pe.op) != 0) {
     return 1;
   }
   if (argc > 1) {
@@ -94,7 +104,7 @@ int main(int argc, char** argv) {
   shmem_barrier_all();
   const bool good = shuffle_works(pe);
   std::printf("PE %d: %s\n", pe.me, good ? "works" : "does not work");
-  shmemx_kv_shuffle_destroy(pe.shuffle);
+  shmemx_kv_op_destroy(pe.op);
   shmem_finalize();
   return good ? 0 : 1;
 }

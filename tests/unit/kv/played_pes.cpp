@@ -13,80 +13,123 @@ std::size_t round_to_line(std::size_t bytes) {
 
 }  // namespace
 
-PlayedPes::PlayedPes(int pes, int cores, const CacheShape& shape)
+PlayedPes::PlayedPes(int pes, const Settings& settings, const Shape& shape)
     : pes_(pes),
       shape_(shape),
-      cache_bytes_(round_to_line(shmem::kv::cache_size(shape)->bytes())),
-      part_bytes_(2 * cache_bytes_ + KvShuffle::flag_count(pes, cores) * sizeof(shmem::SyncWord)),
+      buffer_bytes_(round_to_line(shmem::kv::layout_of(shape)->buffer_bytes())),
+      part_bytes_(2 * buffer_bytes_ + shmem::kv::Operator::lines(pes, settings.cores) * sizeof(shmem::SyncWord)),
       memory_(new (std::align_val_t{64}) std::byte[part_bytes_ * static_cast<std::size_t>(pes)]) {
+  std::memset(memory_.get(), 0, part_bytes_ * static_cast<std::size_t>(pes));
+  const auto policy = shmem::wait_policy(pes * settings.cores);
   for (int pe = 0; pe < pes; ++pe) {
-    for (std::size_t i = 0; i < KvShuffle::flag_count(pes, cores); ++i) {
-      new (flags(pe) + i) shmem::SyncWord{};
-    }
-    operators_.push_back(*KvShuffle::create(site(pe, cores), cores, flags(pe)));
+    operators_.push_back(*shmem::kv::Operator::create(site(pe), settings, policy, v(pe) + buffer_bytes_));
   }
   fill(1);
 }
 
-shmem::kv::Site PlayedPes::site(int pe, int cores) {
-  const auto translate = [this, pe](const void* mine, int other) -> std::byte* {
-    const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(k(pe));
-    return offset < part_bytes_ ? k(other) + offset : nullptr;
+shmem::Result<void> PlayedPes::sync() {
+  std::unique_lock lock{mutex_};
+  if (++arrived_ == pes_) {
+    arrived_ = 0;
+    ++syncs_;
+    met_.notify_all();
+    return {};
+  }
+  const auto before = syncs_;
+  if (!met_.wait_for(lock, time_limit, [&] { return syncs_ != before; })) {
+    --arrived_;
+    return shmem::fail(std::errc::timed_out, "some PE did not come");
+  }
+  return {};
+}
+
+shmem::kv::Site PlayedPes::site(int pe) {
+  const auto offset = [this, pe](const void* mine) {
+    return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(k(pe));
+  };
+  const auto translate = [this, offset](const void* mine, int other) -> std::byte* {
+    return offset(mine) < part_bytes_ ? k(other) + offset(mine) : nullptr;
   };
   const auto watch = [this](int /*partner*/) {
     const auto end = shmem::Clock::now() + time_limit;
     return [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
   };
-  return {pe, pes_, shmem::wait_policy(pes_ * cores), translate, watch};
+  return {pe, pes_, translate, offset, watch, [this] { return sync(); }};
+}
+
+Cache PlayedPes::cache(int pe) {
+  return {shape_, {k(pe), shape_.format == Format::kApart ? v(pe) : nullptr}};
 }
 
 void PlayedPes::fill(unsigned seed) {
   std::mt19937 random{seed};
   for (int pe = 0; pe < pes_; ++pe) {
-    for (std::size_t i = 0; i < 2 * cache_bytes_; ++i) {
+    for (std::size_t i = 0; i < 2 * buffer_bytes_; ++i) {
       k(pe)[i] = static_cast<std::byte>(random());
     }
   }
 }
 
 std::vector<std::byte> PlayedPes::caches(int pe) {
-  return {k(pe), k(pe) + 2 * cache_bytes_};
+  return {k(pe), k(pe) + 2 * buffer_bytes_};
 }
 
-Call PlayedPes::call(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks) {
-  return {k(pe),
-          v(pe),
-          shape_,
-          pairs.data(),
-          blocks.source.data(),
-          blocks.destination.data(),
-          static_cast<std::int64_t>(blocks.source.size())};
+std::vector<std::vector<std::byte>> PlayedPes::all_caches() {
+  std::vector<std::vector<std::byte>> all;
+  all.reserve(static_cast<std::size_t>(pes_));
+  for (int pe = 0; pe < pes_; ++pe) {
+    all.push_back(caches(pe));
+  }
+  return all;
+}
+
+TablePlan PlayedPes::table(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks) {
+  return *TablePlan::create(pairs, pe, blocks.source, blocks.destination);
 }
 
 shmem::Error PlayedPes::run_one(int pe, const Call& call) {
-  auto ok = operators_[static_cast<std::size_t>(pe)]->run(call);
+  auto& operation = *operators_[static_cast<std::size_t>(pe)];
+  auto ok = call.table != nullptr ? operation.run(*call.table, call.cache) : operation.run(call.list, call.cache);
   return ok ? shmem::Error{} : ok.error();
 }
 
-std::vector<shmem::Error> PlayedPes::run(const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks,
-                                         const std::function<void(int pe, Call&)>& change) {
+std::vector<shmem::Error> PlayedPes::run_all(const std::function<Call(int pe)>& call_of) {
   std::vector<shmem::Error> errors(static_cast<std::size_t>(pes_));
   std::vector<std::thread> threads;
   threads.reserve(errors.size());
   for (int pe = 0; pe < pes_; ++pe) {
-    threads.emplace_back([&, pe] {
-      const auto index = static_cast<std::size_t>(pe);
-      Call mine = call(pe, pairs, blocks[index]);
-      if (change) {
-        change(pe, mine);
-      }
-      errors[index] = run_one(pe, mine);
-    });
+    threads.emplace_back([&, pe] { errors[static_cast<std::size_t>(pe)] = run_one(pe, call_of(pe)); });
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
   return errors;
+}
+
+std::vector<shmem::Error> PlayedPes::run(const MovePlan& plan, const Change& change) {
+  return run_all([&](int pe) {
+    Call call{cache(pe), &plan, nullptr};
+    if (change) {
+      change(pe, call);
+    }
+    return call;
+  });
+}
+
+std::vector<shmem::Error> PlayedPes::run(const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks,
+                                         const Change& change) {
+  std::vector<TablePlan> tables;
+  tables.reserve(blocks.size());
+  for (int pe = 0; pe < pes_; ++pe) {
+    tables.push_back(table(pe, pairs, blocks[static_cast<std::size_t>(pe)]));
+  }
+  return run_all([&](int pe) {
+    Call call{cache(pe), nullptr, &tables[static_cast<std::size_t>(pe)]};
+    if (change) {
+      change(pe, call);
+    }
+    return call;
+  });
 }
 
 }  // namespace kv_test

@@ -1,64 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several PEs played by threads of one process, each with caches, flags and an operator of its own.
+// Several PEs played by threads of one process, each with caches, words and an operator of its own.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
-#include "shmem/kv/shuffle.hpp"
+#include "shmem/kv/operator.hpp"
 
 namespace kv_test {
 
-using shmem::kv::CacheShape;
-using shmem::kv::Call;
-using shmem::kv::KvShuffle;
+using shmem::kv::Cache;
+using shmem::kv::Format;
+using shmem::kv::Move;
+using shmem::kv::MovePlan;
+using shmem::kv::Settings;
+using shmem::kv::Shape;
+using shmem::kv::TablePlan;
 
-/// One PE's arguments that are its own.
+/// A pair table, and the block tables of each PE.
 struct Blocks {
   std::vector<std::int64_t> source, destination;
 };
 
-/// The "symmetric memory" of all PEs is one array; each PE's part has K, V and flags at the same offsets.
+/// The "symmetric memory" of all PEs is one array; each PE's part has K, V and the operator's words at the same
+/// offsets.
 class PlayedPes {
  public:
-  PlayedPes(int pes, int cores, const CacheShape& shape);
+  PlayedPes(int pes, const Settings& settings, const Shape& shape);
 
   [[nodiscard]] int pes() const { return pes_; }
-  [[nodiscard]] std::size_t cache_bytes() const { return cache_bytes_; }
+  /// Of K, and of V where that is apart.
+  [[nodiscard]] std::size_t buffer_bytes() const { return buffer_bytes_; }
   [[nodiscard]] std::byte* k(int pe) { return memory_.get() + static_cast<std::size_t>(pe) * part_bytes_; }
-  [[nodiscard]] std::byte* v(int pe) { return k(pe) + cache_bytes_; }
+  [[nodiscard]] std::byte* v(int pe) { return k(pe) + buffer_bytes_; }
+  [[nodiscard]] Cache cache(int pe);
 
   void fill(unsigned seed);
-  /// A copy of the caches of `pe`, K and then V.
+  /// A copy of all that `pe` has, K and then V.
   [[nodiscard]] std::vector<std::byte> caches(int pe);
+  [[nodiscard]] std::vector<std::vector<std::byte>> all_caches();
 
-  /// The arguments of a faultless call.
-  Call call(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks);
+  /// The arguments of one call.
+  struct Call {
+    Cache cache{};
+    const MovePlan* list = nullptr;
+    const TablePlan* table = nullptr;  // goes before `list`
+  };
+  using Change = std::function<void(int pe, Call&)>;
+
   /// All PEs at once; `change` may spoil the arguments of a PE. Empty texts are successes.
+  std::vector<shmem::Error> run(const MovePlan& plan, const Change& change = {});
   std::vector<shmem::Error> run(const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks,
-                                const std::function<void(int pe, Call&)>& change = {});
+                                const Change& change = {});
   /// One PE alone, in the calling thread.
   shmem::Error run_one(int pe, const Call& call);
+  TablePlan table(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks);
 
   /// Calls that wait for longer fail.
   std::chrono::milliseconds time_limit{60'000};
+  /// How many syncs there have been.
+  [[nodiscard]] std::uint64_t syncs() const { return syncs_; }
 
  private:
   struct FreeAligned {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
   };
-  [[nodiscard]] shmem::SyncWord* flags(int pe) { return reinterpret_cast<shmem::SyncWord*>(v(pe) + cache_bytes_); }
-  shmem::kv::Site site(int pe, int cores);
+  std::vector<shmem::Error> run_all(const std::function<Call(int pe)>& call_of);
+  shmem::kv::Site site(int pe);
+  shmem::Result<void> sync();
 
   int pes_;
-  CacheShape shape_;
-  std::size_t cache_bytes_, part_bytes_;
+  Shape shape_;
+  std::size_t buffer_bytes_, part_bytes_;
   std::unique_ptr<std::byte[], FreeAligned> memory_;
-  std::vector<std::unique_ptr<KvShuffle>> operators_;
+  std::mutex mutex_;
+  std::condition_variable met_;
+  int arrived_ = 0;
+  std::uint64_t syncs_ = 0;
+  std::vector<std::unique_ptr<shmem::kv::Operator>> operators_;
 };
 
 }  // namespace kv_test

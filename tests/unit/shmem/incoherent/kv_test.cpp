@@ -2,7 +2,7 @@
 // The flags of kv_shuffle on memory that is not coherent.
 #include <gtest/gtest.h>
 
-#include "shmem/kv/kernel.hpp"
+#include "shmem/kv/pair_steps.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/sim_core.hpp"
 
@@ -13,9 +13,8 @@ using incoherent::SimCore;
 using incoherent::Site;
 using incoherent::Sites;
 using shmem::SyncWord;
+using shmem::kv::Pairing;
 using shmem::kv::Report;
-using shmem::kv::Role;
-using shmem::kv::Shuffle;
 
 constexpr int kParts = 2;
 constexpr int kCalls = 4;
@@ -30,30 +29,34 @@ class KvRun {
   }
 
  private:
-  static constexpr std::size_t kFlags = std::size_t{kPes} * kParts;  // of each PE
+  static constexpr std::size_t kWords = std::size_t{kPes} * (kParts + 1);  // of each PE: flags, digests
 
   void send(int number) {
     SimCore core(machine_, number);
     for (std::uint64_t call = 1; call <= kCalls && !machine_.failed(); ++call) {
-      const Shuffle shuffle = shuffle_of(0, call);
+      const Pairing pairing = pairing_of(0, call);
       if (core.index() == 0) {
-        check(shmem::kv::hear_all(core, shuffle));
+        check(shmem::kv::hear_all(core, pairing));
+        if (shmem::kv::hear_digest(core, pairing) != call) {
+          machine_.fail("call " + std::to_string(call) + " has the digest of another");
+        }
       }
       core.sync();
       core.store(block(core.index()), call);
-      shmem::kv::say(core, shuffle, core.index(), std::errc{});
+      shmem::kv::say(core, pairing, core.index(), std::errc{});
     }
   }
 
   void receive(int number) {
     SimCore core(machine_, number);
     for (std::uint64_t call = 1; call <= kCalls && !machine_.failed(); ++call) {
-      const Shuffle shuffle = shuffle_of(1, call);
+      const Pairing pairing = pairing_of(1, call);
       for (int part = 0; part < kParts; ++part) {
         core.store(block(part), 1000 + call);
       }
-      shmem::kv::say_all(core, shuffle, std::errc{});
-      check(shmem::kv::hear_all(core, shuffle));
+      shmem::kv::say_digest(core, pairing, call);
+      shmem::kv::say_all(core, pairing, std::errc{});
+      check(shmem::kv::hear_all(core, pairing));
       for (int part = 0; part < kParts; ++part) {
         if (const std::uint64_t seen = core.load(block(part)); seen != call) {
           machine_.fail("call " + std::to_string(call) + " brought " + std::to_string(seen));
@@ -68,19 +71,14 @@ class KvRun {
     }
   }
 
-  Shuffle shuffle_of(int me, std::uint64_t call) {
-    return {.role = me == 0 ? Role::kSender : Role::kReceiver,
-            .me = me,
-            .partner = 1 - me,
-            .parts = kParts,
-            .mine = {.flags = flags_of(me)},
-            .theirs = {.flags = flags_of(1 - me)},
-            .count = call};
+  Pairing pairing_of(int me, std::uint64_t call) { return {me, 1 - me, kParts, words_of(me), words_of(1 - me), call}; }
+  shmem::kv::PairWords words_of(int pe) {
+    SyncWord* first = &lines_[static_cast<std::size_t>(pe) * kWords];
+    return {first, first + std::size_t{kPes} * kParts};
   }
-  SyncWord* flags_of(int pe) { return &lines_[static_cast<std::size_t>(pe) * kFlags]; }
-  SyncWord& block(int part) { return lines_[kPes * kFlags + static_cast<std::size_t>(part)]; }
+  SyncWord& block(int part) { return lines_[kPes * kWords + static_cast<std::size_t>(part)]; }
 
-  std::vector<SyncWord> lines_ = std::vector<SyncWord>(kPes * kFlags + kParts);
+  std::vector<SyncWord> lines_ = std::vector<SyncWord>(kPes * kWords + kParts);
   std::vector<int> cores_of_{kParts, 1};
   Machine machine_{cores_of_, lines_, [](int line) { return "line " + std::to_string(line); }};
 };

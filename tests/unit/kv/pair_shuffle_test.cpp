@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that arrive: every byte of every cache is compared with a copy made one block after the other.
-#include "shmem/kv/shuffle.hpp"
-
+// Blocks that arrive by a pair table: every byte of every cache is compared with a copy made one block after the other.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,22 +11,15 @@
 namespace {
 
 using kv_test::Blocks;
+using kv_test::Format;
 using kv_test::PlayedPes;
-using shmem::kv::CacheShape;
+using shmem::kv::Settings;
+using shmem::kv::Shape;
 using testing::Each;
 using testing::Field;
 using testing::IsEmpty;
 
 const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
-
-std::vector<std::vector<std::byte>> all_caches(PlayedPes& pes) {
-  std::vector<std::vector<std::byte>> caches;
-  caches.reserve(static_cast<std::size_t>(pes.pes()));
-  for (int pe = 0; pe < pes.pes(); ++pe) {
-    caches.push_back(pes.caches(pe));
-  }
-  return caches;
-}
 
 /// What the caches must hold afterwards.
 void copy_in_order(std::vector<std::vector<std::byte>>& caches, std::size_t v_offset, std::size_t block_bytes,
@@ -76,18 +67,22 @@ Blocks random_blocks(std::int64_t blocks, std::mt19937& random) {
   return result;
 }
 
+Shape apart(int blocks, int heads, int page, int head_dim, int element_size) {
+  return {Format::kApart, 1, blocks, heads, page, head_dim, element_size};
+}
+
 struct Case {
   int pes, cores;
-  CacheShape shape;
+  Shape shape;
 };
 
-class ShuffleTest : public testing::TestWithParam<Case> {};
+class PairShuffleTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
+TEST_P(PairShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
   const auto& [pes, cores, shape] = GetParam();
-  PlayedPes played{pes, cores, shape};
+  PlayedPes played{pes, Settings{.cores = cores}, shape};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
-  auto expected = all_caches(played);
+  auto expected = played.all_caches();
   for (int round = 0; round < 20; ++round) {
     const auto pairs = random_pairs(pes, random);
     std::vector<Blocks> blocks;
@@ -96,77 +91,63 @@ TEST_P(ShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
       blocks.push_back(random_blocks(shape.blocks, random));
     }
     ASSERT_THAT(played.run(pairs, blocks), kNoErrors);
-    copy_in_order(expected, played.cache_bytes(), shmem::kv::cache_size(shape)->block_bytes, pairs, blocks);
-    ASSERT_TRUE(all_caches(played) == expected) << "round " << round;
+    copy_in_order(expected, played.buffer_bytes(), shmem::kv::layout_of(shape)->chunk, pairs, blocks);
+    ASSERT_TRUE(played.all_caches() == expected) << "round " << round;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ShuffleTest,
-                         testing::Values(Case{2, 2, {5, 2, 4, 16, 1}}, Case{2, 16, {8, 8, 16, 16, 1}},
-                                         Case{3, 4, {4, 1, 8, 32, 2}}, Case{4, 2, {6, 3, 5, 7, 4}},
-                                         Case{5, 6, {7, 1, 1, 1, 1}}, Case{6, 6, {5, 3, 11, 37, 2}},
-                                         Case{2, 4, {3, 8, 128, 128, 1}}, Case{2, 6, {3, 7, 13, 501, 4}},
-                                         Case{1, 2, {4, 1, 4, 4, 4}}));
+INSTANTIATE_TEST_SUITE_P(Shapes, PairShuffleTest,
+                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1)}, Case{2, 16, apart(8, 8, 16, 16, 1)},
+                                         Case{3, 4, apart(4, 1, 8, 32, 2)}, Case{4, 2, apart(6, 3, 5, 7, 4)},
+                                         Case{5, 7, apart(7, 1, 1, 1, 1)}, Case{6, 6, apart(5, 3, 11, 37, 2)},
+                                         Case{2, 4, apart(3, 8, 128, 128, 1)}, Case{2, 6, apart(3, 7, 13, 501, 4)},
+                                         Case{1, 2, apart(4, 1, 4, 4, 4)}));
 
-TEST(Slice, CoverTheBlockOnceInWholeLinesWithTheRemainderInTheLast) {
-  for (const std::size_t bytes : {1U, 63U, 64U, 1000U, 4096U, 131072U, 131073U}) {
-    for (const int parts : {1, 2, 3, 7, 8}) {
-      std::size_t next = 0;
-      for (int part = 0; part < parts; ++part) {
-        const auto slice = shmem::kv::slice_of(bytes, part, parts);
-        EXPECT_EQ(slice.offset, next);
-        EXPECT_EQ(slice.offset % 64, 0U);
-        next += slice.size;
-      }
-      EXPECT_EQ(next, bytes) << parts << " parts";
-    }
-  }
-}
-
-TEST(Shuffle, CopiesOneBlockToSeveralPlaces) {
-  PlayedPes played{2, 2, {4, 1, 4, 16, 1}};
+TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
+  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   const auto source = played.caches(0);
   ASSERT_THAT(played.run({1, 0, 0, 1}, {Blocks{{2, 2, 2}, {0, 1, 3}}, Blocks{}}), kNoErrors);
   constexpr std::size_t kBlock = 64;
   for (const std::size_t block : {0U, 1U, 3U}) {
     EXPECT_EQ(std::memcmp(played.k(1) + kBlock * block, &source[kBlock * 2], kBlock), 0);
-    EXPECT_EQ(std::memcmp(played.v(1) + kBlock * block, &source[played.cache_bytes() + kBlock * 2], kBlock), 0);
+    EXPECT_EQ(std::memcmp(played.v(1) + kBlock * block, &source[played.buffer_bytes() + kBlock * 2], kBlock), 0);
   }
 }
 
-TEST(Shuffle, IsTheSameWhenItIsRepeated) {
-  PlayedPes played{2, 4, {4, 1, 4, 16, 1}};
+TEST(PairShuffle, IsTheSameWhenItIsRepeated) {
+  PlayedPes played{2, Settings{.cores = 4}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   const std::vector<Blocks> blocks{{}, Blocks{{0, 1}, {2, 3}}};
   ASSERT_THAT(played.run({1, 1, 0, 0}, blocks), kNoErrors);
-  const auto once = all_caches(played);
+  const auto once = played.all_caches();
   for (int i = 0; i < 9; ++i) {
     ASSERT_THAT(played.run({1, 1, 0, 0}, blocks), kNoErrors);
   }
-  EXPECT_TRUE(all_caches(played) == once);
+  EXPECT_TRUE(played.all_caches() == once);
 }
 
-TEST(Shuffle, MayHaveNothingToSend) {
-  PlayedPes played{2, 2, {4, 1, 4, 16, 1}};
-  const auto before = all_caches(played);
+TEST(PairShuffle, MayHaveNothingToSend) {
+  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  const auto before = played.all_caches();
   EXPECT_THAT(played.run({1, 0, 0, 1}, {Blocks{}, Blocks{}}), kNoErrors);
-  EXPECT_TRUE(all_caches(played) == before);
+  EXPECT_TRUE(played.all_caches() == before);
 }
 
-TEST(Shuffle, IgnoresTheBlockTablesOfAPeThatDoesNotSend) {
-  PlayedPes played{2, 2, {4, 1, 4, 16, 1}};
-  const auto before = all_caches(played);
+TEST(PairShuffle, IgnoresTheBlockTablesOfAPeThatDoesNotSend) {
+  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
+  const auto before = played.all_caches();
   EXPECT_THAT(played.run({1, 1, 0, 1}, {Blocks{{99}, {-1}}, Blocks{{0}, {0}}}), kNoErrors);
-  EXPECT_TRUE(all_caches(played) == before);
+  EXPECT_TRUE(played.all_caches() == before);
 }
 
-TEST(Shuffle, AnIdlePeDoesNotWaitForItsPartner) {
-  PlayedPes played{2, 2, {4, 1, 4, 16, 1}};
+TEST(PairShuffle, AnIdlePeDoesNotWaitForItsPartner) {
+  PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   const std::vector<std::int64_t> pairs{1, 1, 0, 1};
-  EXPECT_EQ(played.run_one(0, played.call(0, pairs, {})).text, "");
+  const auto table = played.table(0, pairs, {});
+  EXPECT_EQ(played.run_one(0, {played.cache(0), nullptr, &table}).text, "");
 }
 
-TEST(Shuffle, APeMayBeThereAlonePairedWithItself) {
-  PlayedPes played{1, 2, {4, 1, 4, 16, 1}};
+TEST(PairShuffle, APeMayBeThereAlonePairedWithItself) {
+  PlayedPes played{1, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   EXPECT_THAT(played.run({0, 1}, {Blocks{}}), kNoErrors);
 }
 

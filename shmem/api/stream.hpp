@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other calls of the interface give to a stream.
+#pragma once
+
+#include "shmem/api/entry.hpp"
+#include "shmem/cores/stream.hpp"
+
+namespace shmem::api {
+
+/// Work that uses the library; nullptr: the library's own stream. Ends the job, naming `call`, if that cannot be had.
+void give_to_stream(const char* call, shmemx_stream_t* stream, Stream::Work work);
+
+}  // namespace shmem::api

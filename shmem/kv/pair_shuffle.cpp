@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/pair_shuffle.hpp"
+
+#include <new>
+
+namespace shmem::kv {
+namespace {
+
+constexpr std::errc kDifferent = std::errc::bad_message;
+
+}  // namespace
+
+PairWords PairShuffle::words_of(int pe) const {
+  auto* words = reinterpret_cast<SyncWord*>(site_.translate(words_, pe));
+  return {words + site_.pes, words};
+}
+
+Pairing PairShuffle::pairing_with(int partner) const {
+  return {site_.me, partner, copier_.cores(), words_of(site_.me), words_of(partner), count_};
+}
+
+Result<CopyList> PairShuffle::list_copies(const SoundCache& cache, const MovePlan& plan) const {
+  CopyList copies{cache.layout, cache.place};
+  if (auto ok = plan.check(site_.pes, cache.layout.blocks); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  const std::size_t chunk = cache.layout.chunk;
+  std::byte* to = nullptr;
+  for (const Move& move : plan.moves()) {
+    if (to == nullptr) {
+      const auto theirs = cache_of(cache, site_, static_cast<int>(move.destination_pe));
+      if (!theirs) {
+        return tl::make_unexpected(theirs.error());
+      }
+      to = theirs->k;
+    }
+    copies.add(to + static_cast<std::size_t>(move.destination_block) * chunk,
+               cache.place.k + static_cast<std::size_t>(move.source_block) * chunk, chunk);
+  }
+  return copies;
+}
+
+Result<PairShuffle::Work> PairShuffle::prepare(const TablePlan& plan, const Cache& cache) const {
+  const PairTable table = plan.table();
+  if (table.pes() != site_.pes || plan.me() != site_.me) {
+    return fail(std::errc::invalid_argument, "the plan is PE " + std::to_string(plan.me()) + "'s of " +
+                                                 std::to_string(table.pes()) + " PEs, but this is PE " +
+                                                 std::to_string(site_.me) + " of " + std::to_string(site_.pes));
+  }
+  if (!plan.own()) {
+    return tl::make_unexpected(plan.own().error());
+  }
+  const auto sound = check_cache(cache, site_);
+  if (!sound) {
+    return tl::make_unexpected(sound.error());
+  }
+  auto copies = list_copies(*sound, *plan.own());
+  if (!copies) {
+    return tl::make_unexpected(copies.error());
+  }
+  const int partner = static_cast<int>(table.peer(site_.me));
+  return Work{table.role(site_.me), pairing_with(partner), *std::move(copies), plan.own()->moves().size(),
+              plan.digest() ^ sound->digest};
+}
+
+void PairShuffle::tell_partner(const PairTable& table, std::errc error) const {
+  if (table.pes() != site_.pes) {
+    return;  // nobody can say who that is
+  }
+  const std::int64_t peer = table.peer(site_.me);
+  if (!table.in_range(peer) || peer == site_.me) {
+    return;
+  }
+  const Pairing pairing = pairing_with(static_cast<int>(peer));
+  for (int core = 0; core < pairing.cores; ++core) {
+    publish(flag_of(pairing.theirs, site_.me, core, pairing.cores), flag_value(count_, error));
+  }
+}
+
+Result<void> PairShuffle::run(const TablePlan& plan, const Cache& cache) {
+  ++count_;  // also when the call fails: the partner's does, and the next ones must meet again
+  try {
+    const auto prepared = prepare(plan, cache);
+    if (prepared) {
+      const Report report = shuffle(*prepared);
+      return report.stage == Report::Stage::kDone ? Result<void>{} : explain(*prepared, report);
+    }
+    // The partner may not see what is wrong; if he does, he does not look at this.
+    tell_partner(plan.table(), prepared.error().code);
+    return fail(prepared.error().code, name_call() + prepared.error().text);
+  } catch (const std::bad_alloc&) {
+    tell_partner(plan.table(), std::errc::not_enough_memory);
+    throw;
+  }
+}
+
+/// The calling thread does all the waiting; the others are woken when there is something to copy.
+Report PairShuffle::shuffle(const Work& work) {
+  if (work.role == Role::kIdle) {
+    return {};
+  }
+  CoreGroup::Check watch = site_.watch(work.pairing.partner);
+  SoloCore caller{policy_, watch};
+  if (work.role == Role::kSender) {
+    return send(caller, work);
+  }
+  say_digest(caller, work.pairing, work.digest);
+  say_all(caller, work.pairing, std::errc{});
+  return hear_all(caller, work.pairing);
+}
+
+Report PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Work& work) {
+  Report report = hear_all(caller, work.pairing);
+  if (report.stage == Report::Stage::kDone && hear_digest(caller, work.pairing) != work.digest) {
+    say_all(caller, work.pairing, kDifferent);
+    return {Report::Stage::kPartnerFailed, kDifferent};
+  }
+  if (report.stage != Report::Stage::kDone) {
+    say_all(caller, work.pairing, report.error);
+    return report;
+  }
+  copier_.group().run([this, &work](ThreadCore& core) {
+    copier_.copy_share(work.copies, core.index());
+    say(core, work.pairing, core.index(), std::errc{});
+    return std::errc{};
+  });
+  return {};
+}
+
+std::string PairShuffle::name_call() const {
+  return "kv_shuffle: PE " + std::to_string(site_.me) + ", call " + std::to_string(count_) + " by pairs: ";
+}
+
+tl::unexpected<Error> PairShuffle::explain(const Work& work, const Report& report) const {
+  const bool sends = work.role == Role::kSender;
+  const std::string partner = "PE " + std::to_string(work.pairing.partner);
+  const std::string text = name_call() +
+                           (sends ? "sending " + std::to_string(work.blocks) + " blocks to " : "receiving from ") +
+                           partner + ": ";
+  switch (report.stage) {
+    case Report::Stage::kPartnerFailed:
+      if (report.error == kDifferent) {
+        return fail(std::errc::invalid_argument, text + "the two have different pair tables or caches");
+      }
+      return fail(std::errc::connection_aborted,
+                  text + partner + " gave up: " + message(report.error) + " (its own message says why)");
+    case Report::Stage::kOutOfStep:
+      return fail(report.error, text + partner + " has gone on to a later call: all PEs make the same calls");
+    case Report::Stage::kWaiting:
+    case Report::Stage::kDone:
+      break;
+  }
+  return fail(report.error,
+              text + "waited for " + partner + (sends ? " to be ready; " : "'s blocks; ") + message(report.error));
+}
+
+}  // namespace shmem::kv

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/plan.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <tuple>
+
+#include "shmem/kv/digest.hpp"
+
+namespace shmem::kv {
+namespace {
+
+tl::unexpected<Error> invalid(std::string what) {
+  return fail(std::errc::invalid_argument, std::move(what));
+}
+
+std::string name_block(std::int64_t pe, std::int64_t block) {
+  return "block " + std::to_string(block) + " of PE " + std::to_string(pe);
+}
+
+std::string name_move(const Move& move) {
+  return "the move of " + name_block(move.source_pe, move.source_block) + " to " +
+         name_block(move.destination_pe, move.destination_block);
+}
+
+bool in_order(const Move& a, const Move& b) {
+  const auto key = [](const Move& move) {
+    return std::tie(move.source_pe, move.destination_pe, move.source_block, move.destination_block);
+  };
+  return key(a) < key(b);
+}
+
+bool is_negative(const Move& move) {
+  return move.source_pe < 0 || move.source_block < 0 || move.destination_pe < 0 || move.destination_block < 0;
+}
+
+/// The blocks of all moves, on one side of them, sorted.
+template <typename Block, typename Side>
+std::vector<Block> blocks_of_moves(const std::vector<Move>& moves, Side side) {
+  std::vector<Block> blocks;
+  blocks.reserve(moves.size());
+  std::transform(moves.begin(), moves.end(), std::back_inserter(blocks), side);
+  std::sort(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+}  // namespace
+
+Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
+  if (const auto bad = std::find_if(moves.begin(), moves.end(), is_negative); bad != moves.end()) {
+    return invalid(name_move(*bad) + " has a negative number");
+  }
+  MovePlan plan;
+  plan.mode_ = mode;
+  std::copy_if(moves.begin(), moves.end(), std::back_inserter(plan.moves_),
+               [](const Move& move) { return source_of(move) != destination_of(move); });
+  std::sort(plan.moves_.begin(), plan.moves_.end(), in_order);
+  plan.moves_.erase(std::unique(plan.moves_.begin(), plan.moves_.end()), plan.moves_.end());
+  auto sources = blocks_of_moves<Block>(plan.moves_, source_of);
+  const auto destinations = blocks_of_moves<Block>(plan.moves_, destination_of);
+  if (const auto twice = std::adjacent_find(destinations.begin(), destinations.end()); twice != destinations.end()) {
+    return invalid(name_block(twice->pe, twice->index) + " is the destination of two different blocks");
+  }
+  if (mode == Mode::kMove) {
+    if (const auto twice = std::adjacent_find(sources.begin(), sources.end()); twice != sources.end()) {
+      return invalid(name_block(twice->pe, twice->index) + " is to be moved to two places");
+    }
+    std::set_difference(sources.begin(), sources.end(), destinations.begin(), destinations.end(),
+                        std::back_inserter(plan.cleared_));
+  }
+  plan.find_staged(sources);
+  Digest digest;
+  digest.add(static_cast<std::int64_t>(mode));
+  digest.add(plan.moves_.data(), plan.moves_.size() * sizeof(Move));
+  plan.digest_ = digest.value();
+  return plan;
+}
+
+void MovePlan::find_staged(const std::vector<Block>& sources) {
+  std::size_t of_this_pe = 0;
+  staged_.resize(moves_.size());
+  for (std::size_t i = 0; i < moves_.size(); ++i) {
+    if (i == 0 || moves_[i].source_pe != moves_[i - 1].source_pe) {
+      of_this_pe = 0;
+    }
+    staged_[i] = std::binary_search(sources.begin(), sources.end(), destination_of(moves_[i]));
+    of_this_pe += staged_[i] ? 1 : 0;
+    most_staged_ = std::max(most_staged_, of_this_pe);
+  }
+}
+
+Result<void> MovePlan::check(int pes, std::size_t blocks) const {
+  const auto out_of_range = [&](std::int64_t pe, std::int64_t block) {
+    return pe >= pes || static_cast<std::size_t>(block) >= blocks;
+  };
+  const auto bad = std::find_if(moves_.begin(), moves_.end(), [&](const Move& move) {
+    return out_of_range(move.source_pe, move.source_block) || out_of_range(move.destination_pe, move.destination_block);
+  });
+  if (bad == moves_.end()) {
+    return {};
+  }
+  return invalid(name_move(*bad) + ": there are PEs 0.." + std::to_string(pes - 1) +
+                 ", and in their caches blocks 0.." + std::to_string(blocks - 1));
+}
+
+std::vector<Move> MovePlan::select(int pe, bool staged) const {
+  std::vector<Move> selected;
+  const auto first =
+      std::partition_point(moves_.begin(), moves_.end(), [pe](const Move& m) { return m.source_pe < pe; });
+  for (auto move = first; move != moves_.end() && move->source_pe == pe; ++move) {
+    if (staged_[static_cast<std::size_t>(move - moves_.begin())] == staged) {
+      selected.push_back(*move);
+    }
+  }
+  return selected;
+}
+
+std::vector<Move> MovePlan::direct(int pe) const {
+  return select(pe, false);
+}
+
+std::vector<Move> MovePlan::staged(int pe) const {
+  return most_staged_ == 0 ? std::vector<Move>{} : select(pe, true);
+}
+
+std::vector<std::int64_t> MovePlan::cleared(int pe) const {
+  std::vector<std::int64_t> blocks;
+  for (const Block& block : cleared_) {
+    if (block.pe == pe) {
+      blocks.push_back(block.index);
+    }
+  }
+  return blocks;
+}
+
+}  // namespace shmem::kv

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator knows of the job, and a cache as the application describes it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "shmem/cores/core_group.hpp"
+#include "shmem/kv/layout.hpp"
+
+namespace shmem::kv {
+
+/// PEs by their number in the operator's team. Outlived by what its functions refer to.
+struct Site {
+  int me = 0;
+  int pes = 1;
+  /// The same object in the symmetric memory of `pe`; nullptr if `mine` is not in this PE's.
+  std::function<std::byte*(const void* mine, int pe)> translate{};
+  /// A number for where symmetric memory is, the same on all PEs.
+  std::function<std::uint64_t(const void* mine)> offset{};
+  /// The Check of a call that waits for `partner`; begins its time limit.
+  std::function<CoreGroup::Check(int partner)> watch{};
+  /// Collective: returns when all PEs of the team have called it.
+  std::function<Result<void>()> sync{};
+};
+
+struct Cache {
+  Shape shape;
+  CachePlace place;
+};
+
+/// A cache that can be, in symmetric memory.
+struct SoundCache {
+  Layout layout;
+  CachePlace place;
+  std::uint64_t digest;  // of shape and place: the same on PEs that mean the same cache
+};
+
+/// Error: what is wrong with it.
+Result<SoundCache> check_cache(const Cache& cache, const Site& site);
+
+/// The same cache of `pe`. Error: `pe` has none there, as a global variable of another program.
+Result<CachePlace> cache_of(const SoundCache& cache, const Site& site, int pe);
+
+/// For people, of an error that another PE has told.
+std::string message(std::errc error);
+
+}  // namespace shmem::kv

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/kv/team_shuffle.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace shmem::kv {
+namespace {
+
+/// Where the cache of each destination PE of `moves` is; looked for once for moves that follow each other.
+class Destinations {
+ public:
+  Destinations(const SoundCache& cache, const Site& site) : cache_(cache), site_(site) {}
+
+  Result<std::byte*> find(std::int64_t pe) {
+    if (pe != pe_) {
+      const auto place = cache_of(cache_, site_, static_cast<int>(pe));
+      if (!place) {
+        return tl::make_unexpected(place.error());
+      }
+      pe_ = pe;
+      k_ = place->k;
+    }
+    return k_;
+  }
+
+ private:
+  const SoundCache& cache_;
+  const Site& site_;
+  std::int64_t pe_ = -1;
+  std::byte* k_ = nullptr;
+};
+
+}  // namespace
+
+tl::unexpected<Error> TeamShuffle::failure(const Error& error) const {
+  return fail(error.code,
+              "kv_shuffle: PE " + std::to_string(site_.me) + ", call " + std::to_string(count_) + ": " + error.text);
+}
+
+Result<TeamShuffle::Work> TeamShuffle::prepare(const MovePlan* plan, const Cache& cache) {
+  if (plan == nullptr) {
+    return fail(std::errc::invalid_argument, "plan is NULL");
+  }
+  const auto sound = check_cache(cache, site_);
+  if (!sound) {
+    return tl::make_unexpected(sound.error());
+  }
+  if (auto ok = plan->check(site_.pes, sound->layout.blocks); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  Work work{*sound, CopyList{sound->layout, sound->place}, {}, {}, {}, plan->cleared(site_.me)};
+  Destinations destinations{*sound, site_};
+  const std::size_t chunk = sound->layout.chunk;
+  for (const Move& move : plan->direct(site_.me)) {
+    const auto to = destinations.find(move.destination_pe);
+    if (!to) {
+      return tl::make_unexpected(to.error());
+    }
+    work.direct.add(*to + static_cast<std::size_t>(move.destination_block) * chunk,
+                    sound->place.k + static_cast<std::size_t>(move.source_block) * chunk, chunk);
+  }
+  if (auto ok = find_staged(*plan, work); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  return work;
+}
+
+Result<void> TeamShuffle::find_staged(const MovePlan& plan, Work& work) {
+  work.windows = windows_of(work.cache.layout, plan.most_staged(), staging_room_);
+  work.staged = plan.staged(site_.me);
+  if (work.staged.empty()) {
+    return {};  // the windows are there: the others' syncs are this PE's, too
+  }
+  Destinations destinations{work.cache, site_};
+  for (const Move& move : work.staged) {
+    const auto to = destinations.find(move.destination_pe);
+    if (!to) {
+      return tl::make_unexpected(to.error());
+    }
+    work.staged_to.push_back(*to);
+  }
+  return staging_.reserve(work.staged.size() * work.windows.front().bytes());
+}
+
+Result<void> TeamShuffle::run(const MovePlan* plan, const Cache& cache) {
+  ++count_;
+  Result<Work> work;
+  try {
+    work = prepare(plan, cache);
+  } catch (const std::bad_alloc&) {
+    work = fail(std::errc::not_enough_memory, "out of memory");
+  }
+  if (auto ok = agree(plan, work); !ok) {
+    return failure(ok.error());
+  }
+  if (auto ok = shuffle(*work); !ok) {
+    return failure(ok.error());
+  }
+  return {};
+}
+
+Result<void> TeamShuffle::agree(const MovePlan* plan, const Result<Work>& mine) {
+  const std::size_t turn = count_ % kProposals;
+  Proposal& proposal = proposals_[turn];
+  proposal.error.store(mine ? 0 : static_cast<std::uint64_t>(mine.error().code), std::memory_order_relaxed);
+  proposal.plan.store(mine ? plan->digest() : 0, std::memory_order_relaxed);
+  proposal.cache.store(mine ? mine->cache.digest : 0, std::memory_order_relaxed);
+  auto met = site_.sync();
+  if (!met) {
+    return met;
+  }
+  return mine ? compare(turn) : tl::make_unexpected(mine.error());
+}
+
+/// All PEs come to the same, as all see the same proposals.
+Result<void> TeamShuffle::compare(std::size_t turn) const {
+  const auto proposal_of = [&](int pe) {
+    return reinterpret_cast<const Proposal*>(site_.translate(&proposals_[turn], pe));
+  };
+  for (int pe = 0; pe < site_.pes; ++pe) {
+    if (const auto error = proposal_of(pe)->error.load(std::memory_order_relaxed); error != 0) {
+      return fail(std::errc::connection_aborted, "PE " + std::to_string(pe) +
+                                                     " gave up: " + message(static_cast<std::errc>(error)) +
+                                                     " (its own message says why); nothing has moved");
+    }
+  }
+  const Proposal& first = *proposal_of(0);
+  for (int pe = 1; pe < site_.pes; ++pe) {
+    const Proposal& other = *proposal_of(pe);
+    const bool same_plan = other.plan.load(std::memory_order_relaxed) == first.plan.load(std::memory_order_relaxed);
+    if (!same_plan || other.cache.load(std::memory_order_relaxed) != first.cache.load(std::memory_order_relaxed)) {
+      return fail(std::errc::invalid_argument,
+                  "PE " + std::to_string(pe) +
+                      (same_plan ? " means another cache than PE 0 (format, shape, element size "
+                                   "or place in the symmetric heap)"
+                                 : " has another plan than PE 0") +
+                      "; nothing has moved");
+    }
+  }
+  return {};
+}
+
+Result<void> TeamShuffle::shuffle(const Work& work) {
+  copier_.copy(work.direct);
+  for (const Window& window : work.windows) {
+    if (auto ok = pass_staged(work, window); !ok) {
+      return ok;
+    }
+  }
+  clear(work);
+  return site_.sync();
+}
+
+Result<void> TeamShuffle::pass_staged(const Work& work, const Window& window) {
+  const Layout& layout = work.cache.layout;
+  CopyList stage;
+  CopyList write;
+  std::byte* staged = staging_.data();
+  for (std::size_t i = 0; i < work.staged.size(); ++i) {
+    const auto source = static_cast<std::size_t>(work.staged[i].source_block) * layout.chunk + window.offset;
+    const auto destination = static_cast<std::size_t>(work.staged[i].destination_block) * layout.chunk + window.offset;
+    for (std::size_t plane = window.first_plane; plane < window.first_plane + window.planes; ++plane) {
+      std::byte* here = layout.plane(work.cache.place, plane);
+      stage.add(staged, here + source, window.size);
+      write.add(work.staged_to[i] + (here - work.cache.place.k) + destination, staged, window.size);
+      staged += window.size;
+    }
+  }
+  copier_.copy(stage);
+  if (auto ok = site_.sync(); !ok) {
+    return ok;
+  }
+  copier_.copy(write);
+  return {};
+}
+
+void TeamShuffle::clear(const Work& work) {
+  const Layout& layout = work.cache.layout;
+  for (const std::int64_t block : work.cleared) {
+    for (std::size_t plane = 0; plane < layout.planes; ++plane) {
+      std::memset(layout.plane(work.cache.place, plane) + static_cast<std::size_t>(block) * layout.chunk, 0,
+                  layout.chunk);
+    }
+  }
+}
+
+}  // namespace shmem::kv

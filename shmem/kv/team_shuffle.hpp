@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shuffles by a list of moves: all PEs of a team agree that it can be done, and then do it.
+//
+//   agree                      digests and errors of all PEs; a sync of the team
+//   copy what can go at once   by all cores, from this PE's cache into those of others
+//   for each window:           blocks whose destination somebody still has to read
+//     stage                    into memory of this PE
+//     sync                     everybody has read what others will overwrite
+//     write                    out of that memory
+//   clear                      what has been moved away
+//   sync                       everything is where it belongs
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "shmem/kv/copier.hpp"
+#include "shmem/kv/plan.hpp"
+#include "shmem/kv/private_memory.hpp"
+#include "shmem/kv/site.hpp"
+#include "shmem/kv/windows.hpp"
+
+namespace shmem::kv {
+
+/// What a PE says of a call before anything moves. In symmetric memory; one for calls of even number and one for odd
+/// ones, as a PE may begin its next call while another still reads of this one.
+struct alignas(64) Proposal {
+  // Relaxed: what makes them visible is the sync between writing and reading.
+  std::atomic<std::uint64_t> error;  // std::errc
+  std::atomic<std::uint64_t> plan, cache;
+};
+static_assert(sizeof(Proposal) == 64);
+
+/// Used by one thread at a time. Collective: each PE of the team makes the same calls in the same order.
+class TeamShuffle {
+ public:
+  static constexpr std::size_t kProposals = 2;
+
+  /// `proposals` is symmetric, and there until all PEs have ended their last call. Site and copier outlive this.
+  /// `staging_room` is the same on all PEs.
+  TeamShuffle(const Site& site, Copier& copier, Proposal* proposals, std::size_t staging_room)
+      : site_(site), copier_(copier), proposals_(proposals), staging_room_(staging_room) {}
+
+  /// Returns when all blocks of all PEs are where they belong. Error: on all PEs, before anything moves, if anything is
+  /// wrong on one of them; or what ended a sync. nullptr: this PE has no plan, which is an Error on all.
+  Result<void> run(const MovePlan* plan, const Cache& cache);
+
+ private:
+  /// All that is needed, so that nothing can fail any more but a sync.
+  struct Work {
+    SoundCache cache;
+    CopyList direct;
+    std::vector<Move> staged;
+    std::vector<std::byte*> staged_to;  // plane 0 of the destination's cache, by move
+    std::vector<Window> windows;
+    std::vector<std::int64_t> cleared;
+  };
+
+  Result<Work> prepare(const MovePlan* plan, const Cache& cache);
+  Result<void> find_staged(const MovePlan& plan, Work& work);
+  Result<void> agree(const MovePlan* plan, const Result<Work>& mine);
+  [[nodiscard]] Result<void> compare(std::size_t turn) const;
+  Result<void> shuffle(const Work& work);
+  Result<void> pass_staged(const Work& work, const Window& window);
+  void clear(const Work& work);
+  [[nodiscard]] tl::unexpected<Error> failure(const Error& error) const;
+
+  const Site& site_;
+  Copier& copier_;
+  Proposal* proposals_;
+  std::size_t staging_room_;
+  PrivateMemory staging_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace shmem::kv

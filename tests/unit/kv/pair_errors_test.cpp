@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that cannot be: named on every PE that can see it, told to the partner, and nothing has moved.
+#include <gmock/gmock.h>
+
+#include <new>
+
+#include "tests/unit/kv/played_pes.hpp"
+
+namespace {
+
+using kv_test::Blocks;
+using kv_test::Format;
+using kv_test::PlayedPes;
+using kv_test::Settings;
+using kv_test::TablePlan;
+using testing::AllOf;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Call = PlayedPes::Call;
+using Change = PlayedPes::Change;
+
+const std::vector<std::int64_t> kZeroSendsToOne{1, 0, 0, 1};
+const std::vector<Blocks> kTwoBlocks{Blocks{{0, 1}, {2, 3}}, Blocks{}};
+
+auto an_error(std::errc code, const std::string& text) {
+  return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
+}
+
+class PairErrors : public testing::Test {
+ protected:
+  /// After whatever happened the caches are as before, and a faultless call works.
+  void expect_nothing_moved_and_works_again() {
+    for (int pe = 0; pe < 2; ++pe) {
+      EXPECT_TRUE(played_.caches(pe) == before_[static_cast<std::size_t>(pe)]);
+    }
+    EXPECT_THAT(played_.run(kZeroSendsToOne, kTwoBlocks), Each(Field(&shmem::Error::text, IsEmpty())));
+    EXPECT_FALSE(played_.caches(1) == before_[1]);
+    played_.fill(1);
+  }
+
+  /// PE `bad` has arguments of which the other knows nothing.
+  void expect_failure_of_both(int bad, const Change& spoil, const std::string& text,
+                              const std::vector<Blocks>& blocks = kTwoBlocks) {
+    const auto errors = played_.run(kZeroSendsToOne, blocks, [&](int pe, Call& call) {
+      if (pe == bad && spoil) {
+        spoil(pe, call);
+      }
+    });
+    EXPECT_THAT(errors[static_cast<std::size_t>(bad)], an_error(std::errc::invalid_argument, text));
+    EXPECT_THAT(errors[static_cast<std::size_t>(1 - bad)],
+                an_error(std::errc::connection_aborted, "PE " + std::to_string(bad) + " gave up: Invalid argument"));
+    expect_nothing_moved_and_works_again();
+  }
+
+  /// All PEs see what is wrong with the pairs.
+  void expect_bad_pairs(const std::vector<std::int64_t>& pairs, const std::string& text) {
+    EXPECT_THAT(played_.run(pairs, kTwoBlocks), Each(an_error(std::errc::invalid_argument, text)));
+    expect_nothing_moved_and_works_again();
+  }
+
+  shmem::Error run_alone(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks) {
+    const auto table = played_.table(pe, pairs, blocks);
+    return played_.run_one(pe, {played_.cache(pe), nullptr, &table});
+  }
+
+  PlayedPes played_{2, Settings{.cores = 4}, {Format::kApart, 1, 4, 2, 4, 16, 2}};
+  std::vector<std::vector<std::byte>> before_{played_.caches(0), played_.caches(1)};
+};
+
+TEST_F(PairErrors, TwoSendersInAPairAreRefused) {
+  expect_bad_pairs({1, 0, 0, 0}, "row 0 {1, send} and row 1 {0, send} both send");
+}
+
+TEST_F(PairErrors, PairsThatDoNotNameEachOtherAreRefused) {
+  expect_bad_pairs({1, 0, 1, 1}, "row 0 {1, send} and row 1 {1, receive} do not name each other");
+}
+
+TEST_F(PairErrors, APeerOutOfRangeIsRefused) {
+  expect_bad_pairs({2, 0, 0, 1}, "row 0 {2, send} names a PE that is not in 0..1");
+  expect_bad_pairs({1, 0, -1, 1}, "row");
+}
+
+TEST_F(PairErrors, SendingToOneselfIsRefused) {
+  expect_bad_pairs({0, 0, 1, 1}, "row 0 {0, send} sends to itself");
+}
+
+TEST_F(PairErrors, AMessageNamesThePeAndTheCall) {
+  EXPECT_THAT(played_.run({1, 0, 0, 0}, kTwoBlocks)[1].text, HasSubstr("kv_shuffle: PE 1, call 1 by pairs: "));
+  EXPECT_THAT(played_.run({1, 0, 0, 0}, kTwoBlocks)[0].text, HasSubstr("kv_shuffle: PE 0, call 2 by pairs: "));
+}
+
+TEST_F(PairErrors, ASourceBlockOutsideTheCacheIsNamedAndToldToTheReceiver) {
+  expect_failure_of_both(
+      0, {}, "the move of block 4 of PE 0 to block 2 of PE 1: there are PEs 0..1, and in their caches blocks 0..3",
+      {{{0, 4}, {1, 2}}, {}});
+  expect_failure_of_both(0, {}, "src_block_table[0] is -1", {{{-1}, {1}}, {}});
+}
+
+TEST_F(PairErrors, ADestinationBlockOutsideTheCacheIsNamedAndToldToTheReceiver) {
+  expect_failure_of_both(0, {}, "the move of block 0 of PE 0 to block 4 of PE 1", {{{0}, {4}}, {}});
+}
+
+TEST_F(PairErrors, ADestinationUsedTwiceIsNamed) {
+  expect_failure_of_both(0, {}, "block 3 of PE 1 is the destination of two different blocks",
+                         {{{0, 1, 2}, {3, 2, 3}}, {}});
+}
+
+TEST_F(PairErrors, ASenderWithAnotherTableOrCacheThanItsReceiverIsNamedOnBoth) {
+  const auto expect_difference = [&](const Change& change) {
+    EXPECT_THAT(played_.run(kZeroSendsToOne, kTwoBlocks, change),
+                Each(an_error(std::errc::invalid_argument, "the two have different pair tables or caches")));
+    expect_nothing_moved_and_works_again();
+  };
+  expect_difference([](int pe, Call& call) { call.cache.shape.element_size = pe + 1; });
+  expect_difference([](int pe, Call& call) { call.cache.shape.blocks -= pe; });
+  expect_difference([](int pe, Call& call) {
+    if (pe == 1) {
+      std::swap(call.cache.place.k, call.cache.place.v);
+    }
+  });
+  const auto other = played_.table(1, {1, 0, 0, 2}, {});
+  expect_difference([&other](int pe, Call& call) { call.table = pe == 1 ? &other : call.table; });
+}
+
+TEST_F(PairErrors, ThePlanOfAnotherPeOrTeamIsRefused) {
+  const auto of_one = played_.table(1, kZeroSendsToOne, {});
+  EXPECT_THAT(played_.run_one(0, {played_.cache(0), nullptr, &of_one}),
+              an_error(std::errc::invalid_argument, "the plan is PE 1's of 2 PEs, but this is PE 0 of 2"));
+  const auto alone = *TablePlan::create(std::vector<std::int64_t>{0, 1}, 0, {}, {});
+  EXPECT_THAT(played_.run_one(0, {played_.cache(0), nullptr, &alone}),
+              an_error(std::errc::invalid_argument, "the plan is PE 0's of 1 PEs"));
+  EXPECT_FALSE(TablePlan::create(kZeroSendsToOne, 2, {}, {}));
+  EXPECT_FALSE(TablePlan::create(kZeroSendsToOne, -1, {}, {}));
+}
+
+TEST_F(PairErrors, AReceiversBadCacheIsToldToTheSender) {
+  std::vector<std::byte> elsewhere(played_.buffer_bytes());
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.place.k = nullptr; }, "the cache's k is NULL");
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.place.v = nullptr; }, "the cache's v is NULL");
+  expect_failure_of_both(
+      1, [&](int, Call& call) { call.cache.place.v = elsewhere.data(); },
+      "the cache's v of 1024 bytes is not in symmetric");
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.place.k = call.cache.place.v + 64; }, "overlap");
+}
+
+TEST_F(PairErrors, ACacheThatReachesOutOfSymmetricMemoryIsNamed) {
+  expect_failure_of_both(
+      0, [](int, Call& call) { call.cache.shape.blocks = 1000; }, "is not in symmetric memory");
+}
+
+TEST_F(PairErrors, ImpossibleShapesAreNamed) {
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.shape.element_size = 3; }, "element size 3 is not 1, 2, 4 or 8");
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.shape.page = 0; }, "cannot be");
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.shape.blocks = -4; }, "cannot be");
+  expect_failure_of_both(
+      1, [](int, Call& call) { call.cache.shape.heads = call.cache.shape.page = INT64_MAX / 2; }, "cannot be");
+}
+
+TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedWhenTheTimeIsOver) {
+  played_.time_limit = std::chrono::milliseconds{20};
+  EXPECT_THAT(
+      run_alone(0, kZeroSendsToOne, kTwoBlocks[0]),
+      an_error(std::errc::timed_out, "sending 2 blocks to PE 1: waited for PE 1 to be ready; it did not come in time"));
+  // The receiver hears of it although it comes too late.
+  EXPECT_THAT(run_alone(1, kZeroSendsToOne, {}),
+              an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up"));
+  played_.time_limit = std::chrono::minutes{1};
+  expect_nothing_moved_and_works_again();
+}
+
+TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
+  const std::vector<std::int64_t> idle{0, 1, 1, 1};
+  EXPECT_EQ(run_alone(1, idle, {}).text, "");
+  played_.time_limit = std::chrono::milliseconds{500};
+  const auto errors = played_.run(kZeroSendsToOne, kTwoBlocks);
+  EXPECT_THAT(errors[0], an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
+}
+
+TEST(OperatorSettings, ThatCannotBeAreRefused) {
+  for (const int cores : {-2, 0, 1025}) {
+    const auto made = shmem::kv::Operator::create({}, Settings{.cores = cores}, {}, nullptr);
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error(), an_error(std::errc::invalid_argument, "cannot use " + std::to_string(cores) + " cores"));
+  }
+  EXPECT_FALSE(shmem::kv::Operator::create({}, Settings{.path = static_cast<shmem::kv::Path>(3)}, {}, nullptr));
+}
+
+}  // namespace
