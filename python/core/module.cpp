@@ -71,4 +71,5 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "What shmem_kv stands on; not for users.";
   bind_library(module);
   bind_blocks(module);
+  bind_kv(module);
 }

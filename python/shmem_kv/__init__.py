@@ -29,9 +29,17 @@ from types import TracebackType as _TracebackType
 
 from . import _core
 from ._arrays import Arena, empty, free, is_symmetric, zeros
+from ._cache import Cache
+from ._kv_shuffle import KVShuffle
+from ._operator import Operator
+from ._plan import Plan
 
 __all__ = [
     "Arena",
+    "Cache",
+    "KVShuffle",
+    "Operator",
+    "Plan",
     "TEAM_SHARED",
     "TEAM_WORLD",
     "barrier",

@@ -70,12 +70,12 @@ Result<void> Windows::put_window() {
   if (!dealer_) {
     return {};
   }
-  const auto window = dealer_->next();
-  if (!window) {
-    return tl::make_unexpected(window.error());
+  const auto lengths = dealer_->next();
+  if (!lengths) {
+    return tl::make_unexpected(lengths.error());
   }
   auto* row = reinterpret_cast<std::int64_t*>(lengths_.get());
-  for (const auto& sequences : shmem::kv::lengths_of(*window)) {
+  for (const auto& sequences : *lengths) {
     *row = static_cast<std::int64_t>(sequences.size());
     std::copy(sequences.begin(), sequences.end(), row + 1);
     row += row_length();

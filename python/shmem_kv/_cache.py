@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a KV cache looks like."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._arrays import why_not_symmetric
+
+Format = Literal["apart", "by_layer", "interleaved", "by_block", "latent"]
+
+# The number of each format is that of shmemx_kv.h. Of the dimensions, L is layers, B blocks, H kv_heads, P tokens of a
+# block, D numbers of a head, and 2 is K and V.
+_DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "apart": ("LBHPD", "BHPD"),
+    "by_layer": ("L2BHPD", "2BHPD"),
+    "interleaved": ("LB2HPD", "B2HPD"),
+    "by_block": ("BL2HPD", "B2HPD"),
+    "latent": ("LBHPD", "LBPD", "BPD"),
+}
+_NAMES = {"L": "layers", "B": "blocks", "H": "kv_heads", "P": "page_size", "D": "head_dim", "2": "2"}
+
+
+class Cache:
+    """K and V of a cache: arrays of ``empty()`` or ``zeros()``, or contiguous parts of such, the same on all PEs.
+
+    ``format`` says how they lie; [layers] may be missing where there is one, and the order of the last three does not
+    matter.
+
+    ===============  ==============================================================  ====================
+    ``"apart"``      k and v: [layers][blocks][kv_heads][page_size][head_dim] each   where ``v`` is given
+    ``"by_layer"``   k alone: [layers][2][blocks][kv_heads][page_size][head_dim]     vLLM
+    ``interleaved``  k alone: [layers][blocks][2][kv_heads][page_size][head_dim]     FlashInfer
+    ``"by_block"``   k alone: [blocks][layers][2][kv_heads][page_size][head_dim]     for transfer
+    ``"latent"``     k alone: [layers][blocks][page_size][head_dim]; there is no V   DeepSeek's MLA
+    ===============  ==============================================================  ====================
+
+    Elements are of 1, 2, 4 or 8 bytes of any type (``numpy.uint16`` for bfloat16); they are copied and never looked at.
+    Whatever gives its memory to ``numpy.asarray``, such as a tensor of the CPU, does as well as an array.
+
+    Raises ValueError, which names the array, where one is not in symmetric memory, not contiguous, or of another shape.
+    """
+
+    def __init__(self, k: ArrayLike, v: ArrayLike | None = None, format: Format | None = None) -> None:
+        if format is None and v is None:
+            raise ValueError(f"Cache: without v, format says how K and V lie: {', '.join(get_args(Format)[1:])}")
+        self.format: Format = "apart" if format is None else format
+        if self.format not in _DIMENSIONS:
+            raise ValueError(f"Cache: format is one of {', '.join(_DIMENSIONS)}, not {format!r}")
+        if (self.format == "apart") != (v is not None):
+            raise ValueError(f"Cache: format {self.format!r} is of " + ("k and v" if v is None else "k alone"))
+        self.k: NDArray = np.asarray(k)
+        self.v: NDArray | None = None if v is None else np.asarray(v)
+        sizes = _sizes(self.k, self.format)
+        self.layers: int = sizes["L"]
+        self.blocks: int = sizes["B"]
+        self.kv_heads: int = sizes["H"]
+        self.page_size: int = sizes["P"]
+        self.head_dim: int = sizes["D"]
+        if self.v is not None and (self.v.shape, self.v.dtype) != (self.k.shape, self.k.dtype):
+            raise ValueError(
+                f"Cache: v is {self.v.dtype} of shape {self.v.shape}, but k is {self.k.dtype} of {self.k.shape}"
+            )
+        for name, array in self._arrays():
+            _check_memory(name, array)
+        self._require("Cache")
+        self._described = _core.Cache(
+            self.k.ctypes.data,
+            0 if self.v is None else self.v.ctypes.data,
+            list(_DIMENSIONS).index(self.format),
+            self.k.itemsize,
+            [self.layers, self.blocks, self.kv_heads, self.page_size, self.head_dim],
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<shmem_kv.Cache {self.format}, {self.k.dtype}, {self.layers} layers of {self.blocks} blocks of "
+            f"{self.kv_heads} x {self.page_size} x {self.head_dim}>"
+        )
+
+    def _arrays(self) -> list[tuple[str, NDArray]]:
+        return [("k", self.k)] if self.v is None else [("k", self.k), ("v", self.v)]
+
+    def _require(self, call: str) -> _core.Cache | None:
+        """What the library knows of it; raises if its memory cannot be used (any more)."""
+        _core.require(call)
+        for name, array in self._arrays():
+            reason = why_not_symmetric(array)
+            if reason is not None:
+                raise ValueError(f"{call}: {name} {reason}")
+        return getattr(self, "_described", None)
+
+
+def _sizes(k: NDArray, format: str) -> dict[str, int]:
+    for letters in _DIMENSIONS[format]:
+        if len(letters) == k.ndim:
+            sizes = {"L": 1, "H": 1} | dict(zip(letters, k.shape))
+            if sizes.get("2", 2) != 2:
+                raise ValueError(
+                    f"Cache: k of shape {k.shape} has {sizes['2']} in place of K and V at index {letters.index('2')}; "
+                    f"{_expected(format)}"
+                )
+            return sizes
+    raise ValueError(f"Cache: k has {k.ndim} dimensions, {k.shape}; {_expected(format)}")
+
+
+def _expected(format: str) -> str:
+    shapes = ("".join(f"[{_NAMES[letter]}]" for letter in letters) for letters in _DIMENSIONS[format])
+    return f"format {format!r} is {' or '.join(shapes)}"
+
+
+def _check_memory(name: str, array: NDArray) -> None:
+    if array.dtype.hasobject or array.itemsize not in (1, 2, 4, 8):
+        raise ValueError(f"Cache: {name} has elements of {array.dtype}; they are of 1, 2, 4 or 8 bytes")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"Cache: {name} is not contiguous (C order); its strides are {array.strides}")
+    if not array.flags.writeable:
+        raise ValueError(f"Cache: {name} is read-only")

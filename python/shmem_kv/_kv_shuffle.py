@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator as programs for Ascend SHMEM have it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._cache import Cache
+from ._operator import Operator
+from ._plan import Plan
+
+
+class KVShuffle:
+    """``torch.classes.ShmemOps.KVShuffle`` of Ascend SHMEM's kv_shuffle, for NumPy arrays.
+
+    It is made, used and closed by all PEs. ``compute`` returns when this PE's part is done, and raises where that one
+    waits for ever.
+    """
+
+    def __init__(self, cores: int = 0) -> None:
+        self._operator = Operator(cores=cores)
+
+    def compute(
+        self,
+        global_shuffle_table: ArrayLike,
+        k_cache: ArrayLike,
+        v_cache: ArrayLike,
+        src_block_table: ArrayLike,
+        dst_block_table: ArrayLike,
+    ) -> None:
+        """Copies block ``src_block_table[i]`` to block ``dst_block_table[i]`` of the partner, if this PE sends.
+
+        ``global_shuffle_table``: int64[n_pes, 2], the same on all PEs (see :meth:`Plan.pairs`); ``k_cache`` and
+        ``v_cache``: [blocks][kv_heads][page_size][head_dim], symmetric; the block tables are int64, and empty on PEs
+        that do not send. What is wrong with this PE's tables is told to the partner, too.
+        """
+        k, v = np.asarray(k_cache), np.asarray(v_cache)
+        if k.ndim != 4:
+            raise ValueError(f"compute: k_cache has the shape {k.shape}, not (blocks, kv_heads, page_size, head_dim)")
+        plan = Plan.pairs(global_shuffle_table, src_block_table, dst_block_table)
+        self._operator.shuffle(plan, Cache(k, v))
+
+    def close(self) -> None:
+        """Ends it. Collective."""
+        self._operator.close()

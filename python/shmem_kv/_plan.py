@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks go where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+
+Mode = Literal["copy", "move"]
+
+_MODES = {"copy": 0, "move": 1}
+
+
+class Plan:
+    """Moves of blocks that all happen at once: each destination gets what its source held before.
+
+    ``moves``: rows of (source PE, source block, destination PE, destination block), as int64[n, 4] or a list of tuples,
+    in any order, the same on all PEs; PEs by their number in the operator's team. Sources may be destinations too
+    (chains, cycles), one source may have many destinations, and a move that is named twice is made once.
+    ``mode``: ``"copy"`` leaves sources as they are; ``"move"`` clears those that are nobody's destination.
+
+    Plans are local: they need neither ``init()`` nor another PE, and can be used again and again.
+
+    Raises ValueError for a destination with two sources, negative numbers, or, with ``"move"``, a source with two
+    destinations.
+    """
+
+    def __init__(self, moves: ArrayLike | Iterable[tuple[int, int, int, int]], mode: Mode = "copy") -> None:
+        rows = _numbers("moves", moves)
+        if rows.size == 0:
+            rows = rows.reshape(0, 4)
+        if rows.ndim != 2 or rows.shape[1] != 4:
+            raise ValueError(
+                f"Plan: moves are rows of 4 numbers (PE and block, from and to); these have the shape {rows.shape}"
+            )
+        self._set(_core.Plan.of_moves(rows, choice("mode", mode, _MODES)))
+
+    @classmethod
+    def pairs(
+        cls, pair_table: ArrayLike, src_blocks: ArrayLike = (), dst_blocks: ArrayLike = (), me: int | None = None
+    ) -> Plan:
+        """The tables of Ascend SHMEM's kv_shuffle.
+
+        ``pair_table``: int64[n_pes, 2], the same on all PEs: row p is (the PE that p is paired with, operation), where
+        0 sends and anything else receives. ``me``, which is this PE unless it is said, sends its block
+        ``src_blocks[i]`` to its partner's block ``dst_blocks[i]``. Only partners wait for each other. What is wrong
+        with the tables is found when the plan is carried out, so that the partner hears of it (or by ``moves``).
+        """
+        table = _numbers("pair_table", pair_table)
+        if table.ndim == 1 and table.size % 2 == 0:
+            table = table.reshape(-1, 2)
+        if table.ndim != 2 or table.shape[1] != 2:
+            raise ValueError(f"Plan.pairs: pair_table has the shape {table.shape}, and not (n_pes, 2)")
+        source, destination = _numbers("src_blocks", src_blocks).ravel(), _numbers("dst_blocks", dst_blocks).ravel()
+        if source.size != destination.size:
+            raise ValueError(f"Plan.pairs: src_blocks are {source.size}, but dst_blocks {destination.size}")
+        plan = cls.__new__(cls)
+        plan._set(_core.Plan.of_pairs(_core.my_pe(0) if me is None else me, table, source, destination))
+        return plan
+
+    def _set(self, made: _core.Plan) -> None:
+        self._made = made
+
+    @property
+    def moves(self) -> NDArray[np.int64]:
+        """The moves, each once, sorted: int64[n, 4], read-only; of a plan of pairs those of this PE."""
+        return _core.Plan.moves(self._made)
+
+    @property
+    def digest(self) -> int:
+        """A number that is the same for plans of the same moves and mode, and for others as good as never."""
+        return self._made.digest
+
+    def __len__(self) -> int:
+        return len(self.moves)
+
+    def __repr__(self) -> str:
+        try:
+            return f"<shmem_kv.Plan of {len(self)} moves, digest {self.digest:016x}>"
+        except ValueError as error:
+            return f"<shmem_kv.Plan of pairs that is wrong: {error}>"
+
+
+def choice(name: str, value: str, values: Mapping[str, int]) -> int:
+    """The number of one of some words."""
+    if value not in values:
+        raise ValueError(f"{name} is {' or '.join(map(repr, values))}, not {value!r}")
+    return values[value]
+
+
+def _numbers(name: str, values: ArrayLike | Iterable, dtype: type = np.int64) -> NDArray:
+    array = np.asarray(values if hasattr(values, "__len__") or not np.iterable(values) else list(values))
+    if array.size == 0:
+        return np.zeros(array.shape, dtype)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} are whole numbers of at most 64 bits, not {array.dtype}")
+    return np.ascontiguousarray(array, dtype)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans, which need neither a launcher nor another PE."""
+
+import unittest
+
+import numpy as np
+import shmem_kv
+from shmem_kv import Plan
+
+
+class Moves(unittest.TestCase):
+    def test_are_sorted_and_each_there_once(self):
+        rows = [(1, 5, 0, 2), (0, 3, 1, 7), (1, 5, 0, 2), (0, 3, 2, 7)]
+        for moves in (rows, iter(rows), np.array(rows), np.array(rows, np.uint8), np.array(rows, np.int32)[::-1]):
+            plan = Plan(moves)
+            self.assertEqual(plan.moves.tolist(), [[0, 3, 1, 7], [0, 3, 2, 7], [1, 5, 0, 2]])
+            self.assertEqual((plan.moves.dtype, len(plan)), (np.int64, 3))
+
+    def test_cannot_be_written_and_outlive_their_plan(self):
+        moves = Plan([(0, 3, 1, 7)]).moves
+        with self.assertRaises(ValueError):
+            moves[0, 0] = 1
+        self.assertEqual(moves.tolist(), [[0, 3, 1, 7]])
+
+    def test_may_be_none(self):
+        for nothing in ([], (), np.zeros((0, 4), np.int64), iter(())):
+            self.assertEqual(Plan(nothing).moves.shape, (0, 4))
+
+    def test_have_a_digest(self):
+        plan = Plan([(0, 3, 1, 7), (1, 5, 0, 2)])
+        self.assertEqual(plan.digest, Plan([(1, 5, 0, 2), (0, 3, 1, 7)]).digest)
+        self.assertNotEqual(plan.digest, Plan([(0, 3, 1, 7), (1, 5, 0, 2)], mode="move").digest)
+        self.assertNotEqual(plan.digest, Plan([(0, 3, 1, 7)]).digest)
+        self.assertIn(f"{plan.digest:016x}", repr(plan))
+
+    def test_that_are_wrong_are_refused(self):
+        with self.assertRaisesRegex(ValueError, r"rows of 4 numbers .* \(2, 3\)"):
+            Plan([(1, 2, 3), (4, 5, 6)])
+        with self.assertRaisesRegex(TypeError, "whole numbers"):
+            Plan([(0.5, 2, 3, 4)])
+        with self.assertRaisesRegex(TypeError, "whole numbers"):
+            Plan([(1 << 70, 2, 3, 4)])
+        with self.assertRaisesRegex(ValueError, "mode is 'copy' or 'move', not 'swap'"):
+            Plan([], mode="swap")
+        for moves, mode in (
+            ([(0, 1, 1, 7), (0, 2, 1, 7)], "copy"),  # two sources
+            ([(0, -1, 1, 7)], "copy"),
+            ([(0, 1, -1, 7)], "copy"),
+            ([(0, 1, 1, 7), (0, 1, 2, 7)], "move"),  # two destinations
+        ):
+            with self.assertRaisesRegex(ValueError, "."):
+                Plan(moves, mode=mode)
+
+
+class Pairs(unittest.TestCase):
+    def test_have_the_moves_of_this_pe(self):
+        table = [(1, 0), (0, 1)]
+        plan = Plan.pairs(table, [3, 4], [0, 9], me=0)
+        self.assertEqual(plan.moves.tolist(), [[0, 3, 1, 0], [0, 4, 1, 9]])
+        receiver = Plan.pairs(np.array(table).ravel(), me=1)
+        self.assertEqual(receiver.moves.shape, (0, 4))
+        self.assertEqual(plan.digest, receiver.digest)
+
+    def test_that_are_wrong_are_refused(self):
+        with self.assertRaisesRegex(ValueError, r"pair_table has the shape \(1, 3\)"):
+            Plan.pairs([(1, 2, 3)], me=0)
+        with self.assertRaisesRegex(ValueError, "src_blocks are 2, but dst_blocks 1"):
+            Plan.pairs([(1, 0), (0, 1)], [1, 2], [3], me=0)
+        for table in ([(1, 0), (0, 0)], [(1, 0), (2, 1), (1, 1)]):
+            wrong = Plan.pairs(table, [1], [3], me=0)  # a value, because the partner is to hear of it
+            with self.assertRaisesRegex(ValueError, "global_shuffle_table"):
+                len(wrong)
+            self.assertIn("that is wrong", repr(wrong))
+        with self.assertRaisesRegex(RuntimeError, r"my_pe: the library does not run"):
+            Plan.pairs([(1, 0), (0, 1)], [1], [3])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
