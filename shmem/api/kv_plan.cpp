@@ -9,7 +9,6 @@
 
 #include "shmem/api/entry.hpp"
 
-using shmem::Error;
 using shmem::kv::Mode;
 using shmem::kv::Move;
 using shmem::kv::MovePlan;
@@ -23,19 +22,23 @@ static_assert(sizeof(shmemx_kv_move_t) == sizeof(Move) &&
               offsetof(shmemx_kv_move_t, dst_pe) == offsetof(Move, destination_pe) &&
               offsetof(shmemx_kv_move_t, dst_block) == offsetof(Move, destination_block));
 
+namespace shmem::api {
+
+int kv_refuse(const char* call, const std::string& problem) {
+  return kv_fail(call, {std::errc::invalid_argument, problem});
+}
+
+int kv_fail(const char* call, const Error& error) {
+  return report_loudly({error.code, std::string("shmem: ") + call + ": " + error.text});
+}
+
+int kv_out_of_memory(const char* call) {
+  return kv_fail(call, {std::errc::not_enough_memory, "out of memory"});
+}
+
+}  // namespace shmem::api
+
 namespace {
-
-int refuse(const char* call, const std::string& problem) {
-  return api::report_loudly({std::errc::invalid_argument, std::string("shmem: ") + call + ": " + problem});
-}
-
-int fail(const char* call, const Error& error) {
-  return api::report_loudly({error.code, std::string("shmem: ") + call + ": " + error.text});
-}
-
-int out_of_memory(const char* call) {
-  return fail(call, {std::errc::not_enough_memory, "out of memory"});
-}
 
 /// The moves that a plan lists, or why it has none.
 const shmem::Result<MovePlan>* own_of(const shmemx_kv_plan_t& plan) {
@@ -52,52 +55,52 @@ std::span<const std::int64_t> numbers(const std::int64_t* first, std::int64_t co
 extern "C" int shmemx_kv_plan_create(const shmemx_kv_move_t* moves, size_t count, int mode,
                                      shmemx_kv_plan_t** plan) noexcept try {
   if (plan == nullptr) {
-    return refuse(__func__, "plan is NULL");
+    return api::kv_refuse(__func__, "plan is NULL");
   }
   *plan = nullptr;
   if (moves == nullptr && count != 0) {
-    return refuse(__func__, "moves is NULL, but there are " + std::to_string(count));
+    return api::kv_refuse(__func__, "moves is NULL, but there are " + std::to_string(count));
   }
   if (mode != SHMEMX_KV_COPY && mode != SHMEMX_KV_MOVE) {
-    return refuse(__func__, "mode " + std::to_string(mode) + " is neither SHMEMX_KV_COPY nor SHMEMX_KV_MOVE");
+    return api::kv_refuse(__func__, "mode " + std::to_string(mode) + " is neither SHMEMX_KV_COPY nor SHMEMX_KV_MOVE");
   }
   auto made = MovePlan::create({reinterpret_cast<const Move*>(moves), count},
                                mode == SHMEMX_KV_MOVE ? Mode::kMove : Mode::kCopy);
   if (!made) {
-    return fail(__func__, made.error());
+    return api::kv_fail(__func__, made.error());
   }
   *plan = new shmemx_kv_plan_t{*std::move(made)};
   return 0;
 } catch (const std::bad_alloc&) {
-  return out_of_memory("shmemx_kv_plan_create");
+  return api::kv_out_of_memory("shmemx_kv_plan_create");
 }
 
 extern "C" int shmemx_kv_plan_create_pairs(int n_pes, int me, const int64_t* pair_table, const int64_t* src_blocks,
                                            const int64_t* dst_blocks, int64_t block_count,
                                            shmemx_kv_plan_t** plan) noexcept try {
   if (plan == nullptr) {
-    return refuse(__func__, "plan is NULL");
+    return api::kv_refuse(__func__, "plan is NULL");
   }
   *plan = nullptr;
   if (n_pes < 1 || pair_table == nullptr) {
-    return refuse(__func__, n_pes < 1 ? "n_pes is " + std::to_string(n_pes) : "pair_table is NULL");
+    return api::kv_refuse(__func__, n_pes < 1 ? "n_pes is " + std::to_string(n_pes) : "pair_table is NULL");
   }
   if (block_count < 0) {
-    return refuse(__func__, "block_count is " + std::to_string(block_count));
+    return api::kv_refuse(__func__, "block_count is " + std::to_string(block_count));
   }
   if (block_count > 0 && (src_blocks == nullptr) != (dst_blocks == nullptr)) {
-    return refuse(__func__, std::string(src_blocks == nullptr ? "src" : "dst") +
-                                "_blocks is NULL, but block_count is " + std::to_string(block_count));
+    return api::kv_refuse(__func__, std::string(src_blocks == nullptr ? "src" : "dst") +
+                                        "_blocks is NULL, but block_count is " + std::to_string(block_count));
   }
   auto made = TablePlan::create(numbers(pair_table, 2 * std::int64_t{n_pes}), me, numbers(src_blocks, block_count),
                                 numbers(dst_blocks, block_count));
   if (!made) {
-    return fail(__func__, made.error());
+    return api::kv_fail(__func__, made.error());
   }
   *plan = new shmemx_kv_plan_t{*std::move(made)};
   return 0;
 } catch (const std::bad_alloc&) {
-  return out_of_memory("shmemx_kv_plan_create_pairs");
+  return api::kv_out_of_memory("shmemx_kv_plan_create_pairs");
 }
 
 extern "C" void shmemx_kv_plan_destroy(shmemx_kv_plan_t* plan) noexcept {
@@ -107,11 +110,11 @@ extern "C" void shmemx_kv_plan_destroy(shmemx_kv_plan_t* plan) noexcept {
 extern "C" int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_kv_move_t** moves,
                                     size_t* count) noexcept {
   if (plan == nullptr || moves == nullptr || count == nullptr) {
-    return refuse(__func__, plan == nullptr ? "plan is NULL" : "moves or count is NULL");
+    return api::kv_refuse(__func__, plan == nullptr ? "plan is NULL" : "moves or count is NULL");
   }
   const auto* own = own_of(*plan);
   if (own != nullptr && !own->has_value()) {
-    return fail(__func__, own->error());
+    return api::kv_fail(__func__, own->error());
   }
   const auto list = own != nullptr ? (*own)->moves() : std::get<MovePlan>(plan->content).moves();
   *moves = reinterpret_cast<const shmemx_kv_move_t*>(list.data());

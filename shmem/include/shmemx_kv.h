@@ -91,6 +91,65 @@ SHMEM_API int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_kv
  */
 SHMEM_API uint64_t shmemx_kv_plan_digest(const shmemx_kv_plan_t* plan) SHMEM_NOEXCEPT;
 
+/* ---- Planning: plans that even out the tokens of PEs ---- */
+
+/* A sequence that a PE holds. */
+typedef struct shmemx_kv_sequence_t {
+  int64_t pe;
+  int64_t tokens;
+  const int64_t* blocks;  /* its block table: where it lies in the PE's cache, in order */
+  int64_t block_count;    /* at least as many as `tokens` take */
+  const uint64_t* hashes; /* of the first hash_count blocks: equal numbers are equal contents; NULL: not known */
+  int64_t hash_count;     /* 0..block_count */
+} shmemx_kv_sequence_t;
+
+enum {
+  SHMEMX_KV_PAIR = 0,    /* as Ascend SHMEM's kv_shuffle: most with fewest tokens, and of two PEs one sends */
+  SHMEMX_KV_BALANCED = 1 /* any PE to any PE, and as few blocks as will do */
+};
+
+typedef struct shmemx_kv_planning_t {
+  int32_t planner; /* SHMEMX_KV_PAIR or SHMEMX_KV_BALANCED */
+  int32_t mode;    /* SHMEMX_KV_COPY or SHMEMX_KV_MOVE, of the plan */
+  int32_t n_pes;
+  int32_t reserved;  /* 0 */
+  int64_t blocks;    /* of each PE's cache */
+  int64_t page_size; /* tokens of a block */
+  double
+      tolerance; /* BALANCED: PEs within this share of the mean are left alone; 0: as even as whole sequences can be */
+} shmemx_kv_planning_t;
+
+/*
+ * A plan that moves whole sequences from PEs with many tokens to PEs with few, and into blocks that no sequence names:
+ * so `sequences` has all that is in the caches, with 0 tokens what is not to move (blocks kept for their hashes, say).
+ * Blocks that sequences of a PE share have the same hash in all of them. The plan is a pure function of the arguments;
+ * all PEs pass the same ones. Nothing of the arguments is kept.
+ *
+ * SHMEMX_KV_BALANCED takes no PE past the mean (but up to the tolerance), so that each token that moves brings two PEs
+ * nearer to it: what is left of the imbalance is no larger than the sequences that are left are long. It sends only
+ * blocks with tokens or hashes in them, and none whose hash the receiver has or is brought by another sequence. PEs
+ * without room get nothing. With SHMEMX_KV_MOVE sequences that share blocks stay where they are.
+ *
+ * SHMEMX_KV_PAIR sends whole block tables, to the lowest blocks that are free at the partner.
+ *
+ * Errors, which name the sequence: -EINVAL no sequences, a PE, a block or tokens that cannot be, a block table too
+ * short for the tokens, a block that is named twice without the same hash each time, NULL; with SHMEMX_KV_PAIR also
+ * -ENOBUFS a partner without room, and -EINVAL shared blocks that would be cleared; -ENOMEM.
+ */
+SHMEM_API int shmemx_kv_plan_balance(const shmemx_kv_sequence_t* sequences, size_t count,
+                                     const shmemx_kv_planning_t* planning, shmemx_kv_plan_t** plan) SHMEM_NOEXCEPT;
+
+/* Where a sequence lies once the plan has been carried out. The blocks are the plan's. */
+typedef struct shmemx_kv_placement_t {
+  int64_t pe;
+  const int64_t* blocks;
+  int64_t block_count; /* as before */
+} shmemx_kv_placement_t;
+
+/* Of sequences[index] of shmemx_kv_plan_balance. Errors: -EINVAL another kind of plan, no such sequence, NULL. */
+SHMEM_API int shmemx_kv_plan_placement(const shmemx_kv_plan_t* plan, size_t index,
+                                       shmemx_kv_placement_t* placement) SHMEM_NOEXCEPT;
+
 /* ---- Shuffling ---- */
 
 typedef struct shmemx_kv_op shmemx_kv_op_t;

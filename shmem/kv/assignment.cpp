@@ -57,7 +57,7 @@ Assignment::Assignment(std::span<const Sequence> sequences, const Holdings& hold
 void Assignment::list_candidates(const Holdings& holdings, const Planning& planning) {
   for (std::size_t i = 0; i < sequences_.size(); ++i) {
     const std::size_t pe = pe_of(i);
-    const bool stays = sequences_[i].tokens == 0 || (planning.clears_sources && holdings.shares(i));
+    const bool stays = sequences_[i].tokens == 0 || (planning.mode == Mode::kMove && holdings.shares(i));
     if (!stays && weight(i) <= above_[pe]) {
       candidates_[pe].push_back(i);
       longest_first_.push_back(i);

@@ -54,7 +54,7 @@ Result<void> send_pair(std::span<const Sequence> sequences, const Holdings& hold
   std::int64_t blocks = 0;
   for (const std::size_t taken : pair.taken) {
     const std::size_t i = holdings.sequences_of(pe)[taken];
-    if (planning.clears_sources && holdings.shares(i)) {
+    if (planning.mode == Mode::kMove && holdings.shares(i)) {
       return fail(std::errc::invalid_argument,
                   "cannot plan: sequence " + std::to_string(i) + " of " + pe_name(pe) +
                       " would go, and its blocks be cleared, some of which are those of another sequence, too");

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shmem/kv/plan.hpp"
 #include "shmem/kv/planner.hpp"
 #include "shmem/result.hpp"
 
@@ -24,7 +25,7 @@ enum class Planner { kPair, kBalanced };
 
 struct Planning {
   Planner planner = Planner::kBalanced;
-  bool clears_sources = false;  // what is sent is not to be had at the sender any more
+  Mode mode = Mode::kCopy;
   std::int64_t pes = 0;
   Geometry geometry{};
   double tolerance = 0;  // share of the mean

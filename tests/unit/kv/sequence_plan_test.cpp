@@ -14,6 +14,7 @@ using kv_test::check_plan;
 using kv_test::OwnedSequence;
 using kv_test::views;
 using shmem::kv::Geometry;
+using shmem::kv::Mode;
 using shmem::kv::Move;
 using shmem::kv::plan_sequences;
 using shmem::kv::Planner;
@@ -63,7 +64,7 @@ class SequencePlanTest : public testing::Test {
     return {blocks.begin(), blocks.end()};
   }
 
-  Planning planning_{Planner::kBalanced, false, 0, {100, 10}, 0};
+  Planning planning_{Planner::kBalanced, Mode::kCopy, 0, {100, 10}, 0};
   std::vector<OwnedSequence> sequences_;
   std::vector<std::int64_t> used_;
 };
@@ -170,7 +171,7 @@ TEST_F(SequencePlanTest, BlocksOfACommonBeginningMayBeTheSame) {
   planning_.pes = 2;
   EXPECT_EQ(plan().summary.sequences_moved, 1);
   // The sender's blocks would be cleared, under the other one's feet.
-  planning_.clears_sources = true;
+  planning_.mode = Mode::kMove;
   EXPECT_THAT(plan().moves, IsEmpty());
 }
 
@@ -261,7 +262,7 @@ TEST_F(SequencePlanTest, APairWhoseReceiverIsFullIsRefused) {
 
 TEST_F(SequencePlanTest, APairWhoseSharedBlocksWouldBeClearedIsRefused) {
   planning_.planner = Planner::kPair;
-  planning_.clears_sources = true;
+  planning_.mode = Mode::kMove;
   sequences_ = {{0, 35, range(0, 4), {7}}, {0, 35, {0, 5, 6, 7}, {7}}, {1, 0, {}}};
   planning_.pes = 2;
   // The whole 35 would reach the mean.
