@@ -53,11 +53,6 @@ std::vector<UcxTest> ucx_tests() {
   return tests;
 }
 
-double load_of_machine() {
-  double load = 0;
-  return ::getloadavg(&load, 1) == 1 ? load : 0;
-}
-
 /// A line of the report: one call, by everybody who has it.
 struct Row {
   std::string name;
@@ -171,10 +166,10 @@ class Bench {
   explicit Bench(const Settings& settings) : settings_(settings) {
     if (settings.alone) return;
     try {
-      openmpi_ =
-          std::make_unique<OpenMpiProgram>(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM",
-                                           std::vector<std::string>{"rma_worker", "rma_items", "rma_collectives",
-                                                                    "conductor", "points", "round_trip", "cpus"});
+      openmpi_ = std::make_unique<OpenMpiProgram>(
+          folder_, "shmemc++", "BENCH_OPENMPI_SHMEM",
+          std::vector<std::string>{"rma_worker", "item", "rma_items", "rma_collectives", "conductor", "points",
+                                   "round_trip", "cpus"});
     } catch (const std::exception& error) {
       std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
     }

@@ -34,16 +34,21 @@ Score* map_score(const char* file) {
   return static_cast<Score*>(memory);
 }
 
-/// Asleep between two looks: whoever waits does not disturb what is measured meanwhile.
-template <typename Done>
-void nap_until(Done done) {
+template <typename Done, typename Pause>
+void wait_until(Done done, Pause pause) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) {
       throw std::runtime_error("the other processes of the job have not come for a minute");
     }
-    std::this_thread::sleep_for(kNap);
+    pause();
   }
+}
+
+/// Asleep between two looks: whoever waits does not disturb what is measured meanwhile.
+template <typename Done>
+void nap_until(Done done) {
+  wait_until(done, [] { std::this_thread::sleep_for(kNap); });
 }
 
 /// Returns how many processors there are to choose from.
@@ -106,6 +111,13 @@ void Player::meet() {
   } else {
     echo(score_->meeting, 1);
   }
+}
+
+void Player::meet_giving_way() {
+  auto& mine = me_ == 0 ? score_->slow_meeting.request : score_->slow_meeting.reply;
+  auto& other = me_ == 0 ? score_->slow_meeting.reply : score_->slow_meeting.request;
+  const auto meetings = mine.fetch_add(1, std::memory_order_acq_rel) + 1;  // pairs with the other's load
+  wait_until([&] { return other.load(std::memory_order_acquire) >= meetings; }, [] { ::sched_yield(); });
 }
 
 double Player::raw() {

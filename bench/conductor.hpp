@@ -28,6 +28,7 @@ struct Score {
   std::uint32_t item;                            // of a program that measures several things
   alignas(128) std::atomic<std::uint64_t> done;  // steps that the others have done, all together
   PingPong meeting;
+  PingPong slow_meeting;
   Words words;
 };
 
@@ -53,6 +54,8 @@ class Player {
 
   /// Of processes 0 and 1, both at the same point: returns once the other has come here.
   void meet();
+  /// The same, leaving the processor to others meanwhile, such as threads of the other process.
+  void meet_giving_way();
   /// For what is measured without a library.
   [[nodiscard]] Words& words() const { return score_->words; }
 

@@ -2,6 +2,7 @@
 #include "bench/jobs.hpp"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -33,6 +34,11 @@ int own_processors() {
   return CPU_COUNT(&allowed);
 }
 
+double load_of_machine() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
 std::vector<Series> run_ours(const Folder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   std::vector<std::string> command{
@@ -53,13 +59,16 @@ OpenMpiProgram::OpenMpiProgram(const Folder& folder, const char* compiler, const
   bench::run(command, {}, kCompilation);
 }
 
-std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments) const {
+std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments,
+                                        const std::vector<std::string>& environment) const {
   // The worker binds itself, as ours does. Debian's crashes at the end without that variable.
   std::vector<std::string> command{
       "/usr/bin/env",      "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-np",
       std::to_string(pes), program_, new_score(folder_)};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return read_series(bench::run(command, {"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"}, kLimit));
+  std::vector<std::string> all{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
+  all.insert(all.end(), environment.begin(), environment.end());
+  return read_series(bench::run(command, all, kLimit));
 }
 
 std::vector<Series> measure_ours(const Folder& folder, int pes, const std::vector<std::string>& names,

@@ -12,6 +12,8 @@ namespace bench {
 
 /// Processors that this process may use.
 int own_processors();
+/// Processes that wanted one in the last minute.
+double load_of_machine();
 
 /// What a worker prints. It is started with the file of a Score and `arguments`; `environment` is on top of this
 /// process's own. Throws std::runtime_error if the job cannot be started or fails.
@@ -24,7 +26,8 @@ class OpenMpiProgram {
  public:
   OpenMpiProgram(const Folder& folder, const char* compiler, const char* macro,
                  const std::vector<std::string>& sources);
-  [[nodiscard]] std::vector<Series> run(int pes, const std::vector<std::string>& arguments) const;
+  [[nodiscard]] std::vector<Series> run(int pes, const std::vector<std::string>& arguments,
+                                        const std::vector<std::string>& environment = {}) const;
 
  private:
   const Folder& folder_;

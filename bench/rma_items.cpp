@@ -21,13 +21,6 @@ constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576, kMos
 constexpr std::size_t kPlaces = 1024;
 constexpr int kPeer = 1;
 
-std::string size_text(std::size_t size) {
-  if (size >= std::size_t{1} << 20) {
-    return std::to_string(size >> 20) + " MiB";
-  }
-  return size >= 1024 ? std::to_string(size >> 10) + " KiB" : std::to_string(size) + " B";
-}
-
 std::uint32_t most_calls(std::size_t size) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>((std::size_t{64} << 20) / size, 5, 100'000));
 }

@@ -18,6 +18,16 @@ class CopyList {
   /// Stretches are added as they lie in plane 0 of `cache` and of one that has K and V as far from each other.
   CopyList(const Layout& layout, const CachePlace& cache);
 
+  /// Room for so many stretches, so that adding them takes no memory.
+  void reserve(std::size_t stretches) {
+    stretches_.reserve(stretches);
+    ends_.reserve(stretches);
+  }
+  void clear() {
+    stretches_.clear();
+    ends_.clear();
+  }
+
   /// Joins the last one if both go on where that ends.
   void add(std::byte* to, const std::byte* from, std::size_t size);
 

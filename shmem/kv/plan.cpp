@@ -70,6 +70,10 @@ Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
                         std::back_inserter(plan.cleared_));
   }
   plan.find_staged(sources);
+  for (const Move& move : plan.moves_) {
+    plan.last_pe_ = std::max({plan.last_pe_, move.source_pe, move.destination_pe});
+    plan.last_block_ = std::max({plan.last_block_, move.source_block, move.destination_block});
+  }
   Digest digest;
   digest.add(static_cast<std::int64_t>(mode));
   digest.add(plan.moves_.data(), plan.moves_.size() * sizeof(Move));
@@ -91,15 +95,15 @@ void MovePlan::find_staged(const std::vector<Block>& sources) {
 }
 
 Result<void> MovePlan::check(int pes, std::size_t blocks) const {
+  if (last_pe_ < pes && (last_block_ < 0 || static_cast<std::size_t>(last_block_) < blocks)) {
+    return {};
+  }
   const auto out_of_range = [&](std::int64_t pe, std::int64_t block) {
     return pe >= pes || static_cast<std::size_t>(block) >= blocks;
   };
   const auto bad = std::find_if(moves_.begin(), moves_.end(), [&](const Move& move) {
     return out_of_range(move.source_pe, move.source_block) || out_of_range(move.destination_pe, move.destination_block);
   });
-  if (bad == moves_.end()) {
-    return {};
-  }
   return invalid(name_move(*bad) + ": there are PEs 0.." + std::to_string(pes - 1) +
                  ", and in their caches blocks 0.." + std::to_string(blocks - 1));
 }

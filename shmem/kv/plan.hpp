@@ -56,6 +56,7 @@ class MovePlan {
   std::vector<bool> staged_;    // by move
   std::vector<Block> cleared_;  // sorted
   std::size_t most_staged_ = 0;
+  std::int64_t last_pe_ = -1, last_block_ = -1;  // the largest numbers
   std::uint64_t digest_ = 0;
 };
 

@@ -49,7 +49,7 @@ Result<TeamShuffle::Work> TeamShuffle::prepare(const MovePlan* plan, const Cache
   if (auto ok = plan->check(site_.pes, sound->layout.blocks); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  Work work{*sound, CopyList{sound->layout, sound->place}, {}, {}, {}, plan->cleared(site_.me)};
+  Work work{*sound, CopyList{sound->layout, sound->place}, {}, {}, {}, {}, {}, plan->cleared(site_.me)};
   Destinations destinations{*sound, site_};
   const std::size_t chunk = sound->layout.chunk;
   for (const Move& move : plan->direct(site_.me)) {
@@ -80,6 +80,9 @@ Result<void> TeamShuffle::find_staged(const MovePlan& plan, Work& work) {
     }
     work.staged_to.push_back(*to);
   }
+  const std::size_t stretches = work.staged.size() * work.windows.front().planes;
+  work.stage.reserve(stretches);
+  work.write.reserve(stretches);
   return staging_.reserve(work.staged.size() * work.windows.front().bytes());
 }
 
@@ -141,7 +144,7 @@ Result<void> TeamShuffle::compare(std::size_t turn) const {
   return {};
 }
 
-Result<void> TeamShuffle::shuffle(const Work& work) {
+Result<void> TeamShuffle::shuffle(Work& work) {
   copier_.copy(work.direct);
   for (const Window& window : work.windows) {
     if (auto ok = pass_staged(work, window); !ok) {
@@ -152,37 +155,43 @@ Result<void> TeamShuffle::shuffle(const Work& work) {
   return site_.sync();
 }
 
-Result<void> TeamShuffle::pass_staged(const Work& work, const Window& window) {
+Result<void> TeamShuffle::pass_staged(Work& work, const Window& window) {
   const Layout& layout = work.cache.layout;
-  CopyList stage;
-  CopyList write;
+  work.stage.clear();
+  work.write.clear();
   std::byte* staged = staging_.data();
   for (std::size_t i = 0; i < work.staged.size(); ++i) {
     const auto source = static_cast<std::size_t>(work.staged[i].source_block) * layout.chunk + window.offset;
     const auto destination = static_cast<std::size_t>(work.staged[i].destination_block) * layout.chunk + window.offset;
     for (std::size_t plane = window.first_plane; plane < window.first_plane + window.planes; ++plane) {
       std::byte* here = layout.plane(work.cache.place, plane);
-      stage.add(staged, here + source, window.size);
-      write.add(work.staged_to[i] + (here - work.cache.place.k) + destination, staged, window.size);
+      work.stage.add(staged, here + source, window.size);
+      work.write.add(work.staged_to[i] + (here - work.cache.place.k) + destination, staged, window.size);
       staged += window.size;
     }
   }
-  copier_.copy(stage);
+  copier_.copy(work.stage);
   if (auto ok = site_.sync(); !ok) {
     return ok;
   }
-  copier_.copy(write);
+  copier_.copy(work.write);
   return {};
 }
 
+/// The cores take the chunks in turn.
 void TeamShuffle::clear(const Work& work) {
   const Layout& layout = work.cache.layout;
-  for (const std::int64_t block : work.cleared) {
-    for (std::size_t plane = 0; plane < layout.planes; ++plane) {
-      std::memset(layout.plane(work.cache.place, plane) + static_cast<std::size_t>(block) * layout.chunk, 0,
-                  layout.chunk);
-    }
+  const std::size_t chunks = work.cleared.size() * layout.planes;
+  if (chunks == 0) {
+    return;
   }
+  copier_.group().run([&](ThreadCore& core) {
+    for (auto i = static_cast<std::size_t>(core.index()); i < chunks; i += static_cast<std::size_t>(core.count())) {
+      const auto block = static_cast<std::size_t>(work.cleared[i / layout.planes]);
+      std::memset(layout.plane(work.cache.place, i % layout.planes) + block * layout.chunk, 0, layout.chunk);
+    }
+    return std::errc{};
+  });
 }
 
 }  // namespace shmem::kv

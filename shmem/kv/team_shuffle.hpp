@@ -52,6 +52,7 @@ class TeamShuffle {
     CopyList direct;
     std::vector<Move> staged;
     std::vector<std::byte*> staged_to;  // plane 0 of the destination's cache, by move
+    CopyList stage, write;              // of one window; they have room
     std::vector<Window> windows;
     std::vector<std::int64_t> cleared;
   };
@@ -60,8 +61,8 @@ class TeamShuffle {
   Result<void> find_staged(const MovePlan& plan, Work& work);
   Result<void> agree(const MovePlan* plan, const Result<Work>& mine);
   [[nodiscard]] Result<void> compare(std::size_t turn) const;
-  Result<void> shuffle(const Work& work);
-  Result<void> pass_staged(const Work& work, const Window& window);
+  Result<void> shuffle(Work& work);
+  Result<void> pass_staged(Work& work, const Window& window);
   void clear(const Work& work);
   [[nodiscard]] tl::unexpected<Error> failure(const Error& error) const;
 

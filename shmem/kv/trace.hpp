@@ -15,16 +15,18 @@ struct Request {
   std::int64_t arrival_ms;  // from some time of the trace's own
   std::int64_t input_tokens;
   std::int64_t output_tokens;
-  std::vector<std::int64_t> prefix_blocks;  // ids of blocks of the prompt; equal ids are equal blocks
+  // Ids of the prompt's first blocks of kTokensOfPrefixBlock; equal ids are equal prompts up to the block's end.
+  std::vector<std::int64_t> prefix_blocks;
 
   /// What its sequence holds in the cache when it is done.
   [[nodiscard]] std::int64_t tokens() const { return input_tokens + output_tokens; }
 };
 
+constexpr std::int64_t kTokensOfPrefixBlock = 512;
 /// More tokens than any request has.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 
-/// Requests in order of the trace. Used by one thread at a time.
+/// Requests in order of the trace, none before the last one's arrival. Used by one thread at a time.
 class Trace {
  public:
   Trace() = default;

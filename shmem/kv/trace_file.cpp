@@ -65,6 +65,7 @@ Result<bool> TraceFile::read_line() {
 
 Result<void> TraceFile::start() {
   line_number_ = 0;
+  last_arrival_ms_ = 0;
   auto more = read_line();
   if (!more) {
     return tl::make_unexpected(more.error());
@@ -104,6 +105,12 @@ Result<std::optional<Request>> TraceFile::next() {
   if (!request) {
     return at_line(request.error().code, request.error().text);
   }
+  if (request->arrival_ms < last_arrival_ms_) {
+    return at_line(std::errc::bad_message, "arrives at " + std::to_string(request->arrival_ms) +
+                                               " ms, before the request of the line before, at " +
+                                               std::to_string(last_arrival_ms_) + " ms");
+  }
+  last_arrival_ms_ = request->arrival_ms;
   return std::optional(*std::move(request));
 }
 

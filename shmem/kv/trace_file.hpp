@@ -35,6 +35,7 @@ class TraceFile : public Trace {
   Format format_ = Format::kMooncake;
   std::string line_;
   std::size_t line_number_ = 0;
+  std::int64_t last_arrival_ms_ = 0;
   bool line_is_request_ = false;  // line_ holds a request that next() has not given yet
 };
 

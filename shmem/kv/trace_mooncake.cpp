@@ -81,6 +81,12 @@ Result<Request> parse_mooncake(std::string_view line) {
   if (!ids) {
     return tl::make_unexpected(ids.error());
   }
+  const std::int64_t blocks = (*input + kTokensOfPrefixBlock - 1) / kTokensOfPrefixBlock;
+  if (static_cast<std::int64_t>(ids->size()) > blocks) {
+    return malformed("\"hash_ids\" holds " + std::to_string(ids->size()) + " ids, and the " + std::to_string(*input) +
+                     " tokens of \"input_length\" are " + std::to_string(blocks) + " blocks of " +
+                     std::to_string(kTokensOfPrefixBlock));
+  }
   return Request{*arrival, *input, *output, *std::move(ids)};
 }
 

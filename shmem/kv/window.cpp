@@ -2,6 +2,7 @@
 #include "shmem/kv/window.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace shmem::kv {
 namespace {
@@ -10,7 +11,34 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// Sequences of the longest length that half a cache holds.
+constexpr std::int64_t kLongestInHalf = 5;
+
+/// SplitMix64's mixing function: a bijection.
+std::uint64_t mix(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31);
+}
+
+/// Of a page that ends in the block of the prompt with this id. The id stands for all of the prompt up to that block's
+/// end, so the page's number is all that is left to say.
+std::uint64_t hash_of_page(std::int64_t id, std::size_t page) {
+  return mix(mix(static_cast<std::uint64_t>(id)) + page);
+}
+
 }  // namespace
+
+Lengths lengths_of(const Window& window) {
+  Lengths lengths;
+  for (const auto& sequences : window) {
+    auto& tokens = lengths.emplace_back();
+    std::transform(sequences.begin(), sequences.end(), std::back_inserter(tokens),
+                   [](const DealtSequence& sequence) { return sequence.tokens; });
+  }
+  return lengths;
+}
 
 Result<WindowDealer> WindowDealer::create(std::unique_ptr<Trace> trace, int pes, const Geometry& geometry) {
   if (pes < 1 || geometry.blocks < 2 || geometry.page < 1 || geometry.blocks / 2 * geometry.page < 2) {
@@ -39,13 +67,30 @@ Result<void> WindowDealer::survey() {
     ++requests_;
     longest = std::max(longest, (*request)->tokens());
   }
-  // The longest sequence that half a cache holds leaves one place of its last page free.
-  const std::int64_t most = geometry_.blocks / 2 * geometry_.page - 1;
+  if (requests_ == 0) {
+    return fail(std::errc::invalid_argument, "the trace " + trace_->name() + " has no requests");
+  }
+  // One place of the last page stays free.
+  const std::int64_t blocks = std::max<std::int64_t>(geometry_.blocks / 2 / kLongestInHalf, 1);
+  const std::int64_t most = std::max<std::int64_t>(blocks * geometry_.page - 1, 1);
   scale_ = std::max<std::int64_t>(divide_up(longest, most), 1);
   return trace_->rewind();
 }
 
-Result<std::int64_t> WindowDealer::next_tokens() {
+DealtSequence WindowDealer::scaled(const Request& request) const {
+  DealtSequence sequence{divide_up(request.tokens(), scale_)};
+  const std::int64_t step = geometry_.page * scale_;  // tokens of the trace in a page
+  for (std::int64_t end = step; end <= request.input_tokens; end += step) {
+    const auto block = static_cast<std::size_t>((end - 1) / kTokensOfPrefixBlock);
+    if (block >= request.prefix_blocks.size()) {
+      break;
+    }
+    sequence.hashes.push_back(hash_of_page(request.prefix_blocks[block], sequence.hashes.size()));
+  }
+  return sequence;
+}
+
+Result<DealtSequence> WindowDealer::next_sequence() {
   auto request = trace_->next();
   if (request && !*request) {
     if (auto ok = trace_->rewind(); !ok) {
@@ -60,31 +105,54 @@ Result<std::int64_t> WindowDealer::next_tokens() {
   if (!*request) {
     return fail(std::errc::io_error, "the trace " + trace_->name() + " has lost its requests");
   }
-  return divide_up((*request)->tokens(), scale_);
+  return scaled(**request);
 }
 
-Result<Lengths> WindowDealer::next() {
+Result<Window> WindowDealer::next() {
   const std::int64_t half = geometry_.blocks / 2;
-  Lengths lengths(static_cast<std::size_t>(pes_));
-  std::vector<std::int64_t> used(lengths.size(), 0);
-  for (std::size_t pe = 0;; pe = (pe + 1) % lengths.size()) {
+  Window window(static_cast<std::size_t>(pes_));
+  std::vector<std::int64_t> used(window.size(), 0);
+  for (std::size_t pe = 0;; pe = (pe + 1) % window.size()) {
     if (!waiting_) {
-      auto tokens = next_tokens();
-      if (!tokens) {
-        return tl::make_unexpected(tokens.error());
+      auto sequence = next_sequence();
+      if (!sequence) {
+        return tl::make_unexpected(sequence.error());
       }
-      waiting_ = *tokens;
+      waiting_ = *std::move(sequence);
     }
-    const std::int64_t blocks = blocks_of(*waiting_, geometry_.page);
+    const std::int64_t blocks = blocks_of(waiting_->tokens, geometry_.page);
     if (blocks > half - used[pe]) {
       if (used[pe] == 0) {
         return fail(std::errc::io_error, "the trace " + trace_->name() + " has grown a larger request");
       }
-      return lengths;
+      return window;
     }
     used[pe] += blocks;
-    lengths[pe].push_back(*waiting_);
-    waiting_.reset();
+    window[pe].push_back(*std::exchange(waiting_, std::nullopt));
+    ++dealt_;
+  }
+}
+
+Layout::Layout(Window window, std::int64_t page) : window_(std::move(window)) {
+  std::vector<std::int64_t> firsts;
+  std::int64_t most = 0;
+  for (const auto& sequences : window_) {
+    std::int64_t used = 0;
+    for (const DealtSequence& sequence : sequences) {
+      firsts.push_back(used);
+      used += blocks_of(sequence.tokens, page);
+    }
+    most = std::max(most, used);
+  }
+  blocks_.resize(static_cast<std::size_t>(most));
+  std::iota(blocks_.begin(), blocks_.end(), std::int64_t{0});
+  for (std::size_t pe = 0; pe < window_.size(); ++pe) {
+    for (const DealtSequence& sequence : window_[pe]) {
+      const auto first = static_cast<std::size_t>(firsts[sequences_.size()]);
+      const auto count = static_cast<std::size_t>(blocks_of(sequence.tokens, page));
+      sequences_.push_back(
+          {static_cast<std::int64_t>(pe), sequence.tokens, std::span(blocks_).subspan(first, count), sequence.hashes});
+    }
   }
 }
 

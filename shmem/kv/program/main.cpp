@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "shmem/kv/program/outputs.hpp"
-#include "shmem/kv/program/replay.hpp"
+#include "shmem/kv/program/reference_run.hpp"
 #include "shmem/kv/program/texts.hpp"
 
 namespace {
@@ -19,6 +19,13 @@ void say_result(const Options& options, const std::string& result) {
   } else {
     say("kv_shuffle: " + result);
   }
+}
+
+Outcome run(Options& options, Agreement& agreement, Results& results) {
+  if (!options.generate_in.empty()) {
+    return run_generate(options, agreement);
+  }
+  return options.import_from.empty() ? replay(options, agreement, results) : run_import(options, agreement, results);
 }
 
 /// Writes what was asked for, on PE 0. The outcome of the run, and of that.
@@ -36,7 +43,7 @@ Outcome write_outputs(Outputs& outputs, const Options& options, Results& results
 }
 
 /// The exit code; another one on other PEs only where they have nothing to write.
-int run_and_tell(const Options& options) {
+int run_and_tell(Options options) {
   Outputs outputs;
   Results results;
   results.pes = shmem_n_pes();
@@ -44,12 +51,9 @@ int run_and_tell(const Options& options) {
   if (!agreement.there()) {
     return EXIT_FAILURE;
   }
-  const auto opened = shmem_my_pe() == 0 ? outputs.open(options) : shmem::Result<void>{};
-  Outcome failed;
-  if (!agreement.all(opened.has_value())) {
-    failed = opened ? "" : opened.error().text;
-  } else {
-    failed = write_outputs(outputs, options, results, replay(options, agreement, results));
+  auto failed = agree(agreement, shmem_my_pe() == 0 ? outputs.open(options) : shmem::Result<void>{});
+  if (!failed) {
+    failed = write_outputs(outputs, options, results, run(options, agreement, results));
   }
   if (!failed) {
     say_result(options, "PASS");

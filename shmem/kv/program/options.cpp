@@ -19,6 +19,10 @@ constexpr std::int64_t kBudget = std::int64_t{128} << 20;
 constexpr std::int64_t kUsualBlocks = 160;
 constexpr std::int64_t kFewestBlocks = 2;
 
+/// What Ascend SHMEM's example has: pages of 128 tokens, and place for 10 sequences of 1024.
+constexpr std::int64_t kReferencePage = 128;
+constexpr std::int64_t kReferenceTokens = 10 * 1024;
+
 /// The words of the command line that are not yet options.
 struct Words {
   std::string rounds = "10";
@@ -98,12 +102,18 @@ void add_result_options(CLI::App& app, Options& options, Words& words) {
       ->group("What comes of it");
   app.add_option("--report", options.report, "draw load and imbalance, before and after, as SVG")
       ->group("What comes of it");
-  app.add_option("--export", options.export_to, "write the files of Ascend SHMEM's example into this folder")
-      ->group("Files of Ascend SHMEM's example");
-  app.add_option("--import", options.import_from, "shuffle what such files say, and write the outputs beside them")
-      ->group("Files of Ascend SHMEM's example");
-  app.add_option("--generate", options.generate_in, "write inputs, tables and golden outputs as that example does")
-      ->group("Files of Ascend SHMEM's example");
+}
+
+void add_reference_options(CLI::App& app, Options& options) {
+  const char* const group = "Files of Ascend SHMEM's example, in a folder";
+  auto* out = app.add_option("--export", options.export_to, "write a round of the trace as such files")->group(group);
+  auto* in = app.add_option("--import", options.import_from, "shuffle what such files say, write the outputs there")
+                 ->group(group);
+  app.add_option("--generate", options.generate_in, "write inputs, tables and golden files as the example does")
+      ->excludes(in)
+      ->excludes(out)
+      ->group(group);
+  in->excludes(out);
 }
 
 std::string read_rounds(const std::string& word, int& rounds) {
@@ -125,6 +135,10 @@ void take(const std::optional<Number>& given, Number& value) {
 /// The model's caches, or the usual ones, and then what was said beside that.
 std::string read_shape(const Words& words, Options& options) {
   Shape& shape = options.shape;
+  std::int64_t usual_blocks = kUsualBlocks;
+  if (!options.import_from.empty() || !options.generate_in.empty()) {
+    shape.page_size = kReferencePage;
+  }
   if (!options.model.empty()) {
     const Model* model = find_model(options.model);
     if (model == nullptr) {
@@ -153,13 +167,46 @@ std::string read_shape(const Words& words, Options& options) {
   take(words.kv_heads, shape.kv_heads);
   take(words.page_size, shape.page_size);
   take(words.head_dim, shape.head_dim);
-  const std::int64_t in_budget = std::clamp(kBudget / shape.bytes_of_block(), kFewestBlocks, kUsualBlocks);
-  options.blocks_by_budget = !words.blocks && in_budget < kUsualBlocks;
+  if (!options.generate_in.empty()) {
+    usual_blocks = std::max(kReferenceTokens / shape.page_size, kFewestBlocks);
+  }
+  const std::int64_t in_budget = std::clamp(kBudget / shape.bytes_of_block(), kFewestBlocks, usual_blocks);
+  options.blocks_by_budget = !words.blocks && in_budget < usual_blocks;
   shape.blocks = words.blocks.value_or(in_budget);
   if (shape.bytes_of_part() > kMostBytes / (shape.blocks * shape.layers)) {
     return "caches of " + std::to_string(shape.layers) + " layers of " + std::to_string(shape.blocks) + " blocks of " +
            std::to_string(shape.bytes_of_part()) + " bytes are more than 1 TiB";
   }
+  return "";
+}
+
+bool is_reference(const Options& options) {
+  return !options.import_from.empty() || !options.export_to.empty() || !options.generate_in.empty();
+}
+
+/// The example has one layer, K and V apart, and pairs; and a folder holds one round.
+std::string check_reference(const CLI::App& app, Options& options) {
+  const std::string option = !options.import_from.empty() ? "--import"
+                             : !options.export_to.empty() ? "--export"
+                                                          : "--generate";
+  if (options.shape.format != Format::kApart || options.shape.layers != 1 || options.planner != Planner::kPair ||
+      options.mode != Mode::kCopy) {
+    return option + ": those files have one layer (--layers 1), K and V apart, --plan pair and --mode copy";
+  }
+  if (options.export_to.empty()) {
+    for (const char* name : {"--trace", "--from", "--to", "--rounds", "--plan"}) {
+      if (app.count(name) > 0) {
+        return std::string(name) + " does not go with " + option + ", which has a plan of its own";
+      }
+    }
+  }
+  if (!options.import_from.empty() && app.count("--blocks") > 0) {
+    return "--blocks does not go with --import: the files say how many there are";
+  }
+  if (app.count("--rounds") > 0 && options.rounds != 1) {
+    return "--rounds does not go with --export: a folder holds one round";
+  }
+  options.rounds = 1;
   return "";
 }
 
@@ -198,6 +245,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_cache_options(app, options, words);
   add_run_options(app, options, words);
   add_result_options(app, options, words);
+  add_reference_options(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -211,7 +259,10 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   if (app.count("--json") > 0) {
     options.json = words.json.empty() ? "" : words.json.front();
   }
-  const std::string wrong = read_words(words, options);
+  std::string wrong = read_words(words, options);
+  if (wrong.empty() && is_reference(options)) {
+    wrong = check_reference(app, options);
+  }
   return wrong.empty() ? CommandLine{true, options, 0, ""} : end(2, "kv_shuffle: " + wrong + "\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include "shmem/kv/program/barriers.hpp"
 #include "shmem/kv/program/expected.hpp"
+#include "shmem/kv/program/exporter.hpp"
 #include "shmem/kv/program/memory.hpp"
 #include "shmem/kv/program/progress.hpp"
 #include "shmem/kv/program/rounds.hpp"
@@ -11,11 +12,6 @@
 
 namespace kv_program {
 namespace {
-
-/// A failure that all PEs have seen.
-Outcome failure_of_all(const std::string& text) {
-  return shmem_my_pe() == 0 ? text : "";
-}
 
 void say_setup(const Options& options, const Windows& windows, Results& results) {
   results.device = describe_device();
@@ -33,16 +29,22 @@ void say_setup(const Options& options, const Windows& windows, Results& results)
 }
 
 Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds, Agreement& agreement,
-                       Expected* expected, Results& results) {
+                       Exporter& exporter, Expected* expected, Results& results) {
   Progress progress;
   for (int round = 0; round < options.rounds; ++round) {
     const auto plan = windows.next();
     if (!plan) {
       return plan.error().text;  // "" on the PEs that did not see it
     }
+    if (auto failed = exporter.before(*plan)) {
+      return failed;
+    }
     const auto ran = rounds.run(*plan);
-    if (!agreement.all(ran.has_value())) {
-      return ran ? "" : ran.error().text;
+    if (auto failed = agree(agreement, without_value(ran))) {
+      return failed;
+    }
+    if (auto failed = exporter.after()) {
+      return failed;
     }
     for (int i = 0; expected != nullptr && i < options.repeats; ++i) {
       expected->apply(plan->moves, options.mode == Mode::kMove);
@@ -59,8 +61,8 @@ Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds,
 Outcome check(const Options& options, const Caches& caches, const Expected& expected, Agreement& agreement) {
   shmem_barrier_all();
   const std::string wrong = expected.compare(caches);
-  if (!agreement.all(wrong.empty())) {
-    return wrong;
+  if (auto failed = agree(agreement, wrong.empty() ? shmem::Result<void>{} : shmem::fail(std::errc::io_error, wrong))) {
+    return failed;
   }
   if (!options.json_only()) {
     say("check:     every byte of " + std::to_string(caches.shape().caches() * shmem_n_pes()) +
@@ -71,9 +73,8 @@ Outcome check(const Options& options, const Caches& caches, const Expected& expe
 
 Outcome replay_with(const Options& options, Windows& windows, const Caches& caches, Agreement& agreement,
                     Results& results) {
-  const auto opened = windows.open();
-  if (!agreement.all(opened.has_value())) {
-    return opened ? "" : opened.error().text;
+  if (auto failed = agree(agreement, windows.open())) {
+    return failed;
   }
   auto rounds = Rounds::create(options, caches);
   if (!rounds) {
@@ -85,7 +86,9 @@ Outcome replay_with(const Options& options, Windows& windows, const Caches& cach
   if (options.check) {
     expected.emplace(shmem_n_pes(), options.shape.blocks);
   }
-  if (auto failed = shuffle_rounds(options, windows, **rounds, agreement, expected ? &*expected : nullptr, results)) {
+  Exporter exporter{options, caches, agreement};
+  if (auto failed =
+          shuffle_rounds(options, windows, **rounds, agreement, exporter, expected ? &*expected : nullptr, results)) {
     return failed;
   }
   results.barriers = time_barriers();

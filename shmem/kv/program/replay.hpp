@@ -2,17 +2,11 @@
 // A whole run: rounds of a trace, planned, shuffled, measured and checked.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "shmem/kv/program/options.hpp"
 #include "shmem/kv/program/results.hpp"
 #include "shmem/kv/program/world.hpp"
 
 namespace kv_program {
-
-/// Nothing if all went well, else what did not; "" where another PE says it.
-using Outcome = std::optional<std::string>;
 
 /// Collective. What it finds out is in `results`, also after a failure.
 Outcome replay(const Options& options, Agreement& agreement, Results& results);

@@ -145,7 +145,7 @@ std::string to_svg(const Options& options, const Results& results) {
   svg += text_at(kLeft, 56, describe_setup(options, results));
   svg += text_at(kLeft, 76, "trace: " + results.trace);
   svg += text_at(kLeft, 96, figures(results));
-  if (!results.rounds.empty()) {
+  if (!results.mean_load(&RoundResult::before).empty()) {
     svg += load_bars(results, 150, 350) + imbalance_curves(results, 450, 590);
   }
   return svg + "</svg>\n";

@@ -39,8 +39,8 @@ double Results::mean_imbalance(Load RoundResult::*load) const {
 }
 
 std::vector<double> Results::mean_load(Load RoundResult::*load) const {
-  std::vector<double> mean(static_cast<std::size_t>(pes), 0.0);
-  for (std::size_t pe = 0; pe < mean.size() && !rounds.empty(); ++pe) {
+  std::vector<double> mean(rounds.empty() ? 0 : (rounds.front().*load).size());
+  for (std::size_t pe = 0; pe < mean.size(); ++pe) {
     const auto add = [&](std::int64_t sum, const RoundResult& round) { return sum + (round.*load)[pe]; };
     const auto sum = std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0}, add);
     mean[pe] = static_cast<double>(sum) / static_cast<double>(rounds.size());

@@ -53,7 +53,7 @@ struct Results {
   /// Means over the rounds.
   [[nodiscard]] double imbalance_before() const { return mean_imbalance(&RoundResult::before); }
   [[nodiscard]] double imbalance_after() const { return mean_imbalance(&RoundResult::after); }
-  /// The tokens of each PE, as means over the rounds.
+  /// The tokens of each PE, as means over the rounds; empty if nobody knows.
   [[nodiscard]] std::vector<double> mean_load(Load RoundResult::*load) const;
 
  private:

@@ -82,9 +82,12 @@ std::string describe_results(const Options& options, const Results& results) {
                      (options.shape.caches() == 2 ? " of K and V, " : ", ") +
                      number(static_cast<double>(results.bytes) / 1e9, 3) + " GB, in " +
                      std::to_string(results.rounds.size()) + " rounds of " + std::to_string(options.repeats) +
-                     " shuffles\nimbalance: " + percent(results.imbalance_before()) + " more than the mean on the " +
-                     "fullest PE before, " + percent(results.imbalance_after()) +
-                     " after\nspeed:     " + describe_speed(results) + "; medians of the rounds";
+                     " shuffles";
+  if (!results.mean_load(&RoundResult::before).empty()) {
+    text += "\nimbalance: " + percent(results.imbalance_before()) + " more than the mean on the fullest PE before, " +
+            percent(results.imbalance_after()) + " after";
+  }
+  text += "\nspeed:     " + describe_speed(results) + "; medians of the rounds";
   if (const auto share = results.median(&RoundResult::barrier_share)) {
     text += "\nwaiting:   " + percent(*share) + " of the time goes to barriers and agreement";
   }

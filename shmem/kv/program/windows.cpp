@@ -70,12 +70,12 @@ Result<void> Windows::put_window() {
   if (!dealer_) {
     return {};
   }
-  const auto lengths = dealer_->next();
-  if (!lengths) {
-    return tl::make_unexpected(lengths.error());
+  const auto window = dealer_->next();
+  if (!window) {
+    return tl::make_unexpected(window.error());
   }
   auto* row = reinterpret_cast<std::int64_t*>(lengths_.get());
-  for (const auto& sequences : *lengths) {
+  for (const auto& sequences : shmem::kv::lengths_of(*window)) {
     *row = static_cast<std::int64_t>(sequences.size());
     std::copy(sequences.begin(), sequences.end(), row + 1);
     row += row_length();

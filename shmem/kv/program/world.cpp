@@ -22,6 +22,17 @@ bool Agreement::all(bool mine) {
   return everybody;
 }
 
+Outcome agree(Agreement& agreement, const shmem::Result<void>& mine) {
+  if (agreement.all(mine.has_value())) {
+    return std::nullopt;
+  }
+  return mine ? "" : mine.error().text;
+}
+
+Outcome failure_of_all(const std::string& text) {
+  return shmem_my_pe() == 0 ? text : "";
+}
+
 void say(const std::string& line) {
   if (shmem_my_pe() == 0) {
     std::printf("%s\n", line.c_str());

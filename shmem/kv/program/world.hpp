@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "shmem.h"
+#include "shmem/result.hpp"
 
 namespace kv_program {
 
@@ -38,6 +40,19 @@ class Agreement {
  private:
   SymmetricMemory word_;
 };
+
+/// Nothing if all went well, else what did not; "" where another PE says it.
+using Outcome = std::optional<std::string>;
+
+/// Collective: well if it is on all PEs.
+Outcome agree(Agreement& agreement, const shmem::Result<void>& mine);
+/// Whether there is a value, for agree().
+template <typename Value>
+shmem::Result<void> without_value(const shmem::Result<Value>& result) {
+  return result ? shmem::Result<void>{} : tl::make_unexpected(result.error());
+}
+/// Of what all PEs have seen alike: PE 0 says it.
+Outcome failure_of_all(const std::string& text);
 
 /// Prints on PE 0.
 void say(const std::string& line);

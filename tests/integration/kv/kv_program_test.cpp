@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program kv_shuffle, as people start it.
-#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "tests/support/process.hpp"
+#include "tests/integration/kv/kv_program_jobs.hpp"
 
 namespace {
 
+using kv_jobs::command;
+using kv_jobs::expect_failure;
+using kv_jobs::kLimit;
+using kv_jobs::shuffle;
 using test_support::Outcome;
 using test_support::Process;
 using test_support::Seconds;
@@ -20,30 +23,10 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr Seconds kLimit{300};  // only against a job that never ends
-
-std::vector<std::string> command(int pes, const std::string& gba, const std::vector<std::string>& arguments) {
-  std::vector<std::string> line{test_support::program("oshrun"),    "-n", std::to_string(pes), "--gba", gba,
-                                test_support::program("kv_shuffle")};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  return line;
-}
-
-Outcome shuffle(int pes, const std::string& gba, const std::vector<std::string>& arguments) {
-  return test_support::run(command(pes, gba, arguments), {}, kLimit);
-}
-
 void expect_pass(const Outcome& outcome, int pes) {
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
   EXPECT_THAT(outcome.output, HasSubstr("every byte of " + std::to_string(2 * pes) + " caches is what it must be"));
-}
-
-void expect_failure(const Outcome& outcome, int code, const std::string& text) {
-  EXPECT_EQ(outcome.exit.signal, 0) << outcome.output;
-  EXPECT_EQ(outcome.exit.code, code) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr(text));
-  EXPECT_THAT(outcome.output, Not(HasSubstr("PASS")));
 }
 
 class KvShufflePes : public testing::TestWithParam<int> {};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
@@ -83,7 +84,7 @@ TEST_P(PairShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
   PlayedPes played{pes, Settings{.cores = cores}, shape};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
   auto expected = played.all_caches();
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < (test_support::kSanitized ? 5 : 20); ++round) {
     const auto pairs = random_pairs(pes, random);
     std::vector<Blocks> blocks;
     blocks.reserve(expected.size());

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/played_pes.hpp"
 
 namespace {
@@ -122,7 +123,7 @@ TEST_P(TeamShuffleTest, DoesAllMovesAtOnceAndNothingElse) {
   const auto& [pes, settings, shape] = GetParam();
   PlayedPes played{pes, settings, shape};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + settings.cores)};
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < (test_support::kSanitized ? 4 : 12); ++round) {
     const Mode mode = round % 3 == 0 ? Mode::kMove : Mode::kCopy;
     const auto moves = random_moves(pes, shape.blocks, mode, random);
     played.fill(static_cast<unsigned>(round));

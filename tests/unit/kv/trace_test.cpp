@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <array>
 #include <fstream>
+#include <set>
 
 #include "shmem/kv/builtin_trace.hpp"
 #include "shmem/kv/trace_file.hpp"
+#include "shmem/kv/trace_slice.hpp"
 #include "shmem/kv/window.hpp"
 #include "tests/support/process.hpp"
 
@@ -81,14 +84,14 @@ TEST_F(TraceTest, ReadsMooncake) {
 
 TEST_F(TraceTest, ReadsAzure) {
   const auto requests = read(kAzureHeader +
+                             "1970-01-02 00:00:01.5,7,8\n"
                              "2023-11-16 18:15:46.6805900,374,44\n"
-                             "2024-02-29 00:00:00,0,1\n"
-                             "1970-01-02 00:00:01.5,7,8");
+                             "2024-02-29 00:00:00,0,1");
   ASSERT_EQ(requests.size(), 3U) << error_;
-  EXPECT_EQ(requests[0].arrival_ms, 1700158546680);
-  EXPECT_EQ(requests[0].input_tokens, 374);
-  EXPECT_EQ(requests[0].output_tokens, 44);
-  EXPECT_EQ(requests[2].arrival_ms, 86'401'500);
+  EXPECT_EQ(requests[0].arrival_ms, 86'401'500);
+  EXPECT_EQ(requests[1].arrival_ms, 1700158546680);
+  EXPECT_EQ(requests[1].input_tokens, 374);
+  EXPECT_EQ(requests[1].output_tokens, 44);
 }
 
 TEST_F(TraceTest, ReadsLinesThatEndAsOnWindowsAndALastLineWithoutEnd) {
@@ -124,6 +127,21 @@ TEST_F(TraceTest, NamesFileAndLineOfAMalformedMooncakeRequest) {
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 9999999999)" + ids), 2, "9999999999");
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": 3)"), 2, "not an array");
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1, -2])"), 2, "holds -2");
+  expect_refused(with(R"("timestamp": -1, "input_length": 1, "output_length": 1)" + ids), 2, "\"timestamp\" is -1");
+  expect_refused(with(R"("timestamp": 99999999999999999999, "input_length": 1, "output_length": 1)" + ids), 2,
+                 "\"timestamp\" is 1e+20");
+  expect_refused(with(R"("timestamp": 1, "input_length": null, "output_length": 1)" + ids), 2, "is null, not a whole");
+  expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": ["a"])"), 2, "holds \"a\"");
+  expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1e30])"), 2, "no id");
+  expect_refused(with(R"("timestamp": 1, "input_length": 512, "output_length": 9, "hash_ids": [1, 2])"), 2,
+                 "\"hash_ids\" holds 2 ids, and the 512 tokens of \"input_length\" are 1 blocks of 512");
+}
+
+TEST_F(TraceTest, NamesFileAndLineOfARequestThatArrivesBeforeTheLastOne) {
+  const std::string later = R"({"timestamp": 7, "input_length": 1, "output_length": 1, "hash_ids": []})";
+  expect_refused(kMooncake + later + "\n" + later + "\n" + kMooncake, 4, "arrives at 0 ms, before");
+  expect_refused(kAzureHeader + "2023-11-16 18:15:46,1,2\n2023-11-16 18:15:45.999,1,2\n", 3,
+                 "arrives at 1700158545999 ms, before the request of the line before, at 1700158546000 ms");
 }
 
 TEST_F(TraceTest, NamesFileAndLineOfAMalformedAzureRequest) {
@@ -186,12 +204,11 @@ TEST(BuiltinTrace, IsTheSameEveryTime) {
   EXPECT_EQ(all_tokens(one), tokens);
 }
 
-/// Requests of the given lengths.
 class ListTrace : public Trace {
  public:
-  explicit ListTrace(std::vector<std::int64_t> tokens) : tokens_(std::move(tokens)) {}
+  explicit ListTrace(std::vector<Request> requests) : requests_(std::move(requests)) {}
   shmem::Result<std::optional<Request>> next() override {
-    return at_ == tokens_.size() ? std::optional<Request>{} : std::optional(Request{0, tokens_[at_++], 0, {}});
+    return at_ == requests_.size() ? std::optional<Request>{} : std::optional(requests_[at_++]);
   }
   shmem::Result<void> rewind() override {
     at_ = 0;
@@ -200,30 +217,110 @@ class ListTrace : public Trace {
   [[nodiscard]] std::string name() const override { return "list"; }
 
  private:
-  std::vector<std::int64_t> tokens_;
+  std::vector<Request> requests_;
   std::size_t at_ = 0;
 };
 
-WindowDealer dealer(std::vector<std::int64_t> tokens, int pes, const Geometry& geometry) {
-  return *WindowDealer::create(std::make_unique<ListTrace>(std::move(tokens)), pes, geometry);
+WindowDealer dealer(std::vector<Request> requests, int pes, const Geometry& geometry) {
+  return *WindowDealer::create(std::make_unique<ListTrace>(std::move(requests)), pes, geometry);
+}
+
+std::vector<Request> of_lengths(const std::vector<std::int64_t>& tokens) {
+  std::vector<Request> requests;
+  for (const std::int64_t length : tokens) {
+    requests.push_back({0, length, 0, {}});
+  }
+  return requests;
 }
 
 TEST(WindowDealer, DealsInTurnUntilSomebodyIsFull) {
-  // Half a cache is 3 blocks of 10 tokens; 15 tokens are 2 blocks.
-  auto windows = dealer({5, 15, 6, 1, 7, 15, 2}, 2, {6, 10});
+  // Half a cache is 10 blocks of 4 tokens, of which a sequence takes 2 at most; 5 tokens are 2 blocks.
+  auto windows = dealer(of_lengths({1, 5, 2, 6, 3, 7, 1, 5, 2, 6, 3, 7, 1, 7}), 2, {20, 4});
   EXPECT_EQ(windows.scale(), 1);
-  EXPECT_EQ(windows.requests(), 7);
-  // PE 1 has 15 and 1, three blocks; the 15 that it should get next begins the next window.
-  EXPECT_THAT(*windows.next(), ElementsAre(ElementsAre(5, 6, 7), ElementsAre(15, 1)));
-  // Behind the 2 the trace begins again.
-  EXPECT_THAT(*windows.next(), ElementsAre(ElementsAre(15, 5), ElementsAre(2, 15)));
+  EXPECT_EQ(windows.requests(), 14);
+  // PE 1 has ten blocks; the 7 that it should get next begins the next window.
+  EXPECT_THAT(lengths_of(*windows.next()), ElementsAre(ElementsAre(1, 2, 3, 1, 2, 3), ElementsAre(5, 6, 7, 5, 6)));
+  EXPECT_EQ(windows.dealt(), 11);
+  // Behind the last 7 the trace begins again.
+  EXPECT_THAT(lengths_of(*windows.next()), ElementsAre(ElementsAre(7, 7, 5, 6, 7), ElementsAre(1, 1, 2, 3, 1)));
+  EXPECT_EQ(windows.dealt(), 21);
 }
 
-TEST(WindowDealer, ScalesRequestsThatAreTooLargeForACache) {
-  auto windows = dealer({1000, 500, 1}, 3, {8, 10});
-  // Half a cache is 40 tokens, one of them free: 1000 / 39 is 26.
-  EXPECT_EQ(windows.scale(), 26);
-  EXPECT_THAT(*windows.next(), ElementsAre(ElementsAre(39), ElementsAre(20), ElementsAre(1)));
+TEST(WindowDealer, ScalesRequestsUntilHalfACacheHoldsFive) {
+  auto windows = dealer(of_lengths({1000, 500, 1}), 3, {100, 8});
+  // Ten blocks are 80 tokens, one of them free: 1000 / 79 is 12.7.
+  EXPECT_EQ(windows.scale(), 13);
+  const auto lengths = lengths_of(*windows.next());
+  EXPECT_EQ(lengths[0][0], 77);
+  EXPECT_EQ(lengths[1][0], 39);
+  EXPECT_EQ(lengths[2][0], 1);
+}
+
+TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
+  const auto hashes = [](std::vector<Request> requests, const Geometry& geometry) {
+    auto window = *dealer(std::move(requests), 3, geometry).next();
+    return std::array{window[0][0].hashes, window[1][0].hashes, window[2][0].hashes};
+  };
+  // Pages of 300 tokens end in blocks 0, 1, 1 and 2 of 512; the fifth ends behind the prompt of 1300.
+  const auto [one, other, short_one] =
+      hashes({{0, 1300, 500, {7, 8, 9}}, {0, 1300, 0, {7, 8, 1}}, {0, 1300, 0, {7, 8}}}, {1000, 300});
+  EXPECT_EQ(one.size(), 4U);
+  EXPECT_EQ(std::set(one.begin(), one.end()).size(), 4U);
+  EXPECT_THAT(short_one, ElementsAre(one[0], one[1], one[2]));
+  EXPECT_THAT(std::vector(other.begin(), other.begin() + 3), ElementsAre(one[0], one[1], one[2]));
+  EXPECT_NE(other[3], one[3]);
+  // A scale of 5 makes 500 tokens of the trace a page of 100 and 1 block, and the prompt two of them.
+  const auto [scaled, same, none] =
+      hashes({{0, 1300, 500, {7, 8, 9}}, {0, 1300, 0, {7, 8, 1}}, {0, 499, 0, {7}}}, {40, 100});
+  EXPECT_EQ(scaled.size(), 2U);
+  EXPECT_EQ(scaled, same);
+  EXPECT_THAT(none, IsEmpty());
+}
+
+TEST(WindowDealer, LaysSequencesOneBehindTheOther) {
+  const shmem::kv::Layout layout({{{10, {5}}, {9}}, {}, {{25}}}, 10);
+  const auto sequences = layout.sequences();
+  ASSERT_EQ(sequences.size(), 3U);
+  EXPECT_THAT(sequences[0].blocks, ElementsAre(0, 1));
+  EXPECT_THAT(sequences[0].hashes, ElementsAre(5));
+  EXPECT_THAT(sequences[1].blocks, ElementsAre(2));
+  EXPECT_EQ(sequences[2].pe, 2);
+  EXPECT_THAT(sequences[2].blocks, ElementsAre(0, 1, 2));
+}
+
+TEST(WindowDealer, RefusesATraceWithoutRequests) {
+  const auto none = WindowDealer::create(std::make_unique<ListTrace>(std::vector<Request>{}), 2, {80, 128});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().text, HasSubstr("the trace list has no requests"));
+}
+
+shmem::Result<std::unique_ptr<Trace>> slice(std::int64_t from_ms, std::optional<std::int64_t> to_ms) {
+  std::vector<Request> requests;
+  for (const std::int64_t time : {100, 100, 200, 300, 400}) {
+    requests.push_back({time, 1, static_cast<std::int64_t>(requests.size()), {}});
+  }
+  return shmem::kv::TraceSlice::create(std::make_unique<ListTrace>(std::move(requests)), from_ms, to_ms);
+}
+
+TEST(TraceSlice, HasTheRequestsOfItsTime) {
+  EXPECT_THAT(all_tokens(**slice(0, std::nullopt)), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(all_tokens(**slice(0, 1)), ElementsAre(1, 2));
+  EXPECT_THAT(all_tokens(**slice(1, 300)), ElementsAre(3, 4));
+  EXPECT_THAT(all_tokens(**slice(300, 1000)), ElementsAre(5));
+  EXPECT_THAT(all_tokens(**slice(301, 1000)), IsEmpty());
+  const auto twice = *slice(100, 200);
+  EXPECT_THAT(all_tokens(*twice), ElementsAre(3));
+  ASSERT_TRUE(twice->rewind());
+  EXPECT_THAT(all_tokens(*twice), ElementsAre(3));
+}
+
+TEST(TraceSlice, SaysWhichTimeItIs) {
+  EXPECT_EQ((*slice(0, 1500))->name(), "list from 0 s to 1.5 s");
+  EXPECT_EQ((*slice(20, std::nullopt))->name(), "list from 0.02 s on");
+  EXPECT_FALSE(slice(-1, 5));
+  EXPECT_THAT(slice(5, 5).error().text, HasSubstr("no request can be in the trace list from 0.005 s to 0.005 s"));
+  const auto none = WindowDealer::create(*slice(500, 600), 2, {80, 128});
+  EXPECT_THAT(none.error().text, HasSubstr("the trace list from 0.5 s to 0.6 s has no requests"));
 }
 
 TEST(WindowDealer, AnyWindowCanBePlanned) {
@@ -231,9 +328,9 @@ TEST(WindowDealer, AnyWindowCanBePlanned) {
   for (int pes = 1; pes <= 9; ++pes) {
     auto windows = *WindowDealer::create(std::make_unique<BuiltinTrace>(), pes, geometry);
     for (int i = 0; i < 100; ++i) {
-      const auto lengths = windows.next();
-      ASSERT_TRUE(lengths);
-      const auto plan = shmem::kv::plan_pairs(*lengths, geometry);
+      const auto window = windows.next();
+      ASSERT_TRUE(window);
+      const auto plan = shmem::kv::plan_pairs(lengths_of(*window), geometry);
       ASSERT_TRUE(plan) << plan.error().text;
     }
   }

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_shuffle of blocks of many sizes in one run, beside memcpy of the same blocks by as many threads, and UCX and Open
+// MPI where they are installed.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "bench/chart.hpp"
+#include "bench/cpus.hpp"
+#include "bench/item.hpp"
+#include "bench/jobs.hpp"
+#include "bench/kv_cache.hpp"
+#include "bench/ucx.hpp"
+
+namespace bench {
+namespace {
+
+struct Settings {
+  int repeats = 9;
+  std::vector<int> cores{1, 2};
+  std::size_t mebibytes = 64;
+  std::string path = "auto";
+  std::string svg{};
+  bool alone = false;
+};
+
+constexpr std::size_t kMebi = std::size_t{1} << 20;
+
+/// Blocks of one size. Everything is in GB/s, as many times faster as the least time is less than the median.
+struct Speeds {
+  double best, middle;
+};
+
+struct Row {
+  std::size_t block = 0;
+  Speeds ours{}, copy{};
+  double ratio = 0;  // the median of ours to memcpy in the same repeat
+  double microseconds = 0;
+  std::optional<double> ucx{}, openmpi{};
+};
+
+double speed(std::size_t bytes, double nanoseconds) {
+  return static_cast<double>(bytes) / nanoseconds;
+}
+
+Speeds speeds_of(std::size_t bytes, const Spread& time) {
+  return {speed(bytes, time.least), speed(bytes, time.middle)};
+}
+
+Row row_of(const KvPart& part, std::size_t block, const Series& series) {
+  // Both ways: what goes both ways in that time.
+  const std::size_t bytes = bytes_moved(part, block) * (part.both_ways ? 2 : 1);
+  const Spread time = spread_of(series.points, [](const Point& point) { return point.figure; });
+  const Spread copy = spread_of(series.points, [](const Point& point) { return point.base; });
+  const Spread ratio = spread_of(series.points, [](const Point& point) { return 1 / point.ratio(); });
+  return {block, speeds_of(bytes, time), speeds_of(bytes, copy), ratio.middle, time.middle / 1e3};
+}
+
+std::string describe(const KvPart& part) {
+  const std::string cores = std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores");
+  const std::string what = part.few ? std::to_string(kFewBlocks) + " blocks of K and of V, others each time"
+                                    : size_text(part.bytes) + " scattered over " + size_text(4 * part.bytes);
+  return std::string(part.both_ways ? "both PEs send at once, " : "one PE sends, the other receives, ") + cores +
+         " of each, " + what;
+}
+
+/// A number, or a dash where there is none, and how many times as fast we are.
+void print_beside(const Row& row, const std::optional<double>& theirs) {
+  if (theirs) {
+    std::printf(" | %8.1f %6.2f", *theirs, row.ours.middle / *theirs);
+  } else {
+    std::printf(" | %8s %6s", "-", "-");
+  }
+}
+
+void print(const KvPart& part, const std::vector<Row>& rows) {
+  std::printf("\n%s; load of the machine %.1f\n", describe(part).c_str(), load_of_machine());
+  std::printf("%-10s %8s %8s %10s | %8s %8s %6s | %8s %6s | %8s %6s\n", "GB/s", "best", "median", "median us", "memcpy",
+              "median", "ratio", "UCX warm", "times", "Open MPI", "times");
+  for (const Row& row : rows) {
+    std::printf("%-10s %8.1f %8.1f %10.1f | %8.1f %8.1f %6.2f", size_text(row.block).c_str(), row.ours.best,
+                row.ours.middle, row.microseconds, row.copy.best, row.copy.middle, row.ratio);
+    print_beside(row, row.ucx);
+    print_beside(row, row.openmpi);
+    std::printf("\n");
+  }
+  std::fflush(stdout);
+}
+
+/// Speeds over sizes of blocks, of many blocks one way.
+class Picture {
+ public:
+  void add(const KvPart& part, const std::vector<Row>& rows) {
+    if (part.both_ways || part.few) return;
+    const std::string cores = std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores");
+    Line ours{"kv_shuffle, " + cores, {}};
+    Line copy{"memcpy, " + cores, {}};
+    Line ucx{"UCX put, one buffer in the cache", {}, true};
+    Line openmpi{"Open MPI, puts of the same blocks", {}, true};
+    for (const Row& row : rows) {
+      const auto block = static_cast<double>(row.block);
+      ours.points.emplace_back(block, row.ours.middle);
+      copy.points.emplace_back(block, row.copy.middle);
+      if (row.ucx) ucx.points.emplace_back(block, *row.ucx);
+      if (row.openmpi) openmpi.points.emplace_back(block, *row.openmpi);
+    }
+    for (const Line& line : {ours, copy, ucx, openmpi}) {
+      if (!line.points.empty()) lines_.push_back(line);
+    }
+  }
+  void write(const std::string& file) const {
+    std::ofstream out(file);
+    out << log_log_chart("Blocks of KV caches from PE to PE, median", "bytes of a block", "GB/s", lines_);
+    if (!out) {
+      throw std::runtime_error("cannot write " + file);
+    }
+  }
+
+ private:
+  std::vector<Line> lines_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Settings& settings) : settings_(settings) {
+    if (settings.alone) return;
+    try {
+      openmpi_ =
+          std::make_unique<OpenMpiProgram>(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM",
+                                           std::vector<std::string>{"kv_worker", "item", "kv_items", "kv_cache",
+                                                                    "conductor", "points", "round_trip", "cpus"});
+    } catch (const std::exception& error) {
+      std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    }
+    if (has_ucx()) {
+      measure_ucx_alone();
+    } else {
+      std::printf("UCX is left out (package ucx-utils)\n");
+    }
+  }
+
+  bool run() {
+    Picture picture;
+    for (const int cores : settings_.cores) {
+      for (const auto& [both_ways, few] : {std::pair{false, false}, {true, false}, {false, true}}) {
+        if (both_ways && 2 * cores > own_processors()) {
+          std::printf("\nBoth ways with %d cores of each PE is left out: there are %d processors.\n", cores,
+                      own_processors());
+          continue;
+        }
+        const KvPart part{both_ways, few, cores, settings_.mebibytes * kMebi, settings_.path};
+        const auto rows = measure(part);
+        print(part, rows);
+        picture.add(part, rows);
+      }
+    }
+    if (!settings_.svg.empty()) {
+      picture.write(settings_.svg);
+    }
+    return good_;
+  }
+
+ private:
+  std::vector<Row> measure(const KvPart& part) {
+    const std::vector<std::string> arguments{std::to_string(settings_.repeats), text_of(part)};
+    // K and V of twice what is sent each, and some more.
+    const std::vector<std::string> heap{"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebi)};
+    std::map<std::size_t, Row> rows;
+    for (const Series& series : run_ours(folder_, "kv_worker", 2, arguments, heap)) {
+      const std::size_t block = block_of(series);
+      Row row = row_of(part, block, series);
+      if (const auto ucx = ucx_.find(block); ucx != ucx_.end() && part.cores == 1 && !part.both_ways) {
+        row.ucx = ucx->second;
+      }
+      rows.emplace(block, row);
+    }
+    // A process of theirs has one thread.
+    if (openmpi_ && part.cores == 1) {
+      try {
+        for (const Series& series : openmpi_->run(2, arguments, heap)) {
+          const std::size_t block = block_of(series);
+          rows.at(block).openmpi = row_of(part, block, series).ours.middle;
+        }
+      } catch (const std::exception& error) {
+        std::printf("Open MPI: %s\n", error.what());
+        good_ = false;
+      }
+    }
+    std::vector<Row> sorted;
+    for (const auto& [block, row] : rows) sorted.push_back(row);
+    return sorted;
+  }
+
+  static std::size_t block_of(const Series& series) {
+    for (const std::size_t block : kKvBlocks) {
+      if (size_text(block) == series.name) return block;
+    }
+    throw std::runtime_error("a worker measured blocks of " + series.name);
+  }
+
+  void measure_ucx_alone() {
+    const CpuPair cpus = first_two_cpus();
+    const auto measure_one = [&](std::size_t size, std::size_t all) {
+      const int count = static_cast<int>(std::clamp<std::size_t>(all / size, 10, 200'000));
+      return speed(size, measure_ucx("ucp_put_bw", size, count, cpus));
+    };
+    for (const std::size_t block : kKvBlocks) {
+      ucx_[block] = measure_one(block, std::size_t{1} << 30);
+    }
+    std::printf("UCX, one put of %s again and again: %.1f GB/s\n", size_text(settings_.mebibytes * kMebi).c_str(),
+                measure_one(settings_.mebibytes * kMebi, 20 * settings_.mebibytes * kMebi));
+  }
+
+  const Settings& settings_;
+  Folder folder_;
+  std::unique_ptr<OpenMpiProgram> openmpi_;
+  std::map<std::size_t, double> ucx_;  // GB/s by size
+  bool good_ = true;
+};
+
+int run(int argc, char** argv) {
+  CLI::App app("Measures kv_shuffle beside memcpy, and beside UCX and Open MPI where they are installed.", "bench_kv");
+  Settings settings;
+  app.add_option("--repeats", settings.repeats, "how often each is measured")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--cores", settings.cores, "threads of a PE that copy")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--mebibytes", settings.mebibytes, "what a PE sends in one shuffle of many blocks")
+      ->check(CLI::Range(2, 4096))
+      ->capture_default_str();
+  app.add_option("--path", settings.path, "how the cores copy")
+      ->check(CLI::IsMember({"auto", "direct", "scratch"}))
+      ->capture_default_str();
+  app.add_option("--svg", settings.svg, "write a picture of the speeds to this file");
+  app.add_flag("--alone", settings.alone, "libshmem and memcpy only");
+  CLI11_PARSE(app, argc, argv);
+  if (own_processors() < 2) {
+    std::printf("What goes on between two processors cannot be measured on one.\n");
+    return 77;
+  }
+  std::printf(
+      "GB/s (10^9 bytes in a second), best and median of %d repeats. A shuffle lasts from when both PEs call it until\n"
+      "all blocks are there, other threads' waking included. memcpy: the same blocks to the same memory of the other\n"
+      "PE by as many threads, which are awake, right before; ratio: the median of ours to that. UCX warm: the best\n"
+      "average of ucp_put_bw, which puts one block of that size to one place again and again, so that both are in the\n"
+      "processor's cache. Open MPI: puts of the same scattered blocks and a quiet (over UCX), median.\n",
+      settings.repeats);
+  return Bench(settings).run() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_kv: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/kv_items.hpp"
+
+#include <shmem.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/clock.hpp"
+#include "bench/kv_library.hpp"
+
+namespace bench {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+/// Shuffles of few blocks that take turns, so that none finds its blocks in a processor's cache.
+constexpr std::size_t kMostTurns = 256;
+
+char* allocate(std::size_t size) {
+  void* memory = shmem_align(kPage, size);
+  if (memory == nullptr) {
+    throw std::runtime_error("no symmetric memory for " + size_text(size));
+  }
+  std::memset(memory, 1 + shmem_my_pe(), size);
+  return static_cast<char*>(memory);
+}
+
+/// The same memory of the partner. All pages of it are touched: a page fault for each is a matter of the first shuffle.
+char* partners(const char* mine, std::size_t size) {
+  void* there = shmem_ptr(mine, 1 - shmem_my_pe());
+  if (there == nullptr) {
+    throw std::runtime_error("shmem_ptr does not reach the other PE");
+  }
+  auto* bytes = static_cast<char*>(there);
+  for (std::size_t page = 0; page < size; page += kPage) {
+    std::atomic_ref<char>(bytes[page]).fetch_or(0, std::memory_order_relaxed);
+  }
+  return bytes;
+}
+
+/// Nanoseconds that `threads` threads, this one among them, take for share(0), share(1), ... from when all are awake.
+template <typename Share, typename Meet>
+double time_threads(int threads, Share share, Meet meet) {
+  std::atomic<int> awake{1};
+  std::atomic<bool> go{false};
+  std::atomic<int> done{0};
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) {
+    others.emplace_back([&, i] {
+      awake.fetch_add(1);
+      while (!go.load()) std::this_thread::yield();
+      share(i);
+      done.fetch_add(1);
+    });
+  }
+  while (awake.load() < threads) std::this_thread::yield();
+  meet();
+  const Stopwatch watch;
+  go.store(true);
+  share(0);
+  while (done.load() < threads - 1) std::this_thread::yield();
+  meet();
+  return watch.nanoseconds();
+}
+
+/// Caches of both PEs, and an operator; they go with the job.
+struct Site {
+  Site(Player& its_player, const KvPart& its_part)
+      : player(its_player), part(its_part), op(its_part), caches{allocate(2 * part.bytes), allocate(2 * part.bytes)} {
+    shmem_barrier_all();  // its memory is there
+    caches.k_there = partners(caches.k, 2 * part.bytes);
+    caches.v_there = partners(caches.v, 2 * part.bytes);
+  }
+  [[nodiscard]] bool sends() const { return part.both_ways || shmem_my_pe() == 0; }
+  void meet() const {
+    if (part.both_ways) player.meet_giving_way();
+  }
+
+  Player& player;
+  KvPart part;
+  KvOperator op;
+  KvCaches caches;
+};
+
+/// Blocks of one size: several shuffles that take turns, and their blocks one by one.
+class Blocks {
+ public:
+  Blocks(Site& site, std::size_t block) : site_(site), block_(block) {
+    const KvShape shape = shape_of(site.part, block);
+    const std::size_t count = moves_of(site.part, block);
+    const auto moves = scattered_moves(shape, shape.blocks / 2 / count * count);
+    const std::size_t turns = site.part.few ? std::min(moves.size() / count, kMostTurns) : 1;
+    for (std::size_t i = 0; i < turns; ++i) {
+      const auto first = moves.begin() + static_cast<std::ptrdiff_t>(i * count);
+      const std::vector<KvMove> some(first, first + static_cast<std::ptrdiff_t>(count));
+      shuffles_.emplace_back(site.op, site.part, site.caches, shape, some);
+      pieces_.push_back(pieces_of(site.caches, shape, some));
+    }
+  }
+
+  double shuffle(std::uint32_t count) {
+    site_.player.meet_giving_way();
+    const Stopwatch watch;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      shuffles_[(shuffled_ + i) % shuffles_.size()].run();
+    }
+    site_.meet();
+    shuffled_ += count;
+    return watch.nanoseconds() / count;
+  }
+
+  /// Only senders have something to do, and receivers leave them the processors.
+  double copy(std::uint32_t count) {
+    if (!site_.sends()) {
+      return 0;
+    }
+    const int threads = site_.part.cores;
+    const double time = time_threads(
+        threads,
+        [&](int thread) {
+          for (std::uint32_t i = 0; i < count; ++i) {
+            copy_share(pieces_[(copied_ + i) % pieces_.size()], static_cast<std::size_t>(thread));
+          }
+        },
+        [&] { site_.meet(); });
+    copied_ += count;
+    return time / count;
+  }
+
+ private:
+  void copy_share(const std::vector<KvPiece>& pieces, std::size_t thread) const {
+    const auto threads = static_cast<std::size_t>(site_.part.cores);
+    for (std::size_t i = pieces.size() * thread / threads; i < pieces.size() * (thread + 1) / threads; ++i) {
+      std::memcpy(pieces[i].to, pieces[i].from, block_);
+    }
+  }
+
+  Site& site_;
+  std::size_t block_;
+  std::vector<KvShuffle> shuffles_;
+  std::vector<std::vector<KvPiece>> pieces_;
+  std::size_t shuffled_ = 0;
+  std::size_t copied_ = 0;
+};
+
+}  // namespace
+
+std::vector<Item> kv_items(Player& player, const KvPart& part) {
+  const auto site = std::make_shared<Site>(player, part);
+  std::vector<Item> items;
+  for (const std::size_t block : kKvBlocks) {
+    const auto blocks = std::make_shared<Blocks>(*site, block);
+    // The site with them: they go before it does.
+    items.push_back({size_text(block), [site, blocks](std::uint32_t count) { return blocks->shuffle(count); },
+                     [blocks](std::uint32_t count) { return blocks->copy(count); }, part.few ? 50U : 1U});
+  }
+  return items;
+}
+
+}  // namespace bench

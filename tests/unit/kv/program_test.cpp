@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the program kv_shuffle that need no PEs: its command line, models, results, JSON and picture.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "shmem/kv/program/json.hpp"
+#include "shmem/kv/program/models.hpp"
+#include "shmem/kv/program/report.hpp"
+#include "shmem/kv/program/texts.hpp"
+
+namespace {
+
+using kv_program::CommandLine;
+using kv_program::Format;
+using kv_program::Load;
+using kv_program::Mode;
+using kv_program::Options;
+using kv_program::Planner;
+using kv_program::Results;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+CommandLine read(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "kv_shuffle");
+  return kv_program::read_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+
+Options options(const std::vector<const char*>& arguments) {
+  const CommandLine line = read(arguments);
+  EXPECT_TRUE(line.go_on) << line.text;
+  return line.options;
+}
+
+void expect_refused(const std::vector<const char*>& arguments, const std::string& text) {
+  const CommandLine line = read(arguments);
+  EXPECT_FALSE(line.go_on) << text;
+  EXPECT_EQ(line.exit_code, 2);
+  EXPECT_THAT(line.text, HasSubstr(text));
+}
+
+TEST(KvOptions, HaveDefaults) {
+  const Options usual = options({});
+  EXPECT_EQ(usual.shape.bytes_of_part(), 64 * 1024);
+  EXPECT_EQ(usual.shape.blocks, 160);
+  EXPECT_FALSE(usual.blocks_by_budget);
+  EXPECT_EQ(usual.rounds, 10);
+  EXPECT_EQ(usual.repeats, 10);
+  EXPECT_EQ(usual.planner, Planner::kPair);
+  EXPECT_FALSE(usual.json);
+}
+
+TEST(KvOptions, TakeTheCachesOfAModelAndWhatIsSaidBeside) {
+  const Options model = options({"--model", "llama-3-70b", "--dtype", "fp8", "--layers", "3", "--format", "by-block"});
+  EXPECT_EQ(model.model, "Llama-3-70B");
+  EXPECT_EQ(model.shape.format, Format::kByBlock);
+  EXPECT_EQ(model.shape.layers, 3);
+  EXPECT_EQ(model.shape.kv_heads, 8);
+  EXPECT_EQ(model.shape.page_size, 16);
+  EXPECT_EQ(model.shape.head_dim, 128);
+  EXPECT_EQ(model.shape.element_size, 1);
+}
+
+TEST(KvOptions, ChooseAsManyBlocksAsFitTheBudget) {
+  const Options large = options({"--model", "Llama-3-70B"});
+  EXPECT_EQ(large.shape.bytes_of_block(), std::int64_t{80} * 2 * 8 * 16 * 128 * 2);
+  EXPECT_EQ(large.shape.blocks, 25);
+  EXPECT_TRUE(large.blocks_by_budget);
+  EXPECT_THAT(kv_program::describe_setup(large, {}), HasSubstr("fit 128 MiB"));
+  EXPECT_EQ(options({"--model", "Llama-3-70B", "--blocks", "1000"}).shape.blocks, 1000);
+  EXPECT_EQ(options({"--page", "1024", "--head-dim", "1024", "--layers", "1024"}).shape.blocks, 2);
+}
+
+TEST(KvOptions, KnowLatentCaches) {
+  const Options latent = options({"--model", "DeepSeek-V3"});
+  EXPECT_EQ(latent.shape.format, Format::kLatent);
+  EXPECT_EQ(latent.shape.bytes_of_block(), std::int64_t{61} * 64 * 576 * 2);
+  expect_refused({"--model", "DeepSeek-V3", "--format", "apart"}, "DeepSeek-V3 has one latent cache and no V");
+  expect_refused({"--model", "Llama-3-8B", "--format", "latent"}, "Llama-3-8B has K and V");
+}
+
+TEST(KvOptions, ReadRoundsModeAndPlan) {
+  EXPECT_EQ(options({"--rounds", "all"}).rounds, kv_program::kAllRounds);
+  EXPECT_EQ(options({"--rounds", "7"}).rounds, 7);
+  EXPECT_EQ(options({"--plan", "balanced"}).planner, Planner::kBalanced);
+  EXPECT_EQ(options({"--mode", "move"}).mode, Mode::kMove);
+  EXPECT_EQ(options({"--mode", "move"}).repeats, 1);
+  const Options window = options({"--from", "1.5", "--to", "20"});
+  EXPECT_EQ(window.from, 1.5);
+  EXPECT_EQ(window.to, 20);
+}
+
+TEST(KvOptions, ReadWhereResultsGo) {
+  EXPECT_TRUE(options({"--json"}).json_only());
+  EXPECT_EQ(options({"--json", "file"}).json, "file");
+  EXPECT_FALSE(options({"--json", "file"}).json_only());
+  EXPECT_TRUE(options({"--json", "--check"}).json_only());
+  EXPECT_EQ(options({"--report", "x.svg"}).report, "x.svg");
+}
+
+TEST(KvOptions, OfTheExampleHaveItsShapes) {
+  EXPECT_EQ(options({"--generate", "d"}).shape.blocks, 80);
+  EXPECT_EQ(options({"--generate", "d"}).shape.bytes_of_part(), 128 * 1024);
+  EXPECT_EQ(options({"--import", "d"}).shape.page_size, 128);
+  EXPECT_EQ(options({"--export", "d"}).rounds, 1);
+}
+
+TEST(KvOptions, AreRefusedWithTheReason) {
+  for (const char* name : {"--cores", "--repeats", "--blocks", "--heads", "--page", "--head-dim", "--layers",
+                           "--element-size", "--format", "--plan", "--mode", "--rounds", "--from", "--tolerance"}) {
+    expect_refused({name, "x"}, name);
+    expect_refused({name, "-1"}, name);
+  }
+  for (const char* name : {"--cores", "--rounds", "--repeats", "--blocks", "--heads", "--layers", "--element-size"}) {
+    expect_refused({name, "0"}, name);
+  }
+  expect_refused({"--model", "Llama-9"}, "there is no such model; these there are:\nmodel ");
+  expect_refused({"--dtype", "fp7"}, "--dtype fp7: these there are: int8, ");
+  expect_refused({"--dtype", "fp16", "--element-size", "2"}, "excludes");
+  expect_refused({"--mode", "move", "--repeats", "2"}, "with --mode move a round can be shuffled once");
+  expect_refused({"--from", "5", "--to", "5"}, "--to is not after --from");
+  expect_refused({"--blocks", "1048576", "--heads", "1024", "--page", "1024"}, "1 TiB");
+}
+
+TEST(KvModels, AreListedWithTheirNumbers) {
+  const CommandLine line = read({"--model", "list"});
+  EXPECT_FALSE(line.go_on);
+  EXPECT_EQ(line.exit_code, 0);
+  EXPECT_THAT(line.text, testing::ContainsRegex("Llama-3-8B +32 +8 +128 +16 +bf16 +apart +128.0 +huggingface"));
+  EXPECT_THAT(line.text, testing::ContainsRegex("DeepSeek-V3 +61 +1 +576 +64 +bf16 +latent +68.6 "));
+}
+
+TEST(KvModels, HaveDtypesOfAllWidths) {
+  EXPECT_EQ(kv_program::element_size_of("int8"), 1);
+  EXPECT_EQ(kv_program::element_size_of("fp8"), 1);
+  EXPECT_EQ(kv_program::element_size_of("bf16"), 2);
+  EXPECT_EQ(kv_program::element_size_of("fp32"), 4);
+  EXPECT_EQ(kv_program::element_size_of("int64"), 8);
+  EXPECT_FALSE(kv_program::element_size_of("q4"));
+}
+
+TEST(KvResults, ImbalanceIsWhatTheFullestHasMoreThanTheMean) {
+  EXPECT_DOUBLE_EQ(kv_program::imbalance({10, 10}), 0);
+  EXPECT_DOUBLE_EQ(kv_program::imbalance({30, 10}), 0.5);
+  EXPECT_DOUBLE_EQ(kv_program::imbalance({40, 0, 0, 0}), 3);
+  EXPECT_DOUBLE_EQ(kv_program::imbalance({0, 0}), 0);
+  EXPECT_DOUBLE_EQ(kv_program::imbalance({}), 0);
+}
+
+Results some_results() {
+  Results results;
+  results.pes = 2;
+  results.device = "none";
+  results.trace = "a <trace> & more";
+  results.requests = 12;
+  results.rounds = {{{30, 10}, {20, 20}, 3, 2e9, 4e9, 0.25}, {{10, 10}, {10, 10}, 0, {}, {}, {}}};
+  results.blocks = 30;
+  results.bytes = 3000;
+  results.barriers = kv_program::BarrierTimes{{}, 1.5, ""};
+  results.counts = {0, 7};
+  results.checked = true;
+  return results;
+}
+
+TEST(KvResults, AreMeansAndMediansOfTheRounds) {
+  const Results results = some_results();
+  EXPECT_DOUBLE_EQ(results.imbalance_before(), 0.25);
+  EXPECT_DOUBLE_EQ(results.imbalance_after(), 0);
+  EXPECT_THAT(results.mean_load(&kv_program::RoundResult::before), ElementsAre(20, 10));
+  EXPECT_THAT(results.mean_load(&kv_program::RoundResult::after), ElementsAre(15, 15));
+  EXPECT_EQ(results.median(&kv_program::RoundResult::shuffling), 2e9);
+}
+
+TEST(KvJson, HoldsWhatWasFound) {
+  const auto json = nlohmann::json::parse(kv_program::to_json(options({"--model", "Qwen2.5-7B"}), some_results()));
+  EXPECT_EQ(json["result"], "PASS");
+  EXPECT_EQ(json["failure"], nullptr);
+  EXPECT_EQ(json["setup"]["model"], "Qwen2.5-7B");
+  EXPECT_EQ(json["setup"]["cache"]["kv_heads"], 4);
+  EXPECT_EQ(json["setup"]["trace"], "a <trace> & more");
+  EXPECT_EQ(json["load_before"], (std::vector<double>{20, 10}));
+  EXPECT_EQ(json["imbalance_before"], 0.25);
+  EXPECT_EQ(json["blocks"], 30);
+  EXPECT_EQ(json["gb_per_s"], 2);
+  EXPECT_EQ(json["share_of_memcpy"], 0.5);
+  EXPECT_EQ(json["barriers"]["share_of_time"], 0.25);
+  EXPECT_EQ(json["barriers"]["by_software"], 7);
+  EXPECT_EQ(json["barriers"]["device_us"], nullptr);
+  EXPECT_EQ(json["rounds"].size(), 2U);
+  EXPECT_EQ(json["rounds"][0]["load_after"], (std::vector<int>{20, 20}));
+  EXPECT_EQ(json["rounds"][1]["gb_per_s"], nullptr);
+}
+
+TEST(KvJson, HoldsAFailureAndNothingElseToo) {
+  Results results;
+  results.failure = "no \xff memory";
+  const auto json = nlohmann::json::parse(kv_program::to_json({}, results));
+  EXPECT_EQ(json["result"], "FAIL");
+  EXPECT_THAT(json["failure"].get<std::string>(), HasSubstr("memory"));
+  EXPECT_EQ(json["gb_per_s"], nullptr);
+  EXPECT_TRUE(json["rounds"].empty());
+}
+
+/// How often `part` is in `text`.
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(KvReport, DrawsABarBeforeAndOneAfterForEachPe) {
+  const std::string svg = kv_program::to_svg(options({}), some_results());
+  EXPECT_EQ(svg.find("<svg "), 0U);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_EQ(count(svg, "<polyline"), 2);
+  // The ground, two legends of two, and two PEs with two each.
+  EXPECT_EQ(count(svg, "<rect"), 1 + 4 + 4);
+  EXPECT_THAT(svg, HasSubstr("a &lt;trace&gt; &amp; more"));
+  EXPECT_THAT(svg, HasSubstr("mean 15"));
+  EXPECT_THAT(svg, HasSubstr("imbalance 25.0 % before, 0.0 % after"));
+  EXPECT_THAT(svg, HasSubstr("barriers 25.0 % of the time"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST(KvReport, DrawsARunThatFailedAtOnceAndOneWithoutTokens) {
+  Results results;
+  results.failure = "nothing\x01 works";
+  EXPECT_THAT(kv_program::to_svg({}, results), HasSubstr("FAIL: nothing? works"));
+  results.rounds = {{{0, 0}, {0, 0}, 0, {}, {}, {}}};
+  EXPECT_EQ(kv_program::to_svg({}, results).find("nan"), std::string::npos);
+}
+
+}  // namespace
