@@ -35,6 +35,21 @@ class Plan {
     });
   }
 
+  static std::shared_ptr<Plan> of_balance(const Numbers& pes, const Numbers& tokens, const std::vector<Numbers>& blocks,
+                                          const std::vector<std::optional<Hashes>>& hashes,
+                                          const shmemx_kv_planning_t& planning) {
+    std::vector<shmemx_kv_sequence_t> sequences;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto& known = hashes.at(i);
+      const auto row = static_cast<py::ssize_t>(i);
+      sequences.push_back({pes.at(row), tokens.at(row), blocks[i].data(), blocks[i].size(),
+                           known ? known->data() : nullptr, known ? known->size() : 0});
+    }
+    return make([&](shmemx_kv_plan_t** made) {
+      return shmemx_kv_plan_balance(sequences.data(), sequences.size(), &planning, made);
+    });
+  }
+
   [[nodiscard]] const shmemx_kv_plan_t* get() const { return plan_.get(); }
   [[nodiscard]] std::uint64_t digest() const { return shmemx_kv_plan_digest(get()); }
 
@@ -45,6 +60,13 @@ class Plan {
     checked([&] { return shmemx_kv_plan_moves(self.cast<const Plan&>().get(), &rows, &count); });
     const std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(count), 4};
     return read_only(shape, reinterpret_cast<const std::int64_t*>(rows), self);
+  }
+
+  /// {PE, blocks} of a sequence.
+  static std::pair<std::int64_t, py::array> placement(const py::object& self, std::size_t index) {
+    shmemx_kv_placement_t placement{};
+    checked([&] { return shmemx_kv_plan_placement(self.cast<const Plan&>().get(), index, &placement); });
+    return {placement.pe, read_only({placement.block_count}, placement.blocks, self)};
   }
 
  private:
@@ -219,8 +241,16 @@ void shmem_kv::bind_kv(py::module_& module) {
   py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan")
       .def_static("of_moves", &Plan::of_moves)
       .def_static("of_pairs", &Plan::of_pairs)
+      .def_static("of_balance",
+                  [](const Numbers& pes, const Numbers& tokens, const std::vector<Numbers>& blocks,
+                     const std::vector<std::optional<Hashes>>& hashes, int planner, int mode, int n_pes,
+                     std::int64_t cache_blocks, std::int64_t page_size, double tolerance) {
+                    return Plan::of_balance(pes, tokens, blocks, hashes,
+                                            {planner, mode, n_pes, 0, cache_blocks, page_size, tolerance});
+                  })
       .def_property_readonly("digest", &Plan::digest)
-      .def_static("moves", &Plan::moves);
+      .def_static("moves", &Plan::moves)
+      .def_static("placement", &Plan::placement);
   py::class_<shmemx_kv_cache_t>(module, "Cache").def(py::init(&cache_of));
   py::class_<Operator, std::shared_ptr<Operator>>(module, "Operator")
       .def(py::init(&Operator::create))

@@ -32,14 +32,16 @@ from ._arrays import Arena, empty, free, is_symmetric, zeros
 from ._cache import Cache
 from ._kv_shuffle import KVShuffle
 from ._operator import Operator
-from ._plan import Plan
+from ._plan import Placement, Plan, Sequence
 
 __all__ = [
     "Arena",
     "Cache",
     "KVShuffle",
     "Operator",
+    "Placement",
     "Plan",
+    "Sequence",
     "TEAM_SHARED",
     "TEAM_WORLD",
     "barrier",

@@ -36,7 +36,22 @@ class Plan:
     @staticmethod
     def of_pairs(me: int, table: NDArray[np.int64], src: NDArray[np.int64], dst: NDArray[np.int64]) -> Plan: ...
     @staticmethod
+    def of_balance(
+        pes: NDArray[np.int64],
+        tokens: NDArray[np.int64],
+        blocks: Sequence[NDArray[np.int64]],
+        hashes: Sequence[NDArray[np.uint64] | None],
+        planner: int,
+        mode: int,
+        n_pes: int,
+        cache_blocks: int,
+        page_size: int,
+        tolerance: float,
+    ) -> Plan: ...
+    @staticmethod
     def moves(plan: Plan) -> NDArray[np.int64]: ...
+    @staticmethod
+    def placement(plan: Plan, index: int) -> tuple[int, NDArray[np.int64]]: ...
 
 class Cache:
     def __init__(self, k: int, v: int, format: int, element_size: int, shape: Sequence[int]) -> None: ...

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,28 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 
 Mode = Literal["copy", "move"]
+Planner = Literal["pair", "balanced"]
 
 _MODES = {"copy": 0, "move": 1}
+_PLANNERS = {"pair": 0, "balanced": 1}
+
+
+class Sequence(NamedTuple):
+    """A sequence that a PE holds."""
+
+    pe: int
+    tokens: int
+    blocks: ArrayLike
+    """Its block table: the blocks of the PE's cache that it lies in, in order; at least what ``tokens`` take."""
+    hashes: ArrayLike | None = None
+    """Of its first blocks: equal numbers are equal contents, and nothing is sent to a PE that has it."""
+
+
+class Placement(NamedTuple):
+    """Where a sequence lies when a plan has been carried out."""
+
+    pe: int
+    blocks: NDArray[np.int64]
 
 
 class Plan:
@@ -38,7 +58,7 @@ class Plan:
             raise ValueError(
                 f"Plan: moves are rows of 4 numbers (PE and block, from and to); these have the shape {rows.shape}"
             )
-        self._set(_core.Plan.of_moves(rows, choice("mode", mode, _MODES)))
+        self._set(_core.Plan.of_moves(rows, choice("mode", mode, _MODES)), 0)
 
     @classmethod
     def pairs(
@@ -60,11 +80,54 @@ class Plan:
         if source.size != destination.size:
             raise ValueError(f"Plan.pairs: src_blocks are {source.size}, but dst_blocks {destination.size}")
         plan = cls.__new__(cls)
-        plan._set(_core.Plan.of_pairs(_core.my_pe(0) if me is None else me, table, source, destination))
+        plan._set(_core.Plan.of_pairs(_core.my_pe(0) if me is None else me, table, source, destination), 0)
         return plan
 
-    def _set(self, made: _core.Plan) -> None:
+    @classmethod
+    def balance(
+        cls,
+        sequences: Iterable[Sequence | tuple],
+        *,
+        blocks: int,
+        page_size: int,
+        n_pes: int | None = None,
+        planner: Planner = "balanced",
+        mode: Mode = "copy",
+        tolerance: float = 0.02,
+    ) -> Plan:
+        """A plan that moves whole sequences from PEs with many tokens to PEs with few.
+
+        A pure function of its arguments: PEs that pass the same get the same. ``placements`` says where each sequence
+        lies afterwards. ``sequences``, which are :class:`Sequence` or tuples like it, are all that is in the caches of
+        all PEs, because what moves goes to blocks that none of them names; with 0 tokens what is not to move. Those
+        that share blocks have hashes for them.
+
+        ``blocks``: of each PE's cache; ``page_size``: the tokens of a block. ``planner``: ``"balanced"`` moves to any
+        PE, as few blocks as will do, takes no PE past the mean, and leaves those alone that are within ``tolerance`` of
+        it; ``"pair"`` is that of Ascend SHMEM's kv_shuffle. Raises ValueError, which names the sequence, for what
+        cannot be; with ``"pair"`` OSError (``errno.ENOBUFS``) for a partner without room.
+        """
+        given = [Sequence(*sequence) for sequence in sequences]
+        hashes = [None if s.hashes is None else _numbers("hashes", s.hashes, np.uint64).ravel() for s in given]
+        made = _core.Plan.of_balance(
+            np.array([s.pe for s in given], np.int64),
+            np.array([s.tokens for s in given], np.int64),
+            [_numbers("blocks", s.blocks).ravel() for s in given],
+            hashes,
+            choice("planner", planner, _PLANNERS),
+            choice("mode", mode, _MODES),
+            _core.n_pes(0) if n_pes is None else n_pes,
+            blocks,
+            page_size,
+            tolerance,
+        )
+        plan = cls.__new__(cls)
+        plan._set(made, len(given))
+        return plan
+
+    def _set(self, made: _core.Plan, sequences: int) -> None:
         self._made = made
+        self._sequences = sequences
 
     @property
     def moves(self) -> NDArray[np.int64]:
@@ -75,6 +138,11 @@ class Plan:
     def digest(self) -> int:
         """A number that is the same for plans of the same moves and mode, and for others as good as never."""
         return self._made.digest
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Of a plan made by :meth:`balance`: where each of the sequences lies afterwards, in their order."""
+        return [Placement(*_core.Plan.placement(self._made, i)) for i in range(self._sequences)]
 
     def __len__(self) -> int:
         return len(self.moves)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans, which need neither a launcher nor another PE."""
 
+import errno
 import unittest
 
 import numpy as np
 import shmem_kv
-from shmem_kv import Plan
+from shmem_kv import Plan, Sequence
 
 
 class Moves(unittest.TestCase):
@@ -73,6 +74,58 @@ class Pairs(unittest.TestCase):
             self.assertIn("that is wrong", repr(wrong))
         with self.assertRaisesRegex(RuntimeError, r"my_pe: the library does not run"):
             Plan.pairs([(1, 0), (0, 1)], [1], [3])
+
+
+class Balance(unittest.TestCase):
+    SEQUENCES = [Sequence(0, 64, [0, 1, 2, 3]), Sequence(0, 40, [4, 5, 6]), (1, 8, [0])]
+
+    def balance(self, **options):
+        return Plan.balance(self.SEQUENCES, **({"blocks": 16, "page_size": 16, "n_pes": 2} | options))
+
+    def test_says_where_sequences_lie_afterwards(self):
+        for planner in ("pair", "balanced"):
+            plan = self.balance(planner=planner)
+            self.assertEqual(len(plan.placements), 3)
+            moved = {tuple(move) for move in plan.moves.tolist()}
+            for (pe, _, blocks, *_), placement in zip(self.SEQUENCES, plan.placements):
+                self.assertEqual(placement.blocks.dtype, np.int64)
+                if placement.pe == pe:
+                    self.assertEqual(placement.blocks.tolist(), blocks)
+                else:
+                    for source, destination in zip(blocks, placement.blocks.tolist()):
+                        self.assertIn((pe, source, placement.pe, destination), moved)
+            self.assertEqual([placement.pe for placement in plan.placements], [0, 1, 1])
+            self.assertEqual(plan.digest, self.balance(planner=planner).digest)
+
+    def test_does_not_send_what_is_there(self):
+        sequences = [
+            Sequence(0, 64, [0, 1, 2, 3], [9, 8, 7, 6]),
+            Sequence(0, 32, [4, 5], [19, 18]),
+            Sequence(1, 32, [2, 7], np.array([19, 18], np.uint64)),
+        ]
+        plan = Plan.balance(sequences, blocks=16, page_size=16, n_pes=2)
+        self.assertEqual(len(plan), 0)
+        self.assertEqual((plan.placements[1].pe, plan.placements[1].blocks.tolist()), (1, [2, 7]))
+
+    def test_is_not_made_by_every_plan(self):
+        self.assertEqual(Plan([]).placements, [])
+
+    def test_refuses_what_is_wrong(self):
+        with self.assertRaisesRegex(ValueError, "planner is 'pair' or 'balanced', not 'best'"):
+            self.balance(planner="best")
+        with self.assertRaisesRegex(RuntimeError, "n_pes: the library does not run"):
+            self.balance(n_pes=None)
+        with self.assertRaisesRegex(TypeError, "hashes are whole numbers"):
+            Plan.balance([(0, 16, [0], ["a"])], blocks=16, page_size=16, n_pes=2)
+        with self.assertRaisesRegex(ValueError, "no sequences"):
+            Plan.balance([], blocks=16, page_size=16, n_pes=2)
+        with self.assertRaises(OSError) as full:
+            sequences = [(0, 64, range(4)), (0, 40, [4, 5, 6]), (1, 8, [0, 1, 2, 3, 4])]
+            Plan.balance(sequences, blocks=7, page_size=16, n_pes=2, planner="pair")
+        self.assertEqual(full.exception.errno, errno.ENOBUFS)
+        for options in ({"page_size": 0}, {"blocks": 2}, {"n_pes": 1}):
+            with self.assertRaisesRegex(ValueError, "."):
+                self.balance(**options)
 
 
 if __name__ == "__main__":
