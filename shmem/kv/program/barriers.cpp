@@ -30,7 +30,7 @@ std::unique_ptr<gba_device, decltype(&gba_close)> open_device() {
 
 /// Mean of as many barriers as end in good time, whatever the number of PEs.
 double mean_barrier_us() {
-  const int barriers = std::clamp(1000 / shmem_n_pes(), 50, 250);
+  const int barriers = std::clamp(600 / shmem_n_pes(), 50, 200);
   for (int i = 0; i < 10; ++i) {
     shmem_barrier_all();
   }

@@ -36,6 +36,7 @@ Json setup_of(const Options& options, const Results& results) {
           {"model", text_or_null(options.model)},
           {"cache", shape_of(options.shape)},
           {"plan", options.planner == Planner::kPair ? "pair" : "balanced"},
+          {"tolerance", options.planner == Planner::kPair ? Json() : Json(options.tolerance)},
           {"mode", options.mode == Mode::kCopy ? "copy" : "move"},
           {"repeats", options.repeats},
           {"trace", text_or_null(results.trace)},
@@ -51,6 +52,7 @@ Json round_of(const RoundResult& round) {
           {"imbalance_before", imbalance(round.before)},
           {"imbalance_after", imbalance(round.after)},
           {"blocks", round.blocks},
+          {"blocks_spared", round.spared},
           {"gb_per_s", gigabytes(round.shuffling)}};
 }
 
@@ -87,6 +89,7 @@ std::string to_json(const Options& options, const Results& results) {
       {"imbalance_before", results.imbalance_before()},
       {"imbalance_after", results.imbalance_after()},
       {"blocks", results.blocks},
+      {"blocks_spared", results.spared()},
       {"bytes", results.bytes},
       {"gb_per_s", gigabytes(shuffling)},
       {"memcpy_gb_per_s", gigabytes(copying)},

@@ -16,9 +16,10 @@ namespace kv_program {
 
 /// Of one round, the same on all PEs.
 struct RoundPlan {
-  shmem::kv::PairPlan pairs;
   std::vector<shmem::kv::Move> moves;
-  Load before, after;
+  shmem::kv::PairPlan pairs{};  // the same moves, where pairs plan and copy; else empty
+  std::int64_t spared = 0;      // blocks that are not sent as the receiver has them
+  Load before{}, after{};
 };
 
 /// Made and ended collectively.
@@ -30,17 +31,25 @@ class Operation {
   Operation& operator=(const Operation&) = delete;
   ~Operation();
 
+  /// What the next shuffles do. Error: libshmem does not take the plan; the shuffles fail then, on all PEs.
+  shmem::Result<void> prepare(const RoundPlan& plan);
   /// Collective.
-  shmem::Result<void> shuffle(const RoundPlan& plan);
+  shmem::Result<void> shuffle() { return run(plan_); }
   /// Collective: all that a shuffle does but for the blocks.
-  shmem::Result<void> shuffle_nothing(const RoundPlan& plan);
+  shmem::Result<void> shuffle_nothing() { return run(nothing_); }
 
  private:
-  Operation(const Caches& caches, shmemx_kv_op_t* operation) : caches_(caches), operation_(operation) {}
-  shmem::Result<void> run(const RoundPlan& plan, bool is_empty);
+  using Plan = std::unique_ptr<shmemx_kv_plan_t, decltype(&shmemx_kv_plan_destroy)>;
+
+  Operation(const Caches& caches, bool clears, shmemx_kv_op_t* operation)
+      : caches_(caches), clears_(clears), operation_(operation) {}
+  shmem::Result<void> run(const Plan& plan);
 
   const Caches& caches_;
+  bool clears_;
   shmemx_kv_op_t* operation_;
+  Plan plan_{nullptr, shmemx_kv_plan_destroy};
+  Plan nothing_{nullptr, shmemx_kv_plan_destroy};
 };
 
 }  // namespace kv_program

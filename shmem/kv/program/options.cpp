@@ -89,7 +89,7 @@ void add_run_options(CLI::App& app, Options& options, Words& words) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group("How it is shuffled");
-  app.add_option("--repeats", words.repeats, "shuffles of each round, for measuring (10; move: 1)")
+  app.add_option("--repeats", words.repeats, "shuffles of each round, for measuring (10; --rounds all, --mode move: 1)")
       ->check(CLI::Range(1, 1'000'000))
       ->group("How it is shuffled");
   app.add_flag("--check", options.check, "compare every byte of every cache with what it must be")
@@ -217,8 +217,9 @@ std::string read_words(const Words& words, Options& options) {
   }
   options.planner = words.planner == "pair" ? Planner::kPair : Planner::kBalanced;
   options.mode = words.mode == "copy" ? Mode::kCopy : Mode::kMove;
-  // What has been moved cannot be moved again.
-  options.repeats = words.repeats.value_or(options.mode == Mode::kMove ? 1 : 10);
+  // What has been moved cannot be moved again; and a whole trace is long enough.
+  const bool is_once = options.mode == Mode::kMove || options.rounds == kAllRounds;
+  options.repeats = words.repeats.value_or(is_once ? 1 : 10);
   if (options.mode == Mode::kMove && options.repeats > 1) {
     return "--repeats " + std::to_string(options.repeats) + ": with --mode move a round can be shuffled once";
   }

@@ -53,7 +53,7 @@ Outcome shuffle_files(const Options& options, const ReferenceFolder& folder, con
     return failure_of_all(rounds.error().text);
   }
   note_setup(options, results);
-  const auto ran = (*rounds)->run({pairs, shmem::kv::moves_of(pairs), {}, {}});
+  const auto ran = (*rounds)->run({.moves = shmem::kv::moves_of(pairs), .pairs = pairs});
   if (auto failed = agree(agreement, without_value(ran))) {
     return failed;
   }

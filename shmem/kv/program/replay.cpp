@@ -31,7 +31,7 @@ void say_setup(const Options& options, const Windows& windows, Results& results)
 Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds, Agreement& agreement,
                        Exporter& exporter, Expected* expected, Results& results) {
   Progress progress;
-  for (int round = 0; round < options.rounds; ++round) {
+  for (int round = 1;; ++round) {
     const auto plan = windows.next();
     if (!plan) {
       return plan.error().text;  // "" on the PEs that did not see it
@@ -52,9 +52,13 @@ Outcome shuffle_rounds(const Options& options, Windows& windows, Rounds& rounds,
     results.rounds.push_back(*ran);
     results.blocks += ran->blocks * options.repeats;
     results.bytes = results.blocks * options.shape.bytes_of_block();
-    progress.show((round + 1.0) / options.rounds, "round " + std::to_string(round + 1));
+    const bool until_end = options.rounds == kAllRounds;
+    const double done = until_end ? windows.share_of_trace() : static_cast<double>(round) / options.rounds;
+    progress.show(done, "round " + std::to_string(round));
+    if (done >= 1) {
+      return std::nullopt;
+    }
   }
-  return std::nullopt;
 }
 
 /// Each PE looks at its own caches.

@@ -48,4 +48,9 @@ std::vector<double> Results::mean_load(Load RoundResult::*load) const {
   return mean;
 }
 
+std::int64_t Results::spared() const {
+  const auto add = [](std::int64_t sum, const RoundResult& round) { return sum + round.spared; };
+  return std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0}, add);
+}
+
 }  // namespace kv_program

@@ -17,6 +17,7 @@ double imbalance(const Load& load);
 struct RoundResult {
   Load before, after;
   std::int64_t blocks = 0;  // that are moved, K and V of all layers
+  std::int64_t spared = 0;  // that were not, as the receiver has equal ones
   // Bytes per second of all PEs together; of rounds that have moved none, nothing.
   std::optional<double> shuffling, copying;
   /// Of the time of the shuffle, what one without blocks takes.
@@ -41,7 +42,7 @@ struct Results {
   std::int64_t requests = 0;
   std::int64_t scale = 1;
   std::vector<RoundResult> rounds;
-  std::int64_t blocks = 0, bytes = 0;  // with repeats
+  std::int64_t blocks = 0, bytes = 0;  // moved, with repeats
   std::optional<BarrierTimes> barriers;
   BarrierCounts counts{};
   bool checked = false;
@@ -55,6 +56,7 @@ struct Results {
   [[nodiscard]] double imbalance_after() const { return mean_imbalance(&RoundResult::after); }
   /// The tokens of each PE, as means over the rounds; empty if nobody knows.
   [[nodiscard]] std::vector<double> mean_load(Load RoundResult::*load) const;
+  [[nodiscard]] std::int64_t spared() const;
 
  private:
   [[nodiscard]] double mean_imbalance(Load RoundResult::*load) const;

@@ -22,10 +22,10 @@ Result<std::unique_ptr<Rounds>> Rounds::create(const Options& options, const Cac
   return std::unique_ptr<Rounds>{new Rounds{options, caches, *std::move(operation)}};
 }
 
-Result<void> Rounds::repeat(Result<void> (Operation::*shuffle)(const RoundPlan&), const RoundPlan& plan) {
+Result<void> Rounds::repeat(Result<void> (Operation::*shuffle)()) {
   Result<void> done;
   for (int i = 0; i < options_.repeats && done; ++i) {
-    done = ((*operation_).*shuffle)(plan);
+    done = ((*operation_).*shuffle)();
   }
   return done;
 }
@@ -58,21 +58,24 @@ Result<RoundResult> Rounds::run(const RoundPlan& plan) {
   const auto parts = sent_by_this_pe(plan);
   // Outside of the time that is taken: this touches new memory.
   elsewhere_.resize(std::max(elsewhere_.size(), parts.empty() ? 0 : parts.size() * parts.front().size()));
+  const auto prepared = operation_->prepare(plan);
   shmem_barrier_all();
   const auto start = SteadyClock::now();
-  const auto shuffled = repeat(&Operation::shuffle, plan);
+  const auto shuffled = repeat(&Operation::shuffle);
   shmem_barrier_all();
   const auto shuffled_at = SteadyClock::now();
-  const auto waited = repeat(&Operation::shuffle_nothing, plan);
+  const auto waited = repeat(&Operation::shuffle_nothing);
   shmem_barrier_all();
   const auto waited_at = SteadyClock::now();
   copy(parts);
   shmem_barrier_all();
   const auto copied_at = SteadyClock::now();
-  if (!shuffled || !waited) {
-    return tl::make_unexpected(shuffled ? waited.error() : shuffled.error());
+  for (const auto* step : {&prepared, &shuffled, &waited}) {
+    if (!*step) {
+      return tl::make_unexpected(step->error());
+    }
   }
-  RoundResult result{plan.before, plan.after, static_cast<std::int64_t>(plan.moves.size()), {}, {}, {}};
+  RoundResult result{plan.before, plan.after, static_cast<std::int64_t>(plan.moves.size()), plan.spared, {}, {}, {}};
   if (!plan.moves.empty()) {
     const double bytes =
         static_cast<double>(caches_.shape().bytes_of_block()) * static_cast<double>(result.blocks * options_.repeats);

@@ -25,7 +25,7 @@ class Rounds {
   Rounds(const Options& options, const Caches& caches, std::unique_ptr<Operation> operation)
       : options_(options), caches_(caches), operation_(std::move(operation)), threads_(options.cores) {}
 
-  shmem::Result<void> repeat(shmem::Result<void> (Operation::*shuffle)(const RoundPlan&), const RoundPlan& plan);
+  shmem::Result<void> repeat(shmem::Result<void> (Operation::*shuffle)());
   [[nodiscard]] std::vector<std::span<const std::byte>> sent_by_this_pe(const RoundPlan& plan) const;
   void copy(const std::vector<std::span<const std::byte>>& parts);
 

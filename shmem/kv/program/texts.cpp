@@ -14,6 +14,10 @@ std::string mebibytes(std::int64_t bytes) {
   return number(static_cast<double>(bytes) / 1024 / 1024, 1) + " MiB";
 }
 
+std::string count(std::size_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 std::string describe_caches(const Options& options) {
   const Shape& shape = options.shape;
   std::string text = shape.caches() == 1 ? "latent cache of " : "K and V caches of ";
@@ -53,7 +57,8 @@ std::string percent(double share) {
 }
 
 std::string describe_setup(const Options& options, const Results& results) {
-  return std::to_string(results.pes) + " PEs with " + std::to_string(options.cores) + " cores each, plan " +
+  return count(static_cast<std::size_t>(results.pes), "PE") + " with " +
+         count(static_cast<std::size_t>(options.cores), "core") + " each, plan " +
          (options.planner == Planner::kPair ? "pair" : "balanced") +
          (options.mode == Mode::kMove ? ", blocks are moved" : "") + "; " +
          (options.model.empty() ? "" : options.model + ", ") + describe_caches(options);
@@ -81,8 +86,11 @@ std::string describe_results(const Options& options, const Results& results) {
   std::string text = "shuffled:  " + std::to_string(results.blocks) + " blocks" +
                      (options.shape.caches() == 2 ? " of K and V, " : ", ") +
                      number(static_cast<double>(results.bytes) / 1e9, 3) + " GB, in " +
-                     std::to_string(results.rounds.size()) + " rounds of " + std::to_string(options.repeats) +
-                     " shuffles";
+                     count(results.rounds.size(), "round") + " of " +
+                     count(static_cast<std::size_t>(options.repeats), "shuffle");
+  if (results.spared() > 0) {
+    text += "; " + std::to_string(results.spared()) + " not sent, as the receiver has them";
+  }
   if (!results.mean_load(&RoundResult::before).empty()) {
     text += "\nimbalance: " + percent(results.imbalance_before()) + " more than the mean on the fullest PE before, " +
             percent(results.imbalance_after()) + " after";

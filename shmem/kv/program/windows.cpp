@@ -1,64 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/kv/program/windows.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <cmath>
 
 #include "shmem/kv/builtin_trace.hpp"
+#include "shmem/kv/program/round_plan.hpp"
 #include "shmem/kv/trace_file.hpp"
+#include "shmem/kv/trace_slice.hpp"
 
 namespace kv_program {
-
-using shmem::Result;
-using shmem::kv::Lengths;
-using shmem::kv::PairPlan;
-
 namespace {
 
-std::vector<std::int64_t> tokens_of(const Lengths& lengths) {
-  std::vector<std::int64_t> tokens;
-  for (const auto& sequences : lengths) {
-    tokens.push_back(std::accumulate(sequences.begin(), sequences.end(), std::int64_t{0}));
-  }
-  return tokens;
+using shmem::Result;
+using shmem::kv::DealtSequence;
+using shmem::kv::Trace;
+using shmem::kv::Window;
+using OpenedTrace = Result<std::unique_ptr<Trace>>;
+
+std::int64_t milliseconds(double seconds) {
+  return static_cast<std::int64_t>(std::llround(seconds * 1000));
 }
 
-/// A sequence that is sent counts where it goes to: that PE goes on with it.
-std::vector<std::int64_t> tokens_after(const Lengths& lengths, const PairPlan& plan, std::int64_t page) {
-  std::vector<std::int64_t> tokens = tokens_of(lengths);
-  for (std::size_t pe = 0; pe < plan.size(); ++pe) {
-    const auto& source = plan[pe].source;
-    std::int64_t first = 0;
-    for (const std::int64_t length : lengths[pe]) {
-      if (plan[pe].operation == 0 && std::binary_search(source.begin(), source.end(), first)) {
-        tokens[pe] -= length;
-        tokens[static_cast<std::size_t>(plan[pe].peer)] += length;
-      }
-      first += shmem::kv::blocks_of(length, page);
-    }
+OpenedTrace open_trace(const Options& options) {
+  auto trace = options.trace.empty() ? OpenedTrace(std::make_unique<shmem::kv::BuiltinTrace>())
+                                     : shmem::kv::TraceFile::open(options.trace);
+  if (!trace || (!options.from && !options.to)) {
+    return trace;
   }
-  return tokens;
+  const auto to = options.to ? std::optional(milliseconds(*options.to)) : std::nullopt;
+  return shmem::kv::TraceSlice::create(*std::move(trace), milliseconds(options.from.value_or(0)), to);
 }
 
 }  // namespace
 
 Windows::Windows(const Options& options)
-    : options_(options),
-      geometry_(options.geometry()),
-      pes_(shmem_n_pes()),
-      lengths_(static_cast<std::size_t>(pes_) * row_length() * sizeof(std::int64_t)) {}
+    : options_(options), pes_(shmem_n_pes()), words_(most_words() * sizeof(std::uint64_t)) {}
+
+std::size_t Windows::most_words() const {
+  constexpr std::size_t kOfSequence = 3;  // tokens, number of hashes, a hash
+  return 2 + static_cast<std::size_t>(pes_) * (1 + kOfSequence * static_cast<std::size_t>(options_.shape.blocks / 2));
+}
 
 Result<void> Windows::open() {
   if (shmem_my_pe() != 0) {
     return {};
   }
-  const std::string& path = options_.trace;
-  auto trace = path.empty() ? Result<std::unique_ptr<shmem::kv::Trace>>(std::make_unique<shmem::kv::BuiltinTrace>())
-                            : shmem::kv::TraceFile::open(path);
+  auto trace = open_trace(options_);
   if (!trace) {
     return tl::make_unexpected(trace.error());
   }
-  auto dealer = shmem::kv::WindowDealer::create(*std::move(trace), pes_, geometry_);
+  auto dealer = shmem::kv::WindowDealer::create(*std::move(trace), pes_, options_.geometry());
   if (!dealer) {
     return tl::make_unexpected(dealer.error());
   }
@@ -74,24 +65,36 @@ Result<void> Windows::put_window() {
   if (!window) {
     return tl::make_unexpected(window.error());
   }
-  auto* row = reinterpret_cast<std::int64_t*>(lengths_.get());
-  for (const auto& sequences : shmem::kv::lengths_of(*window)) {
-    *row = static_cast<std::int64_t>(sequences.size());
-    std::copy(sequences.begin(), sequences.end(), row + 1);
-    row += row_length();
+  auto* word = reinterpret_cast<std::uint64_t*>(words_.get());
+  *word++ = static_cast<std::uint64_t>(dealer_->dealt());
+  *word++ = static_cast<std::uint64_t>(dealer_->requests());
+  for (const auto& sequences : *window) {
+    *word++ = sequences.size();
+    for (const DealtSequence& sequence : sequences) {
+      *word++ = static_cast<std::uint64_t>(sequence.tokens);
+      *word++ = sequence.hashes.size();
+      word = std::copy(sequence.hashes.begin(), sequence.hashes.end(), word);
+    }
   }
   return {};
 }
 
-Lengths Windows::get_window() const {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(pes_) * row_length());
-  shmem_getmem(rows.data(), lengths_.get(), rows.size() * sizeof(std::int64_t), 0);
-  Lengths lengths;
-  for (int pe = 0; pe < pes_; ++pe) {
-    const std::int64_t* row = rows.data() + static_cast<std::size_t>(pe) * row_length();
-    lengths.emplace_back(row + 1, row + 1 + *row);
+Window Windows::get_window() {
+  std::vector<std::uint64_t> words(most_words());
+  shmem_getmem(words.data(), words_.get(), words.size() * sizeof(std::uint64_t), 0);
+  const std::uint64_t* word = words.data();
+  share_ = static_cast<double>(word[0]) / static_cast<double>(word[1]);
+  word += 2;
+  Window window(static_cast<std::size_t>(pes_));
+  for (auto& sequences : window) {
+    for (auto left = *word++; left > 0; --left) {
+      const auto tokens = static_cast<std::int64_t>(word[0]);
+      const std::uint64_t* hashes = word + 2;
+      word = hashes + word[1];
+      sequences.push_back({tokens, {hashes, word}});
+    }
   }
-  return lengths;
+  return window;
 }
 
 Result<RoundPlan> Windows::next() {
@@ -100,16 +103,9 @@ Result<RoundPlan> Windows::next() {
   if (!agreement_.all(put.has_value())) {
     return put ? shmem::fail(std::errc::io_error, "") : tl::make_unexpected(put.error());
   }
-  const Lengths lengths = get_window();
+  Window window = get_window();
   shmem_barrier_all();  // PE 0 writes the next window when all have read this one
-  auto pairs = shmem::kv::plan_pairs(lengths, geometry_);
-  if (!pairs) {
-    return tl::make_unexpected(pairs.error());
-  }
-  RoundPlan plan{*std::move(pairs), {}, tokens_of(lengths), {}};
-  plan.moves = shmem::kv::moves_of(plan.pairs);
-  plan.after = tokens_after(lengths, plan.pairs, geometry_.page);
-  return plan;
+  return plan_round(options_, std::move(window));
 }
 
 }  // namespace kv_program

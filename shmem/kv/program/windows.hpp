@@ -15,7 +15,7 @@ namespace kv_program {
 class Windows {
  public:
   explicit Windows(const Options& options);
-  [[nodiscard]] bool there() const { return lengths_.get() != nullptr; }
+  [[nodiscard]] bool there() const { return words_.get() != nullptr; }
 
   /// Opens the trace, on PE 0; elsewhere there is nothing to do. Error: it cannot be read, or a line of it is wrong.
   shmem::Result<void> open();
@@ -24,18 +24,20 @@ class Windows {
 
   /// Collective: the plan for the next window.
   shmem::Result<RoundPlan> next();
+  /// The share of the trace's requests that windows have held: 1 or more at its end.
+  [[nodiscard]] double share_of_trace() const { return share_; }
 
  private:
-  /// What a window cannot exceed: half a cache of sequences of one block, for each PE.
-  [[nodiscard]] std::size_t row_length() const { return 1 + static_cast<std::size_t>(geometry_.blocks / 2); }
+  /// What a window cannot exceed: for each PE half a cache of sequences of one block, each with a hash.
+  [[nodiscard]] std::size_t most_words() const;
   shmem::Result<void> put_window();
-  [[nodiscard]] shmem::kv::Lengths get_window() const;
+  shmem::kv::Window get_window();
 
   const Options& options_;
-  shmem::kv::Geometry geometry_;
   int pes_;
+  double share_ = 0;
   Agreement agreement_;
-  SymmetricMemory lengths_;  // of PE 0: int64 [pe][row_length()], how many sequences and then their tokens
+  SymmetricMemory words_;  // of PE 0: requests dealt and in all, and for each PE the number of its sequences, and these
   std::optional<shmem::kv::WindowDealer> dealer_;
 };
 

@@ -153,7 +153,7 @@ Results some_results() {
   results.device = "none";
   results.trace = "a <trace> & more";
   results.requests = 12;
-  results.rounds = {{{30, 10}, {20, 20}, 3, 2e9, 4e9, 0.25}, {{10, 10}, {10, 10}, 0, {}, {}, {}}};
+  results.rounds = {{{30, 10}, {20, 20}, 3, 1, 2e9, 4e9, 0.25}, {{10, 10}, {10, 10}, 0, 0, {}, {}, {}}};
   results.blocks = 30;
   results.bytes = 3000;
   results.barriers = kv_program::BarrierTimes{{}, 1.5, ""};
@@ -181,6 +181,7 @@ TEST(KvJson, HoldsWhatWasFound) {
   EXPECT_EQ(json["load_before"], (std::vector<double>{20, 10}));
   EXPECT_EQ(json["imbalance_before"], 0.25);
   EXPECT_EQ(json["blocks"], 30);
+  EXPECT_EQ(json["blocks_spared"], 1);
   EXPECT_EQ(json["gb_per_s"], 2);
   EXPECT_EQ(json["share_of_memcpy"], 0.5);
   EXPECT_EQ(json["barriers"]["share_of_time"], 0.25);
@@ -226,7 +227,7 @@ TEST(KvReport, DrawsARunThatFailedAtOnceAndOneWithoutTokens) {
   Results results;
   results.failure = "nothing\x01 works";
   EXPECT_THAT(kv_program::to_svg({}, results), HasSubstr("FAIL: nothing? works"));
-  results.rounds = {{{0, 0}, {0, 0}, 0, {}, {}, {}}};
+  results.rounds = {{{0, 0}, {0, 0}, 0, 0, {}, {}, {}}};
   EXPECT_EQ(kv_program::to_svg({}, results).find("nan"), std::string::npos);
 }
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kv_shuffle plans and finds out, read from its JSON: plans, formats, models, traces from start to end.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/kv/kv_program_jobs.hpp"
+
+namespace {
+
+using kv_jobs::expect_failure;
+using kv_jobs::shuffle;
+using nlohmann::json;
+using test_support::Outcome;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Runs with --json and --check, and expects all to go well.
+json found(int pes, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--check", "--json"});
+  const Outcome outcome = shuffle(pes, "off", arguments);
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  const json result = json::parse(outcome.output, nullptr, false);
+  EXPECT_TRUE(result.is_object()) << outcome.output;
+  EXPECT_EQ(result.value("result", ""), "PASS");
+  EXPECT_EQ(result.value("checked", false), true);
+  return result;
+}
+
+class KvTraces : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Public, KvTraces,
+                         testing::Values("mooncake_conversation_2000.jsonl", "azure_llm_inference_conv.csv"));
+
+/// From start to end, with small blocks.
+TEST_P(KvTraces, AreEvenerAndCheaperWithTheBalancedPlan) {
+  const char* folder = std::getenv("GBA_TEST_DATA");
+  const std::string trace = (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + GetParam();
+  if (!std::filesystem::exists(trace)) GTEST_SKIP() << "no " << trace;
+  const std::vector<std::string> arguments{"--trace", trace, "--rounds",   "all", "--blocks", "400", "--heads", "1",
+                                           "--page",  "64",  "--head-dim", "8",   "--cores",  "1"};
+  std::vector<std::string> balanced = arguments;
+  balanced.insert(balanced.end(), {"--plan", "balanced"});
+  const json in_pairs = found(3, arguments);
+  const json even = found(3, balanced);
+  EXPECT_GE(even["rounds"].size(), 5U);
+  std::int64_t tokens = 0;
+  for (const json& round : even["rounds"]) {
+    std::int64_t before = 0;
+    std::int64_t after = 0;
+    for (const json& load : round["load_before"]) before += load.get<std::int64_t>();
+    for (const json& load : round["load_after"]) after += load.get<std::int64_t>();
+    EXPECT_EQ(before, after);
+    tokens += before;
+  }
+  EXPECT_GT(tokens, 0);
+  EXPECT_EQ(in_pairs["imbalance_before"], even["imbalance_before"]);
+  EXPECT_LE(even["imbalance_after"].get<double>(), in_pairs["imbalance_after"].get<double>() / 2);
+  const auto cost = [](const json& result) {
+    return result["bytes"].get<double>() /
+           (result["imbalance_before"].get<double>() - result["imbalance_after"].get<double>());
+  };
+  EXPECT_LE(cost(even), cost(in_pairs));
+}
+
+TEST(KvPlans, MoveAsWellAsCopyInAnyFormat) {
+  for (const std::string format : {"apart", "by-layer", "interleaved", "by-block", "latent"}) {
+    for (const std::string plan : {"pair", "balanced"}) {
+      for (const std::string mode : {"copy", "move"}) {
+        const json result = found(3, {"--format", format, "--plan",    plan, "--mode",     mode, "--layers",       "3",
+                                      "--heads",  "1",    "--page",    "16", "--head-dim", "5",  "--element-size", "8",
+                                      "--cores",  "3",    "--repeats", "1",  "--rounds",   "4"});
+        EXPECT_EQ(result["setup"]["cache"]["format"], format);
+        EXPECT_EQ(result["setup"]["mode"], mode);
+        EXPECT_GT(result["blocks"], 0);
+        EXPECT_LT(result["imbalance_after"], result["imbalance_before"]);
+        EXPECT_EQ(result["bytes"].get<std::int64_t>(),
+                  result["blocks"].get<std::int64_t>() * 3 * (format == "latent" ? 1 : 2) * 16 * 5 * 8);
+      }
+    }
+  }
+}
+
+TEST(KvPlans, TakeTheCachesOfModels) {
+  const json latent = found(2, {"--model", "DeepSeek-V3", "--plan", "balanced", "--rounds", "2", "--blocks", "8"});
+  EXPECT_EQ(latent["setup"]["cache"]["head_dim"], 576);
+  EXPECT_EQ(latent["setup"]["cache"]["block_bytes"], 61 * 64 * 576 * 2);
+  const Outcome outcome =
+      test_support::run(kv_jobs::command(2, "off", {"--model", "Llama-3-70B", "--check", "--rounds", "1"}),
+                        {"SHMEM_SYMMETRIC_SIZE=64M"}, kv_jobs::kLimit);
+  expect_failure(outcome, 1, "set SHMEM_SYMMETRIC_SIZE=149M or more, or take --blocks 7 or fewer\n");
+}
+
+TEST(KvPlans, TakeATimeOfTheTrace) {
+  const json all = found(2, {"--rounds", "1"});
+  const json some = found(2, {"--rounds", "1", "--from", "10", "--to", "200"});
+  EXPECT_EQ(all["setup"]["requests"], 4000);
+  EXPECT_GT(some["setup"]["requests"], 100);
+  EXPECT_LT(some["setup"]["requests"], 2000);
+  EXPECT_THAT(some["setup"]["trace"].get<std::string>(), HasSubstr("from 10 s to 200 s"));
+  expect_failure(shuffle(2, "off", {"--from", "1000000"}), 1, "has no requests");
+}
+
+TEST(KvOutputs, AreJsonAndAPictureInFiles) {
+  const test_support::TempDir dir;
+  const Outcome outcome =
+      shuffle(3, "fake", {"--json", dir.file("j"), "--report", dir.file("r"), "--rounds", "2", "--check"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, testing::EndsWith("kv_shuffle: PASS\n"));
+  std::ifstream file(dir.file("j"));
+  const json result = json::parse(file, nullptr, false);
+  EXPECT_EQ(result["rounds"].size(), 2U);
+  EXPECT_GT(result["barriers"]["by_device"], 0);
+  EXPECT_GT(result["barriers"]["device_us"], 0);
+  EXPECT_GT(result["barriers"]["share_of_time"], 0);
+  EXPECT_GT(result["gb_per_s"], 0);
+  EXPECT_GT(result["memcpy_gb_per_s"], 0);
+  std::ifstream picture(dir.file("r"));
+  const std::string svg{std::istreambuf_iterator<char>(picture), {}};
+  EXPECT_THAT(svg, testing::AllOf(testing::StartsWith("<svg "), testing::EndsWith("</svg>\n")));
+}
+
+TEST(KvOutputs, ThatCannotBeWrittenAreNamedBeforeTheWork) {
+  const Outcome outcome = shuffle(2, "off", {"--report", "/nowhere/r.svg"});
+  expect_failure(outcome, 1, "kv_shuffle: FAIL: cannot write /nowhere/r.svg: No such file or directory");
+  EXPECT_THAT(outcome.output, Not(HasSubstr("shuffled:")));
+  expect_failure(shuffle(2, "off", {"--json", "/nowhere/j"}), 1, "cannot write /nowhere/j");
+}
+
+TEST(KvOutputs, AreJsonAfterAFailureToo) {
+  const test_support::TempDir dir;
+  expect_failure(shuffle(2, "off", {"--json", dir.file("j"), "--trace", dir.file("none")}), 1, "No such file");
+  std::ifstream file(dir.file("j"));
+  const json result = json::parse(file, nullptr, false);
+  EXPECT_EQ(result["result"], "FAIL");
+  EXPECT_THAT(result["failure"].get<std::string>(), HasSubstr(dir.file("none")));
+}
+
+TEST(KvOutputs, HaveNoProgressWhereThereIsNoTerminal) {
+  EXPECT_THAT(shuffle(2, "off", {"--rounds", "3"}).output, Not(HasSubstr("\r")));
+}
+
+}  // namespace
