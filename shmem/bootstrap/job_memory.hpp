@@ -25,6 +25,8 @@ constexpr const char* kJobSizeVariable = "OSHRUN_SIZE";
 /// Only where standard output is a pipe to oshrun and a terminal behind that: libshmem then ends its buffering at each
 /// line, as at a terminal.
 constexpr const char* kJobLinesVariable = "OSHRUN_STDOUT_LINES";
+/// Only where standard error is a pipe to oshrun and a terminal behind that: for programs that show how far they are.
+constexpr const char* kJobErrorTerminalVariable = "OSHRUN_STDERR_TERMINAL";
 
 /// The most PEs of a job that oshrun starts on one node.
 constexpr int kMaxLocalPes = 4096;

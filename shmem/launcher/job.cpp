@@ -67,8 +67,12 @@ int Job::run() {
 // ---- Starting
 
 PePrograms::Common Job::what_pes_share() const {
-  return {parts_.guard.group(), parts_.memory.fd(), parts_.device ? parts_.device->address() : std::string(),
-          parts_.output.is_for_terminal(), parts_.output.open_files_before()};
+  return {parts_.guard.group(),
+          parts_.memory.fd(),
+          parts_.device ? parts_.device->address() : std::string(),
+          parts_.output.is_for_terminal(),
+          parts_.output.is_error_for_terminal(),
+          parts_.output.open_files_before()};
 }
 
 Result<pid_t> Job::start_pe(int pe) {

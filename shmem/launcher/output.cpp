@@ -230,4 +230,9 @@ bool Output::is_for_terminal() const {
   return output_ && output_->is_on_terminal();
 }
 
+bool Output::is_error_for_terminal() const {
+  const OutputStream* stream = is_one_ ? output_.get() : error_.get();
+  return stream != nullptr && stream->is_on_terminal();
+}
+
 }  // namespace shmem::launcher

@@ -86,6 +86,8 @@ class Output {
   [[nodiscard]] bool is_pending() const;
   /// True if standard output passes through us to a terminal.
   [[nodiscard]] bool is_for_terminal() const;
+  /// True if standard error does.
+  [[nodiscard]] bool is_error_for_terminal() const;
   /// The limit on open files that PEs should have, if ours is another.
   [[nodiscard]] const std::optional<rlimit>& open_files_before() const { return open_files_before_; }
 

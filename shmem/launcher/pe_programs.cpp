@@ -28,6 +28,7 @@ PePrograms::PePrograms(const Options& options, std::vector<std::string> files, c
     environment.set(kJobFdVariable, std::to_string(common_.job_memory));
     environment.set(kJobSizeVariable, std::to_string(pes_));
     if (common_.lines_to_terminal) environment.set(kJobLinesVariable, "1");
+    if (common_.error_to_terminal) environment.set(kJobErrorTerminalVariable, "1");
     environments_.push_back(std::move(environment));
   }
 }

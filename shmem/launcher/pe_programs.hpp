@@ -21,6 +21,7 @@ class PePrograms {
     int job_memory;          // its descriptor
     std::string device;      // for GBA_DEVICE, of the job's own device; empty: none
     bool lines_to_terminal;  // their standard output passes through us to a terminal
+    bool error_to_terminal;  // their standard error does
     std::optional<rlimit> open_files;
   };
 

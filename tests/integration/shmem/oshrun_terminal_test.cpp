@@ -123,6 +123,20 @@ TEST(OshrunAtATerminal, ShowsLinesThatProgramsDoNotFlush) {
   EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
 }
 
+TEST(OshrunAtATerminal, TellsPesThatTheirErrorsAreShownThere) {
+  const std::string print = "echo \"terminal=$OSHRUN_STDERR_TERMINAL.\"";
+  Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", print});
+  EXPECT_THAT(terminal.show_until("terminal="), HasSubstr("terminal=1."));
+  Terminal piped({"/bin/sh", "-c", oshrun() + " -n 2 /bin/sh -c '" + print + "' 2>&1 | cat; echo"});
+  EXPECT_THAT(piped.show_until("terminal="), HasSubstr("terminal=."));
+}
+
+TEST(OshrunAtATerminal, ShowsTheProgressOfKvShuffle) {
+  const std::string kv_shuffle = test_support::program("kv_shuffle");
+  Terminal terminal({oshrun(), "-n", "2", "--gba", "off", kv_shuffle, "--rounds", "1000", "--repeats", "1"});
+  EXPECT_THAT(terminal.show_until("%  round "), HasSubstr("\r\033[K["));
+}
+
 TEST(OshrunAtATerminal, LeavesItToAPeThatIsAlone) {
   const std::vector<std::string> look = {"/bin/sh", "-c", "[ -t 1 ] && echo at a terminal; echo looked"};
   const auto shown = [&](std::vector<std::string> command) {
