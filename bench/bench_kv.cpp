@@ -248,9 +248,10 @@ int run(int argc, char** argv) {
   std::printf(
       "GB/s (10^9 bytes in a second), best and median of %d repeats. A shuffle lasts from when both PEs call it until\n"
       "all blocks are there, other threads' waking included. memcpy: the same blocks to the same memory of the other\n"
-      "PE by as many threads, which are awake, right before; ratio: the median of ours to that. UCX warm: the best\n"
-      "average of ucp_put_bw, which puts one block of that size to one place again and again, so that both are in the\n"
-      "processor's cache. Open MPI: puts of the same scattered blocks and a quiet (over UCX), median.\n",
+      "PE by as many threads as copy in a shuffle (cores of receivers do, too), which are awake, right before; ratio:\n"
+      "the median of ours to that. UCX warm: the best average of ucp_put_bw, which puts one block of that size to one\n"
+      "place again and again, so that both are in the processor's cache. Open MPI: puts of the same scattered blocks\n"
+      "and a quiet (over UCX), by one thread, median.\n",
       settings.repeats);
   return Bench(settings).run() ? 0 : 1;
 }

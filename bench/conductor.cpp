@@ -51,8 +51,8 @@ void nap_until(Done done) {
   wait_until(done, [] { std::this_thread::sleep_for(kNap); });
 }
 
-/// Returns how many processors there are to choose from.
-int pin_to_own_processor(int me) {
+/// Returns the processors that there are to choose from.
+cpu_set_t pin_to_own_processor(int me) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   ::sched_getaffinity(0, sizeof allowed, &allowed);
@@ -67,13 +67,13 @@ int pin_to_own_processor(int me) {
       break;
     }
   }
-  return processors;
+  return allowed;
 }
 
 }  // namespace
 
 Player::Player(const char* file, int me, int size)
-    : score_(map_score(file)), me_(me), size_(size), processors_(pin_to_own_processor(me)) {}
+    : score_(map_score(file)), me_(me), size_(size), allowed_(pin_to_own_processor(me)) {}
 
 Player::~Player() {
   ::munmap(score_, sizeof *score_);
@@ -103,6 +103,10 @@ Step Player::next(std::uint32_t& count, std::uint32_t* item) {
 
 void Player::step_done() {
   score_->done.fetch_add(1, std::memory_order_release);
+}
+
+void Player::unpin() const {
+  ::sched_setaffinity(0, sizeof allowed_, &allowed_);
 }
 
 void Player::meet() {

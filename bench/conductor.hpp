@@ -3,6 +3,8 @@
 // measured has nothing to do with it, and the same program measures other libraries.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -59,13 +61,15 @@ class Player {
   /// For what is measured without a library.
   [[nodiscard]] Words& words() const { return score_->words; }
 
-  [[nodiscard]] int processors() const { return processors_; }
+  [[nodiscard]] int processors() const { return CPU_COUNT(&allowed_); }
+  /// Lets the calling thread run on all of them.
+  void unpin() const;
 
  private:
   Score* score_;
   int me_;
   int size_;
-  int processors_ = 0;
+  cpu_set_t allowed_{};
   std::uint64_t number_ = 0;
 };
 

@@ -44,13 +44,14 @@ char* partners(const char* mine, std::size_t size) {
 
 /// Nanoseconds that `threads` threads, this one among them, take for share(0), share(1), ... from when all are awake.
 template <typename Share, typename Meet>
-double time_threads(int threads, Share share, Meet meet) {
+double time_threads(const Player& player, int threads, Share share, Meet meet) {
   std::atomic<int> awake{1};
   std::atomic<bool> go{false};
   std::atomic<int> done{0};
   std::vector<std::jthread> others;
   for (int i = 1; i < threads; ++i) {
     others.emplace_back([&, i] {
+      player.unpin();
       awake.fetch_add(1);
       while (!go.load()) std::this_thread::yield();
       share(i);
@@ -118,9 +119,9 @@ class Blocks {
     if (!site_.sends()) {
       return 0;
     }
-    const int threads = site_.part.cores;
+    const int threads = copying_threads();
     const double time = time_threads(
-        threads,
+        site_.player, threads,
         [&](int thread) {
           for (std::uint32_t i = 0; i < count; ++i) {
             copy_share(pieces_[(copied_ + i) % pieces_.size()], static_cast<std::size_t>(thread));
@@ -132,8 +133,11 @@ class Blocks {
   }
 
  private:
+  /// In a shuffle that goes one way the receiver's cores copy as well.
+  [[nodiscard]] int copying_threads() const { return site_.part.cores * (site_.part.both_ways ? 1 : 2); }
+
   void copy_share(const std::vector<KvPiece>& pieces, std::size_t thread) const {
-    const auto threads = static_cast<std::size_t>(site_.part.cores);
+    const auto threads = static_cast<std::size_t>(copying_threads());
     for (std::size_t i = pieces.size() * thread / threads; i < pieces.size() * (thread + 1) / threads; ++i) {
       std::memcpy(pieces[i].to, pieces[i].from, block_);
     }
@@ -150,6 +154,9 @@ class Blocks {
 }  // namespace
 
 std::vector<Item> kv_items(Player& player, const KvPart& part) {
+  if (part.cores > 1) {
+    player.unpin();  // a core of the operator stays where its maker is
+  }
   const auto site = std::make_shared<Site>(player, part);
   std::vector<Item> items;
   for (const std::size_t block : kKvBlocks) {

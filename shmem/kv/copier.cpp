@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/kv/copier.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace shmem::kv {
 namespace {
 
 /// Below this, waking other cores takes longer than the copy.
-constexpr std::size_t kAlone = std::size_t{32} << 10;
+constexpr std::size_t kAlone = std::size_t{256} << 10;
+
+/// Parts are large beside what taking one costs, and many enough that nobody is waited for long in the end.
+constexpr std::size_t kSmallestPart = std::size_t{32} << 10;
+constexpr std::size_t kLargestPart = std::size_t{256} << 10;
+constexpr std::size_t kParts = 32;
+
+std::uint64_t parts_of(std::size_t bytes) {
+  const std::size_t part = std::clamp(bytes / kParts, kSmallestPart, kLargestPart);
+  return std::clamp<std::size_t>(bytes / part, bytes == 0 ? 0 : 1, std::numeric_limits<int>::max());
+}
 
 /// Two buffers of 32 KiB, as a core of the processors has that need them.
 constexpr std::size_t kScratch = std::size_t{64} << 10;
@@ -35,15 +48,43 @@ void Copier::copy_share(const CopyList& copies, int core, int cores) {
   pieces.finish();
 }
 
-void Copier::copy(const CopyList& copies) {
-  if (copies.bytes() <= kAlone) {
-    copy_share(copies, 0, 1);
+/// By core 0 if there is not enough for others. work(core, cores).
+template <typename Work>
+void Copier::work(std::size_t bytes, Work&& work) {
+  if (bytes <= kAlone) {
+    work(0, 1);
     return;
   }
-  cores_->run([this, &copies](ThreadCore& core) {
-    copy_share(copies, core.index());
+  cores_->run([this, &work](ThreadCore& core) {
+    work(core.index(), cores());
     return std::errc{};
   });
+}
+
+void Copier::copy(const CopyList& copies) {
+  work(copies.bytes(), [&](int core, int cores) { copy_share(copies, core, cores); });
+}
+
+void Copier::take_parts(std::span<const CommonCopies> all, int core) {
+  PieceCopy pieces{path_, scratch_of(core)};
+  for (const CommonCopies& some : all) {
+    const std::uint64_t parts = parts_of(some.copies.bytes());
+    for (auto part = some.taken->fetch_add(1, std::memory_order_relaxed); part < parts;
+         part = some.taken->fetch_add(1, std::memory_order_relaxed)) {
+      some.copies.share(
+          static_cast<int>(part), static_cast<int>(parts),
+          [&pieces](std::byte* to, const std::byte* from, std::size_t size) { pieces.add(to, from, size); });
+    }
+  }
+  pieces.finish();
+}
+
+void Copier::copy(std::span<const CommonCopies> all) {
+  std::size_t bytes = 0;
+  for (const CommonCopies& some : all) {
+    bytes += some.copies.bytes();
+  }
+  work(bytes, [&](int core, int /*cores*/) { take_parts(all, core); });
 }
 
 }  // namespace shmem::kv

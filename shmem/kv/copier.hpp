@@ -2,12 +2,25 @@
 // The cores of a PE at work on a list of copies.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <span>
+
 #include "shmem/cores/core_group.hpp"
 #include "shmem/kv/copy_list.hpp"
 #include "shmem/kv/piece_copy.hpp"
 #include "shmem/kv/private_memory.hpp"
 
 namespace shmem::kv {
+
+/// Copies that are cut into parts, which cores of one PE or of several take one after the other: whoever is faster, or
+/// has less of its own to do, takes more of them.
+struct CommonCopies {
+  CopyList copies;
+  /// Parts that have been taken. Relaxed: it hands out numbers; what is copied is made visible by whoever waits for all
+  /// that may have taken one.
+  std::atomic<std::uint64_t>* taken = nullptr;
+};
 
 /// Used by one thread at a time. The cores outlive it.
 class Copier {
@@ -20,12 +33,17 @@ class Copier {
 
   /// All of it, by all cores. Visible to whoever sees a release store that the caller makes afterwards.
   void copy(const CopyList& copies);
+  /// All parts that nobody else has taken, by all cores, likewise.
+  void copy(std::span<const CommonCopies> all);
   /// The share of one core, likewise.
   void copy_share(const CopyList& copies, int core) { copy_share(copies, core, cores()); }
 
  private:
   Copier(CoreGroup& cores, Path path) : cores_(&cores), path_(path) {}
   void copy_share(const CopyList& copies, int core, int cores);
+  void take_parts(std::span<const CommonCopies> all, int core);
+  template <typename Work>
+  void work(std::size_t bytes, Work&& work);
   [[nodiscard]] std::span<std::byte> scratch_of(int core) const;
 
   CoreGroup* cores_;

@@ -124,6 +124,17 @@ std::vector<Move> MovePlan::direct(int pe) const {
   return select(pe, false);
 }
 
+std::vector<int> MovePlan::sources_of(int pe) const {
+  std::vector<int> sources;
+  for (std::size_t i = 0; i < moves_.size(); ++i) {
+    const int source = static_cast<int>(moves_[i].source_pe);
+    if (moves_[i].destination_pe == pe && !staged_[i] && (sources.empty() || sources.back() != source)) {
+      sources.push_back(source);
+    }
+  }
+  return sources;
+}
+
 std::vector<Move> MovePlan::staged(int pe) const {
   return most_staged_ == 0 ? std::vector<Move>{} : select(pe, true);
 }

@@ -35,10 +35,14 @@ class MovePlan {
   // What PE `pe` sends: at once, and staged.
   [[nodiscard]] std::vector<Move> direct(int pe) const;
   [[nodiscard]] std::vector<Move> staged(int pe) const;
+  /// Those that send to `pe` at once.
+  [[nodiscard]] std::vector<int> sources_of(int pe) const;
   /// Of the PE that stages most.
   [[nodiscard]] std::size_t most_staged() const { return most_staged_; }
   /// The blocks that `pe` clears in the end.
   [[nodiscard]] std::vector<std::int64_t> cleared(int pe) const;
+  /// Any PE clears any.
+  [[nodiscard]] bool clears() const { return !cleared_.empty(); }
 
  private:
   struct Block {

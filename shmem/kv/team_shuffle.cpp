@@ -7,10 +7,10 @@
 namespace shmem::kv {
 namespace {
 
-/// Where the cache of each destination PE of `moves` is; looked for once for moves that follow each other.
-class Destinations {
+/// Where the caches of PEs are; looked for once for moves that follow each other.
+class Places {
  public:
-  Destinations(const SoundCache& cache, const Site& site) : cache_(cache), site_(site) {}
+  Places(const SoundCache& cache, const Site& site) : cache_(cache), site_(site) {}
 
   Result<std::byte*> find(std::int64_t pe) {
     if (pe != pe_) {
@@ -49,21 +49,44 @@ Result<TeamShuffle::Work> TeamShuffle::prepare(const MovePlan* plan, const Cache
   if (auto ok = plan->check(site_.pes, sound->layout.blocks); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  Work work{*sound, CopyList{sound->layout, sound->place}, {}, {}, {}, {}, {}, plan->cleared(site_.me)};
-  Destinations destinations{*sound, site_};
-  const std::size_t chunk = sound->layout.chunk;
-  for (const Move& move : plan->direct(site_.me)) {
-    const auto to = destinations.find(move.destination_pe);
-    if (!to) {
-      return tl::make_unexpected(to.error());
+  Work work{*sound, {}, {}, {}, {}, {}, {}, plan->cleared(site_.me), plan->clears()};
+  std::vector<int> senders{site_.me};
+  for (const int pe : plan->sources_of(site_.me)) {
+    if (pe != site_.me) {
+      senders.push_back(pe);
     }
-    work.direct.add(*to + static_cast<std::size_t>(move.destination_block) * chunk,
-                    sound->place.k + static_cast<std::size_t>(move.source_block) * chunk, chunk);
+  }
+  for (const int pe : senders) {
+    auto direct = list_direct(*plan, *sound, pe);
+    if (!direct) {
+      return tl::make_unexpected(direct.error());
+    }
+    work.direct.push_back(*std::move(direct));
   }
   if (auto ok = find_staged(*plan, work); !ok) {
     return tl::make_unexpected(ok.error());
   }
   return work;
+}
+
+/// What `pe` sends at once.
+Result<CommonCopies> TeamShuffle::list_direct(const MovePlan& plan, const SoundCache& cache, int pe) const {
+  CommonCopies list{CopyList{cache.layout, cache.place}, &proposal_of(pe).taken};
+  const auto from = cache_of(cache, site_, pe);
+  if (!from) {
+    return tl::make_unexpected(from.error());
+  }
+  Places places{cache, site_};
+  const std::size_t chunk = cache.layout.chunk;
+  for (const Move& move : plan.direct(pe)) {
+    const auto to = places.find(move.destination_pe);
+    if (!to) {
+      return tl::make_unexpected(to.error());
+    }
+    list.copies.add(*to + static_cast<std::size_t>(move.destination_block) * chunk,
+                    from->k + static_cast<std::size_t>(move.source_block) * chunk, chunk);
+  }
+  return list;
 }
 
 Result<void> TeamShuffle::find_staged(const MovePlan& plan, Work& work) {
@@ -72,9 +95,9 @@ Result<void> TeamShuffle::find_staged(const MovePlan& plan, Work& work) {
   if (work.staged.empty()) {
     return {};  // the windows are there: the others' syncs are this PE's, too
   }
-  Destinations destinations{work.cache, site_};
+  Places places{work.cache, site_};
   for (const Move& move : work.staged) {
-    const auto to = destinations.find(move.destination_pe);
+    const auto to = places.find(move.destination_pe);
     if (!to) {
       return tl::make_unexpected(to.error());
     }
@@ -104,33 +127,30 @@ Result<void> TeamShuffle::run(const MovePlan* plan, const Cache& cache) {
 }
 
 Result<void> TeamShuffle::agree(const MovePlan* plan, const Result<Work>& mine) {
-  const std::size_t turn = count_ % kProposals;
-  Proposal& proposal = proposals_[turn];
+  Proposal& proposal = proposal_of(site_.me);
   proposal.error.store(mine ? 0 : static_cast<std::uint64_t>(mine.error().code), std::memory_order_relaxed);
   proposal.plan.store(mine ? plan->digest() : 0, std::memory_order_relaxed);
   proposal.cache.store(mine ? mine->cache.digest : 0, std::memory_order_relaxed);
+  proposal.taken.store(0, std::memory_order_relaxed);
   auto met = site_.sync();
   if (!met) {
     return met;
   }
-  return mine ? compare(turn) : tl::make_unexpected(mine.error());
+  return mine ? compare() : tl::make_unexpected(mine.error());
 }
 
 /// All PEs come to the same, as all see the same proposals.
-Result<void> TeamShuffle::compare(std::size_t turn) const {
-  const auto proposal_of = [&](int pe) {
-    return reinterpret_cast<const Proposal*>(site_.translate(&proposals_[turn], pe));
-  };
+Result<void> TeamShuffle::compare() const {
   for (int pe = 0; pe < site_.pes; ++pe) {
-    if (const auto error = proposal_of(pe)->error.load(std::memory_order_relaxed); error != 0) {
+    if (const auto error = proposal_of(pe).error.load(std::memory_order_relaxed); error != 0) {
       return fail(std::errc::connection_aborted, "PE " + std::to_string(pe) +
                                                      " gave up: " + message(static_cast<std::errc>(error)) +
                                                      " (its own message says why); nothing has moved");
     }
   }
-  const Proposal& first = *proposal_of(0);
+  const Proposal& first = proposal_of(0);
   for (int pe = 1; pe < site_.pes; ++pe) {
-    const Proposal& other = *proposal_of(pe);
+    const Proposal& other = proposal_of(pe);
     const bool same_plan = other.plan.load(std::memory_order_relaxed) == first.plan.load(std::memory_order_relaxed);
     if (!same_plan || other.cache.load(std::memory_order_relaxed) != first.cache.load(std::memory_order_relaxed)) {
       return fail(std::errc::invalid_argument,
@@ -148,6 +168,12 @@ Result<void> TeamShuffle::shuffle(Work& work) {
   copier_.copy(work.direct);
   for (const Window& window : work.windows) {
     if (auto ok = pass_staged(work, window); !ok) {
+      return ok;
+    }
+  }
+  // Others may be copying what this PE sends; the syncs of windows have waited for them.
+  if (work.clears && work.windows.empty()) {
+    if (auto ok = site_.sync(); !ok) {
       return ok;
     }
   }

@@ -2,7 +2,8 @@
 // Shuffles by a list of moves: all PEs of a team agree that it can be done, and then do it.
 //
 //   agree                      digests and errors of all PEs; a sync of the team
-//   copy what can go at once   by all cores, from this PE's cache into those of others
+//   copy what can go at once   by all cores, from this PE's cache into those of others; whoever is done with that, or
+//                              has none, copies what others send to it
 //   for each window:           blocks whose destination somebody still has to read
 //     stage                    into memory of this PE
 //     sync                     everybody has read what others will overwrite
@@ -28,6 +29,7 @@ struct alignas(64) Proposal {
   // Relaxed: what makes them visible is the sync between writing and reading.
   std::atomic<std::uint64_t> error;  // std::errc
   std::atomic<std::uint64_t> plan, cache;
+  std::atomic<std::uint64_t> taken;  // parts of what it sends at once (CommonCopies)
 };
 static_assert(sizeof(Proposal) == 64);
 
@@ -49,21 +51,26 @@ class TeamShuffle {
   /// All that is needed, so that nothing can fail any more but a sync.
   struct Work {
     SoundCache cache;
-    CopyList direct;
+    std::vector<CommonCopies> direct;  // what this PE sends, and then what those send that send to it
     std::vector<Move> staged;
     std::vector<std::byte*> staged_to;  // plane 0 of the destination's cache, by move
     CopyList stage, write;              // of one window; they have room
     std::vector<Window> windows;
     std::vector<std::int64_t> cleared;
+    bool clears;  // some PE does
   };
 
   Result<Work> prepare(const MovePlan* plan, const Cache& cache);
+  Result<CommonCopies> list_direct(const MovePlan& plan, const SoundCache& cache, int pe) const;
   Result<void> find_staged(const MovePlan& plan, Work& work);
   Result<void> agree(const MovePlan* plan, const Result<Work>& mine);
-  [[nodiscard]] Result<void> compare(std::size_t turn) const;
+  [[nodiscard]] Result<void> compare() const;
   Result<void> shuffle(Work& work);
   Result<void> pass_staged(Work& work, const Window& window);
   void clear(const Work& work);
+  [[nodiscard]] Proposal& proposal_of(int pe) const {
+    return *reinterpret_cast<Proposal*>(site_.translate(&proposals_[count_ % kProposals], pe));
+  }
   [[nodiscard]] tl::unexpected<Error> failure(const Error& error) const;
 
   const Site& site_;

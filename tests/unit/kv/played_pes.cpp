@@ -54,7 +54,13 @@ shmem::kv::Site PlayedPes::site(int pe) {
     const auto end = shmem::Clock::now() + time_limit;
     return [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
   };
-  return {pe, pes_, translate, offset, watch, [this] { return sync(); }};
+  return {pe, pes_, translate, offset, watch, [this, pe] {
+            const auto met = sync();
+            if (after_sync) {
+              after_sync(pe);
+            }
+            return met;
+          }};
 }
 
 Cache PlayedPes::cache(int pe) {

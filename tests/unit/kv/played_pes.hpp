@@ -64,6 +64,13 @@ class PlayedPes {
 
   /// Calls that wait for longer fail.
   std::chrono::milliseconds time_limit{60'000};
+  /// Called by a PE that comes out of a sync.
+  std::function<void(int pe)> after_sync{};
+  /// How many PEs are in a sync now.
+  [[nodiscard]] int in_sync() {
+    const std::lock_guard lock{mutex_};
+    return arrived_;
+  }
   /// How many syncs there have been.
   [[nodiscard]] std::uint64_t syncs() const { return syncs_; }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "tests/support/sanitized.hpp"
 #include "tests/unit/kv/played_pes.hpp"
@@ -169,6 +170,33 @@ TEST_F(TeamShuffle, TakesTwoSyncsAndOneMoreForStagedBlocksThatFit) {
   EXPECT_EQ(played_.syncs(), 5U);
   EXPECT_THAT(run({}), kNoErrors);
   EXPECT_EQ(played_.syncs(), 7U);
+}
+
+TEST_F(TeamShuffle, ClearsOnlyWhenNobodyCopiesAnyMore) {
+  EXPECT_THAT(played_.run(*MovePlan::create(std::vector<Move>{{0, 0, 1, 1}}, Mode::kMove)), kNoErrors);
+  EXPECT_EQ(played_.syncs(), 3U);
+  EXPECT_THAT(played_.run(*MovePlan::create(std::vector<Move>{{0, 0, 1, 1}, {1, 1, 0, 2}}, Mode::kMove)), kNoErrors);
+  EXPECT_EQ(played_.syncs(), 6U) << "the one after staging is enough";
+}
+
+TEST_F(TeamShuffle, ReceiversCopyWhatTheirSendersHaveNotComeTo) {
+  const auto expected = after(before_, kShape, played_.buffer_bytes(), {{0, 0, 1, 1}, {0, 3, 2, 2}}, Mode::kCopy);
+  bool agreed = false;
+  bool copied = false;
+  played_.after_sync = [&](int pe) {
+    if (pe == 0 && !agreed) {
+      agreed = true;
+      // The sender does nothing until the receivers have come to the end.
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+      while (played_.in_sync() < 2 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::yield();
+      }
+      copied = played_.all_caches() == expected;
+    }
+  };
+  EXPECT_THAT(run({{0, 0, 1, 1}, {0, 3, 2, 2}}), kNoErrors);
+  EXPECT_TRUE(copied);
+  EXPECT_TRUE(played_.all_caches() == expected);
 }
 
 TEST_F(TeamShuffle, AnotherPlanOnOnePeIsNamedOnAll) {
