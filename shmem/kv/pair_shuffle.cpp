@@ -11,8 +11,7 @@ constexpr std::errc kDifferent = std::errc::bad_message;
 }  // namespace
 
 PairWords PairShuffle::words_of(int pe) const {
-  auto* words = reinterpret_cast<SyncWord*>(site_.translate(words_, pe));
-  return {words + site_.pes, words};
+  return PairWords::at(reinterpret_cast<SyncWord*>(site_.translate(words_, pe)), site_.pes);
 }
 
 Pairing PairShuffle::pairing_with(int partner) const {
@@ -71,10 +70,12 @@ void PairShuffle::tell_partner(const PairTable& table, std::errc error) const {
   if (!table.in_range(peer) || peer == site_.me) {
     return;
   }
+  CoreGroup::Check nobody = [] { return std::errc{}; };
+  SoloCore caller{policy_, nobody};
+  // Whichever of the two it waits for, if it waits at all.
   const Pairing pairing = pairing_with(static_cast<int>(peer));
-  for (int core = 0; core < pairing.cores; ++core) {
-    publish(flag_of(pairing.theirs, site_.me, core, pairing.cores), flag_value(count_, error));
-  }
+  say_ready(caller, pairing, error);
+  say_not_sent(caller, pairing, error);
 }
 
 Result<void> PairShuffle::run(const TablePlan& plan, const Cache& cache) {
@@ -105,23 +106,23 @@ Report PairShuffle::shuffle(const Work& work) {
     return send(caller, work);
   }
   say_digest(caller, work.pairing, work.digest);
-  say_all(caller, work.pairing, std::errc{});
-  return hear_all(caller, work.pairing);
+  say_ready(caller, work.pairing, std::errc{});
+  return hear_done(caller, work.pairing);
 }
 
 Report PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Work& work) {
-  Report report = hear_all(caller, work.pairing);
+  const Report report = hear_ready(caller, work.pairing);
   if (report.stage == Report::Stage::kDone && hear_digest(caller, work.pairing) != work.digest) {
-    say_all(caller, work.pairing, kDifferent);
+    say_not_sent(caller, work.pairing, kDifferent);
     return {Report::Stage::kPartnerFailed, kDifferent};
   }
   if (report.stage != Report::Stage::kDone) {
-    say_all(caller, work.pairing, report.error);
+    say_not_sent(caller, work.pairing, report.error);
     return report;
   }
   copier_.group().run([this, &work](ThreadCore& core) {
     copier_.copy_share(work.copies, core.index());
-    say(core, work.pairing, core.index(), std::errc{});
+    say_done(core, work.pairing, core.index());
     return std::errc{};
   });
   return {};

@@ -17,9 +17,7 @@ class PairShuffle {
  public:
   /// How many words this takes of each PE: symmetric, zero before any PE's first call, and there until all have ended
   /// their last.
-  static std::size_t word_count(int pes, int cores) {
-    return static_cast<std::size_t>(pes) * (static_cast<std::size_t>(cores) + 1);
-  }
+  static std::size_t word_count(int pes, int cores) { return PairWords::count(pes, cores); }
 
   /// Site, copier and policy outlive this.
   PairShuffle(const Site& site, Copier& copier, const WaitPolicy& policy, SyncWord* words)

@@ -29,21 +29,21 @@ class KvRun {
   }
 
  private:
-  static constexpr std::size_t kWords = std::size_t{kPes} * (kParts + 1);  // of each PE: flags, digests
+  static constexpr std::size_t kWords = shmem::kv::PairWords::count(kPes, kParts);  // of each PE
 
   void send(int number) {
     SimCore core(machine_, number);
     for (std::uint64_t call = 1; call <= kCalls && !machine_.failed(); ++call) {
       const Pairing pairing = pairing_of(0, call);
       if (core.index() == 0) {
-        check(shmem::kv::hear_all(core, pairing));
+        check(shmem::kv::hear_ready(core, pairing));
         if (shmem::kv::hear_digest(core, pairing) != call) {
           machine_.fail("call " + std::to_string(call) + " has the digest of another");
         }
       }
       core.sync();
       core.store(block(core.index()), call);
-      shmem::kv::say(core, pairing, core.index(), std::errc{});
+      shmem::kv::say_done(core, pairing, core.index());
     }
   }
 
@@ -55,8 +55,8 @@ class KvRun {
         core.store(block(part), 1000 + call);
       }
       shmem::kv::say_digest(core, pairing, call);
-      shmem::kv::say_all(core, pairing, std::errc{});
-      check(shmem::kv::hear_all(core, pairing));
+      shmem::kv::say_ready(core, pairing, std::errc{});
+      check(shmem::kv::hear_done(core, pairing));
       for (int part = 0; part < kParts; ++part) {
         if (const std::uint64_t seen = core.load(block(part)); seen != call) {
           machine_.fail("call " + std::to_string(call) + " brought " + std::to_string(seen));
@@ -73,8 +73,7 @@ class KvRun {
 
   Pairing pairing_of(int me, std::uint64_t call) { return {me, 1 - me, kParts, words_of(me), words_of(1 - me), call}; }
   shmem::kv::PairWords words_of(int pe) {
-    SyncWord* first = &lines_[static_cast<std::size_t>(pe) * kWords];
-    return {first, first + std::size_t{kPes} * kParts};
+    return shmem::kv::PairWords::at(&lines_[static_cast<std::size_t>(pe) * kWords], kPes);
   }
   SyncWord& block(int part) { return lines_[kPes * kWords + static_cast<std::size_t>(part)]; }
 
