@@ -80,17 +80,35 @@ class PartnerWatch {
   Clock::time_point deadline_;
 };
 
-shmem::kv::Site site_of(const Context& context, Team& team) {
+/// Of memory of the heap: it is one block that is not free.
+bool is_symmetric(const Job& job, const shmem::SymmetricHeap& heap, const std::byte* first, std::size_t bytes) {
+  const std::byte* const last = first + (bytes - 1);
+  const std::byte* const there = job.translate(first, job.me);
+  if (there == nullptr || job.translate(last, job.me) != there + (bytes - 1)) {
+    return false;
+  }
+  if (!job.is_in_heap(first)) {
+    return true;
+  }
+  const auto offset = static_cast<std::size_t>(first - job.memory.heap(job.me));
+  const auto block = heap.block_around(offset);
+  return block && !block->free() && offset + bytes <= block->end();
+}
+
+shmem::kv::Site site_of(Context& context, Team& team) {
   const Job& job = context.job();
+  const shmem::SymmetricHeap& heap = context.heap();
   const shmem::TeamMap map = team.map();
   return {team.me(), team.size(), [&job, map](const void* mine, int pe) { return job.translate(mine, map.pe(pe)); },
+          [&job, &heap](const std::byte* mine, std::size_t bytes) { return is_symmetric(job, heap, mine, bytes); },
           // Global variables are the same ones on all PEs, and elsewhere in each.
           [&job](const void* mine) {
             return job.is_in_heap(mine)
                        ? static_cast<std::uint64_t>(static_cast<const std::byte*>(mine) - job.memory.heap(job.me))
                        : ~std::uint64_t{0};
           },
-          [&job, map](int partner) { return PartnerWatch(job, map.pe(partner)); }, [&team] { return team.sync(); }};
+          [&job, map](int partner) { return PartnerWatch(job, map.pe(partner)); }, [&team] { return team.sync(); },
+          [&job] { return job.bootstrap->aborted().value_or(""); }};
 }
 
 constexpr unsigned kStatusBits = 16;
@@ -175,7 +193,7 @@ Result<std::unique_ptr<shmemx_kv_op>> create(Context& context, Team* parent, con
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
   auto memory = context.heap().calloc(lines + 1, sizeof(SyncWord));
   if (!memory) {
-    return tl::make_unexpected(memory.error());
+    return tl::make_unexpected(fits ? memory.error() : fits.error());
   }
   auto* const mine = static_cast<std::byte*>(*memory);
   Parts parts;

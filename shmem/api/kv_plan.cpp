@@ -47,7 +47,7 @@ const shmem::Result<MovePlan>* own_of(const shmemx_kv_plan_t& plan) {
 }
 
 std::span<const std::int64_t> numbers(const std::int64_t* first, std::int64_t count) {
-  return {first, first != nullptr ? static_cast<std::size_t>(count) : 0};
+  return {first, static_cast<std::size_t>(count)};
 }
 
 }  // namespace
@@ -85,15 +85,17 @@ extern "C" int shmemx_kv_plan_create_pairs(int n_pes, int me, const int64_t* pai
   if (n_pes < 1 || pair_table == nullptr) {
     return api::kv_refuse(__func__, n_pes < 1 ? "n_pes is " + std::to_string(n_pes) : "pair_table is NULL");
   }
-  if (block_count < 0) {
-    return api::kv_refuse(__func__, "block_count is " + std::to_string(block_count));
+  const bool sends = me >= 0 && me < n_pes && pair_table[2 * std::ptrdiff_t{me} + 1] == shmem::kv::kSend;
+  const std::int64_t count = sends ? block_count : 0;
+  if (count < 0) {
+    return api::kv_refuse(__func__, "block_count is " + std::to_string(count));
   }
-  if (block_count > 0 && (src_blocks == nullptr) != (dst_blocks == nullptr)) {
+  if (count > 0 && (src_blocks == nullptr || dst_blocks == nullptr)) {
     return api::kv_refuse(__func__, std::string(src_blocks == nullptr ? "src" : "dst") +
-                                        "_blocks is NULL, but block_count is " + std::to_string(block_count));
+                                        "_blocks is NULL, but block_count is " + std::to_string(count));
   }
-  auto made = TablePlan::create(numbers(pair_table, 2 * std::int64_t{n_pes}), me, numbers(src_blocks, block_count),
-                                numbers(dst_blocks, block_count));
+  auto made = TablePlan::create({pair_table, 2 * static_cast<std::size_t>(n_pes)}, me, numbers(src_blocks, count),
+                                numbers(dst_blocks, count));
   if (!made) {
     return api::kv_fail(__func__, made.error());
   }

@@ -61,7 +61,7 @@ enum {
 /*
  * A plan of `count` moves, which all happen at once: every destination gets what its source held before the shuffle,
  * also where that is a destination itself (chains, cycles, swaps). The moves are the same on all PEs, in whatever
- * order. A move that is named twice is made once, and one of a block to itself is none. Errors: -EINVAL a block with
+ * order. A move that is named twice is made once, and one of a block to itself leaves it as it is. Errors: -EINVAL a block with
  * two sources, with SHMEMX_KV_MOVE one with two destinations, a negative number, no such mode, NULL; -ENOMEM. Blocks
  * and PEs that are not there are found when the plan is carried out.
  */

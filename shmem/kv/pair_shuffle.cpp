@@ -151,8 +151,9 @@ tl::unexpected<Error> PairShuffle::explain(const Work& work, const Report& repor
     case Report::Stage::kDone:
       break;
   }
-  return fail(report.error,
-              text + "waited for " + partner + (sends ? " to be ready; " : "'s blocks; ") + message(report.error));
+  const bool ended = report.error == std::errc::operation_canceled;
+  return fail(report.error, text + "waited for " + partner + (sends ? " to be ready; " : "'s blocks; ") +
+                                message(report.error) + (ended ? ": " + site_.why_ended() : ""));
 }
 
 }  // namespace shmem::kv

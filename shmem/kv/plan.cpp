@@ -53,11 +53,10 @@ Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
   }
   MovePlan plan;
   plan.mode_ = mode;
-  std::copy_if(moves.begin(), moves.end(), std::back_inserter(plan.moves_),
-               [](const Move& move) { return source_of(move) != destination_of(move); });
+  plan.moves_.assign(moves.begin(), moves.end());
   std::sort(plan.moves_.begin(), plan.moves_.end(), in_order);
   plan.moves_.erase(std::unique(plan.moves_.begin(), plan.moves_.end()), plan.moves_.end());
-  auto sources = blocks_of_moves<Block>(plan.moves_, source_of);
+  const auto sources = blocks_of_moves<Block>(plan.moves_, source_of);
   const auto destinations = blocks_of_moves<Block>(plan.moves_, destination_of);
   if (const auto twice = std::adjacent_find(destinations.begin(), destinations.end()); twice != destinations.end()) {
     return invalid(name_block(twice->pe, twice->index) + " is the destination of two different blocks");
@@ -69,6 +68,7 @@ Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
     std::set_difference(sources.begin(), sources.end(), destinations.begin(), destinations.end(),
                         std::back_inserter(plan.cleared_));
   }
+  std::erase_if(plan.moves_, [](const Move& move) { return source_of(move) == destination_of(move); });
   plan.find_staged(sources);
   for (const Move& move : plan.moves_) {
     plan.last_pe_ = std::max({plan.last_pe_, move.source_pe, move.destination_pe});

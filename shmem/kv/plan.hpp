@@ -20,7 +20,8 @@ enum class Mode { kCopy, kMove };
 class MovePlan {
  public:
   /// Errors name the move: a destination with two sources, a source with two destinations if it is to be cleared, or a
-  /// negative number. A move named twice is one, and one of a block to itself is none.
+  /// negative number. A move named twice is one, and one of a block to itself is
+  /// none, though no other may go there.
   static Result<MovePlan> create(std::span<const Move> moves, Mode mode);
 
   /// By source PE, destination PE and source block: of adjacent blocks the moves are adjacent.

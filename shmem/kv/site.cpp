@@ -13,11 +13,8 @@ tl::unexpected<Error> invalid(std::string what) {
   return fail(std::errc::invalid_argument, std::move(what));
 }
 
-Result<void> check_pointers(const Cache& cache) {
+Result<void> check_v(const Cache& cache) {
   const bool apart = cache.shape.format == Format::kApart;
-  if (cache.place.k == nullptr) {
-    return invalid("the cache's k is NULL");
-  }
   if (apart && cache.place.v == nullptr) {
     return invalid("the cache's v is NULL");
   }
@@ -28,11 +25,9 @@ Result<void> check_pointers(const Cache& cache) {
 }
 
 Result<void> check_symmetric(const std::byte* mine, std::size_t bytes, const char* name, const Site& site) {
-  const std::byte* first = site.translate(mine, site.me);
-  const std::byte* last = site.translate(mine + (bytes - 1), site.me);
-  if (first == nullptr || last == nullptr || last - first != static_cast<std::ptrdiff_t>(bytes - 1)) {
+  if (!site.is_symmetric(mine, bytes)) {
     return invalid(std::string("the cache's ") + name + " of " + std::to_string(bytes) +
-                   " bytes is not in symmetric memory (allocate it with shmem_malloc)");
+                   " bytes is not in symmetric memory, or not in one piece (allocate it with shmem_malloc)");
   }
   return {};
 }
@@ -57,12 +52,15 @@ std::uint64_t digest_of(const Cache& cache, const Site& site) {
 }  // namespace
 
 Result<SoundCache> check_cache(const Cache& cache, const Site& site) {
-  if (auto ok = check_pointers(cache); !ok) {
-    return tl::make_unexpected(ok.error());
+  if (cache.place.k == nullptr) {
+    return invalid("the cache's k is NULL");
   }
   const auto layout = layout_of(cache.shape);
   if (!layout) {
     return tl::make_unexpected(layout.error());
+  }
+  if (auto ok = check_v(cache); !ok) {
+    return tl::make_unexpected(ok.error());
   }
   const std::size_t bytes = layout->buffer_bytes();
   auto ok = check_symmetric(cache.place.k, bytes, "k", site);

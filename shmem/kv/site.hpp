@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "shmem/cores/core_group.hpp"
 #include "shmem/kv/layout.hpp"
@@ -17,12 +18,16 @@ struct Site {
   int pes = 1;
   /// The same object in the symmetric memory of `pe`; nullptr if `mine` is not in this PE's.
   std::function<std::byte*(const void* mine, int pe)> translate{};
+  /// So many bytes there are one allocation of the symmetric heap, or global variables.
+  std::function<bool(const std::byte* mine, std::size_t bytes)> is_symmetric{};
   /// A number for where symmetric memory is, the same on all PEs.
   std::function<std::uint64_t(const void* mine)> offset{};
   /// The Check of a call that waits for `partner`; begins its time limit.
   std::function<CoreGroup::Check(int partner)> watch{};
   /// Collective: returns when all PEs of the team have called it.
   std::function<Result<void>()> sync{};
+  /// Of a job that was ended: why.
+  std::function<std::string()> why_ended{};
 };
 
 struct Cache {

@@ -54,13 +54,17 @@ shmem::kv::Site PlayedPes::site(int pe) {
     const auto end = shmem::Clock::now() + time_limit;
     return [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
   };
-  return {pe, pes_, translate, offset, watch, [this, pe] {
-            const auto met = sync();
-            if (after_sync) {
-              after_sync(pe);
-            }
-            return met;
-          }};
+  const auto is_symmetric = [this, offset](const std::byte* mine, std::size_t bytes) {
+    return offset(mine) < part_bytes_ && bytes <= part_bytes_ - offset(mine);
+  };
+  const auto meet = [this, pe] {
+    const auto met = sync();
+    if (after_sync) {
+      after_sync(pe);
+    }
+    return met;
+  };
+  return {pe, pes_, translate, is_symmetric, offset, watch, meet, [] { return std::string(); }};
 }
 
 Cache PlayedPes::cache(int pe) {
