@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of kv_shuffle that cannot be, between real PEs: named on all of them, with nothing moved (kv_bad_calls_pe).
+#include <gmock/gmock.h>
+
+#include <cerrno>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::Outcome;
+using test_support::Seconds;
+using test_support::test_program;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
+  for (const char* gba : {"off", "fake"}) {
+    const Outcome outcome = test_support::run(oshrun(4, gba, {test_program("kv_bad_calls_pe")}), {}, Seconds{120});
+    EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+    for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
+      EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": 0 wrong\n"));
+    }
+  }
+}
+
+/// All get to the end, though none of them has another limit.
+Outcome when_time_is_over(const char* how) {
+  Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_bad_calls_pe"), how}),
+                                      {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
+  for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": over\n"));
+  }
+  return outcome;
+}
+
+/// `pe` has waited for `whom` for too long.
+void expect_waited(const std::string& output, int pe, const std::string& whom) {
+  EXPECT_THAT(output, testing::ContainsRegex("PE " + std::to_string(pe) + ": -" + std::to_string(ETIMEDOUT) +
+                                             " [^\n]*" + whom));
+}
+
+TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
+  const auto output = when_time_is_over("late").output;
+  for (const int pe : {0, 2, 3}) expect_waited(output, pe, "PE 1");
+}
+
+TEST(KvBadCalls, APartnerThatIsLateIsNamedWhenTheTimeIsOver) {
+  const auto output = when_time_is_over("late-pairs").output;
+  expect_waited(output, 0, "PE 1");
+  for (const char* pe : {"PE 2: 0 \n", "PE 3: 0 \n"}) EXPECT_THAT(output, HasSubstr(pe));
+}
+
+TEST(KvBadCalls, AMemberThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
+  const auto output = when_time_is_over("once-more").output;
+  EXPECT_THAT(output, HasSubstr("PE 1: 0 \n"));
+  for (const int pe : {0, 2, 3}) expect_waited(output, pe, "PE 1");
+}
+
+TEST(KvBadCalls, APartnerThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
+  const auto output = when_time_is_over("once-more-pairs").output;
+  EXPECT_THAT(output, HasSubstr("PE 1: 0 \n"));
+  expect_waited(output, 0, "PE 1");
+}
+
+TEST(KvBadCalls, PairsOnOnePeAndAPlanOfAllOnTheOthersFailOnAll) {
+  const auto output = when_time_is_over("mixed").output;
+  for (const char* pe : {"PE 0: -", "PE 1: -", "PE 2: -", "PE 3: -"}) EXPECT_THAT(output, HasSubstr(pe));
+}
+
+}  // namespace

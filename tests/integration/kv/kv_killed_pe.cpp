@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that is killed while it shuffles, or one that must hear of it and have all blocks that are not the plan's
+// intact.
+//
+//   kv_killed_pe copy|move|cycle|pairs|phases VICTIM PERMILLE
+//
+// VICTIM dies when PERMILLE of the time are over that the same shuffle took before.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tests/integration/kv/kv_objects.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kv_model::Moves;
+using kv_model::Slot;
+using kv_test::give_up;
+
+constexpr kv_model::Shape kShape{SHMEMX_KV_BY_LAYER, 2, 4, 32, 4, 64, 128};  // 64 KiB a block, 16 MiB in all
+constexpr std::int64_t kMoved = 16;                                          // blocks that each PE sends
+
+/// What the word `index` of a block holds at first.
+std::uint64_t word(const Slot& slot, std::int64_t part, std::size_t index) {
+  return static_cast<std::uint64_t>((slot.pe * 64 + part) * 64 + slot.block + 1) * 0x9e3779b97f4a7c15U + index;
+}
+
+struct Sight {
+  std::string kind;
+  int victim;
+  int me = shmem_my_pe(), pes = shmem_n_pes();
+  std::byte* memory = static_cast<std::byte*>(shmem_malloc(kShape.bytes()));
+
+  [[nodiscard]] std::uint64_t* words(std::int64_t part, const Slot& slot) const {
+    const auto place = kv_model::place_of(kShape, part / 2, static_cast<int>(part % 2), slot.block);
+    return reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(shmem_ptr(memory, static_cast<int>(slot.pe))) +
+                                            place.offset);
+  }
+  template <typename Function>
+  static void each_word(const Function& function) {
+    for (std::int64_t part = 0; part < 2 * kShape.layers; ++part) {
+      for (std::size_t i = 0; i < kShape.block_bytes() / sizeof(std::uint64_t); ++i) function(part, i);
+    }
+  }
+  void fill() const {
+    for (std::int64_t block = 0; block < kShape.blocks; ++block) {
+      const Slot mine{me, block};
+      each_word([&](std::int64_t part, std::size_t i) { words(part, mine)[i] = word(mine, part, i); });
+    }
+  }
+  /// True if a block holds what `origin` did at first.
+  [[nodiscard]] bool holds(const Slot& slot, const Slot& origin) const {
+    bool same = true;
+    each_word([&](std::int64_t part, std::size_t i) { same = same && words(part, slot)[i] == word(origin, part, i); });
+    return same;
+  }
+  [[nodiscard]] bool is_zero(const Slot& slot) const {
+    bool zero = true;
+    each_word([&](std::int64_t part, std::size_t i) { zero = zero && words(part, slot)[i] == 0; });
+    return zero;
+  }
+
+  [[nodiscard]] int mode() const { return kind == "move" ? SHMEMX_KV_MOVE : SHMEMX_KV_COPY; }
+  [[nodiscard]] Moves moves() const {
+    Moves all;
+    for (int pe = 0; pe < pes; pe += kind == "pairs" ? 2 : 1) {
+      const int next = (pe + 1) % pes;
+      for (std::int64_t block = 0; block < kMoved; ++block) {
+        all.push_back({{pe, block}, {next, kind == "cycle" ? block : block + kMoved}});
+      }
+    }
+    return all;
+  }
+  [[nodiscard]] kv_test::Plan plan() const {
+    if (kind != "pairs") {
+      kv_model::Random random{1};
+      return kv_test::make_plan(kv_model::as_given(random, moves()), mode());
+    }
+    kv_model::PairPlan pairs{std::vector<std::int64_t>(static_cast<std::size_t>(2 * pes)),
+                             std::vector<Moves>(static_cast<std::size_t>(pes))};
+    for (int pe = 0; pe < pes; ++pe) {
+      pairs.table[static_cast<std::size_t>(2 * pe)] = pe ^ 1;
+      pairs.table[static_cast<std::size_t>(2 * pe + 1)] = pe % 2;
+    }
+    for (const auto& move : moves()) pairs.sent[static_cast<std::size_t>(move.from.pe)].push_back(move);
+    return kv_test::make_pairs(pairs, me);
+  }
+  [[nodiscard]] shmemx_kv_cache_t cache() const { return kv_test::describe(kShape, memory, nullptr); }
+};
+
+/// Blocks of `pe` that the plan does not write are as at first, or if `finished`, all are as they must be.
+void check_blocks(const Sight& sight, int pe, bool finished) {
+  const Moves moves = sight.moves();
+  for (std::int64_t block = 0; block < kShape.blocks; ++block) {
+    const Slot slot{pe, block};
+    const auto to = std::ranges::find(moves, slot, &kv_model::Move::to);
+    const bool cleared = sight.mode() == SHMEMX_KV_MOVE && to == moves.end() &&
+                         std::ranges::find(moves, slot, &kv_model::Move::from) != moves.end();
+    if (!finished && (to != moves.end() || cleared)) continue;
+    if (!(cleared ? sight.is_zero(slot) : sight.holds(slot, to == moves.end() ? slot : to->from))) {
+      give_up("block " + std::to_string(block) + " of PE " + std::to_string(pe) +
+              (finished ? " after a shuffle that went well" : ", which is not the plan's, has changed"));
+    }
+  }
+}
+
+[[noreturn]] void die(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan, Clock::duration after) {
+  const auto cache = sight.cache();
+  std::thread killer([after] {
+    std::this_thread::sleep_for(after);
+    ::kill(::getpid(), SIGKILL);
+  });
+  if (sight.kind == "phases") {
+    shmemx_kv_shuffle_start(op, plan.get(), &cache);
+  } else {
+    shmemx_kv_shuffle(op, plan.get(), &cache);
+  }
+  killer.join();
+  std::abort();
+}
+
+int shuffle(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) {
+  const auto cache = sight.cache();
+  if (sight.kind != "phases") return shmemx_kv_shuffle(op, plan.get(), &cache);
+  const int error = shmemx_kv_shuffle_start(op, plan.get(), &cache);
+  return error != 0 ? error : shmemx_kv_shuffle_wait(op);
+}
+
+void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) {
+  const int error = shuffle(sight, op, plan);
+  const std::string text = error != 0 ? shmemx_error_text() : "";
+  std::printf("PE %d: %d %s\n", sight.me, error, text.c_str());
+  if (error != 0 && text.find("PE " + std::to_string(sight.victim)) == std::string::npos) {
+    give_up("the text does not name the PE that has died");
+  }
+  check_blocks(sight, sight.me, error == 0);
+  // Over on all PEs, also on the one that was killed then.
+  if (error == 0 && sight.kind != "pairs") check_blocks(sight, sight.victim, true);
+  const int again = shuffle(sight, op, plan);
+  if (again == 0 && (sight.kind != "pairs" || sight.me == (sight.victim ^ 1))) give_up("a shuffle without the victim");
+  std::printf("PE %d: survives, %d\n", sight.me, shmemx_kv_op_destroy(op));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  shmem_init();
+  const Sight sight{argv[1], std::stoi(argv[2])};
+  shmemx_kv_options_t options{};
+  options.staging_bytes = 1 << 18;  // so that a cycle takes many rounds
+  shmemx_kv_op_t* op = nullptr;
+  if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &op) != 0) give_up(shmemx_error_text());
+  const auto plan = sight.plan();
+  sight.fill();
+  Clock::duration took{};
+  for (int i = 0; i < 2; ++i) {  // the first touches the memory
+    const auto begin = Clock::now();
+    if (shuffle(sight, op, plan) != 0) give_up(shmemx_error_text());
+    took = Clock::now() - begin;
+  }
+  shmem_barrier_all();
+  sight.fill();
+  shmem_barrier_all();
+  if (sight.me == sight.victim) die(sight, op, plan, took * std::stoi(argv[3]) / 1000);
+  survive(sight, op, plan);
+  shmem_finalize();
+  return 0;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random shuffles between real PEs against a model that shares no code with the library: kv_property_pe.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/support/job.hpp"
+#include "tests/support/sanitized.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::repeats;
+
+/// The seed is in what a failure prints: `oshrun -n PES kv_property_pe SEED CASES BYTES` does the same again.
+void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes) {
+  const std::string seed = std::to_string(std::random_device{}());
+  const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
+  const auto outcome = test_support::run(
+      test_support::oshrun(
+          pes, gba, {test_support::test_program("kv_property_pe"), seed, std::to_string(count), std::to_string(bytes)}),
+      {}, test_support::Seconds{repeats(120, 3000)});
+  EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes
+                                    << "\n"
+                                    << outcome.output;
+  for (int pe = 0; pe < pes; ++pe) {
+    EXPECT_NE(outcome.output.find("PE " + std::to_string(pe) + ": right\n"), std::string::npos);
+  }
+}
+
+constexpr std::size_t kSmall = 400'000;
+constexpr std::size_t kLarge = 60'000'000;  // so that blocks go past the caches of the processor
+
+TEST(KvProperty, TwoPes) {
+  expect_right(2, "off", repeats(100, 20000), kSmall);
+}
+
+TEST(KvProperty, ThreePesAndLargeBlocks) {
+  expect_right(3, "off", repeats(6, 500), kLarge);
+}
+
+TEST(KvProperty, FourToEightPes) {
+  for (const int pes : {4, 5, 8}) expect_right(pes, "off", repeats(25, 8000), kSmall);
+}
+
+TEST(KvProperty, SixteenPes) {
+  expect_right(16, "off", repeats(8, 2000), kSmall);
+}
+
+TEST(KvProperty, WithADevice) {
+  expect_right(4, "fake", repeats(15, 3000), kSmall);
+}
+
+}  // namespace
