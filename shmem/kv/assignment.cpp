@@ -35,6 +35,7 @@ Assignment::Assignment(std::span<const Sequence> sequences, const Holdings& hold
     : sequences_(sequences),
       held_(held),
       pes_(planning.pes),
+      page_(planning.geometry.page),
       // The tokens of a PE times the number of PEs are compared with those of all.
       tolerance_(share_of(planning.tolerance, holdings.all_tokens())),
       candidates_(static_cast<std::size_t>(planning.pes)),
@@ -137,15 +138,18 @@ void Assignment::add_tokens(std::size_t pe, std::int64_t weight) {
   below_.emplace(-above_[pe], pe);
 }
 
-/// `shared_` is of this sequence.
+std::int64_t Assignment::held_by(std::size_t pe, std::size_t sequence) const {
+  const auto has = [&](std::uint64_t hash) { return held_.find(hash, static_cast<std::int64_t>(pe)).has_value(); };
+  return std::count_if(sequences_[sequence].hashes.begin(), sequences_[sequence].hashes.end(), has);
+}
+
 void Assignment::move(std::size_t sequence, std::size_t pe) {
-  const Sequence& mine = sequences_[sequence];
-  promised_[sequence] = static_cast<std::int64_t>(mine.blocks.size() - shared_[pe].there);
+  to_[sequence] = static_cast<std::int64_t>(pe);
+  promised_[sequence] = static_cast<std::int64_t>(sequences_[sequence].blocks.size()) - held_by(pe, sequence);
   free_[pe] -= promised_[sequence];
   above_[pe_of(sequence)] -= weight(sequence);
   add_tokens(pe, weight(sequence));
-  to_[sequence] = static_cast<std::int64_t>(pe);
-  for (const std::uint64_t hash : mine.hashes) {
+  for (const std::uint64_t hash : sequences_[sequence].hashes) {
     if (!held_.find(hash, to_[sequence])) {
       coming_.add(hash, to_[sequence], 0);
     }
@@ -174,38 +178,54 @@ void Assignment::send_what_fits(std::int64_t past) {
   }
 }
 
-/// Looks for the two sequences of the same PE that are together longer than this one by as much as there is a gap for.
-bool Assignment::send_two_for(std::size_t sequence, const std::vector<std::size_t>& candidates) {
-  const auto receiver = static_cast<std::size_t>(to_[sequence]);
-  const std::int64_t gap = std::min(above_[pe_of(sequence)], -above_[receiver]);
-  std::int64_t best = weight(sequence);
-  const std::int64_t most = best + gap;
-  std::optional<std::pair<std::size_t, std::size_t>> two;
-  // From the longest down and from the shortest up, until they meet.
+std::optional<Assignment::Two> Assignment::find_two(std::size_t pe, std::int64_t least, std::int64_t most) const {
   std::vector<std::size_t> staying;
-  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(staying),
-               [&](std::size_t other) { return !moved(other); });
+  std::copy_if(candidates_[pe].begin(), candidates_[pe].end(), std::back_inserter(staying),
+               [&](std::size_t sequence) { return !moved(sequence); });
+  std::optional<Two> best;
+  // From the longest down and from the shortest up, until they meet.
   for (std::size_t longer = 0, shorter = staying.size(); longer + 1 < shorter;) {
     const std::int64_t sum = weight(staying[longer]) + weight(staying[shorter - 1]);
     if (sum > most) {
       ++longer;
       continue;
     }
-    if (sum > best) {
-      best = sum;
-      two = {staying[longer], staying[shorter - 1]};
+    if (sum >= least) {
+      least = sum + 1;
+      best = {staying[longer], staying[shorter - 1]};
     }
     --shorter;
   }
-  if (!two) {
+  return best;
+}
+
+bool Assignment::pays(std::size_t sequence, const Two& two) const {
+  const auto pe = static_cast<std::size_t>(to_[sequence]);
+  std::int64_t room = free_[pe] + promised_[sequence];
+  std::int64_t sent = 0;
+  std::int64_t tokens = 0;
+  for (const std::size_t other : {two.first, two.second}) {
+    const std::int64_t held = held_by(pe, other);
+    room -= static_cast<std::int64_t>(sequences_[other].blocks.size()) - held;
+    sent += static_cast<std::int64_t>(filled_blocks(sequences_[other], page_)) - held;
+    tokens += sequences_[other].tokens;
+  }
+  sent -= static_cast<std::int64_t>(filled_blocks(sequences_[sequence], page_)) - held_by(pe, sequence);
+  return room >= 0 && sent <= pages_of(tokens - sequences_[sequence].tokens, page_) + 1;
+}
+
+bool Assignment::send_two_for(std::size_t sequence) {
+  const auto receiver = static_cast<std::size_t>(to_[sequence]);
+  const std::int64_t above = above_[pe_of(sequence)];
+  const std::int64_t below = -above_[receiver];
+  if (std::min(above, below) <= 0 || std::max(above, below) <= tolerance_) {
     return false;
   }
-  const std::size_t blocks = sequences_[two->first].blocks.size() + sequences_[two->second].blocks.size();
-  if (static_cast<std::int64_t>(blocks) > free_[receiver] + promised_[sequence]) {
+  const auto two = find_two(pe_of(sequence), weight(sequence) + 1, weight(sequence) + std::min(above, below));
+  if (!two || !pays(sequence, *two)) {
     return false;
   }
   take_back(sequence);
-  shared_[receiver] = {};
   move(two->first, receiver);
   move(two->second, receiver);
   return true;
@@ -214,17 +234,7 @@ bool Assignment::send_two_for(std::size_t sequence, const std::vector<std::size_
 bool Assignment::send_two_for_one() {
   bool any = false;
   for (const std::size_t sequence : longest_first_) {
-    if (!moved(sequence)) {
-      continue;
-    }
-    const std::size_t pe = pe_of(sequence);
-    const std::int64_t gap = -above_[static_cast<std::size_t>(to_[sequence])];
-    const bool needed = above_[pe] > 0 && gap > 0 && (above_[pe] > tolerance_ || gap > tolerance_);
-    // One that the receiver has part of is cheaper than any two.
-    const bool cheap = promised_[sequence] < static_cast<std::int64_t>(sequences_[sequence].blocks.size());
-    if (needed && !cheap && send_two_for(sequence, candidates_[pe])) {
-      any = true;
-    }
+    any = (moved(sequence) && send_two_for(sequence)) || any;
   }
   return any;
 }

@@ -39,6 +39,8 @@ class Assignment {
     std::size_t coming = 0;  // blocks that sequences bring which go there as well
   };
 
+  using Two = std::pair<std::size_t, std::size_t>;
+
   [[nodiscard]] std::int64_t weight(std::size_t sequence) const { return pes_ * sequences_[sequence].tokens; }
   [[nodiscard]] std::size_t pe_of(std::size_t sequence) const {
     return static_cast<std::size_t>(sequences_[sequence].pe);
@@ -54,16 +56,24 @@ class Assignment {
   [[nodiscard]] bool has_room(std::size_t sequence, std::size_t pe) const;
   [[nodiscard]] std::optional<std::size_t> best_sharer(std::size_t sequence) const;
   [[nodiscard]] std::optional<std::size_t> best_fit(std::size_t sequence, std::int64_t least) const;
+  /// Blocks of the sequence that the PE has.
+  [[nodiscard]] std::int64_t held_by(std::size_t pe, std::size_t sequence) const;
   void move(std::size_t sequence, std::size_t pe);
   void take_back(std::size_t sequence);
   void add_tokens(std::size_t pe, std::int64_t weight);
   void send_what_fits(std::int64_t past);
+  /// The two sequences that stay at the PE and weigh the most together, of those of least..most.
+  [[nodiscard]] std::optional<Two> find_two(std::size_t pe, std::int64_t least, std::int64_t most) const;
+  /// True if there is room for `two` in place of a sequence, and they do not have more blocks sent than they have more
+  /// tokens, but for one that two sequences may waste: not where the receiver has much of the one.
+  [[nodiscard]] bool pays(std::size_t sequence, const Two& two) const;
+  bool send_two_for(std::size_t sequence);
   bool send_two_for_one();
-  bool send_two_for(std::size_t sequence, const std::vector<std::size_t>& ascending);
 
   std::span<const Sequence> sequences_;
   const BlockIndex& held_;
   std::int64_t pes_;
+  std::int64_t page_;
   std::int64_t tolerance_;                                // tokens times PEs
   std::vector<std::int64_t> above_;                       // [pe] the mean; negative below
   std::vector<std::int64_t> free_;                        // [pe] blocks that nobody has been promised

@@ -16,7 +16,9 @@
 namespace {
 
 using kv_test::check_plan;
+using kv_test::imbalance;
 using kv_test::OwnedSequence;
+using kv_test::tokens_of;
 using kv_test::views;
 using shmem::kv::Mode;
 using shmem::kv::plan_sequences;
@@ -94,28 +96,6 @@ Sequences random_sequences(Random& random, const Kind& kind, const Planning& pla
     sequences.push_back({0, 1, {0}});
   }
   return sequences;
-}
-
-std::vector<std::int64_t> tokens_of(const Sequences& sequences, const SequencePlan* plan, std::int64_t pes) {
-  std::vector<std::int64_t> tokens(static_cast<std::size_t>(pes));
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    tokens[static_cast<std::size_t>(plan == nullptr ? sequences[i].pe : plan->placements[i].pe)] += sequences[i].tokens;
-  }
-  return tokens;
-}
-
-/// Times the number of PEs.
-std::int64_t imbalance(const std::vector<std::int64_t>& tokens) {
-  const auto pes = static_cast<std::int64_t>(tokens.size());
-  std::int64_t all = 0;
-  for (const std::int64_t mine : tokens) {
-    all += mine;
-  }
-  std::int64_t sum = 0;
-  for (const std::int64_t mine : tokens) {
-    sum += std::abs(mine * pes - all);
-  }
-  return sum;
 }
 
 /// Without a tolerance: nobody passes the mean, and a token moved is two less of imbalance.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/kv/plan_checker.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <sstream>
@@ -113,6 +115,28 @@ std::vector<shmem::kv::Sequence> views(const std::vector<OwnedSequence>& sequenc
     result.push_back({sequence.pe, sequence.tokens, sequence.blocks, sequence.hashes});
   }
   return result;
+}
+
+std::vector<std::int64_t> tokens_of(const std::vector<OwnedSequence>& sequences, const SequencePlan* plan,
+                                    std::int64_t pes) {
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(pes));
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    tokens[static_cast<std::size_t>(plan == nullptr ? sequences[i].pe : plan->placements[i].pe)] += sequences[i].tokens;
+  }
+  return tokens;
+}
+
+std::int64_t imbalance(const std::vector<std::int64_t>& tokens) {
+  const auto pes = static_cast<std::int64_t>(tokens.size());
+  std::int64_t all = 0;
+  for (const std::int64_t mine : tokens) {
+    all += mine;
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t mine : tokens) {
+    sum += std::abs(mine * pes - all);
+  }
+  return sum;
 }
 
 std::string check_plan(const std::vector<OwnedSequence>& before, const Planning& planning, const SequencePlan& plan) {

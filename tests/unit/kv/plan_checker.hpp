@@ -25,4 +25,11 @@ std::vector<shmem::kv::Sequence> views(const std::vector<OwnedSequence>& sequenc
 std::string check_plan(const std::vector<OwnedSequence>& before, const shmem::kv::Planning& planning,
                        const shmem::kv::SequencePlan& plan);
 
+/// The tokens of each PE, before the plan or, if there is one, behind it.
+std::vector<std::int64_t> tokens_of(const std::vector<OwnedSequence>& sequences, const shmem::kv::SequencePlan* plan,
+                                    std::int64_t pes);
+
+/// The sum of what the PEs are away from the mean, times the number of PEs.
+std::int64_t imbalance(const std::vector<std::int64_t>& tokens);
+
 }  // namespace kv_test
