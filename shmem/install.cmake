@@ -37,9 +37,18 @@ if(TARGET shmem_bootstrap_mpi)
 endif()
 install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
 
-# The commands.
+# The commands. Those that load libshmem find it also where the whole tree has been moved, but that /usr needs no help.
+if(SHMEM_OWN_FOLDERS)
+  set(rpath_of_programs "")
+else()
+  from_to(way ${CMAKE_INSTALL_BINDIR} ${libdir})
+  set(rpath_of_programs "$ORIGIN/${way}")
+endif()
 install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem)
-install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
+install(TARGETS shmem_info kv_shuffle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
+set_target_properties(kv_shuffle PROPERTIES INSTALL_RPATH "${rpath_of_programs}")
+install(FILES kv/program/kv_shuffle.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+  RENAME kv_shuffle COMPONENT libshmem)
 install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem)
 from_to(to_include ${bindir} ${includedir})
 from_to(to_lib ${bindir} ${libdir})
@@ -51,7 +60,7 @@ install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
 
 # Their manuals; those of the routines are in docs/man.
 install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
-install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
+install(FILES info/shmem_info.1 kv/program/kv_shuffle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
 foreach(other oshc++ oshCC oshcxx)
   file(CREATE_LINK oshcc.1 ${staged}/${other}.1 SYMBOLIC)
   install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
@@ -60,7 +69,7 @@ install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev
 install_manuals(libshmem-dev)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
-  COMPONENT libshmem-dev PATTERN CMakeLists.txt EXCLUDE PATTERN run.sh EXCLUDE)
+  COMPONENT libshmem-dev USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE REGEX "examples/run\\.sh$" EXCLUDE)
 
 if(SHMEM_OWN_FOLDERS)
   # other_names(component command): command.libshmem and its manual, as links.

@@ -126,7 +126,7 @@ use_shmem() {
     sh -c "! readelf -d $work/root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
   check "man finds ours by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'
   check "and with the suffix" inside man -w oshrun.libshmem
-  for manual in shmem_info oshc++.libshmem shmem_put shmem_putmem; do
+  for manual in shmem_info kv_shuffle oshc++.libshmem shmem_put shmem_putmem; do
     check "there is a manual of $manual" inside man -w "$manual"
   done
 }

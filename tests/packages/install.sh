@@ -63,9 +63,11 @@ LD_LIBRARY_PATH="$libdir" "$moved/bin/gba" --version
 echo "== libshmem, installed"
 use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
-for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info; do
+for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
 done
+echo "== its example"
+PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do
   [[ -f "$moved/share/man/man3/${page##*/}" ]] || { echo "no manual ${page##*/}" && exit 1; }
   names="$(sed -n '/^\.SH NAME/,/\\-/{s/ *\\-.*//;s/[, ]\+/\n/g;p}' "$page" | grep shmem)" ||

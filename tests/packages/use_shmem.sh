@@ -69,6 +69,7 @@ expect "preprocessing" "*shmem_init*" oshcc -E hello.c
 grep -q "without -static" refusal || die "oshcc -static says: $(<refusal)"
 ! oshcc --showme:nothing 2>refusal || die "oshcc knows --showme:nothing"
 expect "shmem_info" "libshmem *" shmem_info
+expect "kv_shuffle" "*kv_shuffle: PASS*" oshrun -n 2 --gba off kv_shuffle --check --rounds 1 --plan balanced
 
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
   echo "== with MPI"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "shmem/kv/program/models.hpp"
+#include "shmem/version.hpp"
 
 namespace kv_program {
 namespace {
@@ -240,6 +241,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
       "Plans how to balance the KV caches of several PEs for a trace of requests, moves the blocks, and says how\n"
       "fast. Start it with oshrun -n PES [--gba fake] kv_shuffle ...",
       "kv_shuffle"};
+  app.set_version_flag("--version", std::string("kv_shuffle ") + shmem::kVersion);
   Options options;
   Words words;
   add_plan_options(app, options, words);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/integration/kv/kv_program_jobs.hpp"
+#include "tests/support/manual.hpp"
 
 namespace {
 
@@ -152,6 +153,37 @@ TEST(KvShuffleOptions, CachesThatDoNotFitTheHeapAreRefused) {
       test_support::run(command(2, "off", {"--blocks", "100"}), {"SHMEM_SYMMETRIC_SIZE=4M"}, kLimit);
   expect_failure(outcome, 1, "caches of each PE take 13107200 bytes (100 blocks of 131072, all layers)");
   EXPECT_THAT(outcome.output, HasSubstr("set SHMEM_SYMMETRIC_SIZE=37M or more\n"));
+}
+
+TEST(KvShuffleManual, NamesEveryOptionAndNoOther) {
+  const auto help = test_support::run({test_support::program("kv_shuffle"), "--help"}).output;
+  const auto options = test_support::options_in_help(help);
+  EXPECT_GT(options.size(), 20U);
+  EXPECT_EQ(test_support::options_in_manual(test_support::manual(KV_PROGRAM "/kv_shuffle.1")), options);
+}
+
+TEST(KvShuffleManual, IsReadWithoutWarnings) {
+  const auto warnings = test_support::run(
+      {"sh", "-c", "if command -v groff >/dev/null; then groff -ww -man -Tutf8 -z -- \"$0\"; else echo no groff; fi",
+       KV_PROGRAM "/kv_shuffle.1"});
+  if (warnings.output == "no groff\n") GTEST_SKIP() << warnings.output;
+  EXPECT_EQ(warnings.output, "");
+}
+
+std::set<std::string> completions(const std::vector<std::string>& words) {
+  return test_support::completions(KV_PROGRAM "/kv_shuffle.bash", "_kv_shuffle", test_support::program("kv_shuffle"),
+                                   words);
+}
+
+TEST(KvShuffleCompletion, OffersOptionsAndTheNamesTheyTake) {
+  const auto help = test_support::run({test_support::program("kv_shuffle"), "--help"}).output;
+  EXPECT_EQ(completions({"--"}), test_support::options_in_help(help));
+  EXPECT_EQ(completions({"--check", "--pl"}), std::set<std::string>{"--plan"});
+  EXPECT_EQ(completions({"--plan", ""}), (std::set<std::string>{"pair", "balanced"}));
+  EXPECT_EQ(completions({"--format", "by"}), (std::set<std::string>{"by-layer", "by-block"}));
+  EXPECT_EQ(completions({"--model", "Deep"}), std::set<std::string>{"DeepSeek-V3"});
+  EXPECT_EQ(completions({"--dtype", "bf"}), (std::set<std::string>{"bf16", "bfloat16"}));
+  EXPECT_EQ(completions({"--rounds", ""}), std::set<std::string>{"all"});
 }
 
 }  // namespace
