@@ -61,9 +61,9 @@ enum {
 /*
  * A plan of `count` moves, which all happen at once: every destination gets what its source held before the shuffle,
  * also where that is a destination itself (chains, cycles, swaps). The moves are the same on all PEs, in whatever
- * order. A move that is named twice is made once, and one of a block to itself leaves it as it is. Errors: -EINVAL a block with
- * two sources, with SHMEMX_KV_MOVE one with two destinations, a negative number, no such mode, NULL; -ENOMEM. Blocks
- * and PEs that are not there are found when the plan is carried out.
+ * order. A move that is named twice is made once, and one of a block to itself leaves it as it is. Errors: -EINVAL a
+ * block with two sources, with SHMEMX_KV_MOVE one with two destinations, a negative number, no such mode, NULL;
+ * -ENOMEM. Blocks and PEs that are not there are found when the plan is carried out.
  */
 SHMEM_API int shmemx_kv_plan_create(const shmemx_kv_move_t* moves, size_t count, int mode,
                                     shmemx_kv_plan_t** plan) SHMEM_NOEXCEPT;
