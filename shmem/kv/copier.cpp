@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kAlone = std::size_t{256} << 10;
 
 /// Parts are large beside what taking one costs, and many enough that nobody is waited for long in the end.
-constexpr std::size_t kSmallestPart = std::size_t{32} << 10;
+constexpr std::size_t kSmallestPart = std::size_t{16} << 10;
 constexpr std::size_t kLargestPart = std::size_t{256} << 10;
 constexpr std::size_t kParts = 32;
 

@@ -87,36 +87,42 @@ constexpr std::size_t kLeastStreamed = 4 * kLine;
 
 }  // namespace
 
-void BatchCopy::look() {
-  const std::uint64_t now = __rdtsc();
-  slow_ = now - looked_ > kPatience * unseen_ / kLine ? slow_ + 1 : 0;
-  looked_ = now;
-  unseen_ = 0;
-  if (slow_ == kSlowSamples) {
+/// Until that is found to be slow. Returns how far it has come.
+std::size_t BatchCopy::copy_while_fast(Piece piece) {
+  // Local, as is the piece: the compiler must think that a copy may change this object.
+  std::uint64_t looked = looked_ != 0 ? looked_ : __rdtsc();
+  std::size_t unseen = unseen_;
+  int slow = slow_;
+  const std::size_t before = piece.size;
+  while (piece.size != 0 && slow < kSlowSamples) {
+    const std::size_t size = std::min(piece.size, kSample - unseen);
+    std::memcpy(piece.to, piece.from, size);
+    piece = piece.without(size);
+    unseen += size;
+    if (unseen == kSample) {
+      const std::uint64_t now = __rdtsc();
+      slow = now - looked > kPatience * kSample / kLine ? slow + 1 : 0;
+      looked = now;
+      unseen = 0;
+    }
+  }
+  const std::size_t done = before - piece.size;
+  done_ += done;
+  const bool fast = slow < kSlowSamples;
+  looked_ = fast ? looked : 0;
+  unseen_ = unseen;
+  slow_ = fast ? slow : 0;
+  if (!fast) {
     to_stream_ = std::max(done_, kStreamingFrom);
-    looked_ = 0;
-    slow_ = 0;
   }
-}
-
-/// To the next look at the clock, or the end of the piece. Returns how far that is.
-std::size_t BatchCopy::copy_through_cache(const Piece& piece) {
-  looked_ = looked_ != 0 ? looked_ : __rdtsc();
-  const std::size_t size = std::min(piece.size, kSample - unseen_);
-  std::memcpy(piece.to, piece.from, size);
-  unseen_ += size;
-  done_ += size;
-  if (unseen_ == kSample) {
-    look();
-  }
-  return size;
+  return done;
 }
 
 void BatchCopy::copy(const Piece& piece, const Piece& next) {
   for (Piece left = piece; left.size != 0;) {
     std::size_t size = 0;
     if (to_stream_ == 0 || piece.size < kLeastStreamed) {
-      size = copy_through_cache(left);
+      size = copy_while_fast(left);
     } else {
       size = left.size < kStreamingFrom ? left.size : std::min(left.size, to_stream_);
       const Piece soon = size < left.size ? left.without(size) : next;
@@ -138,6 +144,10 @@ void BatchCopy::add(void* destination, const void* source, std::size_t size) {
 void BatchCopy::finish() {
   copy(last_, last_);  // nothing is to come: fetches what it has already
   last_ = {};
+  fence();
+}
+
+void BatchCopy::fence() {
   if (streamed_) {
     _mm_sfence();  // as in copy_streaming
     streamed_ = false;
@@ -146,9 +156,11 @@ void BatchCopy::finish() {
 
 void copy_bytes(void* destination, const void* source, std::size_t size) {
   if (size >= kStreamingFrom) {
-    BatchCopy copy;
-    copy.add(destination, source, size);
-    copy.finish();
+    // Not by way of add() and finish(), which takes some nanoseconds more.
+    const BatchCopy::Piece piece{static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), size};
+    BatchCopy batch;
+    batch.copy(piece, piece);
+    batch.fence();
   } else if (size != 0) {
     std::memcpy(destination, source, size);
   }

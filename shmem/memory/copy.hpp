@@ -30,6 +30,8 @@ class BatchCopy {
   void finish();
 
  private:
+  friend void copy_bytes(void* destination, const void* source, std::size_t size);
+
   struct Piece {
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
@@ -37,8 +39,8 @@ class BatchCopy {
     [[nodiscard]] Piece without(std::size_t first) const { return {to + first, from + first, size - first}; }
   };
   void copy(const Piece& piece, const Piece& next);
-  std::size_t copy_through_cache(const Piece& piece);
-  void look();
+  std::size_t copy_while_fast(Piece piece);
+  void fence();
 
   Piece last_;                 // added and not yet copied
   std::size_t done_ = 0;       // bytes so far
