@@ -148,7 +148,7 @@ TEST(ManualPages, DeclareWhatTheHeadersDo) {
   const test_support::TempDir dir;
   const std::string file = dir.file("synopses.c");
   std::ofstream out(file);
-  out << "#include <aclshmem.h>\n";
+  out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n";
   for (const auto& [name, page] : pages()) {
     if (!name.ends_with(".3")) continue;
     // Each family has a routine for these, and most pages have one family.

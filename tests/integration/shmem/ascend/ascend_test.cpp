@@ -51,6 +51,50 @@ TEST(AscendPrograms, RunAsTheyAreWrittenForThatLibrary) {
   }
 }
 
+test_support::Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments) {
+  TempDir dir;
+  std::vector<std::string> command{test_program("ascend_kv_shuffle_pes"), dir.file("uid"), cores};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+}
+
+TEST(KvShuffleOps, MovesTheBlocksThatTheTablesName) {
+  for (const int pes : {2, 3, 4}) {
+    for (const char* cores : {"16", "2", "5", "1"}) {
+      const auto job = run_kv_shuffle(pes, cores, {"2", "8", "64"});
+      EXPECT_TRUE(job.exit.clean()) << pes << " PEs, " << cores << " cores\n" << job.output;
+    }
+  }
+}
+
+TEST(KvShuffleOps, TakesBlocksOfAnySize) {
+  for (const auto& shape : {std::vector<std::string>{"1", "1", "1"}, {"3", "5", "7"}, {"1", "129", "129"}}) {
+    const auto job = run_kv_shuffle(2, "16", shape);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
+}
+
+TEST(KvShuffleOps, TellsBothPartnersWhatIsWrongAndTouchesNothing) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"block", "the move of block 1 of PE 0 to block 12 of PE 1"},
+      {"two-senders", "both send"},
+      {"no-pairs", "KVShuffleOps::compute: global_shuffle_table is NULL"},
+      {"no-table", "KVShuffleOps::compute: a block table is NULL"},
+      {"count", "KVShuffleOps::compute: block_nums is -1"},
+      {"shape", "KVShuffleOps::compute: there are no blocks of kv_head_num 2, page_size 8 and head_dim 0"},
+      {"memory", "KVShuffleOps::compute: k_cache is not in memory of shmem_malloc"},
+      {"cores", "KVShuffleOps: block_dims is 0"},
+  };
+  for (const auto& [name, message] : mistakes) {
+    const auto job = run_kv_shuffle(2, "2", {"2", "8", "64", name});
+    EXPECT_TRUE(job.exit.clean()) << name << job.output;
+    EXPECT_NE(job.output.find(message), std::string::npos) << name << job.output;
+    EXPECT_NE(job.output.find("PE 0: an error"), std::string::npos) << name << job.output;
+    EXPECT_NE(job.output.find("PE 1: an error"), std::string::npos) << name << job.output;
+    EXPECT_EQ(job.output.find("no error"), std::string::npos) << name << job.output;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Programs, Ascend,
                          testing::Combine(testing::Values("rma_c", "rma_cxx", "sync_c", "sync_cxx", "device", "kernel"),
                                           testing::Values(1, 2, 3, 4)),
