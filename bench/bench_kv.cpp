@@ -28,6 +28,8 @@ struct Settings {
   bool alone = false;
 };
 
+const std::vector<KvPart> kParts{{}, {.both_ways = true}, {.few = true}, {.few = true, .same = true}};
+
 constexpr std::size_t kMebi = std::size_t{1} << 20;
 
 /// Blocks of one size. Everything is in GB/s, as many times faster as the least time is less than the median.
@@ -62,7 +64,8 @@ Row row_of(const KvPart& part, std::size_t block, const Series& series) {
 
 std::string describe(const KvPart& part) {
   const std::string cores = std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores");
-  const std::string what = part.few ? std::to_string(kFewBlocks) + " blocks of K and of V, others each time"
+  const std::string what = part.few ? std::to_string(kFewBlocks) + " blocks of K and of V, " +
+                                          (part.same ? "the same each time" : "others each time")
                                     : size_text(part.bytes) + " scattered over " + size_text(4 * part.bytes);
   return std::string(part.both_ways ? "both PEs send at once, " : "one PE sends, the other receives, ") + cores +
          " of each, " + what;
@@ -146,13 +149,15 @@ class Bench {
   bool run() {
     Picture picture;
     for (const int cores : settings_.cores) {
-      for (const auto& [both_ways, few] : {std::pair{false, false}, {true, false}, {false, true}}) {
-        if (both_ways && 2 * cores > own_processors()) {
+      for (KvPart part : kParts) {
+        if (part.both_ways && 2 * cores > own_processors()) {
           std::printf("\nBoth ways with %d cores of each PE is left out: there are %d processors.\n", cores,
                       own_processors());
           continue;
         }
-        const KvPart part{both_ways, few, cores, settings_.mebibytes * kMebi, settings_.path};
+        part.cores = cores;
+        part.bytes = settings_.mebibytes * kMebi;
+        part.path = settings_.path;
         const auto rows = measure(part);
         print(part, rows);
         picture.add(part, rows);
@@ -250,7 +255,8 @@ int run(int argc, char** argv) {
       "all blocks are there, other threads' waking included. memcpy: the same blocks to the same memory of the other\n"
       "PE by as many threads as copy in a shuffle (cores of receivers do, too), which are awake, right before; ratio:\n"
       "the median of ours to that. UCX warm: the best average of ucp_put_bw, which puts one block of that size to one\n"
-      "place again and again, so that both are in the processor's cache. Open MPI: puts of the same scattered blocks\n"
+      "place again and again, so that both are in the processor's cache; blocks that are the same each time are, too. "
+      "Open MPI: puts of the same scattered blocks\n"
       "and a quiet (over UCX), by one thread, median.\n",
       settings.repeats);
   return Bench(settings).run() ? 0 : 1;

@@ -12,6 +12,7 @@ namespace {
 
 /// Blocks in one shuffle of many: as many layers as it takes.
 constexpr std::size_t kManyBlocks = 256;
+
 /// The same in each run and on both PEs.
 std::mt19937& generator() {
   static std::mt19937 random{1};
@@ -39,7 +40,8 @@ KvShape shape_of(const KvPart& part, std::size_t block) {
 
 std::string text_of(const KvPart& part) {
   std::ostringstream text;
-  text << part.both_ways << ',' << part.few << ',' << part.cores << ',' << part.bytes << ',' << part.path;
+  text << part.both_ways << ',' << part.few << ',' << part.same << ',' << part.cores << ',' << part.bytes << ','
+       << part.path;
   return text.str();
 }
 
@@ -47,8 +49,8 @@ KvPart kv_part(const std::string& text) {
   std::istringstream in(text);
   KvPart part;
   char comma = 0;
-  if (!(in >> part.both_ways >> comma >> part.few >> comma >> part.cores >> comma >> part.bytes >> comma >>
-        part.path)) {
+  if (!(in >> part.both_ways >> comma >> part.few >> comma >> part.same >> comma >> part.cores >> comma >> part.bytes >>
+        comma >> part.path)) {
     throw std::runtime_error("not a part of a benchmark: " + text);
   }
   return part;

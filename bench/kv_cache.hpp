@@ -12,7 +12,8 @@ namespace bench {
 /// What a worker measures.
 struct KvPart {
   bool both_ways = false;    // else PE 0 sends and PE 1 receives
-  bool few = false;          // kFewBlocks of K and of V, others each time; else `bytes`
+  bool few = false;          // kFewBlocks of K and of V; else `bytes`
+  bool same = false;         // of few: the same ones each time, which the caches then hold; else others
   int cores = 1;             // threads of a PE that copy
   std::size_t bytes = 0;     // what a PE sends in one shuffle of many
   std::string path{"auto"};  // or "direct", "scratch"

@@ -94,7 +94,7 @@ class Blocks {
     const KvShape shape = shape_of(site.part, block);
     const std::size_t count = moves_of(site.part, block);
     const auto moves = scattered_moves(shape, shape.blocks / 2 / count * count);
-    const std::size_t turns = site.part.few ? std::min(moves.size() / count, kMostTurns) : 1;
+    const std::size_t turns = site.part.few && !site.part.same ? std::min(moves.size() / count, kMostTurns) : 1;
     for (std::size_t i = 0; i < turns; ++i) {
       const auto first = moves.begin() + static_cast<std::ptrdiff_t>(i * count);
       const std::vector<KvMove> some(first, first + static_cast<std::ptrdiff_t>(count));
