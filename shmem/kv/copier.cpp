@@ -2,7 +2,7 @@
 #include "shmem/kv/copier.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 
 namespace shmem::kv {
 namespace {
@@ -15,9 +15,22 @@ constexpr std::size_t kSmallestPart = std::size_t{16} << 10;
 constexpr std::size_t kLargestPart = std::size_t{256} << 10;
 constexpr std::size_t kParts = 32;
 
-std::uint64_t parts_of(std::size_t bytes) {
+std::uint32_t parts_of(std::size_t bytes) {
+  constexpr std::size_t kMost = std::size_t{1} << 30;  // well below what a half of CommonCopies::taken counts to
   const std::size_t part = std::clamp(bytes / kParts, kSmallestPart, kLargestPart);
-  return std::clamp<std::size_t>(bytes / part, bytes == 0 ? 0 : 1, std::numeric_limits<int>::max());
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes / part, bytes == 0 ? 0 : 1, kMost));
+}
+
+/// The number of a part that nobody has taken yet, if there is one. As long as there is, front and end have not met.
+std::optional<std::uint32_t> take(const CommonCopies& copies, std::uint32_t parts) {
+  constexpr std::uint64_t kOneAtEnd = std::uint64_t{1} << 32;
+  const std::uint64_t taken = copies.taken->fetch_add(copies.own ? 1 : kOneAtEnd, std::memory_order_relaxed);
+  const auto at_front = static_cast<std::uint32_t>(taken);
+  const auto at_end = static_cast<std::uint32_t>(taken / kOneAtEnd);
+  if (std::uint64_t{at_front} + at_end >= parts) {
+    return std::nullopt;
+  }
+  return copies.own ? at_front : parts - 1 - at_end;
 }
 
 /// Two buffers of 32 KiB, as a core of the processors has that need them.
@@ -68,11 +81,10 @@ void Copier::copy(const CopyList& copies) {
 void Copier::take_parts(std::span<const CommonCopies> all, int core) {
   PieceCopy pieces{path_, scratch_of(core)};
   for (const CommonCopies& some : all) {
-    const std::uint64_t parts = parts_of(some.copies.bytes());
-    for (auto part = some.taken->fetch_add(1, std::memory_order_relaxed); part < parts;
-         part = some.taken->fetch_add(1, std::memory_order_relaxed)) {
+    const std::uint32_t parts = parts_of(some.copies.bytes());
+    for (auto part = take(some, parts); part; part = take(some, parts)) {
       some.copies.share(
-          static_cast<int>(part), static_cast<int>(parts),
+          static_cast<int>(*part), static_cast<int>(parts),
           [&pieces](std::byte* to, const std::byte* from, std::size_t size) { pieces.add(to, from, size); });
     }
   }

@@ -13,12 +13,14 @@
 
 namespace shmem::kv {
 
-/// Copies that are cut into parts, which cores of one PE or of several take one after the other: whoever is faster, or
-/// has less of its own to do, takes more of them.
+/// Copies that are cut into parts, which cores of several PEs take one after the other: whoever is faster, or has less
+/// of its own to do, takes more of them. Their owner begins at the front and others at the end, so that with the same
+/// copies again most lines are in the cache of the processor that had them last time.
 struct CommonCopies {
   CopyList copies;
-  /// Parts that have been taken. Relaxed: it hands out numbers; what is copied is made visible by whoever waits for all
-  /// that may have taken one.
+  bool own = true;
+  /// Parts taken at the front and, in the upper half, at the end. Relaxed: it hands out numbers; what is copied is made
+  /// visible by whoever waits for all that may have taken one.
   std::atomic<std::uint64_t>* taken = nullptr;
 };
 

@@ -71,7 +71,7 @@ Result<TeamShuffle::Work> TeamShuffle::prepare(const MovePlan* plan, const Cache
 
 /// What `pe` sends at once.
 Result<CommonCopies> TeamShuffle::list_direct(const MovePlan& plan, const SoundCache& cache, int pe) const {
-  CommonCopies list{CopyList{cache.layout, cache.place}, &proposal_of(pe).taken};
+  CommonCopies list{CopyList{cache.layout, cache.place}, pe == site_.me, &proposal_of(pe).taken};
   const auto from = cache_of(cache, site_, pe);
   if (!from) {
     return tl::make_unexpected(from.error());
