@@ -7,7 +7,7 @@ _kv_shuffle() {
   COMPREPLY=()
   case ${COMP_WORDS[COMP_CWORD - 1]} in
     --model) names="list $("$program" --model list 2>/dev/null | sed '1d;s/ .*//')" ;;
-    --plan | --format | --mode)
+    --plan | --format | --mode | --path)
       names="$("$program" --help 2>/dev/null | sed -n "s/^ *${COMP_WORDS[COMP_CWORD - 1]} TEXT:{\([^}]*\)}.*/\1/p" | tr , ' ')"
       ;;
     --dtype) names="$("$program" --help 2>/dev/null | sed -n 's/^ *type of an element ([^)]*): //p' | tr -d ,)" ;;

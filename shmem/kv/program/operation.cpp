@@ -33,7 +33,7 @@ int make_moves(const std::vector<shmem::kv::Move>& moves, bool clears, shmemx_kv
 }  // namespace
 
 Result<std::unique_ptr<Operation>> Operation::create(const Options& options, const Caches& caches) {
-  const shmemx_kv_options_t how{options.cores, SHMEMX_KV_PATH_AUTO, 0};
+  const shmemx_kv_options_t how{options.cores, static_cast<std::int32_t>(options.path), 0};
   shmemx_kv_op_t* operation = nullptr;
   if (const int error = shmemx_kv_op_create(SHMEM_TEAM_WORLD, &how, &operation); error != 0) {
     return library_failed(error, "cannot make the operator: ");

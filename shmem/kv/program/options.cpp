@@ -29,6 +29,7 @@ struct Words {
   std::string rounds = "10";
   std::string planner = "pair";
   std::string mode = "copy";
+  std::string path = "auto";
   std::string format, dtype;
   std::optional<int> repeats;
   std::optional<std::int64_t> layers, blocks, kv_heads, page_size, head_dim;
@@ -88,6 +89,10 @@ void add_run_options(CLI::App& app, Options& options, Words& words) {
       ->group("How it is shuffled");
   app.add_option("--cores", options.cores, "threads of each PE that copy")
       ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group("How it is shuffled");
+  app.add_option("--path", words.path, "auto: what is fastest; direct; scratch: through two buffers of each core")
+      ->check(CLI::IsMember({"auto", "direct", "scratch"}))
       ->capture_default_str()
       ->group("How it is shuffled");
   app.add_option("--repeats", words.repeats, "shuffles of each round, for measuring (10; --rounds all, --mode move: 1)")
@@ -217,6 +222,7 @@ std::string read_words(const Words& words, Options& options) {
     return wrong;
   }
   options.planner = words.planner == "pair" ? Planner::kPair : Planner::kBalanced;
+  options.path = words.path == "auto" ? Path::kAuto : words.path == "direct" ? Path::kDirect : Path::kScratch;
   options.mode = words.mode == "copy" ? Mode::kCopy : Mode::kMove;
   // What has been moved cannot be moved again; and a whole trace is long enough.
   const bool is_once = options.mode == Mode::kMove || options.rounds == kAllRounds;

@@ -14,6 +14,8 @@ namespace kv_program {
 /// As SHMEMX_KV_PAIR and SHMEMX_KV_BALANCED, SHMEMX_KV_COPY and SHMEMX_KV_MOVE.
 enum class Planner { kPair, kBalanced };
 enum class Mode { kCopy, kMove };
+/// As SHMEMX_KV_PATH_AUTO and so on.
+enum class Path : std::int32_t { kAuto, kDirect, kScratch };
 
 /// Rounds until the trace has come to its end.
 constexpr int kAllRounds = 0;
@@ -34,6 +36,7 @@ struct Options {
   // How it is shuffled.
   Mode mode = Mode::kCopy;
   int cores = 4;
+  Path path = Path::kAuto;
   int repeats = 10;
   bool check = false;
 

@@ -75,14 +75,24 @@ std::string legend(double y) {
          box(kRight - 100, y - 10, 12, 12, kAfter) + text_at(kRight - 82, y, "after");
 }
 
+/// Over all rounds a PE's load is as good as the mean, as requests are dealt in turn.
+const RoundResult& least_even(const Results& results) {
+  return *std::max_element(
+      results.rounds.begin(), results.rounds.end(),
+      [](const RoundResult& a, const RoundResult& b) { return imbalance(a.before) < imbalance(b.before); });
+}
+
 std::string load_bars(const Results& results, double top, double bottom) {
-  const auto before = results.mean_load(&RoundResult::before);
-  const auto after = results.mean_load(&RoundResult::after);
+  const auto& round = least_even(results);
+  const std::vector<double> before(round.before.begin(), round.before.end());
+  const std::vector<double> after(round.after.begin(), round.after.end());
   const double most = std::max(*std::max_element(before.begin(), before.end()),  //
                                *std::max_element(after.begin(), after.end()));
   const double mean = std::accumulate(before.begin(), before.end(), 0.0) / static_cast<double>(before.size());
   const Plot plot{top, bottom, most};
-  std::string svg = axes(plot, "Tokens of each PE, mean of the rounds", number(most, 0)) + legend(top - 14);
+  const auto index = &round - results.rounds.data();
+  const std::string title = "Tokens of each PE in round " + std::to_string(index + 1) + ", the least even one";
+  std::string svg = axes(plot, title, number(most, 0)) + legend(top - 14);
   const double each = (kRight - kLeft) / static_cast<double>(before.size());
   const std::size_t label_every = 1 + before.size() / 40;
   for (std::size_t pe = 0; pe < before.size(); ++pe) {
@@ -118,37 +128,70 @@ std::string imbalance_curves(const Results& results, double top, double bottom) 
     most = std::max({most, imbalance(round.before), imbalance(round.after)});
   }
   const Plot plot{top, bottom, most};
-  return axes(plot, "Imbalance of each round: how much more than the mean the fullest PE has", percent(most)) +
-         legend(top - 14) + curve(plot, results, &RoundResult::before, kBefore) +
-         curve(plot, results, &RoundResult::after, kAfter) +
-         text_at((kLeft + kRight) / 2, bottom + 20, "round 1 to " + std::to_string(results.rounds.size()),
+  return axes(plot, "Imbalance of each round: the fullest PE above the mean", percent(most)) + legend(top - 14) +
+         curve(plot, results, &RoundResult::before, kBefore) + curve(plot, results, &RoundResult::after, kAfter) +
+         text_at((kLeft + kRight) / 2, bottom + 20,
+                 results.rounds.size() == 1 ? "round 1" : "round 1 to " + std::to_string(results.rounds.size()),
                  " text-anchor=\"middle\"");
 }
 
-std::string figures(const Results& results) {
-  const auto share = results.median(&RoundResult::barrier_share);
+std::string blocks_moved(const Results& results) {
   return std::to_string(results.blocks) + " blocks moved (" + number(static_cast<double>(results.bytes) / 1e9, 3) +
-         " GB) at " + describe_speed(results) + "; imbalance " + percent(results.imbalance_before()) + " before, " +
-         percent(results.imbalance_after()) + " after" +
-         (share ? "; barriers " + percent(*share) + " of the time" : "");
+         " GB) at " + describe_speed(results);
+}
+
+std::string what_came_of_it(const Results& results) {
+  const auto share = results.median(&RoundResult::barrier_share);
+  return "imbalance " + percent(results.imbalance_before()) + " before, " + percent(results.imbalance_after()) +
+         " after" + (share ? "; barriers " + percent(*share) + " of the time" : "");
+}
+
+/// Lines of at most so many characters, broken at spaces where there are some.
+std::vector<std::string> wrapped(std::string text, std::size_t most) {
+  std::vector<std::string> lines;
+  while (text.size() > most) {
+    const auto space = text.rfind(' ', most);
+    const bool has_space = space != std::string::npos && space > 0;
+    lines.push_back(text.substr(0, has_space ? space : most));
+    text.erase(0, has_space ? space + 1 : most);
+  }
+  lines.push_back(text);
+  return lines;
+}
+
+/// The head of the picture; `y` goes behind it.
+std::string head(const Options& options, const Results& results, double& y) {
+  constexpr std::size_t kTitleLength = 62;
+  constexpr std::size_t kLineLength = 100;
+  std::string svg;
+  const std::string title = "kv_shuffle: " + (results.failure.empty() ? "PASS" : "FAIL: " + results.failure);
+  for (const std::string& each : wrapped(title, kTitleLength)) {
+    svg += text_at(kLeft, y, each, " font-size=\"18\" font-weight=\"bold\"");
+    y += 24;
+  }
+  for (const std::string& text : {describe_setup(options, results), "trace: " + describe_trace(results),
+                                  blocks_moved(results), what_came_of_it(results)}) {
+    for (const std::string& each : wrapped(text, kLineLength)) {
+      svg += text_at(kLeft, y, each);
+      y += 20;
+    }
+  }
+  return svg;
 }
 
 }  // namespace
 
 std::string to_svg(const Options& options, const Results& results) {
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 640\" width=\"900\" height=\"640\" "
-      "font-family=\"sans-serif\" font-size=\"13\" fill=\"" +
-      std::string(kInk) + "\">\n<rect width=\"900\" height=\"640\" fill=\"#ffffff\"/>\n";
-  svg += text_at(kLeft, 34, "kv_shuffle: " + (results.failure.empty() ? "PASS" : "FAIL: " + results.failure),
-                 " font-size=\"18\" font-weight=\"bold\"");
-  svg += text_at(kLeft, 56, describe_setup(options, results));
-  svg += text_at(kLeft, 76, "trace: " + results.trace);
-  svg += text_at(kLeft, 96, figures(results));
+  double y = 34;
+  std::string content = head(options, results, y);
   if (!results.mean_load(&RoundResult::before).empty()) {
-    svg += load_bars(results, 150, 350) + imbalance_curves(results, 450, 590);
+    content += load_bars(results, y + 40, y + 240) + imbalance_curves(results, y + 330, y + 470);
+    y += 500;
   }
-  return svg + "</svg>\n";
+  const std::string size = "width=\"" + at(kWidth) + "\" height=\"" + at(y) + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + at(kWidth) + " " + at(y) + "\" " + size +
+         " font-family=\"sans-serif\" font-size=\"13\" fill=\"" + kInk + "\">\n<rect " + size +
+         " fill=\"#ffffff\"/>\n" + content + "</svg>\n";
 }
 
 }  // namespace kv_program

@@ -30,13 +30,17 @@ Result<void> Rounds::repeat(Result<void> (Operation::*shuffle)()) {
   return done;
 }
 
-std::vector<std::span<const std::byte>> Rounds::sent_by_this_pe(const RoundPlan& plan) const {
+std::vector<std::span<const std::byte>> Rounds::parts_to_copy(const RoundPlan& plan) const {
   std::vector<std::span<const std::byte>> parts;
+  // In pairs the sender copies; else the cores of sender and receiver share the work.
+  const bool receivers_copy = plan.pairs.empty();
   caches_.for_each_part([&](Part part) {
+    bool by_receiver = false;
     for (const auto& move : plan.moves) {
-      if (move.source_pe == shmem_my_pe()) {
-        parts.emplace_back(caches_.bytes(part, move.source_block));
+      if ((by_receiver ? move.destination_pe : move.source_pe) == shmem_my_pe()) {
+        parts.emplace_back(caches_.bytes(part, by_receiver ? move.destination_block : move.source_block));
       }
+      by_receiver = receivers_copy && !by_receiver;
     }
   });
   return parts;
@@ -55,7 +59,7 @@ void Rounds::copy(const std::vector<std::span<const std::byte>>& parts) {
 }
 
 Result<RoundResult> Rounds::run(const RoundPlan& plan) {
-  const auto parts = sent_by_this_pe(plan);
+  const auto parts = parts_to_copy(plan);
   // Outside of the time that is taken: this touches new memory.
   elsewhere_.resize(std::max(elsewhere_.size(), parts.empty() ? 0 : parts.size() * parts.front().size()));
   const auto prepared = operation_->prepare(plan);

@@ -18,7 +18,7 @@ class Rounds {
   static shmem::Result<std::unique_ptr<Rounds>> create(const Options& options, const Caches& caches);
 
   /// Collective: does what the plan says, as often as the options say, from barrier to barrier; then the same without
-  /// blocks; and then the same number of bytes with memcpy within each PE that has sent.
+  /// blocks; and then the same number of bytes with memcpy, each PE within its own memory.
   shmem::Result<RoundResult> run(const RoundPlan& plan);
 
  private:
@@ -26,7 +26,8 @@ class Rounds {
       : options_(options), caches_(caches), operation_(std::move(operation)), threads_(options.cores) {}
 
   shmem::Result<void> repeat(shmem::Result<void> (Operation::*shuffle)());
-  [[nodiscard]] std::vector<std::span<const std::byte>> sent_by_this_pe(const RoundPlan& plan) const;
+  /// As many bytes as are moved, of all PEs together, by the PEs whose cores move them.
+  [[nodiscard]] std::vector<std::span<const std::byte>> parts_to_copy(const RoundPlan& plan) const;
   void copy(const std::vector<std::span<const std::byte>>& parts);
 
   const Options& options_;

@@ -214,10 +214,11 @@ TEST(KvReport, DrawsABarBeforeAndOneAfterForEachPe) {
   EXPECT_EQ(svg.find("<svg "), 0U);
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_EQ(count(svg, "<polyline"), 2);
+  EXPECT_THAT(svg, HasSubstr("Tokens of each PE in round 1, the least even one"));
   // The ground, two legends of two, and two PEs with two each.
   EXPECT_EQ(count(svg, "<rect"), 1 + 4 + 4);
   EXPECT_THAT(svg, HasSubstr("a &lt;trace&gt; &amp; more"));
-  EXPECT_THAT(svg, HasSubstr("mean 15"));
+  EXPECT_THAT(svg, HasSubstr("mean 20"));
   EXPECT_THAT(svg, HasSubstr("imbalance 25.0 % before, 0.0 % after"));
   EXPECT_THAT(svg, HasSubstr("barriers 25.0 % of the time"));
   EXPECT_EQ(svg.find("nan"), std::string::npos);
