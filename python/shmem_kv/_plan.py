@@ -93,7 +93,7 @@ class Plan:
         n_pes: int | None = None,
         planner: Planner = "balanced",
         mode: Mode = "copy",
-        tolerance: float = 0.02,
+        tolerance: float = 0,
     ) -> Plan:
         """A plan that moves whole sequences from PEs with many tokens to PEs with few.
 
@@ -104,8 +104,9 @@ class Plan:
 
         ``blocks``: of each PE's cache; ``page_size``: the tokens of a block. ``planner``: ``"balanced"`` moves to any
         PE, as few blocks as will do, takes no PE past the mean, and leaves those alone that are within ``tolerance`` of
-        it; ``"pair"`` is that of Ascend SHMEM's kv_shuffle. Raises ValueError, which names the sequence, for what
-        cannot be; with ``"pair"`` OSError (``errno.ENOBUFS``) for a partner without room.
+        it (0: as even as whole sequences can be); ``"pair"`` is that of Ascend SHMEM's kv_shuffle. Raises ValueError,
+        which names the sequence, for what cannot be; with ``"pair"`` OSError (``errno.ENOBUFS``) for a partner without
+        room.
         """
         given = [Sequence(*sequence) for sequence in sequences]
         hashes = [None if s.hashes is None else _numbers("hashes", s.hashes, np.uint64).ravel() for s in given]

@@ -115,8 +115,7 @@ typedef struct shmemx_kv_planning_t {
   int32_t reserved;  /* 0 */
   int64_t blocks;    /* of each PE's cache */
   int64_t page_size; /* tokens of a block */
-  double
-      tolerance; /* BALANCED: PEs within this share of the mean are left alone; 0: as even as whole sequences can be */
+  double tolerance;  /* BALANCED, 0..1: see below */
 } shmemx_kv_planning_t;
 
 /*
@@ -125,10 +124,12 @@ typedef struct shmemx_kv_planning_t {
  * Blocks that sequences of a PE share have the same hash in all of them. The plan is a pure function of the arguments;
  * all PEs pass the same ones. Nothing of the arguments is kept.
  *
- * SHMEMX_KV_BALANCED takes no PE past the mean (but up to the tolerance), so that each token that moves brings two PEs
- * nearer to it: what is left of the imbalance is no larger than the sequences that are left are long. It sends only
- * blocks with tokens or hashes in them, and none whose hash the receiver has or is brought by another sequence. PEs
- * without room get nothing. With SHMEMX_KV_MOVE sequences that share blocks stay where they are.
+ * SHMEMX_KV_BALANCED takes no PE past the mean, so that each token that moves brings two PEs nearer to it: no plan gets
+ * as far with fewer, and what is left is what no whole sequence is short enough for. It sends only blocks with tokens
+ * or hashes in them, and none whose hash the receiver has or is brought by another sequence. With a tolerance, a share
+ * of the mean, PEs within it are left alone, and where others find no PE that is far enough below the mean, their
+ * sequences go to such as they take past it by no more than the tolerance. PEs without room get nothing. With
+ * SHMEMX_KV_MOVE sequences that share blocks stay where they are.
  *
  * SHMEMX_KV_PAIR sends whole block tables, to the lowest blocks that are free at the partner.
  *

@@ -51,7 +51,7 @@ void add_plan_options(CLI::App& app, Options& options, Words& words) {
       ->capture_default_str()
       ->group("What is planned");
   app.add_option("--tolerance", options.tolerance, "with balanced: PEs within this share of the mean are left alone")
-      ->check(CLI::Range(0.0, 10.0))
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group("What is planned");
   app.add_option("--rounds", words.rounds, "windows of the trace to plan and shuffle; all: until its end")

@@ -25,7 +25,7 @@ struct Options {
   std::string trace{};                 // path, or "" for the built-in one
   std::optional<double> from{}, to{};  // seconds of the trace
   Planner planner = Planner::kPair;
-  double tolerance = 0.02;
+  double tolerance = 0;
   int rounds = 10;  // or kAllRounds
 
   // The caches.

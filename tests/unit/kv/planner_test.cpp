@@ -3,11 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <set>
 
 #include "shmem/kv/pair_table.hpp"
+#include "tests/support/soak.hpp"
 
 namespace {
 
@@ -166,6 +170,102 @@ Lengths random_lengths(std::mt19937& random) {
     }
   }
   return lengths;
+}
+
+/// balance_kv and transfer_kv of the reference's scripts/golden.py, step by step: what PE p sends, or an empty table.
+class Golden {
+ public:
+  explicit Golden(const Lengths& kv_lens) : kv_lens_(kv_lens), pair_(kv_lens.size()), kv_sum_(kv_lens.size()) {
+    const std::size_t pe_size = kv_lens.size();
+    std::int64_t total = 0;
+    for (std::size_t pe = 0; pe < pe_size; ++pe) {
+      used_blocks_.push_back(0);
+      for (const std::int64_t kv_len : kv_lens[pe]) {
+        kv_sum_[pe] += kv_len;
+        used_blocks_[pe] += kv_len / 128 + 1;
+      }
+      total += kv_sum_[pe];
+    }
+    // int(mean): sums are not negative, and so it rounds down.
+    kv_mean_ = total / static_cast<std::int64_t>(pe_size);
+    // A bubble sort, which leaves equals in their order as Python's sorted does.
+    std::vector<std::size_t> sorted_pes(pe_size);
+    std::iota(sorted_pes.begin(), sorted_pes.end(), std::size_t{0});
+    for (std::size_t round = 0; round < pe_size; ++round) {
+      for (std::size_t i = 1; i < pe_size; ++i) {
+        if (kv_sum_[sorted_pes[i - 1]] > kv_sum_[sorted_pes[i]]) {
+          std::swap(sorted_pes[i - 1], sorted_pes[i]);
+        }
+      }
+    }
+    for (std::size_t left = 0, right = pe_size; left < right--; ++left) {
+      pair_[sorted_pes[left]] = sorted_pes[right];
+      pair_[sorted_pes[right]] = sorted_pes[left];
+    }
+  }
+
+  shmem::kv::PePlan transfer(std::size_t pe) const {
+    const std::size_t pair_pe = pair_[pe];
+    shmem::kv::PePlan plan{static_cast<std::int64_t>(pair_pe), 1, {}, {}};
+    const bool both_above = kv_sum_[pe] >= kv_mean_ && kv_sum_[pair_pe] >= kv_mean_;
+    if (kv_sum_[pe] <= kv_mean_ || both_above) {
+      return plan;
+    }
+    std::int64_t transfer_tokens =
+        std::min({std::abs(kv_sum_[pe] - kv_mean_), std::abs(kv_sum_[pair_pe] - kv_mean_), std::int64_t{32768}});
+    std::int64_t transferred = 0, block = 0, dst = used_blocks_[pair_pe];
+    for (const std::int64_t kv_len : kv_lens_[pe]) {
+      const bool taken = transfer_tokens > kv_len;
+      for (std::int64_t i = 0; i < kv_len / 128 + 1; ++i, ++block) {
+        if (taken) {
+          plan.source.push_back(block);
+          plan.destination.push_back(dst++);
+        }
+      }
+      transfer_tokens -= taken ? kv_len : 0;
+      transferred += taken ? kv_len : 0;
+    }
+    plan.operation = transferred > 0 ? 0 : 1;
+    return plan;
+  }
+
+ private:
+  const Lengths& kv_lens_;
+  std::vector<std::size_t> pair_;
+  std::vector<std::int64_t> kv_sum_, used_blocks_;
+  std::int64_t kv_mean_ = 0;
+};
+
+void expect_golden(const Lengths& lengths, const Geometry& geometry) {
+  const auto plan = plan_pairs(lengths, geometry);
+  ASSERT_TRUE(plan) << plan.error().text;
+  const Golden golden(lengths);
+  for (std::size_t pe = 0; pe < lengths.size(); ++pe) {
+    const auto right = golden.transfer(pe);
+    EXPECT_EQ((*plan)[pe].peer, right.peer);
+    EXPECT_EQ((*plan)[pe].operation, right.operation);
+    EXPECT_EQ((*plan)[pe].source, right.source);
+    EXPECT_EQ((*plan)[pe].destination, right.destination);
+  }
+}
+
+TEST(Planner, PlansBitForBitAsTheReference) {
+  std::mt19937 random{42};
+  for (int i = 0; i < test_support::repeats(1000, 100'000); ++i) {
+    // Its own inputs: five sequences of 0..1023 tokens each. And odd ones: no sequences, empty ones, ties, multiples of
+    // the page, more than may move at once.
+    Lengths lengths(1 + random() % 33);
+    for (auto& sequences : lengths) {
+      sequences.resize(i % 2 == 0 ? 5 : random() % 7);
+      for (auto& tokens : sequences) {
+        const std::array<std::int64_t, 5> odd{0, 1, 128, 128 * static_cast<std::int64_t>(random() % 9),
+                                              static_cast<std::int64_t>(random() % 70'000)};
+        tokens = i % 2 == 0 ? static_cast<std::int64_t>(random() % 1024) : odd[random() % odd.size()];
+      }
+    }
+    expect_golden(lengths, {i % 2 == 0 ? 80 : 10'000, 128});
+    ASSERT_FALSE(HasFailure()) << "instance " << i;
+  }
 }
 
 /// What the operator asks of the tables it is given.
