@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 namespace shmem_kv {
@@ -81,12 +82,28 @@ void Library::require(const char* call) const {
   }
 }
 
-void Library::start(std::size_t heap_size) {
+std::string make_unique_id() {
+  shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
+  checked([&id] { return shmemx_get_uniqueid(&id); });
+  return {reinterpret_cast<const char*>(&id), sizeof id};
+}
+
+void Library::start(const StartRequest& request) {
   if (started_) {
     throw std::runtime_error("init: the library runs already; finalize() ends it");
   }
   shmemx_init_attr_t attributes = SHMEMX_INIT_ATTR_INITIALIZER;
-  attributes.local_mem_size = heap_size;
+  shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
+  const bool by_id = !request.unique_id.empty();
+  if (by_id) {
+    if (request.unique_id.size() != sizeof id) {
+      throw py::value_error("init: unique_id has " + std::to_string(request.unique_id.size()) + " bytes, not the " +
+                            std::to_string(sizeof id) + " of unique_id()");
+    }
+    std::memcpy(&id, request.unique_id.data(), sizeof id);
+    checked([&] { return shmemx_set_attr_uniqueid_args(request.my_pe, request.pes, 0, &id, &attributes); });
+  }
+  attributes.local_mem_size = request.heap_size;
   int error = 0;
   std::string text;
   bool shared = false;
@@ -96,7 +113,7 @@ void Library::start(std::size_t heap_size) {
       shmem_init();  // by somebody else in this process: it ends with the last finalize
       shared = true;
     } else {
-      error = shmemx_init_attr(SHMEMX_INIT_WITH_DEFAULT, &attributes);
+      error = shmemx_init_attr(by_id ? SHMEMX_INIT_WITH_UNIQUEID : SHMEMX_INIT_WITH_DEFAULT, &attributes);
       text = error < 0 ? shmemx_error_text() : "";
     }
   }

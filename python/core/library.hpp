@@ -67,12 +67,23 @@ class Collective {
   virtual void end() = 0;
 };
 
+/// How to start; what is 0 or empty is as the environment or the launcher says.
+struct StartRequest {
+  std::size_t heap_size = 0;  // bytes
+  std::string unique_id{};    // of make_unique_id() of one PE; then the numbers count
+  int my_pe = 0;
+  int pes = 0;
+};
+
+/// Of a job that is to be started without a launcher; this process is one of its PEs.
+std::string make_unique_id();
+
 class Library {
  public:
   static Library& instance();
 
-  /// Collective. `heap_size` in bytes, 0: as the environment says.
-  void start(std::size_t heap_size);
+  /// Collective.
+  void start(const StartRequest& request);
   /// Collective. Arrays stay readable.
   void stop();
   [[nodiscard]] bool runs() const;

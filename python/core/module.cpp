@@ -25,7 +25,10 @@ int split_strided(int parent, int start, int stride, int size) {
 }
 
 void bind_library(py::module_& module) {
-  module.def("init", [](std::size_t heap_size) { Library::instance().start(heap_size); });
+  module.def("init", [](std::size_t heap_size, const py::bytes& unique_id, int my_pe, int n_pes) {
+    Library::instance().start({heap_size, unique_id, my_pe, n_pes});
+  });
+  module.def("unique_id", [] { return py::bytes(make_unique_id()); });
   module.def("finalize", [] { Library::instance().stop(); });
   module.def("initialized", [] { return Library::instance().runs(); });
   module.def("require", [](const char* call) { Library::instance().require(call); });

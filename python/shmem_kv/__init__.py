@@ -56,6 +56,7 @@ __all__ = [
     "n_pes",
     "team_destroy",
     "team_split_strided",
+    "unique_id",
     "zeros",
 ]
 
@@ -80,8 +81,13 @@ class _Job:
             finalize()
 
 
-def init(heap_size: int = 0) -> _Job:
+def init(
+    heap_size: int = 0, *, unique_id: bytes | None = None, my_pe: int | None = None, n_pes: int | None = None
+) -> _Job:
     """Makes a PE of this process. Collective.
+
+    PEs are started by a launcher (oshrun, mpirun, srun), or by whatever starts the processes of the application, which
+    then passes a :func:`unique_id` to all of them, with the number of each and how many they are.
 
     ``heap_size``: bytes of symmetric memory of each PE, the same on all; 0: as ``SHMEM_SYMMETRIC_SIZE`` says. It is
     taken when it is touched. Use it as ``with init():``, or call :func:`finalize`; a process that ends without either
@@ -91,8 +97,20 @@ def init(heap_size: int = 0) -> _Job:
     (``SHMEM_SYMMETRIC_GLOBALS``).
     """
     _os.environ.setdefault("SHMEM_SYMMETRIC_GLOBALS", "off")
-    _core.init(heap_size)
+    if (unique_id is None) != (my_pe is None) or (unique_id is None) != (n_pes is None):
+        raise ValueError("init: unique_id, my_pe and n_pes go together")
+    _core.init(heap_size, unique_id or b"", my_pe or 0, n_pes or 0)
     return _Job()
+
+
+def unique_id() -> bytes:
+    """For a job that is started without a launcher: called by one process, which will be PE 0, before :func:`init`.
+
+    Its bytes go to the other PEs by what the application has (a queue, a file, ``torch.distributed``), and to nobody
+    else: who has them can join. This process listens for the others, where ``SHMEM_UID_SESSION_ID`` or
+    ``SHMEM_UID_SOCK_IFNAME`` say.
+    """
+    return _core.unique_id()
 
 
 def finalize() -> None:

@@ -54,6 +54,15 @@ class Start(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "runs already"):
                 shmem_kv.init()
 
+    def test_numbers_without_an_id_are_refused(self):
+        for arguments in ({"my_pe": 0}, {"n_pes": 3}, {"unique_id": bytes(128)}, {"my_pe": 0, "n_pes": 3}):
+            with self.assertRaisesRegex(ValueError, "unique_id, my_pe and n_pes go together"):
+                shmem_kv.init(**arguments)
+        with self.assertRaisesRegex(ValueError, "unique_id has 3 bytes, not the 128"):
+            shmem_kv.init(unique_id=b"abc", my_pe=0, n_pes=3)
+        with self.assertRaisesRegex(ValueError, "."):
+            shmem_kv.init(unique_id=shmem_kv.unique_id(), my_pe=3, n_pes=3)
+
     def test_heaps_of_different_sizes_are_refused_on_all(self):
         with self.assertRaisesRegex(ValueError, "symmetric heaps of different sizes"):
             shmem_kv.init(HEAP + (os.getpid() % 64 << 21))

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PEs that die, do not come, or give up: what the others' exceptions are. Starts jobs of its own."""
+"""Jobs of its own: without a launcher; and with PEs that die, do not come, or give up, and the others' exceptions."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import unittest
+
+import numpy as np
+import shmem_kv
 
 PROGRAM = """
 import os, signal, sys, time
@@ -86,6 +90,43 @@ shmem_kv.finalize()
 """
         )
         self.assertRegex(lines.get("PE 0", ""), "^ConnectionError [0-9]+: .*PE 1 .* exited with status 3", self.output)
+
+
+def work(pe, pes, queues, failed):
+    """A process of an application that starts its processes itself."""
+    try:
+        if pe == 0:
+            unique_id = shmem_kv.unique_id()
+            for queue in queues[1:]:
+                queue.put(unique_id)
+        else:
+            unique_id = queues[pe].get(timeout=30)
+        with shmem_kv.init(16 << 20, unique_id=unique_id, my_pe=pe, n_pes=pes):
+            assert (shmem_kv.my_pe(), shmem_kv.n_pes()) == (pe, pes)
+            k = shmem_kv.empty((4, 16, 8), np.uint16)
+            k[:] = pe
+            with shmem_kv.Operator() as operator:
+                moves = [(source, 1, (source + 1) % pes, 2) for source in range(pes)]
+                operator.shuffle(shmem_kv.Plan(moves), shmem_kv.Cache(k, format="latent"))
+            assert (k[2] == (pe - 1) % pes).all() and (k[1] == pe).all()
+    except BaseException as error:
+        failed.put(f"PE {pe}: {error!r}")
+        raise
+
+
+class WithoutALauncher(unittest.TestCase):
+    def test_a_job_starts_by_a_unique_id(self):
+        os.environ["SHMEM_UID_SESSION_ID"] = "127.0.0.1:0"
+        context = multiprocessing.get_context("spawn")
+        queues, failed = [context.Queue() for _ in range(3)], context.Queue()
+        processes = [context.Process(target=work, args=(pe, 3, queues, failed)) for pe in range(3)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+            if process.is_alive():
+                process.kill()
+        self.assertEqual([process.exitcode for process in processes], [0, 0, 0], [] if failed.empty() else failed.get())
 
 
 if __name__ == "__main__":
