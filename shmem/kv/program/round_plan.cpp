@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "shmem/kv/pair_table.hpp"
+#include "shmem/kv/program/placement_check.hpp"
 #include "shmem/kv/sequence_plan.hpp"
 
 namespace kv_program {
@@ -59,14 +60,20 @@ Result<RoundPlan> plan_balanced(const Options& options, Window window) {
   const auto pes = static_cast<std::int64_t>(window.size());
   RoundPlan round{.moves = {}, .before = load_of(shmem::kv::lengths_of(window)), .after = Load(window.size())};
   const shmem::kv::Layout layout{std::move(window), options.shape.page_size};
-  const auto plan = shmem::kv::plan_sequences(
-      layout.sequences(), {.planner = shmem::kv::Planner::kBalanced,
-                           .mode = options.mode == Mode::kMove ? shmem::kv::Mode::kMove : shmem::kv::Mode::kCopy,
-                           .pes = pes,
-                           .geometry = options.geometry(),
-                           .tolerance = options.tolerance});
+  const shmem::kv::Planning planning{
+      .planner = shmem::kv::Planner::kBalanced,
+      .mode = options.mode == Mode::kMove ? shmem::kv::Mode::kMove : shmem::kv::Mode::kCopy,
+      .pes = pes,
+      .geometry = options.geometry(),
+      .tolerance = options.tolerance};
+  const auto plan = shmem::kv::plan_sequences(layout.sequences(), planning);
   if (!plan) {
     return tl::make_unexpected(plan.error());
+  }
+  if (options.check) {
+    if (const std::string lost = find_misplaced(layout.sequences(), *plan, planning); !lost.empty()) {
+      return shmem::fail(std::errc::protocol_error, lost);
+    }
   }
   for (std::size_t i = 0; i < plan->placements.size(); ++i) {
     round.after[static_cast<std::size_t>(plan->placements[i].pe)] += layout.sequences()[i].tokens;

@@ -6,6 +6,7 @@
 
 #include "shmem/kv/program/json.hpp"
 #include "shmem/kv/program/models.hpp"
+#include "shmem/kv/program/placement_check.hpp"
 #include "shmem/kv/program/report.hpp"
 #include "shmem/kv/program/texts.hpp"
 
@@ -200,6 +201,42 @@ TEST(KvJson, HoldsAFailureAndNothingElseToo) {
   EXPECT_THAT(json["failure"].get<std::string>(), HasSubstr("memory"));
   EXPECT_EQ(json["gb_per_s"], nullptr);
   EXPECT_TRUE(json["rounds"].empty());
+}
+
+/// Two PEs, of which the first has all; its sequences begin alike, and one on the other PE does, too.
+class KvPlacementCheck : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto plan = shmem::kv::plan_sequences(sequences_, planning_);
+    ASSERT_TRUE(plan) << plan.error().text;
+    plan_ = *std::move(plan);
+    ASSERT_GT(plan_.summary.blocks_spared, 0);
+    ASSERT_GE(plan_.moves.size(), 2U);
+  }
+  [[nodiscard]] std::string lost() const { return kv_program::find_misplaced(sequences_, plan_, planning_); }
+
+  std::vector<std::int64_t> blocks_{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  std::vector<std::uint64_t> hashes_{77, 78};
+  std::vector<shmem::kv::Sequence> sequences_{{0, 16, std::span(blocks_).subspan(0, 4), hashes_},
+                                              {0, 16, std::span(blocks_).subspan(4, 4), hashes_},
+                                              {0, 16, std::span(blocks_).subspan(8, 4), hashes_},
+                                              {1, 8, std::span(blocks_).subspan(0, 2), hashes_}};
+  shmem::kv::Planning planning_{.pes = 2, .geometry = {32, 4}};
+  shmem::kv::SequencePlan plan_;
+};
+
+TEST_F(KvPlacementCheck, FindsEverySequenceWhole) {
+  EXPECT_EQ(lost(), "");
+}
+
+TEST_F(KvPlacementCheck, FindsABlockThatIsNotSentOrGoesElsewhere) {
+  const auto moves = plan_.moves;
+  plan_.moves.pop_back();
+  EXPECT_THAT(lost(),
+              testing::ContainsRegex("^the plan loses block [0-3] of sequence [0-2], which goes from PE 0 to PE 1"));
+  plan_.moves = moves;
+  std::swap(plan_.moves[0].destination_block, plan_.moves[1].destination_block);
+  EXPECT_THAT(lost(), HasSubstr("the plan loses block "));
 }
 
 /// How often `part` is in `text`.
