@@ -99,11 +99,10 @@ class Picture {
  public:
   void add(const KvPart& part, const std::vector<Row>& rows) {
     if (part.both_ways || part.few) return;
-    const std::string cores = std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores");
-    Line ours{"kv_shuffle, " + cores, {}};
-    Line copy{"memcpy, " + cores, {}};
-    Line ucx{"UCX put, one buffer in the cache", {}, true};
-    Line openmpi{"Open MPI, puts of the same blocks", {}, true};
+    Line ours{"kv_shuffle, 2 PEs of " + std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores"), {}};
+    Line copy{"memcpy, " + std::to_string(2 * part.cores) + " threads", {}};
+    Line ucx{"UCX put, a block in the cache", {}, true};
+    Line openmpi{"Open MPI, puts of the blocks", {}, true};
     for (const Row& row : rows) {
       const auto block = static_cast<double>(row.block);
       ours.points.emplace_back(block, row.ours.middle);
@@ -196,6 +195,7 @@ class Bench {
       }
     }
     std::vector<Row> sorted;
+    sorted.reserve(rows.size());
     for (const auto& [block, row] : rows) sorted.push_back(row);
     return sorted;
   }

@@ -46,8 +46,8 @@ struct KvMove {
 
 /// Memory of this PE, and that of its partner as it is seen from here.
 struct KvCaches {
-  char* k;
-  char* v;
+  char* k = nullptr;
+  char* v = nullptr;
   char* k_there = nullptr;
   char* v_there = nullptr;
 };

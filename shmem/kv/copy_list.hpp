@@ -81,10 +81,10 @@ template <typename Copy>
 void CopyList::share(int index, int count, Copy&& copy) const {
   std::size_t begin = cut(index, count);
   const std::size_t end = cut(index + 1, count);
-  if (begin == end) {
+  const std::size_t each = plane_bytes();
+  if (begin == end || each == 0) {
     return;
   }
-  const std::size_t each = plane_bytes();
   std::size_t plane = begin / each;
   auto stretch = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin % each) - ends_.begin());
   while (begin < end) {

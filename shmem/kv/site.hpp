@@ -31,8 +31,8 @@ struct Site {
 };
 
 struct Cache {
-  Shape shape;
-  CachePlace place;
+  Shape shape{};
+  CachePlace place{};
 };
 
 /// A cache that can be, in symmetric memory.

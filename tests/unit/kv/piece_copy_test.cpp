@@ -70,7 +70,7 @@ struct Piece {
 
 /// Piece i goes from the i-th place of a row to the i-th last one of another.
 struct Memory {
-  explicit Memory(std::vector<std::size_t> sizes) {
+  explicit Memory(const std::vector<std::size_t>& sizes) {
     std::size_t all = 0;
     for (const std::size_t size : sizes) {
       pieces.push_back({0, all + 1, size});
