@@ -57,7 +57,8 @@ class Plan {
   static py::array moves(const py::object& self) {
     const shmemx_kv_move_t* rows = nullptr;
     std::size_t count = 0;
-    checked([&] { return shmemx_kv_plan_moves(self.cast<const Plan&>().get(), &rows, &count); });
+    const shmemx_kv_plan_t* plan = self.cast<const Plan&>().get();
+    checked([&] { return shmemx_kv_plan_moves(plan, &rows, &count); });
     const std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(count), 4};
     return read_only(shape, reinterpret_cast<const std::int64_t*>(rows), self);
   }
@@ -65,7 +66,8 @@ class Plan {
   /// {PE, blocks} of a sequence.
   static std::pair<std::int64_t, py::array> placement(const py::object& self, std::size_t index) {
     shmemx_kv_placement_t placement{};
-    checked([&] { return shmemx_kv_plan_placement(self.cast<const Plan&>().get(), index, &placement); });
+    const shmemx_kv_plan_t* plan = self.cast<const Plan&>().get();
+    checked([&] { return shmemx_kv_plan_placement(plan, index, &placement); });
     return {placement.pe, read_only({placement.block_count}, placement.blocks, self)};
   }
 
@@ -73,16 +75,7 @@ class Plan {
   template <typename Create>
   static std::shared_ptr<Plan> make(Create create) {
     shmemx_kv_plan_t* made = nullptr;
-    int error = 0;
-    std::string text;
-    {
-      const py::gil_scoped_release released;  // the arrays belong to the caller's arguments
-      error = create(&made);
-      text = error < 0 ? shmemx_error_text() : "";
-    }
-    if (error < 0) {
-      raise(-error, text);
-    }
+    checked([&] { return create(&made); });  // the arrays belong to the caller's arguments
     return std::make_shared<Plan>(made);
   }
 

@@ -104,22 +104,15 @@ void Library::start(const StartRequest& request) {
     checked([&] { return shmemx_set_attr_uniqueid_args(request.my_pe, request.pes, 0, &id, &attributes); });
   }
   attributes.local_mem_size = request.heap_size;
-  int error = 0;
-  std::string text;
   bool shared = false;
-  {
-    const py::gil_scoped_release released;
+  checked([&] {
     if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
       shmem_init();  // by somebody else in this process: it ends with the last finalize
       shared = true;
-    } else {
-      error = shmemx_init_attr(by_id ? SHMEMX_INIT_WITH_UNIQUEID : SHMEMX_INIT_WITH_DEFAULT, &attributes);
-      text = error < 0 ? shmemx_error_text() : "";
+      return 0;
     }
-  }
-  if (error < 0) {
-    raise(-error, text);
-  }
+    return shmemx_init_attr(by_id ? SHMEMX_INIT_WITH_UNIQUEID : SHMEMX_INIT_WITH_DEFAULT, &attributes);
+  });
   started_ = true;
   shared_ = shared;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "python/core/kept_memory.hpp"
+#include "python/core/messages.hpp"
 
 namespace shmem_kv {
 
@@ -21,12 +22,22 @@ namespace py = pybind11;
 /// Raises the exception that an errno stands for.
 [[noreturn]] void raise(int error, const std::string& text);
 
-/// Makes a call that gives 0 or a negative errno, and raises for the latter.
+/// Makes a call that gives 0 or a negative errno, without the GIL, and raises for the latter.
 template <typename Call>
 void checked(Call call) {
-  const int error = call();
+  int error = 0;
+  std::string text;
+  {
+    const py::gil_scoped_release released;
+    HeldMessages held;
+    error = call();
+    if (error < 0) {
+      text = shmemx_error_text();  // of this thread
+      held.drop(text);
+    }
+  }
   if (error < 0) {
-    raise(-error, shmemx_error_text());
+    raise(-error, text);
   }
 }
 
@@ -90,23 +101,12 @@ class Library {
   /// Raises RuntimeError unless the library runs.
   void require(const char* call) const;
 
-  /// Makes a call that may wait for other PEs, without the GIL, and raises for a negative errno.
+  /// checked(), for a call that may wait for other PEs.
   template <typename Call>
   void wait(const char* name, Call call) {
     require(name);
     const Use use(uses_);
-    int error = 0;
-    std::string text;
-    {
-      const py::gil_scoped_release released;
-      error = call();
-      if (error < 0) {
-        text = shmemx_error_text();  // of this thread
-      }
-    }
-    if (error < 0) {
-      raise(-error, text);
-    }
+    checked(call);
   }
 
   /// Collective.

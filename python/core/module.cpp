@@ -72,6 +72,7 @@ void bind_blocks(py::module_& module) {
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "What shmem_kv stands on; not for users.";
+  HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);
   bind_kv(module);

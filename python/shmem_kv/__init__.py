@@ -18,8 +18,9 @@ caches by the same calls, makes the same plan of which blocks go where, and call
 
 Exceptions: ``ValueError`` for arguments that are wrong, here or on another PE; ``TimeoutError`` after
 ``SHMEM_BARRIER_TIMEOUT``; ``ConnectionAbortedError`` where another PE gave up, ``ConnectionError`` where it died or the
-job was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. Calls that
-have no way to report end the job with a message, as they do in C.
+job was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. What an
+exception says is not printed; warnings, such as whom a barrier waits for, go to standard error. Calls that have no way
+to report (:func:`barrier_all`, :func:`free`) end the job with a message, as they do in C.
 """
 
 from __future__ import annotations

@@ -81,6 +81,12 @@ operator.shuffle(plan, cache)
         self.assertRegex(lines.get("PE 0", ""), "^ValueError: .*block 4 of PE 0 to block 0 of PE 1", self.output)
         self.assertRegex(lines.get("PE 1", ""), "^ConnectionAbortedError [0-9]+: .*PE 0 gave up", self.output)
 
+    def test_what_an_exception_says_is_not_printed_besides(self):
+        lines = self.lines("operator.shuffle(Plan([(0, 9, 1, 2)]), cache)")
+        self.assertRegex(lines.get("PE 0", ""), "^ValueError: .*block 9 of PE 0", self.output)
+        self.assertRegex(lines.get("PE 1", ""), "^ValueError: .*block 9 of PE 0", self.output)
+        self.assertEqual(self.output.count("\n"), 2, self.output)
+
     def test_an_exception_of_one_pe_ends_the_job(self):
         lines = self.lines(
             """
