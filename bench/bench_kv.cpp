@@ -255,9 +255,8 @@ int run(int argc, char** argv) {
       "all blocks are there, other threads' waking included. memcpy: the same blocks to the same memory of the other\n"
       "PE by as many threads as copy in a shuffle (cores of receivers do, too), which are awake, right before; ratio:\n"
       "the median of ours to that. UCX warm: the best average of ucp_put_bw, which puts one block of that size to one\n"
-      "place again and again, so that both are in the processor's cache; blocks that are the same each time are, too. "
-      "Open MPI: puts of the same scattered blocks\n"
-      "and a quiet (over UCX), by one thread, median.\n",
+      "place again and again, so that both are in the processor's cache; so are blocks that are the same each time.\n"
+      "Open MPI: puts of the same blocks and a quiet (over UCX), by one thread of each sender, median.\n",
       settings.repeats);
   return Bench(settings).run() ? 0 : 1;
 }
