@@ -29,7 +29,8 @@ void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes)
 }
 
 constexpr std::size_t kSmall = 400'000;
-constexpr std::size_t kLarge = 60'000'000;  // so that blocks go past the caches of the processor
+constexpr std::size_t kMedium = 20'000'000;  // so that there is work for several cores
+constexpr std::size_t kLarge = 60'000'000;   // and blocks go past the caches of the processor
 
 TEST(KvProperty, TwoPes) {
   expect_right(2, "off", repeats(100, 20000), kSmall);
@@ -37,6 +38,10 @@ TEST(KvProperty, TwoPes) {
 
 TEST(KvProperty, ThreePesAndLargeBlocks) {
   expect_right(3, "off", repeats(6, 500), kLarge);
+}
+
+TEST(KvProperty, FourPesAndWorkForAllCores) {
+  expect_right(4, "off", repeats(12, 1000), kMedium);
 }
 
 TEST(KvProperty, FourToEightPes) {
