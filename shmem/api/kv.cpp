@@ -185,19 +185,33 @@ Result<void> give_back(Context& context, int team, std::byte* memory) {
   return ended ? freed : ended;
 }
 
-Result<std::unique_ptr<shmemx_kv_op>> create(Context& context, Team* parent, const shmem::kv::Settings& settings) {
-  const auto fits = Operator::check(settings);
-  // All PEs are in this call: one that asks for an impossible number takes part with a size of its own, and the others
-  // hear of it.
-  const std::size_t lines = fits ? Operator::lines(context.n_pes(), settings.cores) : 0;
+/// Collective over the world: all PEs ask for the same, and for what can be. It comes before they ask for memory, how
+/// much of which depends on it.
+Result<void> agree_on(Context& context, const shmem::kv::Settings& settings) {
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
+  auto memory = context.heap().calloc(1, sizeof(SyncWord));
+  if (!memory) {
+    return tl::make_unexpected(memory.error());
+  }
+  const auto fits = Operator::check(settings);
+  const auto agreed =
+      agree(context, *static_cast<SyncWord*>(*memory), digest_of(settings), fits ? std::errc{} : fits.error().code);
+  auto freed = context.heap().free(*memory);
+  return !fits ? fits : !agreed ? agreed : freed;
+}
+
+Result<std::unique_ptr<shmemx_kv_op>> create(Context& context, Team* parent, const shmem::kv::Settings& settings) {
+  if (auto ok = agree_on(context, settings); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  const std::size_t lines = Operator::lines(context.n_pes(), settings.cores);
   auto memory = context.heap().calloc(lines + 1, sizeof(SyncWord));
   if (!memory) {
-    return tl::make_unexpected(fits ? memory.error() : fits.error());
+    return tl::make_unexpected(memory.error());
   }
   auto* const mine = static_cast<std::byte*>(*memory);
   Parts parts;
-  const auto made = fits ? make_parts(context, parent, settings, mine, parts) : fits;
+  const auto made = make_parts(context, parent, settings, mine, parts);
   auto agreed = agree(context, reinterpret_cast<SyncWord*>(mine)[lines], digest_of(settings),
                       made ? std::errc{} : made.error().code);
   if (!made || !agreed) {

@@ -253,9 +253,9 @@ void bad_operators(Bench& bench) {
     refused("path -1", bad, "path", {2, -1, 0});
   }
   for (const int bad : {0, 1, 3}) {
-    refused("other cores", bad, "", {4, 0, 1024});
-    refused("other path", bad, "", {3, SHMEMX_KV_PATH_SCRATCH, 1024});
-    refused("other staging", bad, "", {3, 0, 2048});
+    refused("other cores", bad, "options", {4, 0, 1024});
+    refused("other path", bad, "options", {3, SHMEMX_KV_PATH_SCRATCH, 1024});
+    refused("other staging", bad, "options", {3, 0, 2048});
   }
   bench.expect_error("no operator", shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, nullptr), -EINVAL, "NULL");
   // Of a team without PE 3, which only destroys it.

@@ -63,8 +63,9 @@ TEST(KvCalls, ANumberOfCoresThatCannotBeIsRefused) {
 }
 
 TEST(KvCalls, DifferentNumbersOfCoresAreRefusedOnBoth) {
-  expect_errors("other-cores", line_of(0, EINVAL, "shmem: PE 0: the PEs do not make the same call"),
-                line_of(1, EINVAL, "shmem: PE 1: the PEs do not make the same call"));
+  expect_errors("other-cores",
+                line_of(0, EINVAL, "shmem: PE 0: shmemx_kv_op_create: PE 1 has other options than this PE"),
+                line_of(1, EINVAL, "shmem: PE 1: shmemx_kv_op_create: PE 0 has other options than this PE"));
 }
 
 TEST(KvCalls, NullPointersAreRefused) {

@@ -19,7 +19,7 @@ void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes)
   const auto outcome = test_support::run(
       test_support::oshrun(
           pes, gba, {test_support::test_program("kv_property_pe"), seed, std::to_string(count), std::to_string(bytes)}),
-      {}, test_support::Seconds{repeats(120, 3000)});
+      {}, test_support::Seconds{repeats(200, 3600)});
   EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes
                                     << "\n"
                                     << outcome.output;
@@ -33,27 +33,27 @@ constexpr std::size_t kMedium = 20'000'000;  // so that there is work for severa
 constexpr std::size_t kLarge = 60'000'000;   // and blocks go past the caches of the processor
 
 TEST(KvProperty, TwoPes) {
-  expect_right(2, "off", repeats(100, 20000), kSmall);
+  expect_right(2, "off", repeats(60, 20000), kSmall);
 }
 
 TEST(KvProperty, ThreePesAndLargeBlocks) {
-  expect_right(3, "off", repeats(6, 500), kLarge);
+  expect_right(3, "off", repeats(4, 500), kLarge);
 }
 
 TEST(KvProperty, FourPesAndWorkForAllCores) {
-  expect_right(4, "off", repeats(12, 1000), kMedium);
+  expect_right(4, "off", repeats(8, 1000), kMedium);
 }
 
 TEST(KvProperty, FourToEightPes) {
-  for (const int pes : {4, 5, 8}) expect_right(pes, "off", repeats(25, 8000), kSmall);
+  for (const int pes : {4, 5, 8}) expect_right(pes, "off", repeats(15, 8000), kSmall);
 }
 
 TEST(KvProperty, SixteenPes) {
-  expect_right(16, "off", repeats(8, 2000), kSmall);
+  expect_right(16, "off", repeats(6, 2000), kSmall);
 }
 
 TEST(KvProperty, WithADevice) {
-  expect_right(4, "fake", repeats(15, 3000), kSmall);
+  expect_right(4, "fake", repeats(10, 3000), kSmall);
 }
 
 }  // namespace
