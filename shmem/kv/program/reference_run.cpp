@@ -33,7 +33,7 @@ void note_setup(const Options& options, Results& results) {
   results.device = describe_device();
   results.trace = "files in " + options.import_from;
   if (!options.json_only()) {
-    say("PEs:       " + describe_setup(options, results));
+    say("setup:     " + describe_setup(options, results));
     say("device:    " + results.device);
     say("files:     " + options.import_from);
   }

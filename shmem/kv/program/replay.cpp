@@ -22,7 +22,7 @@ void say_setup(const Options& options, const Windows& windows, Results& results)
   results.requests = windows.dealer().requests();
   results.scale = windows.dealer().scale();
   if (!options.json_only()) {
-    say("PEs:       " + describe_setup(options, results));
+    say("setup:     " + describe_setup(options, results));
     say("device:    " + results.device);
     say("trace:     " + describe_trace(results));
   }
