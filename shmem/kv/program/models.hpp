@@ -16,10 +16,10 @@ std::optional<std::int32_t> element_size_of(const std::string& dtype);
 std::string dtype_names();
 
 struct Model {
-  const char* name;
-  Shape shape;  // of all layers; without blocks, which the memory decides
-  const char* dtype;
-  const char* source;  // where its numbers are published
+  const char* name = "";
+  Shape shape{};  // of all layers; without blocks, which the memory decides
+  const char* dtype = "";
+  const char* source = "";  // where its numbers are published
 };
 
 /// By name, in upper or lower case; nullptr if there is no such model.

@@ -22,7 +22,7 @@ constexpr std::int64_t kFewestBlocks = 2;
 
 /// What Ascend SHMEM's example has: pages of 128 tokens, and place for 10 sequences of 1024.
 constexpr std::int64_t kReferencePage = 128;
-constexpr std::int64_t kReferenceTokens = 10 * 1024;
+constexpr std::int64_t kReferenceTokens = std::int64_t{10} * 1024;
 
 /// The words of the command line that are not yet options.
 struct Words {

@@ -21,6 +21,7 @@ struct Content {
 class Contents {
  public:
   Contents(std::int64_t pes, std::int64_t blocks) : blocks_(blocks) {
+    contents_.reserve(static_cast<std::size_t>(pes * blocks));
     for (std::int64_t i = 0; i < pes * blocks; ++i) {
       contents_.push_back({false, static_cast<std::uint64_t>(i)});
     }
@@ -36,6 +37,7 @@ class Contents {
 
 void apply(const std::vector<Move>& moves, Contents& contents) {
   std::vector<Content> sources;
+  sources.reserve(moves.size());
   for (const Move& move : moves) {
     sources.push_back(contents.at(move.source_pe, move.source_block));
   }

@@ -126,7 +126,7 @@ Result<void> ReferenceFolder::create() const {
 
 Result<std::int64_t> ReferenceFolder::count_blocks(std::int64_t block_bytes) const {
   const std::string path = cache_file(Cache::kK, Kind::kInput, 0);
-  const auto size = size_of(path);
+  auto size = size_of(path);
   if (!size) {
     return size;
   }
