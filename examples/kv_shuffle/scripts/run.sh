@@ -20,12 +20,12 @@ die() {
   exit 1
 }
 
-# $1: what the caller says; then names of programs, the first that is there.
+# $1: what the caller says, if anything; else the first of the other programs that is there.
 find_program() {
-  local given="$1" name
-  shift
-  for name in ${given:+"$given"} "$@"; do
-    command -v "$name" && return
+  local name
+  [[ -z "$1" ]] || set -- "$1"
+  for name in "$@"; do
+    [[ -z "$name" ]] || { command -v "$name" && return; }
   done
   return 1
 }
@@ -43,8 +43,10 @@ pe_size="${1:-8}"
 }
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 built="$here/../../../build/bin"
-oshrun="$(find_program "${OSHRUN:-}" "$built/oshrun" oshrun.libshmem oshrun)" || die "there is no oshrun (see OSHRUN)"
 kv_shuffle="$(find_program "${KV_SHUFFLE:-}" "$built/kv_shuffle" kv_shuffle)" || die "there is no kv_shuffle (see KV_SHUFFLE)"
+# An oshrun elsewhere may be another one's: Open MPI has one.
+oshrun="$(find_program "${OSHRUN:-}" "$built/oshrun" oshrun.libshmem "$(dirname "$kv_shuffle")/oshrun" oshrun)" ||
+  die "there is no oshrun (see OSHRUN)"
 if [[ $# == 2 ]]; then
   folder="$2"
 else

@@ -7,7 +7,7 @@ namespace kv_program {
 namespace {
 
 /// For what the program and the operator need beside the caches.
-constexpr std::int64_t kBeside = std::int64_t{24} << 20;
+constexpr std::int64_t kBeside = std::int64_t{2} << 20;
 
 std::string mebibytes(std::int64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + "M";

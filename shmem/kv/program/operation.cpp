@@ -6,6 +6,15 @@ namespace {
 
 using shmem::Result;
 
+static_assert(static_cast<int>(Format::kApart) == SHMEMX_KV_APART &&
+              static_cast<int>(Format::kByLayer) == SHMEMX_KV_BY_LAYER &&
+              static_cast<int>(Format::kInterleaved) == SHMEMX_KV_INTERLEAVED &&
+              static_cast<int>(Format::kByBlock) == SHMEMX_KV_BY_BLOCK &&
+              static_cast<int>(Format::kLatent) == SHMEMX_KV_LATENT);
+static_assert(static_cast<int>(Path::kAuto) == SHMEMX_KV_PATH_AUTO &&
+              static_cast<int>(Path::kDirect) == SHMEMX_KV_PATH_DIRECT &&
+              static_cast<int>(Path::kScratch) == SHMEMX_KV_PATH_SCRATCH);
+
 tl::unexpected<shmem::Error> library_failed(int error, const std::string& what = "") {
   return shmem::fail(std::errc{-error}, what + shmemx_error_text());
 }

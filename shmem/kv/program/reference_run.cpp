@@ -26,6 +26,7 @@ Result<void> take_blocks(const ReferenceFolder& folder, Options& options) {
     return tl::make_unexpected(blocks.error());
   }
   options.shape.blocks = *blocks;
+  options.blocks_by_budget = false;
   return {};
 }
 

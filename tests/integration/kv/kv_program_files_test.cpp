@@ -46,10 +46,11 @@ class KvFiles : public testing::Test {
   void expect_outputs_as_golden(int pes) const {
     for (int pe = 0; pe < pes; ++pe) {
       for (const std::string cache : {"k", "v"}) {
-        const std::string rest = "_pe_" + std::to_string(pe) + ".bin";
-        const std::string output = read(file(cache + "_cache_output" + rest));
-        EXPECT_EQ(output.size(), 80U * 1024U);
-        EXPECT_EQ(output == read(file(cache + "_cache_golden" + rest)), true) << cache << pe;
+        const auto content = [&](const std::string& kind) {
+          return read(file(cache).append("_cache_").append(kind) + "_pe_" + std::to_string(pe) + ".bin");
+        };
+        EXPECT_EQ(content("output").size(), 80U * 1024U);
+        EXPECT_EQ(content("output") == content("golden"), true) << cache << pe;
       }
     }
   }
@@ -148,7 +149,8 @@ std::vector<BadFile> bad_files() {
       {"NoDestination", "dst_block_table_pe_1.bin", numbers({-7, 1, 2}), " says -7 in entry 0"},
       {"Twice", "dst_block_table_pe_1.bin", numbers({70, 71, 70}), " says block 70 twice"},
       {"NoInput", "v_cache_input_pe_1.bin", std::nullopt, ": No such file or directory"},
-      {"ShortInput", "k_cache_input_pe_1.bin", std::string(79 * 1024, 'k'), " has 80896 bytes, and should have 81920"},
+      {"ShortInput", "k_cache_input_pe_1.bin", std::string(79UL * 1024, 'k'),
+       " has 80896 bytes, and should have 81920"},
       {"OddInput", "k_cache_input_pe_0.bin", std::string(1000, 'k'),
        " has 1000 bytes, which is not one or more blocks"},
       {"EmptyInput", "k_cache_input_pe_0.bin", "", " has 0 bytes, which is not one or more blocks of 1024 bytes"},

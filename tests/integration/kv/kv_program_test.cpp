@@ -148,11 +148,15 @@ TEST(KvShuffleOptions, HelpNamesThemOnce) {
   EXPECT_EQ(outcome.output.find("--trace", first + 1), std::string::npos);
 }
 
-TEST(KvShuffleOptions, CachesThatDoNotFitTheHeapAreRefused) {
-  const Outcome outcome =
-      test_support::run(command(2, "off", {"--blocks", "100"}), {"SHMEM_SYMMETRIC_SIZE=4M"}, kLimit);
+TEST(KvShuffleOptions, CachesThatDoNotFitTheHeapAreRefusedWithTheSizeThatWouldDo) {
+  const auto run_with = [](const std::string& size) {
+    return test_support::run(command(2, "off", {"--blocks", "100", "--check"}), {"SHMEM_SYMMETRIC_SIZE=" + size},
+                             kLimit);
+  };
+  const Outcome outcome = run_with("4M");
   expect_failure(outcome, 1, "caches of each PE take 13107200 bytes (100 blocks of 131072, all layers)");
-  EXPECT_THAT(outcome.output, HasSubstr("set SHMEM_SYMMETRIC_SIZE=37M or more\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("set SHMEM_SYMMETRIC_SIZE=15M or more, or take --blocks 15 or fewer\n"));
+  expect_pass(run_with("15M"), 2);
 }
 
 TEST(KvShuffleManual, NamesEveryOptionAndNoOther) {
