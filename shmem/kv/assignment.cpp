@@ -10,6 +10,8 @@ namespace {
 
 /// A block that everybody has says little about who should get a sequence.
 constexpr int kMostHolders = 16;
+/// Most hashes stand for all blocks before as well: where so many in a row are nobody's, so are hardly any behind.
+constexpr int kMostMisses = 16;
 /// Each round leaves less for the next one, and hardly ever is there a fourth.
 constexpr int kMostRounds = 8;
 
@@ -85,22 +87,33 @@ void Assignment::count_shared(std::size_t sequence, std::int64_t least) {
     shared_[pe] = {};
   }
   sharers_.clear();
+  int misses = 0;
   for (const std::uint64_t hash : sequences_[sequence].hashes) {
-    for (const BlockIndex* index : {&held_, static_cast<const BlockIndex*>(&coming_)}) {
-      int holders = 0;
-      index->for_each_holder(hash, [&](std::int64_t holder) {
-        const auto pe = static_cast<std::size_t>(holder);
-        if (-above_[pe] >= least) {
-          if (shared_[pe].there + shared_[pe].coming == 0) {
-            sharers_.push_back(pe);
-          }
-          ++(index == &held_ ? shared_[pe].there : shared_[pe].coming);
-          ++holders;
-        }
-        return holders < kMostHolders;
-      });
+    misses = count_holders(hash, least) ? 0 : misses + 1;
+    if (misses == kMostMisses) {
+      return;
     }
   }
+}
+
+bool Assignment::count_holders(std::uint64_t hash, std::int64_t least) {
+  bool any = false;
+  for (const BlockIndex* index : {&held_, static_cast<const BlockIndex*>(&coming_)}) {
+    int holders = 0;
+    index->for_each_holder(hash, [&](std::int64_t holder) {
+      const auto pe = static_cast<std::size_t>(holder);
+      if (-above_[pe] >= least) {
+        if (shared_[pe].there + shared_[pe].coming == 0) {
+          sharers_.push_back(pe);
+        }
+        ++(index == &held_ ? shared_[pe].there : shared_[pe].coming);
+        ++holders;
+      }
+      return holders < kMostHolders;
+    });
+    any = any || holders > 0;
+  }
+  return any;
 }
 
 bool Assignment::has_room(std::size_t sequence, std::size_t pe) const {

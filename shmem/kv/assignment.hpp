@@ -52,6 +52,8 @@ class Assignment {
   /// if the sequence stays.
   [[nodiscard]] std::optional<std::int64_t> least_gap(std::size_t sequence, std::int64_t past) const;
   void count_shared(std::size_t sequence, std::int64_t least);
+  /// True if any PE that is as far below the mean as `least` has, or gets, the block.
+  bool count_holders(std::uint64_t hash, std::int64_t least);
   /// True if the PE has room for what it does not have of the sequence.
   [[nodiscard]] bool has_room(std::size_t sequence, std::size_t pe) const;
   [[nodiscard]] std::optional<std::size_t> best_sharer(std::size_t sequence) const;

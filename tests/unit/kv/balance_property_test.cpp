@@ -179,6 +179,48 @@ TEST(BalanceProperty, AnyPlanIsWholeAndKeepsItsPromises) {
   EXPECT_GT(spared, 100);
 }
 
+/// Numbers that mostly cannot be.
+Sequences nonsense(Random& random) {
+  const auto number = [&random](std::int64_t most) {
+    const std::int64_t odd[] = {-1, 0, most, most + 1, INT64_MAX, INT64_MIN};
+    return random.upto(9) == 0 ? odd[random.upto(5)] : random.upto(most);
+  };
+  Sequences sequences;
+  for (std::int64_t count = random.upto(6); count > 0; --count) {
+    OwnedSequence sequence{number(3), number(30), {}};
+    for (std::int64_t blocks = random.upto(5); blocks > 0; --blocks) {
+      sequence.blocks.push_back(number(50));
+    }
+    for (std::int64_t hashes = random.upto(2); hashes > 0; --hashes) {
+      sequence.hashes.push_back(1 + static_cast<std::uint64_t>(random.upto(20)));
+    }
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+TEST(BalanceProperty, NonsenseIsRefusedOrPlanned) {
+  int planned = 0, refused = 0;
+  for (int seed = 0; seed < test_support::repeats(3000, 100'000); ++seed) {
+    Random random(static_cast<unsigned>(seed));
+    const Sequences sequences = nonsense(random);
+    const Planning planning{random.upto(1) == 0 ? Planner::kPair : Planner::kBalanced,
+                            random.upto(1) == 0 ? Mode::kCopy : Mode::kMove,
+                            4,
+                            {51, 10},
+                            static_cast<double>(random.upto(2)) / 10};
+    const auto plan = plan_sequences(views(sequences), planning);
+    if (plan) {
+      ASSERT_EQ(check_plan(sequences, planning, *plan), "") << "seed " << seed;
+    } else {
+      EXPECT_EQ(plan.error().text.rfind("cannot plan: ", 0), 0U);
+    }
+    ++(plan ? planned : refused);
+  }
+  EXPECT_GT(planned, 100);
+  EXPECT_GT(refused, 100);
+}
+
 /// With clearing, whatever was sent is gone at the sender.
 TEST(BalanceProperty, NobodyNeedsABlockThatIsCleared) {
   for (int seed = 0; seed < test_support::repeats(300, 5000); ++seed) {
