@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle operators: their making and end, and shuffles at once and in two phases.
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -108,7 +109,8 @@ shmem::kv::Site site_of(Context& context, Team& team) {
                        : ~std::uint64_t{0};
           },
           [&job, map](int partner) { return PartnerWatch(job, map.pe(partner)); }, [&team] { return team.sync(); },
-          [&job] { return job.bootstrap->aborted().value_or(""); }};
+          [&job] { return job.bootstrap->aborted().value_or(""); },
+          job.processors > 0 ? job.processors : std::numeric_limits<int>::max()};
 }
 
 constexpr unsigned kStatusBits = 16;

@@ -61,10 +61,8 @@ void Copier::copy_share(const CopyList& copies, int core, int cores) {
   pieces.finish();
 }
 
-/// By core 0 if there is not enough for others. work(core, cores).
-template <typename Work>
-void Copier::work(std::size_t bytes, Work&& work) {
-  if (bytes <= kAlone) {
+void Copier::run(std::size_t bytes, const std::function<void(int core, int cores)>& work) {
+  if (alone_ || bytes <= kAlone) {
     work(0, 1);
     return;
   }
@@ -75,7 +73,7 @@ void Copier::work(std::size_t bytes, Work&& work) {
 }
 
 void Copier::copy(const CopyList& copies) {
-  work(copies.bytes(), [&](int core, int cores) { copy_share(copies, core, cores); });
+  run(copies.bytes(), [&](int core, int cores) { copy_share(copies, core, cores); });
 }
 
 void Copier::take_parts(std::span<const CommonCopies> all, int core) {
@@ -96,7 +94,7 @@ void Copier::copy(std::span<const CommonCopies> all) {
   for (const CommonCopies& some : all) {
     bytes += some.copies.bytes();
   }
-  work(bytes, [&](int core, int /*cores*/) { take_parts(all, core); });
+  run(bytes, [&](int core, int /*cores*/) { take_parts(all, core); });
 }
 
 }  // namespace shmem::kv

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "shmem/cores/core_group.hpp"
@@ -30,11 +31,16 @@ class Copier {
   /// Error: no memory for scratch.
   static Result<Copier> create(CoreGroup& cores, Path path);
 
+  /// What follows is the calling thread's alone, as others would find no processor, or it is not any more.
+  void set_alone(bool alone) { alone_ = alone; }
+
   [[nodiscard]] int cores() const { return cores_->count(); }
   [[nodiscard]] CoreGroup& group() { return *cores_; }
 
   /// All of it, by all cores. Visible to whoever sees a release store that the caller makes afterwards.
   void copy(const CopyList& copies);
+  /// work(core, cores) on all cores, or on one if there is not so much to do. It does not throw.
+  void run(std::size_t bytes, const std::function<void(int core, int cores)>& work);
   /// All parts that nobody else has taken, by all cores, likewise.
   void copy(std::span<const CommonCopies> all);
   /// The share of one core, likewise.
@@ -44,12 +50,11 @@ class Copier {
   Copier(CoreGroup& cores, Path path) : cores_(&cores), path_(path) {}
   void copy_share(const CopyList& copies, int core, int cores);
   void take_parts(std::span<const CommonCopies> all, int core);
-  template <typename Work>
-  void work(std::size_t bytes, Work&& work);
   [[nodiscard]] std::span<std::byte> scratch_of(int core) const;
 
   CoreGroup* cores_;
   Path path_;
+  bool alone_ = false;
   PrivateMemory scratch_;
 };
 

@@ -45,6 +45,21 @@ std::vector<Block> blocks_of_moves(const std::vector<Move>& moves, Side side) {
   return blocks;
 }
 
+/// Of sorted blocks.
+template <typename Block>
+int count_pes(const std::vector<Block>& some, const std::vector<Block>& others) {
+  std::vector<std::int64_t> pes;
+  for (const auto* blocks : {&some, &others}) {
+    for (std::size_t i = 0; i < blocks->size(); ++i) {
+      if (i == 0 || (*blocks)[i].pe != (*blocks)[i - 1].pe) {
+        pes.push_back((*blocks)[i].pe);
+      }
+    }
+  }
+  std::sort(pes.begin(), pes.end());
+  return static_cast<int>(std::unique(pes.begin(), pes.end()) - pes.begin());
+}
+
 }  // namespace
 
 Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
@@ -70,6 +85,7 @@ Result<MovePlan> MovePlan::create(std::span<const Move> moves, Mode mode) {
   }
   std::erase_if(plan.moves_, [](const Move& move) { return source_of(move) == destination_of(move); });
   plan.find_staged(sources);
+  plan.pes_ = count_pes(sources, destinations);
   for (const Move& move : plan.moves_) {
     plan.last_pe_ = std::max({plan.last_pe_, move.source_pe, move.destination_pe});
     plan.last_block_ = std::max({plan.last_block_, move.source_block, move.destination_block});

@@ -30,6 +30,9 @@ class MovePlan {
   /// The same for the same moves and mode, in whatever order they were given, and for others as good as never.
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
 
+  /// How many PEs send or receive.
+  [[nodiscard]] int pes() const { return pes_; }
+
   /// Error: a PE or a block that is not there.
   [[nodiscard]] Result<void> check(int pes, std::size_t blocks) const;
 
@@ -61,6 +64,7 @@ class MovePlan {
   std::vector<bool> staged_;    // by move
   std::vector<Block> cleared_;  // sorted
   std::size_t most_staged_ = 0;
+  int pes_ = 0;
   std::int64_t last_pe_ = -1, last_block_ = -1;  // the largest numbers
   std::uint64_t digest_ = 0;
 };

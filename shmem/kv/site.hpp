@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,8 @@ struct Site {
   std::function<Result<void>()> sync{};
   /// Of a job that was ended: why.
   std::function<std::string()> why_ended{};
+  /// That all PEs may use together.
+  int processors = std::numeric_limits<int>::max();
 };
 
 struct Cache {

@@ -49,7 +49,7 @@ Result<TeamShuffle::Work> TeamShuffle::prepare(const MovePlan* plan, const Cache
   if (auto ok = plan->check(site_.pes, sound->layout.blocks); !ok) {
     return tl::make_unexpected(ok.error());
   }
-  Work work{*sound, {}, {}, {}, {}, {}, {}, plan->cleared(site_.me), plan->clears()};
+  Work work{*sound, {}, {}, {}, {}, {}, {}, plan->cleared(site_.me), plan->clears(), plan->pes()};
   std::vector<int> senders{site_.me};
   for (const int pe : plan->sources_of(site_.me)) {
     if (pe != site_.me) {
@@ -165,6 +165,7 @@ Result<void> TeamShuffle::compare() const {
 }
 
 Result<void> TeamShuffle::shuffle(Work& work) {
+  copier_.set_alone(work.pes >= site_.processors);
   copier_.copy(work.direct);
   for (const Window& window : work.windows) {
     if (auto ok = pass_staged(work, window); !ok) {
@@ -211,12 +212,11 @@ void TeamShuffle::clear(const Work& work) {
   if (chunks == 0) {
     return;
   }
-  copier_.group().run([&](ThreadCore& core) {
-    for (auto i = static_cast<std::size_t>(core.index()); i < chunks; i += static_cast<std::size_t>(core.count())) {
+  copier_.run(chunks * layout.chunk, [&](int core, int cores) {
+    for (auto i = static_cast<std::size_t>(core); i < chunks; i += static_cast<std::size_t>(cores)) {
       const auto block = static_cast<std::size_t>(work.cleared[i / layout.planes]);
       std::memset(layout.plane(work.cache.place, i % layout.planes) + block * layout.chunk, 0, layout.chunk);
     }
-    return std::errc{};
   });
 }
 

@@ -58,6 +58,7 @@ class TeamShuffle {
     std::vector<Window> windows;
     std::vector<std::int64_t> cleared;
     bool clears;  // some PE does
+    int pes;      // that have something to do
   };
 
   Result<Work> prepare(const MovePlan* plan, const Cache& cache);

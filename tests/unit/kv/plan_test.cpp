@@ -38,6 +38,12 @@ TEST(MovePlan, HasEachMoveOnceInOrder) {
   EXPECT_THAT(plan.moves(), ElementsAre(Move{0, 1, 1, 6}, Move{0, 2, 1, 7}, Move{1, 5, 0, 0}));
 }
 
+TEST(MovePlan, CountsThePesThatSendOrReceive) {
+  EXPECT_EQ(plan_of({}).pes(), 0);
+  EXPECT_EQ(plan_of({{5, 1, 5, 2}}).pes(), 1);
+  EXPECT_EQ(plan_of({{0, 1, 3, 1}, {0, 2, 4, 1}, {7, 1, 3, 2}, {3, 5, 0, 0}}).pes(), 4);
+}
+
 TEST(MovePlan, IsTheSameInWhateverOrder) {
   std::vector<Move> moves;
   for (std::int64_t i = 0; i < 50; ++i) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -143,6 +144,29 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TeamShuffleTest,
                                          Case{5, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}},
                                          Case{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}},
                                          Case{2, {2, Path::kScratch, 100'000}, {Format::kApart, 1, 4, 8, 64, 130, 1}}));
+
+/// Which of the cores get to work.
+std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
+  std::mutex mutex;
+  std::set<int> cores;
+  copier.run(bytes, [&](int core, int /*cores*/) {
+    const std::lock_guard lock{mutex};
+    cores.insert(core);
+  });
+  return cores;
+}
+
+TEST(Copier, WakesOtherCoresForMuchWorkAndWhereThereAreProcessors) {
+  const auto group = *shmem::CoreGroup::create(3, shmem::wait_policy(3));
+  auto copier = *shmem::kv::Copier::create(*group, Path::kAuto);
+  constexpr std::size_t kMuch = std::size_t{1} << 30;
+  EXPECT_EQ(cores_at_work(copier, kMuch), (std::set{0, 1, 2}));
+  EXPECT_EQ(cores_at_work(copier, 1000), std::set{0});
+  copier.set_alone(true);
+  EXPECT_EQ(cores_at_work(copier, kMuch), std::set{0});
+  copier.set_alone(false);
+  EXPECT_EQ(cores_at_work(copier, kMuch), (std::set{0, 1, 2}));
+}
 
 class TeamShuffle : public testing::Test {
  protected:
