@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/kv/program/barriers.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -29,16 +28,24 @@ std::unique_ptr<gba_device, decltype(&gba_close)> open_device() {
 }
 
 /// Mean of as many barriers as end in good time, whatever the number of PEs.
-double mean_barrier_us() {
-  const int barriers = std::clamp(600 / shmem_n_pes(), 50, 200);
-  for (int i = 0; i < 10; ++i) {
+double mean_barrier_us(Agreement& agreement) {
+  constexpr int kTogether = 20;
+  constexpr int kMost = 1000;
+  constexpr std::chrono::milliseconds kEnough{20};
+  for (int i = 0; i < kTogether / 2; ++i) {
     shmem_barrier_all();
   }
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < barriers; ++i) {
-    shmem_barrier_all();
-  }
-  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+  int barriers = 0;
+  std::chrono::duration<double, std::micro> time{};
+  do {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kTogether; ++i) {
+      shmem_barrier_all();
+    }
+    time += std::chrono::steady_clock::now() - start;
+    barriers += kTogether;
+    // PE 0 says when it is enough.
+  } while (agreement.all(shmem_my_pe() != 0 || (barriers < kMost && time < kEnough)));
   return time.count() / barriers;
 }
 
@@ -70,10 +77,10 @@ std::string describe_device() {
          std::to_string(info.groups) + " groups of up to " + std::to_string(info.members) + " members";
 }
 
-BarrierTimes time_barriers() {
+BarrierTimes time_barriers(Agreement& agreement) {
   BarrierTimes times{};
   if (uses_device()) {
-    const double us = mean_barrier_us();
+    const double us = mean_barrier_us(agreement);
     // Lost meanwhile: then those were not its barriers.
     if (uses_device()) {
       times.device = us;
@@ -82,7 +89,7 @@ BarrierTimes time_barriers() {
     shmem_barrier_all();  // PE 0 has read them before anybody leaves the group
   }
   if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "npu_v3") == 0) {
-    times.software = mean_barrier_us();
+    times.software = mean_barrier_us(agreement);
   }
   return times;
 }

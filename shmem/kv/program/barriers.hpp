@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shmem/kv/program/results.hpp"
+#include "shmem/kv/program/world.hpp"
 
 namespace kv_program {
 
@@ -12,7 +13,7 @@ namespace kv_program {
 std::string describe_device();
 
 /// Collective. The world team uses software barriers afterwards.
-BarrierTimes time_barriers();
+BarrierTimes time_barriers(Agreement& agreement);
 
 BarrierCounts count_barriers();
 

@@ -64,7 +64,7 @@ Outcome shuffle_files(const Options& options, const ReferenceFolder& folder, con
   if (auto failed = agree(agreement, write_caches(folder, ReferenceFolder::Kind::kOutput, caches))) {
     return failed;
   }
-  results.barriers = time_barriers();
+  results.barriers = time_barriers(agreement);
   results.counts = count_barriers();
   if (!options.json_only()) {
     say(describe_results(options, results));

@@ -95,7 +95,7 @@ Outcome replay_with(const Options& options, Windows& windows, const Caches& cach
           shuffle_rounds(options, windows, **rounds, agreement, exporter, expected ? &*expected : nullptr, results)) {
     return failed;
   }
-  results.barriers = time_barriers();
+  results.barriers = time_barriers(agreement);
   results.counts = count_barriers();
   if (!options.json_only()) {
     say(describe_results(options, results));

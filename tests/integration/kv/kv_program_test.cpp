@@ -69,7 +69,7 @@ TEST(KvShuffle, FinishesWithoutADeviceThatIsKilled) {
   const test_support::TempDir dir;
   Process device{{test_support::program("gba-fake-device"), "--socket", dir.file("socket")}};
   ASSERT_TRUE(device.wait_for_output("ready", Seconds{30})) << device.output();
-  Process job{command(3, dir.file("socket"), {"--check", "--rounds", "1000", "--repeats", "1", "--page", "8"})};
+  Process job{command(3, dir.file("socket"), {"--check", "--rounds", "300", "--repeats", "1", "--page", "8"})};
   ASSERT_TRUE(job.wait_for_output("trace:", kLimit)) << job.output();
   device.signal(SIGKILL);
   const auto exit = job.wait(kLimit);
