@@ -57,6 +57,64 @@ bool shuffle_works(const Pe& pe) {
   return result == 0;
 }
 
+struct Sequence {
+  std::int64_t pe, tokens;
+  Numbers blocks;
+  std::vector<std::uint64_t> hashes;
+
+  /// What is in all bytes of its block i: the same for the same hash.
+  std::byte content(std::size_t i) const {
+    return std::byte(i < hashes.size() ? hashes[i] : 16 * static_cast<std::uint64_t>(blocks[0] + 1) + i);
+  }
+};
+
+/// True if the sequence is in its blocks of this PE.
+bool is_whole(const Pe& pe, const Sequence& sequence, const shmemx_kv_placement_t& placement) {
+  for (std::size_t i = 0; i < sequence.blocks.size(); ++i) {
+    for (const std::byte* cache : {pe.k, pe.v}) {
+      const std::vector<std::byte> right(kBlockBytes, sequence.content(i));
+      if (std::memcmp(cache + static_cast<std::size_t>(placement.blocks[i]) * kBlockBytes, right.data(), kBlockBytes) !=
+          0) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// PE 0 has 80 tokens and PE 1 has 16, and the first block of the sequence that goes.
+void balance(const Pe& pe) {
+  const std::vector<Sequence> sequences{{0, 48, {5, 1, 6}, {9}}, {0, 32, {0, 7}, {9}}, {1, 16, {3}, {9}}};
+  std::vector<shmemx_kv_sequence_t> given;
+  for (const Sequence& one : sequences) {
+    given.push_back({one.pe, one.tokens, one.blocks.data(), static_cast<std::int64_t>(one.blocks.size()),
+                     one.hashes.data(), static_cast<std::int64_t>(one.hashes.size())});
+    for (std::size_t i = 0; one.pe == pe.me && i < one.blocks.size(); ++i) {
+      for (std::byte* cache : {pe.k, pe.v}) {
+        std::memset(cache + static_cast<std::size_t>(one.blocks[i]) * kBlockBytes, static_cast<int>(one.content(i)),
+                    kBlockBytes);
+      }
+    }
+  }
+  const shmemx_kv_planning_t planning{SHMEMX_KV_BALANCED, SHMEMX_KV_MOVE, 2, 0, kShape.blocks, kShape.page_size, 0};
+  shmemx_kv_plan_t* plan = nullptr;
+  shmemx_kv_cache_t cache = kShape;
+  cache.k = pe.k;
+  cache.v = pe.v;
+  if (shmemx_kv_plan_balance(given.data(), given.size(), &planning, &plan) != 0 ||
+      shmemx_kv_shuffle(pe.op, plan, &cache) != 0) {
+    std::printf("PE %d: %s\n", pe.me, shmemx_error_text());
+  }
+  for (std::size_t i = 0; plan != nullptr && i < sequences.size(); ++i) {
+    shmemx_kv_placement_t placement{};
+    shmemx_kv_plan_placement(plan, i, &placement);
+    if (placement.pe == pe.me) {
+      std::printf("PE %d: sequence %zu is %s\n", pe.me, i, is_whole(pe, sequences[i], placement) ? "whole" : "lost");
+    }
+  }
+  shmemx_kv_plan_destroy(plan);
+}
+
 void call(Pe& pe, const std::string& how) {
   std::vector<std::byte> elsewhere(kCacheBytes);  // not a static array: that would be symmetric
   if (how == "two-senders") {
@@ -70,6 +128,8 @@ void call(Pe& pe, const std::string& how) {
     shmemx_kv_op_t* other = nullptr;
     const int result = shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &other);
     std::printf("PE %d: %d %s\n", pe.me, result, shmemx_error_text());
+  } else if (how == "balance") {
+    balance(pe);
   } else if (how == "null") {
     std::printf("PE %d: create %d, destroy %d\n", pe.me, shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, nullptr),
                 shmemx_kv_op_destroy(nullptr));

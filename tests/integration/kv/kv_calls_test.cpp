@@ -39,6 +39,13 @@ TEST(KvCalls, MoveBlocksBetweenProcesses) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: works"), HasSubstr("PE 1: works")));
 }
 
+TEST(KvCalls, SequencesAreWholeWhereABalancedPlanPlacesThem) {
+  const Outcome outcome = run_pes("balance");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: sequence 0 is whole"), HasSubstr("PE 1: sequence 1 is whole"),
+                                    HasSubstr("PE 1: sequence 2 is whole")));
+}
+
 TEST(KvCalls, TwoSendersAreRefusedOnBoth) {
   const std::string text = ", call 1 by pairs: global_shuffle_table: row 0 {1, send} and row 1 {0, send} both send";
   expect_errors("two-senders", line_of(0, EINVAL, "kv_shuffle: PE 0" + text),
