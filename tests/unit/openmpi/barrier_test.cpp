@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The barriers of the Open MPI components, all members played in one thread: nobody leaves one before all have entered
+// it, and none is lost, whatever becomes of the device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <string>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/openmpi/played_job.hpp"
+
+namespace {
+
+using openmpi_test::JobShape;
+using openmpi_test::Node;
+using openmpi_test::PlayedJob;
+using openmpi_test::Way;
+
+constexpr std::uint64_t k2To32 = std::uint64_t{1} << 32;
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) { engine_.discard(3); }
+  unsigned operator()(unsigned n) { return static_cast<unsigned>(engine_() / 7 % n); }
+
+ private:
+  std::minstd_rand engine_;
+};
+
+const auto kNothing = [](unsigned) {};
+
+TEST(OpenMpiBarrier, IsTheDevicesAsLongAsItLives) {
+  const std::vector<std::vector<Node>> jobs = {{{0}},    {{0, 1}},   {{0, 0}},         {{0, 1, 0, 1, 0}},
+                                               {{1, 1}}, {{0}, {0}}, {{0, 1}, {0, 0}}, {{0, 1, 2}, {0}, {1, 1, 1}}};
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const JobShape shape{.nodes = jobs[i], .before = k2To32 - 20, .barriers = 40};
+    PlayedJob job(shape, Random(static_cast<unsigned>(i)));
+    EXPECT_EQ(job.play(kNothing), "") << "job " << i;
+    EXPECT_EQ(job.the_switch().releases(), shape.barriers) << "job " << i;
+    EXPECT_EQ(job.over_from(), 0U) << "job " << i;
+    for (std::size_t member = 0; member < job.size(); ++member) {
+      EXPECT_EQ(job.barrier(member).by_device, shape.barriers) << "job " << i << ", member " << member;
+      EXPECT_STREQ(job.barrier(member).trouble, "");
+    }
+  }
+}
+
+Node random_node(Random& random, unsigned locals) {
+  const unsigned holders = 1 + random(locals);
+  const unsigned shift = random(locals);  // so that the leader may be one who shares
+  Node node(locals);
+  for (unsigned i = 0; i < locals; ++i) {
+    node[(i + shift) % locals] = ((i < holders ? i : random(holders)) + shift) % locals;
+  }
+  return node;
+}
+
+JobShape random_shape(Random& random) {
+  JobShape shape{.before = random(2) == 0 ? 0 : k2To32 - random(8), .barriers = 2 + random(9)};
+  const unsigned nodes = 1 + random(3);
+  for (unsigned node = 0, left = std::max(nodes, 1 + random(8)); node < nodes; ++node) {
+    const unsigned here = node + 1 == nodes ? left : 1 + random(left - (nodes - node - 1));
+    shape.nodes.push_back(random_node(random, here));
+    left -= here;
+  }
+  shape.patience = 1 + static_cast<int>(random(2) == 0 ? random(4) : random(200));
+  shape.slow = random(2) == 0 ? 0 : -1;
+  shape.interleaved_one_in = random(2) == 0 ? 1 + random(6) : 0;
+  return shape;
+}
+
+Way random_way(Random& random) {
+  constexpr Way kWays[] = {Way::kFails, Way::kSilent, Way::kCoughs};
+  return kWays[random(3)];
+}
+
+/// What may befall a job.
+void hurt(PlayedJob& job, Random& random) {
+  auto& device = job.the_switch();
+  switch (random(5)) {
+    case 0:
+      return device.fail();
+    case 1:
+      return device.lose(random(job.ports()), random_way(random));
+    case 2:
+      for (unsigned port = 0; port < job.ports(); ++port) {
+        device.lose(port, random(3) == 0 ? Way::kFails : Way::kSilent);
+      }
+      return;
+    case 3:
+      return device.die_in_release(random(1U << job.ports()), random(2) == 0 ? Way::kFails : Way::kSilent);
+    default:
+      return gba_ompi_barrier_turn_off(&job.barrier(random(static_cast<unsigned>(job.size()))), -EIO, "a test");
+  }
+}
+
+TEST(OpenMpiBarrier, IsNeverLostWhateverBecomesOfTheDevice) {
+  int over = 0;
+  const int jobs = test_support::repeats(20'000, 2'000'000);
+  for (int seed = 1; seed <= jobs; ++seed) {
+    Random random(static_cast<unsigned>(seed));
+    const JobShape shape = random_shape(random);
+    PlayedJob job(shape, [&](unsigned n) { return random(n); });
+    const unsigned first = random(60);
+    const unsigned second = first + random(60);
+    const std::string result = job.play([&](unsigned step) {
+      if (step == first || (step == second && seed % 2 == 0)) {
+        hurt(job, random);
+      }
+    });
+    ASSERT_EQ(result, "") << "seed " << seed;
+    over += job.over_from() != 0 ? 1 : 0;
+  }
+  EXPECT_GT(over, jobs / 4);
+  EXPECT_LT(over, jobs);
+}
+
+}  // namespace
