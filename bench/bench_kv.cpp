@@ -100,7 +100,7 @@ class Picture {
   void add(const KvPart& part, const std::vector<Row>& rows) {
     if (part.both_ways || part.few) return;
     Line ours{"kv_shuffle, 2 PEs of " + std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores"), {}};
-    Line copy{"memcpy, " + std::to_string(2 * part.cores) + " threads", {}};
+    Line copy{"memcpy, " + std::to_string(std::min(2 * part.cores, own_processors())) + " threads", {}};
     Line ucx{"UCX put, a block in the cache", {}, true};
     Line openmpi{"Open MPI, puts of the blocks", {}, true};
     for (const Row& row : rows) {

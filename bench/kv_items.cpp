@@ -133,8 +133,11 @@ class Blocks {
   }
 
  private:
-  /// In a shuffle that goes one way the receiver's cores copy as well.
-  [[nodiscard]] int copying_threads() const { return site_.part.cores * (site_.part.both_ways ? 1 : 2); }
+  /// In a shuffle that goes one way the receiver's cores copy as well. More threads than processors are no faster.
+  [[nodiscard]] int copying_threads() const {
+    const int cores = site_.part.cores;
+    return site_.part.both_ways ? cores : std::min(2 * cores, site_.player.processors());
+  }
 
   void copy_share(const std::vector<KvPiece>& pieces, std::size_t thread) const {
     const auto threads = static_cast<std::size_t>(copying_threads());

@@ -61,8 +61,12 @@ void Copier::copy_share(const CopyList& copies, int core, int cores) {
   pieces.finish();
 }
 
+bool Copier::is_alone(std::size_t bytes) const {
+  return alone_ || bytes <= kAlone;
+}
+
 void Copier::run(std::size_t bytes, const std::function<void(int core, int cores)>& work) {
-  if (alone_ || bytes <= kAlone) {
+  if (is_alone(bytes)) {
     work(0, 1);
     return;
   }

@@ -33,6 +33,8 @@ class Copier {
 
   /// What follows is the calling thread's alone, as others would find no processor, or it is not any more.
   void set_alone(bool alone) { alone_ = alone; }
+  /// So much work is done by the calling thread, without the others.
+  [[nodiscard]] bool is_alone(std::size_t bytes) const;
 
   [[nodiscard]] int cores() const { return cores_->count(); }
   [[nodiscard]] CoreGroup& group() { return *cores_; }

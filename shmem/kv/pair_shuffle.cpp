@@ -58,8 +58,8 @@ Result<PairShuffle::Work> PairShuffle::prepare(const TablePlan& plan, const Cach
     return tl::make_unexpected(copies.error());
   }
   const int partner = static_cast<int>(table.peer(site_.me));
-  return Work{table.role(site_.me), pairing_with(partner), *std::move(copies), plan.own()->moves().size(),
-              plan.digest() ^ sound->digest};
+  return Work{table.role(site_.me),       pairing_with(partner),         *std::move(copies),
+              plan.own()->moves().size(), plan.digest() ^ sound->digest, table.senders()};
 }
 
 void PairShuffle::tell_partner(const PairTable& table, std::errc error) const {
@@ -120,12 +120,24 @@ Report PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Work& work) {
     say_not_sent(caller, work.pairing, report.error);
     return report;
   }
+  copy(caller, work);
+  return {};
+}
+
+void PairShuffle::copy(SoloCore<CoreGroup::Check>& caller, const Work& work) {
+  copier_.set_alone(work.senders >= site_.processors);
+  if (copier_.is_alone(work.copies.bytes())) {
+    copier_.copy(work.copies);
+    for (int core = work.pairing.cores - 1; core >= 0; --core) {
+      say_done(caller, work.pairing, core);  // the last one first, as in say_not_sent
+    }
+    return;
+  }
   copier_.group().run([this, &work](ThreadCore& core) {
     copier_.copy_share(work.copies, core.index());
     say_done(core, work.pairing, core.index());
     return std::errc{};
   });
-  return {};
 }
 
 std::string PairShuffle::name_call() const {

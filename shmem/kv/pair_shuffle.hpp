@@ -36,6 +36,7 @@ class PairShuffle {
     CopyList copies{};
     std::size_t blocks = 0;
     std::uint64_t digest = 0;
+    int senders = 0;  // of all pairs
   };
 
   Result<Work> prepare(const TablePlan& plan, const Cache& cache) const;
@@ -44,6 +45,7 @@ class PairShuffle {
   [[nodiscard]] Pairing pairing_with(int partner) const;
   void tell_partner(const PairTable& table, std::errc error) const;
   Report shuffle(const Work& work);
+  void copy(SoloCore<CoreGroup::Check>& caller, const Work& work);
   Report send(SoloCore<CoreGroup::Check>& caller, const Work& work);
   [[nodiscard]] tl::unexpected<Error> explain(const Work& work, const Report& report) const;
   [[nodiscard]] std::string name_call() const;

@@ -50,4 +50,12 @@ Role PairTable::role(int pe) const {
   return operation(static_cast<int>(peer(pe))) == kSend ? Role::kReceiver : Role::kIdle;
 }
 
+int PairTable::senders() const {
+  int senders = 0;
+  for (int pe = 0; pe < pes(); ++pe) {
+    senders += role(pe) == Role::kSender ? 1 : 0;
+  }
+  return senders;
+}
+
 }  // namespace shmem::kv

@@ -33,6 +33,8 @@ class PairTable {
 
   /// Idle if neither of the two sends. REQUIRES: check().
   [[nodiscard]] Role role(int pe) const;
+  /// REQUIRES: check().
+  [[nodiscard]] int senders() const;
 
  private:
   std::span<const std::int64_t> numbers_;

@@ -104,6 +104,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PairShuffleTest,
                                          Case{2, 4, apart(3, 8, 128, 128, 1)}, Case{2, 6, apart(3, 7, 13, 501, 4)},
                                          Case{1, 2, apart(4, 1, 4, 4, 4)}));
 
+TEST(PairTable, CountsSenders) {
+  const std::vector<std::int64_t> numbers{1, 0, 0, 1, 3, 1, 2, 0, 4, 1, 6, 1, 5, 2};
+  EXPECT_EQ(shmem::kv::PairTable(numbers.data(), 7).senders(), 2);
+}
+
 TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
   PlayedPes played{2, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   const auto source = played.caches(0);
