@@ -50,6 +50,12 @@ std::span<const std::int64_t> numbers(const std::int64_t* first, std::int64_t co
   return {first, static_cast<std::size_t>(count)};
 }
 
+/// For the program to destroy.
+template <typename Content>
+shmemx_kv_plan_t* hand_out(Content content) {
+  return std::unique_ptr<shmemx_kv_plan_t>(new shmemx_kv_plan_t{std::move(content)}).release();
+}
+
 }  // namespace
 
 extern "C" int shmemx_kv_plan_create(const shmemx_kv_move_t* moves, size_t count, int mode,
@@ -69,7 +75,7 @@ extern "C" int shmemx_kv_plan_create(const shmemx_kv_move_t* moves, size_t count
   if (!made) {
     return api::kv_fail(__func__, made.error());
   }
-  *plan = new shmemx_kv_plan_t{*std::move(made)};
+  *plan = hand_out(*std::move(made));
   return 0;
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_create");
@@ -99,14 +105,14 @@ extern "C" int shmemx_kv_plan_create_pairs(int n_pes, int me, const int64_t* pai
   if (!made) {
     return api::kv_fail(__func__, made.error());
   }
-  *plan = new shmemx_kv_plan_t{*std::move(made)};
+  *plan = hand_out(*std::move(made));
   return 0;
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_create_pairs");
 }
 
 extern "C" void shmemx_kv_plan_destroy(shmemx_kv_plan_t* plan) noexcept {
-  delete plan;
+  const std::unique_ptr<shmemx_kv_plan_t> owned(plan);
 }
 
 extern "C" int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_kv_move_t** moves,
@@ -125,5 +131,9 @@ extern "C" int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_k
 }
 
 extern "C" uint64_t shmemx_kv_plan_digest(const shmemx_kv_plan_t* plan) noexcept {
-  return plan == nullptr ? 0 : std::visit([](const auto& content) { return content.digest(); }, plan->content);
+  if (plan == nullptr) {
+    return 0;
+  }
+  const auto* moves = std::get_if<MovePlan>(&plan->content);
+  return moves != nullptr ? moves->digest() : std::get_if<TablePlan>(&plan->content)->digest();
 }

@@ -168,8 +168,7 @@ TEST(BalanceProperty, AnyPlanIsWholeAndKeepsItsPromises) {
         expect_nothing_left(sequences, *plan, planning);
       }
       // Equal arguments in other memory.
-      const Sequences copy = sequences;
-      EXPECT_EQ(plan_sequences(views(copy), planning)->moves, plan->moves);
+      EXPECT_EQ(plan_sequences(views(Sequences(sequences)), planning)->moves, plan->moves);
       moved += static_cast<int>(plan->summary.blocks_moved);
       spared += static_cast<int>(plan->summary.blocks_spared);
     }

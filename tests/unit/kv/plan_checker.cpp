@@ -111,6 +111,7 @@ class Player {
 
 std::vector<shmem::kv::Sequence> views(const std::vector<OwnedSequence>& sequences) {
   std::vector<shmem::kv::Sequence> result;
+  result.reserve(sequences.size());
   for (const OwnedSequence& sequence : sequences) {
     result.push_back({sequence.pe, sequence.tokens, sequence.blocks, sequence.hashes});
   }

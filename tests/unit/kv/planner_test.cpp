@@ -187,7 +187,7 @@ class Golden {
       total += kv_sum_[pe];
     }
     // int(mean): sums are not negative, and so it rounds down.
-    kv_mean_ = total / static_cast<std::int64_t>(pe_size);
+    kv_mean_ = total / std::max<std::int64_t>(static_cast<std::int64_t>(pe_size), 1);
     // A bubble sort, which leaves equals in their order as Python's sorted does.
     std::vector<std::size_t> sorted_pes(pe_size);
     std::iota(sorted_pes.begin(), sorted_pes.end(), std::size_t{0});

@@ -13,7 +13,6 @@ namespace {
 using kv_test::check_plan;
 using kv_test::OwnedSequence;
 using kv_test::views;
-using shmem::kv::Geometry;
 using shmem::kv::Mode;
 using shmem::kv::Move;
 using shmem::kv::plan_sequences;

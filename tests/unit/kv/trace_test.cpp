@@ -227,6 +227,7 @@ WindowDealer dealer(std::vector<Request> requests, int pes, const Geometry& geom
 
 std::vector<Request> of_lengths(const std::vector<std::int64_t>& tokens) {
   std::vector<Request> requests;
+  requests.reserve(tokens.size());
   for (const std::int64_t length : tokens) {
     requests.push_back({0, length, 0, {}});
   }
