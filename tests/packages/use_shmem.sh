@@ -69,7 +69,7 @@ expect "preprocessing" "*shmem_init*" oshcc -E hello.c
 grep -q "without -static" refusal || die "oshcc -static says: $(<refusal)"
 ! oshcc --showme:nothing 2>refusal || die "oshcc knows --showme:nothing"
 expect "shmem_info" "libshmem *" shmem_info
-expect "kv_shuffle" "*kv_shuffle: PASS*" oshrun -n 2 --gba off kv_shuffle --check --rounds 1 --plan balanced
+expect "kv_shuffle" "*kv_shuffle: PASS*" oshrun -n 2 --gba off kv_shuffle --check --rounds 1 --plan balanced --blocks 8 --page 16
 
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
   echo "== with MPI"
