@@ -25,7 +25,9 @@ struct PairWords {
   static constexpr std::size_t count(int pes, int cores) {
     return static_cast<std::size_t>(pes) * (3 + static_cast<std::size_t>(cores));
   }
-  static PairWords at(SyncWord* words, int pes) { return {words, words + pes, words + 3 * pes, words + 2 * pes}; }
+  static PairWords at(SyncWord* words, std::ptrdiff_t pes) {
+    return {words, words + pes, words + 3 * pes, words + 2 * pes};
+  }
 };
 
 /// One PE's side of one call.

@@ -51,7 +51,7 @@ class MovePlan {
  private:
   struct Block {
     std::int64_t pe, index;
-    auto operator<=>(const Block&) const = default;
+    friend auto operator<=>(const Block&, const Block&) = default;
   };
   static Block source_of(const Move& move) { return {move.source_pe, move.source_block}; }
   static Block destination_of(const Move& move) { return {move.destination_pe, move.destination_block}; }

@@ -13,7 +13,6 @@ using test_support::Outcome;
 using test_support::Seconds;
 using test_support::test_program;
 using testing::HasSubstr;
-using testing::Not;
 
 TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
   for (const char* gba : {"off", "fake"}) {

@@ -83,8 +83,9 @@ struct Sight {
     kv_model::PairPlan pairs{std::vector<std::int64_t>(static_cast<std::size_t>(2 * pes)),
                              std::vector<Moves>(static_cast<std::size_t>(pes))};
     for (int pe = 0; pe < pes; ++pe) {
-      pairs.table[static_cast<std::size_t>(2 * pe)] = pe ^ 1;
-      pairs.table[static_cast<std::size_t>(2 * pe + 1)] = pe % 2;
+      std::int64_t* row = &pairs.table[2 * static_cast<std::size_t>(pe)];
+      row[0] = pe ^ 1;
+      row[1] = pe % 2;
     }
     for (const auto& move : moves()) pairs.sent[static_cast<std::size_t>(move.from.pe)].push_back(move);
     return kv_test::make_pairs(pairs, me);

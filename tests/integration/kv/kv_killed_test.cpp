@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/support/job.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/soak.hpp"
 
 namespace {
@@ -25,12 +26,12 @@ int survivors_that_heard(const std::string& output) {
 TEST(KvKilled, TheOthersHearOfItAndTheirOtherBlocksAreIntact) {
   std::minstd_rand random{std::random_device{}()};
   int heard = 0;
-  const int kills = test_support::repeats(15, 200);
+  const int kills = test_support::repeats(test_support::kSanitized ? 5 : 15, 200);
   for (int i = 0; i < kills; ++i) {
     const std::string kind = kKinds[static_cast<std::size_t>(i) % kKinds.size()];
     const int victim = static_cast<int>(random() % kPes);
     const std::string permille = std::to_string(random() % 1200);
-    SCOPED_TRACE(kind + ", PE " + std::to_string(victim) + " after " + permille + " permille");
+    SCOPED_TRACE(testing::Message() << kind << ", PE " << victim << " after " << permille << " permille");
     auto command =
         test_support::oshrun(kPes, i % 3 == 0 ? "fake" : "off",
                              {test_support::test_program("kv_killed_pe"), kind, std::to_string(victim), permille});

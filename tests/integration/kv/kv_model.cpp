@@ -64,13 +64,13 @@ class Collector {
   }
   void one_to_many() {
     const Slot from = random_slot();
-    for (std::int64_t i = random_.between(2, 2 * pes_); i > 0; --i) {
+    for (std::int64_t i = random_.between(2, std::int64_t{2} * pes_); i > 0; --i) {
       add(mode_ == SHMEMX_KV_MOVE ? Slot{from.pe, random_.below(blocks_)} : from, random_slot());
     }
   }
   void chain(bool closed) {
     std::vector<Slot> slots;
-    for (std::int64_t i = random_.between(2, 2 * pes_ + 2); i > 0; --i) slots.push_back(random_slot());
+    for (std::int64_t i = random_.between(2, std::int64_t{2} * pes_ + 2); i > 0; --i) slots.push_back(random_slot());
     for (std::size_t i = 1; i < slots.size(); ++i) add(slots[i - 1], slots[i]);
     if (closed) add(slots.back(), slots.front());
   }

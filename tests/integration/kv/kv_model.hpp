@@ -39,11 +39,11 @@ class Random {
 
 struct Slot {
   std::int64_t pe, block;
-  auto operator<=>(const Slot&) const = default;
+  friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 struct Move {
   Slot from, to;
-  auto operator<=>(const Move&) const = default;
+  friend auto operator<=>(const Move&, const Move&) = default;
 };
 using Moves = std::vector<Move>;
 

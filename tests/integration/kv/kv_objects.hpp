@@ -61,13 +61,17 @@ inline shmemx_kv_cache_t describe(const kv_model::Shape& shape, void* k, void* v
 /// collectively.
 class Arena {
  public:
-  explicit Arena(std::size_t bytes) : bytes_(bytes), base_(static_cast<std::byte*>(shmem_malloc(bytes))) {
+  /// In `globals`, which are symmetric and as large, or if there are none in memory of its own.
+  explicit Arena(std::size_t bytes, std::byte* globals = nullptr)
+      : bytes_(bytes),
+        owned_(globals == nullptr ? static_cast<std::byte*>(shmem_malloc(bytes)) : nullptr),
+        base_(globals == nullptr ? owned_ : globals) {
     if (base_ == nullptr) give_up("no memory");
     clear();
   }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  ~Arena() { shmem_free(base_); }
+  ~Arena() { shmem_free(owned_); }
 
   [[nodiscard]] std::byte* base() const { return base_; }
   /// Forgets all caches.
@@ -169,6 +173,7 @@ class Arena {
   }
 
   std::size_t bytes_;
+  std::byte* owned_;
   std::byte* base_;
   std::size_t end_ = 0;
   std::vector<Spot> spots_;

@@ -3,6 +3,7 @@
 //
 //   kv_property_pe SEED CASES BYTES      BYTES: about what the caches of all PEs take together
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -24,6 +25,9 @@ std::string g_where;  // NOLINT: of this program's only thread, for messages
 void check(int error, const char* doing) {
   if (error != 0) give_up(g_where + ": " + doing + ": " + std::to_string(error) + " " + shmemx_error_text());
 }
+
+/// Global variables are symmetric, too: where caches lie half of the times, if there is room for them.
+std::array<std::byte, 1 << 18> g_memory;  // NOLINT: symmetric memory
 
 /// PEs first, first + stride, ..., as a team; they have their numbers in it.
 struct Members {
@@ -184,7 +188,7 @@ class Case {
   void use_others(std::size_t cache, const std::vector<Slot>& named) {
     if (look_at_others_) return;  // they may not have done it yet
     const std::int64_t blocks = caches_[cache].shape().blocks;
-    for (std::int64_t i = common_.below(2 * pes_); i > 0; --i) {
+    for (std::int64_t i = common_.below(std::int64_t{2} * pes_); i > 0; --i) {
       const Slot slot{common_.below(pes_), common_.below(blocks)};
       if (std::ranges::find(named, slot) != named.end()) continue;
       caches_[cache].change(slot);
@@ -279,7 +283,10 @@ int main(int argc, char** argv) {
   {
     shmemx_stream_t* stream = nullptr;
     check(shmemx_stream_create(&stream), "making a stream");
-    Arena arena(bytes / static_cast<std::size_t>(shmem_n_pes()) + 4096);
+    const std::size_t room = bytes / static_cast<std::size_t>(shmem_n_pes()) + 4096;
+    const bool global =
+        seed % 2 == 0 && room <= g_memory.size() && shmem_ptr(g_memory.data(), shmem_my_pe()) != nullptr;
+    Arena arena(room, global ? g_memory.data() : nullptr);
     for (std::uint64_t i = 0; i < cases; ++i) Case(arena, stream, seed, i, bytes).run();
     shmemx_stream_destroy(stream);
   }
