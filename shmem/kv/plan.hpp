@@ -51,6 +51,7 @@ class MovePlan {
  private:
   struct Block {
     std::int64_t pe, index;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
     friend auto operator<=>(const Block&, const Block&) = default;
   };
   static Block source_of(const Move& move) { return {move.source_pe, move.source_block}; }

@@ -39,10 +39,12 @@ class Random {
 
 struct Slot {
   std::int64_t pe, block;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 struct Move {
   Slot from, to;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
   friend auto operator<=>(const Move&, const Move&) = default;
 };
 using Moves = std::vector<Move>;
