@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -35,11 +36,11 @@ class Failures(unittest.TestCase):
         oshrun = os.path.join(os.environ["GBA_BIN"], "oshrun")
         program = PROGRAM.format(code.replace("\n", "\n    "))
         job = subprocess.run(
-            [oshrun, "-n", str(pes), "--gba", "off", "--timeout", "30", sys.executable, "-c", program],
+            [oshrun, "-n", str(pes), "--gba", "off", "--timeout", "90", sys.executable, "-c", program],
             env=os.environ | environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         self.output = job.stdout + job.stderr
         return {line[:4]: line[6:] for line in job.stdout.splitlines() if line.startswith("PE ")}
@@ -66,14 +67,22 @@ operator.wait()
         self.assertRegex(lines.get("PE 0", ""), "^ConnectionError [0-9]+: .*PE 1", self.output)
 
     def test_a_pe_that_does_not_come_is_a_timeout(self):
-        lines = self.lines(
-            """
+        # The time is long enough for a machine that is slow at start; PE 1 does not come before PE 0 has given up.
+        with tempfile.TemporaryDirectory() as folder:
+            lines = self.lines(
+                f"""
+gave_up = {os.path.join(folder, "gave_up")!r}
 if me == 1:
-    time.sleep(2)
-operator.shuffle(plan, cache)
+    while not os.path.exists(gave_up):
+        time.sleep(0.01)
+    sys.exit(0)
+try:
+    operator.shuffle(plan, cache)
+finally:
+    open(gave_up, "w").close()
 """,
-            SHMEM_BARRIER_TIMEOUT="0.3",
-        )
+                SHMEM_BARRIER_TIMEOUT="5",
+            )
         self.assertRegex(lines.get("PE 0", ""), "^TimeoutError [0-9]+: .*PE 1", self.output)
 
     def test_a_partner_that_gives_up_is_an_aborted_connection(self):
