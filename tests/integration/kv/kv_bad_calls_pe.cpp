@@ -306,6 +306,14 @@ void bad_phases(Bench& bench) {
   bench.expect_untouched_and_works("destroyed while shuffling");
 }
 
+/// Returns when all PEs have called it, or after half a minute: a PE that ends before would end the others. No barrier,
+/// as there may have been one that failed.
+void await_others() {
+  static long there = 0;  // symmetric
+  shmem_long_atomic_inc(&there, 0);
+  for (int i = 0; i < 3000 && shmem_long_atomic_fetch(&there, 0) < shmem_n_pes(); ++i) ::usleep(10'000);
+}
+
 /// What is found out when SHMEM_BARRIER_TIMEOUT is over. Prints for the test to see; whether the operator can be used
 /// afterwards is not said.
 void when_time_is_over(Bench& bench, const std::string& how) {
@@ -321,12 +329,12 @@ void when_time_is_over(Bench& bench, const std::string& how) {
   } else if (how.starts_with("once-more")) {
     say(bench.make(call));
     if (bench.me() != 1) say(bench.make(call));
-    ::sleep(2);
   } else {  // one has a plan of pairs, the others another
     say(bench.make(bench.me() == 1 ? bench.pairs_call() : call));
-    ::sleep(2);
   }
   std::printf("PE %d: over\n", bench.me());
+  std::fflush(stdout);
+  await_others();
 }
 
 }  // namespace kv_test
