@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gba_exchange.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi_config.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/request/request.h"
+
+static int rank_of(const gba_ompi_exchange_t* exchange, int member) {
+  return exchange->party.ranks == NULL ? member : exchange->party.ranks[member];
+}
+
+static int receive(gba_ompi_exchange_t* exchange, void* bytes, size_t size, int member, int tag) {
+  const int error = MCA_PML_CALL(irecv(bytes, size, &ompi_mpi_byte.dt, rank_of(exchange, member), tag,
+                                       exchange->party.comm, &exchange->requests[exchange->open]));
+  if (error != OMPI_SUCCESS) return -EIO;
+  ++exchange->open;
+  return 0;
+}
+
+static int tell(gba_ompi_exchange_t* exchange, const void* bytes, size_t size, int member, int tag) {
+  const int error =
+      MCA_PML_CALL(isend(bytes, size, &ompi_mpi_byte.dt, rank_of(exchange, member), tag, MCA_PML_BASE_SEND_STANDARD,
+                         exchange->party.comm, &exchange->requests[exchange->open]));
+  if (error != OMPI_SUCCESS) return -EIO;
+  ++exchange->open;
+  return 0;
+}
+
+static size_t table_size(const gba_ompi_exchange_t* exchange) {
+  return (size_t)exchange->party.members * GBA_OMPI_EXCHANGE_BYTES;
+}
+
+static int begin_first(gba_ompi_exchange_t* exchange) {
+  memcpy(exchange->table, exchange->mine, GBA_OMPI_EXCHANGE_BYTES);
+  for (int member = 1; member < exchange->party.members; ++member) {
+    unsigned char* const row = exchange->table + (size_t)member * GBA_OMPI_EXCHANGE_BYTES;
+    const int error = receive(exchange, row, GBA_OMPI_EXCHANGE_BYTES, member, GBA_OMPI_TAG_UP);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+static int begin_other(gba_ompi_exchange_t* exchange) {
+  const int error = receive(exchange, exchange->table, table_size(exchange), 0, GBA_OMPI_TAG_DOWN);
+  if (error != 0) return error;
+  return tell(exchange, exchange->mine, GBA_OMPI_EXCHANGE_BYTES, 0, GBA_OMPI_TAG_UP);
+}
+
+static int answer(gba_ompi_exchange_t* exchange) {
+  exchange->answered = 1;
+  for (int member = 1; member < exchange->party.members; ++member) {
+    const int error = tell(exchange, exchange->table, table_size(exchange), member, GBA_OMPI_TAG_DOWN);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+int gba_ompi_exchange_begin(gba_ompi_exchange_t* exchange, const gba_ompi_party_t* party, const void* mine,
+                            size_t size) {
+  gba_ompi_exchange_end(exchange);
+  exchange->party = *party;
+  exchange->answered = 0;
+  memset(exchange->mine, 0, sizeof exchange->mine);
+  memcpy(exchange->mine, mine, size);
+  exchange->table = calloc((size_t)party->members, GBA_OMPI_EXCHANGE_BYTES);
+  exchange->requests = calloc((size_t)party->members + 1, sizeof *exchange->requests);
+  if (exchange->table == NULL || exchange->requests == NULL) return -ENOMEM;
+  return party->self == 0 ? begin_first(exchange) : begin_other(exchange);
+}
+
+int gba_ompi_exchange_progress(gba_ompi_exchange_t* exchange) {
+  while (exchange->open > 0) {
+    ompi_request_t** const last = &exchange->requests[exchange->open - 1];
+    if (!REQUEST_COMPLETE(*last)) return -EAGAIN;
+    const int error = (*last)->req_status.MPI_ERROR;
+    ompi_request_free(last);
+    --exchange->open;
+    if (error != MPI_SUCCESS) return -EIO;
+    if (exchange->open == 0 && exchange->party.self == 0 && !exchange->answered) {
+      const int answered = answer(exchange);
+      if (answered != 0) return answered;
+    }
+  }
+  return 0;
+}
+
+const void* gba_ompi_exchange_of(const gba_ompi_exchange_t* exchange, int member) {
+  return exchange->table + (size_t)member * GBA_OMPI_EXCHANGE_BYTES;
+}
+
+void gba_ompi_exchange_end(gba_ompi_exchange_t* exchange) {
+  for (; exchange->open > 0; --exchange->open) {
+    ompi_request_t** const last = &exchange->requests[exchange->open - 1];
+    if (!REQUEST_COMPLETE(*last)) ompi_request_cancel(*last);
+    ompi_request_free(last);
+  }
+  free(exchange->requests);
+  free(exchange->table);
+  exchange->requests = NULL;
+  exchange->table = NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every member of a communicator tells all others a few bytes, without blocking: they go to the first member, which
+ * sends all of them to all. Messages have tags of their own, so that it does not matter which collectives of the
+ * communicator are under way. For setting up, not for speed.
+ */
+#ifndef GBA_OMPI_EXCHANGE_H
+#define GBA_OMPI_EXCHANGE_H
+
+#include <stddef.h>
+
+struct ompi_communicator_t;
+struct ompi_request_t;
+
+enum { GBA_OMPI_EXCHANGE_BYTES = 64 }; /* what a member may tell */
+
+/* Tags that nobody else in Open MPI uses: above those of its collectives, which begin at -10, below MPI_ANY_TAG. Small,
+ * since some networks carry only 24 bits. */
+enum { GBA_OMPI_TAG_UP = -3, GBA_OMPI_TAG_DOWN = -4, GBA_OMPI_TAG_SOFTWARE = -5, GBA_OMPI_TAG_FAR = -6 };
+
+/* Who takes part: ranks[i] of the communicator is member i, or rank i if `ranks` is NULL. What it points to must stay.
+ */
+typedef struct gba_ompi_party_t {
+  struct ompi_communicator_t* comm;
+  const int* ranks;
+  int members;
+  int self; /* which member this process is */
+} gba_ompi_party_t;
+
+/* Zeroed: none is under way. */
+typedef struct gba_ompi_exchange_t {
+  gba_ompi_party_t party;
+  unsigned char mine[GBA_OMPI_EXCHANGE_BYTES];
+  unsigned char* table; /* [members][GBA_OMPI_EXCHANGE_BYTES], complete when progress has said 0 */
+  struct ompi_request_t** requests;
+  int open;     /* of the requests, the first ones */
+  int answered; /* first member: the table is on its way */
+} gba_ompi_exchange_t;
+
+/* 0 or a negative errno. `size` is at most GBA_OMPI_EXCHANGE_BYTES, the same everywhere. Exchanges of one party are
+ * begun one after the other. */
+int gba_ompi_exchange_begin(gba_ompi_exchange_t* exchange, const gba_ompi_party_t* party, const void* mine,
+                            size_t size);
+/* 0: the table is complete, and nothing is under way. -EAGAIN: not yet. -EIO: a message has failed. */
+int gba_ompi_exchange_progress(gba_ompi_exchange_t* exchange);
+/* What member `member` has told. */
+const void* gba_ompi_exchange_of(const gba_ompi_exchange_t* exchange, int member);
+/* Gives back what it holds. What is under way is cancelled: for the end of the program only. */
+void gba_ompi_exchange_end(gba_ompi_exchange_t* exchange);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* barrier_ranks FILE CASE [NUMBER...]: the ranks of one test. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+static tested_t world;
+static int rank, size;
+
+/* world N: blocking barriers of MPI_COMM_WORLD. */
+static void world_case(char** numbers) {
+  for (int count = atoi(numbers[0]); count > 0; --count) ranks_barrier(&world);
+}
+
+/* mixed N: blocking and non-blocking ones, up to 4 at the same time, without a blocking one first. */
+static void mixed_case(char** numbers) {
+  for (int round = 0; round < atoi(numbers[0]); ++round) {
+    ranks_ibarriers(&world, 1 + round % 4);
+    if (round % 3 == 1) ranks_barrier(&world);
+  }
+}
+
+/* A barrier or some, by what the communicator's number says. */
+static void exercise(tested_t* tested, int rounds) {
+  if (tested->comm == MPI_COMM_NULL) return;
+  for (int round = 0; round < rounds; ++round) {
+    if ((round + tested->slot) % 2 == 0) {
+      ranks_barrier(tested);
+    } else {
+      ranks_ibarriers(tested, 2);
+    }
+  }
+}
+
+/* One that rank `low` to `high` are in. */
+static MPI_Comm range(int low, int high) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank >= low && rank <= high ? 0 : MPI_UNDEFINED, -rank, &comm);
+  return comm;
+}
+
+/* kinds N: N rounds on each kind of communicator, among them two that overlap. */
+static void kinds_case(char** numbers) {
+  const int rounds = atoi(numbers[0]);
+  enum { KINDS = 7 };
+  MPI_Comm comms[KINDS];
+  tested_t tested[KINDS];
+  MPI_Request request;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[1]);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms[2]);
+  comms[3] = range(0, size / 2);
+  comms[4] = range(size / 2, size - 1);
+  MPI_Comm_idup(MPI_COMM_WORLD, &comms[5], &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_dup(MPI_COMM_SELF, &comms[6]);
+  for (int kind = 0; kind < KINDS; ++kind) ranks_watch(&tested[kind], comms[kind], ranks_new_slot());
+  for (int round = 0; round < rounds; ++round) {
+    for (int kind = 0; kind < KINDS; ++kind) exercise(&tested[kind], 2);
+    ranks_barrier(&world);
+  }
+  for (int kind = 0; kind < KINDS; ++kind) {
+    if (comms[kind] != MPI_COMM_NULL) MPI_Comm_free(&comms[kind]);
+  }
+}
+
+/* many N ROUNDS: N communicators at the same time, world among them. */
+static void many_case(char** numbers) {
+  enum { MOST = 64 };
+  const int count = atoi(numbers[0]) - 1;
+  MPI_Comm comms[MOST];
+  tested_t tested[MOST];
+  ranks_barrier(&world);
+  for (int i = 0; i < count; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    ranks_watch(&tested[i], comms[i], ranks_new_slot());
+    ranks_barrier(&tested[i]);
+  }
+  for (int round = 0; round < atoi(numbers[1]); ++round) {
+    for (int i = 0; i < count; ++i) exercise(&tested[i], 2);
+  }
+  for (int i = 0; i < count; ++i) MPI_Comm_free(&comms[i]);
+}
+
+/* churn N: communicators made and freed, used once, by an MPI_Ibarrier, or not at all. */
+static void churn_case(char** numbers) {
+  const int slot = ranks_new_slot();
+  for (int i = 0; i < atoi(numbers[0]); ++i) {
+    MPI_Comm comm;
+    tested_t tested;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (i % 3 != 2) {
+      ranks_watch(&tested, comm, slot);
+      exercise(&tested, 1 + i % 2);
+    }
+    MPI_Comm_free(&comm);
+  }
+  ranks_barrier(&world);
+}
+
+/* inter N: an intercommunicator, which the component leaves alone. */
+static void inter_case(char** numbers) {
+  MPI_Comm half;
+  MPI_Comm inter;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &inter);
+  for (int count = atoi(numbers[0]); count > 0; --count) {
+    ranks_expect(MPI_Barrier(inter) == MPI_SUCCESS, "MPI_Barrier of an intercommunicator");
+  }
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+/* killed N AT PID: rank 0 kills the device before its barrier AT. */
+static void killed_case(char** numbers) {
+  const int at = atoi(numbers[1]);
+  for (int i = 0; i < atoi(numbers[0]); ++i) {
+    if (i == at && rank == 0) kill(atoi(numbers[2]), SIGKILL);
+    if (i % 5 == 4) {
+      ranks_ibarriers(&world, 3);
+    } else {
+      ranks_barrier(&world);
+    }
+  }
+}
+
+/* late RANK: who does not come to the second barrier before the others have lost patience. */
+static void late_case(char** numbers) {
+  ranks_barrier(&world);
+  if (rank == atoi(numbers[0])) pause();
+  ranks_barrier(&world);
+}
+
+int main(int count, char** arguments) {
+  static const struct {
+    const char* name;
+    void (*run)(char** numbers);
+    int numbers;
+  } cases[] = {{"world", world_case, 1}, {"mixed", mixed_case, 1}, {"kinds", kinds_case, 1},   {"many", many_case, 2},
+               {"churn", churn_case, 1}, {"inter", inter_case, 1}, {"killed", killed_case, 3}, {"late", late_case, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) continue;
+    ranks_init(arguments[1], MPI_THREAD_SINGLE);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    ranks_watch(&world, MPI_COMM_WORLD, ranks_new_slot());
+    cases[i].run(arguments + 3);
+    return ranks_finalize();
+  }
+  fprintf(stderr, "usage: barrier_ranks FILE CASE NUMBER...\n");
+  return 2;
+}

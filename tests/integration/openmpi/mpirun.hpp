@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs of Open MPI's mpirun with the component of this build, and a device of their own.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace openmpi_test {
+
+using test_support::FakeDevice;
+using test_support::Outcome;
+using test_support::Process;
+using test_support::Seconds;
+
+/// Generous: a test must end, not be fast.
+constexpr Seconds kLimit{120};
+
+/// MCA parameters and other options of mpirun.
+using Options = std::vector<std::string>;
+
+class Mpirun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test_support::run({"mpirun", "--version"}).exit.clean()) {
+      GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+    }
+  }
+
+  /// Ranks of barrier_ranks. `device` is what coll_gba_device_path says; "" leaves it out.
+  [[nodiscard]] Outcome run(int ranks, const std::string& device, const std::vector<std::string>& command,
+                            const Options& options = {}) const {
+    std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
+    if (!device.empty()) {
+      line.insert(line.end(), {"--mca", "coll_gba_device_path", device});
+    }
+    line.insert(line.end(), options.begin(), options.end());
+    line.insert(line.end(), {test_support::test_program("openmpi_barrier_ranks"), entered()});
+    line.insert(line.end(), command.begin(), command.end());
+    Process job(line, {"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
+                       "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "OMPI_MCA_coll_gba_verbose=5",
+                       "OMPI_MCA_mca_base_component_path=" OPENMPI_COMPONENTS ":SYS_DEFAULT"});
+    const auto exit = job.wait(kLimit);
+    return {exit.value_or(test_support::Exit{-1, SIGKILL}), job.output()};
+  }
+
+  /// The file that the ranks share.
+  [[nodiscard]] std::string entered() const { return dir_.file("entered"); }
+
+  /// Barriers that the device has counted, as its own tool says.
+  static unsigned long long releases_of(const FakeDevice& device) {
+    const auto info = test_support::run({test_support::program("gba"), "info", device.path()});
+    EXPECT_TRUE(info.exit.clean()) << info.output;
+    return test_support::sum_of(info.output, "releases");
+  }
+
+ private:
+  test_support::TempDir dir_;
+};
+
+}  // namespace openmpi_test
