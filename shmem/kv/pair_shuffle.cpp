@@ -107,7 +107,11 @@ Report PairShuffle::shuffle(const Work& work) {
   }
   say_digest(caller, work.pairing, work.digest);
   say_ready(caller, work.pairing, std::errc{});
-  return hear_done(caller, work.pairing);
+  const Report report = hear_done(caller, work.pairing);
+  if (report.stage == Report::Stage::kWaiting) {
+    say_ready(caller, work.pairing, report.error);  // it is no longer: a sender that comes late must not begin
+  }
+  return report;
 }
 
 Report PairShuffle::send(SoloCore<CoreGroup::Check>& caller, const Work& work) {

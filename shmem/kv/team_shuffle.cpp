@@ -134,6 +134,8 @@ Result<void> TeamShuffle::agree(const MovePlan* plan, const Result<Work>& mine) 
   proposal.taken.store(0, std::memory_order_relaxed);
   auto met = site_.sync();
   if (!met) {
+    // This PE has come: who comes late meets it, and must not begin without it.
+    proposal.error.store(static_cast<std::uint64_t>(met.error().code), std::memory_order_relaxed);
     return met;
   }
   return mine ? compare() : tl::make_unexpected(mine.error());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One of four PEs that make every call which cannot be, one after the other. With an argument: what only time tells.
 //
-//   kv_bad_calls_pe [late | late-pairs | once-more | once-more-pairs | mixed]
+//   kv_bad_calls_pe [late | late-pairs | late-sender-pairs | once-more | once-more-pairs | mixed]
 #include "tests/integration/kv/kv_bad_calls.hpp"
 
 #include <unistd.h>
@@ -324,8 +324,13 @@ void when_time_is_over(Bench& bench, const std::string& how) {
     std::fflush(stdout);
   };
   if (how.starts_with("late")) {
-    if (bench.me() == 1) ::sleep(2);
+    const int late = how == "late-sender-pairs" ? 0 : 1;
+    if (bench.me() == late) ::sleep(2);
     say(bench.make(call));
+    // Who has given up is not met by who comes late.
+    if (!pairs && bench.me() != late) say(bench.make(call));
+    if (bench.me() != late) ::sleep(3);
+    if (!pairs || bench.me() < 2) bench.expect_untouched("late");
   } else if (how.starts_with("once-more")) {
     say(bench.make(call));
     if (bench.me() != 1) say(bench.make(call));

@@ -45,12 +45,21 @@ void expect_waited(const std::string& output, int pe, const std::string& whom) {
 TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
   const auto output = when_time_is_over("late").output;
   for (const int pe : {0, 2, 3}) expect_waited(output, pe, "PE 1");
+  EXPECT_THAT(output, HasSubstr("PE 1: -" + std::to_string(ECONNABORTED) + " kv_shuffle: PE 1, call 1: PE 0 gave up"));
+  EXPECT_THAT(output, testing::Not(HasSubstr("WRONG")));
 }
 
 TEST(KvBadCalls, APartnerThatIsLateIsNamedWhenTheTimeIsOver) {
   const auto output = when_time_is_over("late-pairs").output;
   expect_waited(output, 0, "PE 1");
   for (const char* pe : {"PE 2: 0 \n", "PE 3: 0 \n"}) EXPECT_THAT(output, HasSubstr(pe));
+}
+
+TEST(KvBadCalls, ASenderThatIsLateDoesNotSendToWhoHasGivenUp) {
+  const auto output = when_time_is_over("late-sender-pairs").output;
+  expect_waited(output, 1, "PE 0");
+  EXPECT_THAT(output, HasSubstr("PE 0: -" + std::to_string(ECONNABORTED) + " kv_shuffle: PE 0, call 1 by pairs"));
+  EXPECT_THAT(output, testing::Not(HasSubstr("WRONG")));
 }
 
 TEST(KvBadCalls, AMemberThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
