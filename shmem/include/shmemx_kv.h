@@ -190,10 +190,11 @@ SHMEM_API int shmemx_kv_op_destroy(shmemx_kv_op_t* op) SHMEM_NOEXCEPT;
  * at once on a PE whose pair is idle. What is wrong with one of them is told to the other before anything moves.
  *
  * After an error that comes later (a PE has died, or does not come in time) the destination blocks, with SHMEMX_KV_MOVE
- * the source blocks too, are undefined, and all others are untouched. Errors: -EINVAL plan, cache or op, as the text
- * says, or PEs that differ in plan or cache; -ECONNABORTED another PE's call failed; -EBUSY a shuffle is started;
- * -EPROTO the partner of a pair has made another number of calls; -ETIMEDOUT (see SHMEM_BARRIER_TIMEOUT); -EOWNERDEAD a
- * PE has died; -ECANCELED the job was ended; -ENOMEM.
+ * the source blocks too, are undefined, and all others are untouched. A PE that was copying when another one gave up
+ * may write to destination blocks until its own call returns. The operator carries out no more lists of moves then.
+ * Errors: -EINVAL plan, cache or op, as the text says, or PEs that differ in plan or cache; -ECONNABORTED another PE's
+ * call failed; -EBUSY a shuffle is started; -EPROTO the partner of a pair has made another number of calls; -ETIMEDOUT
+ * (see SHMEM_BARRIER_TIMEOUT); -EOWNERDEAD a PE has died; -ECANCELED the job was ended; -ENOMEM.
  */
 SHMEM_API int shmemx_kv_shuffle(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
                                 const shmemx_kv_cache_t* cache) SHMEM_NOEXCEPT;
