@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* memfd_create */  // NOLINT(bugprone-reserved-identifier)
 #include "gba_board.h"
 
 #include <assert.h>

@@ -95,7 +95,6 @@ void PlayedJob::tell(void* context, std::uint64_t k, std::uint64_t votes) {
       job.channels_[member.node][to].push_back({k, votes});
     }
   }
-  job.wake_all();
 }
 
 void PlayedJob::interleave() {
@@ -107,7 +106,13 @@ void PlayedJob::interleave() {
 
 void PlayedJob::wake_all() {
   for (auto& member : members_) {
-    member.idle = false;
+    member.idle = member.idle && finished(member);
+  }
+}
+
+void PlayedJob::wake_node(std::size_t node) {
+  for (auto& member : members_) {
+    member.idle = member.idle && member.node != node;
   }
 }
 
@@ -163,6 +168,9 @@ void PlayedJob::enter(Member& member) {
   if (member.over_from == 0) {
     gba_ompi_barrier_start(&member.barrier);
   }
+  if (member.barrier.pulled) {
+    wake_node(member.node);
+  }
   wake_all();
 }
 
@@ -183,7 +191,10 @@ void PlayedJob::look(Member& member) {
   } else if (status != -EAGAIN) {
     wrong("a barrier gives " + std::to_string(status));
   } else if (before != std::tuple(barrier.rung, barrier.pulled)) {
-    wake_all();
+    wake_node(member.node);
+    if (barrier.rung && !barrier.pulled) {
+      wake_all();
+    }
   } else {
     rest(member);
   }
@@ -201,14 +212,14 @@ void PlayedJob::leave(Member& member) {
   if (member.over_from == 0 && member.barrier.over) {
     member.over_from = member.left + 1;
   }
-  wake_all();
+  wake_node(member.node);
 }
 
 void PlayedJob::deliver(std::size_t from, std::size_t to) {
   const Message message = channels_[from][to].front();
   channels_[from][to].pop_front();
   gba_ompi_barrier_heard(&leader(to).barrier, message.k, message.votes);
-  wake_all();
+  wake_node(to);
 }
 
 void PlayedJob::check_agreement() {
@@ -227,7 +238,9 @@ std::string PlayedJob::play(const std::function<void(unsigned step)>& before_ste
   for (unsigned rests = 0; wrong_.empty() && !all_finished();) {
     before_step(steps_);
     if (!step_somebody()) {
-      wake_all();  // time passes: all look once more
+      for (std::size_t node = 0; node < nodes_.size(); ++node) {
+        wake_node(node);  // time passes: all look once more
+      }
       if (++rests > kLongest) {
         wrong("it hangs");
       }

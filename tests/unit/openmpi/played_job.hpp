@@ -83,7 +83,9 @@ class PlayedJob {
   void leave(Member& member);
   void deliver(std::size_t from, std::size_t to);
   void rest(Member& member);
+  /// Something has changed for all, or for the members of a node alone; those who have finished can only be asked.
   void wake_all();
+  void wake_node(std::size_t node);
   [[nodiscard]] bool dawdles(const Member& member) const;
   [[nodiscard]] bool finished(const Member& member) const { return member.left == last_; }
   [[nodiscard]] Member& leader(std::size_t node) { return members_[leaders_[node]]; }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "openmpi/common/gba_port.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/unit/openmpi/played_switch.hpp"
+
+namespace {
+
+using openmpi_test::machine;
+using Opened = std::vector<std::string>;
+
+class OpenMpiPort : public testing::Test {
+ protected:
+  OpenMpiPort() {
+    machine() = {};
+    unsetenv("GBA_DEVICE");
+  }
+  ~OpenMpiPort() override { gba_ompi_port_close(&port_); }
+  OpenMpiPort(const OpenMpiPort&) = delete;
+  OpenMpiPort& operator=(const OpenMpiPort&) = delete;
+
+  int open(const char* paths, std::uint32_t local_rank) {
+    gba_ompi_port_close(&port_);
+    return gba_ompi_port_open(paths, local_rank, &port_);
+  }
+  /// What this process opens; "shares N" otherwise.
+  std::string of(const char* paths, std::uint32_t local_rank) {
+    machine().opened.clear();
+    EXPECT_EQ(open(paths, local_rank), 0) << port_.trouble;
+    EXPECT_STREQ(port_.trouble, "");
+    if (machine().opened.empty()) {
+      EXPECT_EQ(port_.device, nullptr);
+      EXPECT_NE(port_.holder, local_rank);
+      return "shares " + std::to_string(port_.holder);
+    }
+    EXPECT_NE(port_.device, nullptr);
+    EXPECT_EQ(port_.holder, local_rank);
+    return machine().opened.front();
+  }
+
+  gba_ompi_port_t port_{};
+};
+
+TEST_F(OpenMpiPort, OfAFunctionIsOpenedByOneAndSharedByTheOthers) {
+  EXPECT_EQ(of("/nowhere/gba0", 0), "/nowhere/gba0");
+  EXPECT_EQ(of("/nowhere/gba0", 1), "shares 0");
+  EXPECT_EQ(of("/nowhere/gba0", 7), "shares 0");
+}
+
+TEST_F(OpenMpiPort, OfSeveralFunctionsIsOneForEachOfTheFirst) {
+  const char* const list = "/nowhere/gba0,0000:3b:00.0,/nowhere/gba2";
+  EXPECT_EQ(of(list, 0), "/nowhere/gba0");
+  EXPECT_EQ(of(list, 1), "0000:3b:00.0");
+  EXPECT_EQ(of(list, 2), "/nowhere/gba2");
+  EXPECT_EQ(of(list, 3), "shares 0");
+  EXPECT_EQ(of(list, 7), "shares 1");
+}
+
+TEST_F(OpenMpiPort, OfAServerIsOneForEachProcess) {
+  EXPECT_EQ(of("vfio-user:/nowhere/socket", 5), "vfio-user:/nowhere/socket");
+  EXPECT_EQ(of("@abstract", 5), "@abstract");
+  EXPECT_EQ(of("@first,@second", 2), "@first");
+  EXPECT_EQ(of("@first,@second", 3), "@second");
+  EXPECT_EQ(of("@first,/nowhere/gba0", 3), "shares 1");
+}
+
+TEST_F(OpenMpiPort, OfASocketsPathIsOneForEachProcess) {
+  const std::string path = testing::TempDir() + "openmpi_port_test." + std::to_string(getpid());
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  const int server = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(of(path.c_str(), 5), path);
+  close(server);
+  unlink(path.c_str());
+}
+
+TEST_F(OpenMpiPort, IsThatOfTheEnvironmentWhereNoneIsNamed) {
+  setenv("GBA_DEVICE", "@first,@second", 1);
+  machine().functions = {"0000:01:00.0"};
+  EXPECT_EQ(of("", 1), "@second");
+  EXPECT_EQ(of(nullptr, 0), "@first");
+  EXPECT_EQ(of("@named", 0), "@named");
+}
+
+TEST_F(OpenMpiPort, IsOneOfTheMachinesFunctionsWhereNothingIsNamed) {
+  if (access("/dev/gba0", F_OK) == 0) {
+    GTEST_SKIP() << "this machine has /dev/gba0";
+  }
+  machine().functions = {"0000:01:00.0", "0000:02:00.0"};
+  EXPECT_EQ(of(nullptr, 0), "0000:01:00.0");
+  EXPECT_EQ(of(nullptr, 1), "0000:02:00.0");
+  EXPECT_EQ(of(nullptr, 2), "shares 0");
+  machine().functions.clear();
+  EXPECT_EQ(of(nullptr, 0), "(default)") << "libgba knows best what is missing";
+}
+
+TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
+  machine().error = -EACCES;
+  EXPECT_EQ(open("/nowhere/gba0", 0), -EACCES);
+  EXPECT_EQ(port_.device, nullptr);
+  EXPECT_STREQ(port_.trouble, "the played switch failed");
+  gba_ompi_port_close(&port_);
+  EXPECT_EQ(machine().closed, 0);
+}
+
+TEST_F(OpenMpiPort, ListMustBeOne) {
+  EXPECT_EQ(open("/nowhere/gba0,", 1), -EINVAL);
+  EXPECT_STREQ(port_.trouble, "the list of devices \"/nowhere/gba0,\" has a path that is empty");
+  EXPECT_EQ(open(",@first", 0), -EINVAL);
+  EXPECT_EQ(open(std::string(256, 'a').c_str(), 0), -EINVAL);
+  EXPECT_EQ(open(std::string(255, 'a').c_str(), 0), 0);
+}
+
+TEST_F(OpenMpiPort, IsClosedOnce) {
+  ASSERT_EQ(open("@first", 0), 0);
+  gba_ompi_port_close(&port_);
+  gba_ompi_port_close(&port_);
+  EXPECT_EQ(machine().closed, 1);
+}
+
+}  // namespace
