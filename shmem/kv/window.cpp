@@ -30,7 +30,7 @@ std::uint64_t hash_of_page(std::int64_t id, std::size_t page) {
 
 }  // namespace
 
-Lengths lengths_of(const Window& window) {
+Lengths lengths_of(const TraceWindow& window) {
   Lengths lengths;
   for (const auto& sequences : window) {
     auto& tokens = lengths.emplace_back();
@@ -108,9 +108,9 @@ Result<DealtSequence> WindowDealer::next_sequence() {
   return scaled(**request);
 }
 
-Result<Window> WindowDealer::next() {
+Result<TraceWindow> WindowDealer::next() {
   const std::int64_t half = geometry_.blocks / 2;
-  Window window(static_cast<std::size_t>(pes_));
+  TraceWindow window(static_cast<std::size_t>(pes_));
   std::vector<std::int64_t> used(window.size(), 0);
   for (std::size_t pe = 0;; pe = (pe + 1) % window.size()) {
     if (!waiting_) {
@@ -133,7 +133,7 @@ Result<Window> WindowDealer::next() {
   }
 }
 
-Layout::Layout(Window window, std::int64_t page) : window_(std::move(window)) {
+PageTables::PageTables(TraceWindow window, std::int64_t page) : window_(std::move(window)) {
   std::vector<std::int64_t> firsts;
   std::int64_t most = 0;
   for (const auto& sequences : window_) {

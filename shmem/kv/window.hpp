@@ -18,9 +18,9 @@ struct DealtSequence {
 };
 
 /// What each PE is dealt.
-using Window = std::vector<std::vector<DealtSequence>>;
+using TraceWindow = std::vector<std::vector<DealtSequence>>;
 
-Lengths lengths_of(const Window& window);
+Lengths lengths_of(const TraceWindow& window);
 
 /// Successive windows of a trace. A window deals requests to PEs in turn until the next PE has no room for the next
 /// request, which then begins the next window; behind the last request the trace begins again. A PE is filled to half
@@ -38,7 +38,7 @@ class WindowDealer {
   /// cache whose half cannot hold a token; no PEs.
   static Result<WindowDealer> create(std::unique_ptr<Trace> trace, int pes, const Geometry& geometry);
 
-  Result<Window> next();
+  Result<TraceWindow> next();
 
   [[nodiscard]] const Trace& trace() const { return *trace_; }
   [[nodiscard]] std::int64_t requests() const { return requests_; }
@@ -66,17 +66,17 @@ class WindowDealer {
 };
 
 /// A window in caches: the sequences of each PE one behind the other from block 0, as plan_pairs() has them.
-class Layout {
+class PageTables {
  public:
-  Layout(Window window, std::int64_t page);
+  PageTables(TraceWindow window, std::int64_t page);
   // What sequences() gives are views of the tables.
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
+  PageTables(const PageTables&) = delete;
+  PageTables& operator=(const PageTables&) = delete;
 
   [[nodiscard]] std::span<const Sequence> sequences() const { return sequences_; }
 
  private:
-  Window window_;
+  TraceWindow window_;
   std::vector<std::int64_t> blocks_;  // all numbers from 0 on, as many as the fullest PE has blocks
   std::vector<Sequence> sequences_;
 };

@@ -14,7 +14,7 @@ namespace {
 using shmem::Result;
 using shmem::kv::Lengths;
 using shmem::kv::PairPlan;
-using shmem::kv::Window;
+using shmem::kv::TraceWindow;
 
 Load load_of(const Lengths& lengths) {
   Load load;
@@ -56,27 +56,27 @@ Result<RoundPlan> plan_in_pairs(const Options& options, const Lengths& lengths) 
   return plan;
 }
 
-Result<RoundPlan> plan_balanced(const Options& options, Window window) {
+Result<RoundPlan> plan_balanced(const Options& options, TraceWindow window) {
   const auto pes = static_cast<std::int64_t>(window.size());
   RoundPlan round{.moves = {}, .before = load_of(shmem::kv::lengths_of(window)), .after = Load(window.size())};
-  const shmem::kv::Layout layout{std::move(window), options.shape.page_size};
+  const shmem::kv::PageTables tables{std::move(window), options.shape.page_size};
   const shmem::kv::Planning planning{
       .planner = shmem::kv::Planner::kBalanced,
       .mode = options.mode == Mode::kMove ? shmem::kv::Mode::kMove : shmem::kv::Mode::kCopy,
       .pes = pes,
       .geometry = options.geometry(),
       .tolerance = options.tolerance};
-  const auto plan = shmem::kv::plan_sequences(layout.sequences(), planning);
+  const auto plan = shmem::kv::plan_sequences(tables.sequences(), planning);
   if (!plan) {
     return tl::make_unexpected(plan.error());
   }
   if (options.check) {
-    if (const std::string lost = find_misplaced(layout.sequences(), *plan, planning); !lost.empty()) {
+    if (const std::string lost = find_misplaced(tables.sequences(), *plan, planning); !lost.empty()) {
       return shmem::fail(std::errc::protocol_error, lost);
     }
   }
   for (std::size_t i = 0; i < plan->placements.size(); ++i) {
-    round.after[static_cast<std::size_t>(plan->placements[i].pe)] += layout.sequences()[i].tokens;
+    round.after[static_cast<std::size_t>(plan->placements[i].pe)] += tables.sequences()[i].tokens;
   }
   round.moves = plan->moves;
   round.spared = plan->summary.blocks_spared;
@@ -85,7 +85,7 @@ Result<RoundPlan> plan_balanced(const Options& options, Window window) {
 
 }  // namespace
 
-Result<RoundPlan> plan_round(const Options& options, Window window) {
+Result<RoundPlan> plan_round(const Options& options, TraceWindow window) {
   return options.planner == Planner::kPair ? plan_in_pairs(options, shmem::kv::lengths_of(window))
                                            : plan_balanced(options, std::move(window));
 }

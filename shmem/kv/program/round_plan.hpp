@@ -8,6 +8,6 @@
 namespace kv_program {
 
 /// Error: those of the planners.
-shmem::Result<RoundPlan> plan_round(const Options& options, shmem::kv::Window window);
+shmem::Result<RoundPlan> plan_round(const Options& options, shmem::kv::TraceWindow window);
 
 }  // namespace kv_program

@@ -14,7 +14,7 @@ namespace {
 using shmem::Result;
 using shmem::kv::DealtSequence;
 using shmem::kv::Trace;
-using shmem::kv::Window;
+using shmem::kv::TraceWindow;
 using OpenedTrace = Result<std::unique_ptr<Trace>>;
 
 std::int64_t milliseconds(double seconds) {
@@ -79,13 +79,13 @@ Result<void> Windows::put_window() {
   return {};
 }
 
-Window Windows::get_window() {
+TraceWindow Windows::get_window() {
   std::vector<std::uint64_t> words(most_words());
   shmem_getmem(words.data(), words_.get(), words.size() * sizeof(std::uint64_t), 0);
   const std::uint64_t* word = words.data();
   share_ = static_cast<double>(word[0]) / static_cast<double>(word[1]);
   word += 2;
-  Window window(static_cast<std::size_t>(pes_));
+  TraceWindow window(static_cast<std::size_t>(pes_));
   for (auto& sequences : window) {
     for (auto left = *word++; left > 0; --left) {
       const auto tokens = static_cast<std::int64_t>(word[0]);
@@ -103,7 +103,7 @@ Result<RoundPlan> Windows::next() {
   if (!agreement_.all(put.has_value())) {
     return put ? shmem::fail(std::errc::io_error, "") : tl::make_unexpected(put.error());
   }
-  Window window = get_window();
+  TraceWindow window = get_window();
   shmem_barrier_all();  // PE 0 writes the next window when all have read this one
   return plan_round(options_, std::move(window));
 }

@@ -31,7 +31,7 @@ class Windows {
   /// What a window cannot exceed: for each PE half a cache of sequences of one block, each with a hash.
   [[nodiscard]] std::size_t most_words() const;
   shmem::Result<void> put_window();
-  shmem::kv::Window get_window();
+  shmem::kv::TraceWindow get_window();
 
   const Options& options_;
   int pes_;

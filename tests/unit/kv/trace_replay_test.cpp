@@ -39,9 +39,9 @@ struct Result {
   }
 };
 
-std::vector<OwnedSequence> sequences_of(const shmem::kv::Layout& layout) {
+std::vector<OwnedSequence> sequences_of(const shmem::kv::PageTables& tables) {
   std::vector<OwnedSequence> sequences;
-  for (const auto& sequence : layout.sequences()) {
+  for (const auto& sequence : tables.sequences()) {
     sequences.push_back({sequence.pe,
                          sequence.tokens,
                          {sequence.blocks.begin(), sequence.blocks.end()},
@@ -50,9 +50,9 @@ std::vector<OwnedSequence> sequences_of(const shmem::kv::Layout& layout) {
   return sequences;
 }
 
-Result plan_window(const shmem::kv::Layout& layout, const Planning& planning) {
-  const auto sequences = sequences_of(layout);
-  const auto plan = plan_sequences(layout.sequences(), planning);
+Result plan_window(const shmem::kv::PageTables& tables, const Planning& planning) {
+  const auto sequences = sequences_of(tables);
+  const auto plan = plan_sequences(tables.sequences(), planning);
   EXPECT_TRUE(plan) << plan.error().text;
   if (!plan) {
     return {};
@@ -85,11 +85,11 @@ class TraceReplay : public testing::TestWithParam<int> {
     for (; dealer.dealt() < dealer.requests(); ++windows) {
       auto window = dealer.next();
       ASSERT_TRUE(window) << window.error().text;
-      const shmem::kv::Layout layout(*std::move(window), geometry.page);
+      const shmem::kv::PageTables tables(*std::move(window), geometry.page);
       Planning planning{Planner::kPair, shmem::kv::Mode::kCopy, GetParam(), geometry, 0};
-      const Result in_pairs = plan_window(layout, planning);
+      const Result in_pairs = plan_window(tables, planning);
       planning.planner = Planner::kBalanced;
-      const Result in_balance = plan_window(layout, planning);
+      const Result in_balance = plan_window(tables, planning);
       half += in_balance.after * 2 <= in_pairs.after ? 1 : 0;
       no_dearer += in_pairs.blocks == 0 || in_balance.blocks_per_token() <= in_pairs.blocks_per_token() ? 1 : 0;
       pair.add(in_pairs);

@@ -279,8 +279,8 @@ TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
 }
 
 TEST(WindowDealer, LaysSequencesOneBehindTheOther) {
-  const shmem::kv::Layout layout({{{10, {5}}, {9}}, {}, {{25}}}, 10);
-  const auto sequences = layout.sequences();
+  const shmem::kv::PageTables tables({{{10, {5}}, {9}}, {}, {{25}}}, 10);
+  const auto sequences = tables.sequences();
   ASSERT_EQ(sequences.size(), 3U);
   EXPECT_THAT(sequences[0].blocks, ElementsAre(0, 1));
   EXPECT_THAT(sequences[0].hashes, ElementsAre(5));
