@@ -127,16 +127,17 @@ bool PlayedJob::dawdles(const Member& member) const {
 }
 
 bool PlayedJob::step_somebody() {
-  std::vector<std::function<void()>> possible;
+  std::vector<Step> possible;
+  possible.reserve(members_.size() + nodes_.size() * nodes_.size());
   for (auto& member : members_) {
     if (!member.busy && !member.idle && !dawdles(member) && (!finished(member) || member.barrier.local == 0)) {
-      possible.emplace_back([this, &member] { step(member); });
+      possible.push_back({&member, 0, 0});
     }
   }
   for (std::size_t from = 0; from < nodes_.size(); ++from) {
     for (std::size_t to = 0; to < nodes_.size(); ++to) {
       if (!channels_[from][to].empty() && !leader(to).busy) {
-        possible.emplace_back([this, from, to] { deliver(from, to); });
+        possible.push_back({nullptr, from, to});
       }
     }
   }
@@ -145,7 +146,8 @@ bool PlayedJob::step_somebody() {
   }
   ++steps_;
   ++depth_;
-  possible[pick_(static_cast<unsigned>(possible.size()))]();
+  const Step chosen = possible[pick_(static_cast<unsigned>(possible.size()))];
+  chosen.member != nullptr ? step(*chosen.member) : deliver(chosen.from, chosen.to);
   --depth_;
   return true;
 }
@@ -217,7 +219,7 @@ void PlayedJob::leave(Member& member) {
 
 void PlayedJob::deliver(std::size_t from, std::size_t to) {
   const Message message = channels_[from][to].front();
-  channels_[from][to].pop_front();
+  channels_[from][to].erase(channels_[from][to].begin());
   gba_ompi_barrier_heard(&leader(to).barrier, message.k, message.votes);
   wake_node(to);
 }

@@ -3,7 +3,6 @@
 // and the messages between their nodes; and what every barrier promises, checked after each step.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -69,7 +68,11 @@ class PlayedJob {
   struct Message {
     std::uint64_t k, votes;
   };
-  using Channel = std::deque<Message>;
+  using Channel = std::vector<Message>;
+  struct Step {
+    Member* member;        // nullptr: a message is delivered
+    std::size_t from, to;  // nodes
+  };
 
   void build(const JobShape& shape);
   void check_arrival(std::uint32_t port, std::uint64_t k);

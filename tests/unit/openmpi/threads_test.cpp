@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The barriers of the Open MPI components between threads: what members store before a barrier is seen by all after it,
+// in plain memory, whichever way it is finished. ThreadSanitizer looks at this one.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "openmpi/common/gba_barrier.h"
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/fake_gba.hpp"
+
+namespace {
+
+constexpr std::uint64_t kBefore = (std::uint64_t{1} << 32) - 3;
+constexpr std::uint32_t kLocals = 3;  // of a node: 0 and 1 hold a port, 2 shares that of 1
+constexpr std::uint32_t kHolders = 2;
+constexpr std::uint32_t kSharer = 2;
+constexpr std::uint32_t kSharers[] = {kSharer};
+
+struct Message {
+  std::uint64_t k, votes;
+};
+
+/// What is told to a node's leader.
+class Inbox {
+ public:
+  void put(Message message) {
+    const std::lock_guard guard(lock_);
+    messages_.push_back(message);
+  }
+  void empty_into(gba_ompi_barrier_t& barrier) {
+    const std::lock_guard guard(lock_);
+    for (; !messages_.empty(); messages_.pop_front()) {
+      gba_ompi_barrier_heard(&barrier, messages_.front().k, messages_.front().votes);
+    }
+  }
+
+ private:
+  std::mutex lock_;
+  std::deque<Message> messages_;
+};
+
+struct Cell {
+  alignas(64) std::uint64_t of[2] = {};  // by the parity of the barrier, as what is read must stay until all have
+};
+
+class Job {
+ public:
+  Job(std::size_t nodes, std::uint64_t barriers)
+      : barriers_(barriers), boards_(nodes), inboxes_(nodes), cells_(nodes * kLocals), last_(nodes * kLocals) {
+    gba_ompi_board_name_t name;
+    for (auto& board : boards_) {
+      EXPECT_EQ(gba_ompi_board_make(kLocals, &board, &name), 0);
+    }
+    EXPECT_EQ(gba_open(nullptr, &owner_), 0);
+    EXPECT_EQ(gba_group_alloc(owner_, static_cast<std::uint32_t>(nodes) * kHolders, kBefore, &handle_), 0);
+    EXPECT_EQ(gba_group_enable(owner_, &handle_), 0);
+  }
+  ~Job() {
+    EXPECT_EQ(gba_group_free(owner_, &handle_), 0);
+    gba_close(owner_);
+    for (auto& board : boards_) {
+      gba_ompi_board_close(&board);
+    }
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// The last barrier that was finished here; the same for all.
+  std::uint64_t run() {
+    std::vector<std::thread> threads;
+    for (std::size_t node = 0; node < boards_.size(); ++node) {
+      for (std::uint32_t local = 0; local < kLocals; ++local) {
+        threads.emplace_back([this, node, local] { be(node, local); });
+      }
+    }
+    for (auto& thread : threads) {
+      thread.join();
+    }
+    for (const std::uint64_t last : last_) {
+      EXPECT_EQ(last, last_[0]);
+    }
+    return last_[0];
+  }
+
+ private:
+  struct Teller {
+    Job* job;
+    std::size_t node;
+  };
+
+  static void tell(void* context, std::uint64_t k, std::uint64_t votes) {
+    const auto& teller = *static_cast<const Teller*>(context);
+    for (std::size_t node = 0; node < teller.job->inboxes_.size(); ++node) {
+      if (node != teller.node) {
+        teller.job->inboxes_[node].put({k, votes});
+      }
+    }
+  }
+
+  void be(std::size_t node, std::uint32_t local) {
+    Teller teller{this, node};
+    gba_ompi_barrier_t barrier{};
+    barrier.board = &boards_[node];
+    barrier.local = local;
+    barrier.holder = local == kSharer ? 1 : local;
+    barrier.sharers = kSharers;
+    barrier.sharer_count = local == 1 ? 1 : 0;
+    barrier.far = {&teller, static_cast<std::uint32_t>(boards_.size() - 1), tell};
+    barrier.k = kBefore;
+    gba_device* device = nullptr;
+    if (local < kHolders) {
+      EXPECT_EQ(gba_open(nullptr, &device), 0);
+      const auto member = static_cast<std::uint32_t>(node) * kHolders + local;
+      EXPECT_EQ(gba_group_join(device, &handle_, member, &barrier.group), 0);
+    }
+    while (barrier.k < kBefore + barriers_ && !barrier.over) {
+      cells_[node * kLocals + local].of[(barrier.k + 1) & 1] = barrier.k + 1;
+      gba_ompi_barrier_start(&barrier);
+      finish(barrier, node);
+      for (const Cell& cell : cells_) {
+        EXPECT_EQ(cell.of[barrier.k & 1], barrier.k);
+      }
+    }
+    last_[node * kLocals + local] = barrier.k;
+    ++left_;
+    while (left_ < cells_.size()) {  // other nodes may ask this one's leader
+      listen(barrier, node);
+    }
+    if (barrier.group != nullptr) {
+      gba_group_leave(barrier.group);
+    }
+    gba_close(device);
+  }
+
+  void listen(gba_ompi_barrier_t& barrier, std::size_t node) {
+    if (barrier.local == 0) {
+      inboxes_[node].empty_into(barrier);
+      gba_ompi_barrier_progress(&barrier);
+    }
+    std::this_thread::yield();
+  }
+
+  void finish(gba_ompi_barrier_t& barrier, std::size_t node) {
+    for (int looks = 0; gba_ompi_barrier_test(&barrier) != 0; ++looks) {
+      listen(barrier, node);
+      if (looks % 64 == 63 && gba_ompi_barrier_sleep(&barrier, 1000) == 0) {
+        return;
+      }
+    }
+  }
+
+  std::uint64_t barriers_;
+  std::vector<gba_ompi_board_t> boards_;
+  std::vector<Inbox> inboxes_;
+  std::vector<Cell> cells_;
+  std::vector<std::uint64_t> last_;
+  std::atomic<std::size_t> left_{0};
+  gba_device* owner_ = nullptr;
+  gba_group_handle handle_{};
+};
+
+void run_jobs(std::size_t nodes) {
+  fake_gba::power_on(32);
+  constexpr std::uint64_t kBarriers = 100;
+  EXPECT_EQ(Job(nodes, kBarriers).run(), kBefore + kBarriers);
+  EXPECT_EQ(fake_gba::releases(), kBarriers);
+  const int jobs = test_support::repeats(50, 2'000);
+  int over = 0;
+  for (int i = 0; i < jobs; ++i) {
+    fake_gba::power_on(32);
+    fake_gba::lose_members(60);
+    over += Job(nodes, kBarriers).run() < kBefore + kBarriers ? 1 : 0;
+  }
+  EXPECT_GT(over, jobs / 2);
+}
+
+TEST(OpenMpiBarrierOfThreads, OrdersMemoryOnOneNode) {
+  run_jobs(1);
+}
+
+TEST(OpenMpiBarrierOfThreads, OrdersMemoryOnTwoNodes) {
+  run_jobs(2);
+}
+
+}  // namespace
