@@ -119,4 +119,67 @@ TEST(OpenMpiBarrier, IsNeverLostWhateverBecomesOfTheDevice) {
   EXPECT_LT(over, jobs);
 }
 
+unsigned first(unsigned /*n*/) {
+  return 0;
+}
+
+TEST(OpenMpiBarrierCalls, SayWhoIsMissing) {
+  JobShape shape{.nodes = {Node(70)}};
+  PlayedJob job(shape, first);
+  for (const std::size_t member : {0U, 1U, 68U}) {
+    gba_ompi_barrier_start(&job.barrier(member));
+  }
+  std::uint64_t mask[3] = {7, 7, 7};
+  gba_ompi_barrier_missing(&job.barrier(0), mask, 3);
+  EXPECT_EQ(mask[0], ~std::uint64_t{3});
+  EXPECT_EQ(mask[1], 0x2FU);
+  EXPECT_EQ(mask[2], 0U);
+  std::uint64_t half[2] = {7, 7};
+  gba_ompi_barrier_missing(&job.barrier(0), half, 1);
+  EXPECT_EQ(half[0], ~std::uint64_t{3});
+  EXPECT_EQ(half[1], 7U);
+}
+
+TEST(OpenMpiBarrierCalls, RememberWhoseTroubleItWas) {
+  PlayedJob job({.nodes = {{0, 1, 1}}}, first);
+  for (const std::size_t member : {0U, 1U, 2U}) {
+    gba_ompi_barrier_start(&job.barrier(member));
+    EXPECT_STREQ(job.barrier(member).trouble, "");
+  }
+  job.the_switch().lose(1, Way::kFails);
+  EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(1)), 0) << "its doorbell reaches nobody, but all are there";
+  EXPECT_EQ(job.barrier(1).failure, -ENODEV);
+  EXPECT_STREQ(job.barrier(1).trouble, "the played switch failed");
+  EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(2)), 0);
+  EXPECT_EQ(job.barrier(2).failure, 0);
+  EXPECT_STREQ(job.barrier(2).trouble, "another member does not use the device any more");
+  EXPECT_EQ(job.barrier(2).by_words, 1U);
+  EXPECT_FALSE(job.barrier(2).over) << "member 0 may not know yet";
+}
+
+TEST(OpenMpiBarrierCalls, SleepWithoutAnOpenBarrierOrWithoutADeviceToWaitFor) {
+  PlayedJob job({.nodes = {{0, 0}}}, first);
+  gba_ompi_barrier_t& sharer = job.barrier(1);
+  EXPECT_EQ(gba_ompi_barrier_test(&sharer), 0);
+  EXPECT_EQ(gba_ompi_barrier_sleep(&sharer, UINT64_MAX), 0);
+  gba_ompi_barrier_start(&sharer);
+  EXPECT_EQ(gba_ompi_barrier_sleep(&sharer, UINT64_MAX), -EAGAIN) << "a millisecond, not for ever";
+  gba_ompi_barrier_start(&job.barrier(0));
+  EXPECT_EQ(gba_ompi_barrier_sleep(&job.barrier(0), UINT64_MAX), 0);
+  EXPECT_EQ(gba_ompi_barrier_sleep(&sharer, 0), 0);
+}
+
+TEST(OpenMpiBarrierCalls, TurnOffBetweenBarriers) {
+  PlayedJob job({.nodes = {{0, 1}}}, first);
+  gba_ompi_barrier_turn_off(&job.barrier(0), -ENETDOWN, "");
+  EXPECT_STREQ(job.barrier(0).trouble, "Network is down");
+  gba_ompi_barrier_start(&job.barrier(0));
+  gba_ompi_barrier_start(&job.barrier(1));
+  for (const std::size_t member : {0U, 1U}) {
+    EXPECT_EQ(gba_ompi_barrier_test(&job.barrier(member)), 0);
+    EXPECT_TRUE(job.barrier(member).over);
+  }
+  EXPECT_EQ(job.the_switch().releases(), 0U);
+}
+
 }  // namespace

@@ -106,6 +106,7 @@ void explore(const std::vector<Node>& nodes, int orders, int barriers) {
   for (const Fault& fault : faults_of(PlayedJob(shape, [](unsigned) { return 0U; }))) {
     for (unsigned at = 0; play_all(shape, fault, at, static_cast<unsigned>(orders), all);) {
       ASSERT_LT(++at, 1000U);
+      ASSERT_FALSE(testing::Test::HasFailure());
     }
   }
   testing::Test::RecordProperty("runs", std::to_string(all.runs));
