@@ -43,12 +43,11 @@ typedef struct mca_coll_gba_link_t {
 typedef struct mca_coll_gba_module_t {
   mca_coll_base_module_t super;
   ompi_communicator_t* comm;
-  opal_mutex_t lock; /* for all that follows; not held while other modules, or opal_progress, are called */
+  gba_ompi_setup_t* setup; /* its lock is for all that follows; not held while other modules, or opal_progress, run */
   mca_coll_gba_server_t server;
   mca_coll_gba_link_t link;
   bool active;  /* on the component's list, or just being looked at; then it holds a reference to the communicator */
   bool serving; /* the open barrier of the device is that of the first request */
-  gba_ompi_setup_t setup;
   mca_coll_gba_software_t software;
   opal_list_t requests; /* MPI_Ibarriers in the order of their calls */
   mca_coll_base_module_barrier_fn_t barrier;
@@ -69,6 +68,7 @@ typedef struct mca_coll_gba_component_t {
   bool port_tried;
   int port_error;
   gba_ompi_port_t port;
+  gba_ompi_far_channel_t channel;
   bool is_process; /* the device; of a shared port it is not known, and not needed */
 } mca_coll_gba_component_t;
 OMPI_MODULE_DECLSPEC extern mca_coll_gba_component_t mca_coll_gba_component;

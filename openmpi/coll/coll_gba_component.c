@@ -38,6 +38,8 @@ static int open_component(void) {
   }
   OBJ_CONSTRUCT(&mca_coll_gba_component.lock, opal_mutex_t);
   OBJ_CONSTRUCT(&mca_coll_gba_component.active, opal_list_t);
+  OBJ_CONSTRUCT(&mca_coll_gba_component.channel.lock, opal_mutex_t);
+  mca_coll_gba_component.channel.tag = GBA_OMPI_TAG_FAR_COLL;
   mca_coll_gba_component.opened = true;
   mca_coll_gba_tell(); /* here, since init_query comes after the modex */
   return OMPI_SUCCESS;
@@ -51,8 +53,10 @@ static int close_component(void) {
   component->opened = false;
   if (component->listening) opal_progress_unregister(mca_coll_gba_progress);
   component->listening = false;
+  gba_ompi_far_end(&component->channel);
   if (component->port_tried) gba_ompi_port_close(&component->port);
   component->port_tried = false;
+  OBJ_DESTRUCT(&component->channel.lock);
   OBJ_DESTRUCT(&component->active);
   OBJ_DESTRUCT(&component->lock);
   return OMPI_SUCCESS;

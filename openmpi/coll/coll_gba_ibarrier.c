@@ -37,7 +37,7 @@ static ompi_request_t* make_request(ompi_communicator_t* comm) {
 }
 
 static int serve_by_device(mca_coll_gba_module_t* module) {
-  gba_ompi_barrier_t* const barrier = &module->setup.barrier;
+  gba_ompi_barrier_t* const barrier = &module->setup->barrier;
   if (!module->serving) {
     if (barrier->open) return -EAGAIN; /* a blocking one of another thread's */
     gba_ompi_barrier_start(barrier);
@@ -59,7 +59,7 @@ static int serve_by_software(mca_coll_gba_module_t* module) {
 
 /* 0: the barrier of the first request is over. -EAGAIN: not yet. */
 static int serve_first(mca_coll_gba_module_t* module) {
-  const gba_ompi_barrier_t* const barrier = &module->setup.barrier;
+  const gba_ompi_barrier_t* const barrier = &module->setup->barrier;
   if (module->server == MCA_COLL_GBA_UNDECIDED) return -EAGAIN;
   if (module->server == MCA_COLL_GBA_DEVICE && !barrier->open && barrier->over) {
     module->server = MCA_COLL_GBA_SOFTWARE;
@@ -93,12 +93,12 @@ int mca_coll_gba_ibarrier(ompi_communicator_t* comm, ompi_request_t** request, m
   if (*request == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
   opal_list_t ended;
   OBJ_CONSTRUCT(&ended, opal_list_t);
-  OPAL_THREAD_LOCK(&module->lock);
+  OPAL_THREAD_LOCK(&module->setup->lock);
   opal_list_append(&module->requests, (opal_list_item_t*)*request);
   /* Arrives at once, if it is the only one. What has messages to send waits for the progress engine. */
-  if (module->server == MCA_COLL_GBA_DEVICE && !module->setup.barrier.over) (void)mca_coll_gba_serve(module, &ended);
+  if (module->server == MCA_COLL_GBA_DEVICE && !module->setup->barrier.over) (void)mca_coll_gba_serve(module, &ended);
   if (!opal_list_is_empty(&module->requests)) mca_coll_gba_activate(module);
-  OPAL_THREAD_UNLOCK(&module->lock);
+  OPAL_THREAD_UNLOCK(&module->setup->lock);
   mca_coll_gba_complete(&ended);
   OBJ_DESTRUCT(&ended);
   return OMPI_SUCCESS;

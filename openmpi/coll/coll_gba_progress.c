@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes on without a blocking barrier: agreements and MPI_Ibarriers. Open MPI's progress engine comes by here, from
- * any thread that waits for anything, as long as there is a module with something under way.
+ * What goes on without a blocking barrier: agreements, MPI_Ibarriers, and answers to other nodes. Open MPI's progress
+ * engine comes by here, from any thread that waits for anything, as long as there is a module with something under way.
  */
 #include "coll_gba.h"
 #include "opal/runtime/opal_progress.h"
 
 static void listen_if_needed(mca_coll_gba_component_t* component) {
-  const bool needed = opal_list_get_size(&component->active) > 0;
+  const bool needed = opal_list_get_size(&component->active) > 0 || gba_ompi_far_needed(&component->channel);
   if (needed && !component->listening) opal_progress_register(mca_coll_gba_progress);
   if (!needed && component->listening) opal_progress_unregister(mca_coll_gba_progress);
   component->listening = needed;
@@ -51,13 +51,13 @@ void mca_coll_gba_forget(mca_coll_gba_module_t* module) {
 static int look_after(mca_coll_gba_module_t* module) {
   opal_list_t ended;
   OBJ_CONSTRUCT(&ended, opal_list_t);
-  OPAL_THREAD_LOCK(&module->lock);
+  OPAL_THREAD_LOCK(&module->setup->lock);
   mca_coll_gba_settle(module);
   const int events = mca_coll_gba_serve(module, &ended);
   const bool done = module->server != MCA_COLL_GBA_UNDECIDED && opal_list_is_empty(&module->requests);
   module->active = !done;
   ompi_communicator_t* comm = module->comm;
-  OPAL_THREAD_UNLOCK(&module->lock);
+  OPAL_THREAD_UNLOCK(&module->setup->lock);
   if (!done) put_on_list(module);
   mca_coll_gba_complete(&ended);
   OBJ_DESTRUCT(&ended);
@@ -77,6 +77,7 @@ int mca_coll_gba_progress(void) {
     if (module == NULL) break;
     events += look_after(module);
   }
+  gba_ompi_far_progress(&component->channel);
   OPAL_THREAD_LOCK(&component->lock);
   listen_if_needed(component);
   OPAL_THREAD_UNLOCK(&component->lock);

@@ -2,16 +2,48 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gba_setup.h"
+#include "gba_decide.h"
+
+bool gba_ompi_holds(const gba_ompi_offer_t* offer) {
+  return offer->holder == offer->local_rank;
+}
 
 int gba_ompi_holder_of(const gba_ompi_offer_t* offers, int members, int member) {
   const gba_ompi_offer_t* const sharer = &offers[member];
   for (int other = 0; other < members; ++other) {
     const gba_ompi_offer_t* const offer = &offers[other];
-    const bool holds = offer->holder == offer->local_rank;
-    if (holds && offer->node == sharer->node && offer->local_rank == sharer->holder) return other;
+    if (gba_ompi_holds(offer) && offer->node == sharer->node && offer->local_rank == sharer->holder) return other;
   }
   return -1;
+}
+
+uint32_t gba_ompi_holders(const gba_ompi_offer_t* offers, int members) {
+  uint32_t count = 0;
+  for (int member = 0; member < members; ++member) count += gba_ompi_holds(&offers[member]);
+  return count;
+}
+
+uint32_t gba_ompi_locals(const gba_ompi_offer_t* offers, int members, int node) {
+  uint32_t count = 0;
+  for (int member = 0; member < members; ++member) count += offers[member].node == node;
+  return count;
+}
+
+uint32_t gba_ompi_sharers(const gba_ompi_offer_t* offers, int members, int holder, uint32_t* places) {
+  uint32_t count = 0;
+  for (int member = 0; member < members; ++member) {
+    if (member == holder || gba_ompi_holder_of(offers, members, member) != holder) continue;
+    places[count++] = gba_ompi_locals(offers, member, offers[holder].node);
+  }
+  return count;
+}
+
+uint32_t gba_ompi_far_leaders(const gba_ompi_offer_t* offers, int members, int self, uint32_t* leaders) {
+  uint32_t count = 0;
+  for (int member = 0; member < members; ++member) {
+    if (offers[member].node == member && member != offers[self].node) leaders[count++] = (uint32_t)member;
+  }
+  return count;
 }
 
 gba_ompi_decision_t gba_ompi_decide(const gba_ompi_offer_t* offers, int members) {
@@ -21,7 +53,6 @@ gba_ompi_decision_t gba_ompi_decide(const gba_ompi_offer_t* offers, int members)
     }
   }
   for (int member = 0; member < members; ++member) {
-    if (offers[member].node != offers[0].node) return (gba_ompi_decision_t){GBA_OMPI_NODES, member, 0};
     if (gba_ompi_holder_of(offers, members, member) < 0) return (gba_ompi_decision_t){GBA_OMPI_NO_HOLDER, member, 0};
   }
   return (gba_ompi_decision_t){GBA_OMPI_USED, -1, 0};
@@ -35,8 +66,6 @@ static const char* words_for(gba_ompi_reason_t reason) {
       return "cannot use a device";
     case GBA_OMPI_NO_HOLDER:
       return "shares the port of a process that takes no part";
-    case GBA_OMPI_NODES:
-      return "is on another node than the first";
     case GBA_OMPI_NO_GROUP:
       return "got no group of the device";
     case GBA_OMPI_NOT_JOINED:
@@ -47,13 +76,10 @@ static const char* words_for(gba_ompi_reason_t reason) {
   return "";
 }
 
-void gba_ompi_setup_text(const gba_ompi_setup_t* setup, char* text, size_t size) {
-  const gba_ompi_decision_t* const decision = &setup->decision;
-  if (decision->reason == GBA_OMPI_USED) {
-    snprintf(text, size, "the device does the barriers, as group %u of %d members", setup->handle.group,
-             setup->party.members);
+void gba_ompi_decision_text(const gba_ompi_decision_t* decision, char* text, size_t size) {
+  if (decision->error == 0) {
+    snprintf(text, size, "rank %d %s", decision->member, words_for(decision->reason));
   } else {
-    snprintf(text, size, "the previous module does the barriers: rank %d %s (%s)", decision->member,
-             words_for(decision->reason), decision->error == 0 ? "by choice" : strerror(-decision->error));
+    snprintf(text, size, "rank %d %s (%s)", decision->member, words_for(decision->reason), strerror(-decision->error));
   }
 }

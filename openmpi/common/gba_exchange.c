@@ -2,6 +2,7 @@
 #include "gba_exchange.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,13 +97,15 @@ const void* gba_ompi_exchange_of(const gba_ompi_exchange_t* exchange, int member
 }
 
 void gba_ompi_exchange_end(gba_ompi_exchange_t* exchange) {
+  bool under_way = false;
   for (; exchange->open > 0; --exchange->open) {
     ompi_request_t** const last = &exchange->requests[exchange->open - 1];
     if (!REQUEST_COMPLETE(*last)) ompi_request_cancel(*last);
+    under_way = under_way || !REQUEST_COMPLETE(*last);
     ompi_request_free(last);
   }
   free(exchange->requests);
-  free(exchange->table);
+  if (!under_way) free(exchange->table); /* else a message may still come */
   exchange->requests = NULL;
   exchange->table = NULL;
 }

@@ -16,7 +16,13 @@ enum { GBA_OMPI_EXCHANGE_BYTES = 64 }; /* what a member may tell */
 
 /* Tags that nobody else in Open MPI uses: above those of its collectives, which begin at -10, below MPI_ANY_TAG. Small,
  * since some networks carry only 24 bits. */
-enum { GBA_OMPI_TAG_UP = -3, GBA_OMPI_TAG_DOWN = -4, GBA_OMPI_TAG_SOFTWARE = -5, GBA_OMPI_TAG_FAR = -6 };
+enum {
+  GBA_OMPI_TAG_UP = -3,
+  GBA_OMPI_TAG_DOWN = -4,
+  GBA_OMPI_TAG_SOFTWARE = -5,
+  GBA_OMPI_TAG_FAR_COLL = -6,
+  GBA_OMPI_TAG_FAR_SCOLL = -7
+};
 
 /* Who takes part: ranks[i] of the communicator is member i, or rank i if `ranks` is NULL. What it points to must stay.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier_ranks FILE CASE [NUMBER...]: the ranks of one test. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,52 @@ static void killed_case(char** numbers) {
   }
 }
 
+/* parting N AT PID: communicators that are freed as soon as they have been used; the last rank kills the device when
+ * AT of them have been, while others may still be in the barrier before. */
+static void parting_case(char** numbers) {
+  const int slot = ranks_new_slot();
+  for (int i = 0; i < atoi(numbers[0]); ++i) {
+    MPI_Comm comm;
+    tested_t tested;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    ranks_watch(&tested, comm, slot);
+    ranks_barrier(&tested);
+    if (i == atoi(numbers[1]) && rank == size - 1) kill(atoi(numbers[2]), SIGKILL);
+    ranks_barrier(&tested);
+    MPI_Comm_free(&comm);
+  }
+  ranks_barrier(&world);
+}
+
+/* idle 0: no barrier at all. */
+static void idle_case(char** numbers) {
+  (void)numbers;
+}
+
+static int rounds_of_threads;
+static tested_t of_threads[8];
+
+static void* thread_of_ranks(void* context) {
+  exercise(context, rounds_of_threads);
+  return NULL;
+}
+
+/* threads N THREADS: each thread has N rounds of its own communicator. */
+static void threads_case(char** numbers) {
+  const int threads = atoi(numbers[1]);
+  pthread_t ids[8];
+  MPI_Comm comms[8];
+  rounds_of_threads = atoi(numbers[0]);
+  for (int i = 0; i < threads; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    ranks_watch(&of_threads[i], comms[i], ranks_new_slot());
+    pthread_create(&ids[i], NULL, thread_of_ranks, &of_threads[i]);
+  }
+  exercise(&world, rounds_of_threads);
+  for (int i = 0; i < threads; ++i) pthread_join(ids[i], NULL);
+  for (int i = 0; i < threads; ++i) MPI_Comm_free(&comms[i]);
+}
+
 /* late RANK: who does not come to the second barrier before the others have lost patience. */
 static void late_case(char** numbers) {
   ranks_barrier(&world);
@@ -140,11 +187,13 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)(char** numbers);
     int numbers;
-  } cases[] = {{"world", world_case, 1}, {"mixed", mixed_case, 1}, {"kinds", kinds_case, 1},   {"many", many_case, 2},
-               {"churn", churn_case, 1}, {"inter", inter_case, 1}, {"killed", killed_case, 3}, {"late", late_case, 1}};
+  } cases[] = {{"world", world_case, 1},   {"mixed", mixed_case, 1},    {"kinds", kinds_case, 1},
+               {"many", many_case, 2},     {"churn", churn_case, 1},    {"inter", inter_case, 1},
+               {"killed", killed_case, 3}, {"late", late_case, 1},      {"parting", parting_case, 3},
+               {"idle", idle_case, 1},     {"threads", threads_case, 2}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) continue;
-    ranks_init(arguments[1], MPI_THREAD_SINGLE);
+    ranks_init(arguments[1], strcmp(cases[i].name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     ranks_watch(&world, MPI_COMM_WORLD, ranks_new_slot());

@@ -85,6 +85,37 @@ TEST_F(Barrier, IsDoneWithoutTheDeviceThatIsKilled) {
   }
 }
 
+TEST_F(Barrier, IsMendedWhereReleasesAreLost) {
+  const FakeDevice device({"--fault", "drop-release:group=0,member=1,count=5"});
+  const auto job = run(3, device.path(), {"world", "20"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("0 failures, offloaded 20, fallen back 0,"));
+}
+
+TEST_F(Barrier, MayBeCalledByManyThreads) {
+  const FakeDevice device;
+  const auto job = run(2, device.path(), {"threads", std::to_string(repeats(20, 1000)), "4"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));
+  EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
+}
+
+TEST_F(Barrier, NeedNotBeCalled) {
+  const FakeDevice device;
+  for (int time = 0; time < repeats(3, 100); ++time) {
+    const auto job = run(3, device.path(), {"idle", "0"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+  }
+}
+
+TEST_F(Barrier, IsDoneWithoutTheDeviceThatOneRankCannotOpen) {
+  const FakeDevice device({"--ports", "1"});
+  const auto job = run(2, device.path(), {"mixed", "20"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output,
+              AllOf(HasSubstr("0 failures, offloaded 0,"), HasSubstr("cannot use a device (Device or resource busy)")));
+}
+
 TEST_F(Barrier, IsDoneWithoutADevice) {
   for (const char* path : {"", "/nonexistent", "/dev/null"}) {
     const auto job = run(2, path, {"mixed", "20"}, {"-x", "GBA_DEVICE="});

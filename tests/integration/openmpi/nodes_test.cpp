@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on two nodes, which are processes of this machine with host names of their own: what they tell each other once
+// the device is lost goes by messages.
+#include "tests/integration/openmpi/mpirun.hpp"
+
+namespace {
+
+using openmpi_test::Options;
+using test_support::FakeDevice;
+using test_support::repeats;
+using test_support::sum_of;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Nodes : public openmpi_test::Mpirun {
+ protected:
+  void SetUp() override {
+    Mpirun::SetUp();
+    if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
+      GTEST_SKIP() << "host names of their own need root (unshare --uts)";
+    }
+  }
+  /// Two ranks on each.
+  const Options options_{"--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT, "--host", "nodea:2,nodeb:2"};
+};
+
+TEST_F(Nodes, ShareTheDevice) {
+  const FakeDevice device;
+  const auto job = run(4, device.path(), {"kinds", std::to_string(repeats(2, 50))}, options_);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("4 members on 2 nodes"), HasSubstr("2 members on 1 nodes")));
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));
+}
+
+TEST_F(Nodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
+  for (int time = 0; time < repeats(3, 50); ++time) {
+    FakeDevice device;
+    const auto job = run(4, device.path(),
+                         {"killed", "60", std::to_string(10 + time), std::to_string(device.process().pid())}, options_);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("no device any more")));
+    EXPECT_GE(sum_of(job.output, "fallen back"), 1);
+  }
+}
+
+/// Who has freed the communicator still answers.
+TEST_F(Nodes, FinishBarriersOfThoseWhoHaveLeft) {
+  for (int time = 0; time < repeats(3, 50); ++time) {
+    FakeDevice device;
+    const auto job = run(4, device.path(),
+                         {"parting", "12", std::to_string(5 + time), std::to_string(device.process().pid())}, options_);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("\n0 failures, "));
+  }
+}
+
+}  // namespace

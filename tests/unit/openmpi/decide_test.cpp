@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What members make of the table of what all of them offer.
+#include "gba_decide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Offers = std::vector<gba_ompi_offer_t>;
+using testing::ElementsAre;
+
+gba_ompi_offer_t offer(int node, std::uint32_t local_rank, std::uint32_t holder, int error = 0) {
+  gba_ompi_offer_t made{};
+  made.node = node;
+  made.local_rank = local_rank;
+  made.holder = holder;
+  made.error = error;
+  return made;
+}
+
+gba_ompi_decision_t decide(const Offers& offers) {
+  return gba_ompi_decide(offers.data(), static_cast<int>(offers.size()));
+}
+
+/// Two nodes of three members; on the first, the second member shares the port of the third one, on the other both of
+/// the others that of the first one.
+const Offers kNodes{offer(0, 0, 0), offer(1, 0, 0), offer(0, 3, 2), offer(0, 2, 2), offer(1, 5, 0), offer(1, 4, 0)};
+constexpr int kMembers = 6;
+
+std::vector<std::uint32_t> sharers(int holder) {
+  std::vector<std::uint32_t> places(kMembers);
+  places.resize(gba_ompi_sharers(kNodes.data(), kMembers, holder, places.data()));
+  return places;
+}
+
+TEST(Decision, IsToUseTheDeviceIfAllCan) {
+  EXPECT_EQ(decide({offer(0, 0, 0), offer(0, 1, 1)}).reason, GBA_OMPI_USED);
+  EXPECT_EQ(decide(kNodes).reason, GBA_OMPI_USED);
+}
+
+TEST(Decision, NamesTheFirstWhoCannot) {
+  const auto decision = decide({offer(0, 0, 0), offer(0, 1, 1, -EACCES), offer(0, 2, 2, -ENODEV)});
+  EXPECT_EQ(decision.reason, GBA_OMPI_NO_DEVICE);
+  char text[128];
+  gba_ompi_decision_text(&decision, text, sizeof text);
+  EXPECT_STREQ(text, "rank 1 cannot use a device (Permission denied)");
+}
+
+TEST(Decision, IsAgainstThoseWhosePortsHolderTakesNoPart) {
+  const auto decision = decide({offer(0, 0, 0), offer(0, 3, 1)});
+  EXPECT_EQ(decision.reason, GBA_OMPI_NO_HOLDER);
+  EXPECT_EQ(decision.member, 1);
+  char text[128];
+  gba_ompi_decision_text(&decision, text, sizeof text);
+  EXPECT_STREQ(text, "rank 1 shares the port of a process that takes no part");
+}
+
+/// Local ranks are those of a node: the one of another node is not meant.
+TEST(Decision, TakesNoHolderOfAnotherNode) {
+  EXPECT_EQ(decide({offer(0, 0, 0), offer(1, 1, 0)}).reason, GBA_OMPI_NO_HOLDER);
+}
+
+TEST(Table, TellsWhoHoldsWhosePort) {
+  const std::vector<int> holders{0, 1, 3, 3, 1, 1};
+  for (int member = 0; member < kMembers; ++member) {
+    EXPECT_EQ(gba_ompi_holder_of(kNodes.data(), kMembers, member), holders.at(static_cast<std::size_t>(member)));
+  }
+  EXPECT_EQ(gba_ompi_holders(kNodes.data(), kMembers), 3U);
+  EXPECT_EQ(gba_ompi_holders(kNodes.data(), 3), 2U); /* member 3 is number 2 of the group */
+}
+
+TEST(Table, TellsThePlacesOnABoard) {
+  EXPECT_EQ(gba_ompi_locals(kNodes.data(), kMembers, 0), 3U);
+  EXPECT_EQ(gba_ompi_locals(kNodes.data(), 5, 1), 2U);
+  EXPECT_THAT(sharers(0), ElementsAre());
+  EXPECT_THAT(sharers(3), ElementsAre(1));
+  EXPECT_THAT(sharers(1), ElementsAre(1, 2));
+}
+
+TEST(Table, TellsTheLeadersOfOtherNodes) {
+  std::vector<std::uint32_t> leaders(kMembers);
+  EXPECT_EQ(gba_ompi_far_leaders(kNodes.data(), kMembers, 2, leaders.data()), 1U);
+  EXPECT_EQ(leaders[0], 1U);
+  EXPECT_EQ(gba_ompi_far_leaders(kNodes.data(), kMembers, 5, leaders.data()), 1U);
+  EXPECT_EQ(leaders[0], 0U);
+}
+
+}  // namespace
