@@ -9,6 +9,9 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/debian/finish.cmake)
 
 set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev)
+if(TARGET mca_coll_gba)
+  list(APPEND CPACK_COMPONENTS_ALL libgba-openmpi)
+endif()
 if(TARGET shmem_bootstrap_mpi)
   list(APPEND CPACK_COMPONENTS_ALL libshmem-mpi)
 endif()
@@ -50,6 +53,20 @@ set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_NAME gba-fake-device)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS libgba)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_CONTROL_EXTRA ${control}/gba-fake-device/postinst)
+
+set(CPACK_COMPONENT_LIBGBA-OPENMPI_DESCRIPTION "Barriers in a switch, from user space: in programs of Open MPI
+ Components for Open MPI that have the Global Barrier Accelerator do a program's
+ barriers, where mca_base_component_path names their folder.")
+set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_NAME libgba-openmpi)
+set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SECTION libs)
+if(TARGET mca_coll_gba)
+  # The components know the structs of one release series.
+  string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${GBA_OPENMPI_VERSION})
+  math(EXPR next_minor "${CMAKE_MATCH_2} + 1")
+  set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION}), \
+libopenmpi3 (>= ${GBA_OPENMPI_VERSION}), libopenmpi3 (<< ${CMAKE_MATCH_1}.${next_minor})")
+endif()
+set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, openmpi-bin")
 
 # Debian's Open MPI has commands and headers of the same names: see SHMEM_OWN_FOLDERS. Its library is liboshmem.
 set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node

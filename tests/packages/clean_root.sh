@@ -131,6 +131,14 @@ use_shmem() {
   done
 }
 
+use_openmpi() {
+  # openmpi-bin and its compiler are there already: use_shmem.
+  check "libgba-openmpi installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libgba-openmpi_*.deb'
+  components="/$(cd "$work/root" && ls -d usr/lib/*/libgba/openmpi)"
+  cp "$1/tests/packages/use_openmpi.sh" "$work/root/tmp"
+  check "Open MPI's barriers are done by the device" inside env TMPDIR=/tmp bash /tmp/use_openmpi.sh /tmp/openmpi "$components"
+}
+
 use_python() {
   check "python3-shmem-kv installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/python3-shmem-kv_*.deb'
   check "and runs" inside oshrun.libshmem -n 2 python3 -c \
@@ -163,7 +171,8 @@ check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --
 use_device_and_tool
 build_a_program
 use_shmem "$1"
+use_openmpi "$1"
 use_python
 remove_shmem
-check "they go again" inside apt-get -q -y purge libgba libgba-dev gba-tools gba-fake-device
+check "they go again" inside apt-get -q -y purge libgba libgba-dev libgba-openmpi gba-tools gba-fake-device
 check "and leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

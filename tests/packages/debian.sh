@@ -32,6 +32,10 @@ for folder in lib bin; do
   find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$work/build/$folder" {} +
 done
 python=lib/python/shmem_kv
+if [[ -d "$build/lib/openmpi" ]]; then
+  mkdir -p "$work/build/lib/openmpi"
+  cp -al -t "$work/build/lib/openmpi" "$build"/lib/openmpi/mca_*.so
+fi
 for module in "$build/$python"/_core*.so; do
   [[ ! -e "$module" ]] || cp -al "$module" "$work/build/$python"
 done
@@ -46,7 +50,7 @@ done
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that nobody has.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba|libgba-dev|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba|libgba-dev|libgba-openmpi|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -79,6 +83,15 @@ TEXT
 flags="$(PKG_CONFIG_PATH="$(echo "$root"/usr/lib/*/pkgconfig)" pkg-config --cflags --libs shmem)"
 # shellcheck disable=SC2086 # several words
 cc -o "$work/by_pc" "$work/hello.c" $flags
+
+components="$(echo "$root"/usr/lib/*/libgba/openmpi)"
+if [[ -d "$components" ]]; then
+  echo "== libgba-openmpi"
+  [[ "$(depends libgba-openmpi)" == *"libgba (= "*"libopenmpi3 (>= 4.1"*"libopenmpi3 (<< 4.2)"* ]] ||
+    die "libgba-openmpi depends on $(depends libgba-openmpi)"
+  LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PATH="$root/usr/bin:$PATH" \
+    "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$components"
+fi
 
 if [[ -d "$work/build/$python" ]]; then
   echo "== python3-shmem-kv"

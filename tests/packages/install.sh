@@ -26,7 +26,7 @@ cp -p "$build"/install_manifest*.txt "$work/before" 2>/dev/null || true
 trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
-for component in libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi python3-shmem-kv; do
+for component in libgba libgba-dev libgba-openmpi gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi python3-shmem-kv; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
 mv "$prefix" "$moved"
@@ -84,6 +84,10 @@ if [[ -d "$moved/lib/python3/dist-packages/shmem_kv" ]]; then
 fi
 echo "== libshmem, in the build tree"
 PATH="$build/bin:$PATH" PKG_CONFIG_PATH="$build/lib/pkgconfig" CMAKE_PREFIX_PATH="$build" "$use_shmem" "$work/built"
+if [[ -d "$libdir/libgba/openmpi" ]]; then
+  echo "== with Open MPI"
+  PATH="$moved/bin:$PATH" "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$libdir/libgba/openmpi"
+fi
 echo "== uninstalled"
 mv "$moved" "$prefix"
 cmake -DBUILD_DIR="$build" -P "$source/scripts/uninstall.cmake" 2>/dev/null >&2

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where the components go. Open MPI looks for them in its own folder, and in those of mca_base_component_path (README.md).
+include(GNUInstallDirs)
+
+option(GBA_OPENMPI_FOLDER "Install components into the folder of Open MPI's own, where they need no variable to be found" OFF)
+set(GBA_OPENMPI_COMPONENTS ${CMAKE_INSTALL_LIBDIR}/libgba/openmpi)
+set(rpath_of_components "$ORIGIN/../..")
+if(GBA_OPENMPI_FOLDER)
+  # Its ompi_info knows; CMake's module for MPI does not.
+  find_program(OMPI_INFO ompi_info REQUIRED)
+  execute_process(COMMAND ${OMPI_INFO} --parsable --path pkglibdir
+    OUTPUT_VARIABLE pkglibdir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX REPLACE ".*path:pkglibdir:" "" GBA_OPENMPI_COMPONENTS "${pkglibdir}")
+  set(rpath_of_components ${CMAKE_INSTALL_FULL_LIBDIR})
+endif()
+foreach(component mca_coll_gba mca_scoll_gba)
+  if(TARGET ${component})
+    set_target_properties(${component} PROPERTIES INSTALL_RPATH "${rpath_of_components}" INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${component} LIBRARY DESTINATION ${GBA_OPENMPI_COMPONENTS} COMPONENT libgba-openmpi)
+  endif()
+endforeach()
+
+# They are for one release of Open MPI: that of its headers.
+file(STRINGS ${GBA_OPENMPI_HEADERS}/../mpi.h numbers REGEX "^#define OMPI_(MAJOR|MINOR|RELEASE)_VERSION ")
+string(REGEX REPLACE "[^0-9;]" "" numbers "${numbers}")
+list(JOIN numbers . version)
+set(GBA_OPENMPI_VERSION ${version} CACHE INTERNAL "Of the Open MPI that the components are built for")

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs an MPI program with the components of a folder and without, and looks who does its barriers. mpirun, mpicc and
+# gba-fake-device are those of PATH. Prints that it has done nothing where there is no mpirun or mpicc.
+set -euo pipefail
+
+[[ $# == 2 ]] || {
+  echo "Usage: use_openmpi.sh WORK_FOLDER COMPONENT_FOLDER" >&2
+  exit 2
+}
+mkdir -p "$1"
+cd "$1"
+components="$2"
+
+die() {
+  echo "use_openmpi.sh: $*"
+  exit 1
+}
+
+for program in mpirun mpicc ompi_info; do
+  command -v "$program" >/dev/null || {
+    echo "use_openmpi.sh: nothing is tried: there is no $program (Debian: openmpi-bin, libopenmpi-dev)"
+    exit 0
+  }
+done
+device=
+trap '[[ -z "$device" ]] || kill "$device"' EXIT
+
+cat >barriers.c <<'TEXT'
+#include <mpi.h>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  for (int i = 0; i < 10; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+TEXT
+mpicc -o barriers barriers.c
+gba-fake-device --socket "$PWD/gba.sock" >device.log 2>&1 &
+device=$!
+for ((tries = 0; tries < 100; tries++)); do
+  ! grep -q "ready on" device.log || break
+  sleep 0.1
+done
+unset "${!OMPI_MCA_@}"
+export TMPDIR="$PWD" GBA_DEVICE="vfio-user:$PWD/gba.sock" OMPI_MCA_coll_gba_verbose=5
+export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD"
+
+# use WHAT PATTERN: runs it; the output must match.
+use() {
+  local output
+  output="$(timeout -k 1 60 mpirun --allow-run-as-root --oversubscribe -np 2 ./barriers 2>&1)" || die "$1: $output"
+  # shellcheck disable=SC2053 # a pattern
+  [[ "$output" == $2 ]] || die "$1: mpirun printed \"$output\", not $2"
+}
+
+use "without the variable" ""
+export OMPI_MCA_mca_base_component_path="$components:SYS_DEFAULT"
+use "with the variable" "*MPI_COMM_WORLD: the device does the barriers*"
+OMPI_MCA_coll_gba_disable=1 use "turned off" "*coll:gba: disabled*"
+[[ "$(ompi_info --param coll gba --level 9)" == *coll_gba_min_comm_size* ]] || die "ompi_info shows no parameters of coll/gba"
