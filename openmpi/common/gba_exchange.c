@@ -71,7 +71,7 @@ int gba_ompi_exchange_begin(gba_ompi_exchange_t* exchange, const gba_ompi_party_
   memset(exchange->mine, 0, sizeof exchange->mine);
   memcpy(exchange->mine, mine, size);
   exchange->table = calloc((size_t)party->members, GBA_OMPI_EXCHANGE_BYTES);
-  exchange->requests = calloc((size_t)party->members + 1, sizeof *exchange->requests);
+  exchange->requests = calloc((size_t)party->members + 1, sizeof(struct ompi_request_t*));
   if (exchange->table == NULL || exchange->requests == NULL) return -ENOMEM;
   return party->self == 0 ? begin_first(exchange) : begin_other(exchange);
 }

@@ -129,17 +129,17 @@ static void killed_case(char** numbers) {
   }
 }
 
-/* parting N AT PID: communicators that are freed as soon as they have been used; the last rank kills the device when
- * AT of them have been, while others may still be in the barrier before. */
+/* parting N AT PID: communicators that are freed as soon as a barrier of theirs is over; the last rank kills the device
+ * when AT of them have been, if the device has a PID, while others may be in the next barrier already. */
 static void parting_case(char** numbers) {
   const int slot = ranks_new_slot();
+  const int device = atoi(numbers[2]);
   for (int i = 0; i < atoi(numbers[0]); ++i) {
     MPI_Comm comm;
     tested_t tested;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     ranks_watch(&tested, comm, slot);
-    ranks_barrier(&tested);
-    if (i == atoi(numbers[1]) && rank == size - 1) kill(atoi(numbers[2]), SIGKILL);
+    if (i == atoi(numbers[1]) && rank == size - 1 && device != 0) kill(device, SIGKILL);
     ranks_barrier(&tested);
     MPI_Comm_free(&comm);
   }

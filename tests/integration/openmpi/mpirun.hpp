@@ -47,7 +47,7 @@ class Mpirun : public testing::Test {
     line.insert(line.end(), command.begin(), command.end());
     Process job(line, {"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
                        "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "OMPI_MCA_coll_gba_verbose=5",
-                       "OMPI_MCA_mca_base_component_path=" OPENMPI_COMPONENTS ":SYS_DEFAULT"});
+                       std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});
     const auto exit = job.wait(kLimit);
     return {exit.value_or(test_support::Exit{-1, SIGKILL}), job.output()};
   }

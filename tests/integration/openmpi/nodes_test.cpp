@@ -43,15 +43,23 @@ TEST_F(Nodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
   }
 }
 
-/// Who has freed the communicator still answers.
-TEST_F(Nodes, FinishBarriersOfThoseWhoHaveLeft) {
-  for (int time = 0; time < repeats(3, 50); ++time) {
+TEST_F(Nodes, FreeCommunicatorsWhileTheDeviceIsKilled) {
+  for (int time = 0; time < repeats(2, 50); ++time) {
     FakeDevice device;
     const auto job = run(4, device.path(),
                          {"parting", "12", std::to_string(5 + time), std::to_string(device.process().pid())}, options_);
     EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_THAT(job.output, HasSubstr("\n0 failures, "));
   }
+}
+
+/// The last rank's release is lost for good, and the others, all leaders among them, have been released and have freed
+/// the communicator when it finds out, after 5 seconds: they answer all the same.
+TEST_F(Nodes, AnswerWhenTheyHaveLeft) {
+  const FakeDevice device({"--fault", "drop-release:member=3,count=1000000"});
+  const auto job = run(4, device.path(), {"parting", "1", "0", "0"}, options_);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("group 1 of 4 members on 2 nodes"), HasSubstr("\n0 failures, ")));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loaded before Open MPI, it makes a component believe that this is a later release. */
 #include <mpi.h>
-#include <string.h>
+#include <stdio.h>
 
 __attribute__((visibility("default"))) int MPI_Get_library_version(char* version, int* length) {
-  strcpy(version, "Open MPI v5.0.3, package: test");
-  *length = (int)strlen(version);
+  *length = snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING, "Open MPI v5.0.3, package: test");
   return MPI_SUCCESS;
 }

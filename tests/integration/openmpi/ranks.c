@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -82,9 +81,7 @@ void ranks_watch(tested_t* tested, MPI_Comm comm, int slot) {
   MPI_Group group;
   MPI_Group world;
   int ranks[RANKS];
-  memset(tested, 0, sizeof *tested);
-  tested->comm = comm;
-  tested->slot = slot;
+  *tested = (tested_t){.comm = comm, .slot = slot};
   if (comm == MPI_COMM_NULL) return;
   MPI_Comm_size(comm, &tested->size);
   for (int rank = 0; rank < tested->size; ++rank) ranks[rank] = rank;
