@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI_Barrier with the component coll/gba and without: jobs of each kind in turn, so that the machine's moods meet all
+// of them.
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+
+#include "bench/cpus.hpp"
+#include "bench/fake_device.hpp"
+#include "bench/jobs.hpp"
+#include "gba/gba.h"
+
+namespace bench {
+namespace {
+
+/// A way to start Open MPI.
+struct Kind {
+  std::string name;
+  std::vector<std::string> environment;
+  bool by_device = false;
+  std::vector<Point> points;
+};
+
+std::vector<std::string> with_component(const std::string& device_path) {
+  return {"OMPI_MCA_mca_base_component_path=" BENCH_OPENMPI_COMPONENTS ":SYS_DEFAULT",
+          "OMPI_MCA_coll_gba_device_path=" + device_path};
+}
+
+std::vector<Kind> all_kinds(const FakeDevice& device) {
+  return {{"without the component", {"OMPI_MCA_coll=^gba"}, false, {}},
+          {"component, no device", with_component(""), false, {}},
+          {"component, device that fails", with_component("/nonexistent"), false, {}},
+          {"component, fake device", with_component(device.socket()), true, {}}};
+}
+
+/// Barriers that the device has done.
+std::uint64_t releases_of(const FakeDevice& device) {
+  gba_device* opened = nullptr;
+  if (gba_open(("vfio-user:" + device.socket()).c_str(), &opened) != 0) {
+    throw std::runtime_error(gba_error_text());
+  }
+  gba_device_counters counters{};
+  const int error = gba_device_get_counters(opened, &counters);
+  gba_close(opened);
+  if (error != 0) {
+    throw std::runtime_error("the fake device does not say how many barriers it has done");
+  }
+  return counters.releases;
+}
+
+/// The figures are worth nothing if it was not the device that did the barriers, or if it was.
+void measure(Kind& kind, const OpenMpiProgram& program, const FakeDevice& device, int ranks) {
+  const std::uint64_t before = releases_of(device);
+  for (const Series& series : program.run(ranks, {kind.name}, kind.environment)) {
+    kind.points.insert(kind.points.end(), series.points.begin(), series.points.end());
+  }
+  const std::uint64_t done = releases_of(device) - before;
+  if ((done > 0) != kind.by_device) {
+    throw std::runtime_error(kind.name + ": the device has done " + std::to_string(done) + " barriers");
+  }
+}
+
+void print(const std::vector<Kind>& kinds) {
+  std::printf("%-30s %12s %12s %12s %12s %12s\n", "", "least us", "median us", "raw trip us", "of without",
+              "least more ns");
+  Spread without;
+  for (const Kind& kind : kinds) {
+    const auto points = Series{kind.name, kind.points}.usable();
+    const Spread figure = spread_of(points, [](const Point& point) { return point.figure; });
+    const double raw = spread_of(points, [](const Point& point) { return point.raw(); }).middle;
+    if (&kind == &kinds.front()) without = figure;
+    std::printf("%-30s %12.3f %12.3f %12.3f %12.2f %12.0f\n", kind.name.c_str(), figure.least / 1e3,
+                figure.middle / 1e3, raw / 1e3, figure.middle / without.middle, figure.least - without.least);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+constexpr const char* kWhatItShows =
+    "Least and median of the repeats in which the raw round trip of a cache line, measured right before and after,\n"
+    "stayed the same within a fifth. The fake device is a process, which polls on the second processor and serves\n"
+    "one member after the other: it shows that barriers take that way, and what the component costs where it does\n"
+    "not; not how fast a switch is, which releases all members at once and takes no processor from them.\n\n";
+
+int run_all(const std::vector<int>& sizes, int rounds) {
+  const Folder folder;
+  std::unique_ptr<OpenMpiProgram> program;
+  try {
+    program = std::make_unique<OpenMpiProgram>(
+        folder, "mpic++", "BENCH_OPENMPI_MPI",
+        std::vector<std::string>{"barrier_worker", "conductor", "cpus", "points", "round_trip"});
+  } catch (const std::exception& error) {
+    std::printf("nothing is measured without Open MPI (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    return 77;
+  }
+  ::unsetenv("GBA_DEVICE");
+  const FakeDevice device(first_two_cpus().second);
+  std::printf("%s", kWhatItShows);
+  for (const int ranks : sizes) {
+    std::printf("%d processes on %d processors, load %.1f\n", ranks, own_processors(), load_of_machine());
+    auto kinds = all_kinds(device);
+    for (int round = 0; round < rounds; ++round) {
+      for (Kind& kind : kinds) {
+        measure(kind, *program, device, ranks);
+      }
+    }
+    print(kinds);
+  }
+  return 0;
+}
+
+int main_of(int argc, char** argv) {
+  CLI::App app("Measures MPI_Barrier with the component coll/gba and without, for each number of processes.",
+               "bench_openmpi");
+  std::vector<int> sizes{2, 4, 8};
+  int rounds = 5;
+  app.add_option("PROCESSES", sizes, "numbers of processes")->check(CLI::Range(2, 708))->capture_default_str();
+  app.add_option("--repeats", rounds, "jobs of each kind; each measures nine times")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return run_all(sizes, rounds);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::main_of(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_openmpi: %s\n", error.what());
+  return 1;
+}
