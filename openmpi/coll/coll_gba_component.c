@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "coll_gba.h"
 #include "ompi/mca/coll/base/base.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
-
-/* Its functions and their arguments are those of this release; MCA itself compares only the framework's version, which
- * later releases may keep. */
-#define BUILT_FOR \
-  "Open MPI v" OPAL_STRINGIFY_NUMBER(OMPI_MAJOR_VERSION) "." OPAL_STRINGIFY_NUMBER(OMPI_MINOR_VERSION) "."
-#define OPAL_STRINGIFY_NUMBER(number) OPAL_STRINGIFY_TEXT(number)
-#define OPAL_STRINGIFY_TEXT(text) #text
-
-static int is_of_this_release(void) {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return 0;
-  if (strncmp(text, BUILT_FOR, strlen(BUILT_FOR)) == 0) return 1;
-  opal_output(0, "coll:gba: not used: it was built for %s*, and this is %.40s", BUILT_FOR, text);
-  return 0;
-}
 
 static int register_parameters(void) {
   gba_ompi_options_register(&mca_coll_gba_component.super.collm_version, "min_comm_size",
@@ -29,7 +11,7 @@ static int register_parameters(void) {
 }
 
 static int open_component(void) {
-  if (!is_of_this_release()) return OMPI_ERR_NOT_AVAILABLE;
+  if (!gba_ompi_options_fit("coll:gba")) return OMPI_ERR_NOT_AVAILABLE;
   gba_ompi_options_open(&mca_coll_gba_component.options,
                         opal_output_get_verbosity(ompi_coll_base_framework.framework_output));
   if (mca_coll_gba_component.options.disable) {

@@ -7,6 +7,7 @@
 #ifndef GBA_OMPI_EXCHANGE_H
 #define GBA_OMPI_EXCHANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ompi_communicator_t;
@@ -21,7 +22,9 @@ enum {
   GBA_OMPI_TAG_DOWN = -4,
   GBA_OMPI_TAG_SOFTWARE = -5,
   GBA_OMPI_TAG_FAR_COLL = -6,
-  GBA_OMPI_TAG_FAR_SCOLL = -7
+  GBA_OMPI_TAG_FAR_SCOLL = -7,
+  GBA_OMPI_TAG_UP_SCOLL = -8,
+  GBA_OMPI_TAG_DOWN_SCOLL = -9
 };
 
 /* Who takes part: ranks[i] of the communicator is member i, or rank i if `ranks` is NULL. What it points to must stay.
@@ -30,7 +33,8 @@ typedef struct gba_ompi_party_t {
   struct ompi_communicator_t* comm;
   const int* ranks;
   int members;
-  int self; /* which member this process is */
+  int self;   /* which member this process is */
+  bool scoll; /* the tags of scoll/gba: coll/gba may be at work on the same communicator */
 } gba_ompi_party_t;
 
 /* Zeroed: none is under way. */

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gba_options.h"
 
+#include <mpi.h>
+#include <string.h>
+
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
+
+#define BUILT_FOR "Open MPI v" TEXT_OF_NUMBER(OMPI_MAJOR_VERSION) "." TEXT_OF_NUMBER(OMPI_MINOR_VERSION) "."
+#define TEXT_OF_NUMBER(number) TEXT_OF(number)
+#define TEXT_OF(text) #text
+
+bool gba_ompi_options_fit(const char* component) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return false;
+  if (strncmp(text, BUILT_FOR, strlen(BUILT_FOR)) == 0) return true;
+  opal_output(0, "%s: not used: it was built for %s*, and this is %.40s", component, BUILT_FOR, text);
+  return false;
+}
 
 static void number(const mca_base_component_t* component, const char* name, const char* text, int* storage) {
   (void)mca_base_component_var_register(component, name, text, MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6,

@@ -23,6 +23,9 @@ typedef struct gba_ompi_options_t {
 
 enum { GBA_OMPI_SAY = 5 }; /* the verbosity at which decisions are said */
 
+/* Whether this is the release of Open MPI that the component was built for: functions and their arguments are those of
+ * that one, and MCA itself compares only the framework's version, which later releases may keep. Complains if not. */
+bool gba_ompi_options_fit(const char* component);
 /* `min_name`: min_comm_size or min_group_size. Called when the component registers its parameters. */
 void gba_ompi_options_register(const mca_base_component_t* component, const char* min_name,
                                gba_ompi_options_t* options);

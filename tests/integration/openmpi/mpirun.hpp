@@ -38,12 +38,19 @@ class Mpirun : public testing::Test {
   /// Ranks of barrier_ranks. `device` is what coll_gba_device_path says; "" leaves it out.
   [[nodiscard]] Outcome run(int ranks, const std::string& device, const std::vector<std::string>& command,
                             const Options& options = {}) const {
-    std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
+    Options all;
     if (!device.empty()) {
-      line.insert(line.end(), {"--mca", "coll_gba_device_path", device});
+      all.insert(all.end(), {"--mca", "coll_gba_device_path", device});
     }
+    all.insert(all.end(), options.begin(), options.end());
+    return run_program("openmpi_barrier_ranks", ranks, command, all);
+  }
+
+  [[nodiscard]] Outcome run_program(const std::string& program, int ranks, const std::vector<std::string>& command,
+                                    const Options& options) const {
+    std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
     line.insert(line.end(), options.begin(), options.end());
-    line.insert(line.end(), {test_support::test_program("openmpi_barrier_ranks"), entered()});
+    line.insert(line.end(), {test_support::test_program(program), entered()});
     line.insert(line.end(), command.begin(), command.end());
     Process job(line, {"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
                        "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "OMPI_MCA_coll_gba_verbose=5",

@@ -57,7 +57,7 @@ void ranks_init(const char* path, int threads) {
   ranks_expect(provided == threads, "the level of threads");
 }
 
-int ranks_finalize(void) {
+int ranks_report(void) {
   int rank = 0;
   int all = 0;
   int mine = failures;
@@ -69,8 +69,13 @@ int ranks_finalize(void) {
   fflush(stdout);
   MPI_T_pvar_session_free(&session);
   MPI_T_finalize();
-  MPI_Finalize();
   return all == 0 ? 0 : 1;
+}
+
+int ranks_finalize(void) {
+  const int code = ranks_report();
+  MPI_Finalize();
+  return code;
 }
 
 int ranks_new_slot(void) {

@@ -25,6 +25,8 @@ typedef struct tested_t {
 /* MPI_Init_thread, and the file at `path` mapped. */
 void ranks_init(const char* path, int threads);
 /* Gives the exit code: 0 if no rank has seen a failure, as rank 0 prints with the component's performance variables. */
+int ranks_report(void);
+/* ranks_report and MPI_Finalize. */
 int ranks_finalize(void);
 
 /* A slot that no other communicator has; every rank calls it equally often. */

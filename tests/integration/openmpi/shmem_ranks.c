@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shmem_ranks FILE CASE N [AT PID]: PEs of Open MPI's OpenSHMEM, which are ranks of MPI, too. */
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks.h"
+
+static tested_t world;
+static int pe, pes;
+static long sync_words[16][SHMEM_BARRIER_SYNC_SIZE];
+static long received[64]; /* symmetric */
+
+static void barrier_all(void) {
+  const uint64_t entered = ranks_enter(&world);
+  shmem_barrier_all();
+  ranks_check(&world, entered);
+}
+
+/* world N: barriers, every other one without waiting for puts, and what was put is there after those that do. */
+static void world_case(int count, char** numbers) {
+  (void)numbers;
+  for (int i = 1; i <= count; ++i) {
+    shmem_long_p(&received[pe], i, (pe + 1) % pes);
+    barrier_all();
+    ranks_expect(received[(pe + pes - 1) % pes] == i, "a put is complete after shmem_barrier_all");
+    const uint64_t entered = ranks_enter(&world);
+    shmem_sync_all();
+    ranks_check(&world, entered);
+  }
+}
+
+/* sets N: active sets that overlap: the even PEs, all but the first, the last two. */
+static void sets_case(int count, char** numbers) {
+  const struct { int start, stride, size; } sets[3] = {{0, 1, (pes + 1) / 2}, {1, 0, pes - 1}, {pes - 2, 0, 2}};
+  tested_t tested[3];
+  int member[3];
+  (void)numbers;
+  for (int set = 0; set < 3; ++set) {
+    const int step = 1 << sets[set].stride;
+    const int place = pe - sets[set].start;
+    MPI_Comm comm;
+    member[set] = place >= 0 && place % step == 0 && place / step < sets[set].size;
+    MPI_Comm_split(MPI_COMM_WORLD, member[set] ? 0 : MPI_UNDEFINED, pe, &comm);
+    ranks_watch(&tested[set], comm, ranks_new_slot());
+  }
+  for (int i = 0; i < 2 * count; ++i) {
+    for (int set = 0; set < 3; ++set) {
+      if (!member[set]) continue;
+      const uint64_t entered = ranks_enter(&tested[set]);
+      long* const words = sync_words[2 * set + i % 2];
+      if (i % 3 == 0) {
+        shmem_sync(sets[set].start, sets[set].stride, sets[set].size, words);
+      } else {
+        shmem_barrier(sets[set].start, sets[set].stride, sets[set].size, words);
+      }
+      ranks_check(&tested[set], entered);
+    }
+    if (i % 4 == 3) barrier_all();
+  }
+}
+
+/* mixed N: barriers of MPI and of OpenSHMEM in turns, some of MPI's under way meanwhile. */
+static void mixed_case(int count, char** numbers) {
+  tested_t other;
+  MPI_Request request;
+  (void)numbers;
+  ranks_watch(&other, MPI_COMM_WORLD, ranks_new_slot());
+  for (int i = 0; i < count; ++i) {
+    ranks_barrier(&world);
+    barrier_all();
+    const uint64_t entered = ranks_enter(&other);
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    barrier_all();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    ranks_check(&other, entered);
+  }
+}
+
+/* killed N AT PID: PE 0 kills the device before its barrier AT. */
+static void killed_case(int count, char** numbers) {
+  for (int i = 0; i < count; ++i) {
+    if (i == atoi(numbers[0]) && pe == 0) kill(atoi(numbers[1]), SIGKILL);
+    barrier_all();
+    if (i % 2 == 1) shmem_barrier(0, 0, pes, sync_words[i / 2 % 2]);
+  }
+}
+
+/* They count from when their handles are made: after what shmem_init does. */
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle by_device, by_others;
+
+static void start_counting(void) {
+  int index = 0;
+  int count = 0;
+  MPI_T_pvar_session_create(&session);
+  if (MPI_T_pvar_get_index("scoll_gba_offloaded", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) abort();
+  MPI_T_pvar_handle_alloc(session, index, NULL, &by_device, &count);
+  if (MPI_T_pvar_get_index("scoll_gba_fallen_back", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) abort();
+  MPI_T_pvar_handle_alloc(session, index, NULL, &by_others, &count);
+}
+
+static void report_counts(void) {
+  unsigned long long device = 0;
+  unsigned long long others = 0;
+  MPI_T_pvar_read(session, by_device, &device);
+  MPI_T_pvar_read(session, by_others, &others);
+  if (pe == 0) printf("OpenSHMEM: by the device %llu, by others %llu\n", device, others);
+  MPI_T_pvar_session_free(&session);
+}
+
+int main(int count, char** arguments) {
+  static const struct {
+    const char* name;
+    void (*run)(int count, char** numbers);
+    int arguments;
+  } cases[] = {{"world", world_case, 4}, {"sets", sets_case, 4}, {"mixed", mixed_case, 4}, {"killed", killed_case, 6}};
+  int finalized = 0;
+  if (count < 4) return 2;
+  for (size_t i = 0; i < sizeof sync_words / sizeof sync_words[0][0]; ++i) {
+    (&sync_words[0][0])[i] = SHMEM_SYNC_VALUE;
+  }
+  ranks_init(arguments[1], MPI_THREAD_SINGLE);
+  shmem_init();
+  pe = shmem_my_pe();
+  pes = shmem_n_pes();
+  start_counting();
+  ranks_watch(&world, MPI_COMM_WORLD, ranks_new_slot());
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    if (strcmp(arguments[2], cases[i].name) == 0 && count == cases[i].arguments) {
+      cases[i].run(atoi(arguments[3]), arguments + 4);
+    }
+  }
+  report_counts();
+  const int code = ranks_report();
+  shmem_finalize();
+  MPI_Finalized(&finalized);
+  if (!finalized) MPI_Finalize();
+  return code;
+}
