@@ -58,3 +58,6 @@ export OMPI_MCA_mca_base_component_path="$components:SYS_DEFAULT"
 use "with the variable" "*MPI_COMM_WORLD: the device does the barriers*"
 OMPI_MCA_coll_gba_disable=1 use "turned off" "*coll:gba: disabled*"
 [[ "$(ompi_info --param coll gba --level 9)" == *coll_gba_min_comm_size* ]] || die "ompi_info shows no parameters of coll/gba"
+if [[ -e "$components/mca_scoll_gba.so" ]]; then
+  [[ "$(oshmem_info --param scoll gba --level 9)" == *scoll_gba_min_group_size* ]] || die "oshmem_info shows no parameters of scoll/gba"
+fi
