@@ -31,5 +31,7 @@ if ! grep -qs '^major=4$' "$tree/VERSION" || ! grep -qs '^minor=1$' "$tree/VERSI
 fi
 component="$tree/ompi/mca/coll/gba"
 mkdir -p "$component"
-cp "$here"/../common/*.[ch] "$here"/../coll/*.[ch] "$here"/coll/configure.m4 "$here"/coll/Makefile.am "$component"
+sources=("$here"/../common/*.[ch] "$here"/../coll/*.[ch])
+cp "${sources[@]}" "$here"/coll/configure.m4 "$component"
+sed "s/@SOURCES@/${sources[*]##*/}/" "$here"/coll/Makefile.am.in >"$component/Makefile.am"
 echo "Copied to $component"
