@@ -258,7 +258,9 @@ void gba_ompi_setup_text(const gba_ompi_setup_t* setup, char* text, size_t size)
     snprintf(text, size, "the device does the barriers, as group %u of %d members on %u nodes", setup->handle.group,
              setup->party.members, setup->barrier.far.nodes + 1);
   } else {
-    gba_ompi_decision_text(&setup->decision, reason, sizeof reason);
+    gba_ompi_decision_t decision = setup->decision;
+    if (setup->party.ranks != NULL && decision.member >= 0) decision.member = setup->party.ranks[decision.member];
+    gba_ompi_decision_text(&decision, reason, sizeof reason);
     snprintf(text, size, "the previous module does the barriers: %s", reason);
   }
 }

@@ -124,4 +124,19 @@ TEST_F(Shmem, SmallGroupsAreLeftToOthers) {
                     HasSubstr("fewer members than scoll_gba_min_group_size"), Not(HasSubstr("by others 0\n"))));
 }
 
+/// Two nodes, which are host names of this machine: only the last two PEs of the active sets are on one.
+TEST_F(Shmem, GroupsOnSeveralNodesAreLeftToOthers) {
+  if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
+    GTEST_SKIP() << "host names of their own need root (unshare --uts)";
+  }
+  const FakeDevice device;
+  const auto job =
+      run(4, device.path(), {"sets", "5"}, {"--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT, "--host", "nodea:2,nodeb:2"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output,
+              AllOf(HasSubstr("\n0 failures, "), HasSubstr("scoll:gba: the 2 PEs from PE 2 on: the device does"),
+                    HasSubstr("3 PEs from PE 1 on: the previous module does the barriers: rank 1 cannot use a device"),
+                    HasSubstr("members are on other nodes")));
+}
+
 }  // namespace
