@@ -50,7 +50,8 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
     }
     const std::uint64_t time = theirs.time[count & 1].load(std::memory_order_relaxed);
     first = std::min(first, time);
-    if (time > last) {
+    // Of members that came at the same time the lowest, so that all name the same.
+    if (time > last || (time == last && i < last_member)) {
       last = time;
       last_member = i;
     }
