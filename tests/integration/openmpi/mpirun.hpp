@@ -22,7 +22,9 @@ using test_support::Process;
 using test_support::Seconds;
 
 /// Generous: a test must end, not be fast.
-constexpr Seconds kLimit{120};
+inline Seconds limit() {
+  return Seconds{test_support::repeats(120, 1200)};
+}
 
 /// MCA parameters and other options of mpirun.
 using Options = std::vector<std::string>;
@@ -55,7 +57,7 @@ class Mpirun : public testing::Test {
     Process job(line, {"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
                        "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "OMPI_MCA_coll_gba_verbose=5",
                        std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});
-    const auto exit = job.wait(kLimit);
+    const auto exit = job.wait(limit());
     return {exit.value_or(test_support::Exit{-1, SIGKILL}), job.output()};
   }
 

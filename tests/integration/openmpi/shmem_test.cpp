@@ -84,7 +84,7 @@ TEST_F(Shmem, BarriersAreDoneWithoutTheDeviceThatIsKilled) {
   for (int time = 0; time < repeats(4, 50); ++time) {
     FakeDevice device;
     const auto job = run(time % 2 == 0 ? 2 : 4, device.path(),
-                         {"killed", "40", std::to_string(10 + time), std::to_string(device.process().pid())});
+                         {"killed", "40", std::to_string(10 + time % 25), std::to_string(device.process().pid())});
     EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_THAT(job.output,
                 AllOf(HasSubstr("\n0 failures, "), HasSubstr("scoll:gba: "), HasSubstr("no device any more")));
