@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/job_memory.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "shmem/memory/memfd.hpp"
 
 namespace shmem {
@@ -9,6 +12,16 @@ namespace {
 
 std::size_t size_for(int pes) {
   return sizeof(JobHeader) + static_cast<std::size_t>(pes) * sizeof(PeSlot);
+}
+
+/// The state once who writes has had the time to: all are to give the same status and reason.
+std::uint32_t settled(const std::atomic<std::uint32_t>& word) {
+  std::uint32_t state = word.load(std::memory_order_acquire);  // pairs with the store in end(), as does the next one
+  for (int pause = 0; state == JobEndWord::kWriting && pause < 200; ++pause) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    state = word.load(std::memory_order_acquire);
+  }
+  return state;
 }
 
 }  // namespace
@@ -64,9 +77,9 @@ void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reaso
 
 std::optional<JobEnd> JobMemory::ended() const {
   const JobEndWord& word = header().end;
-  const std::uint32_t state = word.state.load(std::memory_order_acquire);  // pairs with the store in end()
+  const std::uint32_t state = settled(word.state);
   if (state == JobEndWord::kNone) return std::nullopt;
-  // Whoever is writing may have been killed over it: that the job ends is known all the same.
+  // Whoever was writing has been killed over it: that the job ends is known all the same.
   if (state == JobEndWord::kWriting) return JobEnd{kLauncher, 1, "the job is being ended"};
   return JobEnd{word.pe, word.status, word.reason.data()};
 }

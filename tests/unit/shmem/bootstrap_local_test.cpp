@@ -227,6 +227,33 @@ TEST(JobMemory, TellsPesOnHowManyProcessorsTheyRunTogether) {
   EXPECT_EQ(wait_policy(1 << 20).spins, 0U) << "more than this process may use";
 }
 
+/// All are to give the status and the reason of the first, also who looks while those are being written.
+TEST(JobMemory, WaitsForTheReasonThatIsBeingWritten) {
+  const auto job = make_job(1);
+  JobEndWord& word = job->header().end;
+  word.state.store(JobEndWord::kWriting);
+  std::jthread writer([&word] {
+    std::this_thread::sleep_for(milliseconds{10});
+    word.pe = 0;
+    word.status = 3;
+    word.reason[0] = 'x';
+    word.state.store(JobEndWord::kSet);
+  });
+  const auto end = job->ended();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->status, 3);
+  EXPECT_EQ(end->reason, "x");
+}
+
+TEST(JobMemory, HasEndedThoughItsEnderWasKilledOverTheReason) {
+  const auto job = make_job(1);
+  job->header().end.state.store(JobEndWord::kWriting);
+  const auto end = job->ended();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->status, 1);
+  EXPECT_EQ(end->reason, "the job is being ended");
+}
+
 TEST(JobMemory, IsRefusedWhereItIsNot) {
   const auto job = make_job(2);
   EXPECT_TRUE(JobMemory::attach(job->fd(), 2));
