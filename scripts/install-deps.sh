@@ -26,6 +26,7 @@ readonly PACKAGES=(
   git
   googletest
   groff-base
+  iproute2
   libbenchmark-dev
   libclang-rt-14-dev
   libcli11-dev

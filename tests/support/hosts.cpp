@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/hosts.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace test_support {
+namespace {
+
+constexpr Seconds kPatience{20};
+
+/// A namespace of each kind that a host has, and of what its network is made.
+const std::vector<std::string> kHost{"unshare", "--net", "--uts", "--ipc", "--mount", "sh", "-ec"};
+
+std::string hexadecimal(int number) {
+  std::ostringstream text;
+  text << std::hex << number;
+  return text.str();
+}
+
+std::string address(int host) {
+  return "10.77.0." + std::to_string(host + 1);
+}
+
+/// The bridge's port.
+std::string port(int host) {
+  return "v" + std::to_string(host);
+}
+
+void write_program(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << "#!/bin/sh\n" << text;
+  file.close();
+  if (!file || ::chmod(path.c_str(), 0700) != 0) {
+    throw std::runtime_error("cannot write " + path);
+  }
+}
+
+std::string network_of(const Process& holder) {
+  struct stat status {};
+  const std::string path = "/proc/" + std::to_string(holder.pid()) + "/ns/net";
+  if (::stat(path.c_str(), &status) != 0) {
+    throw std::runtime_error("cannot look at " + path + ", which should be a host's: " + holder.output());
+  }
+  return std::to_string(status.st_ino);
+}
+
+std::unique_ptr<Process> hold(std::vector<std::string> command) {
+  auto holder = std::make_unique<Process>(std::move(command));
+  if (!holder->wait_for_output("ready\n", kPatience)) {
+    throw std::runtime_error("cannot make a host: " + holder->output());
+  }
+  return holder;
+}
+
+/// Ends all that runs in the networks with these numbers, once a line comes or whoever would have written it has ended.
+constexpr const char* kKeeper = R"(folder=$1
+shift
+for network; do set -- "$@" -o -lname "net:\[$network\]"; shift; done
+read -r _
+for _ in $(seq 200); do
+  found=$(find /proc/[0-9]*/ns/net -false "$@" 2>/dev/null | cut -d / -f 3)
+  [ -n "$found" ] || break
+  kill -KILL $found 2>/dev/null
+  sleep 0.02
+done
+rm -rf "$folder"
+)";
+
+constexpr const char* kAgent = R"(while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
+shift
+exec "${0%/*}/$host" sh -c "$*"
+)";
+
+}  // namespace
+
+std::optional<std::string> Hosts::missing() {
+  if (::geteuid() != 0) return "only root can make network namespaces";
+  if (test_support::run({"ip", "-Version"}).exit.code == 127) return "there is no ip (Debian: iproute2)";
+  auto command = kHost;
+  command.push_back(
+      "mount -t tmpfs tmpfs /dev/shm; ip link add br0 type bridge; ip link add v0 type veth peer name eth0");
+  const auto outcome = test_support::run(command);
+  if (!outcome.exit.clean()) return "no namespaces, bridges or veth pairs here: " + outcome.output;
+  return std::nullopt;
+}
+
+std::string Hosts::ipv4(int host) {
+  return address(host);
+}
+
+std::string Hosts::ipv6(int host) {
+  return "fd77::" + hexadecimal(host + 1);
+}
+
+bool Hosts::has_ipv6() {
+  return ::access("/proc/sys/net/ipv6", F_OK) == 0;
+}
+
+std::string Hosts::id(int host) const {
+  return std::filesystem::path(dir_.path()).filename().string() + "." + name(host);
+}
+
+std::string Hosts::slots(int each) const {
+  std::string text;
+  for (int host = 0; host < number_; ++host) {
+    text += (host == 0 ? "" : ",") + name(host) + ":" + std::to_string(each);
+  }
+  return text;
+}
+
+Hosts::Hosts(int number) : number_(number) {
+  std::ofstream names(files("hosts"));
+  names << "127.0.0.1 localhost\n";
+  for (int host = 0; host < number_; ++host) {
+    names << ipv4(host) << ' ' << name(host) << '\n';
+    if (has_ipv6()) names << ipv6(host) << ' ' << name(host) << '\n';
+  }
+  names.close();
+  switch_ = hold({"unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"});
+  for (int host = 0; host < number_; ++host) {
+    auto command = kHost;
+    // Without duplicate address detection an IPv6 address can be used at once.
+    command.push_back("hostname " + name(host) + "; mount -t tmpfs tmpfs /dev/shm; mount --bind " + files("hosts") +
+                      " /etc/hosts; none=/proc/sys/net/ipv6/conf/default/accept_dad; [ ! -e $none ] || echo 0 >$none; "
+                      "echo ready; exec sleep infinity");
+    holders_.push_back(hold(std::move(command)));
+  }
+  write_scripts();
+  start_keeper();
+  connect();
+}
+
+Hosts::~Hosts() {
+  std::fputc('\n', keeper_.get());
+  keeper_.reset();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::filesystem::exists(dir_.path()) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+void Hosts::Close::operator()(std::FILE* pipe) const {
+  ::pclose(pipe);
+}
+
+void Hosts::write_scripts() const {
+  for (int host = 0; host < number_; ++host) {
+    const pid_t holder = holders_[static_cast<std::size_t>(host)]->pid();
+    write_program(files(name(host)), "exec nsenter --target " + std::to_string(holder) +
+                                         " --net --uts --ipc --mount --wd=\"$PWD\" env SHMEM_HOST_ID=" + id(host) +
+                                         " OMPI_MCA_plm_rsh_agent=" + agent() + " \"$@\"\n");
+  }
+  write_program(agent(), kAgent);
+  write_program(files("keeper"), kKeeper);
+}
+
+/// It is no child of the test's, so that it outlives the test, and whoever kills that with all its children.
+void Hosts::start_keeper() {
+  std::string command = "exec setsid --fork " + files("keeper") + " " + dir_.path() + " " + network_of(*switch_);
+  for (const auto& holder : holders_) command += " " + network_of(*holder);
+  command += " >/dev/null 2>&1";
+  keeper_.reset(::popen(command.c_str(), "we"));
+  if (keeper_ == nullptr) throw std::runtime_error("cannot start " + command);
+}
+
+void Hosts::connect() const {
+  std::string cables = "link add br0 type bridge mcast_snooping 0\nlink set br0 up\n";
+  for (int host = 0; host < number_; ++host) {
+    const auto& holder = *holders_[static_cast<std::size_t>(host)];
+    cables += "link add " + port(host) + " type veth peer name eth0 netns " + std::to_string(holder.pid()) + "\n";
+    cables += "link set " + port(host) + " master br0 up\n";
+  }
+  ip(*switch_, cables);
+  for (int host = 0; host < number_; ++host) {
+    std::string addresses = "link set lo up\naddress add " + ipv4(host) + "/24 dev eth0\n";
+    if (has_ipv6()) addresses += "address add " + ipv6(host) + "/64 dev eth0 nodad\n";
+    ip(*holders_[static_cast<std::size_t>(host)], addresses + "link set eth0 up\n");
+  }
+}
+
+void Hosts::ip(const Process& holder, const std::string& commands) const {
+  std::ofstream(files("batch")) << commands;
+  const auto outcome =
+      test_support::run({"nsenter", "--target", std::to_string(holder.pid()), "--net", "ip", "-batch", files("batch")});
+  if (!outcome.exit.clean()) throw std::runtime_error("ip: " + outcome.output + "in:\n" + commands);
+}
+
+std::vector<std::string> Hosts::on(int host, const std::vector<std::string>& command) const {
+  std::vector<std::string> line{files(name(host))};
+  line.insert(line.end(), command.begin(), command.end());
+  return line;
+}
+
+Process Hosts::start(int host, const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment) const {
+  return Process(on(host, command), environment);
+}
+
+Outcome Hosts::run(int host, const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                   Seconds limit) const {
+  return test_support::run(on(host, command), environment, limit);
+}
+
+void Hosts::link_down(int host) const {
+  ip(*switch_, "link set " + port(host) + " down\n");
+}
+
+void Hosts::link_up(int host) const {
+  ip(*switch_, "link set " + port(host) + " up\n");
+}
+
+void Hosts::set_mtu(int host, int mtu, int switch_mtu) const {
+  // Else the kernel hands TCP's segments on in one piece, which no MTU keeps from passing.
+  const char* apart = switch_mtu == 0 ? "" : " gso_max_segs 1";
+  ip(*holders_[static_cast<std::size_t>(host)], "link set eth0 mtu " + std::to_string(mtu) + apart + "\n");
+  ip(*switch_, "link set " + port(host) + " mtu " + std::to_string(switch_mtu == 0 ? mtu : switch_mtu) + "\n");
+}
+
+Traffic Hosts::traffic(int host) const {
+  std::ifstream counters("/proc/" + std::to_string(switch_->pid()) + "/net/dev");
+  for (std::string line; std::getline(counters, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    std::uint64_t value[10]{};
+    fields >> name;
+    for (auto& field : value) fields >> field;
+    if (fields && name == port(host) + ":") return {value[1], value[9]};
+  }
+  throw std::runtime_error("the kernel has no counters of " + port(host));
+}
+
+}  // namespace test_support

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/hosts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+namespace {
+
+using test_support::Hosts;
+using test_support::none_matching;
+using test_support::Process;
+using test_support::Seconds;
+using testing::HasSubstr;
+
+constexpr Seconds kLimit{20};
+
+std::vector<std::string> echo(const std::string& what, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"python3", ECHO_PROGRAM, what});
+  return arguments;
+}
+
+std::size_t answers(const Process& client) {
+  const std::string text = client.output();
+  std::size_t count = 0;
+  for (auto at = text.find("answer"); at != std::string::npos; at = text.find("answer", at + 1)) ++count;
+  return count;
+}
+
+/// True once the client has had more answers.
+bool answered_again(const Process& client) {
+  const auto before = answers(client);
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (answers(client) <= before + 2 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return answers(client) > before + 2;
+}
+
+/// The networks that processes are in.
+std::set<std::string> networks() {
+  std::set<std::string> found;
+  std::error_code gone;
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    const auto network = std::filesystem::read_symlink(process.path() / "ns/net", gone);
+    if (!gone) found.insert(network);
+  }
+  return found;
+}
+
+std::string network_of(const Hosts& hosts, int host) {
+  const auto outcome = hosts.run(host, {"readlink", "/proc/self/ns/net"});
+  return outcome.output.substr(0, outcome.output.find('\n'));
+}
+
+class HostsOfTests : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+  }
+};
+
+TEST_F(HostsOfTests, ReachEachOtherByNameOverBothFamilies) {
+  const Hosts hosts(3);
+  std::vector<std::pair<std::string, std::string>> families{{"ipv4", Hosts::ipv4(2)}};
+  if (Hosts::has_ipv6()) families.emplace_back("ipv6", Hosts::ipv6(2));
+  for (const auto& [family, address] : families) {
+    Process server = hosts.start(2, echo("serve", {address}));
+    ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
+    for (const int from : {0, 1, 2}) {
+      EXPECT_EQ(hosts.run(from, echo("talk", {"h2", family, "1000000"})).output, "whole " + address + "\n");
+    }
+    // Not even the address is there outside of these hosts.
+    EXPECT_FALSE(test_support::run(echo("talk", {"h2", family, "1"})).exit.clean());
+  }
+}
+
+TEST_F(HostsOfTests, HaveNamesIdsAndMemoryOfTheirOwn) {
+  const Hosts hosts(2);
+  const auto look = [&hosts](int host) {
+    return hosts
+        .run(host, {"sh", "-c", "ls /dev/shm; touch /dev/shm/x$(hostname); hostname; echo $SHMEM_HOST_ID $MORE"},
+             {"MORE=more"})
+        .output;
+  };
+  EXPECT_EQ(look(0), "h0\n" + hosts.id(0) + " more\n");
+  EXPECT_EQ(look(1), "h1\n" + hosts.id(1) + " more\n");
+  EXPECT_NE(hosts.id(0), hosts.id(1));
+  EXPECT_EQ(hosts.run(0, {hosts.agent(), "-x", "h1", "hostname;", "echo", "$SHMEM_HOST_ID"}).output,
+            "h1\n" + hosts.id(1) + "\n");
+  EXPECT_EQ(hosts.slots(2), "h0:2,h1:2");
+}
+
+TEST_F(HostsOfTests, HearNothingOfEachOtherWhileALinkIsDown) {
+  const Hosts hosts(2);
+  Process server = hosts.start(1, echo("serve", {Hosts::ipv4(1)}));
+  ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
+  const Process client = hosts.start(0, echo("ask", {Hosts::ipv4(1)}));
+  for (const int cut : {0, 1}) {
+    const auto before = hosts.traffic(cut);
+    ASSERT_TRUE(answered_again(client)) << client.output();
+    const auto after = hosts.traffic(cut);
+    EXPECT_GT(after.sent, before.sent);
+    EXPECT_GT(after.received, before.received);
+    hosts.link_down(cut);
+    const auto down = hosts.traffic(cut);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an answer that is on its way
+    const auto count = answers(client);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(answers(client), count);
+    EXPECT_EQ(hosts.traffic(cut).sent, down.sent);
+    EXPECT_EQ(hosts.traffic(cut).received, down.received);
+    hosts.link_up(cut);
+    EXPECT_TRUE(answered_again(client)) << "after the link of " << cut << " is up again";
+  }
+}
+
+TEST_F(HostsOfTests, LoseWhatIsLongerThanTheSwitchTakes) {
+  const Hosts hosts(2);
+  Process server = hosts.start(1, echo("serve", {Hosts::ipv4(1)}));
+  ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
+  const auto talk = [&hosts](Seconds limit) {
+    return hosts.run(0, echo("talk", {"h1", "ipv4", "100000"}), {}, limit).output;
+  };
+  for (const int host : {0, 1}) hosts.set_mtu(host, 9000);
+  EXPECT_THAT(talk(kLimit), HasSubstr("whole"));
+  for (const int host : {0, 1}) hosts.set_mtu(host, 9000, 1500);
+  EXPECT_EQ(talk(Seconds{1}), "");
+}
+
+TEST_F(HostsOfTests, DoNotKnowThoseOfAnotherNetwork) {
+  const Hosts ones(2);
+  const Hosts others(2);
+  Process server = ones.start(1, echo("serve", {Hosts::ipv4(1)}));
+  ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
+  EXPECT_THAT(ones.run(0, echo("talk", {"h1", "ipv4", "10"})).output, HasSubstr("whole"));
+  EXPECT_THAT(others.run(0, echo("talk", {"h1", "ipv4", "10"})).output, HasSubstr("refused"));
+  EXPECT_NE(ones.id(0), others.id(0));
+}
+
+TEST_F(HostsOfTests, LeaveNothingBehind) {
+  std::set<std::string> mine;
+  std::string mark;
+  {
+    const Hosts hosts(2);
+    mark = hosts.id(0);
+    mine = {network_of(hosts, 0), network_of(hosts, 1)};
+    // A daemon, of which nobody else knows.
+    EXPECT_TRUE(hosts.run(0, {"sh", "-c", "setsid --fork sleep 1000." + std::to_string(::getpid())}).exit.clean());
+  }
+  const auto left = networks();
+  for (const auto& network : mine) {
+    EXPECT_THAT(network, HasSubstr("net:["));
+    EXPECT_EQ(left.count(network), 0U);
+  }
+  EXPECT_TRUE(none_matching("1000." + std::to_string(::getpid())));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::temp_directory_path() / mark.substr(0, mark.find('.'))));
+}
+
+TEST_F(HostsOfTests, GoWithATestThatIsKilled) {
+  const test_support::TempDir dir;
+  const std::string seconds = "2000." + std::to_string(::getpid());
+  const pid_t test = ::fork();
+  if (test == 0) {
+    ::setenv("TMPDIR", dir.path().c_str(), 1);
+    const Hosts hosts(2);
+    if (!hosts.run(1, {"sh", "-c", "setsid --fork sleep " + seconds}).exit.clean()) ::_exit(1);
+    std::ofstream(dir.file("network")) << network_of(hosts, 1) << '\n';
+    ::pause();
+  }
+  std::string network;
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (network.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream file(dir.file("network"));
+    if (std::string line; std::getline(file, line) && !file.eof()) network = line;
+  }
+  EXPECT_EQ(networks().count(network), 1U) << network;
+  ::kill(test, SIGKILL);
+  ::waitpid(test, nullptr, 0);
+  while (networks().count(network) != 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(networks().count(network), 0U);
+}
+
+}  // namespace
