@@ -79,11 +79,15 @@ class Network {
   /// Started, not waited for; `from` is not touched until wait().
   virtual Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) = 0;
   virtual Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) = 0;
-  /// Until the send or receive is done; it has no number any more then, whatever comes of it. `limit` in place of that
-  /// of the settings.
+  /// Until the send or receive is done. Whatever comes of it, it has no number any more then, and its memory is not
+  /// touched any more. `limit` in place of that of the settings.
   virtual Result<void> wait(std::uint64_t request, std::optional<std::chrono::nanoseconds> limit = {}) = 0;
-  /// True: done, and it has no number any more.
+  /// True, or an Error: it has no number any more, as after wait(). False: it is under way.
   virtual Result<bool> test(std::uint64_t request) = 0;
+  /// Gives up a send or receive, after another of the same call has failed: it may or may not have been done, has no
+  /// number any more, and its memory is not touched any more. Waits for nobody. Where a send cannot be taken back, the
+  /// connection is: the PE is lost then.
+  virtual void cancel(std::uint64_t request) = 0;
 
   /// Does what other PEs wait for. True if there was anything. Cheap: waits call it at each look.
   virtual bool advance() = 0;
