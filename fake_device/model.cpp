@@ -151,7 +151,8 @@ std::uint64_t Model::read_group(unsigned port, const RegisterRef& target, Time n
   }
   const Group& group = groups_[target.group];
   if (!group.allocated()) {
-    return 0;
+    const bool ports = target.id == Register::kMemberPorts16 || target.id == Register::kMemberPorts8;
+    return ports ? UINT64_MAX : 0;  // nobody has joined (uapi rule 8), and 0 would be a port
   }
   switch (target.id) {
     case Register::kMemberCount:

@@ -56,9 +56,9 @@ TEST_F(Nodes, FreeCommunicatorsWhileTheDeviceIsKilled) {
 }
 
 /// The last rank's release is lost for good, and the others, all leaders among them, have been released and have freed
-/// the communicator when it finds out, after 5 seconds: they answer all the same.
+/// the communicator when it finds out, after a second: they answer all the same.
 TEST_F(Nodes, AnswerWhenTheyHaveLeft) {
-  const FakeDevice device({"--fault", "drop-release:member=3,count=1000000"});
+  const FakeDevice device({"--fault", "drop-release:group=1,member=3,count=1000000"});
   const auto job = run(4, device.path(), {"parting", "1", "0", "0"}, options_);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("group 1 of 4 members on 2 nodes"), HasSubstr("\n0 failures, ")));

@@ -180,6 +180,8 @@ TEST(GroupRegisters, TellWhichPortIsWhichMember) {
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT + 8 * (GBA_MEMBER_PORT_WORDS - 1)), 0x0005ffffffffffffU);
   device.command(3, GBA_CMD_LEAVE, group);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX);
+  device.command(0, GBA_CMD_FREE, group);
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX) << "port 0 would believe that it is a member";
 }
 
 TEST(ReleaseAddress, IsWrittenByTheJoinedMemberOnly) {
