@@ -46,8 +46,10 @@ typedef struct mca_coll_gba_module_t {
   gba_ompi_setup_t* setup; /* its lock is for all that follows; not held while other modules, or opal_progress, run */
   mca_coll_gba_server_t server;
   mca_coll_gba_link_t link;
-  bool active;  /* on the component's list, or just being looked at; then it holds a reference to the communicator */
-  bool serving; /* the open barrier of the device is that of the first request */
+  bool active;     /* on the component's list, or just being looked at; then it holds a reference to the communicator */
+  bool serving;    /* the open barrier of the device is that of the first request */
+  bool abandoned;  /* the open barrier's call has given up: the next one takes the same barrier up again */
+  uint64_t looked; /* serving: when a lost doorbell or release was looked for, or at the beginning; gba_ompi_now() */
   mca_coll_gba_software_t software;
   opal_list_t requests; /* MPI_Ibarriers in the order of their calls */
   mca_coll_base_module_barrier_fn_t barrier;
@@ -91,6 +93,8 @@ int mca_coll_gba_barrier(ompi_communicator_t* comm, mca_coll_base_module_t* modu
 int mca_coll_gba_ibarrier(ompi_communicator_t* comm, ompi_request_t** request, mca_coll_base_module_t* module);
 /* How the barrier that is just over was done. REQUIRES: the lock. */
 void mca_coll_gba_count(mca_coll_gba_module_t* module);
+/* Says that a barrier has taken too long, and who is missing. REQUIRES: the lock. */
+void mca_coll_gba_complain(const mca_coll_gba_module_t* module);
 /* Goes on with the requests. Gives how many have ended; they are on `ended`, to be completed without the lock.
  * REQUIRES: the lock. */
 int mca_coll_gba_serve(mca_coll_gba_module_t* module, opal_list_t* ended);

@@ -3,10 +3,11 @@
 #include <errno.h>
 
 #include "coll_gba.h"
+#include "gba_wait.h"
 
 typedef struct request_t {
   ompi_request_t super;
-  int status;
+  uint64_t since; /* gba_ompi_now() of the call */
 } request_t;
 static OBJ_CLASS_INSTANCE(request_t, ompi_request_t, NULL, NULL);
 
@@ -27,6 +28,7 @@ static ompi_request_t* make_request(ompi_communicator_t* comm) {
   request_t* const request = OBJ_NEW(request_t);
   if (request == NULL) return NULL;
   OMPI_REQUEST_INIT(&request->super, false);
+  request->since = gba_ompi_now();
   request->super.req_type = OMPI_REQUEST_COLL;
   request->super.req_state = OMPI_REQUEST_ACTIVE;
   request->super.req_status = (ompi_status_public_t){.MPI_ERROR = MPI_SUCCESS};
@@ -36,14 +38,25 @@ static ompi_request_t* make_request(ompi_communicator_t* comm) {
   return &request->super;
 }
 
+static const uint64_t kPatience = 1000000; /* ns; then, and each time again, a lost doorbell or release is looked for */
+
+static int look(mca_coll_gba_module_t* module) {
+  const uint64_t now = gba_ompi_now();
+  if (now - module->looked < kPatience) return gba_ompi_barrier_test(&module->setup->barrier);
+  module->looked = now;
+  return gba_ompi_barrier_sleep(&module->setup->barrier, 0);
+}
+
 static int serve_by_device(mca_coll_gba_module_t* module) {
   gba_ompi_barrier_t* const barrier = &module->setup->barrier;
   if (!module->serving) {
-    if (barrier->open) return -EAGAIN; /* a blocking one of another thread's */
-    gba_ompi_barrier_start(barrier);
+    if (barrier->open && !module->abandoned) return -EAGAIN; /* a blocking one of another thread's */
+    if (!barrier->open) gba_ompi_barrier_start(barrier);
+    module->abandoned = false;
     module->serving = true;
+    module->looked = gba_ompi_now();
   }
-  const int status = gba_ompi_barrier_test(barrier);
+  const int status = look(module);
   if (status == 0) {
     module->serving = false;
     mca_coll_gba_count(module);
@@ -67,10 +80,23 @@ static int serve_first(mca_coll_gba_module_t* module) {
   return module->server == MCA_COLL_GBA_DEVICE ? serve_by_device(module) : serve_by_software(module);
 }
 
+/* -ETIMEDOUT: the first request has waited for too long. Barriers that the device does not do may take what they take.
+ */
+static int give_up_if_late(mca_coll_gba_module_t* module) {
+  const request_t* const first = (const request_t*)opal_list_get_first(&module->requests);
+  if (module->server == MCA_COLL_GBA_SOFTWARE) return -EAGAIN;
+  if (!gba_ompi_is_late(module->setup, &mca_coll_gba_component.options, first->since)) return -EAGAIN;
+  mca_coll_gba_complain(module);
+  module->abandoned = module->serving;
+  module->serving = false;
+  return -ETIMEDOUT;
+}
+
 int mca_coll_gba_serve(mca_coll_gba_module_t* module, opal_list_t* ended) {
   int count = 0;
   while (!opal_list_is_empty(&module->requests)) {
-    const int status = serve_first(module);
+    int status = serve_first(module);
+    if (status == -EAGAIN) status = give_up_if_late(module);
     if (status == -EAGAIN) break;
     request_t* const request = (request_t*)opal_list_remove_first(&module->requests);
     request->super.req_status.MPI_ERROR = status == 0 ? MPI_SUCCESS : MPI_ERR_OTHER;

@@ -100,6 +100,11 @@ int gba_ompi_exchange_progress(gba_ompi_exchange_t* exchange) {
   return 0;
 }
 
+bool gba_ompi_exchange_awaits(const gba_ompi_exchange_t* exchange, int member) {
+  /* Request i is of member i + 1, be it what it tells or what it is told. */
+  return member <= exchange->open && !REQUEST_COMPLETE(exchange->requests[member - 1]);
+}
+
 const void* gba_ompi_exchange_of(const gba_ompi_exchange_t* exchange, int member) {
   return exchange->table + (size_t)member * GBA_OMPI_EXCHANGE_BYTES;
 }

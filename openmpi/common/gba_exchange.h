@@ -53,6 +53,8 @@ int gba_ompi_exchange_begin(gba_ompi_exchange_t* exchange, const gba_ompi_party_
                             size_t size);
 /* 0: the table is complete, and nothing is under way. -EAGAIN: not yet. -EIO: a message has failed. */
 int gba_ompi_exchange_progress(gba_ompi_exchange_t* exchange);
+/* For member 0: whether something of another one is still to come, or on its way to it. */
+bool gba_ompi_exchange_awaits(const gba_ompi_exchange_t* exchange, int member);
 /* What member `member` has told. */
 const void* gba_ompi_exchange_of(const gba_ompi_exchange_t* exchange, int member);
 /* Gives back what it holds. What is under way is cancelled: for the end of the program only. */

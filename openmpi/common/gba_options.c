@@ -54,7 +54,8 @@ void gba_ompi_options_register(const mca_base_component_t* component, const char
       "Empty: $GBA_DEVICE, or else /dev/gba0, or else the first one of the machine",
       MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &options->device_path);
   number(component, min_name, "Fewer members than this do without the device", &options->min_size);
-  number(component, "timeout", "Seconds after which a barrier fails and names who has not arrived; 0: never",
+  number(component, "timeout",
+         "Seconds after which a barrier of the device fails and names who has not arrived; 0: never",
          &options->timeout);
   number(component, "verbose", "5: say which barriers the device does, and why not", &options->verbose);
   number(component, "spin", "How often a waiting process looks before it makes other progress", &options->spin);

@@ -14,7 +14,7 @@ static const uint64_t kPatience = 1000000;
 static const uint64_t kPatienceWithProcess = 20000;
 static const uint64_t kNap = 100000;
 
-static uint64_t now(void) {
+uint64_t gba_ompi_now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (uint64_t)time.tv_sec * kSecond + (uint64_t)time.tv_nsec;
@@ -26,27 +26,34 @@ void gba_ompi_give_way(gba_ompi_setup_t* setup) {
   OPAL_THREAD_LOCK(&setup->lock);
 }
 
+bool gba_ompi_is_late(const gba_ompi_setup_t* setup, const gba_ompi_options_t* options, uint64_t since) {
+  if (options->timeout <= 0) return false;
+  uint64_t allowed = (uint64_t)options->timeout * kSecond;
+  /* Only the first member knows whom the others wait for: it is the first to say so. */
+  if (setup->stage != GBA_OMPI_DECIDED && setup->party.self != 0) allowed += allowed / 2;
+  return gba_ompi_now() - since > allowed;
+}
+
 static int wait_for_release(gba_ompi_setup_t* setup, const gba_ompi_options_t* options, bool is_process) {
   gba_ompi_barrier_t* const barrier = &setup->barrier;
   for (int look = 0; look < options->spin; ++look) {
     if (gba_ompi_barrier_test(barrier) == 0) return 0;
   }
   const uint64_t patience = is_process ? kPatienceWithProcess : kPatience;
-  const uint64_t begin = now();
+  const uint64_t begin = gba_ompi_now();
   while (gba_ompi_barrier_test(barrier) != 0) {
     gba_ompi_give_way(setup);
-    const uint64_t waited = now() - begin;
-    if (waited > patience && gba_ompi_barrier_sleep(barrier, kNap) == 0) break;
-    if (options->timeout > 0 && waited > (uint64_t)options->timeout * kSecond) return -ETIMEDOUT;
+    if (gba_ompi_now() - begin > patience && gba_ompi_barrier_sleep(barrier, kNap) == 0) break;
+    if (gba_ompi_is_late(setup, options, begin)) return -ETIMEDOUT;
   }
   return 0;
 }
 
 int gba_ompi_wait(gba_ompi_setup_t* setup, gba_ompi_options_t* options, bool is_process) {
-  const uint64_t begin = now();
+  const uint64_t begin = gba_ompi_now();
   if (!setup->barrier.open) gba_ompi_barrier_start(&setup->barrier); /* else it has timed out */
   const int status = wait_for_release(setup, options, is_process);
-  __atomic_fetch_add(&options->waiting_ns, now() - begin, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&options->waiting_ns, gba_ompi_now() - begin, __ATOMIC_RELAXED);
   if (status == 0) gba_ompi_count(setup, options);
   return status;
 }
@@ -60,19 +67,43 @@ void gba_ompi_count(gba_ompi_setup_t* setup, gba_ompi_options_t* options) {
   barrier->by_words = 0;
 }
 
-void gba_ompi_missing_text(const gba_ompi_setup_t* setup, char* text, size_t size) {
+static size_t add_rank(const gba_ompi_party_t* party, int member, char* text, size_t size, size_t length) {
+  const int rank = party->ranks == NULL ? member : party->ranks[member];
+  return length < size ? length + (size_t)snprintf(text + length, size - length, " %d", rank) : length;
+}
+
+static void missing_in_agreement(const gba_ompi_setup_t* setup, char* text, size_t size) {
+  const gba_ompi_party_t* const party = &setup->party;
+  size_t length = 0;
+  if (party->self != 0) {
+    length = add_rank(party, 0, text, size, length);
+    if (length < size) snprintf(text + length, size - length, ", or one that it waits for");
+    return;
+  }
+  for (int member = 1; member < party->members; ++member) {
+    if (gba_ompi_exchange_awaits(&setup->exchange, member)) length = add_rank(party, member, text, size, length);
+  }
+}
+
+static void missing_in_barrier(const gba_ompi_setup_t* setup, char* text, size_t size) {
   uint64_t mask[GBA_GROUP_MASK_WORDS];
   size_t length = 0;
   uint32_t place = 0;
   const gba_ompi_party_t* const party = &setup->party;
   gba_ompi_barrier_missing(&setup->barrier, mask, GBA_GROUP_MASK_WORDS);
-  for (int member = 0; member < party->members && length < size; ++member) {
+  for (int member = 0; member < party->members; ++member) {
     if (setup->offers[member].node != setup->offers[party->self].node) continue;
-    if ((mask[place / 64] >> place % 64 & 1) != 0) {
-      const int rank = party->ranks == NULL ? member : party->ranks[member];
-      length += (size_t)snprintf(text + length, size - length, " %d", rank);
-    }
+    if ((mask[place / 64] >> place % 64 & 1) != 0) length = add_rank(party, member, text, size, length);
     ++place;
   }
   if (length == 0) snprintf(text, size, " some on other nodes");
+}
+
+void gba_ompi_missing_text(const gba_ompi_setup_t* setup, char* text, size_t size) {
+  text[0] = '\0';
+  if (setup->stage == GBA_OMPI_DECIDED) {
+    missing_in_barrier(setup, text, size);
+  } else {
+    missing_in_agreement(setup, text, size);
+  }
 }

@@ -103,14 +103,18 @@ static void churn_case(char** numbers) {
   ranks_barrier(&world);
 }
 
-/* inter N: an intercommunicator, which the component leaves alone. */
+/* inter N: an intercommunicator and MPI_COMM_SELF, which the component leaves alone. */
 static void inter_case(char** numbers) {
   MPI_Comm half;
   MPI_Comm inter;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &inter);
   for (int count = atoi(numbers[0]); count > 0; --count) {
+    MPI_Request request;
     ranks_expect(MPI_Barrier(inter) == MPI_SUCCESS, "MPI_Barrier of an intercommunicator");
+    ranks_expect(MPI_Ibarrier(inter, &request) == MPI_SUCCESS, "MPI_Ibarrier of an intercommunicator");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    ranks_expect(MPI_Barrier(MPI_COMM_SELF) == MPI_SUCCESS, "MPI_Barrier of MPI_COMM_SELF");
   }
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
@@ -175,11 +179,100 @@ static void threads_case(char** numbers) {
   for (int i = 0; i < threads; ++i) MPI_Comm_free(&comms[i]);
 }
 
-/* late RANK: who does not come to the second barrier before the others have lost patience. */
+/* reset N AT COMMAND: rank 0 runs it before its barrier AT. */
+static void reset_case(char** numbers) {
+  for (int i = 0; i < atoi(numbers[0]); ++i) {
+    if (i == atoi(numbers[1]) && rank == 0) {
+      usleep(100000); /* the others are in it */
+      ranks_expect(system(numbers[2]) == 0, numbers[2]);
+    }
+    ranks_barrier(&world);
+  }
+}
+
+/* late RANK BEFORE AT_ONCE: one does not come to the barrier that BEFORE others have preceded; AT_ONCE is how many
+ * MPI_Ibarriers there are of it, or 0. */
 static void late_case(char** numbers) {
+  const int late = atoi(numbers[0]);
+  const int at_once = atoi(numbers[2]);
+  const int ends_the_job = rank == (late == 0 ? 1 : 0);
+  if (!ends_the_job) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int before = atoi(numbers[1]); before > 0; --before) ranks_barrier(&world);
+  if (rank == late) pause();
+  if (at_once > 0) {
+    ranks_ibarriers(&world, at_once);
+  } else {
+    ranks_barrier(&world);
+  }
+  if (!ends_the_job) pause(); /* so that all say for whom they have waited */
+}
+
+static int barrier_of_either_kind(int blocking) {
+  MPI_Request request;
+  if (blocking) return MPI_Barrier(MPI_COMM_WORLD);
+  const int error = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  return error != MPI_SUCCESS ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* again BEFORE: one comes so late that the others' calls fail, and they call again, the other way, until it is there.
+ */
+static void again_case(char** numbers) {
+  const int before = atoi(numbers[0]);
+  int calls = 0;
+  int error = MPI_SUCCESS;
+  for (int i = 0; i < before; ++i) ranks_barrier(&world);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (rank == size - 1) usleep(2000000);
+  const uint64_t entered = ranks_enter(&world);
+  do {
+    error = barrier_of_either_kind((before + ++calls) % 2);
+  } while (error != MPI_SUCCESS && calls < 100);
+  ranks_check(&world, entered);
+  ranks_expect((calls > 1) == (rank != size - 1), "only who waits fails");
   ranks_barrier(&world);
-  if (rank == atoi(numbers[0])) pause();
+  ranks_ibarriers(&world, 3);
+}
+
+/* dies RANK N: one is killed when the others are in the barrier after N. */
+static void dies_case(char** numbers) {
+  for (int before = atoi(numbers[1]); before > 0; --before) ranks_barrier(&world);
+  if (rank == atoi(numbers[0])) {
+    usleep(200000);
+    raise(SIGKILL);
+  }
   ranks_barrier(&world);
+}
+
+static char* file;
+
+static void barriers_with_spawned(MPI_Comm inter, int high) {
+  MPI_Comm merged;
+  MPI_Intercomm_merge(inter, high, &merged);
+  for (int i = 0; i < 5; ++i) {
+    ranks_expect(MPI_Barrier(inter) == MPI_SUCCESS, "MPI_Barrier with spawned processes");
+    ranks_expect(MPI_Barrier(merged) == MPI_SUCCESS, "MPI_Barrier of merged communicators");
+    ranks_barrier(&world);
+  }
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&inter);
+}
+
+/* spawn PROGRAM: two more processes, which are a world of their own. */
+static void spawn_case(char** numbers) {
+  char spawned[4096];
+  char* arguments[] = {spawned, "spawned", "0", NULL};
+  MPI_Comm inter;
+  snprintf(spawned, sizeof spawned, "%s.spawned", file);
+  MPI_Comm_spawn(numbers[0], arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+  barriers_with_spawned(inter, 0);
+}
+
+/* spawned 0: these. */
+static void spawned_case(char** numbers) {
+  MPI_Comm inter;
+  (void)numbers;
+  MPI_Comm_get_parent(&inter);
+  barriers_with_spawned(inter, 1);
 }
 
 int main(int count, char** arguments) {
@@ -187,13 +280,16 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)(char** numbers);
     int numbers;
-  } cases[] = {{"world", world_case, 1},   {"mixed", mixed_case, 1},    {"kinds", kinds_case, 1},
-               {"many", many_case, 2},     {"churn", churn_case, 1},    {"inter", inter_case, 1},
-               {"killed", killed_case, 3}, {"late", late_case, 1},      {"parting", parting_case, 3},
-               {"idle", idle_case, 1},     {"threads", threads_case, 2}};
+  } cases[] = {{"world", world_case, 1},    {"mixed", mixed_case, 1},     {"kinds", kinds_case, 1},
+               {"many", many_case, 2},      {"churn", churn_case, 1},     {"inter", inter_case, 1},
+               {"killed", killed_case, 3},  {"late", late_case, 3},       {"parting", parting_case, 3},
+               {"idle", idle_case, 1},      {"threads", threads_case, 2}, {"reset", reset_case, 3},
+               {"again", again_case, 1},    {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
+               {"spawned", spawned_case, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) continue;
-    ranks_init(arguments[1], strcmp(cases[i].name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+    file = arguments[1];
+    ranks_init(file, strcmp(cases[i].name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     ranks_watch(&world, MPI_COMM_WORLD, ranks_new_slot());

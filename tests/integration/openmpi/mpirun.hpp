@@ -50,13 +50,26 @@ class Mpirun : public testing::Test {
 
   [[nodiscard]] Outcome run_program(const std::string& program, int ranks, const std::vector<std::string>& command,
                                     const Options& options) const {
+    return end(*start_program(program, ranks, entered(), command, options));
+  }
+
+  /// `entered`: the file that the ranks share.
+  [[nodiscard]] std::unique_ptr<Process> start_program(const std::string& program, int ranks,
+                                                       const std::string& entered,
+                                                       const std::vector<std::string>& command,
+                                                       const Options& options) const {
     std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
     line.insert(line.end(), options.begin(), options.end());
-    line.insert(line.end(), {test_support::test_program(program), entered()});
+    line.insert(line.end(), {test_support::test_program(program), entered});
     line.insert(line.end(), command.begin(), command.end());
-    Process job(line, {"TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false",
-                       "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(), "OMPI_MCA_coll_gba_verbose=5",
-                       std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});
+    const std::vector<std::string> environment{
+        "TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false", "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(),
+        "OMPI_MCA_coll_gba_verbose=5",
+        std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"};
+    return std::make_unique<Process>(line, environment);
+  }
+
+  static Outcome end(Process& job) {
     const auto exit = job.wait(limit());
     return {exit.value_or(test_support::Exit{-1, SIGKILL}), job.output()};
   }

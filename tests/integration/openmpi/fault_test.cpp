@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong with a device: no barrier of MPI is lost.
+#include "tests/integration/openmpi/mpirun.hpp"
+
+namespace {
+
+using openmpi_test::Mpirun;
+using test_support::FakeDevice;
+using test_support::repeats;
+using test_support::sum_of;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+using Fault = Mpirun;
+
+/// However far the ranks are when the device is lost.
+TEST_F(Fault, DeviceThatIsKilledIsDoneWithout) {
+  for (int time = 0; time < repeats(5, 50); ++time) {
+    FakeDevice device;
+    const auto job = run(2 + time % 3, device.path(),
+                         {"killed", "60", std::to_string(10 + time), std::to_string(device.process().pid())});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("no device any more")));
+    EXPECT_GE(sum_of(job.output, "fallen back"), 1);
+  }
+}
+
+TEST_F(Fault, DeviceThatIsResetIsDoneWithout) {
+  const FakeDevice device({"--admin-socket", entered() + ".admin"});
+  const std::string reset = test_support::program("gba") + " reset --yes vfio-user:" + entered() + ".admin";
+  const auto job = run(3, device.path(), {"reset", "20", "7", reset});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, offloaded 7, fallen back "),
+                                HasSubstr("no device any more: gba: group 0: barrier 8 will not be released: the group "
+                                          "or the device was reset")));
+}
+
+TEST_F(Fault, ReleasesThatAreLostAreMended) {
+  for (const char* kind : {"world", "mixed"}) {
+    const FakeDevice device({"--fault", "drop-release:group=0,member=1,count=5"});
+    const auto job = run(3, device.path(), {kind, "20"});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,"))) << kind;
+  }
+}
+
+/// Everybody, root too, is subject to the permissions of a socket without CAP_DAC_OVERRIDE.
+TEST_F(Fault, RankWithoutRightsIsDoneWithoutTheDevice) {
+  const bool root = geteuid() == 0;
+  if (root && !test_support::run({"setpriv", "--bounding-set=-dac_override", "true"}).exit.clean()) {
+    GTEST_SKIP() << "a process of root's cannot do without the right to open everything (setpriv)";
+  }
+  const FakeDevice device({"--mode", "0"});
+  std::vector<std::string> line{"mixed", "20", ":", "-np", "1"};
+  if (root) {
+    line.insert(line.end(), {"setpriv", "--bounding-set=-dac_override"});
+  }
+  line.insert(line.end(), {test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
+  const auto job = run(1, device.path(), line);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output,
+              AllOf(HasSubstr("0 failures, offloaded 0,"),
+                    HasSubstr((root ? "rank 1" : "rank 0") + std::string(" cannot use a device (Permission denied)"))));
+}
+
+TEST_F(Fault, DeviceThatOneRankCannotOpenIsDoneWithout) {
+  const FakeDevice device({"--ports", "1"});
+  const auto job = run(2, device.path(), {"mixed", "20"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output,
+              AllOf(HasSubstr("0 failures, offloaded 0,"), HasSubstr("cannot use a device (Device or resource busy)")));
+}
+
+TEST_F(Fault, NoDeviceIsDoneWithout) {
+  for (const char* path : {"", "/nonexistent", "/dev/null"}) {
+    const auto job = run(2, path, {"mixed", "20"}, {"-x", "GBA_DEVICE="});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output,
+                AllOf(HasSubstr("0 failures, offloaded 0,"), Not(HasSubstr("the device does the barriers"))))
+        << path;
+  }
+}
+
+TEST_F(Fault, RankWithoutTheComponentIsDoneWithoutTheDevice) {
+  const FakeDevice device;
+  const auto job = run(1, device.path(),
+                       {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_disable=1",
+                        test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("a member does without the component"));
+}
+
+/// Another release's structs differ: the component refuses to be opened, and says so.
+TEST_F(Fault, OtherReleaseOfOpenMpiIsLeftAlone) {
+  const FakeDevice device;
+  const auto job = run(2, device.path(), {"world", "5"}, {"-x", "LD_PRELOAD=" OPENMPI_OTHER_RELEASE});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output,
+              HasSubstr("coll:gba: not used: it was built for Open MPI v4.1.*, and this is Open MPI v5.0.3"));
+  EXPECT_EQ(releases_of(device), 0);
+}
+
+}  // namespace

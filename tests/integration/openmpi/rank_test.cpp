@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that do not come to a barrier, or die in it: who waits in vain is told for whom, and nothing is left.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/integration/openmpi/mpirun.hpp"
+
+namespace {
+
+using openmpi_test::Mpirun;
+using openmpi_test::Options;
+using test_support::FakeDevice;
+using test_support::Outcome;
+using test_support::Process;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const Options kOneSecond{"--mca", "coll_gba_timeout", "1"};
+
+/// Command lines of this machine that name `text`.
+std::vector<std::string> processes_with(const std::string& text) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string line{std::istreambuf_iterator<char>(file), {}};
+    if (line.find(text) != std::string::npos) {
+      found.push_back(entry.path().filename().string() + ": " + line);
+    }
+  }
+  return found;
+}
+
+class Rank : public Mpirun {
+ protected:
+  /// Jobs of three ranks that wait for a second, all at the same time.
+  [[nodiscard]] std::vector<Outcome> run_at_once(const std::vector<std::vector<std::string>>& commands) const {
+    const FakeDevice device;
+    Options options{"--mca", "coll_gba_device_path", device.path()};
+    options.insert(options.end(), kOneSecond.begin(), kOneSecond.end());
+    std::vector<std::unique_ptr<Process>> jobs;
+    for (const auto& command : commands) {
+      const std::string file = entered() + std::to_string(jobs.size());
+      jobs.push_back(start_program("openmpi_barrier_ranks", 3, file, command, options));
+    }
+    std::vector<Outcome> outcomes;
+    for (auto& job : jobs) {
+      outcomes.push_back(end(*job));
+    }
+    return outcomes;
+  }
+};
+
+/// Blocking or not, be it the agreement that waits for it or a barrier of the device.
+TEST_F(Rank, ThatDoesNotComeIsNamedAndTheBarrierFails) {
+  for (const auto& job : run_at_once(
+           {{"late", "1", "0", "0"}, {"late", "1", "0", "2"}, {"late", "1", "1", "0"}, {"late", "1", "1", "2"}})) {
+    EXPECT_FALSE(job.exit.clean());
+    EXPECT_THAT(job.output,
+                HasSubstr("MPI_COMM_WORLD has taken 1 s (coll_gba_timeout); ranks that have not come: 1\n"));
+  }
+}
+
+/// Only the first rank knows for whom the agreement waits.
+TEST_F(Rank, ThatIsFirstAndDoesNotComeIsNamed) {
+  for (const auto& job : run_at_once({{"late", "0", "0", "0"}, {"late", "0", "0", "1"}})) {
+    EXPECT_FALSE(job.exit.clean());
+    EXPECT_THAT(job.output, HasSubstr("ranks that have not come: 0, or one that it waits for\n"));
+  }
+}
+
+/// The calls that have failed are no barriers that anybody has missed.
+TEST_F(Rank, ThatIsLateCanBeForgiven) {
+  for (const auto& job : run_at_once({{"again", "0"}, {"again", "1"}})) {
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,"),
+                                  HasSubstr("ranks that have not come: 2\n")));
+  }
+}
+
+/// mpirun ends the job, and the device is there for the next one.
+TEST_F(Rank, ThatDiesEndsTheJob) {
+  const FakeDevice device;
+  for (const char* before : {"0", "3"}) {
+    const auto job = run(3, device.path(), {"dies", "1", before});
+    EXPECT_FALSE(job.exit.clean());
+    EXPECT_THAT(job.output, HasSubstr("exited on signal 9"));
+    EXPECT_THAT(processes_with(entered()), IsEmpty());
+  }
+  const auto next = run(3, device.path(), {"many", "32", "1"});
+  EXPECT_TRUE(next.exit.clean()) << next.output;
+  EXPECT_THAT(next.output, AllOf(Not(HasSubstr("got no group")), HasSubstr(", fallen back 0,")));
+}
+
+/// Where mpirun lets the others live.
+TEST_F(Rank, ThatDiesIsNamed) {
+  const FakeDevice device;
+  Options options{"--enable-recovery"};
+  options.insert(options.end(), kOneSecond.begin(), kOneSecond.end());
+  const auto job = run(3, device.path(), {"dies", "1", "3"}, options);
+  EXPECT_THAT(job.output, HasSubstr("ranks that have not come: 1\n"));
+  EXPECT_THAT(processes_with(entered()), IsEmpty());
+}
+
+}  // namespace
