@@ -38,6 +38,7 @@ readonly PACKAGES=(
   libpci-dev
   libpmix-dev
   libsystemd-dev
+  libucx-dev
   libxxhash-dev
   ninja-build
   nlohmann-json3-dev

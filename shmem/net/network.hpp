@@ -40,6 +40,8 @@ struct NetworkSettings {
   std::chrono::milliseconds limit{0};
   /// Several threads call at once.
   bool threads = false;
+  /// What is loaded.
+  std::string library = "libucp.so.0";
 };
 
 /// One PE's end of the network. All calls may be made by several threads at once if that was asked for. A PE that
@@ -93,15 +95,17 @@ class Network {
   virtual bool advance() = 0;
   /// Sleeps until there may be something to do, at most so long.
   virtual void nap(std::chrono::nanoseconds longest) = 0;
+  /// Ends the nap of another thread.
+  virtual void wake() = 0;
   /// The first PE that was found to be lost, and how.
   [[nodiscard]] virtual std::optional<Error> lost() const = 0;
   /// "ucx 1.13 (tcp)", for SHMEM_INFO.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 
-/// Collective over the world: each PE makes its end, and they tell each other its address and the keys of its segments.
-/// All succeed or all get an Error: that of the first PE that could not, with its name. An Error too where libshmem was
-/// built without UCX, or the library is not there.
+/// Collective over the world, which outlives the network: each PE makes its end, and they tell each other its address
+/// and the keys of its segments. All succeed or all get an Error: that of the first PE that could not, with its name.
+/// An Error too where libshmem was built without UCX, or the library is not there.
 Result<std::unique_ptr<Network>> make_network(Bootstrap& world, NetworkSettings settings);
 
 }  // namespace shmem

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// PEs that have no memory in common but by the network, each in a process of its own on this machine.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shmem/bootstrap/local.hpp"
+#include "shmem/memory/mapping.hpp"
+#include "shmem/memory/memfd.hpp"
+#include "shmem/net/network.hpp"
+#include "tests/unit/shmem/bootstrap_processes.hpp"
+
+namespace shmem::testing {
+
+/// What a test's PEs share besides the network, to tell each other how far they are.
+struct Meeting {
+  std::atomic<int> arrived;
+  std::atomic<int> flag;  // for the test's own use
+};
+
+/// One PE. Its heap is 16 MiB, its global variables 4 KiB.
+struct NetworkPe {
+  static constexpr std::size_t kHeapBytes = 16 << 20;
+
+  int pe;
+  int pes;
+  std::unique_ptr<LocalBootstrap> world;
+  Meeting& meeting;
+  std::vector<std::byte> heap = std::vector<std::byte>(kHeapBytes);
+  alignas(64) std::array<std::byte, 4096> globals{};
+  std::unique_ptr<Network> network = nullptr;
+  int meetings = 0;
+
+  [[nodiscard]] NetworkSettings settings() {
+    NetworkSettings asked{.segments = {heap, globals},
+                          .is_far = std::vector<bool>(static_cast<std::size_t>(pes), true),
+                          .names = {},
+                          .limit = std::chrono::seconds{20},
+                          .threads = false};
+    asked.is_far[static_cast<std::size_t>(pe)] = false;
+    for (int other = 0; other < pes; ++other) asked.names.push_back("PE " + std::to_string(other) + " (on kiwi)");
+    return asked;
+  }
+  /// "" if there is a network now.
+  std::string connect(NetworkSettings asked) {
+    auto made = make_network(*world, std::move(asked));
+    if (!made) return made.error().text;
+    network = std::move(*made);
+    return "";
+  }
+  /// All come here, and do what the others wait for until all have.
+  void meet() {
+    ++meetings;
+    meeting.arrived.fetch_add(1);
+    serve([&] { return meeting.arrived.load() >= pes * meetings; });
+  }
+  template <typename Done>
+  void serve(Done done) const {
+    while (!done()) {
+      if (!network->advance()) network->nap(std::chrono::microseconds{200});
+    }
+  }
+
+  [[nodiscard]] std::byte* heap_at(std::size_t offset) { return heap.data() + offset; }
+  template <typename Word>
+  [[nodiscard]] std::atomic<Word>& word(std::size_t offset) {
+    return *reinterpret_cast<std::atomic<Word>*>(heap_at(offset));
+  }
+};
+
+/// `body` in each of `pes` processes, which have a network when it runs if `connected`. It returns "" where all is
+/// well.
+inline std::vector<std::string> with_network(int pes, const std::function<std::string(NetworkPe&)>& body,
+                                             bool connected = true,
+                                             const std::function<void(NetworkSettings&)>& change = {}) {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(pes).value());
+  const Mapping shared = Mapping::share(create_memfd("test", 4096).value().get(), 4096).value();
+  auto& meeting = *reinterpret_cast<Meeting*>(shared.data());
+  return in_processes(
+      pes,
+      [&](int pe) -> std::string {
+        NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{20}).value(), meeting};
+        if (connected) {
+          NetworkSettings settings = place.settings();
+          if (change) change(settings);
+          if (std::string problem = place.connect(std::move(settings)); !problem.empty()) return problem;
+        }
+        std::string text = body(place);
+        return text;
+      },
+      std::chrono::seconds{40});
+}
+
+template <typename T>
+std::string text_of(const Result<T>& result) {
+  return result ? "went well" : result.error().text;
+}
+/// "" if it went well.
+template <typename T>
+std::string problem_of(const Result<T>& result) {
+  return result ? "" : result.error().text + "; ";
+}
+
+/// Bytes that differ from place to place, and for each `seed`.
+inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  std::vector<std::byte> made(bytes);
+  std::uint32_t state = static_cast<std::uint32_t>(seed) * 2654435761U + 1;
+  for (std::byte& byte : made) {
+    state = state * 1664525U + 1013904223U;
+    byte = static_cast<std::byte>(state >> 24);
+  }
+  return made;
+}
+
+/// False on a machine without UCX.
+inline bool has_ucx() {
+  static const bool has = [] {
+    return with_network(1, [](NetworkPe&) { return std::string(); })[0].find("cannot be used") == std::string::npos;
+  }();
+  return has;
+}
+
+}  // namespace shmem::testing

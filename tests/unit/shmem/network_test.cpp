@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes well between PEs that reach each other by the network alone.
+#include "shmem/net/network.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "shmem/net/progress_thread.hpp"
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+using testing::NetworkPe;
+using testing::pattern;
+using testing::problem_of;
+using testing::with_network;
+
+constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 64 << 10, 5 << 20};
+constexpr std::size_t kLargest = 5 << 20;
+
+class NetworkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testing::has_ucx()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
+};
+
+FarPlace heap_of(int pe, std::uint64_t offset) {
+  return {pe, Segment::kHeap, offset};
+}
+bool same(const std::byte* memory, const std::vector<std::byte>& expected) {
+  return std::memcmp(memory, expected.data(), expected.size()) == 0;
+}
+
+TEST_F(NetworkTest, SaysWhatCarriesIt) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    const std::string text = me.network->describe();
+    for (const char* on_one_node : {"posix", "sysv", "cma", "knem", "xpmem"}) {
+      if (text.find(on_one_node) != std::string::npos) return "not by the network: " + text;
+    }
+    return text.starts_with("ucx 1.") ? "" : text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, PutsAndGetsEverySize) {
+  const auto texts = with_network(2, [](NetworkPe& me) {
+    std::string text;
+    const int other = 1 - me.pe;
+    std::memset(me.heap.data(), 0x5a, me.heap.size());
+    for (const std::size_t size : kSizes) {
+      const auto seed = static_cast<int>(size);
+      const auto mine = pattern(size, seed + me.pe);
+      text += problem_of(me.network->put(heap_of(other, 100), mine.data(), size));
+      text += problem_of(me.network->quiet());
+      me.meet();
+      if (!same(me.heap_at(100), pattern(size, seed + other)))
+        text += "wrong bytes put: " + std::to_string(size) + "; ";
+      if (*me.heap_at(99) != std::byte{0x5a} || *me.heap_at(100 + kLargest) != std::byte{0x5a}) text += "too many; ";
+      std::vector<std::byte> back(size);
+      text += problem_of(me.network->get(back.data(), heap_of(other, 100), size));
+      if (back != mine) text += "wrong bytes got: " + std::to_string(size) + "; ";
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, HasDoneWhatWasStartedAfterQuiet) {
+  const auto texts = with_network(3, [](NetworkPe& me) {
+    std::string text;
+    constexpr std::size_t kStride = 1 << 20;
+    // The second half is for what is got: from each of the others a copy of what this PE has put there.
+    const auto sizes = {8UL, 5000UL, kStride};
+    for (const std::size_t size : sizes) {
+      const auto mine = pattern(size, me.pe);
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) continue;
+        const auto place = static_cast<std::size_t>(me.pe) * kStride;
+        text += problem_of(me.network->start_put(heap_of(pe, place), mine.data(), size));
+      }
+      text += problem_of(me.network->quiet());
+      me.meet();
+      std::vector<std::vector<std::byte>> back(static_cast<std::size_t>(me.pes), std::vector<std::byte>(size));
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) continue;
+        const auto place = static_cast<std::size_t>(me.pe) * kStride;
+        text += problem_of(me.network->start_get(back[static_cast<std::size_t>(pe)].data(), heap_of(pe, place), size));
+      }
+      text += problem_of(me.network->quiet());
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) continue;
+        if (back[static_cast<std::size_t>(pe)] != mine) text += "not what was put; ";
+        if (!same(me.heap_at(static_cast<std::size_t>(pe) * kStride), pattern(size, pe))) text += "not put; ";
+      }
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, ReachesGlobalVariablesToo) {
+  const auto texts = with_network(2, [](NetworkPe& me) {
+    const auto mine = pattern(4096, me.pe);
+    std::string text = problem_of(me.network->put({1 - me.pe, Segment::kGlobals, 0}, mine.data(), 4096));
+    text += problem_of(me.network->quiet());
+    me.meet();
+    return same(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// What `operation` makes of `before`.
+std::uint64_t after(AtomicOperation operation, std::uint64_t before, std::uint64_t operand, std::uint64_t compared) {
+  switch (operation) {
+    case AtomicOperation::kAdd:
+      return before + operand;
+    case AtomicOperation::kAnd:
+      return before & operand;
+    case AtomicOperation::kOr:
+      return before | operand;
+    case AtomicOperation::kXor:
+      return before ^ operand;
+    case AtomicOperation::kSwap:
+    case AtomicOperation::kSet:
+      return operand;
+    case AtomicOperation::kCompareSwap:
+      return before == compared ? operand : before;
+    case AtomicOperation::kFetch:
+      return before;
+  }
+  return 0;
+}
+
+constexpr AtomicOperation kOperations[] = {
+    AtomicOperation::kAdd,  AtomicOperation::kAnd,         AtomicOperation::kOr,    AtomicOperation::kXor,
+    AtomicOperation::kSwap, AtomicOperation::kCompareSwap, AtomicOperation::kFetch, AtomicOperation::kSet};
+
+/// Each operation with and without its answer, and whether the word's neighbours are left alone.
+template <typename Word>
+std::string try_atomics(NetworkPe& me) {
+  std::string text;
+  constexpr std::size_t kSize = sizeof(Word);
+  const FarPlace place = heap_of(1, 64);
+  const auto read = [&] {
+    Word value = 0;
+    text += problem_of(me.network->quiet());
+    text += problem_of(me.network->get(&value, place, kSize));
+    return value;
+  };
+  const std::vector<Word> around{Word(0x1111111122222222), Word(0xfffffffff0000001), Word(0x3333333344444444)};
+  for (const AtomicOperation operation : kOperations) {
+    for (const bool equal : {true, false}) {
+      const auto before = around[1];
+      const std::uint64_t operand = 0x8000000f8000000f;
+      const std::uint64_t compared = equal ? before : before + 1;
+      const std::string name =
+          "operation " + std::to_string(static_cast<int>(operation)) + " on " + std::to_string(kSize) + " bytes ";
+      text += problem_of(me.network->put(heap_of(1, 64 - kSize), around.data(), 3 * kSize));
+      const auto expected = static_cast<Word>(after(operation, before, operand, compared));
+      text += problem_of(me.network->quiet());
+      const auto fetched = me.network->fetch_atomic(place, kSize, operation, operand, compared);
+      text += problem_of(fetched);
+      if (fetched && *fetched != before) text += name + "had " + std::to_string(*fetched) + "; ";
+      if (const Word is = read(); is != expected) text += name + "made " + std::to_string(is) + "; ";
+      if (operation == AtomicOperation::kCompareSwap || operation == AtomicOperation::kFetch) continue;
+      text += problem_of(me.network->put(place, &before, kSize));
+      text += problem_of(me.network->quiet());
+      text += problem_of(me.network->post_atomic(place, kSize, operation, operand));
+      if (const Word is = read(); is != expected) text += name + "without answer made " + std::to_string(is) + "; ";
+    }
+  }
+  std::vector<Word> whole(3);
+  text += problem_of(me.network->get(whole.data(), heap_of(1, 64 - kSize), 3 * kSize));
+  if (whole[0] != around[0] || whole[2] != around[2]) text += "a neighbour has changed; ";
+  return text;
+}
+
+TEST_F(NetworkTest, DoesEveryAtomicOperationOn4And8Bytes) {
+  const auto texts = with_network(2, [](NetworkPe& me) {
+    std::string text;
+    if (me.pe == 0) text = try_atomics<std::uint32_t>(me) + try_atomics<std::uint64_t>(me);
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Two far PEs, and a thread of the word's own process, by fetching, posting and plain atomic instructions.
+TEST_F(NetworkTest, LosesNoAdditionOfProcessorsAndFarPes) {
+  const int times = test_support::repeats(3000, 100000);
+  const auto texts = with_network(3, [times](NetworkPe& me) {
+    std::string text;
+    std::jthread local;
+    me.meet();
+    if (me.pe == 0) {
+      local = std::jthread([&me, times] {
+        for (int i = 0; i < 20 * times; ++i) me.word<std::uint64_t>(8).fetch_add(1);
+      });
+    }
+    for (int i = 0; me.pe > 0 && i < times; ++i) {
+      text += problem_of(me.network->post_atomic(heap_of(0, 8), 8, AtomicOperation::kAdd, 1));
+      if (i % 4 == 0) text += problem_of(me.network->fetch_atomic(heap_of(0, 8), 8, AtomicOperation::kAdd, 1));
+    }
+    text += problem_of(me.network->quiet());
+    me.meet();
+    if (me.pe != 0) return text;
+    local.join();
+    const auto expected = static_cast<std::uint64_t>(20 * times + 2 * (times + (times + 3) / 4));
+    const std::uint64_t sum = me.word<std::uint64_t>(8).load();
+    return sum == expected ? text : text + std::to_string(sum) + " of " + std::to_string(expected);
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Who sees the later word finds the earlier bytes, of whatever size, put or set.
+TEST_F(NetworkTest, PutsInOrderAcrossAFence) {
+  const int rounds = test_support::repeats(150, 5000);
+  const auto texts = with_network(2, [rounds](NetworkPe& me) {
+    std::string text;
+    constexpr std::size_t kData = 1024;
+    constexpr std::size_t kSizesInTurn[] = {8, 300000, 100, 9000, 70000};
+    for (int round = 1; round <= rounds; ++round) {
+      const std::size_t size = kSizesInTurn[round % 5];
+      const auto data = pattern(size, round);
+      const auto value = static_cast<std::uint64_t>(round);
+      if (me.pe == 0) {
+        text += problem_of(me.network->start_put(heap_of(1, kData), data.data(), size));
+        text += problem_of(me.network->fence());
+        if (round % 2 == 0) {
+          text += problem_of(me.network->put(heap_of(1, 0), &value, sizeof value));
+        } else {
+          text += problem_of(me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, value));
+        }
+        text += problem_of(me.network->quiet());
+      } else {
+        me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
+        if (!same(me.heap_at(kData), data)) text += "round " + std::to_string(round) + " came early; ";
+      }
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, CarriesMessagesThatCross) {
+  const auto texts = with_network(3, [](NetworkPe& me) {
+    std::string text;
+    for (const std::size_t size : kSizes) {
+      std::vector<std::uint64_t> requests;
+      const auto mine = pattern(size, me.pe + 1);
+      std::vector<std::vector<std::byte>> theirs(static_cast<std::size_t>(me.pes), std::vector<std::byte>(size));
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) continue;
+        const auto sent = me.network->start_send(pe, 7, mine.data(), size);
+        const auto received = me.network->start_receive(pe, 7, theirs[static_cast<std::size_t>(pe)].data(), size);
+        text += problem_of(sent) + problem_of(received);
+        if (sent) requests.push_back(*sent);
+        if (received) requests.push_back(*received);
+      }
+      for (const std::uint64_t request : requests) text += problem_of(me.network->wait(request));
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe != me.pe && theirs[static_cast<std::size_t>(pe)] != pattern(size, pe + 1)) text += "wrong bytes; ";
+      }
+    }
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, KeepsMessagesOfATagInOrderAndTagsAndSendersApart) {
+  const int rounds = test_support::repeats(200, 5000);
+  const auto texts = with_network(3, [rounds](NetworkPe& me) {
+    std::string text;
+    constexpr std::uint64_t kOther = (std::uint64_t{1} << 48) - 1;
+    if (me.pe > 0) {
+      for (int i = 0; i < rounds; ++i) {
+        for (const std::uint64_t tag : {std::uint64_t{0}, kOther}) {
+          const std::array<std::uint64_t, 3> message{static_cast<std::uint64_t>(me.pe), tag,
+                                                     static_cast<std::uint64_t>(i)};
+          const auto sent = me.network->start_send(0, tag, message.data(), sizeof message);
+          text += problem_of(sent);
+          if (sent) text += problem_of(me.network->wait(*sent));
+        }
+      }
+    }
+    for (int i = 0; me.pe == 0 && i < rounds; ++i) {
+      for (const int from : {2, 1}) {  // not the order in which they come
+        for (const std::uint64_t tag : {kOther, std::uint64_t{0}}) {
+          std::array<std::uint64_t, 3> message{};
+          const auto received = me.network->start_receive(from, tag, message.data(), sizeof message);
+          text += problem_of(received);
+          if (received) text += problem_of(me.network->wait(*received));
+          if (message[0] != static_cast<std::uint64_t>(from) || message[1] != tag ||
+              message[2] != static_cast<std::uint64_t>(i)) {
+            text += "another message came; ";
+          }
+        }
+      }
+    }
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, TellsByTestWhetherAMessageHasCome) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    std::uint64_t value = 42;
+    if (me.pe == 1) {
+      me.meet();
+      const auto sent = me.network->start_send(0, 1, &value, sizeof value);
+      me.meet();
+      return problem_of(sent) + problem_of(me.network->wait(sent.value()));
+    }
+    std::uint64_t got = 0;
+    const auto received = me.network->start_receive(1, 1, &got, sizeof got);
+    if (!received) return received.error().text;
+    const auto early = me.network->test(*received);
+    if (!early || *early) return "came before it was sent";
+    me.meet();
+    bool come = false;
+    std::string text;
+    me.serve([&] {
+      const auto now = me.network->test(*received);
+      text = problem_of(now);
+      come = now && *now;
+      return come || !now;
+    });
+    me.meet();
+    if (me.network->test(*received)) text += "its number is still of use; ";
+    return got == 42 ? text : text + "wrong value";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Threads of each PE put, get, add and send, each to its like in the other PE, while threads make progress.
+TEST_F(NetworkTest, ServesSeveralThreads) {
+  const int rounds = test_support::repeats(200, 5000);
+  constexpr int kThreads = 3;
+  const auto threaded = [](NetworkSettings& settings) { settings.threads = true; };
+  const auto texts = with_network(
+      2,
+      [rounds](NetworkPe& me) {
+        const auto progress = ProgressThread::start(*me.network);
+        if (!progress) return progress.error().text;
+        std::array<std::string, kThreads> problems;
+        const auto work = [&](std::size_t thread) {
+          std::string& text = problems[thread];
+          const int other = 1 - me.pe;
+          const std::size_t place = (thread + 1) << 20;
+          for (int round = 0; round < rounds && text.empty(); ++round) {
+            const auto mine = pattern(round % 2 == 0 ? 64 : 40000, round);
+            text += problem_of(me.network->put(heap_of(other, place), mine.data(), mine.size()));
+            text += problem_of(me.network->quiet());
+            std::vector<std::byte> back(mine.size());
+            text += problem_of(me.network->get(back.data(), heap_of(other, place), back.size()));
+            if (back != mine) text += "wrong bytes; ";
+            text += problem_of(me.network->post_atomic(heap_of(other, 0), 8, AtomicOperation::kAdd, 1));
+            text += problem_of(me.network->post_atomic(heap_of(other, 8 + 8 * thread), 8, AtomicOperation::kSet, 5));
+            const auto received = me.network->start_receive(other, thread, back.data(), back.size());
+            const auto sent = me.network->start_send(other, thread, mine.data(), mine.size());
+            text += problem_of(sent) + problem_of(received);
+            if (sent) text += problem_of(me.network->wait(*sent));
+            if (received) text += problem_of(me.network->wait(*received));
+          }
+          text += problem_of(me.network->quiet());
+        };
+        {
+          std::vector<std::jthread> threads;
+          for (std::size_t thread = 0; thread < kThreads; ++thread) threads.emplace_back(work, thread);
+        }
+        me.meet();
+        std::string text;
+        for (const std::string& problem : problems) text += problem;
+        const std::uint64_t sum = me.word<std::uint64_t>(0).load();
+        if (sum != static_cast<std::uint64_t>(kThreads * rounds)) text += "sum " + std::to_string(sum);
+        return text;
+      },
+      true, threaded);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkTest, ServesOthersByItsThreadWhileThePeComputes) {
+  const auto threaded = [](NetworkSettings& settings) { settings.threads = true; };
+  const auto texts = with_network(
+      2,
+      [](NetworkPe& me) -> std::string {
+        if (me.pe == 1) {
+          const auto progress = ProgressThread::start(*me.network);
+          while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+          return progress ? "" : progress.error().text;
+        }
+        std::uint64_t value = 1;
+        const auto got = me.network->get(&value, heap_of(1, 0), sizeof value);
+        me.meeting.flag.store(1);
+        return problem_of(got) + (value == 0 ? "" : "wrong value");
+      },
+      true, threaded);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// A debugger's, a profiler's or a language runtime's handlers of signals stay.
+TEST_F(NetworkTest, LeavesSignalsAlone) {
+  const auto texts = with_network(
+      1,
+      [](NetworkPe& me) {
+        std::string text;
+        constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP, SIGTERM, SIGCHLD};
+        const auto handler_of = [](int signal) {
+          struct sigaction action {};
+          ::sigaction(signal, nullptr, &action);
+          return action.sa_handler;
+        };
+        std::vector<decltype(handler_of(0))> before;
+        for (const int signal : kSignals) before.push_back(handler_of(signal));
+        text += me.connect(me.settings());
+        std::size_t i = 0;
+        for (const int signal : kSignals) {
+          if (handler_of(signal) != before[i++]) text += "signal " + std::to_string(signal) + " is handled; ";
+        }
+        return text;
+      },
+      false);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace shmem
