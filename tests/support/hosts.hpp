@@ -54,6 +54,8 @@ class Hosts {
   /// In place of ssh: a program that runs a command on a host, AGENT [OPTION...] HOST COMMAND...
   [[nodiscard]] std::string agent() const { return dir_.file("agent"); }
 
+  /// The command line that runs `command` there.
+  [[nodiscard]] std::vector<std::string> on(int host, const std::vector<std::string>& command) const;
   /// A program on the host, in this process's working folder.
   [[nodiscard]] Process start(int host, const std::vector<std::string>& command,
                               const std::vector<std::string>& environment = {}) const;
@@ -73,7 +75,6 @@ class Hosts {
     void operator()(std::FILE* pipe) const;
   };
 
-  [[nodiscard]] std::vector<std::string> on(int host, const std::vector<std::string>& command) const;
   void write_scripts() const;
   void start_keeper();
   void connect() const;

@@ -66,7 +66,7 @@ class Mpirun : public testing::Test {
         "TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false", "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(),
         "OMPI_MCA_coll_gba_verbose=5",
         std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"};
-    return std::make_unique<Process>(line, environment);
+    return start(line, environment);
   }
 
   static Outcome end(Process& job) {
@@ -82,6 +82,11 @@ class Mpirun : public testing::Test {
     const auto info = test_support::run({test_support::program("gba"), "info", device.path()});
     EXPECT_TRUE(info.exit.clean()) << info.output;
     return test_support::sum_of(info.output, "releases");
+  }
+
+  [[nodiscard]] virtual std::unique_ptr<Process> start(const std::vector<std::string>& line,
+                                                       const std::vector<std::string>& environment) const {
+    return std::make_unique<Process>(line, environment);
   }
 
  private:
