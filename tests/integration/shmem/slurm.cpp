@@ -63,12 +63,12 @@ std::optional<std::string> Slurm::missing() {
 
 void Slurm::configure() const {
   const std::string& folder = dir_.path();
-  const std::string host = host_name();
+  const auto all = nodes();
   write_key(dir_.file("munge.key"));
   std::ofstream file(dir_.file("slurm.conf"));
   for (const std::string& line : {
            std::string("ClusterName=test"),
-           "SlurmctldHost=" + host + "(127.0.0.1)",
+           "SlurmctldHost=" + all.front().first + "(" + all.front().second + ")",
            "SlurmctldPort=" + std::to_string(free_port()),
            "SlurmdPort=" + std::to_string(free_port()),
            std::string("SlurmUser=root"),
@@ -77,9 +77,10 @@ void Slurm::configure() const {
            "AuthInfo=socket=" + folder + "/munge.sock",
            std::string("CredType=cred/munge"),
            "StateSaveLocation=" + folder + "/state",
-           "SlurmdSpoolDir=" + folder + "/spool",
+           "TmpFS=" + folder + "/tmp.%n",
+           "SlurmdSpoolDir=" + folder + "/spool.%n",
            "SlurmctldPidFile=" + folder + "/slurmctld.pid",
-           "SlurmdPidFile=" + folder + "/slurmd.pid",
+           "SlurmdPidFile=" + folder + "/slurmd.%n.pid",
            std::string("ProctrackType=proctrack/linuxproc"),
            std::string("TaskPlugin=task/none"),
            std::string("SelectType=select/cons_tres"),
@@ -88,38 +89,63 @@ void Slurm::configure() const {
            std::string("JobAcctGatherType=jobacct_gather/none"),
            std::string("ReturnToService=2"),
            std::string("SlurmdParameters=config_overrides"),  // the 16 processors need not be there
-           "NodeName=" + host + " NodeAddr=127.0.0.1 CPUs=16 State=UNKNOWN",
-           "PartitionName=all Nodes=" + host + " Default=YES State=UP MaxTime=INFINITE",
+           std::string("PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE"),
        }) {
     file << line << '\n';
   }
+  if (hosts_ != nullptr) {
+    // A task has srun's environment, not that of its host.
+    std::ofstream(dir_.file("prolog")) << "#!/bin/sh\necho export SHMEM_HOST_ID=$(sed -n \"s/^$(hostname) //p\" "
+                                       << dir_.file("ids") << ")\n";
+    ::chmod(dir_.file("prolog").c_str(), 0700);
+    std::ofstream ids(dir_.file("ids"));
+    for (int host = 0; host < hosts_->number(); ++host) ids << Hosts::name(host) << ' ' << hosts_->id(host) << '\n';
+    file << "TaskProlog=" << dir_.file("prolog") << '\n';
+  }
+  for (const auto& [name, address] : all) {
+    file << "NodeName=" << name << " NodeAddr=" << address << " CPUs=16 State=UNKNOWN\n";
+  }
 }
 
-void Slurm::start(std::vector<std::string> command) {
-  daemons_.push_back(std::make_unique<Process>(std::move(command), std::vector<std::string>{variable()}));
+std::vector<std::pair<std::string, std::string>> Slurm::nodes() const {
+  if (hosts_ == nullptr) return {{host_name(), "127.0.0.1"}};
+  std::vector<std::pair<std::string, std::string>> all;
+  all.reserve(static_cast<std::size_t>(hosts_->number()));
+  for (int host = 0; host < hosts_->number(); ++host) all.emplace_back(Hosts::name(host), Hosts::ipv4(host));
+  return all;
 }
 
-Slurm::Slurm() {
+std::unique_ptr<Process> Slurm::on_node(int node, const std::vector<std::string>& command,
+                                        std::vector<std::string> environment) const {
+  environment.push_back(variable());
+  return std::make_unique<Process>(hosts_ == nullptr ? command : hosts_->on(node, command), environment);
+}
+
+Slurm::Slurm(const Hosts* hosts) : hosts_(hosts) {
   ::mkdir(dir_.file("state").c_str(), 0700);
-  ::mkdir(dir_.file("spool").c_str(), 0700);
   configure();
-  start({"munged", "--foreground", "--force", "--key-file=" + dir_.file("munge.key"),
-         "--socket=" + dir_.file("munge.sock"), "--pid-file=" + dir_.file("munged.pid"),
-         "--log-file=" + dir_.file("munged.log"), "--seed-file=" + dir_.file("munged.seed")});
+  daemons_.push_back(on_node(0, {"munged", "--foreground", "--force", "--key-file=" + dir_.file("munge.key"),
+                                 "--socket=" + dir_.file("munge.sock"), "--pid-file=" + dir_.file("munged.pid"),
+                                 "--log-file=" + dir_.file("munged.log"), "--seed-file=" + dir_.file("munged.seed")}));
   const auto end = std::chrono::steady_clock::now() + kUp;
   while (::access(dir_.file("munge.sock").c_str(), F_OK) != 0 && std::chrono::steady_clock::now() < end) {
     ::usleep(50'000);
   }
-  start({"slurmctld", "-D", "-c", "-f", dir_.file("slurm.conf")});
-  start({"slurmd", "-D", "-N", host_name(), "-f", dir_.file("slurm.conf")});
+  daemons_.push_back(on_node(0, {"slurmctld", "-D", "-c", "-f", dir_.file("slurm.conf")}));
+  int node = 0;
+  for (const auto& [name, address] : nodes()) {
+    for (const char* own : {"spool.", "tmp."}) ::mkdir(dir_.file(own + name).c_str(), 0700);
+    daemons_.push_back(on_node(node++, {"slurmd", "-D", "-N", name, "-f", dir_.file("slurm.conf")}));
+  }
   while (!ready_ && std::chrono::steady_clock::now() < end) {
-    ready_ = run({"sinfo", "-h", "-o", "%T"}, {variable()}).output == "idle\n";
+    const auto state = on_node(0, {"sinfo", "-h", "-o", "%T %D"});
+    ready_ = state->wait(kUp) && state->output() == "idle " + std::to_string(node) + "\n";
     ::usleep(200'000);
   }
 }
 
 Slurm::~Slurm() {
-  run({"scancel", "--full", "--signal=KILL", "--user=root"}, {variable()});
+  on_node(0, {"scancel", "--full", "--signal=KILL", "--user=root"})->wait(kDown);
   // What they have started ends with their jobs, and those with an orderly end of theirs.
   for (auto daemon = daemons_.rbegin(); daemon != daemons_.rend(); ++daemon) {
     (*daemon)->signal(SIGTERM);
@@ -136,10 +162,13 @@ std::string Slurm::log() const {
 std::unique_ptr<Process> Slurm::srun(int tasks, const std::vector<std::string>& command,
                                      const std::vector<std::string>& environment) const {
   std::vector<std::string> line{"srun", "--mpi=pmix", "-n", std::to_string(tasks)};
+  if (const int hosts = static_cast<int>(nodes().size()); hosts > 1) {
+    line.insert(line.end(), {"-N", std::to_string(hosts), "--ntasks-per-node=" + std::to_string(tasks / hosts)});
+  }
   line.insert(line.end(), command.begin(), command.end());
-  std::vector<std::string> all{variable(), "SHMEM_GBA=off"};
+  std::vector<std::string> all{"SHMEM_GBA=off"};
   all.insert(all.end(), environment.begin(), environment.end());
-  return std::make_unique<Process>(line, all);
+  return on_node(0, line, all);
 }
 
 }  // namespace test_support

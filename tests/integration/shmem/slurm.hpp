@@ -7,18 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/hosts.hpp"
 #include "tests/support/process.hpp"
 
 namespace test_support {
 
-/// munged, slurmctld and slurmd for one node of 16 processors, on free ports of 127.0.0.1 and with all their files in a
-/// folder that goes with the object, as do the jobs. Needs root.
+/// munged, slurmctld and slurmd for one node of 16 processors, on free ports of 127.0.0.1, or for as many such nodes as
+/// there are hosts. All their files are in a folder that goes with the object, as do the jobs. Needs root.
 class Slurm {
  public:
   /// Why there can be none here, or nothing.
   static std::optional<std::string> missing();
 
-  Slurm();
+  /// `hosts`, if any, must outlive it.
+  explicit Slurm(const Hosts* hosts = nullptr);
   Slurm(const Slurm&) = delete;
   Slurm& operator=(const Slurm&) = delete;
   ~Slurm();
@@ -27,15 +29,18 @@ class Slurm {
   [[nodiscard]] bool is_ready() const { return ready_; }
   [[nodiscard]] std::string log() const;
 
-  /// srun --mpi=pmix -n tasks command
+  /// srun --mpi=pmix -n tasks command, on the first host; each node gets as many tasks.
   [[nodiscard]] std::unique_ptr<Process> srun(int tasks, const std::vector<std::string>& command,
                                               const std::vector<std::string>& environment = {}) const;
 
  private:
   void configure() const;
   [[nodiscard]] std::string variable() const { return "SLURM_CONF=" + dir_.file("slurm.conf"); }
-  void start(std::vector<std::string> command);
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> nodes() const;  // names and addresses
+  [[nodiscard]] std::unique_ptr<Process> on_node(int node, const std::vector<std::string>& command,
+                                                 std::vector<std::string> environment = {}) const;
 
+  const Hosts* hosts_;
   TempDir dir_;
   std::vector<std::unique_ptr<Process>> daemons_;
   bool ready_ = false;

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include "tests/integration/shmem/slurm.hpp"
+#include "tests/support/openmpi_network.hpp"
 
 namespace {
 
+using test_support::Hosts;
 using test_support::none_matching;
 using test_support::Outcome;
 using test_support::Seconds;
@@ -87,6 +89,29 @@ TEST_F(Srun, StartsMpiProgramsByMpi) {
     const auto job = run(4, {test_program("mpi_pes"), how});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
+}
+
+TEST_F(Srun, StartsTasksOnHosts) {
+  if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+  const Hosts hosts(2);
+  const Slurm slurm(&hosts);
+  ASSERT_TRUE(slurm.is_ready()) << slurm.log();
+  const auto job = slurm.srun(4, {"sh", "-c", "echo task $PMIX_RANK on $(hostname) $SHMEM_HOST_ID"});
+  ASSERT_TRUE(job->wait(kLimit).value_or(test_support::Exit{}).clean()) << job->output();
+  for (int task = 0; task < 4; ++task) {
+    const int host = task / 2;
+    EXPECT_THAT(job->output(),
+                HasSubstr("task " + std::to_string(task) + " on " + Hosts::name(host) + " " + hosts.id(host) + "\n"));
+  }
+  // Programs of Open MPI's MPI, too, by UCX over the network.
+  const auto program = test_program("openmpi_barrier_ranks");
+  if (::access(program.c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  const test_support::TempDir dir;
+  const auto before = hosts.traffic(1).sent;
+  const auto ranks = slurm.srun(4, {program, dir.file("entered"), "world", "300"}, test_support::openmpi_over_ucx());
+  EXPECT_TRUE(ranks->wait(kLimit).value_or(test_support::Exit{}).clean()) << ranks->output() << slurm.log();
+  EXPECT_THAT(ranks->output(), HasSubstr("0 failures, "));
+  EXPECT_GT(hosts.traffic(1).sent - before, 300U);
 }
 
 }  // namespace
