@@ -142,6 +142,13 @@ Result<bool> UcxMessages::test(std::uint64_t number) {
   return true;
 }
 
+void UcxMessages::cancel(std::uint64_t number) {
+  const auto found = find(number);
+  if (!found) return;
+  if (!is_done(**found)) stop(**found);
+  release(**found);
+}
+
 Result<void> UcxMessages::outcome(const Message& message) const {
   if (message.status == UCS_OK && message.length == message.bytes) return {};
   const std::string whose = "the message with tag " + std::to_string(message.tag) + " from " +

@@ -31,6 +31,7 @@ class UcxMessages {
   Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes);
   Result<void> wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit);
   Result<bool> test(std::uint64_t number);
+  void cancel(std::uint64_t number);
 
  private:
   struct Message {

@@ -44,6 +44,7 @@ class UcxNetwork final : public Network {
     return messages_.wait(request, limit);
   }
   Result<bool> test(std::uint64_t request) override { return messages_.test(request); }
+  void cancel(std::uint64_t request) override { messages_.cancel(request); }
 
   bool advance() override { return worker_->progress(); }
   void nap(std::chrono::nanoseconds longest) override { worker_->nap(longest); }
