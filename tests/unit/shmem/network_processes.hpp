@@ -2,6 +2,8 @@
 // PEs that have no memory in common but by the network, each in a process of its own on this machine.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -99,6 +101,10 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
       std::chrono::seconds{40});
 }
 
+inline FarPlace heap_of(int pe, std::uint64_t offset) {
+  return {pe, Segment::kHeap, offset};
+}
+
 template <typename T>
 std::string text_of(const Result<T>& result) {
   return result ? "went well" : result.error().text;
@@ -127,5 +133,12 @@ inline bool has_ucx() {
   }();
   return has;
 }
+
+class NetworkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_ucx()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
+};
 
 }  // namespace shmem::testing

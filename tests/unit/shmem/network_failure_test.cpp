@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong between PEs on several nodes: each call ends, and its Error names the PE.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "shmem/net/network.hpp"
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::heap_of;
+using ::testing::IsEmpty;
+using testing::NetworkPe;
+using testing::problem_of;
+using testing::text_of;
+using testing::with_network;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kLarge = 8 << 20;  // more than sockets take
+
+using NetworkFailureTest = testing::NetworkTest;
+
+using Step = std::function<Result<void>(NetworkPe&)>;
+
+Result<void> get_word(NetworkPe& me) {
+  std::uint64_t word = 0;
+  return me.network->get(&word, heap_of(1, 0), sizeof word);
+}
+Result<void> fetch_word(NetworkPe& me) {
+  const auto fetched = me.network->fetch_atomic(heap_of(1, 0), 8, AtomicOperation::kAdd, 1);
+  return fetched ? Result<void>() : tl::make_unexpected(fetched.error());
+}
+Result<void> put_large(NetworkPe& me) {
+  return me.network->put(heap_of(1, 0), me.heap.data(), kLarge);
+}
+Result<void> put_and_quiet(NetworkPe& me) {
+  if (auto put = me.network->put(heap_of(1, 0), me.heap.data(), 8); !put) return put;
+  return me.network->quiet();
+}
+Result<void> start_get_and_quiet(NetworkPe& me) {
+  if (auto started = me.network->start_get(me.heap.data(), heap_of(1, 0), 4096); !started) return started;
+  return me.network->quiet();
+}
+Result<void> set_and_quiet(NetworkPe& me) {
+  if (auto set = me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, 1); !set) return set;
+  return me.network->quiet();
+}
+Result<void> receive(NetworkPe& me) {
+  const auto started = me.network->start_receive(1, 3, me.heap.data(), 100);
+  return started ? me.network->wait(*started) : tl::make_unexpected(started.error());
+}
+Result<void> send_large(NetworkPe& me) {
+  const auto started = me.network->start_send(1, 3, me.heap.data(), kLarge);
+  return started ? me.network->wait(*started) : tl::make_unexpected(started.error());
+}
+
+struct Call {
+  const char* name;
+  Step step;
+};
+const Call kCalls[] = {{"get", get_word},
+                       {"fetch", fetch_word},
+                       {"put", put_large},
+                       {"put and quiet", put_and_quiet},
+                       {"start_get and quiet", start_get_and_quiet},
+                       {"set and quiet", set_and_quiet},
+                       {"receive", receive},
+                       {"send", send_large}};
+
+/// What the process prints while it lives goes to a file that is empty at the end of a good test.
+class Quietly {
+ public:
+  Quietly() : file_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+    ::dup2(file_.get(), 1);
+    ::dup2(file_.get(), 2);
+  }
+  [[nodiscard]] std::string printed() const {
+    std::string text(2000, '\0');
+    const ssize_t got = ::pread(file_.get(), text.data(), text.size(), 0);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return text.empty() ? "" : "printed: " + text;
+  }
+
+ private:
+  UniqueFd file_;
+};
+
+/// The other PE is killed while this one waits for it; before, they have done something together or not.
+TEST_F(NetworkFailureTest, NamesAPeThatIsKilled) {
+  for (const Call& call : kCalls) {
+    for (const bool met_before : {true, false}) {
+      SCOPED_TRACE(std::string(call.name) + (met_before ? ", connected" : ", not connected"));
+      const auto texts = with_network(2, [&](NetworkPe& me) -> std::string {
+        const Quietly output;
+        if (met_before && me.pe == 0) {
+          if (auto got = get_word(me); !got) return got.error().text;
+        }
+        if (met_before) me.meet();
+        if (me.pe == 1) {
+          std::this_thread::sleep_for(milliseconds{30});
+          ::raise(SIGKILL);
+        }
+        const auto start = Clock::now();
+        const auto result = call.step(me);
+        if (result) return "went well";
+        std::string text = result.error().text;
+        if (Clock::now() - start > std::chrono::seconds{10}) text += " after a long time";
+        const auto again = get_word(me);
+        if (again || again.error().text.find("is lost") == std::string::npos) text += " but " + text_of(again);
+        const auto quiet = me.network->quiet();
+        if (call.name != std::string("receive") && call.name != std::string("send") && quiet) text += " but quiet";
+        if (!me.network->lost()) text += " but nobody is lost";
+        return text + output.printed();
+      });
+      EXPECT_THAT(texts[0], AllOf(HasSubstr("PE 1 (on kiwi), which is lost: "), HasSubstr("PE 0 (on kiwi) cannot"),
+                                  Not(HasSubstr("but")), Not(HasSubstr("long")), Not(HasSubstr("printed"))));
+      EXPECT_EQ(texts[1], "<killed by signal 9>");
+    }
+  }
+}
+
+TEST_F(NetworkFailureTest, NamesAPeThatWasKilledBefore) {
+  for (const Call& call : kCalls) {
+    SCOPED_TRACE(call.name);
+    const auto texts = with_network(2, [&](NetworkPe& me) -> std::string {
+      if (me.pe == 1) ::raise(SIGKILL);
+      std::this_thread::sleep_for(milliseconds{30});
+      return text_of(call.step(me));
+    });
+    EXPECT_THAT(texts[0], HasSubstr("PE 1 (on kiwi), which is lost: "));
+  }
+}
+
+/// PE 1 is lost, PE 2 is not.
+TEST_F(NetworkFailureTest, GoesOnWithTheOthers) {
+  const auto texts = with_network(3, [](NetworkPe& me) -> std::string {
+    if (me.pe == 1) {
+      me.serve([&] { return me.meeting.flag.load() == 1; });
+      ::raise(SIGKILL);
+    }
+    if (me.pe == 2) {
+      me.serve([&] { return me.meeting.flag.load() == 2; });
+      return me.word<std::uint64_t>(0).load() == 77 ? "" : "nothing came";
+    }
+    std::string text = problem_of(put_and_quiet(me));
+    me.meeting.flag.store(1);
+    while (get_word(me)) continue;
+    const std::uint64_t value = 77;
+    text += problem_of(me.network->put(heap_of(2, 0), &value, sizeof value));
+    std::uint64_t back = 0;
+    text += problem_of(me.network->get(&back, heap_of(2, 0), sizeof back));
+    if (const auto lost = me.network->lost(); !lost || lost->text.find("PE 1") == std::string::npos) text += "not lost";
+    me.meeting.flag.store(2);
+    return back == 77 ? text : text + "not what was put";
+  });
+  EXPECT_EQ(texts[0], "");
+  EXPECT_EQ(texts[2], "");
+}
+
+/// The other PE lives, but does nothing for as long as this one waits.
+TEST_F(NetworkFailureTest, WaitsNoLongerThanItsLimit) {
+  const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{150}; };
+  for (const Call& call : kCalls) {
+    SCOPED_TRACE(call.name);
+    const auto texts = with_network(
+        2,
+        [&](NetworkPe& me) -> std::string {
+          if (me.pe == 1) {
+            while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
+            return "";
+          }
+          const auto start = Clock::now();
+          const auto result = call.step(me);
+          const auto took = Clock::now() - start;
+          me.meeting.flag.store(1);
+          std::string text = text_of(result);
+          if (!result && result.error().code != std::errc::timed_out) text += " with another code";
+          if (took < milliseconds{150}) text += " too early";
+          if (took > std::chrono::seconds{5}) text += " too late";
+          return text;
+        },
+        true, patient);
+    EXPECT_THAT(texts[0], AllOf(HasSubstr("PE 0 (on kiwi) waited to "), HasSubstr("PE 1 (on kiwi) for 0.150 s"),
+                                Not(HasSubstr("another code")), Not(HasSubstr(" too "))));
+    EXPECT_EQ(texts[1], "");
+  }
+}
+
+TEST_F(NetworkFailureTest, GivesUpMessagesUnderWay) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    std::uint64_t value = 0;
+    const std::uint64_t mine = 5;
+    std::string text;
+    if (me.pe == 0) {
+      const auto given_up = me.network->start_receive(1, 3, &value, sizeof value);
+      me.network->cancel(given_up.value());
+      if (me.network->wait(*given_up)) text += "its number is still of use; ";
+      me.network->cancel(*given_up);
+      me.meet();
+      std::uint64_t again = 0;
+      const auto received = me.network->start_receive(1, 3, &again, sizeof again);
+      text += problem_of(me.network->wait(received.value()));
+      if (value != 0 || again != 5) text += "given to a receive that was given up; ";
+      me.meet();
+      return text;
+    }
+    me.meet();
+    const auto sent = me.network->start_send(0, 3, &mine, sizeof mine);
+    text += problem_of(me.network->wait(sent.value()));
+    me.meet();
+    // Nobody takes this one, and it cannot be taken back.
+    const auto large = me.network->start_send(0, 4, me.heap.data(), kLarge);
+    me.network->cancel(large.value());
+    if (me.network->start_send(0, 4, &mine, sizeof mine)) text += "the connection is still there; ";
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// A receive and a quiet that had to wait too long can be tried again; a late message is that of the next receive.
+TEST_F(NetworkFailureTest, LosesNobodyByAnImpatientReceiveOrQuiet) {
+  const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
+  const auto texts = with_network(
+      2,
+      [](NetworkPe& me) -> std::string {
+        std::uint64_t value = 9;
+        std::string text = me.pe == 0 ? problem_of(get_word(me)) : "";
+        me.meet();  // now there is a connection, and a small put needs nobody
+        if (me.pe == 1) {
+          while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
+          const auto sent = me.network->start_send(0, 3, &value, sizeof value);
+          text += sent ? problem_of(me.network->wait(*sent)) : sent.error().text;
+          me.meet();
+          return text;
+        }
+        value = 0;
+        const auto early = me.network->start_receive(1, 3, &value, sizeof value);
+        if (me.network->wait(*early, milliseconds{20})) text += "received too early; ";
+        if (me.network->wait(*early)) text += "its number is still of use; ";
+        if (put_and_quiet(me)) text += "quiet too early; ";
+        me.meeting.flag.store(1);
+        const auto late = me.network->start_receive(1, 3, &value, sizeof value);
+        text += problem_of(me.network->wait(*late, std::chrono::seconds{10}));
+        while (!me.network->quiet()) {
+          if (me.network->lost()) return text + "lost";
+        }
+        me.meet();
+        return value == 9 ? text : text + "wrong value";
+      },
+      true, patient);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkFailureTest, EndsWhenTheJobIsEnded) {
+  const auto for_ever = [](NetworkSettings& settings) { settings.limit = milliseconds{0}; };
+  for (const Call& call : kCalls) {
+    SCOPED_TRACE(call.name);
+    const auto texts = with_network(
+        2,
+        [&](NetworkPe& me) -> std::string {
+          if (me.pe == 0) {
+            const auto result = call.step(me);
+            me.meeting.flag.store(1);
+            if (!result && result.error().code != std::errc::operation_canceled) return "code: " + text_of(result);
+            return text_of(result);
+          }
+          std::this_thread::sleep_for(milliseconds{50});
+          me.world->abort(5, "out of patience");
+          while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
+          return "";
+        },
+        true, for_ever);
+    EXPECT_THAT(texts[0],
+                AllOf(HasSubstr("PE 1 (on kiwi): the job was ended: out of patience"), Not(HasSubstr("code:"))));
+  }
+}
+
+TEST_F(NetworkFailureTest, SaysThatAMessageHasAnotherLength) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    constexpr std::size_t kSent[] = {100, 100, 300000, 300000, 8};
+    constexpr std::size_t kExpected[] = {99, 101, 200000, 300001, 8};
+    std::string text;
+    for (std::size_t i = 0; i < std::size(kSent); ++i) {
+      if (me.pe == 1) {
+        const auto sent = me.network->start_send(0, i, me.heap.data(), kSent[i]);
+        (void)me.network->wait(sent.value());  // whose mistake it is, UCX does not tell the sender
+        continue;
+      }
+      std::memset(me.heap.data(), 0x5a, kSent[i] + kExpected[i]);
+      const auto received = me.network->start_receive(1, i, me.heap.data(), kExpected[i]);
+      const auto result = me.network->wait(received.value());
+      if (kSent[i] == kExpected[i]) {
+        text += problem_of(result);
+      } else if (result || result.error().code != std::errc::message_size) {
+        text += std::to_string(kSent[i]) + " as " + std::to_string(kExpected[i]) + ": " + text_of(result) + "; ";
+      } else if (result.error().text.find("PE 1 (on kiwi)") == std::string::npos) {
+        text += result.error().text;
+      }
+      if (*me.heap_at(kExpected[i]) != std::byte{0x5a}) text += "written beyond; ";
+    }
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_F(NetworkFailureTest, RefusesWhatIsNotInASegmentOrNotFar) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    std::string text;
+    std::array<std::byte, 64> bytes{};
+    const auto refused = [&text](const auto& result, const char* what) {
+      if (result) text += std::string(what) + " went well; ";
+      if (!result && result.error().code != std::errc::invalid_argument) text += what + result.error().text;
+    };
+    const int other = 1 - me.pe;
+    constexpr std::uint64_t kEnd = NetworkPe::kHeapBytes;
+    text += problem_of(me.network->put(heap_of(other, kEnd), bytes.data(), 0));
+    refused(me.network->put(heap_of(other, kEnd - 63), bytes.data(), 64), "put");
+    refused(me.network->get(bytes.data(), heap_of(other, kEnd - 63), 64), "get");
+    refused(me.network->start_put(heap_of(other, kEnd + 1), bytes.data(), 0), "start_put");
+    refused(me.network->start_get(bytes.data(), heap_of(other, ~std::uint64_t{0}), 2), "start_get");
+    refused(me.network->put({other, Segment::kBoard, 0}, bytes.data(), 1), "no board");
+    refused(me.network->put({other, Segment{9}, 0}, bytes.data(), 1), "no segment");
+    refused(me.network->put(heap_of(me.pe, 0), bytes.data(), 8), "not far");
+    refused(me.network->put(heap_of(2, 0), bytes.data(), 8), "no such PE");
+    refused(me.network->put(heap_of(-1, 0), bytes.data(), 8), "no such PE");
+    refused(me.network->fetch_atomic(heap_of(other, 4), 8, AtomicOperation::kAdd, 1), "unaligned");
+    refused(me.network->fetch_atomic(heap_of(other, 0), 2, AtomicOperation::kAdd, 1), "2 bytes");
+    refused(me.network->fetch_atomic(heap_of(other, kEnd), 8, AtomicOperation::kAdd, 1), "word outside");
+    refused(me.network->post_atomic(heap_of(other, 0), 8, AtomicOperation::kCompareSwap, 1), "posted compare");
+    refused(me.network->start_send(other, std::uint64_t{1} << 48, bytes.data(), 8), "large tag");
+    refused(me.network->start_receive(me.pe, 0, bytes.data(), 8), "receive from myself");
+    refused(me.network->wait(12345), "wait");
+    refused(me.network->test(12345), "test");
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// One PE that cannot, or is not as the others: all hear the same.
+std::vector<std::string> connect_with(const std::function<void(NetworkPe&, NetworkSettings&)>& change) {
+  return with_network(
+      3,
+      [&](NetworkPe& me) {
+        NetworkSettings settings = me.settings();
+        change(me, settings);
+        return me.connect(std::move(settings));
+      },
+      false);
+}
+
+TEST_F(NetworkFailureTest, NamesWhoHasNoUcx) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 1) settings.library = "libucp-of-nobody.so.0";
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi) has no network"), HasSubstr("libucp-of-nobody.so.0"),
+                                HasSubstr("libucx0"))));
+  EXPECT_THAT(texts, Each(texts[0]));
+}
+
+TEST_F(NetworkFailureTest, NamesWhoHasAnotherLibraryInItsPlace) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 2) settings.library = "libm.so.6";
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 2 (on kiwi)"), HasSubstr("libm.so.6 cannot be used"))));
+}
+
+TEST_F(NetworkFailureTest, NamesWhoseUcxCannotStart) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings&) {
+    if (me.pe == 1) ::setenv("UCX_NET_DEVICES", "nothing0", 1);
+    if (me.pe == 1) ::setenv("UCX_TLS", "tcp", 1);
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX_NET_DEVICES"), HasSubstr("says: "))));
+}
+
+TEST_F(NetworkFailureTest, NamesWhoseHeapHasAnotherSize) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 2) settings.segments[0] = settings.segments[0].first(8 << 20);
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("symmetric heap of PE 0 (on kiwi) takes 16777216 bytes"),
+                                HasSubstr("PE 2 (on kiwi) 8388608"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST_F(NetworkFailureTest, NamesWhoseGlobalVariablesAreOthers) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 1) settings.segments.pop_back();
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("global variables of PE 0 (on kiwi) takes 4096"),
+                                HasSubstr("PE 1 (on kiwi) 0"), HasSubstr("the same program"))));
+}
+
+}  // namespace
+}  // namespace shmem

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/net/greeting.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shmem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kNames{"PE 0 (on kiwi)", "PE 1 (on plum)", "PE 2 (on pear)"};
+
+Greeting some_greeting() {
+  return {.major = 1,
+          .minor = 13,
+          .address = {std::byte{1}, std::byte{2}},
+          .segments = {SegmentGreeting{0x1000, 4096, {std::byte{3}}}, SegmentGreeting{}, SegmentGreeting{9, 8, {}}}};
+}
+
+std::vector<GreetingHead> heads() {
+  return std::vector<GreetingHead>(3, {kGreetingMagic, kGreetingVersion, 1, 13, 100, 5});
+}
+
+TEST(Greeting, ArrivesAsItWas) {
+  const auto arrived = unpack_greeting(pack_greeting(some_greeting(), 77), 77);
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(arrived->address, some_greeting().address);
+  for (std::size_t i = 0; i < kSegments; ++i) {
+    EXPECT_EQ(arrived->segments[i].address, some_greeting().segments[i].address);
+    EXPECT_EQ(arrived->segments[i].bytes, some_greeting().segments[i].bytes);
+    EXPECT_EQ(arrived->segments[i].key, some_greeting().segments[i].key);
+  }
+}
+
+TEST(Greeting, IsRefusedWhenCutOffAnywhereOrTooLong) {
+  auto packed = pack_greeting(some_greeting(), 77);
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    EXPECT_FALSE(unpack_greeting(std::span(packed).first(size), 77)) << size;
+  }
+  packed.push_back({});
+  EXPECT_FALSE(unpack_greeting(packed, 77));
+}
+
+TEST(Greeting, IsRefusedWithALengthBeyondItsEnd) {
+  auto packed = pack_greeting(some_greeting(), 77);
+  packed[8 + 7] = std::byte{0xff};  // the highest byte of the length of the address
+  EXPECT_FALSE(unpack_greeting(packed, 77));
+}
+
+TEST(Greeting, IsRefusedFromAnotherStartOfTheJob) {
+  const auto arrived = unpack_greeting(pack_greeting(some_greeting(), 76), 77);
+  ASSERT_FALSE(arrived);
+  EXPECT_THAT(arrived.error().text, HasSubstr("another start"));
+}
+
+TEST(Greeting, NamesWhoSpeaksOtherwise) {
+  EXPECT_TRUE(check_heads(heads(), kNames));
+  auto changed = heads();
+  changed[2].version = kGreetingVersion + 1;
+  EXPECT_THAT(check_heads(changed, kNames).error().text, HasSubstr("PE 2 (on pear) does not speak version 1"));
+  changed = heads();
+  changed[0].magic = __builtin_bswap64(kGreetingMagic);
+  EXPECT_THAT(check_heads(changed, kNames).error().text, HasSubstr("PE 0 (on kiwi) does not speak"));
+  changed = heads();
+  changed[1].minor = 15;
+  EXPECT_THAT(check_heads(changed, kNames).error().text,
+              HasSubstr("PE 0 (on kiwi) has UCX 1.13, PE 1 (on plum) has UCX 1.15"));
+}
+
+TEST(Greeting, NamesWhoseBoardHasAnotherSize) {
+  std::vector<Greeting> all(3, some_greeting());
+  EXPECT_TRUE(check_segments(all, kNames));
+  all[1].segments[2].bytes = 16;
+  EXPECT_THAT(check_segments(all, kNames).error().text,
+              AllOf(HasSubstr("board of PE 0 (on kiwi) takes 8 bytes"), HasSubstr("PE 1 (on plum) 16")));
+}
+
+}  // namespace
+}  // namespace shmem
