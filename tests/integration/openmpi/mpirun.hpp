@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,8 +63,11 @@ class Mpirun : public testing::Test {
     line.insert(line.end(), options.begin(), options.end());
     line.insert(line.end(), {test_support::test_program(program), entered});
     line.insert(line.end(), command.begin(), command.end());
+    // mpirun makes folders there, which two at the same time would not share.
+    const std::string temporary = dir_.file(std::to_string(jobs_++));
+    std::filesystem::create_directory(temporary);
     const std::vector<std::string> environment{
-        "TMPDIR=" + dir_.path(), "OMPI_MCA_plm_rsh_agent=false", "OMPI_MCA_btl_vader_backing_directory=" + dir_.path(),
+        "TMPDIR=" + temporary, "OMPI_MCA_plm_rsh_agent=false", "OMPI_MCA_btl_vader_backing_directory=" + temporary,
         "OMPI_MCA_coll_gba_verbose=5",
         std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"};
     return start(line, environment);
@@ -91,6 +95,7 @@ class Mpirun : public testing::Test {
 
  private:
   test_support::TempDir dir_;
+  mutable int jobs_ = 0;
 };
 
 }  // namespace openmpi_test

@@ -119,6 +119,17 @@ void ranks_check(const tested_t* tested, uint64_t entered) {
   }
 }
 
+int ranks_others_have_entered(const tested_t* tested, uint64_t entered) {
+  int self = 0;
+  int missing = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &self);
+  for (int rank = 0; rank < tested->size; ++rank) {
+    const int world = tested->world_ranks[rank];
+    missing += world != self && atomic_load(&shared->entered[tested->slot][world]) < entered;
+  }
+  return missing == 0;
+}
+
 void ranks_barrier(tested_t* tested) {
   const uint64_t entered = ranks_enter(tested);
   ranks_expect(MPI_Barrier(tested->comm) == MPI_SUCCESS, "MPI_Barrier");

@@ -37,7 +37,8 @@ void ranks_watch(tested_t* tested, MPI_Comm comm, int slot);
 void ranks_barrier(tested_t* tested);
 uint64_t ranks_enter(tested_t* tested);
 void ranks_check(const tested_t* tested, uint64_t entered);
-void ranks_ibarriers(tested_t* tested, int count); /* so many at the same time */
+int ranks_others_have_entered(const tested_t* tested, uint64_t entered); /* not a check */
+void ranks_ibarriers(tested_t* tested, int count);                       /* so many at the same time */
 
 void ranks_expect(int holds, const char* what);
 
