@@ -17,12 +17,15 @@ extern "C" {
 
 enum { GBA_OMPI_OFFER_BYTES = 64 };
 
+/* For `holder`: no certain one. Those members who say so are spread over the holders on their node. */
+#define GBA_OMPI_ANY_HOLDER UINT32_MAX
+
 /* What a member offers. */
 typedef struct gba_ompi_offer_t {
   int32_t error; /* 0, or the negative errno of what keeps it from a device */
   int32_t node;  /* the first member that is on the same node */
   uint32_t local_rank;
-  uint32_t holder;             /* local rank of the process whose port it uses; its own if it holds one */
+  uint32_t holder; /* local rank of the process whose port it uses; its own if it holds one; GBA_OMPI_ANY_HOLDER */
   gba_ompi_board_name_t board; /* of the first member of a node */
   unsigned char reserved[32];
 } gba_ompi_offer_t;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gba_port.h"
 
+#include "gba_decide.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,8 +93,12 @@ int gba_ompi_port_open(const char* paths, uint32_t local_rank, gba_ompi_port_t* 
     return error;
   }
   error = gba_open(port->path[0] != '\0' ? port->path : NULL, &port->device);
+  if (error != 0) port->device = NULL;
+  if (error == -EBUSY && is_socket(port->path)) {
+    port->holder = GBA_OMPI_ANY_HOLDER; /* of a server with fewer ports than there are processes, others may have one */
+    return 0;
+  }
   if (error != 0) {
-    port->device = NULL;
     snprintf(port->trouble, sizeof(port->trouble), "%s", gba_error_text());
   }
   return error;

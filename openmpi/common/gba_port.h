@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct gba_ompi_port_t {
   gba_device* device; /* NULL: none, or another process's is shared */
-  uint32_t holder;    /* the local rank that has opened what this process uses; its own if it has opened it itself */
+  uint32_t holder;    /* the local rank that has opened what this process uses; its own if it has opened it itself;
+                       * GBA_OMPI_ANY_HOLDER: whoever has a port */
   char path[256];     /* of the device; "": the first that libgba finds */
   char trouble[512];  /* why there is none; "": there is */
 } gba_ompi_port_t;
@@ -24,8 +25,9 @@ typedef struct gba_ompi_port_t {
 /*
  * `paths` is a list with commas between, for libgba's gba_open: of m paths local rank i has path i mod m. If that is a
  * socket, or begins with "vfio-user:", it opens it; if it is anything else, local rank i < m opens it, and any other
- * shares that of local rank i mod m, who may turn out not to have it. Where `paths` is NULL or "" the list is
- * $GBA_DEVICE, or else /dev/gba0, or else all functions of this machine's GBAs.
+ * shares that of local rank i mod m, who may turn out not to have it. Who finds no port left at a socket shares that of
+ * anybody else. Where `paths` is NULL or "" the list is $GBA_DEVICE, or else /dev/gba0, or else all functions of this
+ * machine's GBAs.
  *
  * Whoever opens it a second time in one process shares it with the first (gba_open). Thread-safe. 0, also for one who
  * shares. Errors: those of gba_open; -EINVAL an empty path, or one that is too long. Then `device` is NULL, and

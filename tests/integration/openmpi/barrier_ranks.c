@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ranks.h"
+#include "whose.h"
 
 static tested_t world;
 static int rank, size;
@@ -150,6 +151,12 @@ static void parting_case(char** numbers) {
   ranks_barrier(&world);
 }
 
+/* whose N: what is called after N barriers. */
+static void whose_case(char** numbers) {
+  world_case(numbers);
+  if (rank == 0) whose_print(MPI_COMM_WORLD);
+}
+
 /* idle 0: no barrier at all. */
 static void idle_case(char** numbers) {
   (void)numbers;
@@ -191,18 +198,22 @@ static void reset_case(char** numbers) {
 }
 
 /* late RANK BEFORE AT_ONCE: one does not come to the barrier that BEFORE others have preceded; AT_ONCE is how many
- * MPI_Ibarriers there are of it, or 0. */
+ * MPI_Ibarriers there are of it, or 0. Without any before it is one of a new communicator, on whose device the members
+ * cannot have agreed, since the late one does nothing for it. */
 static void late_case(char** numbers) {
   const int late = atoi(numbers[0]);
+  const int before = atoi(numbers[1]);
   const int at_once = atoi(numbers[2]);
   const int ends_the_job = rank == (late == 0 ? 1 : 0);
-  if (!ends_the_job) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  for (int before = atoi(numbers[1]); before > 0; --before) ranks_barrier(&world);
+  tested_t tested = world;
+  for (int i = 0; i < before; ++i) ranks_barrier(&tested);
+  if (before == 0) MPI_Comm_dup(MPI_COMM_WORLD, &tested.comm);
   if (rank == late) pause();
+  if (!ends_the_job) MPI_Comm_set_errhandler(tested.comm, MPI_ERRORS_RETURN);
   if (at_once > 0) {
-    ranks_ibarriers(&world, at_once);
+    ranks_ibarriers(&tested, at_once);
   } else {
-    ranks_barrier(&world);
+    ranks_barrier(&tested);
   }
   if (!ends_the_job) pause(); /* so that all say for whom they have waited */
 }
@@ -214,21 +225,26 @@ static int barrier_of_either_kind(int blocking) {
   return error != MPI_SUCCESS ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* again BEFORE: one comes so late that the others' calls fail, and they call again, the other way, until it is there.
+/* again BEFORE: one comes only when the others' calls have failed, and they call again, the other way, until it is
+ * there.
  */
 static void again_case(char** numbers) {
   const int before = atoi(numbers[0]);
   int calls = 0;
   int error = MPI_SUCCESS;
+  const int is_late = rank == size - 1;
+  tested_t failed;
+  ranks_watch(&failed, MPI_COMM_WORLD, ranks_new_slot());
   for (int i = 0; i < before; ++i) ranks_barrier(&world);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (rank == size - 1) usleep(2000000);
+  while (is_late && !ranks_others_have_entered(&failed, failed.entered + 1)) usleep(1000);
   const uint64_t entered = ranks_enter(&world);
   do {
     error = barrier_of_either_kind((before + ++calls) % 2);
+    if (calls == 1) ranks_enter(&failed);
   } while (error != MPI_SUCCESS && calls < 100);
   ranks_check(&world, entered);
-  ranks_expect((calls > 1) == (rank != size - 1), "only who waits fails");
+  ranks_expect((calls > 1) == !is_late, "only who waits fails");
   ranks_barrier(&world);
   ranks_ibarriers(&world, 3);
 }
@@ -280,12 +296,12 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)(char** numbers);
     int numbers;
-  } cases[] = {{"world", world_case, 1},    {"mixed", mixed_case, 1},     {"kinds", kinds_case, 1},
-               {"many", many_case, 2},      {"churn", churn_case, 1},     {"inter", inter_case, 1},
-               {"killed", killed_case, 3},  {"late", late_case, 3},       {"parting", parting_case, 3},
-               {"idle", idle_case, 1},      {"threads", threads_case, 2}, {"reset", reset_case, 3},
-               {"again", again_case, 1},    {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
-               {"spawned", spawned_case, 1}};
+  } cases[] = {{"world", world_case, 1},     {"mixed", mixed_case, 1},     {"kinds", kinds_case, 1},
+               {"many", many_case, 2},       {"churn", churn_case, 1},     {"inter", inter_case, 1},
+               {"killed", killed_case, 3},   {"late", late_case, 3},       {"parting", parting_case, 3},
+               {"idle", idle_case, 1},       {"threads", threads_case, 2}, {"reset", reset_case, 3},
+               {"again", again_case, 1},     {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
+               {"spawned", spawned_case, 1}, {"whose", whose_case, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) continue;
     file = arguments[1];

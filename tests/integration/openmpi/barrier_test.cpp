@@ -13,6 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 using Barrier = Mpirun;
+using Group = Mpirun;  // an entry of ctest of its own
 
 constexpr const char* kSelected = "MPI_COMM_WORLD: the device does the barriers";
 
@@ -66,8 +67,28 @@ TEST_F(Barrier, OfProcessesThatAreSpawned) {
   EXPECT_EQ(releases_of(device), 10);
 }
 
+/// Processes that find no port left share those of others on their node: one rings for all of them.
+TEST_F(Group, OfMoreRanksThanTheDeviceHasPorts) {
+  for (const int ports : {1, 3}) {
+    const FakeDevice device({"--ports", std::to_string(ports)});
+    const auto job = run(5, device.path(), {"mixed", std::to_string(repeats(20, 500))});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(kSelected), HasSubstr(", fallen back 0,")));
+    EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
+  }
+}
+
+/// Some of its communicators have a member with a port, some have not.
+TEST_F(Group, OfEveryKindMayShareAPort) {
+  const FakeDevice device({"--ports", "1"});
+  const auto job = run(5, device.path(), {"kinds", std::to_string(repeats(2, 50))});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(kSelected),
+                                HasSubstr("cannot use a device (Device or resource busy)")));
+}
+
 /// The device has 32 groups; MPI_COMM_WORLD has the first one.
-TEST_F(Barrier, FallsThroughWhereNoGroupIsLeft) {
+TEST_F(Group, ThatIsOneTooManyFallsThrough) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"many", "33", "2"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -78,7 +99,7 @@ TEST_F(Barrier, FallsThroughWhereNoGroupIsLeft) {
   EXPECT_EQ(job.output.find(reason, found + 1), std::string::npos) << "more than one";
 }
 
-TEST_F(Barrier, MayHaveAnyOfTheGroupsOfTheOtherProfile) {
+TEST_F(Group, MayBeAnyOfThoseOfTheOtherProfile) {
   const FakeDevice device({"--profile", "switch"});
   const auto job = run(2, device.path(), {"many", "40", "1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -87,8 +108,8 @@ TEST_F(Barrier, MayHaveAnyOfTheGroupsOfTheOtherProfile) {
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
 }
 
-/// More often than the device has groups: they are given back.
-TEST_F(Barrier, OutlivesManyCommunicators) {
+/// More communicators, one after the other, than the device has groups.
+TEST_F(Group, IsGivenBack) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"churn", std::to_string(repeats(70, 10'000))});
   EXPECT_TRUE(job.exit.clean()) << job.output;

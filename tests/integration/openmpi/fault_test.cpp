@@ -5,6 +5,7 @@
 namespace {
 
 using openmpi_test::Mpirun;
+using openmpi_test::Options;
 using test_support::FakeDevice;
 using test_support::repeats;
 using test_support::sum_of;
@@ -64,8 +65,23 @@ TEST_F(Fault, RankWithoutRightsIsDoneWithoutTheDevice) {
                     HasSubstr((root ? "rank 1" : "rank 0") + std::string(" cannot use a device (Permission denied)"))));
 }
 
-TEST_F(Fault, DeviceThatOneRankCannotOpenIsDoneWithout) {
+/// Ranks that share a port, and those who have it.
+TEST_F(Fault, DeviceThatIsSharedAndKilledIsDoneWithout) {
+  for (int time = 0; time < repeats(2, 50); ++time) {
+    FakeDevice device({"--ports", "2"});
+    const auto job =
+        run(4, device.path(), {"killed", "60", std::to_string(10 + time), std::to_string(device.process().pid())});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("no device any more")));
+    EXPECT_GE(sum_of(job.output, "fallen back"), 1);
+  }
+}
+
+/// All of its ports are somebody else's.
+TEST_F(Fault, DeviceThatNobodyCanOpenIsDoneWithout) {
   const FakeDevice device({"--ports", "1"});
+  test_support::Process other({test_support::program("gba"), "groups", "--watch", device.path()});
+  ASSERT_TRUE(other.wait_for_output("0 of 32 groups", test_support::Seconds{20}));
   const auto job = run(2, device.path(), {"mixed", "20"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
@@ -80,6 +96,26 @@ TEST_F(Fault, NoDeviceIsDoneWithout) {
                 AllOf(HasSubstr("0 failures, offloaded 0,"), Not(HasSubstr("the device does the barriers"))))
         << path;
   }
+}
+
+/// The lines that say which functions are called.
+std::string called(const std::string& output) {
+  const auto begin = output.find("MPI_Barrier: ");
+  const auto end = output.find('\n', output.find("MPI_Ibarrier: "));
+  return begin == std::string::npos || end == std::string::npos ? output : output.substr(begin, end - begin);
+}
+
+/// MPI_Barrier calls the very function that it calls without the component: from the beginning where no device is
+/// expected, and after the first barrier where one was. So the component costs nothing in a barrier.
+TEST_F(Fault, NoDeviceCostsNothing) {
+  const Options none{"-x", "GBA_DEVICE="};
+  const std::string without = called(run(2, "", {"whose", "0"}, {"--mca", "coll", "^gba"}).output);
+  EXPECT_THAT(without, AllOf(HasSubstr("MPI_Barrier: "), Not(HasSubstr("gba"))));
+  EXPECT_EQ(called(run(2, "", {"whose", "0"}, none).output), without);
+  EXPECT_EQ(called(run(2, "/nonexistent", {"whose", "1"}, none).output), without);
+  const FakeDevice device;
+  EXPECT_THAT(called(run(2, device.path(), {"whose", "1"}, none).output),
+              AllOf(HasSubstr("MPI_Barrier: mca_coll_gba.so+"), HasSubstr("MPI_Ibarrier: mca_coll_gba.so+")));
 }
 
 TEST_F(Fault, RankWithoutTheComponentIsDoneWithoutTheDevice) {

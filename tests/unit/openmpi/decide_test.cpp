@@ -65,6 +65,25 @@ TEST(Decision, TakesNoHolderOfAnotherNode) {
   EXPECT_EQ(decide({offer(0, 0, 0), offer(1, 1, 0)}).reason, GBA_OMPI_NO_HOLDER);
 }
 
+/// Those without a certain holder are spread over the holders of their node.
+TEST(Table, SpreadsThoseWhoMayShareAnyPort) {
+  const auto any = [](int node, std::uint32_t local_rank) { return offer(node, local_rank, GBA_OMPI_ANY_HOLDER); };
+  const Offers offers{any(0, 0), offer(0, 1, 1), offer(2, 0, 0), any(0, 2), any(2, 1), offer(0, 3, 3), any(0, 4)};
+  const std::vector<int> holders{1, 1, 2, 5, 2, 5, 1};
+  const int members = static_cast<int>(offers.size());
+  for (int member = 0; member < members; ++member) {
+    EXPECT_EQ(gba_ompi_holder_of(offers.data(), members, member), holders.at(static_cast<std::size_t>(member)));
+  }
+  EXPECT_EQ(decide(offers).reason, GBA_OMPI_USED);
+}
+
+TEST(Decision, IsAgainstThoseWhoCanShareNobodysPort) {
+  const auto decision = decide({offer(0, 0, 0), offer(1, 1, GBA_OMPI_ANY_HOLDER)});
+  EXPECT_EQ(decision.reason, GBA_OMPI_NO_DEVICE);
+  EXPECT_EQ(decision.member, 1);
+  EXPECT_EQ(decision.error, -EBUSY);
+}
+
 TEST(Table, TellsWhoHoldsWhosePort) {
   const std::vector<int> holders{0, 1, 3, 3, 1, 1};
   for (int member = 0; member < kMembers; ++member) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "openmpi/common/gba_port.h"
 
+#include "openmpi/common/gba_decide.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -112,6 +114,17 @@ TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
   EXPECT_STREQ(port_.trouble, "the played switch failed");
   gba_ompi_port_close(&port_);
   EXPECT_EQ(machine().closed, 0);
+}
+
+/// A server may have fewer ports than there are processes.
+TEST_F(OpenMpiPort, OfAServerThatHasNoneLeftIsAnybodyElses) {
+  machine().error = -EBUSY;
+  EXPECT_EQ(open("@server", 3), 0);
+  EXPECT_EQ(port_.device, nullptr);
+  EXPECT_EQ(port_.holder, GBA_OMPI_ANY_HOLDER);
+  EXPECT_STREQ(port_.trouble, "");
+  machine().error = -EBUSY;
+  EXPECT_EQ(open("/nowhere/gba0", 0), -EBUSY) << "another job's function";
 }
 
 TEST_F(OpenMpiPort, ListMustBeOne) {
