@@ -50,9 +50,9 @@ tl::unexpected<Error> LeaderGroup::end(const char* call, const Error& error) {
   return tl::make_unexpected(*failed_);
 }
 
-/// Messages between two PEs that have the same tag stay in order, and both begin those of one call in the same order:
-/// they need no number within it. Calls need one only because a barrier in two phases is made in between by one PE and
-/// at once by another.
+/// Messages between two PEs that have the same tag stay in order, and both begin theirs in the same order: they need no
+/// number within a call, and it does no harm that the numbers of calls begin anew. Numbers are for members that do not
+/// make the same calls: they wait in vain, and do not take one call for another.
 std::uint64_t LeaderGroup::tag(bool split, std::uint64_t number) const {
   constexpr std::uint64_t kSplit = 1 << 15;
   return std::uint64_t{team_} << 16 | (split ? kSplit : 0) | number % kSplit;

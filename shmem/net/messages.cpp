@@ -2,6 +2,7 @@
 #include "shmem/net/messages.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace shmem {
 namespace {
@@ -21,7 +22,9 @@ void Messages::give_up() {
 
 tl::unexpected<Error> Messages::failure(const Message& message, const Error& error) {
   give_up();
-  return fail(error.code, text_of(message.pe, message.sent) + ": " + error.text);
+  constexpr std::string_view kWhose = "shmem: ";  // the call says it
+  const std::size_t begin = error.text.starts_with(kWhose) ? kWhose.size() : 0;
+  return fail(error.code, text_of(message.pe, message.sent) + ": " + error.text.substr(begin));
 }
 
 Result<void> Messages::begin(Message message, const Result<std::uint64_t>& request) {

@@ -415,6 +415,23 @@ TEST(LeaderGroup, SaysForWhomItWaitedAndIsOfNoUseThen) {
   });
 }
 
+TEST(LeaderGroup, TakesNoCallForAnother) {
+  for (const bool split : {true, false}) {
+    Wires wires;
+    run_members(wires, {.size = 2, .limit = 2ms}, [&](Member& member) {
+      if (member.me() == 0 && split) {
+        ASSERT_EQ(text_of(member.group.start_barrier()), "");
+        EXPECT_FALSE(member.group.finish_barrier());
+        return;
+      }
+      if (member.me() == 0) {
+        ASSERT_EQ(text_of(member.group.broadcast(nullptr, 0, 0)), "");
+      }
+      EXPECT_FALSE(member.group.barrier());
+    });
+  }
+}
+
 TEST(LeaderGroup, RefusesAMessageOfAnotherLength) {
   Wires wires;
   run_members(wires, {.size = 2}, [&](Member& member) {

@@ -142,7 +142,7 @@ class ThreadNetwork : public shmem::Network {
     const Wires::State state = wires_.requests.at(request);
     wires_.forget(request);
     if (fails) return broken();
-    if (state == Wires::State::kUnderWay) return shmem::fail(std::errc::timed_out, "nothing came");
+    if (state == Wires::State::kUnderWay) return shmem::fail(std::errc::timed_out, "shmem: nothing came");
     return outcome(state);
   }
   shmem::Result<bool> test(std::uint64_t request) override {
