@@ -14,6 +14,7 @@ TEXT
 }
 
 readonly PACKAGES=(
+  automake
   ccache
   clang
   clang-format
@@ -22,6 +23,7 @@ readonly PACKAGES=(
   debootstrap
   dpkg-dev
   file
+  flex
   g++
   git
   googletest
@@ -38,6 +40,7 @@ readonly PACKAGES=(
   libpci-dev
   libpmix-dev
   libsystemd-dev
+  libtool
   libucx-dev
   libxxhash-dev
   ninja-build

@@ -6,10 +6,11 @@ usage() {
   cat <<'TEXT'
 Usage: openmpi/ompi-tree/copy.sh TREE
 
-Copies the component coll/gba into the source tree of an Open MPI 4.1. There, then:
-  ./autogen.pl && ./configure --with-gba=DIR ... && make
-DIR is where libgba is installed (cmake --install build --prefix DIR). A tree from a tarball needs
-autogen.pl --force. autogen.pl needs autoconf, automake, libtool and flex.
+Copies the components coll/gba and scoll/gba into the source tree of an Open MPI 4.1. There, then:
+  ./autogen.pl && ./configure --with-gba=DIR --enable-scoll-gba ... && make
+DIR is where libgba is installed (cmake --install build --prefix DIR). Without --enable-scoll-gba that
+one is built where there is libgba; it is never built without Open MPI's OpenSHMEM, which needs UCX.
+A tree from a tarball needs autogen.pl --force. autogen.pl needs autoconf, automake, libtool and flex.
 TEXT
 }
 
@@ -29,9 +30,19 @@ if ! grep -qs '^major=4$' "$tree/VERSION" || ! grep -qs '^minor=1$' "$tree/VERSI
   echo "copy.sh: $tree is not the source tree of an Open MPI 4.1 (its VERSION says otherwise)" >&2
   exit 1
 fi
-component="$tree/ompi/mca/coll/gba"
-mkdir -p "$component"
-sources=("$here"/../common/*.[ch] "$here"/../coll/*.[ch])
-cp "${sources[@]}" "$here"/coll/configure.m4 "$component"
-sed "s/@SOURCES@/${sources[*]##*/}/" "$here"/coll/Makefile.am.in >"$component/Makefile.am"
-echo "Copied to $component"
+
+# copy_component PROJECT FRAMEWORK LIBRARY
+copy_component() {
+  local component="$tree/$1/mca/$2/gba"
+  local sources=("$here"/../common/*.[ch] "$here/../$2"/*.[ch])
+  mkdir -p "$component"
+  cp "${sources[@]}" "$component"
+  cp "$here/$2.m4" "$component/configure.m4"
+  sed -e "s/@PROJECT@/$1/; s/@FRAMEWORK@/$2/g; s,@LIBRARY@,$3," -e "s/@SOURCES@/${sources[*]##*/}/" \
+    "$here"/Makefile.am.in >"$component/Makefile.am"
+  echo "Copied to $component"
+}
+
+cp "$here"/check_gba.m4 "$tree/config/ompi_check_gba.m4"
+copy_component ompi coll ompi/lib@OMPI_LIBMPI_NAME@
+copy_component oshmem scoll oshmem/liboshmem
