@@ -58,8 +58,12 @@ int mca_coll_gba_enable(mca_coll_base_module_t* base, ompi_communicator_t* comm)
   OBJ_RETAIN(module->barrier_module);
   OBJ_RETAIN(module->ibarrier_module);
   open_port(component);
-  const gba_ompi_party_t party = {
-      .comm = comm, .ranks = NULL, .members = ompi_comm_size(comm), .self = ompi_comm_rank(comm)};
+  const gba_ompi_party_t party = {.comm = comm,
+                                  .ranks = NULL,
+                                  .members = ompi_comm_size(comm),
+                                  .self = ompi_comm_rank(comm),
+                                  .up = GBA_OMPI_TAG_UP,
+                                  .down = GBA_OMPI_TAG_DOWN};
   OPAL_THREAD_LOCK(&module->setup->lock);
   /* Only begun: MPI_Comm_idup comes by here within the progress engine, which must not wait for others. */
   gba_ompi_setup_begin(module->setup, &party, &component->port, component->port_error, &component->channel);

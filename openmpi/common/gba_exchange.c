@@ -17,14 +17,6 @@ static int rank_of(const gba_ompi_exchange_t* exchange, int member) {
   return exchange->party.ranks == NULL ? member : exchange->party.ranks[member];
 }
 
-static int up(const gba_ompi_exchange_t* exchange) {
-  return exchange->party.scoll ? GBA_OMPI_TAG_UP_SCOLL : GBA_OMPI_TAG_UP;
-}
-
-static int down(const gba_ompi_exchange_t* exchange) {
-  return exchange->party.scoll ? GBA_OMPI_TAG_DOWN_SCOLL : GBA_OMPI_TAG_DOWN;
-}
-
 static int receive(gba_ompi_exchange_t* exchange, void* bytes, size_t size, int member, int tag) {
   const int error = MCA_PML_CALL(irecv(bytes, size, &ompi_mpi_byte.dt, rank_of(exchange, member), tag,
                                        exchange->party.comm, &exchange->requests[exchange->open]));
@@ -50,22 +42,22 @@ static int begin_first(gba_ompi_exchange_t* exchange) {
   memcpy(exchange->table, exchange->mine, GBA_OMPI_EXCHANGE_BYTES);
   for (int member = 1; member < exchange->party.members; ++member) {
     unsigned char* const row = exchange->table + (size_t)member * GBA_OMPI_EXCHANGE_BYTES;
-    const int error = receive(exchange, row, GBA_OMPI_EXCHANGE_BYTES, member, up(exchange));
+    const int error = receive(exchange, row, GBA_OMPI_EXCHANGE_BYTES, member, exchange->party.up);
     if (error != 0) return error;
   }
   return 0;
 }
 
 static int begin_other(gba_ompi_exchange_t* exchange) {
-  const int error = receive(exchange, exchange->table, table_size(exchange), 0, down(exchange));
+  const int error = receive(exchange, exchange->table, table_size(exchange), 0, exchange->party.down);
   if (error != 0) return error;
-  return tell(exchange, exchange->mine, GBA_OMPI_EXCHANGE_BYTES, 0, up(exchange));
+  return tell(exchange, exchange->mine, GBA_OMPI_EXCHANGE_BYTES, 0, exchange->party.up);
 }
 
 static int answer(gba_ompi_exchange_t* exchange) {
   exchange->answered = 1;
   for (int member = 1; member < exchange->party.members; ++member) {
-    const int error = tell(exchange, exchange->table, table_size(exchange), member, down(exchange));
+    const int error = tell(exchange, exchange->table, table_size(exchange), member, exchange->party.down);
     if (error != 0) return error;
   }
   return 0;

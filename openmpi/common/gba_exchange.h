@@ -22,9 +22,7 @@ enum {
   GBA_OMPI_TAG_DOWN = -4,
   GBA_OMPI_TAG_SOFTWARE = -5,
   GBA_OMPI_TAG_FAR_COLL = -6,
-  GBA_OMPI_TAG_FAR_SCOLL = -7,
-  GBA_OMPI_TAG_UP_SCOLL = -8,
-  GBA_OMPI_TAG_DOWN_SCOLL = -9
+  GBA_OMPI_TAG_FAR_SCOLL = -7
 };
 
 /* Who takes part: ranks[i] of the communicator is member i, or rank i if `ranks` is NULL. What it points to must stay.
@@ -33,8 +31,9 @@ typedef struct gba_ompi_party_t {
   struct ompi_communicator_t* comm;
   const int* ranks;
   int members;
-  int self;   /* which member this process is */
-  bool scoll; /* the tags of scoll/gba: coll/gba may be at work on the same communicator */
+  int self;     /* which member this process is */
+  int up, down; /* tags of messages to the first member and from it, which no other party with the same first member has
+                 * on this communicator */
 } gba_ompi_party_t;
 
 /* Zeroed: none is under way. */

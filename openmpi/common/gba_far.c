@@ -175,10 +175,13 @@ static void end_group(gba_ompi_far_group_t* group) {
   group->end(group->owner);
 }
 
+bool gba_ompi_far_is_finalized(void) {
+  return ompi_mpi_comm_world.comm.c_coll == NULL;
+}
+
 void gba_ompi_far_progress(gba_ompi_far_channel_t* channel) {
   const uint64_t time = now();
-  const bool finalized = ompi_mpi_comm_world.comm.c_coll == NULL;
-  if (time < channel->next_look || finalized || !gba_ompi_far_needed(channel)) return;
+  if (time < channel->next_look || gba_ompi_far_is_finalized() || !gba_ompi_far_needed(channel)) return;
   channel->next_look = time + kInterval;
   receive_all(channel);
   /* Groups are added at the head, and removed by this thread or together with their communicator, which no other thread

@@ -56,6 +56,8 @@ void gba_ompi_far_remove(gba_ompi_far_group_t* group);
 bool gba_ompi_far_needed(gba_ompi_far_channel_t* channel);
 /* A step. Called by one thread at a time, and not from within itself. */
 void gba_ompi_far_progress(gba_ompi_far_channel_t* channel);
+/* Whether MPI has come so far in its end that there are no messages any more. */
+bool gba_ompi_far_is_finalized(void);
 /* At the end of the program: ends all groups. */
 void gba_ompi_far_end(gba_ompi_far_channel_t* channel);
 

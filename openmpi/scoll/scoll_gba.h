@@ -5,17 +5,18 @@
  * complete, which liboshmem itself calls before.
  *
  * The members of a group agree on the device in the group's first barrier, by messages on oshmem_comm_world with tags
- * of their own: all of them are there, and each may block. A group is cached by liboshmem until shmem_finalize.
- * Members on several nodes are left to the previous module, as are active sets of programs with SHMEM_THREAD_MULTIPLE,
- * whose first barriers may come in a different order on each PE.
+ * that are the group's own: all of them are there, and each may block. With SHMEM_THREAD_MULTIPLE several groups may be
+ * at it at the same time, on each PE in another order. A group is cached by liboshmem until shmem_finalize.
  */
 #ifndef MCA_SCOLL_GBA_H
 #define MCA_SCOLL_GBA_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "oshmem_config.h"
 
+#include "gba_far.h"
 #include "gba_options.h"
 #include "gba_port.h"
 #include "gba_setup.h"
@@ -38,7 +39,10 @@ typedef struct mca_scoll_gba_component_t {
   mca_scoll_base_component_t super;
   gba_ompi_options_t options;
   bool opened;
-  opal_mutex_t lock; /* for the port's opening */
+  opal_mutex_t lock;   /* for `listening` and the port's opening */
+  bool listening;      /* opal_progress answers other nodes */
+  atomic_flag running; /* one thread, and once, does so */
+  gba_ompi_far_channel_t channel;
   bool port_tried;
   int port_error;
   gba_ompi_port_t port;
@@ -48,10 +52,18 @@ OMPI_MODULE_DECLSPEC extern mca_scoll_gba_component_t mca_scoll_gba_component;
 
 /* scoll_gba_module.c */
 mca_scoll_base_module_t* mca_scoll_gba_query(oshmem_group_t* group, int* priority);
-/* Blocks until all members have agreed. REQUIRES: the lock. */
-void mca_scoll_gba_agree(mca_scoll_gba_module_t* module, const oshmem_group_t* group);
+/* Begins the agreement of all members. REQUIRES: the lock. */
+void mca_scoll_gba_begin(mca_scoll_gba_module_t* module, const oshmem_group_t* group);
+/* Says what has come of it. REQUIRES: the lock. */
+void mca_scoll_gba_say(const gba_ompi_setup_t* setup, const oshmem_group_t* group);
 
 /* scoll_gba_barrier.c */
 int mca_scoll_gba_barrier(oshmem_group_t* group, long* pSync, int algorithm);
+
+/* scoll_gba_progress.c: answers other nodes from now on, until nobody needs that any more. Nothing to do if all members
+ * of all groups are on this node. */
+void mca_scoll_gba_listen(void);
+/* When all groups are gone: waits until no other node needs an answer. */
+void mca_scoll_gba_stop_listening(void);
 
 #endif

@@ -15,6 +15,8 @@ static int open_component(void) {
   gba_ompi_options_open(&mca_scoll_gba_component.options,
                         opal_output_get_verbosity(oshmem_scoll_base_framework.framework_output));
   OBJ_CONSTRUCT(&mca_scoll_gba_component.lock, opal_mutex_t);
+  OBJ_CONSTRUCT(&mca_scoll_gba_component.channel.lock, opal_mutex_t);
+  mca_scoll_gba_component.channel.tag = GBA_OMPI_TAG_FAR_SCOLL;
   mca_scoll_gba_component.opened = true;
   return OSHMEM_SUCCESS;
 }
@@ -25,8 +27,10 @@ static int close_component(void) {
   gba_ompi_options_close(&component->options);
   if (!component->opened) return OSHMEM_SUCCESS;
   component->opened = false;
+  mca_scoll_gba_stop_listening();
   if (component->port_tried) gba_ompi_port_close(&component->port);
   component->port_tried = false;
+  OBJ_DESTRUCT(&component->channel.lock);
   OBJ_DESTRUCT(&component->lock);
   return OSHMEM_SUCCESS;
 }
@@ -54,4 +58,5 @@ mca_scoll_gba_component_t mca_scoll_gba_component = {
             .scoll_init = init,
             .scoll_query = mca_scoll_gba_query,
         },
+    .running = ATOMIC_FLAG_INIT,
 };

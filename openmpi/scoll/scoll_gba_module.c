@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gba_wait.h"
-#include "ompi/runtime/mpiruntime.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 #include "scoll_gba.h"
@@ -29,24 +27,13 @@ static void destruct(mca_scoll_gba_module_t* module) {
 
 OBJ_CLASS_INSTANCE(mca_scoll_gba_module_t, mca_scoll_base_module_t, construct, destruct);
 
-/* NULL, or why not; from facts that all members know alike. */
-static const char* obstacle(const oshmem_group_t* group) {
-  const bool world = oshmem_group_all == NULL || group == oshmem_group_all;
-  if (group->proc_count > MOST_MEMBERS) return "it has more than 708 members";
-  if (!world && (ompi_mpi_thread_multiple || oshmem_mpi_thread_provided == SHMEM_THREAD_MULTIPLE)) {
-    return "an active set in a program with SHMEM_THREAD_MULTIPLE";
-  }
-  return NULL;
-}
-
 mca_scoll_base_module_t* mca_scoll_gba_query(oshmem_group_t* group, int* priority) {
   *priority = mca_scoll_gba_component.options.priority;
   if (group->proc_count < 2) return NULL; /* nobody asks why */
-  const char* const reason = obstacle(group);
-  if (reason != NULL) {
+  if (group->proc_count > MOST_MEMBERS) {
     opal_output_verbose(GBA_OMPI_SAY, mca_scoll_gba_component.options.stream,
-                        "scoll:gba: the group of %d PEs from PE %d on is not for the device: %s", group->proc_count,
-                        (int)group->proc_vpids[0], reason);
+                        "scoll:gba: the group of %d PEs from PE %d on is not for the device: more than 708 members",
+                        group->proc_count, (int)group->proc_vpids[0]);
     return NULL;
   }
   mca_scoll_gba_module_t* const module = OBJ_NEW(mca_scoll_gba_module_t);
@@ -82,33 +69,21 @@ static int open_port(mca_scoll_gba_component_t* component) {
   return component->port_error;
 }
 
-static bool all_are_local(const mca_scoll_gba_module_t* module, const oshmem_group_t* group) {
-  for (int member = 0; member < group->proc_count; ++member) {
-    const ompi_proc_t* const proc = ompi_comm_peer_lookup(oshmem_comm_world, module->ranks[member]);
-    if (proc != ompi_proc_local() && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) return false;
-  }
-  return true;
-}
-
 /* What only this PE may know, and tells the others: 0, or why it does not take part. */
 static int refuse(mca_scoll_gba_module_t* module, const oshmem_group_t* group) {
   const gba_ompi_options_t* const options = &mca_scoll_gba_component.options;
   const char* reason = NULL;
-  int error = -ECANCELED;
   if (options->disable) {
     reason = "scoll_gba_disable is set";
   } else if (group->proc_count < options->min_size) {
     reason = "the group has fewer members than scoll_gba_min_group_size";
-  } else if (!all_are_local(module, group)) {
-    reason = "members are on other nodes";
-    error = -EREMOTE;
   }
   if (reason == NULL) return 0;
   snprintf(module->refusal.trouble, sizeof module->refusal.trouble, "%s", reason);
-  return error;
+  return -ECANCELED;
 }
 
-static void say(const gba_ompi_setup_t* setup, const oshmem_group_t* group) {
+void mca_scoll_gba_say(const gba_ompi_setup_t* setup, const oshmem_group_t* group) {
   const int stream = mca_scoll_gba_component.options.stream;
   char text[256];
   if (opal_output_get_verbosity(stream) < GBA_OMPI_SAY) return;
@@ -119,18 +94,25 @@ static void say(const gba_ompi_setup_t* setup, const oshmem_group_t* group) {
   if (setup->trouble[0] != '\0') opal_output(stream, "scoll:gba: PE %d: %s", group->my_pe, setup->trouble);
 }
 
-void mca_scoll_gba_agree(mca_scoll_gba_module_t* module, const oshmem_group_t* group) {
+/* On oshmem_comm_world, where liboshmem itself uses tag 0, and no other component one that is not negative: between two
+ * PEs, one of which is the first member, a group's size and stride name it. REQUIRES: two members at least. */
+static int first_tag(const oshmem_group_t* group) {
+  enum { FIRST_TAG = 0x10000, STRIDES = 32 };
+  const unsigned stride = group->proc_vpids[1] - group->proc_vpids[0]; /* a power of two */
+  return FIRST_TAG + 2 * (group->proc_count * STRIDES + __builtin_ctz(stride));
+}
+
+void mca_scoll_gba_begin(mca_scoll_gba_module_t* module, const oshmem_group_t* group) {
   mca_scoll_gba_component_t* const component = &mca_scoll_gba_component;
   const gba_ompi_party_t party = {.comm = oshmem_comm_world,
                                   .ranks = module->ranks,
                                   .members = group->proc_count,
                                   .self = oshmem_proc_group_find_id((oshmem_group_t*)group, group->my_pe),
-                                  .scoll = true};
+                                  .up = first_tag(group),
+                                  .down = first_tag(group) + 1};
   const int refused = refuse(module, group);
   const int error = refused != 0 ? refused : open_port(component);
   gba_ompi_port_t* const port = refused != 0 ? &module->refusal : &component->port;
   module->begun = true;
-  gba_ompi_setup_begin(module->setup, &party, port, error, NULL);
-  while (gba_ompi_setup_progress(module->setup) != 0) gba_ompi_give_way(module->setup);
-  say(module->setup, group);
+  gba_ompi_setup_begin(module->setup, &party, port, error, &component->channel);
 }

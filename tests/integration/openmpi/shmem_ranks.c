@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shmem_ranks FILE CASE N [AT PID]: PEs of Open MPI's OpenSHMEM, which are ranks of MPI, too. */
+#include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ranks.h"
 
@@ -88,6 +90,77 @@ static void killed_case(int count, char** numbers) {
   }
 }
 
+/* An active set that each of several threads has barriers of. */
+typedef struct set_t {
+  int start, size;
+  int slot_of_words;
+  int count;
+  useconds_t delay;
+  tested_t tested;
+} set_t;
+
+static long broadcast_words[4][SHMEM_BCAST_SYNC_SIZE];
+static long broadcast_source, broadcast_target;
+
+/* Makes the group of an active set without a barrier of it. */
+static void make_group(int start, int size, int slot) {
+  shmem_broadcast64(&broadcast_target, &broadcast_source, 1, 0, start, 0, size, broadcast_words[slot]);
+}
+
+static void* thread_of_set(void* context) {
+  set_t* const set = context;
+  usleep(set->delay);
+  for (int i = 0; i < set->count; ++i) {
+    const uint64_t entered = ranks_enter(&set->tested);
+    shmem_barrier(set->start, 0, set->size, sync_words[2 * set->slot_of_words + i % 2]);
+    ranks_check(&set->tested, entered);
+  }
+  return NULL;
+}
+
+/* threads N: each set's barriers by a thread of its own, the first ones in the other order on every other PE. */
+static void threads_case(int count, char** numbers) {
+  set_t sets[3] = {{.start = 0, .size = pes - 1}, {.start = 0, .size = pes - 2}, {.start = 1, .size = pes - 1}};
+  pthread_t threads[3];
+  (void)numbers;
+  for (int i = 0; i < 3; ++i) {
+    const int member = pe >= sets[i].start && pe < sets[i].start + sets[i].size;
+    MPI_Comm comm;
+    sets[i].slot_of_words = i;
+    sets[i].count = member ? count : 0;
+    sets[i].delay = (useconds_t)(pe % 2 == 0 ? i : 2 - i) * 30000;
+    MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, pe, &comm);
+    ranks_watch(&sets[i].tested, comm, ranks_new_slot());
+    if (member) make_group(sets[i].start, sets[i].size, i);
+  }
+  barrier_all();
+  for (int i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, thread_of_set, &sets[i]);
+  for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
+  barrier_all();
+}
+
+/* Signals whose handlers do nothing come at the end of a job. */
+static void stay_away(void) {
+  for (;;) pause();
+}
+
+/* late N: PE 1 does not come to a barrier of all. */
+static void late_case(int count, char** numbers) {
+  (void)numbers;
+  for (int i = 0; i < count; ++i) barrier_all();
+  if (pe == 1) stay_away();
+  barrier_all();
+}
+
+/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. */
+static void absent_case(int count, char** numbers) {
+  (void)count;
+  (void)numbers;
+  if (pe > 0) make_group(1, pes - 1, 0);
+  if (pe == 0 || pe == 2) stay_away();
+  shmem_barrier(1, 0, pes - 1, sync_words[0]);
+}
+
 /* They count from when their handles are made: after what shmem_init does. */
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle by_device, by_others;
@@ -116,14 +189,26 @@ int main(int count, char** arguments) {
     const char* name;
     void (*run)(int count, char** numbers);
     int arguments;
-  } cases[] = {{"world", world_case, 4}, {"sets", sets_case, 4}, {"mixed", mixed_case, 4}, {"killed", killed_case, 6}};
+  } cases[] = {{"world", world_case, 4},   {"sets", sets_case, 4},       {"mixed", mixed_case, 4},
+               {"killed", killed_case, 6}, {"threads", threads_case, 4}, {"late", late_case, 4},
+               {"absent", absent_case, 4}};
   int finalized = 0;
   if (count < 4) return 2;
+  const int threads = strcmp(arguments[2], "threads") == 0;
   for (size_t i = 0; i < sizeof sync_words / sizeof sync_words[0][0]; ++i) {
     (&sync_words[0][0])[i] = SHMEM_SYNC_VALUE;
   }
-  ranks_init(arguments[1], MPI_THREAD_SINGLE);
-  shmem_init();
+  for (size_t i = 0; i < sizeof broadcast_words / sizeof broadcast_words[0][0]; ++i) {
+    (&broadcast_words[0][0])[i] = SHMEM_SYNC_VALUE;
+  }
+  ranks_init(arguments[1], threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+  if (threads) {
+    int provided = 0;
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    ranks_expect(provided == SHMEM_THREAD_MULTIPLE, "OpenSHMEM's level of threads");
+  } else {
+    shmem_init();
+  }
   pe = shmem_my_pe();
   pes = shmem_n_pes();
   start_counting();

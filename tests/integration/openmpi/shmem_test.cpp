@@ -11,6 +11,7 @@ using test_support::Outcome;
 using test_support::repeats;
 using test_support::sum_of;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -124,19 +125,87 @@ TEST_F(Shmem, SmallGroupsAreLeftToOthers) {
                     HasSubstr("fewer members than scoll_gba_min_group_size"), Not(HasSubstr("by others 0\n"))));
 }
 
-/// Two nodes, which are host names of this machine: only the last two PEs of the active sets are on one.
-TEST_F(Shmem, GroupsOnSeveralNodesAreLeftToOthers) {
-  if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
-    GTEST_SKIP() << "host names of their own need root (unshare --uts)";
-  }
+/// The groups' agreements are under way at the same time, on each PE in another order.
+TEST_F(Shmem, ActiveSetsMayBeOfManyThreads) {
   const FakeDevice device;
-  const auto job =
-      run(4, device.path(), {"sets", "5"}, {"--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT, "--host", "nodea:2,nodeb:2"});
+  const auto job = run(4, device.path(), {"threads", std::to_string(repeats(10, 500))}, kWithoutColl);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by others 0\n"),
+                                HasSubstr("scoll:gba: the 3 PEs from PE 0 on: the device does"),
+                                HasSubstr("scoll:gba: the 2 PEs from PE 0 on: the device does"),
+                                HasSubstr("scoll:gba: the 3 PEs from PE 1 on: the device does")));
+  EXPECT_GE(releases_of(device), sum_of(job.output, "by the device"));
+}
+
+/// OpenSHMEM's barriers tell no errors: the job ends. Where the machine is slow others may be late, too.
+TEST_F(Shmem, WhoDoesNotComeIsNamedAndTheJobEnds) {
+  const FakeDevice device;
+  const Options one_second{"--mca", "coll_gba_disable", "1", "--mca", "scoll_gba_timeout", "1"};
+  const auto job = run(3, device.path(), {"late", "5"}, one_second);
+  EXPECT_FALSE(job.exit.clean());
+  EXPECT_THAT(job.output, HasSubstr("a barrier of the 3 PEs from PE 0 on has taken 1 s (scoll_gba_timeout)"));
+  EXPECT_THAT(job.output, ContainsRegex("PEs that have not come:( 0)? 1( 2)?\n"));
+  const auto first = run(4, device.path(), {"absent", "0"}, one_second);
+  EXPECT_FALSE(first.exit.clean());
+  EXPECT_THAT(first.output, HasSubstr("a barrier of the 3 PEs from PE 1 on has taken 1 s (scoll_gba_timeout)"));
+  EXPECT_THAT(first.output, ContainsRegex("PEs that have not come: 2( 3)?\n"));
+}
+
+/// Two nodes, which are host names of this machine, with two PEs on each.
+class ShmemNodes : public Shmem {
+ protected:
+  void SetUp() override {
+    Shmem::SetUp();
+    if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
+      GTEST_SKIP() << "host names of their own need root (unshare --uts)";
+    }
+  }
+
+  const Options options_{"--mca",
+                         "plm_rsh_agent",
+                         OPENMPI_NODE_AGENT,
+                         "--host",
+                         "nodea:2,nodeb:2",
+                         "--mca",
+                         "btl_tcp_if_include",
+                         "lo",
+                         "--mca",
+                         "oob_tcp_if_include",
+                         "lo",
+                         "--mca",
+                         "coll_gba_disable",
+                         "1"};
+};
+
+TEST_F(ShmemNodes, ShareTheDevice) {
+  const FakeDevice device;
+  const auto job = run(4, device.path(), {"sets", std::to_string(repeats(10, 200))}, options_);
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
-              AllOf(HasSubstr("\n0 failures, "), HasSubstr("scoll:gba: the 2 PEs from PE 2 on: the device does"),
-                    HasSubstr("3 PEs from PE 1 on: the previous module does the barriers: rank 1 cannot use a device"),
-                    HasSubstr("members are on other nodes")));
+              AllOf(HasSubstr("\n0 failures, "), HasSubstr("by others 0\n"), HasSubstr("of 4 members on 2 nodes"),
+                    HasSubstr("of 3 members on 2 nodes"), HasSubstr("of 2 members on 1 nodes")));
+  EXPECT_GE(releases_of(device), sum_of(job.output, "by the device"));
+}
+
+TEST_F(ShmemNodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
+  for (int time = 0; time < repeats(2, 50); ++time) {
+    FakeDevice device;
+    const auto job =
+        run(4, device.path(), {"killed", "40", std::to_string(10 + time % 25), std::to_string(device.process().pid())},
+            options_);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("no device any more")));
+    EXPECT_GE(sum_of(job.output, "by others"), 1);
+  }
+}
+
+/// The release of the last PE from the only barrier, that of shmem_finalize, is lost for good. All others have gone on
+/// when it finds out, and answer all the same.
+TEST_F(ShmemNodes, AnswerAtTheEnd) {
+  const FakeDevice device({"--fault", "drop-release:group=0,member=3,count=1000000"});
+  const auto job = run(4, device.path(), {"world", "0"}, options_);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("as group 0 of 4 members on 2 nodes")));
 }
 
 }  // namespace
