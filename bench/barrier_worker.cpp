@@ -3,15 +3,6 @@
 // BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs. Prints points (points.hpp).
 //
 //   barrier_worker FILE NAME...      what each figure is called; of libshmem, the algorithm
-#if defined(BENCH_OPENMPI_MPI)
-#include <mpi.h>
-#else
-#include <shmem.h>
-#endif
-#if !defined(BENCH_OPENMPI_MPI) && !defined(BENCH_OPENMPI_SHMEM)
-#define BENCH_OURS
-#include <shmemx.h>
-#endif
 #include <sched.h>
 
 #include <algorithm>
@@ -22,52 +13,24 @@
 
 #include "bench/clock.hpp"
 #include "bench/conductor.hpp"
+#include "bench/library.hpp"
 #include "bench/points.hpp"
+
+#if !defined(BENCH_OPENMPI_MPI) && !defined(BENCH_OPENMPI_SHMEM)
+#define BENCH_OURS
+#include <shmemx.h>
+#endif
 
 namespace bench {
 namespace {
 
-#if defined(BENCH_OPENMPI_MPI)
-class Library {
- public:
-  Library() { MPI_Init(nullptr, nullptr); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() { MPI_Finalize(); }
-  static int me() {
-    int me = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    return me;
-  }
-  static int size() {
-    int size = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    return size;
-  }
-  static void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
-  static void use(const std::string& /*name*/) {}
-};
-#else
-class Library {
- public:
-  Library() { shmem_init(); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() { shmem_finalize(); }
-  static int me() { return shmem_my_pe(); }
-  static int size() { return shmem_n_pes(); }
-  static void barrier() { shmem_barrier_all(); }
+void use_algorithm([[maybe_unused]] const std::string& name) {
 #ifdef BENCH_OURS
-  static void use(const std::string& name) {
-    if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, name.c_str()) != 0) {
-      throw std::runtime_error("no barrier algorithm " + name);
-    }
+  if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, name.c_str()) != 0) {
+    throw std::runtime_error("no barrier algorithm " + name);
   }
-#else
-  static void use(const std::string& /*name*/) {}
 #endif
-};
-#endif
+}
 
 constexpr int kRepeats = 9;
 constexpr std::uint32_t kWarmUp = 20;
@@ -87,7 +50,7 @@ double take_part(Player& player, Step step, std::uint32_t count, const std::vect
       time_each(static_cast<int>(kWarmUp), [] { Library::barrier(); });
       return time_each(static_cast<int>(count), [] { ::sched_yield(); });
     case Step::kAlgorithm:
-      Library::use(names[count]);
+      use_algorithm(names[count]);
       return 0;
     case Step::kFigure:
     case Step::kBase:  // not of barriers

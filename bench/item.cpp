@@ -7,8 +7,8 @@
 #include <iostream>
 #include <string>
 
+#include "bench/library.hpp"
 #include "bench/points.hpp"
-#include "bench/rma_library.hpp"
 
 namespace bench {
 namespace {
@@ -81,10 +81,10 @@ class Conductor {
 
 void run(const char* file, int repeats, const std::string& part, const ItemsOf& items_of) {
   const Library library;
-  Player player(file, shmem_my_pe(), shmem_n_pes());
+  Player player(file, Library::me(), Library::size());
   const auto items = items_of(player, part);
-  shmem_barrier_all();
-  if (shmem_my_pe() == 0) {
+  Library::barrier();
+  if (Library::me() == 0) {
     Conductor(player, items).measure_all(repeats);
     return;
   }

@@ -10,13 +10,6 @@
 
 namespace bench {
 
-struct Library {
-  Library() { shmem_init(); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() { shmem_finalize(); }
-};
-
 /// Calls on all PEs, of words. In the older version a call has a pSync of its own until all have returned: kTurns calls
 /// later none of those that bench makes is still under way.
 class Collectives {
