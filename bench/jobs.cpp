@@ -47,6 +47,19 @@ std::vector<Series> run_ours(const Folder& folder, const std::string& worker, in
   return read_series(run(command, environment, kLimit));
 }
 
+std::vector<Series> run_by_mpirun(const Folder& folder, const std::string& program, int pes,
+                                  const std::vector<std::string>& arguments,
+                                  const std::vector<std::string>& environment, const Place& place) {
+  std::vector<std::string> command = place.before;
+  // The worker binds itself.
+  command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to",
+                                 "none", "-np", std::to_string(pes)});
+  if (!place.hosts.empty()) command.insert(command.end(), {"--host", place.hosts});
+  command.insert(command.end(), {program, new_score(folder)});
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return read_series(bench::run(command, environment, kLimit));
+}
+
 OpenMpiProgram::OpenMpiProgram(const Folder& folder, const char* compiler, const char* macro,
                                const std::vector<std::string>& sources)
     : folder_(folder), program_(folder.file(sources.front() + macro)) {
@@ -60,15 +73,11 @@ OpenMpiProgram::OpenMpiProgram(const Folder& folder, const char* compiler, const
 }
 
 std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments,
-                                        const std::vector<std::string>& environment) const {
-  // The worker binds itself, as ours does. Debian's crashes at the end without that variable.
-  std::vector<std::string> command{
-      "/usr/bin/env",      "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-np",
-      std::to_string(pes), program_, new_score(folder_)};
-  command.insert(command.end(), arguments.begin(), arguments.end());
+                                        const std::vector<std::string>& environment, const Place& place) const {
+  // Debian's crashes at the end without that variable.
   std::vector<std::string> all{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
   all.insert(all.end(), environment.begin(), environment.end());
-  return read_series(bench::run(command, all, kLimit));
+  return run_by_mpirun(folder_, program_, pes, arguments, all, place);
 }
 
 std::vector<Series> measure_ours(const Folder& folder, int pes, const std::vector<std::string>& names,

@@ -15,11 +15,22 @@ int own_processors();
 /// Processes that wanted one in the last minute.
 double load_of_machine();
 
+/// Where the processes of a job go, if not to this machine.
+struct Place {
+  std::vector<std::string> before{};  // a command line that runs the one behind it where jobs are started
+  std::string hosts{};                // that mpirun is to use, as its option --host has them
+};
+
 /// What a worker prints. It is started with the file of a Score and `arguments`; `environment` is on top of this
 /// process's own. Throws std::runtime_error if the job cannot be started or fails.
 std::vector<Series> run_ours(const Folder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments,
                              const std::vector<std::string>& environment = {});
+
+/// The same by Open MPI's mpirun; `program` is the worker's file.
+std::vector<Series> run_by_mpirun(const Folder& folder, const std::string& program, int pes,
+                                  const std::vector<std::string>& arguments,
+                                  const std::vector<std::string>& environment, const Place& place = {});
 
 /// A worker built by a compiler of Open MPI, with `macro` defined. Throws std::runtime_error if that is not to be had.
 class OpenMpiProgram {
@@ -27,7 +38,8 @@ class OpenMpiProgram {
   OpenMpiProgram(const Folder& folder, const char* compiler, const char* macro,
                  const std::vector<std::string>& sources);
   [[nodiscard]] std::vector<Series> run(int pes, const std::vector<std::string>& arguments,
-                                        const std::vector<std::string>& environment = {}) const;
+                                        const std::vector<std::string>& environment = {},
+                                        const Place& place = {}) const;
 
  private:
   const Folder& folder_;

@@ -21,11 +21,17 @@ constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kBetweenTries{20};
 constexpr std::chrono::seconds kLimit{20};
 
-/// No network, and no copies through the kernel.
-const std::vector<std::string> kEnvironment{"UCX_TLS=posix,sysv,self", "UCX_LOG_LEVEL=fatal"};
+std::vector<std::string> command(const std::vector<std::string>& before, int port, int cpu) {
+  std::vector<std::string> line = before;
+  line.insert(line.end(),
+              {"/usr/bin/env", "ucx_perftest", "-p", std::to_string(port), "-c", std::to_string(cpu), "-f"});
+  return line;
+}
 
-std::vector<std::string> command(int port, int cpu) {
-  return {"/usr/bin/env", "ucx_perftest", "-p", std::to_string(port), "-c", std::to_string(cpu), "-f"};
+int next_port() {
+  static int port = 20'000 + ::getpid() % 10'000;
+  port = port < 60'000 ? port + 1 : 20'000;
+  return port;
 }
 
 /// The third number of the last line is the average, in microseconds.
@@ -42,24 +48,6 @@ double average_of(const std::string& output) {
   return average * 1e3;
 }
 
-double measure_once(const std::string& test, std::size_t size, int count, const CpuPair& cpus, int port) {
-  const Child server(command(port, cpus.second), kEnvironment, kDiscarded);
-  auto client = command(port, cpus.first);
-  const auto warm_up = std::to_string(std::max(count / 10, 2));
-  client.insert(client.end(),
-                {"-t", test, "-s", std::to_string(size), "-n", std::to_string(count), "-w", warm_up, "127.0.0.1"});
-  for (int i = 0;; ++i) {
-    try {
-      return average_of(run(client, kEnvironment, kLimit));
-    } catch (const std::exception&) {
-      if (i == kTries) {
-        throw;
-      }
-    }
-    std::this_thread::sleep_for(kBetweenTries);  // the server does not listen yet
-  }
-}
-
 }  // namespace
 
 bool has_ucx() {
@@ -73,12 +61,30 @@ bool has_ucx() {
   return true;
 }
 
+double measure_ucx_once(const std::string& test, std::size_t size, int count, const CpuPair& cpus,
+                        const UcxPlace& place, int outstanding) {
+  const int port = next_port();
+  const Child server(command(place.server, port, cpus.second), place.environment, kDiscarded);
+  auto client = command(place.client, port, cpus.first);
+  const auto warm_up = std::to_string(std::max(count / 10, 2));
+  client.insert(client.end(), {"-t", test, "-s", std::to_string(size), "-n", std::to_string(count), "-w", warm_up, "-O",
+                               std::to_string(outstanding), place.address});
+  for (int i = 0;; ++i) {
+    try {
+      return average_of(run(client, place.environment, kLimit));
+    } catch (const std::exception&) {
+      if (i == kTries) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(kBetweenTries);  // the server does not listen yet
+  }
+}
+
 double measure_ucx(const std::string& test, std::size_t size, int count, const CpuPair& cpus) {
-  static int port = 20'000 + ::getpid() % 10'000;
   double best = std::numeric_limits<double>::max();
   for (int i = 0; i < kRuns; ++i) {
-    port = port < 60'000 ? port + 1 : 20'000;
-    best = std::min(best, measure_once(test, size, count, cpus, port));
+    best = std::min(best, measure_ucx_once(test, size, count, cpus));
   }
   return best;
 }
