@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts, gets, barriers and reductions between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM
+// and MPI, libshmem, and ucx_perftest as the limit, by turns over the same network.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/child.hpp"
+#include "bench/cpus.hpp"
+#include "bench/jobs.hpp"
+#include "bench/net_names.hpp"
+#include "bench/ucx.hpp"
+#include "tests/support/hosts.hpp"
+#include "tests/support/openmpi_network.hpp"
+
+namespace bench {
+namespace {
+
+using test_support::Hosts;
+
+struct Settings {
+  std::vector<int> nodes{2, 4, 8};
+  int repeats = 5;
+  int turns = 3;
+  std::string json{};
+  bool alone = false;
+};
+
+/// Who does the same work: gives what it has measured, or throws.
+struct Contender {
+  std::string name;
+  std::function<std::vector<Series>(const Hosts& hosts, const std::string& part)> measure;
+  bool may_fail = false;
+  std::vector<Series> series{};
+  std::string error{};  // why there are no figures of it (any more)
+};
+
+void append(std::vector<Series>& all, const std::vector<Series>& more) {
+  for (const Series& series : more) {
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Series& one) { return one.name == series.name; });
+    if (same == all.end()) {
+      all.push_back(series);
+    } else {
+      same->points.insert(same->points.end(), series.points.begin(), series.points.end());
+    }
+  }
+}
+
+struct UcxTest {
+  std::string item;
+  std::string test;
+  std::size_t bytes;
+  int count;
+  int outstanding;
+};
+
+/// Puts in a row, and gets, are not among them: over tcp UCX does them in software, for which the other side must look
+/// at its network, and the server of ucx_perftest does that once in a millisecond. Its messages show what the way can
+/// do.
+std::vector<UcxTest> ucx_tests() {
+  std::vector<UcxTest> tests{{kPutLatency, "ucp_put_lat", 8, 2'000, 1}, {kPutLatency, "tag_lat", 8, 2'000, 1}};
+  for (const std::size_t bytes : kStreamed) {
+    const int count = static_cast<int>((std::size_t{64} << 20) / bytes);
+    for (const auto& item : {put_stream(bytes), get_stream(bytes)}) {
+      tests.push_back({item, "stream_bw", bytes, count, 16});
+    }
+  }
+  return tests;
+}
+
+std::vector<Series> measure_ucx_between(const Hosts& hosts, const std::string& part, const std::string& only) {
+  if (part != "one-sided") return {};
+  const UcxPlace place{hosts.on(1, {}),
+                       hosts.on(0, {}),
+                       Hosts::ipv4(1),
+                       {"UCX_TLS=tcp", "UCX_NET_DEVICES=eth0", "UCX_LOG_LEVEL=fatal", "UCX_WARN_UNUSED_ENV_VARS=n"}};
+  std::vector<Series> all;
+  for (const UcxTest& test : ucx_tests()) {
+    if (test.test != only) continue;
+    const double time = measure_ucx_once(test.test, test.bytes, test.count, first_two_cpus(), place, test.outstanding);
+    all.push_back({test.item, {Point{1, time, 1, 1}}});
+  }
+  return all;
+}
+
+class Bench {
+ public:
+  explicit Bench(const Settings& settings) : settings_(settings) {
+    if (has_ucx()) {
+      for (const std::string test : {"ucp_put_lat", "tag_lat", "stream_bw"}) {
+        contenders_.push_back({"ucx_perftest " + test, [test](const Hosts& hosts, const std::string& part) {
+                                 return measure_ucx_between(hosts, part, test);
+                               }});
+      }
+    } else {
+      std::printf("UCX is left out (package ucx-utils)\n");
+    }
+    if (!settings.alone) {
+      add_openmpi("Open MPI, OpenSHMEM", "shmemc++", "BENCH_OPENMPI_SHMEM");
+      add_openmpi("Open MPI, MPI", "mpic++", "BENCH_OPENMPI_MPI");
+    }
+    contenders_.push_back({"libshmem",
+                           [this](const Hosts& hosts, const std::string& part) {
+                             auto environment = test_support::openmpi_over_ucx();
+                             environment.insert(environment.end(), {"SHMEM_GBA=off", "SHMEM_BOOTSTRAP_TIMEOUT=20",
+                                                                    "OMPI_MCA_orte_execute_quiet=1"});
+                             return run_by_mpirun(folder_, sibling_program("net_worker"), hosts.number(),
+                                                  arguments(part), environment, place_on(hosts));
+                           },
+                           true});
+  }
+
+  bool run() {
+    measure(2, "one-sided", "PE 0 and the memory of PE 1, on another node");
+    for (const int nodes : settings_.nodes) {
+      measure(nodes, "collective", std::to_string(nodes) + " nodes, a process on each");
+    }
+    if (settings_.json.empty()) return good_;
+    std::ofstream out(settings_.json);
+    out << json_.dump(2) << '\n';
+    if (!out.flush()) throw std::runtime_error("cannot write " + settings_.json);
+    return good_;
+  }
+
+ private:
+  void add_openmpi(const std::string& name, const char* compiler, const char* macro) {
+    Contender contender{name, {}};
+    try {
+      std::vector<std::string> sources{"net_worker", "item", "conductor", "points", "round_trip", "cpus"};
+      const auto program = std::make_shared<OpenMpiProgram>(folder_, compiler, macro, sources);
+      contender.measure = [this, program](const Hosts& hosts, const std::string& part) {
+        return program->run(hosts.number(), arguments(part), test_support::openmpi_over_ucx(), place_on(hosts));
+      };
+    } catch (const std::exception& error) {
+      contender.error = error.what();
+    }
+    contenders_.push_back(std::move(contender));
+  }
+
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& part) const {
+    return {std::to_string(settings_.repeats), part};
+  }
+
+  /// What a job says of an error belongs to its output.
+  static Place place_on(const Hosts& hosts) {
+    return {hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), hosts.slots(1)};
+  }
+
+  void measure(int nodes, const std::string& part, const std::string& title) {
+    const Hosts hosts(nodes);
+    for (Contender& contender : contenders_) contender.series.clear();
+    for (int turn = 0; turn < settings_.turns; ++turn) {
+      for (Contender& contender : contenders_) {
+        if (!contender.error.empty()) continue;
+        try {
+          append(contender.series, contender.measure(hosts, part));
+        } catch (const std::exception& error) {
+          contender.error = error.what();
+          good_ = good_ && contender.may_fail;
+        }
+      }
+    }
+    std::printf("\n%s; %d processors, load %.1f\n%-20s %-24s %12s %12s %8s %8s\n", title.c_str(), own_processors(),
+                load_of_machine(), "", "", "least us", "median us", "MB/s", "ratio");
+    for (const std::string& item : items()) print(item, nodes);
+    for (const Contender& contender : contenders_) {
+      if (contender.error.empty()) continue;
+      std::printf("%s: not available: %s\n", contender.name.c_str(), contender.error.c_str());
+      json_["not_available"][contender.name] = contender.error;
+    }
+    std::fflush(stdout);
+  }
+
+  [[nodiscard]] std::vector<std::string> items() const {
+    std::vector<std::string> names;
+    for (const Contender& contender : contenders_) {
+      for (const Series& series : contender.series) {
+        if (std::find(names.begin(), names.end(), series.name) == names.end()) names.push_back(series.name);
+      }
+    }
+    return names;
+  }
+
+  void print(const std::string& item, int nodes) {
+    double first = 0;
+    std::string head = item;
+    for (const Contender& contender : contenders_) {
+      for (const Series& series : contender.series) {
+        if (series.name != item) continue;
+        const Spread time = spread_of(series.usable(), [](const Point& point) { return point.figure; });
+        if (first == 0) first = time.middle;
+        const double bytes = bytes_of(item);
+        std::printf("%-20s %-24s %12.2f %12.2f ", std::exchange(head, "").c_str(), contender.name.c_str(),
+                    time.least / 1e3, time.middle / 1e3);
+        const auto rate = static_cast<long>(bytes / time.middle * 1e3);
+        std::printf("%8s %8.2f\n", rate > 0 ? std::to_string(rate).c_str() : "-", time.middle / first);
+        json_["results"].push_back({{"nodes", nodes},
+                                    {"item", item},
+                                    {"library", contender.name},
+                                    {"least_ns", time.least},
+                                    {"median_ns", time.middle},
+                                    {"bytes", bytes},
+                                    {"ratio_to_first", time.middle / first},
+                                    {"points", series.points.size()}});
+      }
+    }
+  }
+
+  /// Of a stream; nothing else has a bandwidth.
+  static double bytes_of(const std::string& item) {
+    for (const std::size_t bytes : kStreamed) {
+      if (item == put_stream(bytes) || item == get_stream(bytes)) return static_cast<double>(bytes);
+    }
+    return 0;
+  }
+
+  const Settings& settings_;
+  Folder folder_;
+  std::vector<Contender> contenders_;
+  bool good_ = true;
+  nlohmann::json json_{{"results", nlohmann::json::array()}};
+};
+
+constexpr const char* kWhatItShows =
+    "Hosts are network namespaces of this machine, joined by a bridge: packets go through its kernel and are copied\n"
+    "by its processors, which also run the processes of all nodes; with more nodes than processors they take turns,\n"
+    "and the figures then are those of the scheduler as much as of a library. They compare libraries that share all\n"
+    "this; they are not those of a network. All use UCX over tcp, the jobs of all libraries by turns; ratio: of\n"
+    "medians, to the first line. Puts and gets of a size are in a row, all of them complete at the end; one way: half\n"
+    "of a word's round trip (of MPI, tag_lat: of a message).\n";
+
+int main_of(int argc, char** argv) {
+  CLI::App app("Measures puts, gets, barriers and reductions between hosts that are network namespaces.", "bench_net");
+  Settings settings;
+  app.add_option("NODES", settings.nodes, "numbers of nodes of collectives")
+      ->check(CLI::Range(2, 64))
+      ->capture_default_str();
+  app.add_option("--repeats", settings.repeats, "how often a job measures each")->check(CLI::Range(1, 1000));
+  app.add_option("--turns", settings.turns, "jobs of each library")->check(CLI::Range(1, 1000));
+  app.add_flag("--alone", settings.alone, "libshmem and UCX only");
+  app.add_option("--json", settings.json, "write the results to this file, too");
+  CLI11_PARSE(app, argc, argv);
+  if (const auto missing = Hosts::missing()) {
+    std::printf("%s\n", missing->c_str());
+    return 77;
+  }
+  if (own_processors() < 2) {
+    std::printf("What goes on between two processors cannot be measured on one.\n");
+    return 77;
+  }
+  std::printf("%s", kWhatItShows);
+  return Bench(settings).run() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try { return bench::main_of(argc, argv); } catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_net: %s\n", error.what());
+  return 1;
+}
