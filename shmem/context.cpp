@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "shmem/barrier/port_agreement.hpp"
-#include "shmem/bootstrap/same_node.hpp"
+#include "shmem/bootstrap/node_bootstrap.hpp"
 #include "shmem/memory/huge_pages.hpp"
 #include "shmem/memory/ordering.hpp"
 #include "shmem/team/peers.hpp"
@@ -89,10 +89,12 @@ Context::Context(Key /*key*/, Job job, int thread_level)
       teams_(job_, [this](Team& team) { return equip(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
                    .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
+                   .vote = [this](std::uint64_t digest) { return teams_.find(kWorldTeam)->vote(digest, true, 0); },
                    .announce = [this](const HeapCall& call) { check_heap_call(call); }}),
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
-  reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), checker_ ? 0 : job_.memory.heap_size(),
-            job_.memory.heap(0), &job_.metadata(0), job_.size};
+  const bool look_closer = checker_ || job_.on_several_nodes();
+  reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), look_closer ? 0 : job_.memory.heap_size(),
+            job_.memory.heap(0), &job_.metadata(0), job_.on_several_nodes() ? 0 : job_.size};
 }
 
 void Context::check_heap_call(const HeapCall& call) const {
@@ -101,7 +103,7 @@ void Context::check_heap_call(const HeapCall& call) const {
   }
   const std::string text = to_string(call);
   if (const auto problem =
-          checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map()}, text, thread_rule(thread_level_))) {
+          checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, text, thread_rule(thread_level_))) {
     end_job_of(text, *problem);
   }
 }
@@ -110,13 +112,13 @@ void Context::check_end() const {
   constexpr const char* kCall = "shmem_finalize";
   auto problem = checker_->held_locks();
   if (!problem) {
-    problem = checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map()}, std::string(kCall) + "()",
+    problem = checker_->meet({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, std::string(kCall) + "()",
                              thread_rule(thread_level_));
   }
   if (problem) {
     end_job_of(kCall, *problem);
   }
-  if (const auto note = checker_->leaks(); note && job_.me == 0) {
+  if (const auto note = checker_->leaks(); note && job_.world_me() == 0) {
     log(LogLevel::kInfo, "shmem: PE 0: %s: %s", kCall, note->c_str());
   }
 }
@@ -146,14 +148,19 @@ Result<void> Context::start(int thread_level, Options options, BootstrapRequest 
   if (!bootstrap) {
     return tl::make_unexpected(bootstrap.error());
   }
-  const auto processors = check_same_node(**bootstrap, node_identity());
-  if (!processors) {
-    return tl::make_unexpected(processors.error());
+  auto where = find_nodes(**bootstrap, node_identity(options.host_id));
+  if (!where) {
+    return tl::make_unexpected(where.error());
   }
+  Nodes& nodes = where->nodes;
   auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(),
                                         options.symmetric_globals ? "" : "SHMEM_SYMMETRIC_GLOBALS=off");
   if (!globals) {
     return tl::make_unexpected(globals.error());
+  }
+  if (nodes.several()) {
+    globals->only_here(nodes.here);
+    bootstrap = std::make_unique<NodeBootstrap>(*std::move(bootstrap), nodes);
   }
   auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement);
   if (!memory) {
@@ -161,11 +168,11 @@ Result<void> Context::start(int thread_level, Options options, BootstrapRequest 
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  WaitPolicy policy = wait_policy(size, *processors);
+  WaitPolicy policy = wait_policy(size, where->processors);
   policy.alarm = (*bootstrap)->alarm();
   instance_ = std::make_unique<Context>(Key{},
                                         Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size,
-                                            policy, *std::move(globals), *processors},
+                                            policy, *std::move(globals), where->processors, nullptr, std::move(nodes)},
                                         thread_level);
   auto ok = instance_->open();
   if (!ok) {
@@ -192,7 +199,7 @@ Result<void> Context::open() {
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
   open_gba_port();
   // Also the barrier: everybody has mapped the memory and left his pid there.
-  if (auto ok = job_.globals.share(*job_.bootstrap, job_.memory); !ok) {
+  if (auto ok = job_.globals.share(job_.world_bootstrap(), job_.memory); !ok) {
     return ok;
   }
   if (auto ports = settle_ports(job_, port_); ports) {
@@ -200,18 +207,21 @@ Result<void> Context::open() {
   } else {
     return tl::make_unexpected(ports.error());
   }
+  if (auto ok = open_network(); !ok) {
+    return ok;
+  }
   job_.core_state().globals.write(core_globals(job_));
-  if (job_.options.cycle_prof_pe == job_.me) {
+  if (job_.options.cycle_prof_pe == job_.world_me()) {
     profile_ = std::make_unique<Profile>();
-    profile_->pe = job_.me;
+    profile_->pe = job_.world_me();
   }
   if (auto ok = open_trace(); !ok) {
     return ok;
   }
   report();
   std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.size, ::getpid(),
-                static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
+  std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.world_size(),
+                ::getpid(), static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
   debug(text.data());
   return teams_.make_predefined();
 }
@@ -223,11 +233,13 @@ Result<void> Context::open_trace() {
   const PeMetadata& first = job_.metadata(0);
   const std::uint64_t zero = first.started.load(std::memory_order_relaxed);
   const std::string id = std::to_string(first.pid.load(std::memory_order_relaxed)) + "-" + std::to_string(zero);
-  auto file = TraceFile::open(job_.options.trace, id);
+  // Each node writes its own: what PEs append goes together within one only.
+  auto file = TraceFile::open(
+      job_.options.trace + (job_.nodes.mine > 0 ? "." + std::to_string(job_.nodes.mine) : std::string()), id);
   if (!file) {
-    return fail(file.error().code, "shmem: PE " + std::to_string(job_.me) + ": no trace: " + file.error().text);
+    return fail(file.error().code, "shmem: PE " + std::to_string(job_.world_me()) + ": no trace: " + file.error().text);
   }
-  trace_ = std::make_unique<Trace>(*std::move(file), job_.me, zero);
+  trace_ = std::make_unique<Trace>(*std::move(file), job_.world_me(), zero);
   job_.trace = trace_.get();
   return {};
 }
@@ -263,15 +275,18 @@ Result<void> Context::on_cores(int count, const std::function<Result<void>(CoreG
 }
 
 void Context::report() const {
-  if (job_.me != 0) {
+  if (job_.world_me() != 0) {
     return;
   }
   if (job_.options.version || job_.options.info) {
-    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion, job_.size,
-        job_.memory.heap_size() >> 20);
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
+        job_.world_size(), job_.memory.heap_size() >> 20);
   }
   if (job_.options.info) {
     const std::string& why_not = job_.globals.why_not();
+    if (job_.on_several_nodes()) {
+      log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
+    }
     log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
         why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
   }
@@ -299,7 +314,7 @@ bool Context::is_own_process() const {
 
 void Context::debug(const std::string& text) const {
   if (job_.options.debug) {
-    log(LogLevel::kDebug, "shmem: PE %d: %s", job_.me, text.c_str());
+    log(LogLevel::kDebug, "shmem: PE %d: %s", job_.world_me(), text.c_str());
   }
 }
 
@@ -314,6 +329,9 @@ Result<void> Context::stop() {
   if (ok) {
     ok = context.teams_.destroy_all();
   }
+  if (ok && context.job_.network) {
+    ok = context.part_from_other_nodes();
+  }
   context.job_.bootstrap->leave();
   instance_.reset();
   return ok;
@@ -324,7 +342,7 @@ void Context::end_job_of(const std::string& call, const std::string& problem) co
     std::fflush(nullptr);
     ::_exit(EXIT_FAILURE);  // the job has been ended
   }
-  end_job(EXIT_FAILURE, "shmem: PE " + std::to_string(job_.me) + ": " + call + ": " + problem);
+  end_job(EXIT_FAILURE, "shmem: PE " + std::to_string(job_.world_me()) + ": " + call + ": " + problem);
 }
 
 void Context::end_job(int status, const std::string& text) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,7 +32,7 @@ struct alignas(64) Reach {
   std::size_t heap_size = 0;       // the others' follow each other; 0 with SHMEM_DEBUG: all addresses are looked at
   std::byte* first = nullptr;      // PE 0's
   PeMetadata* metadata = nullptr;  // of PE 0, and so on
-  int pes = 0;
+  int pes = 0;                     // 0 in a job on several nodes too: every PE is looked for
 };
 
 /// Made by start(), ended by stop(); nothing is left over between the two. Several threads may use it at once, but that
@@ -72,11 +73,23 @@ class Context {
   ~Context() { reach_ = {}; }
 
   [[nodiscard]] const Job& job() const { return job_; }
-  [[nodiscard]] int my_pe() const { return job_.me; }
-  [[nodiscard]] int n_pes() const { return job_.size; }
-  [[nodiscard]] void* translate(const void* mine, int pe) const { return job_.translate(mine, pe); }
+  // By their numbers in the world, as programs know them.
+  [[nodiscard]] int my_pe() const { return job_.world_me(); }
+  [[nodiscard]] int n_pes() const { return job_.world_size(); }
+  /// nullptr also if the PE is on another node.
+  [[nodiscard]] void* translate(const void* mine, int pe) const {
+    const int number = job_.nodes.number(pe);
+    return number >= 0 ? job_.translate(mine, number) : nullptr;
+  }
+  /// The PE is on another node and has the same there.
+  [[nodiscard]] bool is_symmetric_far(const void* mine, int pe) const {
+    return job_.nodes.number(pe) < 0 && job_.locate_far(mine, 1, pe);
+  }
   /// SHMEM_THREAD_*: the highest that the program has asked for.
   [[nodiscard]] int thread_level() const { return thread_level_; }
+
+  /// By which the PEs of an active set meet that are on several nodes, for calls with this pSync. Thread-safe.
+  [[nodiscard]] LeaderGroup& group_of(const TeamMap& set, const long* psync) const;
 
   /// nullptr without SHMEM_DEBUG.
   [[nodiscard]] Checker* checker() const { return checker_.get(); }
@@ -116,6 +129,9 @@ class Context {
   void check_heap_call(const HeapCall& call) const;
   void check_end() const;
   Result<void> open();
+  /// Collective: to the PEs on other nodes. After global variables have been moved, which UCX would be in the way of.
+  Result<void> open_network();
+  Result<void> part_from_other_nodes();
   Result<void> open_trace();
   void open_gba_port();
   Result<void> equip(Team& team);
@@ -164,6 +180,13 @@ class Context {
   std::atomic<Stream*> started_stream_{nullptr};
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;
+  struct SetOfPes {
+    int start, stride, size;
+    std::uintptr_t psync;
+    auto operator<=>(const SetOfPes&) const = default;
+  };
+  mutable std::mutex groups_mutex_;
+  mutable std::map<SetOfPes, LeaderGroup> groups_;
   std::mutex notices_mutex_;
   std::set<std::string> notices_;
 };

@@ -64,12 +64,14 @@ Result<void> Context::equip(Team& team) {
     return ok;
   }
   const bool asked = !software && options.gba != GbaUse::kOff;
-  if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
+  if (team.span() != nullptr) {
+    team.explain_no_gba("its PEs are on several nodes");
+  } else if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
     return ok;
   }
   if (needs_gba() && team.slot() == kWorldTeam && team.size() > 1 && std::string(team.algorithm()) != "gba") {
     return fail(std::errc::no_such_device,
-                "shmem: PE " + std::to_string(job_.me) +
+                "shmem: PE " + std::to_string(job_.world_me()) +
                     ": SHMEM_GBA=require, but the world team cannot use a GBA: " + team.gba_reason());
   }
   if (options.info && team.me() == 0) {
@@ -110,6 +112,11 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   }
   if (auto ok = choose_for(team, algorithm); !ok) {
     return ok;
+  }
+  if (team.span() != nullptr) {
+    return algorithm == "auto" ? Result<void>{}
+                               : fail(std::errc::no_such_device, "shmem: team " + std::to_string(team.slot()) +
+                                                                     " cannot use a GBA: its PEs are on several nodes");
   }
   GbaMember member = gba_member(team, true);
   member.needed = member.needed || algorithm == "gba";

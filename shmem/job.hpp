@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/bootstrap/node_bootstrap.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/memory/node_memory.hpp"
 #include "shmem/memory/symmetric_globals.hpp"
+#include "shmem/net/network.hpp"
 #include "shmem/options.hpp"
 #include "shmem/team/core_state.hpp"
 #include "shmem/team/kernel_sync.hpp"
@@ -22,14 +23,16 @@ class Trace;
 /// it.
 struct Job {
   Options options;
-  std::unique_ptr<Bootstrap> bootstrap;
+  std::unique_ptr<Bootstrap> bootstrap;  // of the PEs of this node
   NodeMemory memory;
-  int me;
-  int size;
+  int me;    // among the PEs of this node
+  int size;  // how many they are
   WaitPolicy policy;
   SymmetricGlobals globals{};
   int processors = 0;      // that the PEs may use, all together; 0: not known
   Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
+  Nodes nodes{};
+  std::unique_ptr<Network> network{};  // to those on other nodes; none in a job on one node
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }
@@ -37,6 +40,13 @@ struct Job {
   [[nodiscard]] CarriedWords& carried_words(int slot, int pe) const {
     return Board(memory.board(), size).carried(slot, pe);
   }
+  [[nodiscard]] Bootstrap& world_bootstrap() const {
+    return nodes.several() ? static_cast<NodeBootstrap&>(*bootstrap).world() : *bootstrap;
+  }
+  [[nodiscard]] bool on_several_nodes() const { return nodes.several(); }
+  [[nodiscard]] int world_me() const { return nodes.world(me); }
+  [[nodiscard]] int world_size() const { return nodes.several() ? static_cast<int>(nodes.node_of.size()) : size; }
+
   /// What the cores of this PE read.
   [[nodiscard]] CoreState& core_state() const { return *reinterpret_cast<CoreState*>(memory.metadata(me)); }
   [[nodiscard]] KernelSync& kernel_sync(int pe) const {
@@ -47,6 +57,7 @@ struct Job {
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {
     WaitPolicy all = wait_policy(runnable, processors);
     all.alarm = policy.alarm;
+    all.background = policy.background;
     return all;
   }
 
@@ -64,6 +75,16 @@ struct Job {
     return globals.locate(mine, pe);
   }
   [[nodiscard]] std::byte* translate(const void* mine, int pe) const { return locate(mine, pe).address; }
+
+  /// The same object of a PE of another node, by its number in the world; nothing if `bytes` there are not symmetric.
+  [[nodiscard]] std::optional<FarPlace> locate_far(const void* mine, std::size_t bytes, int pe) const {
+    const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(me));
+    if (offset < memory.heap_size() && bytes <= memory.heap_size() - offset) {
+      return FarPlace{pe, Segment::kHeap, offset};
+    }
+    const auto place = globals.offset_of(mine, bytes, pe);
+    return place ? std::optional(FarPlace{pe, Segment::kGlobals, *place}) : std::nullopt;
+  }
 };
 
 /// The Check of waits that are for anything but a barrier: ends them when the job has been ended.

@@ -109,6 +109,12 @@ bool set_barrier_timeout(Options& options, const std::string& text) {
   return time.has_value();
 }
 
+bool set_network_timeout(Options& options, const std::string& text) {
+  const auto time = seconds(text);
+  options.network_timeout = time.value_or(options.network_timeout);
+  return time.has_value();
+}
+
 bool set_barrier_warning(Options& options, const std::string& text) {
   const auto time = seconds(text);
   options.barrier_warning = time.value_or(options.barrier_warning);
@@ -238,6 +244,18 @@ constexpr auto kTable = std::to_array<Entry>({
       "the library that starts by MPI, if not the libshmem_bootstrap_mpi.so of libshmem itself"},
      "a path",
      set_text<&Options::mpi_plugin>},
+    {{"SHMEM_HOST_ID", nullptr, "text", "",
+      "PEs on one machine that have different ones reach each other by the network, as on two machines"},
+     "a text",
+     set_text<&Options::host_id>},
+    {{"SHMEM_NETWORK_TIMEOUT", nullptr, "seconds", "0",
+      "what waits longer for a PE on another node fails; 0: as long as that lives"},
+     "a number of seconds, 0 or more",
+     set_network_timeout},
+    {{"SHMEM_PROGRESS_THREAD", nullptr, "switch", "0",
+      "a thread answers PEs on other nodes while the program does not call the library"},
+     "anything",
+     set_switch<&Options::progress_thread>},
     {{"SHMEM_TRACE", nullptr, "path", "",
       "a file for the barriers of all PEs, to be shown by Perfetto or chrome://tracing"},
      "the path of a file",

@@ -46,6 +46,9 @@ struct Options {
   std::optional<int> uid_size;
   std::string uid_secret;
   std::string mpi_plugin;
+  std::string host_id;
+  std::chrono::milliseconds network_timeout{0};  // 0: wait as long as the others live
+  bool progress_thread = false;
   std::string trace;  // a file, or ""
   std::optional<int> cycle_prof_pe;
   bool info = false;

@@ -5,12 +5,14 @@
 // it. On x86 an operation that changes a word costs the same with any order.
 #include "shmem/api/peer.hpp"
 
+using shmem::AtomicOperation;
 using shmem::Context;
+using shmem::api::far_atomic;
 using shmem::api::Peer;
 
 namespace {
 
-// What is done to the word; and what it held before.
+// What is done to the word, here or on another node; and what it held before.
 
 struct FetchStep {
   template <typename T>
@@ -18,6 +20,10 @@ struct FetchStep {
     T value;
     __atomic_load(word, &value, __ATOMIC_SEQ_CST);
     return value;
+  }
+  template <typename T>
+  static T apply_far(const Peer& peer, const T* word) {
+    return far_atomic(peer, word, AtomicOperation::kFetch);
   }
 };
 struct SwapStep {
@@ -27,6 +33,10 @@ struct SwapStep {
     __atomic_exchange(word, &value, &before, __ATOMIC_SEQ_CST);
     return before;
   }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value) {
+    return far_atomic(peer, word, AtomicOperation::kSwap, value);
+  }
 };
 struct CompareSwapStep {
   template <typename T>
@@ -35,11 +45,19 @@ struct CompareSwapStep {
     __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return cond;
   }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T cond, T value) {
+    return far_atomic(peer, word, AtomicOperation::kCompareSwap, value, cond);
+  }
 };
 struct FetchAddStep {
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+  }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value) {
+    return far_atomic(peer, word, AtomicOperation::kAdd, value);
   }
 };
 struct FetchIncStep {
@@ -47,11 +65,19 @@ struct FetchIncStep {
   static T apply(T* word) {
     return FetchAddStep::apply(word, T{1});
   }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word) {
+    return FetchAddStep::apply_far(peer, word, T{1});
+  }
 };
 struct FetchAndStep {
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
+  }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value) {
+    return far_atomic(peer, word, AtomicOperation::kAnd, value);
   }
 };
 struct FetchOrStep {
@@ -59,11 +85,19 @@ struct FetchOrStep {
   static T apply(T* word, T value) {
     return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
   }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value) {
+    return far_atomic(peer, word, AtomicOperation::kOr, value);
+  }
 };
 struct FetchXorStep {
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
+  }
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value) {
+    return far_atomic(peer, word, AtomicOperation::kXor, value);
   }
 };
 
@@ -81,8 +115,11 @@ template <typename Step, typename T, typename... Arguments>
 template <typename Step, typename T, typename... Arguments>
 [[gnu::noinline]] auto apply_elsewhere(const Context& context, const char* call, int pe, T* mine,
                                        Arguments... arguments) {
-  const Peer peer{context, call, pe};
+  const Peer peer = shmem::api::known_peer(context, call, pe);
   shmem::api::check_aligned(context, call, mine);
+  if (peer.is_far()) {
+    return Step::apply_far(peer, mine, arguments...);
+  }
   return apply_at<Step, T>(peer, peer.at(mine, sizeof(T)), arguments...);
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Atomic operations whose type is an argument, for interfaces with types that OpenSHMEM does not have.
+#include <array>
+
 #include "aclshmem_half.h"
 #include "shmem/api/peer.hpp"
 #include "shmem/memory/parking.hpp"
 #include "shmem_device.h"
 #include "shmemx_interface.h"
 
+using shmem::api::far_atomic;
 using shmem::api::Peer;
 
 namespace {
@@ -86,16 +89,47 @@ T operate(const Peer& peer, const shmemx_atomic_t& asked, std::atomic_ref<T> wor
   refuse(peer, asked);
 }
 
+/// The network has words of 4 and 8 bytes, and whole numbers. Anything else is done on a copy of the 4 bytes around the
+/// word, until nobody has changed them in between.
+template <typename T>
+void operate_far(const Peer& peer, const shmemx_atomic_t& asked, const T* mine) {
+  using Word = std::conditional_t<sizeof(T) == sizeof(std::uint64_t), std::uint64_t, std::uint32_t>;
+  const auto inside = reinterpret_cast<std::uintptr_t>(mine) % sizeof(Word);
+  const auto* around = reinterpret_cast<const Word*>(reinterpret_cast<const std::byte*>(mine) - inside);
+  Word before = far_atomic(peer, around, shmem::AtomicOperation::kFetch);
+  for (;;) {
+    alignas(Word) std::array<std::byte, sizeof(Word)> copy;
+    std::memcpy(copy.data(), &before, sizeof before);
+    const T result = operate(peer, asked, std::atomic_ref<T>(*reinterpret_cast<T*>(copy.data() + inside)));
+    Word after;
+    std::memcpy(&after, copy.data(), sizeof after);
+    const Word seen = asked.operation == SHMEMX_FETCH
+                          ? before
+                          : far_atomic(peer, around, shmem::AtomicOperation::kCompareSwap, after, before);
+    if (seen == before) {
+      if (asked.before != nullptr) {
+        std::memcpy(asked.before, &result, sizeof result);
+      }
+      return;
+    }
+    before = seen;
+  }
+}
+
 template <typename T>
 void operate_on(const Peer& peer, const shmemx_atomic_t& asked) {
   const auto* mine = static_cast<const T*>(asked.dest);
   shmem::api::check_aligned(peer.context, peer.call, mine);
+  if (peer.is_far()) {
+    operate_far(peer, asked, mine);
+    return;
+  }
   const T before = operate(peer, asked, std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T)))));
   if (asked.before != nullptr) {
     std::memcpy(asked.before, &before, sizeof before);
   }
   if (asked.operation != SHMEMX_FETCH) {
-    shmem::wake_parked(peer.context.job(), peer.pe);
+    peer.wake();
   }
 }
 

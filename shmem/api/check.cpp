@@ -24,7 +24,7 @@ void check_thread(const Context& context, const char* call) {
 }
 
 CallSet set_of(const Team& team) {
-  return {team.slot(), team.map()};
+  return {team.slot(), team.map_here()};
 }
 
 }  // namespace
@@ -74,7 +74,9 @@ void check_members_call(const Members& members, const char* call, const CheckedB
     end_if(context, call, checker.sync_words(members.psync, SHMEM_BARRIER_SYNC_SIZE, SHMEM_SYNC_VALUE));
     add("pSync", checker.name_of(members.psync));
   }
-  end_if(context, call, checker.meet({members.slot, members.map}, text + ")", thread_rule(context.thread_level())));
+  if (members.here) {
+    end_if(context, call, checker.meet({members.slot, *members.here}, text + ")", thread_rule(context.thread_level())));
+  }
 }
 
 }  // namespace shmem::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.5 and 9.9: contexts and sessions.
-#include "shmem/memory/ordering.hpp"
+#include "shmem/api/far.hpp"
 
 #include "shmem/api/peer.hpp"
 
@@ -87,7 +87,7 @@ SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) {
     api::end_job(context, "shmem_ctx_destroy", "the default context cannot be destroyed");
   }
   api::valid_ctx(context, "shmem_ctx_destroy", ctx);
-  shmem::quiet();
+  api::quiet();
   context.ctxs().remove(reinterpret_cast<std::uintptr_t>(ctx));
 }
 

@@ -3,10 +3,10 @@
 // own, and the word that the host gives to kernels.
 #include <new>
 
+#include "shmem/api/far.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/barrier/partial.hpp"
 #include "shmem/cores/core_dissemination.hpp"
-#include "shmem/memory/ordering.hpp"
 #include "shmem_device.h"
 
 using shmem::Context;
@@ -46,7 +46,11 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
     return nullptr;
   }
   const auto slot = static_cast<std::size_t>(found->slot());
-  KernelSync& sync = context.job().kernel_sync(found->map().pe(pe));
+  const int number = context.job().nodes.number(found->map().pe(pe));
+  if (number < 0) {
+    return nullptr;
+  }
+  KernelSync& sync = context.job().kernel_sync(number);
   // Relaxed: read by the owner once the members have met, when the team is gone.
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
   if ((sync.team_pool_used[slot / 64].load(std::memory_order_relaxed) & bit) == 0) {
@@ -55,7 +59,28 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
   return &sync.team_pool[slot];
 }
 
+shmem::Result<void> meet_list_far(const Job& job, const PeList& list, const std::string& who) {
+  shmem::Result<void> met;
+  const auto meet = [&](auto& /*core*/) {
+    met = shmem::meet_by_messages(*job.network, list);
+    return met ? std::errc{} : met.error().code;
+  };
+  std::errc error{};
+  if (shmemx_core_t* self = api::current_core(); self != nullptr) {
+    error = shmem::on_core_zero(self->core, meet);
+  } else {
+    error = meet(list);
+  }
+  if (error == std::errc{}) {
+    return {};
+  }
+  return shmem::fail(error, who + (met ? "core 0 could not meet the others" : met.error().text));
+}
+
 shmem::Result<void> meet_list(const Job& job, const PeList& list, const std::string& who) {
+  if (job.on_several_nodes()) {
+    return meet_list_far(job, list, who);
+  }
   shmem::ListWatch watch(job, list, who);
   shmemx_core_t* self = api::current_core();
   std::errc error{};
@@ -84,7 +109,7 @@ int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, ui
   } else if (auto list = PeList::create(context.my_pe(), found->map(), pes, count); !list) {
     ok = shmem::fail(std::errc::invalid_argument, who + list.error().text);
   } else {
-    shmem::quiet();
+    api::quiet();
     ok = meet_list(context.job(), *list, who);
   }
   if (core != nullptr) {
@@ -127,13 +152,13 @@ int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) noexcept {
 
 void shmemx_barrier_vec(shmem_team_t team) noexcept {
   shmemx_core_t& core = api::valid_core("shmemx_barrier_vec");
-  shmem::quiet();
+  api::quiet();
   api::sync_team_on(core, "shmemx_barrier_vec", team);
 }
 
 void shmemx_barrier_all_vec() noexcept {
   shmemx_core_t& core = api::valid_core("shmemx_barrier_all_vec");
-  shmem::quiet();
+  api::quiet();
   api::sync_team_on(core, "shmemx_barrier_all_vec", SHMEM_TEAM_WORLD);
 }
 
@@ -148,15 +173,15 @@ int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes, uint32_t 
 
 // A call of another library is a wall for the compiler; the fence is one for the processor.
 void shmemx_dcci(const void* /*address*/) noexcept {
-  shmem::quiet();
+  api::quiet();
 }
 
 void shmemx_dcci_range(const void* /*address*/, size_t /*bytes*/) noexcept {
-  shmem::quiet();
+  api::quiet();
 }
 
 void shmemx_dcci_all() noexcept {
-  shmem::quiet();
+  api::quiet();
 }
 
 shmemx_sync_word_t* shmemx_core_sync_pool(const shmemx_core_t* core) noexcept {

@@ -112,6 +112,7 @@ std::size_t wait(const Context& context, const shmemx_elements_t& given, int whi
 
 template <typename T>
 std::size_t test(const Context& context, const shmemx_elements_t& given, int which, std::size_t* indices) {
+  context.job().policy.advance();  // what is waited for may come over the network
   return look(Elements<T>(context, given), which, indices);
 }
 

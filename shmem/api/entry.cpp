@@ -21,9 +21,11 @@ std::string whose(const Context& context, const void* address) {
   std::snprintf(text.data(), text.size(), "%p", address);
   const NodeMemory& memory = context.job().memory;
   const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory.heap(0));
-  const std::size_t pe = offset / memory.heap_size();
-  if (pe < static_cast<std::size_t>(context.n_pes()) && pe != static_cast<std::size_t>(context.my_pe())) {
-    return std::string("; ") + text.data() + " is what shmem_ptr gives for PE " + std::to_string(pe) +
+  const std::size_t number = offset / memory.heap_size();
+  const Job& job = context.job();
+  if (number < static_cast<std::size_t>(job.size) && number != static_cast<std::size_t>(job.me)) {
+    return std::string("; ") + text.data() + " is what shmem_ptr gives for PE " +
+           std::to_string(job.nodes.world(static_cast<int>(number))) +
            ": give the address that this PE has for the object";
   }
   return std::string("; the address is ") + text.data();
@@ -75,7 +77,14 @@ void refuse_address(const Context& context, const char* call, const void* mine, 
 
 std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe) {
   check_pe(context, call, pe);
-  const Place theirs = context.job().locate(mine, pe);
+  const int number = context.job().nodes.number(pe);
+  if (number < 0) {
+    if (!context.job().locate_far(mine, bytes, pe)) {
+      refuse_address(context, call, mine, bytes, pe);
+    }
+    return nullptr;
+  }
+  const Place theirs = context.job().locate(mine, number);
   if (theirs.address == nullptr || bytes > theirs.room) {
     refuse_address(context, call, mine, bytes, pe);
   }
@@ -90,8 +99,14 @@ void refuse_alignment(const Context& context, const char* call, std::size_t size
           "the given address is not aligned to the size of what is there, " + std::to_string(size) + " bytes");
 }
 
-void wake_sleeper(int pe) {
-  wake_parked(Context::current()->job(), pe);
+void wake_sleeper(int number) {
+  wake_parked(Context::current()->job(), number);
+}
+
+Peer any_peer(const char* call, int pe) {
+  const Context& context = running(call);
+  check_pe(context, call, pe);
+  return known_peer(context, call, pe);
 }
 
 Team& valid_team(Context& context, const char* call, shmem_team_t team) {

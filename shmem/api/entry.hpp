@@ -46,7 +46,7 @@ int report_loudly(const Error& error);
 /// Ends the job if `pe` is no PE of it.
 inline void check_pe(const Context& context, const char* call, int pe) {
   // A negative one becomes larger than all.
-  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(Context::reach().pes)) [[unlikely]] {
+  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(context.n_pes())) [[unlikely]] {
     refuse_pe(context, call, pe);
   }
 }
@@ -56,7 +56,8 @@ void check_symmetric(const Context& context, const char* call, const void* mine,
 void check_local(const Context& context, const char* call, const void* local, const void* mine, std::size_t bytes,
                  int pe);
 
-/// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE.
+/// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE. nullptr: it has, on
+/// another node.
 std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
 
 [[noreturn]] void refuse_alignment(const Context& context, const char* call, std::size_t size);

@@ -11,6 +11,48 @@ namespace {
 constexpr int kToldWord = kActiveSetRounds;
 static_assert(SHMEM_COLLECT_SYNC_SIZE > kToldWord && SHMEM_BARRIER_SYNC_SIZE >= kActiveSetRounds);
 
+Result<std::vector<std::uint64_t>> tell(Team& team, std::uint64_t number) {
+  if (team.span() != nullptr) {
+    auto ok = team.ready();
+    return ok ? team.span()->everybody().tell_all(number) : tl::make_unexpected(ok.error());
+  }
+  const SyncView& view = team.view();
+  // Relaxed: a meeting lies between the store and the loads, and another before the next store.
+  view.mine().told.store(number, std::memory_order_relaxed);
+  if (auto ok = team.sync(); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < view.size(); ++i) {
+    all.push_back(view.member(i).told.load(std::memory_order_relaxed));
+  }
+  return all;
+}
+
+Result<std::vector<std::uint64_t>> tell(const Job& job, const TeamMap& map, long* psync, std::uint64_t number,
+                                        const std::function<Result<void>()>& meet) {
+  // Relaxed: a meeting lies between the store and the loads, and another before the next store.
+  std::atomic_ref(psync[kToldWord]).store(static_cast<long>(number), std::memory_order_relaxed);
+  if (auto ok = meet(); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < map.size; ++i) {
+    auto* word = reinterpret_cast<long*>(job.translate(psync + kToldWord, map.pe(i)));
+    all.push_back(static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed)));
+  }
+  return all;
+}
+
+/// All PEs of the set are on this node, and stand there as `here` says; nothing: some are on another one.
+std::optional<TeamMap> map_here(const Job& job, const TeamMap& set) {
+  for (int i = 0; i < set.size; ++i) {
+    if (job.nodes.number(set.pe(i)) < 0) return std::nullopt;
+  }
+  const auto here = members_here(job.nodes, set);
+  return here ? std::optional(*here) : std::nullopt;
+}
+
 }  // namespace
 
 std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size) {
@@ -35,15 +77,16 @@ void check_buffer(const Members& members, const char* call, const void* address,
 }
 
 Members members_of(Team& team, const Context& context) {
-  const SyncView& view = team.view();
-  Members members{context.job(), team.map(), team.me(), [&team] { return team.sync(); },
-                  // Relaxed: a meeting lies between the store and the loads.
-                  [&view](std::uint64_t number) { view.mine().told.store(number, std::memory_order_relaxed); },
-                  [&view](int member) { return view.member(member).told.load(std::memory_order_relaxed); },
+  Members members{context.job(),
+                  team.map(),
+                  team.me(),
+                  [&team] { return team.sync(); },
+                  [&team](std::uint64_t number) { return tell(team, number); },
                   team.slot()};
+  members.here = team.map_here();
   members.choice = &team.collectives();
   // While a sync of the team is open, the call meets, and hears why it cannot.
-  members.carrier = team.ready() ? &team.carrier() : nullptr;
+  members.carrier = team.ready() && team.span() == nullptr ? &team.carrier() : nullptr;
   return members;
 }
 
@@ -76,8 +119,20 @@ Members members_of(const Context& context, const char* call, const ActiveSet& se
   const TeamMap map = checked_map(context, call, set);
   const Job& job = context.job();
   long* psync = set.psync;
-  Members members{job, map, map.member(job.me).value_or(0),
-                  [&context, call, map, psync]() -> Result<void> {
+  const int me = map.member(context.my_pe()).value_or(0);
+  const auto here = map_here(job, map);
+  if (!here) {
+    Members members{job, map, me, {}, {}};
+    check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
+    LeaderGroup& group = context.group_of(map, psync);
+    members.meet = [&group] { return group.barrier(); };
+    members.tell = [&group](std::uint64_t number) { return group.tell_all(number); };
+    return members;
+  }
+  Members members{job,
+                  map,
+                  me,
+                  [&context, call, map = *here, psync]() -> Result<void> {
                     TimedWatch watch(context.job());
                     const std::errc error = active_set_sync(context.job(), map, psync, [&watch] { return watch(); });
                     if (error != std::errc{}) {
@@ -86,15 +141,12 @@ Members members_of(const Context& context, const char* call, const ActiveSet& se
                     }
                     return {};
                   },
-                  // Relaxed: a meeting lies between the store and the loads.
-                  [psync](std::uint64_t number) {
-                    std::atomic_ref(psync[kToldWord]).store(static_cast<long>(number), std::memory_order_relaxed);
-                  },
-                  [&job, map, psync](int member) {
-                    auto* word = reinterpret_cast<long*>(job.translate(psync + kToldWord, map.pe(member)));
-                    return static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed));
-                  }};
+                  {}};
   check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
+  members.tell = [&job, map = *here, psync, meet = members.meet](std::uint64_t number) {
+    return tell(job, map, psync, number, meet);
+  };
+  members.here = *here;
   members.psync = psync;
   return members;
 }

@@ -190,6 +190,12 @@ Result<void> give_back(Context& context, int team, std::byte* memory) {
 /// Collective over the world: all PEs ask for the same, and for what can be. It comes before they ask for memory, how
 /// much of which depends on it.
 Result<void> agree_on(Context& context, const shmem::kv::Settings& settings) {
+  if (context.job().on_several_nodes()) {
+    return shmem::fail(std::errc::not_supported,
+                       "shmem: PE " + std::to_string(context.my_pe()) +
+                           ": shmemx_kv_op_create: caches are moved within a node only, and this job is on " +
+                           std::to_string(context.job().nodes.count));
+  }
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
   auto memory = context.heap().calloc(1, sizeof(SyncWord));
   if (!memory) {

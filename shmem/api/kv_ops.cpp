@@ -80,7 +80,7 @@ std::size_t room(const Context& context, const std::byte* begin, const std::byte
   if (!context.job().is_in_heap(begin)) {
     return 0;
   }
-  const std::byte* heap = context.job().memory.heap(context.my_pe());
+  const std::byte* heap = context.job().memory.heap(context.job().me);
   const auto block = Context::current()->heap().block_around(static_cast<std::size_t>(begin - heap));
   if (!block || block->free() || begin >= heap + block->offset + block->requested) {
     return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on the vector cores of a PE.
+#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/timed_watch.hpp"
-#include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
 namespace api = shmem::api;
@@ -86,7 +86,7 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   const auto launched = context.on_cores(cores, [&](shmem::CoreGroup& group) -> shmem::Result<void> {
     error = group.run(run, shmem::JobWatch(context.job()));
     if (error != std::errc{}) {
-      context.job().kernel_sync(context.my_pe()).clear_core_pool(cores);
+      context.job().kernel_sync(context.job().me).clear_core_pool(cores);
     }
     return {};
   });
@@ -150,7 +150,7 @@ int shmemx_core_sync(shmemx_core_t* core) noexcept {
 
 int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept {
   shmemx_core_t& self = api::valid_core("shmemx_core_barrier", core);
-  shmem::quiet();
+  api::quiet();
   return api::sync_team_on(self, "shmemx_core_barrier", team);
 }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.13: locks, as a queue. Each PE waits for a word of its own, and PEs get the lock in the
 // order in which they asked. One thread of a PE is in the queue at a time; its other threads wait for it.
-#include "shmem/memory/ordering.hpp"
+#include "shmem/api/far.hpp"
 
 #include "shmem/api/peer.hpp"
 #include "shmem/api/waiting.hpp"
 
+using shmem::AtomicOperation;
 using shmem::Context;
 namespace api = shmem::api;
 
@@ -40,9 +41,9 @@ class Lock {
       }
       wait([this] { return mine().load() == 0; }, [] { return std::string("another thread of this PE before it"); });
     }
-    const std::uint32_t before = last().exchange(number());
+    const std::uint32_t before = last(AtomicOperation::kSwap, number());
     if (before != 0) {
-      change(before, [this](std::atomic_ref<std::uint32_t> word) { word.fetch_or(number()); });
+      change(before, AtomicOperation::kOr, number());
       wait_for_pe([this] { return (mine().load() & kWaiting) == 0; }, before);
     }
     hold();
@@ -52,8 +53,7 @@ class Lock {
     if (!claim()) {
       return false;
     }
-    std::uint32_t nobody = 0;
-    if (!last().compare_exchange_strong(nobody, number())) {
+    if (last(AtomicOperation::kCompareSwap, number(), 0) != 0) {
       let_go();
       return false;
     }
@@ -65,26 +65,55 @@ class Lock {
     if ((mine().load() & kHeld) == 0) {
       api::end_job(context_, call_, "this PE does not hold the lock");
     }
-    shmem::quiet();
-    std::uint32_t only_me = number();
-    if ((mine().load() & kNext) == 0 && last().compare_exchange_strong(only_me, 0)) {
-      let_go();
-      return;
+    api::quiet();
+    std::uint32_t asked_last = number();
+    if ((mine().load() & kNext) == 0) {
+      asked_last = last(AtomicOperation::kCompareSwap, 0, number());
+      if (asked_last == number()) {
+        let_go();
+        return;
+      }
     }
     // Somebody has asked, and is about to say so here.
-    wait_for_pe([this] { return (mine().load() & kNext) != 0; }, only_me);
+    wait_for_pe([this] { return (mine().load() & kNext) != 0; }, asked_last);
     const std::uint32_t next = mine().load() & kNext;
     let_go();
-    change(next, [](std::atomic_ref<std::uint32_t> word) { word.fetch_and(~kWaiting); });
+    change(next, AtomicOperation::kAnd, ~kWaiting);
   }
 
  private:
-  [[nodiscard]] LockWord& of(int pe) const {
-    return *reinterpret_cast<LockWord*>(api::remote(context_, call_, lock_, sizeof(long), pe));
+  /// Of a PE, wherever it is.
+  [[nodiscard]] api::Peer peer(int pe) const { return api::known_peer(context_, call_, pe); }
+  [[nodiscard]] LockWord* parts() const { return reinterpret_cast<LockWord*>(lock_); }
+  [[nodiscard]] LockWord& at(const api::Peer& peer) const {
+    return *reinterpret_cast<LockWord*>(peer.at(lock_, sizeof(long)));
+  }
+  static std::uint32_t apply(std::atomic_ref<std::uint32_t> word, AtomicOperation operation, std::uint32_t operand,
+                             std::uint32_t compared) {
+    switch (operation) {
+      case AtomicOperation::kSwap:
+        return word.exchange(operand);
+      case AtomicOperation::kOr:
+        return word.fetch_or(operand);
+      case AtomicOperation::kAnd:
+        return word.fetch_and(operand);
+      case AtomicOperation::kCompareSwap:
+        word.compare_exchange_strong(compared, operand);
+        return compared;
+      default:
+        return word.load();
+    }
+  }
+  /// PE 0's word of who has asked last, before the operation.
+  std::uint32_t last(AtomicOperation operation, std::uint32_t operand = 0, std::uint32_t compared = 0) const {
+    const api::Peer first = peer(0);
+    if (first.is_far()) {
+      return api::far_atomic(first, &parts()->last, operation, operand, compared);
+    }
+    return apply(std::atomic_ref(at(first).last), operation, operand, compared);
   }
   [[nodiscard]] std::uint32_t number() const { return static_cast<std::uint32_t>(context_.my_pe()) + 1; }
-  [[nodiscard]] std::atomic_ref<std::uint32_t> mine() const { return std::atomic_ref(of(context_.my_pe()).mine); }
-  [[nodiscard]] std::atomic_ref<std::uint32_t> last() const { return std::atomic_ref(of(0).last); }
+  [[nodiscard]] std::atomic_ref<std::uint32_t> mine() const { return std::atomic_ref(at(peer(context_.my_pe())).mine); }
 
   void hold() {
     mine().fetch_or(kHeld);
@@ -96,7 +125,7 @@ class Lock {
   /// Ends the job if the words are none that PEs leave there.
   void check_words() const {
     const auto pes = static_cast<std::uint32_t>(context_.n_pes());
-    if (last().load() > pes || (mine().load() & kNext) > pes) {
+    if (last(AtomicOperation::kFetch) > pes || (mine().load() & kNext) > pes) {
       api::end_job(context_, call_,
                    "the lock is " + context_.checker()->name_of(lock_) +
                        ", which holds no lock's value: set it to 0 on all PEs before its first use");
@@ -113,15 +142,18 @@ class Lock {
       context_.checker()->drop_lock(lock_);
     }
     mine().store(0);
-    shmem::wake_parked(context_.job(), context_.my_pe());  // its next thread
+    peer(context_.my_pe()).wake();  // its next thread
   }
 
   /// Changes the word of the PE of that number, who may be waiting for it.
-  template <typename Change>
-  void change(std::uint32_t number, Change change) const {
-    const int pe = static_cast<int>(number) - 1;
-    change(std::atomic_ref(of(pe).mine));
-    shmem::wake_parked(context_.job(), pe);
+  void change(std::uint32_t number, AtomicOperation operation, std::uint32_t operand) const {
+    const api::Peer other = peer(static_cast<int>(number) - 1);
+    if (other.is_far()) {
+      api::far_atomic(other, &parts()->mine, operation, operand);
+      return;
+    }
+    apply(std::atomic_ref(at(other).mine), operation, operand, 0);
+    other.wake();
   }
   template <typename Done, typename Describe>
   void wait(Done done, Describe describe) const {

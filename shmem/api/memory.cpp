@@ -2,9 +2,9 @@
 // OpenSHMEM 1.6, section 9.3: the symmetric heap.
 #include <cstdio>
 
+#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/memory/huge_pages.hpp"
-#include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
 using shmem::SymmetricHeap;
@@ -15,7 +15,7 @@ namespace {
 /// The heap, for a call that is a barrier for the caller's puts too.
 SymmetricHeap& heap(const char* call) {
   Context& context = api::running_on_host(call);
-  shmem::quiet();
+  api::quiet();
   return context.heap();
 }
 

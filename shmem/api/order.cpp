@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.12: the order of puts, and their completion.
-#include "shmem/memory/ordering.hpp"
+#include "shmem/api/far.hpp"
 
 #include "shmem/api/peer.hpp"
 
@@ -28,29 +28,29 @@ void check_ctx(const char* call, shmem_ctx_t ctx) {
 }  // namespace
 
 SHMEM_ROUTINE(void, fence, (void)) {
-  shmem::fence();
+  api::fence();
 }
 
 SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
   check_ctx("shmem_ctx_fence", ctx);
-  shmem::fence();
+  api::fence();
 }
 
 SHMEM_ROUTINE(void, quiet, (void)) {
-  shmem::quiet();
+  api::quiet();
 }
 
 SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
   check_ctx("shmem_ctx_quiet", ctx);
-  shmem::quiet();
+  api::quiet();
 }
 
 SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
   check_pes("shmem_pe_quiet", target_pes, npes);
-  shmem::quiet();
+  api::quiet();
 }
 
 SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) {
   check_pes("shmem_ctx_pe_quiet", target_pes, npes, ctx);
-  shmem::quiet();
+  api::quiet();
 }

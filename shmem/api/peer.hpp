@@ -2,19 +2,23 @@
 // Where a call goes: PE `pe` of the job, or of a context's team.
 #pragma once
 
-#include "shmem/api/entry.hpp"
+#include "shmem/api/far.hpp"
 #include "shmem/memory/parking.hpp"
 
 namespace shmem::api {
 
-/// wake_parked, of the current context.
-void wake_sleeper(int pe);
+/// wake_parked, of the current context; the PE's number on this node.
+void wake_sleeper(int number);
 
 /// The PE that a call means, by its number in the job. `call` is what the user wrote.
 struct Peer {
   const Context& context;
   const char* call;
   int pe;
+  int number = pe;  // on this node; in a job on one node the same. Below 0: on another node
+
+  /// Always false where the library need not look closer: after in_heap.
+  [[nodiscard]] bool is_far() const { return number < 0; }
 
   /// `bytes` at `mine` are in the symmetric heap: most calls mean such. Never with SHMEM_DEBUG.
   [[nodiscard, gnu::always_inline]] static bool in_heap(const void* mine, std::size_t bytes) {
@@ -23,10 +27,10 @@ struct Peer {
   }
   /// `mine` as the PE has it. REQUIRES: in_heap.
   [[nodiscard, gnu::always_inline]] std::byte* in_its_heap(const void* mine) const {
-    return Context::reach().first + static_cast<std::size_t>(pe) * Context::reach().heap_size + heap_offset(mine);
+    return Context::reach().first + static_cast<std::size_t>(number) * Context::reach().heap_size + heap_offset(mine);
   }
 
-  /// `mine` as the PE has it. Ends the job if `bytes` there are not symmetric.
+  /// `mine` as the PE has it. Ends the job if `bytes` there are not symmetric. REQUIRES: not is_far().
   [[nodiscard, gnu::always_inline]] std::byte* at(const void* mine, std::size_t bytes) const {
     // If not in the heap, then a global variable, or an error.
     return in_heap(mine, bytes) ? in_its_heap(mine) : remote(context, call, mine, bytes, pe);
@@ -47,8 +51,8 @@ struct Peer {
   }
   /// As wake_parked.
   [[gnu::always_inline]] void wake() const {
-    if (Context::reach().metadata[pe].parking.sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
-      wake_sleeper(pe);
+    if (Context::reach().metadata[number].parking.sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+      wake_sleeper(number);
     }
   }
 
@@ -71,12 +75,19 @@ inline std::size_t bytes_of(const Peer& peer, std::size_t count, std::size_t siz
 const Ctx& valid_ctx(const Context& context, const char* call, shmem_ctx_t ctx);
 [[noreturn]] void refuse_ctx_pe(const Context& context, const char* call, const Ctx& ctx, int pe);
 
-// Both end the job if there is no such PE.
+// All end the job if there is no such PE.
+
+/// Also of another node.
+Peer any_peer(const char* call, int pe);
+/// For what is out of the way: the same, of a PE that there is.
+inline Peer known_peer(const Context& context, const char* call, int pe) {
+  return {context, call, pe, context.job().nodes.number(pe)};
+}
 
 inline Peer peer(const char* call, int pe) {
   // A negative one becomes larger than all; where the library does not run there are none.
   if (static_cast<unsigned>(pe) >= static_cast<unsigned>(Context::reach().pes)) [[unlikely]] {
-    refuse_pe(call, pe);
+    return any_peer(call, pe);
   }
   return {*Context::current(), call, pe};
 }
@@ -90,7 +101,7 @@ inline Peer peer(const char* call, shmem_ctx_t ctx, int pe) {
   if (pe < 0 || pe >= found.map.size) {
     refuse_ctx_pe(context, call, found, pe);
   }
-  return {context, call, found.map.pe(pe)};
+  return known_peer(context, call, found.map.pe(pe));
 }
 
 }  // namespace shmem::api

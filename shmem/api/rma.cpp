@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.6 and 9.7: copies to and from a PE. All PEs are reached by load and store.
+// OpenSHMEM 1.6, sections 9.6 and 9.7: copies to and from a PE: by load and store on this node, by the network on
+// others (far.hpp).
 #include <cstring>
 #include <span>
 
@@ -9,6 +10,10 @@
 
 using shmem::Context;
 using shmem::api::bytes_of;
+using shmem::api::Done;
+using shmem::api::far_get;
+using shmem::api::far_put;
+using shmem::api::known_peer;
 using shmem::api::Peer;
 
 namespace {
@@ -40,34 +45,41 @@ namespace {
 constexpr std::size_t kFew = 16;
 
 [[gnu::noinline]] void put_many(const Context& context, const char* call, int pe, void* dest, const void* source,
-                                std::size_t bytes) {
-  if (bytes != 0) {
-    const Peer peer{context, call, pe};
+                                std::size_t bytes, Done done) {
+  const Peer peer = known_peer(context, call, pe);
+  if (peer.is_far()) {
+    far_put(peer, dest, source, bytes, done);
+  } else if (bytes != 0) {
     shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
     peer.wake();
   }
 }
 
 [[gnu::noinline]] void get_many(const Context& context, const char* call, int pe, void* dest, const void* source,
-                                std::size_t bytes) {
-  if (bytes != 0) {
+                                std::size_t bytes, Done done) {
+  const Peer peer = known_peer(context, call, pe);
+  if (peer.is_far()) {
+    far_get(peer, dest, source, bytes, done);
+  } else if (bytes != 0) {
     // Through the cache: it is for this PE to use.
-    std::memcpy(dest, Peer{context, call, pe}.at(source, bytes, dest), bytes);
+    std::memcpy(dest, peer.at(source, bytes, dest), bytes);
   }
 }
 
+template <Done When = Done::kNow>
 [[gnu::always_inline]] inline void put_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
   if (!Peer::in_heap(dest, bytes) || bytes > kFew) {
-    put_many(peer.context, peer.call, peer.pe, dest, source, bytes);
+    put_many(peer.context, peer.call, peer.pe, dest, source, bytes, When);
     return;
   }
   copy_few(peer.in_its_heap(dest), source, bytes);
   peer.wake();
 }
 
+template <Done When = Done::kNow>
 [[gnu::always_inline]] inline void get_bytes(const Peer& peer, void* dest, const void* source, std::size_t bytes) {
   if (!Peer::in_heap(source, bytes) || bytes > kFew) {
-    get_many(peer.context, peer.call, peer.pe, dest, source, bytes);
+    get_many(peer.context, peer.call, peer.pe, dest, source, bytes, When);
     return;
   }
   copy_few(dest, peer.in_its_heap(source), bytes);
@@ -81,6 +93,16 @@ template <std::size_t Size>
 template <std::size_t Size>
 [[gnu::always_inline]] inline void get(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
   get_bytes(peer, dest, source, bytes_of(peer, nelems, Size));
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void start_put(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+  put_bytes<Done::kWithQuiet>(peer, dest, source, bytes_of(peer, nelems, Size));
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void start_get(const Peer& peer, void* dest, const void* source, std::size_t nelems) {
+  get_bytes<Done::kWithQuiet>(peer, dest, source, bytes_of(peer, nelems, Size));
 }
 
 template <typename T>
@@ -105,13 +127,23 @@ template <typename T>
 /// Not in the heap.
 template <typename T>
 [[gnu::noinline]] void put_elsewhere(const Context& context, const char* call, int pe, T* dest, T value) {
-  const Peer peer{context, call, pe};
+  const Peer peer = known_peer(context, call, pe);
+  if (peer.is_far()) {
+    far_put(peer, dest, &value, sizeof value);
+    return;
+  }
   store(peer.at(dest, sizeof value), value);
   peer.wake();
 }
 template <typename T>
 [[gnu::noinline]] T get_elsewhere(const Context& context, const char* call, int pe, const T* source) {
-  return load<T>(Peer{context, call, pe}.at(source, sizeof(T)));
+  const Peer peer = known_peer(context, call, pe);
+  if (peer.is_far()) {
+    T value;
+    far_get(peer, &value, source, sizeof value);
+    return value;
+  }
+  return load<T>(peer.at(source, sizeof(T)));
 }
 
 template <typename T>
@@ -173,12 +205,31 @@ void copy_blocks(std::byte* to, const std::byte* from, const Blocks& blocks) {
   }
 }
 
+/// Each block is a copy of its own; those that are fetched are on their way at once.
+void far_block_put(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    far_put(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kNow);
+  }
+}
+void far_block_get(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    far_get(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kWithQuiet);
+  }
+  shmem::api::far_quiet();
+}
+
 template <std::size_t Size>
 void block_put(const Peer& peer, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
                std::size_t bsize, std::size_t nblocks) {
   const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(source, extent(blocks.from_step, blocks));
+    if (peer.is_far()) {
+      far_block_put(peer, dest, source, blocks);
+      return;
+    }
     copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
     peer.wake();
   }
@@ -190,6 +241,10 @@ void block_get(const Peer& peer, void* dest, const void* source, std::ptrdiff_t 
   const Blocks blocks = blocks_of(peer, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(dest, extent(blocks.to_step, blocks));
+    if (peer.is_far()) {
+      far_block_get(peer, dest, source, blocks);
+      return;
+    }
     copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);
   }
 }
@@ -208,16 +263,16 @@ void strided_get(const Peer& peer, void* dest, const void* source, std::ptrdiff_
 
 }  // namespace
 
-// The routines of one kind of element. A copy is complete when the call returns, so that _nbi does the same.
+// The routines of one kind of element. On this node a copy is complete when the call returns, _nbi or not.
 #define SHMEM_DEFINE_RMA(PREFIX, SUFFIX, TYPE, SIZE)                                                                \
   SHMEM_ROUTINE_WITH_CTX(void, PREFIX##put##SUFFIX, (TYPE * dest, const TYPE* source, size_t nelems, int pe),       \
                          put<SIZE>, (dest, source, nelems))                                                         \
   SHMEM_ROUTINE_WITH_CTX(void, PREFIX##get##SUFFIX, (TYPE * dest, const TYPE* source, size_t nelems, int pe),       \
                          get<SIZE>, (dest, source, nelems))                                                         \
   SHMEM_ROUTINE_WITH_CTX(void, PREFIX##put##SUFFIX##_nbi, (TYPE * dest, const TYPE* source, size_t nelems, int pe), \
-                         put<SIZE>, (dest, source, nelems))                                                         \
+                         start_put<SIZE>, (dest, source, nelems))                                                   \
   SHMEM_ROUTINE_WITH_CTX(void, PREFIX##get##SUFFIX##_nbi, (TYPE * dest, const TYPE* source, size_t nelems, int pe), \
-                         get<SIZE>, (dest, source, nelems))                                                         \
+                         start_get<SIZE>, (dest, source, nelems))                                                   \
   SHMEM_ROUTINE_WITH_CTX(void, PREFIX##iput##SUFFIX,                                                                \
                          (TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
                          strided_put<SIZE>, (dest, source, dst, sst, nelems))                                       \
@@ -246,9 +301,9 @@ SHMEM_ROUTINE_WITH_CTX(void, putmem, (void* dest, const void* source, size_t nel
                        (dest, source, nelems))
 SHMEM_ROUTINE_WITH_CTX(void, getmem, (void* dest, const void* source, size_t nelems, int pe), get_bytes,
                        (dest, source, nelems))
-SHMEM_ROUTINE_WITH_CTX(void, putmem_nbi, (void* dest, const void* source, size_t nelems, int pe), put_bytes,
+SHMEM_ROUTINE_WITH_CTX(void, putmem_nbi, (void* dest, const void* source, size_t nelems, int pe), start_put<1>,
                        (dest, source, nelems))
-SHMEM_ROUTINE_WITH_CTX(void, getmem_nbi, (void* dest, const void* source, size_t nelems, int pe), get_bytes,
+SHMEM_ROUTINE_WITH_CTX(void, getmem_nbi, (void* dest, const void* source, size_t nelems, int pe), start_get<1>,
                        (dest, source, nelems))
 
 // Under other names: the size of an element is an argument.
@@ -362,12 +417,16 @@ void shmemx_put_staged(const char* call, void* dest, const void* source, const s
   if (all.count == 0 || all.block == 0) {
     return;
   }
+  if (to.is_far()) {
+    far_block_put(to, dest, source, all);
+    return;
+  }
   std::byte* theirs = to.at(dest, extent(all.to_step, all));
   for (std::size_t i = 0; i < all.count; ++i) {
     stage(theirs + i * all.to_step, static_cast<const std::byte*>(source) + i * all.from_step, all.block, through,
           std::memcpy, shmem::copy_bytes);
   }
-  shmem::wake_parked(to.context.job(), to.pe);
+  to.wake();
 }
 
 void shmemx_get_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, void* scratch,
@@ -376,6 +435,10 @@ void shmemx_get_staged(const char* call, void* dest, const void* source, const s
   const Blocks all = blocks_of(from, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks, blocks->size);
   const auto through = scratch_of(from, scratch, scratch_size, blocks->size);
   if (all.count == 0 || all.block == 0) {
+    return;
+  }
+  if (from.is_far()) {
+    far_block_get(from, dest, source, all);
     return;
   }
   const std::byte* theirs = from.at(source, extent(all.from_step, all));

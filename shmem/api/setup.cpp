@@ -6,9 +6,9 @@
 
 #include "shmem/api/setup.hpp"
 
+#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/log.hpp"
-#include "shmem/memory/ordering.hpp"
 #include "shmem/version.hpp"
 
 using shmem::Context;
@@ -72,7 +72,7 @@ SHMEM_ROUTINE(void, finalize, (void)) {
   if (Context::current() == nullptr || !api::running_on_host("shmem_finalize").unnest()) {
     return;
   }
-  shmem::quiet();
+  api::quiet();
   if (auto ok = Context::stop(); !ok) {
     shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
@@ -99,7 +99,10 @@ SHMEM_ROUTINE(int, pe_accessible, (int pe)) {
 
 SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) {
   const Context& context = api::running("shmem_addr_accessible");
-  return pe >= 0 && pe < context.n_pes() && context.translate(addr, pe) != nullptr ? 1 : 0;
+  if (pe < 0 || pe >= context.n_pes()) {
+    return 0;
+  }
+  return context.translate(addr, pe) != nullptr || context.is_symmetric_far(addr, pe) ? 1 : 0;
 }
 
 SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) {

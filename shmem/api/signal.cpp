@@ -17,16 +17,32 @@ std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
   return std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T))));
 }
 
+/// Behind the puts before it.
+template <typename T>
+void change_far(const Peer& peer, T* mine, shmem::AtomicOperation operation, T value) {
+  api::check_aligned(peer.context, peer.call, mine);
+  api::far_fence();
+  api::far_post(peer, mine, sizeof(T), operation, static_cast<std::make_unsigned_t<T>>(value));
+}
+
 // Sequentially consistent, as wake_parked asks for; that includes the release which orders earlier puts before the
 // signal. Streaming copies bring their own sfence.
 template <typename T>
 void set(const Peer& peer, T* mine, T value) {
+  if (peer.is_far()) {
+    change_far(peer, mine, shmem::AtomicOperation::kSet, value);
+    return;
+  }
   remote_signal(peer, mine).exchange(value, std::memory_order_seq_cst);
   peer.wake();
 }
 
 template <typename T>
 void add(const Peer& peer, T* mine, T value) {
+  if (peer.is_far()) {
+    change_far(peer, mine, shmem::AtomicOperation::kAdd, value);
+    return;
+  }
   remote_signal(peer, mine).fetch_add(value, std::memory_order_seq_cst);
   peer.wake();
 }
@@ -51,7 +67,10 @@ template <std::size_t Size>
 void put_signal(const Peer& peer, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
                 std::uint64_t signal, int sig_op) {
   check_op(peer, sig_op);  // before anything is done
-  if (const std::size_t bytes = api::bytes_of(peer, nelems, Size); bytes != 0) {
+  const std::size_t bytes = api::bytes_of(peer, nelems, Size);
+  if (peer.is_far()) {
+    api::far_put(peer, dest, source, bytes);
+  } else if (bytes != 0) {
     shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
   }
   operate(peer, sig_addr, signal, sig_op);
@@ -63,12 +82,19 @@ T fetch(const T* mine) {
   return std::atomic_ref<T>(*const_cast<T*>(mine)).load(std::memory_order_acquire);
 }
 
+/// Programs call it again and again: what they look for may come over the network.
+void look_around() {
+  if (shmem::Context::reach().pes == 0 && shmem::Context::current() != nullptr) [[unlikely]] {
+    api::far_advance();
+  }
+}
+
 template <typename T>
 T wait_until(const char* call, T* mine, int cmp, T with) {
   const shmem::Context& context = api::running(call);
   api::check_cmp(context, call, cmp);
   // Also checks that the address can be one that another PE signals.
-  const auto signal = remote_signal(Peer{context, call, context.my_pe()}, mine);
+  const auto signal = remote_signal(api::known_peer(context, call, context.my_pe()), mine);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
   api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });
@@ -97,6 +123,7 @@ SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, 
 SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))
 
 SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
+  look_around();
   return fetch(sig_addr);
 }
 
@@ -123,6 +150,7 @@ void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {
 }
 
 int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {
+  look_around();
   return fetch(sig_addr);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "shmem/api/check.hpp"
+#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/memory/ordering.hpp"
 
 using shmem::Team;
 namespace api = shmem::api;
@@ -59,7 +59,7 @@ int shmemx_barrier_arrive(shmem_team_t team) noexcept {
   if (found == nullptr) {
     return error;
   }
-  shmem::quiet();
+  api::quiet();
   return outcome(arrive("shmemx_barrier_arrive", *found));
 }
 
@@ -89,7 +89,7 @@ int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept {
     return error;
   }
   if (!found->is_open()) {
-    shmem::quiet();
+    api::quiet();
     if (auto ok = arrive("shmemx_barrier_timed", *found); !ok) {
       return api::report(ok.error());
     }

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <new>
 
+#include "shmem/api/peer.hpp"
 #include "shmem/api/stream.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/log.hpp"
 #include "shmem/memory/copy.hpp"
-#include "shmem/memory/ordering.hpp"
 #include "shmem_device.h"
 
 using shmem::Context;
@@ -100,7 +100,7 @@ void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexce
   Context& context = api::running(kCall);
   Team& found = api::valid_team(context, kCall, team);
   give(context, kCall, stream_of(context, kCall, stream), [&found] {
-    shmem::quiet();
+    api::quiet();
     auto ok = found.sync();
     if (!ok) {
       shmem::log(shmem::LogLevel::kError, "%s", ok.error().text.c_str());
@@ -113,7 +113,7 @@ void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_quiet_on_stream";
   Context& context = api::running(kCall);
   give(context, kCall, stream_of(context, kCall, stream), [] {
-    shmem::quiet();
+    api::quiet();
     return std::errc{};
   });
 }
@@ -122,9 +122,14 @@ void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int p
   constexpr const char* kCall = "shmemx_putmem_on_stream";
   Context& context = api::running(kCall);
   std::byte* theirs = api::remote(context, kCall, dest, bytes, pe);
-  give(context, kCall, stream_of(context, kCall, stream), [&context, theirs, source, bytes, pe] {
-    shmem::copy_bytes(theirs, source, bytes);
-    shmem::wake_parked(context.job(), pe);
+  give(context, kCall, stream_of(context, kCall, stream), [&context, dest, theirs, source, bytes, pe] {
+    const api::Peer peer = api::known_peer(context, kCall, pe);
+    if (peer.is_far()) {
+      api::far_put(peer, dest, source, bytes);
+    } else {
+      shmem::copy_bytes(theirs, source, bytes);
+      peer.wake();
+    }
     return std::errc{};
   });
 }
@@ -133,8 +138,10 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
   constexpr const char* kCall = "shmemx_getmem_on_stream";
   Context& context = api::running(kCall);
   const std::byte* theirs = api::remote(context, kCall, source, bytes, pe);
-  give(context, kCall, stream_of(context, kCall, stream), [dest, theirs, bytes] {
-    if (bytes != 0) {
+  give(context, kCall, stream_of(context, kCall, stream), [&context, dest, source, theirs, bytes, pe] {
+    if (theirs == nullptr) {
+      api::far_get(api::known_peer(context, kCall, pe), dest, source, bytes);
+    } else if (bytes != 0) {
       std::memcpy(dest, theirs, bytes);
     }
     return std::errc{};
@@ -212,6 +219,6 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
 
 void* shmemx_heap_base() noexcept {
   const Context& context = api::running("shmemx_heap_base");
-  return context.job().memory.heap(context.my_pe());
+  return context.job().memory.heap(context.job().me);
 }
 }

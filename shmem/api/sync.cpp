@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.9: barrier = quiet, then sync. On a core of a kernel the same names mean all cores of all
 // members.
+#include "shmem/api/far.hpp"
 #include "shmem/api/gathering.hpp"
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/memory/ordering.hpp"
 
 using shmem::Context;
 using shmem::Team;
@@ -41,7 +41,7 @@ void sync_active_set(const char* call, const api::ActiveSet& set) {
 }  // namespace
 
 SHMEM_ROUTINE(void, barrier_all, (void)) {
-  shmem::quiet();
+  api::quiet();
   sync_world("shmem_barrier_all");
 }
 
@@ -64,7 +64,7 @@ SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
 }
 
 SHMEM_ROUTINE(void, barrier, (int PE_start, int logPE_stride, int PE_size, long* pSync)) {
-  shmem::quiet();
+  api::quiet();
   sync_active_set("shmem_barrier", {PE_start, logPE_stride, PE_size, pSync});
 }
 
@@ -73,7 +73,7 @@ SHMEM_ROUTINE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pS
 }
 
 extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept {
-  shmem::quiet();
+  api::quiet();
   if (shmemx_core_t* core = api::current_core(); core != nullptr) {
     api::sync_team_on(*core, "shmemx_team_barrier", team);
     return;

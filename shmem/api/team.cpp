@@ -222,7 +222,7 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
     api::end_job(context, "shmem_team_destroy", "team " + std::to_string(team) + " is predefined");
   }
   api::check_call(context, found, "shmem_team_destroy");
-  const shmem::CallSet members{team, found.map()};
+  const shmem::CallSet members{team, found.map_here()};
   context.ctxs().remove_all_of(team);
   if (auto ok = context.teams().destroy(team); !ok) {
     context.end_job(EXIT_FAILURE, ok.error().text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shmem/log.hpp"
+#include "shmem/net/messages.hpp"
 #include "shmem/team/peers.hpp"
 
 namespace shmem {
@@ -13,6 +14,10 @@ constexpr std::chrono::milliseconds kLookAtPeers{500};
 constexpr std::size_t kMostNamed = 16;
 // The longer way to find out that a process has ended is for so many PEs of a list.
 constexpr int kMostZombieLooks = 16;
+
+/// Two PEs meet in an order that agrees with all their lists, so that one tag does. Above those of groups
+/// (team/span.cpp).
+constexpr std::uint64_t kPartialTag = std::uint64_t{3} << 46;
 
 /// FNV-1a, folded.
 std::uint64_t mark_of(const std::vector<int>& pes) {
@@ -69,6 +74,24 @@ std::string PeList::text() const {
     text += (i > 0 ? ", " : "") + std::to_string(pes_[i]);
   }
   return pes_.size() > kMostNamed ? text + ", ..." : text;
+}
+
+Result<void> meet_by_messages(Network& network, const PeList& list) {
+  for (int distance = 1; distance < list.size(); distance <<= 1) {
+    const std::uint64_t mine = list.mark();
+    std::uint64_t theirs = 0;
+    const int from = list.to_the_right(-distance);
+    Messages messages(network, kPartialTag);
+    auto ok = messages.receive(from, &theirs, sizeof theirs);
+    if (ok) ok = messages.send(list.to_the_right(distance), &mine, sizeof mine);
+    if (ok) ok = messages.wait();
+    if (!ok) return ok;
+    if (theirs != mine) {
+      return fail(std::errc::invalid_argument,
+                  "PE " + std::to_string(from) + " came to a barrier of another list with this PE in it");
+    }
+  }
+  return {};
 }
 
 std::errc ListWatch::operator()() {

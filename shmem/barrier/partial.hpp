@@ -34,6 +34,10 @@ class PeList {
   std::uint64_t mark_ = 0;
 };
 
+/// In a job on several nodes: the same steps by messages, in which a pair's words travel. Called by one core of each PE
+/// of the list, whose numbers are of the world. An Error says whom it waited for.
+Result<void> meet_by_messages(Network& network, const PeList& list);
+
 /// The words of the job's PEs, seen from one of them.
 class PairWords {
  public:

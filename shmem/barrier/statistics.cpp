@@ -98,11 +98,11 @@ std::string BarrierStatistics::text() const {
     return all;
   }
   const Last most = last();
-  return all + "; PE " + std::to_string(job_.me) + " waited " +
+  return all + "; PE " + std::to_string(job_.world_me()) + " waited " +
          average_and_longest(times_.wait, times_.timed, times_.longest_wait) + "; the members came within " +
          average_and_longest(times_.skew, times_.timed, times_.longest_skew) + "; PE " +
-         std::to_string(map_.pe(most.member)) + " came last most often, in " + std::to_string(most.often) + " of " +
-         std::to_string(times_.timed);
+         std::to_string(job_.nodes.world(map_.pe(most.member))) + " came last most often, in " +
+         std::to_string(most.often) + " of " + std::to_string(times_.timed);
 }
 
 }  // namespace shmem

@@ -126,7 +126,7 @@ void BarrierWatch::warn() {
 }
 
 std::string BarrierWatch::subject() const {
-  return "shmem: PE " + std::to_string(job_.me) + (name_.call ? ": collective call " : ": barrier ") +
+  return "shmem: PE " + std::to_string(job_.world_me()) + (name_.call ? ": collective call " : ": barrier ") +
          std::to_string(name_.count) + " of team " + std::to_string(name_.team) + " (" + name_.algorithm + ")";
 }
 

@@ -60,8 +60,9 @@ class CallMeeting::Watch {
     if (warning_.count() > 0 && waited >= warning_) {
       warning_ *= 2;
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited);
-      log(LogLevel::kWarn, "shmem: PE %d: has waited %lld s: %s, %s", job.me, static_cast<long long>(seconds.count()),
-          meeting_.state_of(job.me).c_str(), meeting_.state_of(missing).c_str());
+      log(LogLevel::kWarn, "shmem: PE %d: has waited %lld s: %s, %s", job.world_me(),
+          static_cast<long long>(seconds.count()), meeting_.state_of(job.me).c_str(),
+          meeting_.state_of(missing).c_str());
     }
     return {};
   }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "shmem/collective/carrier.hpp"
 #include "shmem/collective/tuning.hpp"
@@ -19,17 +22,16 @@ namespace shmem {
 /// are carried instead.
 struct Members {
   const Job& job;
-  TeamMap map;
+  TeamMap map;  // by numbers of the world
   int me;
   /// Everybody has come. What was stored before is visible.
   std::function<Result<void>()> meet;
-  /// Tells the others a number that each has of its own; they read it after the next meeting and before the one after
-  /// that.
-  std::function<void(std::uint64_t)> tell;
-  std::function<std::uint64_t(int member)> told;
+  /// The same, and what each gives is told to all, by member.
+  std::function<Result<std::vector<std::uint64_t>>(std::uint64_t mine)> tell;
   // For SHMEM_DEBUG: which team it is, or by which words the PEs of an active set meet.
   int slot = -1;
   const long* psync = nullptr;
+  std::optional<TeamMap> here = {};          // those on this node; nothing: unknown
   Carrier* carrier = nullptr;                // none where data cannot be carried
   const CollectiveChoice* choice = nullptr;  // the same on all members; none: direct
 
@@ -41,10 +43,32 @@ struct Members {
   [[nodiscard]] bool splits(Collective collective, std::size_t bytes) const {
     return bytes >= limits(collective).split;
   }
-  /// `mine`, which has been found to be symmetric, as a member has it.
-  [[nodiscard]] std::byte* at(const void* mine, int member) const { return job.translate(mine, map.pe(member)); }
+  [[nodiscard]] bool is_far(int member) const { return job.nodes.number(map.pe(member)) < 0; }
+  /// `mine`, which has been found to be symmetric, as a member has it. REQUIRES: not is_far(member).
+  [[nodiscard]] std::byte* at(const void* mine, int member) const {
+    return job.translate(mine, job.nodes.number(map.pe(member)));
+  }
+  /// `size` bytes from `offset` on of what a member has as `mine`, to be read: where they are, or copied to `room`.
+  Result<const std::byte*> read(const void* mine, std::size_t offset, std::size_t size, int member,
+                                std::byte* room) const {
+    if (!is_far(member)) return at(mine, member) + offset;
+    auto ok = fetch_far(room, mine, offset, size, member);
+    return ok ? Result<const std::byte*>(room) : tl::make_unexpected(ok.error());
+  }
+  /// The same, copied to `to` in any case; a member's own part may be in place.
+  Result<void> fetch(std::byte* to, const void* mine, std::size_t offset, std::size_t size, int member) const {
+    if (size == 0) return {};
+    if (is_far(member)) return fetch_far(to, mine, offset, size, member);
+    std::memmove(to, at(mine, member) + offset, size);  // through the cache: it is for this PE to use
+    return {};
+  }
 
  private:
+  Result<void> fetch_far(std::byte* to, const void* mine, std::size_t offset, std::size_t size, int member) const {
+    const auto from = job.locate_far(static_cast<const std::byte*>(mine) + offset, size, map.pe(member));
+    if (from) return job.network->get(to, *from, size);
+    return fail(std::errc::bad_address, "shmem: PE " + std::to_string(map.pe(member)) + " has no such memory");
+  }
   [[nodiscard]] CollectiveLimits limits(Collective collective) const {
     return choice != nullptr ? (*choice)[static_cast<std::size_t>(collective)] : CollectiveLimits{};
   }

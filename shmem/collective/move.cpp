@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace shmem {
 namespace {
@@ -28,13 +30,11 @@ void fetch(std::byte* to, const std::byte* from, const Strided& block) {
 /// right: so not all read the same member's memory at once.
 template <typename Work>
 Result<void> between_meetings(const Members& members, Work work) {
-  if (auto ok = members.meet(); !ok) {
-    return ok;
+  auto ok = members.meet();
+  for (int distance = 0; ok && distance < members.size(); ++distance) {
+    ok = work((members.me + distance) % members.size());
   }
-  for (int distance = 0; distance < members.size(); ++distance) {
-    work((members.me + distance) % members.size());
-  }
-  return members.meet();
+  return ok ? members.meet() : ok;
 }
 
 }  // namespace
@@ -74,23 +74,24 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
     return ok;
   }
   const bool at_root = members.me == root;
+  Result<void> ok;
   if (!at_root) {
     const Share mine = share_of(share_number(members.me), shares, size);
-    fetch(dest + mine.begin, members.at(source, root) + mine.begin, mine.size);
+    ok = members.fetch(dest + mine.begin, source, mine.begin, mine.size, root);
   } else if (root_too) {
     fetch(dest, static_cast<const std::byte*>(source), size);
   }
-  if (auto ok = members.meet(); !ok) {
-    return ok;
+  if (ok) {
+    ok = members.meet();
   }
-  for (int distance = 1; distance < members.size() && !at_root; ++distance) {
+  for (int distance = 1; ok && distance < members.size() && !at_root; ++distance) {
     const int member = (members.me + distance) % members.size();
     if (member != root) {
       const Share theirs = share_of(share_number(member), shares, size);
-      fetch(dest + theirs.begin, members.at(dest, member) + theirs.begin, theirs.size);
+      ok = members.fetch(dest + theirs.begin, dest, theirs.begin, theirs.size, member);
     }
   }
-  return members.meet();
+  return ok ? members.meet() : ok;
 }
 
 }  // namespace
@@ -107,7 +108,9 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
     return ok;
   }
   if (members.me != root || root_too) {
-    fetch(static_cast<std::byte*>(dest), members.at(source, root), size);
+    if (auto ok = members.fetch(static_cast<std::byte*>(dest), source, 0, size, root); !ok) {
+      return ok;
+    }
   }
   return members.meet();
 }
@@ -120,7 +123,7 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
     });
   }
   return between_meetings(members, [&](int member) {
-    fetch(to + static_cast<std::size_t>(member) * size, members.at(source, member), size);
+    return members.fetch(to + static_cast<std::size_t>(member) * size, source, 0, size, member);
   });
 }
 
@@ -161,19 +164,15 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   if (members.carries(Collective::kCollect, 1)) {
     return collect_carried(members, dest, source, size, check);
   }
-  members.tell(size);
-  if (auto ok = members.meet(); !ok) {
-    return ok;
+  const auto lengths = members.tell(size);
+  if (!lengths) {
+    return tl::make_unexpected(lengths.error());
   }
-  std::size_t total = 0;
-  for (int member = 0; member < members.size(); ++member) {
-    total += members.told(member);
-  }
-  const Result<void> fits = check(total);
+  Result<void> fits = check(std::accumulate(lengths->begin(), lengths->end(), std::size_t{0}));
   auto* to = static_cast<std::byte*>(dest);
   for (int member = 0; fits && member < members.size(); ++member) {
-    const std::size_t length = members.told(member);
-    fetch(to, members.at(source, member), length);
+    const std::size_t length = (*lengths)[static_cast<std::size_t>(member)];
+    fits = members.fetch(to, source, 0, length, member);
     to += length;
   }
   auto ok = members.meet();
@@ -197,9 +196,21 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
                             given.data + static_cast<std::size_t>(members.me) * packed, unpack);
                     });
   }
-  return between_meetings(members, [&](int member) {
-    fetch(to + static_cast<std::size_t>(member) * to_block,
-          members.at(source, member) + static_cast<std::size_t>(members.me) * from_block, block);
+  std::vector<std::byte> room;  // for what comes from other nodes
+  return between_meetings(members, [&](int member) -> Result<void> {
+    std::byte* const theirs = to + static_cast<std::size_t>(member) * to_block;
+    const std::size_t offset = static_cast<std::size_t>(members.me) * from_block;
+    if (!members.is_far(member)) {
+      fetch(theirs, members.at(source, member) + offset, block);
+      return {};
+    }
+    const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;
+    room.resize(extent);
+    auto ok = members.fetch(room.data(), source, offset, extent, member);
+    if (ok) {
+      fetch(theirs, room.data(), block);
+    }
+    return ok;
   });
 }
 

@@ -15,19 +15,29 @@ constexpr std::size_t kPiece = std::size_t{8} << 10;
 
 /// Elements `begin` to `end` of members `first` to `last`, combined into `to`. `to` may be where they stand at this
 /// member.
-void combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source, std::size_t begin,
-             std::size_t end, int last) {
+Result<void> combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
+                     std::size_t begin, std::size_t end, int last) {
   const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
-  alignas(64) std::array<std::byte, kPiece> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  alignas(64) std::array<std::byte, kPiece> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
+  alignas(64) std::array<std::byte, kPiece> sum;   // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   for (std::size_t i = begin; i < end; i += most) {
     const std::size_t count = std::min(most, end - i);
     const std::size_t offset = i * reduction.element;
-    std::memcpy(sum.data(), members.at(source, 0) + offset, count * reduction.element);
-    for (int member = 1; member <= last; ++member) {
-      reduction.combine(sum.data(), members.at(source, member) + offset, count);
+    const std::size_t bytes = count * reduction.element;
+    for (int member = 0; member <= last; ++member) {
+      const auto theirs = members.read(source, offset, bytes, member, room.data());
+      if (!theirs) {
+        return tl::make_unexpected(theirs.error());
+      }
+      if (member == 0) {
+        std::memcpy(sum.data(), *theirs, bytes);
+      } else {
+        reduction.combine(sum.data(), *theirs, count);
+      }
     }
-    std::memcpy(to + (i - begin) * reduction.element, sum.data(), count * reduction.element);
+    std::memcpy(to + (i - begin) * reduction.element, sum.data(), bytes);
   }
+  return {};
 }
 
 Result<void> reduce_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
@@ -36,8 +46,10 @@ Result<void> reduce_small(const Members& members, const Reduction& reduction, vo
     return ok;
   }
   alignas(64) std::array<std::byte, kSmall> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  combine(members, reduction, all.data(), source, 0, count, members.size() - 1);
-  auto ok = members.meet();
+  auto ok = combine(members, reduction, all.data(), source, 0, count, members.size() - 1);
+  if (ok) {
+    ok = members.meet();
+  }
   if (ok) {
     std::memcpy(dest, all.data(), count * reduction.element);
   }
@@ -89,28 +101,29 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   // of this member's source.
   auto* to = static_cast<std::byte*>(dest);
   const Elements mine = elements_of(members.me, members, count, reduction.element);
-  combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end, members.size() - 1);
-  if (auto ok = members.meet(); !ok) {
-    return ok;
+  auto ok = combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end,
+                    members.size() - 1);
+  if (ok) {
+    ok = members.meet();
   }
-  for (int distance = 1; distance < members.size(); ++distance) {
+  for (int distance = 1; ok && distance < members.size(); ++distance) {
     const int member = (members.me + distance) % members.size();
     const Elements theirs = elements_of(member, members, count, reduction.element);
     const std::size_t offset = theirs.begin * reduction.element;
-    std::memcpy(to + offset, members.at(dest, member) + offset, (theirs.end - theirs.begin) * reduction.element);
+    ok = members.fetch(to + offset, dest, offset, (theirs.end - theirs.begin) * reduction.element, member);
   }
-  return members.meet();
+  return ok ? members.meet() : ok;
 }
 
 namespace {
 
-void scan_piece(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
-                std::size_t begin, std::size_t end, int last) {
-  if (last < 0) {
-    std::memset(to, 0, (end - begin) * reduction.element);
-  } else {
-    combine(members, reduction, to, source, begin, end, last);
+Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
+                        std::size_t begin, std::size_t end, int last) {
+  if (last >= 0) {
+    return combine(members, reduction, to, source, begin, end, last);
   }
+  std::memset(to, 0, (end - begin) * reduction.element);
+  return {};
 }
 
 /// In place: others read this member's source, so that what it becomes waits until they have.
@@ -120,8 +133,11 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
   const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
   for (std::size_t i = 0; i < count; i += most) {
     const std::size_t end = std::min(count, i + most);
-    scan_piece(members, reduction, piece.data(), dest, i, end, last);
-    if (auto ok = members.meet(); !ok) {
+    auto ok = scan_piece(members, reduction, piece.data(), dest, i, end, last);
+    if (ok) {
+      ok = members.meet();
+    }
+    if (!ok) {
       return ok;
     }
     std::memcpy(dest + i * reduction.element, piece.data(), (end - i) * reduction.element);
@@ -144,8 +160,8 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
   if (dest == source && count != 0) {
     return scan_in_place(members, reduction, to, count, last);
   }
-  scan_piece(members, reduction, to, source, 0, count, last);
-  return members.meet();
+  auto ok = scan_piece(members, reduction, to, source, 0, count, last);
+  return ok ? members.meet() : ok;
 }
 
 }  // namespace shmem

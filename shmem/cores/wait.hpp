@@ -17,12 +17,36 @@ using Clock = std::chrono::steady_clock;
 /// No sleep is longer: whoever waits looks at its Check (deadline, aborted job, dead peer) at least this often.
 constexpr std::chrono::milliseconds kLongestSleep{100};
 
+/// What is to go on while somebody waits: this PE's part in what PEs on other nodes do.
+class Background {
+ public:
+  Background() = default;
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  virtual ~Background() = default;
+  /// Does what other PEs wait for. True if there was anything. Cheap: waits call it at each look. Thread-safe.
+  virtual bool advance() = 0;
+};
+
+/// No sleep is longer where there is something in the background.
+constexpr std::chrono::microseconds kLongestBackgroundNap{500};
+
 /// How long a waiter stays on its processor before it sleeps.
 struct WaitPolicy {
   unsigned spins = 0;
   unsigned yields = 0;
   /// Changes from 0, and is woken, when everybody who sleeps is to look at his Check: the job's end. May be none.
   const std::atomic<std::uint32_t>* alarm = nullptr;
+  Background* background = nullptr;
+
+  void advance() const {
+    if (background != nullptr) [[unlikely]] {
+      background->advance();
+    }
+  }
+  [[nodiscard]] std::chrono::nanoseconds limit_nap(std::chrono::nanoseconds nap) const {
+    return background != nullptr ? std::min<std::chrono::nanoseconds>(nap, kLongestBackgroundNap) : nap;
+  }
 };
 
 /// The policy for `runnable` processes or threads that wait for each other on so many processors; 0: on those that this
@@ -81,12 +105,14 @@ bool spin_until(const WaitPolicy& policy, Done done) {
     if (done()) {
       return true;
     }
+    policy.advance();
     cpu_pause();
   }
   for (unsigned i = 0; i < policy.yields; ++i) {
     if (done()) {
       return true;
     }
+    policy.advance();
     yield_processor();
   }
   return done();
@@ -112,6 +138,7 @@ class Waiting {
   /// `seen` is what the word held at the last look.
   template <typename Word>
   std::errc pause(Word& word, std::uint64_t seen) {
+    policy_.advance();
     if (turns_ < policy_.spins) {
       ++turns_;
       cpu_pause();
@@ -135,7 +162,7 @@ class Waiting {
     // Pairs with publish(): the count, then the word, both seq_cst.
     word.sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (word.value.load(std::memory_order_seq_cst) == seen) {
-      futex_sleep(word.value, seen, longest_sleep(check_), policy_.alarm);
+      futex_sleep(word.value, seen, policy_.limit_nap(longest_sleep(check_)), policy_.alarm);
     }
     // Relaxed: a publisher that still counts us wakes nobody, no more.
     word.sleepers.fetch_sub(1, std::memory_order_relaxed);
@@ -177,7 +204,8 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
     if (error != std::errc{}) {
       return done() ? std::errc{} : error;
     }
-    futex_sleep(nobody, 0, nap, policy.alarm);
+    policy.advance();
+    futex_sleep(nobody, 0, policy.limit_nap(nap), policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, longest);
   }
   return {};

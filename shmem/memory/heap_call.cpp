@@ -23,19 +23,6 @@ std::string pointer_problem(const HeapCall& call) {
   return call.pointer == HeapPointer::kNotLive ? ", where no live block begins" : "";
 }
 
-/// 0 is kept for "none".
-std::uint64_t digest_of(const HeapCall& call) {
-  std::uint64_t digest = 0;
-  for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, sizeof(HeapCall) / 8>>(call)) {
-    // The mixing steps of splitmix64: every bit of the words changes every bit of the digest.
-    digest = (digest ^ word) + 0x9e3779b97f4a7c15U;
-    digest = (digest ^ (digest >> 30)) * 0xbf58476d1ce4e5b9U;
-    digest = (digest ^ (digest >> 27)) * 0x94d049bb133111ebU;
-    digest ^= digest >> 31;
-  }
-  return digest != 0 ? digest : 1;
-}
-
 }  // namespace
 
 std::string to_string(const HeapCall& call) {
@@ -57,6 +44,18 @@ std::string to_string(const HeapCall& call) {
       return "shmem_free(" + pointer_text(call) + ")" + pointer_problem(call);
   }
   return "";
+}
+
+std::uint64_t digest_of(const HeapCall& call) {
+  std::uint64_t digest = 0;
+  for (const std::uint64_t word : std::bit_cast<std::array<std::uint64_t, sizeof(HeapCall) / 8>>(call)) {
+    // The mixing steps of splitmix64: every bit of the words changes every bit of the digest.
+    digest = (digest ^ word) + 0x9e3779b97f4a7c15U;
+    digest = (digest ^ (digest >> 30)) * 0xbf58476d1ce4e5b9U;
+    digest = (digest ^ (digest >> 27)) * 0x94d049bb133111ebU;
+    digest ^= digest >> 31;
+  }
+  return digest != 0 ? digest : 1;
 }
 
 // Relaxed: the barrier between store and load orders them, and without one the text may be wrong.

@@ -38,6 +38,9 @@ struct HeapCall {
 /// "shmem_align(4096, 100)", "shmem_free(offset 64)": the same text for the same arguments.
 std::string to_string(const HeapCall& call);
 
+/// Two different calls have equal digests once in 2^64. Not 0.
+std::uint64_t digest_of(const HeapCall& call);
+
 /// A HeapCall in shared memory. Its owner writes it before a barrier, the others read it after that; where they are not
 /// in the same barrier it may be read while it is written, and then it is of no use, but to say so.
 class alignas(64) SharedHeapCall {

@@ -37,7 +37,8 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     if (done() || (error = check()) != std::errc{}) {
       break;
     }
-    futex_sleep(parking.event, event, nap, job.policy.alarm);
+    job.policy.advance();
+    futex_sleep(parking.event, event, job.policy.limit_nap(nap), job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
   }
   // Relaxed: whoever still counts us wakes nobody, no more.

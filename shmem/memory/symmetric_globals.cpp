@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/memory/size_text.hpp"
@@ -56,6 +57,13 @@ Result<SymmetricGlobals> SymmetricGlobals::plan(Bootstrap& bootstrap, const Glob
   return globals;
 }
 
+void SymmetricGlobals::only_here(const std::vector<int>& here) {
+  if (same_.empty()) return;
+  same_everywhere_ = std::exchange(same_, {});
+  for (const int pe : here) same_.push_back(same_everywhere_[static_cast<std::size_t>(pe)]);
+  me_ = static_cast<int>(std::find(here.begin(), here.end(), me_) - here.begin());
+}
+
 Result<void> SymmetricGlobals::share(Bootstrap& bootstrap, const NodeMemory& memory) {
   std::string problem;
   if (stride_ > 0) {
@@ -93,7 +101,8 @@ std::string SymmetricGlobals::describe() const {
 }
 
 bool SymmetricGlobals::differs(const void* mine, int pe) const {
-  return locate(mine, me_).address != nullptr && !same_[static_cast<std::size_t>(pe)];
+  const std::vector<bool>& same = same_everywhere_.empty() ? same_ : same_everywhere_;
+  return locate(mine, me_).address != nullptr && !same[static_cast<std::size_t>(pe)];
 }
 
 }  // namespace shmem

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class SymmetricGlobals {
 
   /// Collective: compares the programs. If some PE does not want it (`why_not` says why), nobody shares.
   static Result<SymmetricGlobals> plan(Bootstrap& bootstrap, const GlobalImage& image, const std::string& why_not);
+  /// The same where only the PEs `here` of the job share memory; numbers of PEs below are among those.
+  void only_here(const std::vector<int>& here);
 
   /// How much NodeMemory is to have for each PE, the same on all.
   [[nodiscard]] std::size_t size() const { return stride_; }
@@ -55,6 +58,17 @@ class SymmetricGlobals {
     return {};
   }
 
+  /// Where the same object stands in what PE `pe` of the job shares, also if it shares it elsewhere.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(const void* mine, std::size_t bytes, int pe) const {
+    for (const Entry& entry : entries_) {
+      const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(mine) - entry.begin;
+      if (offset >= entry.size) continue;
+      const bool has_it = all_same_ || same_everywhere_[static_cast<std::size_t>(pe)];
+      return has_it && bytes <= entry.size - offset ? std::optional(entry.offset + offset) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
   /// Mine, in the order in which they stand in memory.globals(pe), one behind the other; none unless they are shared.
   [[nodiscard]] std::span<const GlobalRange> shared_ranges() const {
     return entries_.empty() ? std::span<const GlobalRange>() : ranges_;
@@ -63,7 +77,8 @@ class SymmetricGlobals {
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   /// "3 ranges, 68 KiB".
   [[nodiscard]] std::string describe() const;
-  /// True if `mine` is a global of mine that could be shared, but not with `pe`: that runs another program.
+  /// True if `mine` is a global of mine that could be shared, but not with PE `pe` of the job: that runs another
+  /// program.
   [[nodiscard]] bool differs(const void* mine, int pe) const;
 
  private:
@@ -77,7 +92,8 @@ class SymmetricGlobals {
   std::byte* first_ = nullptr;  // globals of PE 0
   std::size_t stride_ = 0;
   int me_ = 0;
-  std::vector<bool> same_;  // of each PE: has it my globals?
+  std::vector<bool> same_;             // of each PE: has it my globals?
+  std::vector<bool> same_everywhere_;  // of each PE of the job, where same_ is about those here
   bool all_same_ = false;
   std::vector<GlobalRange> ranges_;
   std::string why_not_ = "the library has not started";

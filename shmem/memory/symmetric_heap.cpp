@@ -155,7 +155,8 @@ Result<void> SymmetricHeap::agree(HeapCall call) {
   HeapVote& vote = votes[call.number % votes.size()];
   job_.metadata(job_.me).heap_call[call.number % 2].store(call);
   vote.enter(call);
-  if (auto ok = meeting_.barrier(); !ok) return ok;
+  const auto verdict = meet(call);
+  if (!verdict) return tl::make_unexpected(verdict.error());
 
   const bool unanimous = vote.unanimous(job_.size);
   if (job_.me == 0) {
@@ -163,8 +164,20 @@ Result<void> SymmetricHeap::agree(HeapCall call) {
     // next, which nobody can enter before PE 0 enters the next one.
     votes[(call.number + 2) % votes.size()].clear();
   }
-  if (unanimous) return {};
-  return tl::make_unexpected(disagreement(call));
+  if (!unanimous) return tl::make_unexpected(disagreement(call));
+  if (verdict->alike) return {};
+  return fail(std::errc::invalid_argument,
+              self() + to_string(call) +
+                  ": the PEs do not make the same call on the symmetric heap, so nothing was "
+                  "done: PE " +
+                  std::to_string(verdict->other) + " on " + job_.nodes.host(verdict->other) +
+                  " makes another one than PE 0 on " + job_.nodes.host(0));
+}
+
+Result<Verdict> SymmetricHeap::meet(const HeapCall& call) {
+  if (meeting_.vote) return meeting_.vote(digest_of(call));
+  auto ok = meeting_.barrier();
+  return ok ? Result<Verdict>(Verdict{}) : tl::make_unexpected(ok.error());
 }
 
 Error SymmetricHeap::disagreement(const HeapCall& mine) const {
@@ -175,7 +188,7 @@ Error SymmetricHeap::disagreement(const HeapCall& mine) const {
     const HeapCall theirs = calls[mine.number % 2].load();
     const bool here = theirs.number == mine.number && theirs.barriers == mine.barriers;
     all_here = all_here && here;
-    add(parties, here ? to_string(theirs) : "in another routine", pe);
+    add(parties, here ? to_string(theirs) : "in another routine", job_.nodes.world(pe));
   }
   if (all_here) {
     return {std::errc::invalid_argument, self() +

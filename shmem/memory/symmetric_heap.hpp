@@ -9,6 +9,7 @@
 #include "shmem/job.hpp"
 #include "shmem/memory/heap.hpp"
 #include "shmem/memory/heap_call.hpp"
+#include "shmem/team/verdict.hpp"
 
 namespace shmem {
 
@@ -24,6 +25,8 @@ class SymmetricHeap {
   struct Meeting {
     std::function<Result<void>()> barrier;
     std::function<std::uint64_t()> count;  // of the barriers that this PE has made so far
+    /// In place of the barrier of a call: have the PEs of all nodes given the same digest? None: all are on one.
+    std::function<Result<Verdict>(std::uint64_t digest)> vote = {};
     std::function<void(const HeapCall&)> announce = [](const HeapCall&) {};  // before the barrier of each call
   };
 
@@ -60,13 +63,15 @@ class SymmetricHeap {
   Result<void*> allocate(HeapCall call);
   /// Says what this PE does, meets the others, and finds whoever does something else.
   Result<void> agree(HeapCall call);
+  /// Collective: the meeting of a call. What PEs of all nodes do, put together.
+  Result<Verdict> meet(const HeapCall& call);
   /// What the pointer of `call` is.
   void look_at(const void* pointer, HeapCall& call) const;
 
   [[nodiscard]] Error disagreement(const HeapCall& mine) const;
   [[nodiscard]] Error wrong_pointer(const HeapCall& call) const;
   [[nodiscard]] Error exhausted(const HeapCall& call) const;
-  [[nodiscard]] std::string self() const { return "shmem: PE " + std::to_string(job_.me) + ": "; }
+  [[nodiscard]] std::string self() const { return "shmem: PE " + std::to_string(job_.world_me()) + ": "; }
 
   const Job& job_;
   mutable std::mutex mutex_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/cores/wait.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -49,13 +50,8 @@ struct NetworkSettings {
 /// the end of the job and a wait for longer than the limit.
 ///
 /// Nothing is promised of the order of two calls but by fence() and quiet(), as OpenSHMEM 1.6, section 9.10, has them.
-class Network {
+class Network : public Background {
  public:
-  Network() = default;
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
-  virtual ~Network() = default;
-
   // Copies. put() returns when `from` may be used again, get() when the bytes are there; those that are started are
   // done after the next quiet(), until which their local bytes are not touched.
   virtual Result<void> put(const FarPlace& to, const void* from, std::size_t bytes) = 0;
@@ -91,8 +87,6 @@ class Network {
   /// connection is: the PE is lost then.
   virtual void cancel(std::uint64_t request) = 0;
 
-  /// Does what other PEs wait for. True if there was anything. Cheap: waits call it at each look.
-  virtual bool advance() = 0;
   /// Sleeps until there may be something to do, at most so long.
   virtual void nap(std::chrono::nanoseconds longest) = 0;
   /// Ends the nap of another thread.

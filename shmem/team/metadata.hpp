@@ -60,6 +60,17 @@ struct TeamCall {
   bool operator==(const TeamCall&) const = default;
 };
 
+/// What the members of a node tell each other of a team that is on several (team/span.hpp). Plain data: written before
+/// a sync of them, read after it; what the first one answers is read before the next one.
+struct alignas(64) SpanWords {
+  std::uint64_t digest, number;
+  std::uint32_t willing;
+  // Of the first member, for the others.
+  std::uint32_t outcome, alike, all_willing;
+  std::int64_t other;
+  std::uint64_t given;
+};
+
 /// The low bits of a counter, where members count themselves: enough for all PEs that a job can have.
 constexpr int kArrivalBits = 16;
 
@@ -78,6 +89,7 @@ struct TeamSync {
   ArrivalTimes times;
   PublishedArrival arrival;
   GroupOffer offer{};
+  SpanWords span{};
   PortReport report{};
   // Two, by turns: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read after
   // it.

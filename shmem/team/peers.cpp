@@ -52,7 +52,8 @@ bool is_dead_or_zombie(const Job& job, int pe) {
 
 std::string describe_pe(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
-  std::string text = "PE " + std::to_string(pe) + " (pid " + std::to_string(theirs.pid.load(std::memory_order_relaxed));
+  std::string text = "PE " + std::to_string(job.nodes.world(pe)) + " (pid " +
+                     std::to_string(theirs.pid.load(std::memory_order_relaxed));
   if (theirs.host[0] != '\0') {
     text += std::string(" on ") + theirs.host.data();
   }

@@ -14,7 +14,7 @@ Result<void> Team::ready() const {
     return {};
   }
   return fail(std::errc::device_or_resource_busy,
-              "shmem: PE " + std::to_string(job_.me) + ": barrier " + std::to_string(count_) + " of team " +
+              "shmem: PE " + std::to_string(job_.world_me()) + ": barrier " + std::to_string(count_) + " of team " +
                   std::to_string(slot_) +
                   " is open (shmemx_barrier_arrive or _timed): end it with shmemx_barrier_wait before another "
                   "collective call on the team");
@@ -37,6 +37,14 @@ Result<void> Team::arrive() {
   if (auto ok = ready(); !ok) {
     return ok;
   }
+  if (span_) {
+    // Without regard to nodes: nobody waits here for those of his own.
+    auto ok = span_->everybody().start_barrier();
+    if (ok) {
+      open_.emplace(Open{false, BarrierWatch(job_, map_, view_, name_as_served(true))});
+    }
+    return ok;
+  }
   const bool by_gba = map_.size > 1 && gba_.serves(count_ + 1);
   enter(true);
   BarrierWatch watch(job_, map_, view_, name_as_served(true));
@@ -51,6 +59,13 @@ Result<void> Team::arrive() {
 }
 
 Result<bool> Team::test() {
+  if (span_) {
+    auto over = span_->everybody().test_barrier();
+    if (over && *over) {
+      close();
+    }
+    return over;
+  }
   std::errc error{};
   bool over = true;
   if (open_->by_gba) {
@@ -71,6 +86,13 @@ Result<bool> Team::test() {
 }
 
 Result<void> Team::wait(std::optional<std::chrono::nanoseconds> limit) {
+  if (span_) {
+    auto ok = span_->everybody().finish_barrier(limit);
+    if (ok) {
+      close();
+    }
+    return ok;
+  }
   BarrierWatch watch(job_, map_, view_, name_as_served(true));
   if (limit) {
     watch.limit_to(*limit);
@@ -89,7 +111,9 @@ Result<void> Team::wait(std::optional<std::chrono::nanoseconds> limit) {
 }
 
 void Team::close() {
-  if (map_.size > 1) {
+  if (span_) {
+    ++spanning_syncs_;
+  } else if (map_.size > 1) {
     leave();
     const bool by_device = open_->by_gba && gba_.by_device();
     statistics_.complete(count_, by_device ? BarrierPath::device() : BarrierPath::software(Algorithm::kCentralCounter));

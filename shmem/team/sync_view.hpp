@@ -9,7 +9,7 @@
 
 namespace shmem {
 
-/// Members start, start + stride, ... of the world. The stride may be below 0, but is not 0.
+/// Members start, start + stride, ... of the world, or of the PEs of a node. The stride may be below 0, but is not 0.
 struct TeamMap {
   int start = 0;
   int stride = 1;
@@ -34,6 +34,7 @@ class SyncView {
       : first_(&job.team_sync(slot, map.start)),
         first_rounds_(&job.round_words(slot, map.start)),
         first_carried_(&job.carried_words(slot, map.start)),
+        start_(map.start),
         step_(map.stride),
         size_(map.size),
         me_(map.member(job.me).value_or(0)) {}
@@ -47,6 +48,8 @@ class SyncView {
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
+  /// By its number on this node.
+  [[nodiscard]] int pe(int member) const { return start_ + member * static_cast<int>(step_); }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
   [[nodiscard]] CarriedWords& carried(int member) const { return first_carried_[member * step_]; }
@@ -59,6 +62,7 @@ class SyncView {
   TeamSync* first_;
   RoundWords* first_rounds_;
   CarriedWords* first_carried_;
+  int start_;
   std::ptrdiff_t step_;
   int size_;
   int me_;

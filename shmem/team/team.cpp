@@ -9,6 +9,14 @@
 namespace shmem {
 namespace {
 
+std::uint64_t digest_of(const TeamCall& call) {
+  const auto word = [](std::int32_t high, std::int32_t low) {
+    return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
+  };
+  // An odd factor keeps both words apart, but for chance.
+  return word(call.kind, call.start) * 0x9e3779b97f4a7c15 + word(call.stride, call.size) + 1;
+}
+
 std::string call_text(const TeamCall& call) {
   const auto number = [](int value) { return std::to_string(value); };
   switch (call.kind) {
@@ -26,32 +34,43 @@ std::string call_text(const TeamCall& call) {
 }  // namespace
 
 Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts)
+    : Team(job, map, slot, count, contexts, map, 0) {}
+
+Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world,
+           std::uint32_t id)
     : job_(job),
       map_(map),
+      world_(world),
+      me_(world.member(job.world_me()).value_or(0)),
       slot_(slot),
       contexts_(contexts),
       view_(job, map_, slot),
       carrier_(job, map_, view_, slot, count),
       count_(count),
       gba_(job, map_, view_, slot),
-      statistics_(job_, map_, view_, slot) {}
+      statistics_(job_, map_, view_, slot) {
+  if (world.size != map.size) {
+    span_ = std::make_unique<Span>(job, world, view_, id);
+  }
+}
 
 void Team::report() const {
-  if (job_.options.info && view_.me() == 0 && map_.size > 1) {
+  if (job_.options.info && me_ == 0 && map_.size > 1 && !span_) {
     log(LogLevel::kInfo, "shmem: team %d (%d PEs): %s", slot_, map_.size, statistics_.text().c_str());
   }
 }
 
 std::string Team::describe_calls(std::size_t turn) const {
   constexpr int kMostNamed = 8;
-  std::string text = "shmem: PE " + std::to_string(job_.me) + ": the PEs of team " + std::to_string(slot_) +
+  std::string text = "shmem: PE " + std::to_string(job_.world_me()) + ": the PEs of team " + std::to_string(slot_) +
                      " do not split it alike, so no team was made:";
   int named = 0;
   // The first PE of each run of equal calls is enough to see who differs.
-  for (int i = 0; i < size() && named < kMostNamed; ++i) {
+  for (int i = 0; i < map_.size && named < kMostNamed; ++i) {
     const TeamCall& call = view_.member(i).call[turn];
     if (i > 0 && call == view_.member(i - 1).call[turn]) continue;
-    text += (named++ > 0 ? "; PE " : " PE ") + std::to_string(map_.pe(i)) + " asks for " + call_text(call);
+    text += (named++ > 0 ? "; PE " : " PE ") + std::to_string(job_.nodes.world(map_.pe(i))) + " asks for " +
+            call_text(call);
   }
   return text;
 }
@@ -59,15 +78,34 @@ std::string Team::describe_calls(std::size_t turn) const {
 Result<void> Team::agree_on_call(const TeamCall& call) {
   const std::size_t turn = ++calls_ % 2;
   view_.mine().call[turn] = call;
-  if (auto ok = sync(); !ok) {
-    return ok;
+  const auto verdict = vote(digest_of(call), true, 0);
+  if (!verdict) {
+    return tl::make_unexpected(verdict.error());
   }
-  for (int i = 0; i < size(); ++i) {
+  for (int i = 0; i < map_.size; ++i) {
     if (view_.member(i).call[turn] != call) {
       return fail(std::errc::invalid_argument, describe_calls(turn));
     }
   }
+  if (!verdict->alike) {
+    return fail(std::errc::invalid_argument,
+                "shmem: PE " + std::to_string(job_.world_me()) + ": the PEs of team " + std::to_string(slot_) +
+                    " do not split it alike, so no team was made: PE " + std::to_string(verdict->other) + " on " +
+                    job_.nodes.host(verdict->other) + " asks for something else than PE " +
+                    std::to_string(world_.pe(0)) + " on " + job_.nodes.host(world_.pe(0)));
+  }
   return {};
+}
+
+Result<Verdict> Team::vote(std::uint64_t digest, bool willing, std::uint64_t number) {
+  if (open_ || failed_) {
+    return tl::make_unexpected(ready().error());
+  }
+  if (!span_) {
+    auto ok = sync_here();
+    return ok ? Result<Verdict>(Verdict{}) : tl::make_unexpected(ok.error());
+  }
+  return span_->vote([this] { return sync_here(); }, digest, willing, number);
 }
 
 Result<void> Team::agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) {
@@ -75,7 +113,7 @@ Result<void> Team::agree_on_algorithm(const BarrierChoice& mine, const Collectiv
     return ok;
   }
   const std::size_t turn = ++choices_ % 2;
-  if (me() == 0) {
+  if (view_.me() == 0) {
     view_.mine().choice[turn] = {mine, collectives};
   }
   if (auto ok = map_.size > 1 ? software_sync() : Result<void>{}; !ok) {
@@ -98,6 +136,19 @@ std::uint64_t Team::enter(bool split) {
 }
 
 Result<void> Team::sync() {
+  return span_ ? spanning_sync() : sync_here();
+}
+
+Result<void> Team::spanning_sync() {
+  auto ok = span_->sync([this] { return sync_here(); });
+  if (!ok && !failed_ && !open_) {
+    failed_ = ok.error();
+  }
+  ++spanning_syncs_;
+  return ok;
+}
+
+Result<void> Team::sync_here() {
   if (open_ || failed_) {
     return ready();
   }
@@ -150,7 +201,7 @@ Result<void> meet_cores(const Job& job, ThreadCore& core) {
   if (error == std::errc{}) {
     return {};
   }
-  return fail(error, "shmem: PE " + std::to_string(job.me) + ", core " + std::to_string(core.index()) +
+  return fail(error, "shmem: PE " + std::to_string(job.world_me()) + ", core " + std::to_string(core.index()) +
                          ": the wait for the other " + std::to_string(core.count() - 1) + " cores of this PE " +
                          watch.explain(error));
 }
@@ -163,13 +214,13 @@ Result<void> Team::sync_on(ThreadCore& core) {
     if (failed_) {
       return ready();  // the other cores learn of it when the kernel ends on this one
     }
-    core_by_device_ = gba_.serves(enter());
+    by_core_zero_ = span_ != nullptr || gba_.serves(enter());
   }
   // After this all cores see what core 0 has chosen; it does not change before they meet again.
-  if (auto ok = meet_cores(job_, core); !ok || map_.size == 1) {
+  if (auto ok = meet_cores(job_, core); !ok || world_.size == 1) {
     return ok;
   }
-  if (!core_by_device_) {
+  if (!by_core_zero_) {
     BarrierWatch watch(job_, map_, view_, name_in_software(false));
     if (core.index() != 0) {
       watch.leave_warning();
@@ -186,7 +237,7 @@ Result<void> Team::sync_on(ThreadCore& core) {
     return {};
   }
   if (core.index() == 0) {
-    core_outcome_ = gba_sync(count_);
+    core_outcome_ = span_ ? spanning_sync() : gba_sync(count_);
   }
   BarrierWatch watch(job_, map_, view_, name_as_served(false));
   watch.leave_warning();  // core 0 warns, in gba_sync()
@@ -197,20 +248,23 @@ Result<void> Team::sync_on(ThreadCore& core) {
   return core_outcome_;
 }
 
-Result<void> Team::agree_on_outcome(const Result<void>& mine) {
+Result<std::uint64_t> Team::agree_on_outcome(const Result<void>& mine, std::uint64_t number) {
   const std::size_t turn = calls_ % 2;
   view_.mine().refused[turn] = mine ? 0 : 1;
-  if (auto ok = sync(); !ok || !mine) {
-    return ok ? mine : ok;
+  const auto verdict = vote(0, mine.has_value(), number);
+  if (!verdict || !mine) {
+    return tl::make_unexpected(verdict ? mine.error() : verdict.error());
   }
-  for (int i = 0; i < size(); ++i) {
-    if (view_.member(i).refused[turn] != 0) {
-      return fail(std::errc::no_buffer_space, "shmem: PE " + std::to_string(map_.pe(i)) +
-                                                  " has no room for another team, so none was made on any PE of team " +
-                                                  std::to_string(slot_));
-    }
+  int refuses = verdict->willing ? -1 : verdict->other;
+  for (int i = 0; i < map_.size && refuses < 0; ++i) {
+    if (view_.member(i).refused[turn] != 0) refuses = job_.nodes.world(map_.pe(i));
   }
-  return {};
+  if (refuses >= 0) {
+    return fail(std::errc::no_buffer_space, "shmem: PE " + std::to_string(refuses) +
+                                                " has no room for another team, so none was made on any PE of team " +
+                                                std::to_string(slot_));
+  }
+  return verdict->number;
 }
 
 Result<void> Team::use_gba(const GbaMember& member, int ports) {

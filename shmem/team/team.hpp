@@ -9,6 +9,7 @@
 #include "shmem/barrier/statistics.hpp"
 #include "shmem/collective/carrier.hpp"
 #include "shmem/cores/core_group.hpp"
+#include "shmem/team/span.hpp"
 #include "shmem/team/sync_view.hpp"
 
 namespace shmem {
@@ -29,14 +30,26 @@ class Team {
   /// `slot` is agreed among the members; `count` is the number of the last barrier there, the same on all of them;
   /// `contexts` is the number of contexts that the program means to make (shmem_team_config_t).
   Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts = 0);
+  /// Of one that is on several nodes, or not on all of them: `map` are the members here, `world` all of them. `id`: as
+  /// Span.
+  Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world,
+       std::uint32_t id);
 
-  [[nodiscard]] const TeamMap& map() const { return map_; }
-  [[nodiscard]] int slot() const { return slot_; }
-  [[nodiscard]] int me() const { return view_.me(); }
-  [[nodiscard]] int size() const { return map_.size; }
-  [[nodiscard]] int contexts() const { return contexts_; }
+  // Of all members, by their numbers in the world.
+  [[nodiscard]] const TeamMap& map() const { return world_; }
+  [[nodiscard]] int me() const { return me_; }
+  [[nodiscard]] int size() const { return world_.size; }
+  // Of those on this node, by their numbers there.
+  [[nodiscard]] const TeamMap& map_here() const { return map_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
-  [[nodiscard]] BarrierStats stats() const { return {statistics_.by_device(), statistics_.by_software()}; }
+  /// nullptr: all members are on this node.
+  [[nodiscard]] Span* span() const { return span_.get(); }
+
+  [[nodiscard]] int slot() const { return slot_; }
+  [[nodiscard]] int contexts() const { return contexts_; }
+  [[nodiscard]] BarrierStats stats() const {
+    return span_ ? BarrierStats{0, spanning_syncs_} : BarrierStats{statistics_.by_device(), statistics_.by_software()};
+  }
   [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_.algorithm); }
   /// Why the team does not use the device, or "".
@@ -47,6 +60,8 @@ class Team {
 
   /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
   Result<void> sync();
+  /// The same of the members on this node alone.
+  Result<void> sync_here();
 
   /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
   /// go through the device. Before, they are by a central counter.
@@ -75,11 +90,14 @@ class Team {
   /// An Error if a sync is open: before any other collective call.
   [[nodiscard]] Result<void> ready() const;
 
+  /// Collective, a sync of the team: do all give the same digest, and is none unwilling? Only members on other nodes
+  /// are compared with: those of one node have memory for that. The first member's number is told to all.
+  Result<Verdict> vote(std::uint64_t digest, bool willing, std::uint64_t number);
   /// Collective, a sync of the team: an Error on all members unless all make the same `call`.
   Result<void> agree_on_call(const TeamCall& call);
   /// Collective, a sync of the team, after agree_on_call: an Error on all members unless all can do what they agreed
-  /// on.
-  Result<void> agree_on_outcome(const Result<void>& mine);
+  /// on; else what the first member gives as `number`.
+  Result<std::uint64_t> agree_on_outcome(const Result<void>& mine, std::uint64_t number);
 
   /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
   /// `ports`: that the PEs of the node have open, the first one's the first.
@@ -105,12 +123,15 @@ class Team {
   /// It is over.
   void leave() { view_.mine().left.store(count_, std::memory_order_release); }
   Result<void> software_sync();
+  Result<void> spanning_sync();
   Result<void> fail_for_good(std::errc error, const BarrierWatch& watch);
   Result<void> gba_sync(std::uint64_t count);
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
 
   const Job& job_;
-  TeamMap map_;
+  TeamMap map_;    // those on this node
+  TeamMap world_;  // all
+  int me_;         // among all
   int slot_;
   int contexts_;
   SyncView view_;
@@ -128,8 +149,10 @@ class Team {
   };
   std::optional<Open> open_;
   std::optional<Error> failed_;  // of the barrier after which there can be no other
+  std::unique_ptr<Span> span_;
+  std::uint64_t spanning_syncs_ = 0;
   // Of barriers on cores; written by core 0.
-  bool core_by_device_ = false;
+  bool by_core_zero_ = false;
   Result<void> core_outcome_{};  // of the device
 };
 

@@ -21,13 +21,14 @@ bool TeamTable::set_taken(int pe, int slot, bool taken) const {
   return ((before & bit) != 0) != taken;
 }
 
-Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts) {
+Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world,
+                     std::uint32_t id) {
   const auto index = static_cast<std::size_t>(slot);
   // Acquire: pairs with remove() by another thread of this PE, which may have had the slot last.
   std::ignore = job_.metadata(job_.me).taken_teams[index / 64].load(std::memory_order_acquire);
-  teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts);
+  teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts, world, id);
   Team& team = *teams_[index];
-  job_.core_state().team[index].write({map.start, map.stride, map.size, team.me()});
+  job_.core_state().team[index].write({world.start, world.stride, world.size, team.me()});
   return team;
 }
 
@@ -39,16 +40,45 @@ void TeamTable::remove(int slot) {
   set_taken(job_.me, slot, false);
 }
 
+namespace {
+
+/// The PEs of this node by their numbers in the world, as a team.
+Result<TeamMap> evenly_spaced(const Nodes& nodes, int size) {
+  const int start = nodes.world(0);
+  const TeamMap map{start, size > 1 ? nodes.world(1) - start : 1, size};
+  for (int number = 0; number < size; ++number) {
+    if (nodes.world(number) != map.pe(number)) {
+      return fail(std::errc::not_supported, "shmem: the numbers of the PEs of " + nodes.host(start) +
+                                                " are not evenly spaced (start PEs of a node one after another, or "
+                                                "one on each node by turns)");
+    }
+  }
+  return map;
+}
+
+}  // namespace
+
 Result<void> TeamTable::make_predefined() {
-  const TeamMap everybody{0, 1, job_.size};
+  const TeamMap here{0, 1, job_.size};
+  const auto neighbours = evenly_spaced(job_.nodes, job_.size);
   set_taken(job_.me, kWorldTeam, true);
   set_taken(job_.me, kSharedTeam, true);
-  Team& world = add(everybody, kWorldTeam, 0, 0);
-  Team& shared = add(everybody, kSharedTeam, 0, 0);
+  Team& world = add(here, kWorldTeam, 0, 0, {0, 1, job_.world_size()}, 0);
+  if (!neighbours) {
+    return tl::make_unexpected(neighbours.error());
+  }
+  Team& shared = add(here, kSharedTeam, 0, 0, *neighbours, 0);
   shared.explain_no_gba("its PEs share memory");
   auto ok = equip_(world);
   shared.follow(world);
   return ok;
+}
+
+// Unique among the teams that a PE is in: made of the number of the PE that gives it, and a number from 1 of its own,
+// which comes again after 65,535 teams. The world's is 0.
+std::uint32_t TeamTable::next_id() {
+  const std::uint32_t own = ids_.fetch_add(1, std::memory_order_relaxed);
+  return (static_cast<std::uint32_t>(job_.world_me()) & 0x3fff) << 16 | (own % 0xffff + 1);
 }
 
 bool TeamTable::try_to_reserve(const TeamMap& map, int slot) const {
@@ -134,35 +164,51 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   if (request.refusal) {
     return tl::make_unexpected(*request.refusal);
   }
-  const auto& map = request.map;
+  std::optional<TeamMap> map;
+  Result<void> offered;
+  if (request.map) {
+    if (auto here = members_here(job_.nodes, *request.map); here) {
+      map = *here;
+    } else {
+      offered = tl::make_unexpected(here.error());
+    }
+  }
   const bool first = map && map->start == job_.me;
-  const Result<void> offered = first ? offer_slot(parent, *map) : Result<void>{};
+  if (first) {
+    offered = offer_slot(parent, *map);
+  }
   // A sync: the slots of all maps are known.
-  if (auto ok = parent.agree_on_outcome(offered); !ok) {
+  const auto id = parent.agree_on_outcome(offered, next_id());
+  if (!id) {
     if (first && offered) {
       give_back(*map, parent.view().mine().new_team);
     }
-    return tl::make_unexpected(ok.error());
+    return tl::make_unexpected(id.error());
   }
   int slot = -1;
   std::uint64_t count = 0;
   if (map) {
-    slot = parent.view().member(*parent.map().member(map->start)).new_team;
+    slot = parent.view().member(*parent.map_here().member(map->start)).new_team;
     count = agree_on_count(*map, slot);
     clear_slot(slot, count);
   }
   // Everybody has cleared the words.
-  if (auto ok = parent.sync(); !ok || !map) {
+  if (auto ok = parent.sync_here(); !ok || !map) {
     return ok ? Result<int>(-1) : tl::make_unexpected(ok.error());
   }
-  if (auto ok = equip_(add(*map, slot, count, request.contexts)); !ok) {
+  Team& made = add(*map, slot, count, request.contexts, *request.map, static_cast<std::uint32_t>(*id));
+  if (auto ok = equip_(made); !ok) {
     return tl::make_unexpected(ok.error());
   }
   return slot;
 }
 
 Result<void> TeamTable::destroy(int handle) {
-  auto ok = find(handle)->dissolve();
+  Team& team = *find(handle);
+  auto ok = team.span() != nullptr ? team.sync() : Result<void>{};
+  if (ok) {
+    ok = team.dissolve();
+  }
   remove(handle);
   return ok;
 }

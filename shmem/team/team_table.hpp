@@ -2,6 +2,7 @@
 // The live teams of this PE, by handle, and how new ones come to be.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,12 +19,12 @@ constexpr int kSharedTeam = 1;  // SHMEM_TEAM_SHARED
 struct SplitRequest {
   TeamCall call{};                 // as the program made it; the same on all PEs of the parent
   std::optional<Error> refusal{};  // why it cannot be had: the answer once all are known to have made the same call
-  std::optional<TeamMap> map{};    // the new team that this PE will be in
+  std::optional<TeamMap> map{};    // the new team that this PE will be in, by numbers of the world
   int contexts = 0;
 };
 
-/// A handle is the team's slot, which all members agree on. Several threads may look for teams, and make and end teams
-/// of different parents, at once; a team that one of them ends is used by none.
+/// A handle is the team's slot, which all members on a node agree on. Several threads may look for teams, and make and
+/// end teams of different parents, at once; a team that one of them ends is used by none.
 class TeamTable {
  public:
   /// `equip` gives a new team its barriers; collective over the team.
@@ -48,6 +49,7 @@ class TeamTable {
   Result<void> destroy_all();
 
  private:
+  // Maps are of the members on this node.
   [[nodiscard]] int reserve_slot(const TeamMap& map) const;
   [[nodiscard]] bool try_to_reserve(const TeamMap& map, int slot) const;
   void give_back(const TeamMap& map, int slot) const;
@@ -56,13 +58,15 @@ class TeamTable {
   Result<void> offer_slot(Team& parent, const TeamMap& map) const;
   [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
   void clear_slot(int slot, std::uint64_t count) const;
-  Team& add(const TeamMap& map, int slot, std::uint64_t count, int contexts);
+  Team& add(const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world, std::uint32_t id);
+  std::uint32_t next_id();
   void remove(int slot);
   /// False if it was so already.
   bool set_taken(int pe, int slot, bool taken) const;
 
   const Job& job_;
   Equip equip_;
+  std::atomic<std::uint32_t> ids_{0};         // that this PE has given out
   std::vector<std::unique_ptr<Team>> teams_;  // by handle; of fixed size, so that threads do not meet in it
 };
 

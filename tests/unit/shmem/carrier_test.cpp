@@ -71,7 +71,8 @@ TEST_P(CarrierOf, AllGetWhatAllGive) {
   run_job(size, [&](Job& job) {
     Team team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    const shmem::Members members{job, team.map(), team.me(), {}, {}, {}, 0, nullptr, &team.carrier()};
+    shmem::Members members{job, team.map(), team.me(), {}, {}, 0};
+    members.carrier = &team.carrier();
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
     for (std::uint64_t call = 1; call <= 300; ++call) {
       dawdle(random);

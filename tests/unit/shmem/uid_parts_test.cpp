@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "shmem/bootstrap/same_node.hpp"
+#include "shmem/bootstrap/nodes.hpp"
 #include "shmem/bootstrap/uid_address.hpp"
 #include "shmem/bootstrap/uid_frame.hpp"
 #include "shmem/bootstrap/uid_room.hpp"
@@ -405,42 +405,57 @@ NodeIdentity node(const std::string& boot, std::uint64_t network, const std::str
   return identity;
 }
 
-TEST(SameNode, IsRequired) {
+TEST(Nodes, AreKernelsNetworkNamespacesAndWhatIsGiven) {
   const auto kiwi = node("boot-1", 1, "kiwi");
   const auto lemon = node("boot-2", 1, "lemon");
   const auto pod = node("boot-1", 2, "pod");
-  const auto verdict = [](const std::vector<NodeIdentity>& all) {
+  auto given = kiwi;
+  given.given = {'x'};
+  const auto nodes_of = [](const std::vector<NodeIdentity>& all) {
     Scripted bootstrap(all);
-    return text_of(check_same_node(bootstrap, all[0]));
+    return find_nodes(bootstrap, all[0]).value().nodes;
   };
-  EXPECT_EQ(verdict({kiwi, kiwi, kiwi}), "went well");
-  EXPECT_EQ(verdict({kiwi, node("boot-1", 1, "another name")}), "went well");
-  EXPECT_THAT(verdict({kiwi, lemon, lemon, kiwi}),
-              AllOf(HasSubstr("different hosts: PEs 0, 3 on kiwi, PEs 1, 2 on lemon"), HasSubstr("start all PEs on")));
-  EXPECT_THAT(verdict({kiwi, pod}), AllOf(HasSubstr("different network namespaces"),
-                                          HasSubstr("PE 0 on kiwi (network namespace 1), PE 1 on pod")));
+  EXPECT_FALSE(nodes_of({kiwi, kiwi, kiwi}).several());
+  EXPECT_FALSE(nodes_of({kiwi, node("boot-1", 1, "another name")}).several()) << "not by the host's name";
+  EXPECT_EQ(nodes_of({kiwi, node("boot-2", 1, "kiwi")}).count, 2) << "not by the host's name";
+  EXPECT_EQ(nodes_of({kiwi, pod}).count, 2);
+  EXPECT_EQ(nodes_of({kiwi, given}).count, 2);
+  const Nodes nodes = nodes_of({kiwi, lemon, lemon, kiwi, pod});
+  EXPECT_EQ(nodes.count, 3);
+  EXPECT_THAT(nodes.node_of, ElementsAre(0, 1, 1, 0, 2));
+  EXPECT_THAT(nodes.here, ElementsAre(0, 3));
+  EXPECT_THAT(nodes.number_here, ElementsAre(0, 0, 1, 1, 0));
+  EXPECT_EQ(nodes.number(3), 1);
+  EXPECT_EQ(nodes.number(4), -1);
+  EXPECT_EQ(nodes.world(1), 3);
+  EXPECT_EQ(nodes.host(2), "lemon");
   EXPECT_NE(node_identity().boot[0], '\0');
   EXPECT_NE(node_identity().network, 0U);
+  EXPECT_STREQ(node_identity("abc").given.data(), "abc");
 }
 
-TEST(SameNode, CountsTheProcessorsOfAllPes) {
+int processors_of(Bootstrap& bootstrap, const NodeIdentity& mine) {
+  return find_nodes(bootstrap, mine).value().processors;
+}
+
+TEST(Nodes, CountTheProcessorsOfTheirPes) {
   auto one = node("boot-1", 1, "kiwi");
   auto two = one;
   one.processors = {0b0011, 1};
   two.processors = {0b0110};
   Scripted bootstrap({one, two, one});
-  EXPECT_EQ(check_same_node(bootstrap, one), 4);
+  EXPECT_EQ(processors_of(bootstrap, one), 4);
   one.quota = {.group = 7, .thousandths = 2500};
-  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 4) << "PE 1 has no limit";
-  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, one}), one), 2) << "of one group";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 4) << "PE 1 has no limit";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, one}), one), 2) << "of one group";
   two.quota = {.group = 8, .thousandths = 1000};
-  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 3) << "of two groups";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 3) << "of two groups";
   one.quota = {.group = 7, .thousandths = 300};
-  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one}), one), 1);
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one}), one), 1);
   one.quota = {.group = 7, .thousandths = 9000};
-  EXPECT_EQ(check_same_node(*std::make_unique<Scripted>(std::vector{one}), one), 3) << "its affinity";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one}), one), 3) << "its affinity";
   Scripted alone({node_identity()});
-  EXPECT_EQ(check_same_node(alone, node_identity()), static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_EQ(processors_of(alone, node_identity()), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace

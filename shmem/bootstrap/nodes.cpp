@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/bootstrap/same_node.hpp"
+#include "shmem/bootstrap/nodes.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -15,30 +15,11 @@
 #include <tuple>
 
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/bootstrap/pe_list.hpp"
 #include "shmem/memory/fd.hpp"
 
 namespace shmem {
 
 namespace {
-
-/// "PEs 0-2 on kiwi, PE 3 on lemon": which PEs say the same.
-std::string places_text(const std::vector<NodeIdentity>& all, bool with_network) {
-  std::map<std::tuple<std::array<char, 40>, std::uint64_t>, std::vector<int>> groups;
-  for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    groups[{all[pe].boot, all[pe].network}].push_back(static_cast<int>(pe));
-  }
-  std::map<int, std::string> texts;  // by the first PE
-  for (const auto& [key, pes] : groups) {
-    const NodeIdentity& one = all[static_cast<std::size_t>(pes.front())];
-    std::string text = pe_list(pes) + " on " + one.host.data();
-    if (with_network) text += " (network namespace " + std::to_string(one.network) + ")";
-    texts.emplace(pes.front(), std::move(text));
-  }
-  std::string text;
-  for (const auto& [pe, one] : texts) text += (text.empty() ? "" : ", ") + one;
-  return text;
-}
 
 /// What control groups leave to all PEs together, in whole processors; PEs of one group share its quota. Nothing if
 /// there is a PE without a limit.
@@ -53,6 +34,11 @@ std::optional<int> quota_of(const std::vector<NodeIdentity>& all) {
   return static_cast<int>(std::clamp<std::uint64_t>(sum / 1000, 1, INT_MAX));
 }
 
+/// What makes a node one.
+auto key_of(const NodeIdentity& one) {
+  return std::tuple(one.boot, one.network, one.given);
+}
+
 int processors_of(const std::vector<NodeIdentity>& all) {
   int count = 0;
   for (std::size_t word = 0; word < NodeIdentity{}.processors.size(); ++word) {
@@ -65,8 +51,9 @@ int processors_of(const std::vector<NodeIdentity>& all) {
 
 }  // namespace
 
-NodeIdentity node_identity() {
+NodeIdentity node_identity(const std::string& given) {
   NodeIdentity identity;
+  given.copy(identity.given.data(), identity.given.size() - 1);
   const UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) identity.boot = {};
   struct stat network {};
@@ -81,24 +68,30 @@ NodeIdentity node_identity() {
   return identity;
 }
 
-Result<int> check_same_node(Bootstrap& bootstrap, const NodeIdentity& mine) {
+Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   const auto all = allgather(bootstrap, mine);
   if (!all) return tl::make_unexpected(all.error());
-  bool one_kernel = true;
-  bool one_network = true;
-  for (const NodeIdentity& other : *all) {
-    one_kernel = one_kernel && other.boot == mine.boot;
-    one_network = one_network && other.network == mine.network;
+  Nodes nodes;
+  std::vector<int> sizes;
+  std::map<decltype(key_of(mine)), int> known;
+  std::vector<NodeIdentity> neighbours;
+  for (std::size_t pe = 0; pe < all->size(); ++pe) {
+    const NodeIdentity& one = (*all)[pe];
+    const auto [found, is_new] = known.emplace(key_of(one), static_cast<int>(sizes.size()));
+    if (is_new) {
+      sizes.push_back(0);
+      nodes.hosts.emplace_back(one.host.data());
+    }
+    nodes.node_of.push_back(found->second);
+    nodes.number_here.push_back(sizes[static_cast<std::size_t>(found->second)]++);
+    if (key_of(one) == key_of(mine)) {
+      nodes.here.push_back(static_cast<int>(pe));
+      neighbours.push_back(one);
+    }
   }
-  if (one_kernel && one_network) return processors_of(*all);
-  if (one_kernel) {
-    return fail(std::errc::not_supported,
-                "shmem: the PEs run in different network namespaces of one host (containers?) and cannot hand memory "
-                "to each other: " +
-                    places_text(*all, true) + "; let them share one network namespace");
-  }
-  return fail(std::errc::not_supported, "shmem: the PEs run on different hosts: " + places_text(*all, false) +
-                                            "; this libshmem shares memory on one host only: start all PEs on one");
+  nodes.count = static_cast<int>(sizes.size());
+  nodes.mine = known.at(key_of(mine));
+  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, processors_of(neighbours)};
 }
 
 }  // namespace shmem

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A team whose members are on several nodes: those of each node meet in memory, and the first of them meets those of
+// the other nodes by messages.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "shmem/net/leader_group.hpp"
+#include "shmem/team/sync_view.hpp"
+#include "shmem/team/verdict.hpp"
+
+namespace shmem {
+
+/// The members of `world` that are on this node, by their numbers there, in the team's order. An Error if they are not
+/// evenly spaced there: no such team can be made. REQUIRES: this PE is one of them.
+Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world);
+
+/// One member's side, used by one thread at a time. The Job outlives it.
+class Span {
+ public:
+  /// The members meet by the number `id`, below 2^30, which no other team that any of them is in has at the time.
+  Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint32_t id);
+
+  [[nodiscard]] std::uint32_t id() const { return id_; }
+  [[nodiscard]] const TeamMap& world() const { return world_; }
+  /// How many nodes there are.
+  [[nodiscard]] int nodes() const { return static_cast<int>(firsts_.size()); }
+  /// PEs of the world: the first member of each node, in the team's order.
+  [[nodiscard]] const std::vector<int>& firsts() const { return firsts_; }
+  /// Which of them is this node's.
+  [[nodiscard]] int my_node() const { return my_node_; }
+  /// This PE is the first member of its node. REQUIRED for leaders().
+  [[nodiscard]] bool leads() const { return here_.me() == 0; }
+  [[nodiscard]] LeaderGroup& leaders() { return *leaders_; }
+  /// All members, without regard to nodes.
+  [[nodiscard]] LeaderGroup& everybody() { return everybody_; }
+
+  /// `meet` is a sync of the members on this node. All that follow are collective over the team, and syncs of it.
+  using Meet = std::function<Result<void>()>;
+  Result<void> sync(const Meet& meet);
+  /// Each says what it is about to do, by a digest, and whether it can; the first member gives a number to all.
+  Result<Verdict> vote(const Meet& meet, std::uint64_t digest, bool willing, std::uint64_t number);
+
+ private:
+  struct Ballot {
+    std::uint64_t digest;
+    std::uint64_t willing;
+    std::uint64_t number;
+    std::int64_t other;  // on its node
+  };
+  [[nodiscard]] Ballot count_here() const;
+  Result<Verdict> count_all(const Ballot& here);
+  /// Between two meetings of the node: the first member does `work`, and the others learn what came of it.
+  Result<void> by_leader(const Meet& meet, const std::function<Result<void>()>& work);
+
+  const Job& job_;
+  TeamMap world_;
+  SyncView here_;
+  std::uint32_t id_;
+  std::vector<int> firsts_;
+  int my_node_ = 0;
+  std::unique_ptr<LeaderGroup> leaders_;
+  LeaderGroup everybody_;
+};
+
+}  // namespace shmem
