@@ -57,7 +57,17 @@ use "without the variable" ""
 export OMPI_MCA_mca_base_component_path="$components:SYS_DEFAULT"
 use "with the variable" "*MPI_COMM_WORLD: the device does the barriers*"
 OMPI_MCA_coll_gba_disable=1 use "turned off" "*coll:gba: disabled*"
-[[ "$(ompi_info --param coll gba --level 9)" == *coll_gba_min_comm_size* ]] || die "ompi_info shows no parameters of coll/gba"
+
+# shown PROGRAM FRAMEWORK PARAMETER...: PROGRAM shows these of FRAMEWORK/gba.
+shown() {
+  local output name
+  output="$("$1" --param "$2" gba --level 9)" || die "$1 failed"
+  for name in "${@:3}"; do
+    [[ "$output" == *"parameter \"$2_gba_$name\""* ]] || die "$1 does not show $2_gba_$name"
+  done
+}
+
+shown ompi_info coll priority disable device_path min_comm_size timeout verbose spin
 if [[ -e "$components/mca_scoll_gba.so" ]]; then
-  [[ "$(oshmem_info --param scoll gba --level 9)" == *scoll_gba_min_group_size* ]] || die "oshmem_info shows no parameters of scoll/gba"
+  shown oshmem_info scoll priority disable device_path min_group_size timeout verbose spin
 fi

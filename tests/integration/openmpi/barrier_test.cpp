@@ -106,6 +106,11 @@ TEST_F(Group, MayBeAnyOfThoseOfTheOtherProfile) {
   EXPECT_THAT(job.output,
               AllOf(Not(HasSubstr("got no group")), HasSubstr("as group 39 of 2"), HasSubstr(", fallen back 0,")));
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
+  const int ranks = repeats(3, 129);  // it has 128 ports, so that one is shared
+  const auto large = run(ranks, device.path(), {"world", "3"});
+  EXPECT_TRUE(large.exit.clean()) << large.output;
+  EXPECT_THAT(large.output, AllOf(HasSubstr("\n0 failures, offloaded 3, fallen back 0,"),
+                                  HasSubstr("as group 0 of " + std::to_string(ranks))));
 }
 
 /// More communicators, one after the other, than the device has groups.
@@ -123,6 +128,24 @@ TEST_F(Barrier, MayBeCalledByManyThreads) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
+}
+
+/// Both components, by Open MPI's own tools.
+TEST_F(Barrier, ParametersAreShown) {
+  for (const std::string framework : {"coll", "scoll"}) {
+    const std::string component = std::string(OPENMPI_COMPONENTS) + "/mca_" + framework + "_gba.so";
+    if (framework == "scoll" && !std::filesystem::exists(component)) continue;
+    const auto info = test_support::run(
+        {framework == "coll" ? "ompi_info" : "oshmem_info", "--param", framework, "gba", "--level", "9"},
+        {std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});
+    const std::string least = framework == "coll" ? "min_comm_size" : "min_group_size";
+    for (const std::string name : {"priority", "disable", "device_path", least.c_str(), "timeout", "verbose", "spin"}) {
+      EXPECT_THAT(info.output, HasSubstr("parameter \"" + framework + "_gba_" + name + "\""));
+    }
+    for (const char* name : {"offloaded", "fallen_back", "waiting_ns"}) {
+      EXPECT_THAT(info.output, HasSubstr("performance \"" + framework + "_gba_" + name + "\""));
+    }
+  }
 }
 
 TEST_F(Barrier, NeedNotBeCalled) {

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { RANKS = 64, SLOTS = 512 };
+enum { RANKS = 192, SLOTS = 512 };
 
 /* A communicator under test. `slot`: where its members count; the same for all of them, and nobody else's. */
 typedef struct tested_t {
