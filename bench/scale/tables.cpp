@@ -32,8 +32,7 @@ struct Sweep {
   std::string picture;
 };
 
-Sweep sweep(const Parameters& parameters, int pes_per_node, const std::string& title,
-            const std::vector<Method>& methods) {
+Sweep sweep(Comparison& comparison, int pes_per_node, const std::string& title, const std::vector<Method>& methods) {
   std::vector<std::string> head{"members"};
   std::vector<bench::Line> lines;
   for (const Method method : methods) {
@@ -44,7 +43,7 @@ Sweep sweep(const Parameters& parameters, int pes_per_node, const std::string& t
   for (const int members : kSizes) {
     std::vector<std::string> row{std::to_string(members)};
     for (std::size_t i = 0; i < methods.size(); ++i) {
-      const auto outcome = outcome_of(methods[i], {parameters, members, pes_per_node});
+      const auto outcome = comparison.outcome(methods[i], {members, pes_per_node});
       row.push_back(outcome ? rounded(outcome->after_last) : "");
       if (outcome && outcome->after_last > 0) lines[i].points.emplace_back(members, outcome->after_last);
     }
@@ -53,18 +52,17 @@ Sweep sweep(const Parameters& parameters, int pes_per_node, const std::string& t
   return {table.text(), picture(title, "members", lines)};
 }
 
-std::string wins(const Parameters& parameters) {
+std::string wins(Comparison& comparison, int node) {
   Markdown table({"members", "PEs per node", "switches", "GBA us", "best software us", "which", "Open MPI us",
                   "software / GBA", "Open MPI / GBA"});
-  const int node = static_cast<int>(parameters.pes_per_node);
   for (const int pes_per_node : {1, node}) {
     for (const int members : kSizes) {
       if (members <= pes_per_node) continue;
-      const Setting setting{parameters, members, pes_per_node};
-      const double gba = outcome_of(Method::kGba, setting)->after_last;
-      const double mpi = outcome_of(Method::kOpenMpi, setting)->after_last;
-      const BestSoftware best = best_software(setting);
-      table.add({std::to_string(members), std::to_string(pes_per_node), std::to_string(switches_for(setting)),
+      const Setting setting{members, pes_per_node};
+      const double gba = comparison.time(Method::kGba, setting);
+      const double mpi = comparison.time(Method::kOpenMpi, setting);
+      const BestSoftware best = comparison.best_software(setting);
+      table.add({std::to_string(members), std::to_string(pes_per_node), std::to_string(comparison.switches(setting)),
                  rounded(gba), rounded(best.outcome.after_last), name_of(best.method), rounded(mpi),
                  decimal(best.outcome.after_last / gba, 1), decimal(mpi / gba, 1)});
     }
@@ -73,17 +71,16 @@ std::string wins(const Parameters& parameters) {
 }
 
 /// Of as many members as a switch has ports, with one each.
-Sweep skews(const Parameters& parameters) {
-  const int members = static_cast<int>(parameters.ports_per_switch);
+Sweep skews(Comparison& comparison, int members) {
   Markdown table({"mean work us", "last comes us", "GBA us", "best software us", "a member is in it: GBA us",
                   "software us", "period: GBA us", "software us", "less time"});
   std::vector<bench::Line> lines{{.name = "GBA", .points = {}},
                                  {.name = "best software", .points = {}},
                                  {.name = "the last one's work", .points = {}, .dashed = true}};
   for (const double skew : kSkews) {
-    const Setting setting{parameters, members, 1, skew};
-    const Outcome gba = *outcome_of(Method::kGba, setting);
-    const Outcome software = best_software(setting).outcome;
+    const Setting setting{members, 1, skew};
+    const Outcome gba = *comparison.outcome(Method::kGba, setting);
+    const Outcome software = comparison.best_software(setting).outcome;
     const double last = gba.period - gba.after_last;
     table.add({rounded(skew / 1e3), rounded(last), rounded(gba.after_last), rounded(software.after_last),
                rounded(gba.wait), rounded(software.wait), rounded(gba.period), rounded(software.period),
@@ -99,6 +96,7 @@ Sweep skews(const Parameters& parameters) {
 
 /// How often the best software takes as long as the GBA, by what is not known of either.
 std::string unknowns(const Parameters& parameters) {
+  const Setting members{static_cast<int>(parameters.ports_per_switch)};
   constexpr auto kMessages = std::to_array({500.0, 1e3, 2e3, 5e3, 20e3});
   std::vector<std::string> head{"round trip of the switch us"};
   for (const double message : kMessages) head.push_back("message " + rounded(message / 1e3) + " us");
@@ -110,11 +108,12 @@ std::string unknowns(const Parameters& parameters) {
         row.emplace_back();
         continue;
       }
-      Setting setting{parameters, static_cast<int>(parameters.ports_per_switch)};
-      setting.parameters.switch_round_trip = trip;
-      setting.parameters.network_latency = message - 2 * parameters.network_overhead;
+      Parameters other = parameters;
+      other.switch_round_trip = trip;
+      other.network_latency = message - 2 * parameters.network_overhead;
+      Comparison comparison(other);
       row.push_back(
-          decimal(best_software(setting).outcome.after_last / outcome_of(Method::kGba, setting)->after_last, 1));
+          decimal(comparison.best_software(members).outcome.after_last / comparison.time(Method::kGba, members), 1));
     }
     table.add(row);
   }
@@ -125,10 +124,10 @@ std::string gaps(const Parameters& parameters) {
   const int members = static_cast<int>(parameters.ports_per_switch);
   Markdown table({"a switch that takes arrivals", "GBA of " + std::to_string(members) + " members us"});
   for (const double gap : {0.0, 0.5, 1.0, 2.0, 5.0}) {
-    Setting setting{parameters, members};
-    setting.parameters.switch_arrival_gap = gap;
+    Parameters other = parameters;
+    other.switch_arrival_gap = gap;
     table.add({gap == 0 ? "of all ports at once" : "one after the other, " + decimal(gap, 1) + " ns each",
-               rounded(outcome_of(Method::kGba, setting)->after_last)});
+               rounded(Comparison(other).time(Method::kGba, {members}))});
   }
   return table.text();
 }
@@ -199,18 +198,19 @@ std::string parameter_table(const ParameterFile& file) {
 Document make_document(const ParameterFile& file, const std::vector<Measured>& measured) {
   const Parameters& parameters = file.values;
   const int node = static_cast<int>(parameters.pes_per_node);
+  Comparison comparison(parameters);
   const Sweep flat =
-      sweep(parameters, 1, "Barriers of members that have a port each, no skew",
+      sweep(comparison, 1, "Barriers of members that have a port each, no skew",
             {Method::kGba, Method::kRadix, Method::kDissemination, Method::kRecursiveDoubling, Method::kTournament,
              Method::kCentralCounter, Method::kBasic, Method::kPull, Method::kOpenMpi});
   const Sweep nodes =
-      sweep(parameters, node, "Barriers of PEs, " + std::to_string(node) + " of which share a port, no skew",
+      sweep(comparison, node, "Barriers of PEs, " + std::to_string(node) + " of which share a port, no skew",
             {Method::kGba, Method::kNodeRadix, Method::kNodeDissemination, Method::kRadix, Method::kDissemination,
              Method::kRecursiveDoubling, Method::kTournament, Method::kCentralCounter, Method::kOpenMpi});
-  const Sweep skew = skews(parameters);
+  const Sweep skew = skews(comparison, static_cast<int>(parameters.ports_per_switch));
   return {{{"flat", flat.table},
            {"nodes", nodes.table},
-           {"wins", wins(parameters)},
+           {"wins", wins(comparison, node)},
            {"skew", skew.table},
            {"unknowns", unknowns(parameters)},
            {"gaps", gaps(parameters)},
