@@ -10,6 +10,7 @@ Copies the components coll/gba and scoll/gba into the source tree of an Open MPI
   ./autogen.pl && ./configure --with-gba=DIR --enable-scoll-gba ... && make
 DIR is where libgba is installed (cmake --install build --prefix DIR). Without --enable-scoll-gba that
 one is built where there is libgba; it is never built without Open MPI's OpenSHMEM, which needs UCX.
+Where DIR/lib is none of the linker's folders, LD_LIBRARY_PATH has to name it when programs run.
 A tree from a tarball needs autogen.pl --force. autogen.pl needs autoconf, automake, libtool and flex.
 TEXT
 }

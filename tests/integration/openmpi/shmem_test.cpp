@@ -109,7 +109,7 @@ TEST_F(Shmem, PesThatShareAPortFinishBarriersWithoutTheDeviceThatIsKilled) {
 
 /// Both the group of all PEs and an active set, however far the PEs are.
 TEST_F(Shmem, BarriersAreDoneWithoutTheDeviceThatIsKilled) {
-  for (int time = 0; time < repeats(3, 50); ++time) {
+  for (int time = 0; time < repeats(2, 50); ++time) {
     FakeDevice device;
     const auto job = run(time % 2 == 0 ? 2 : 4, device.path(),
                          {"killed", "40", std::to_string(10 + time % 25), std::to_string(device.process().pid())});
