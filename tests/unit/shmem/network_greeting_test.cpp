@@ -4,11 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "tests/unit/shmem/network_processes.hpp"
+
 namespace shmem {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using testing::NetworkPe;
+using testing::with_network;
+using NetworkStartTest = testing::NetworkTest;
 
 const std::vector<std::string> kNames{"PE 0 (on kiwi)", "PE 1 (on plum)", "PE 2 (on pear)"};
 
@@ -75,6 +83,58 @@ TEST(Greeting, NamesWhoseBoardHasAnotherSize) {
   all[1].segments[2].bytes = 16;
   EXPECT_THAT(check_segments(all, kNames).error().text,
               AllOf(HasSubstr("board of PE 0 (on kiwi) takes 8 bytes"), HasSubstr("PE 1 (on plum) 16")));
+}
+
+/// One PE that cannot, or is not as the others: all hear the same.
+std::vector<std::string> connect_with(const std::function<void(NetworkPe&, NetworkSettings&)>& change) {
+  return with_network(
+      3,
+      [&](NetworkPe& me) {
+        NetworkSettings settings = me.settings();
+        change(me, settings);
+        return me.connect(std::move(settings));
+      },
+      false);
+}
+
+TEST_F(NetworkStartTest, NamesWhoHasNoUcx) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 1) settings.library = "libucp-of-nobody.so.0";
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi) has no network"), HasSubstr("libucp-of-nobody.so.0"),
+                                HasSubstr("libucx0"))));
+  EXPECT_THAT(texts, Each(texts[0]));
+}
+
+TEST_F(NetworkStartTest, NamesWhoHasAnotherLibraryInItsPlace) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 2) settings.library = "libm.so.6";
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 2 (on kiwi)"), HasSubstr("libm.so.6 cannot be used"))));
+}
+
+TEST_F(NetworkStartTest, NamesWhoseUcxCannotStart) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings&) {
+    if (me.pe == 1) ::setenv("UCX_NET_DEVICES", "nothing0", 1);
+    if (me.pe == 1) ::setenv("UCX_TLS", "tcp", 1);
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX_NET_DEVICES"), HasSubstr("says: "))));
+}
+
+TEST_F(NetworkStartTest, NamesWhoseHeapHasAnotherSize) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 2) settings.segments[0] = settings.segments[0].first(8 << 20);
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("symmetric heap of PE 0 (on kiwi) takes 16777216 bytes"),
+                                HasSubstr("PE 2 (on kiwi) 8388608"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST_F(NetworkStartTest, NamesWhoseGlobalVariablesAreOthers) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 1) settings.segments.pop_back();
+  });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("global variables of PE 0 (on kiwi) takes 4096"),
+                                HasSubstr("PE 1 (on kiwi) 0"), HasSubstr("the same program"))));
 }
 
 }  // namespace
