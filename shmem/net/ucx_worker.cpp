@@ -27,12 +27,13 @@ constexpr Setting kSettings[] = {
     {"UCX_ATOMIC_MODE", "ATOMIC_MODE", "cpu"},
 };
 
-/// The names of the transports in what ucp_context_print_info() prints: "#    resource 2 : md 1 dev 2 flags -- tcp/lo".
-std::string transports_of(const UcxCalls& calls, ucp_context_h context) {
+/// The names of the transports, "self" too, in what ucp_context_print_info() prints: "#    resource 2 : md 1 dev 2
+/// flags -- tcp/lo".
+std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h context) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* stream = ::open_memstream(&text, &size);
-  if (stream == nullptr) return "";
+  if (stream == nullptr) return {};
   calls.context_print_info(context, stream);
   std::fclose(stream);
   std::istringstream lines(text);
@@ -44,11 +45,9 @@ std::string transports_of(const UcxCalls& calls, ucp_context_h context) {
     if (line.find("resource") == std::string::npos || slash == std::string::npos || blank == std::string::npos)
       continue;
     const std::string name = line.substr(blank + 1, slash - blank - 1);
-    if (name != "self" && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-  return all;
+  return names;
 }
 
 }  // namespace
@@ -72,8 +71,19 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
   if (auto done = made->make_context(far_pes); !done) return tl::make_unexpected(done.error());
   if (auto done = made->make_worker(threads); !done) return tl::make_unexpected(done.error());
   if (auto done = made->read_address(); !done) return tl::make_unexpected(done.error());
-  made->transports_ = transports_of(calls, made->context_);
+  if (auto done = made->read_transports(); !done) return tl::make_unexpected(done.error());
   return made;
+}
+
+Result<void> UcxWorker::read_transports() {
+  const auto names = transports_of(calls_, context_);
+  for (const std::string& name : names) {
+    if (name != "self") transports_ += (transports_.empty() ? "" : ", ") + name;
+  }
+  if (names.empty() || !transports_.empty()) return {};
+  return fail(std::errc::network_down,
+              "UCX " + ucx_version(calls_) +
+                  " finds no network device: is one up, and do UCX_TLS and UCX_NET_DEVICES let it be used?");
 }
 
 Result<void> UcxWorker::make_context(std::size_t far_pes) {

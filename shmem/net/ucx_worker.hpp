@@ -43,6 +43,7 @@ class UcxWorker {
   Result<void> make_context(std::size_t far_pes);
   Result<void> make_worker(bool threads);
   Result<void> read_address();
+  Result<void> read_transports();
 
   UcxCalls calls_;
   ucp_context_h context_ = nullptr;

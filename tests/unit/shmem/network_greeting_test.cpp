@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cstdlib>
 
@@ -119,6 +120,17 @@ TEST_F(NetworkStartTest, NamesWhoseUcxCannotStart) {
     if (me.pe == 1) ::setenv("UCX_TLS", "tcp", 1);
   });
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX_NET_DEVICES"), HasSubstr("says: "))));
+}
+
+/// A network namespace of its own, in which not even the loopback is up.
+TEST_F(NetworkStartTest, NamesWhoHasNoNetworkDevice) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    if (me.pe == 1 && ::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+      settings.library = "libskipped.so";
+    }
+  });
+  if (texts[0].find("libskipped.so") != std::string::npos) GTEST_SKIP() << "no network namespaces here";
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("no network device"))));
 }
 
 TEST_F(NetworkStartTest, NamesWhoseHeapHasAnotherSize) {
