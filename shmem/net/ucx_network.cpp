@@ -276,7 +276,7 @@ Result<void> UcxNetwork::finish_flush(const Flush& flush) {
           waited, peers_.my_name() + " waited to finish what it has begun towards " + peers_.name(flush.peer->pe));
     }
   }
-  // A flush of a lost peer succeeds: there is nothing left to wait for.
+  // A flush of a lost peer may succeed: there is nothing left to wait for.
   if (flush.peer->lost.load(std::memory_order_acquire) != nullptr) return peers_.lost_error(*flush.peer, doing);
   if (status != UCS_OK) return peers_.error(*flush.peer, status, doing);
   const auto held = peers_.lock();
