@@ -91,25 +91,25 @@ class SignalsKept {
   stack_t stack_{};
 };
 
-/// UCX would write jumps into mmap() and its like once it caches registrations of memory (InfiniBand). Its options have
-/// the form that the header says in the version of the header only.
-void leave_memory_functions_alone(void* library, const UcxCalls& calls) {
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  calls.get_version(&major, &minor, &release);
+/// While it is loaded, UCX would write jumps into mmap() and its like, under the feet of other threads, for the sake of
+/// its cache of registrations (InfiniBand). libucm does that once, when it first hears of options: therefore it hears
+/// of ours before libucp, which brings it, is loaded, and again afterwards, since that has told it the default.
+void leave_memory_functions_alone() {
+  if (user_has_set("UCX_MEM_EVENTS")) return;
+  // Lazy: it calls libucs, which is not there yet.
+  void* library = ::dlopen("libucm.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return;  // libucp says what is missing
   decltype(&::ucm_set_global_opts) set_options = nullptr;
   ucm_global_config_t* options = nullptr;
-  if (user_has_set("UCX_MEM_EVENTS") || major != UCP_API_MAJOR || minor != UCP_API_MINOR) return;
   if (!find(library, "ucm_global_opts", options) || !find(library, "ucm_set_global_opts", set_options)) return;
-  ucm_global_config_t changed = *options;
-  changed.enable_events = 0;
-  set_options(&changed);
+  options->enable_events = 0;
+  set_options(options);
 }
 
 }  // namespace
 
 Result<UcxCalls> load_ucx(const std::string& library) {
+  leave_memory_functions_alone();
   const SignalsKept signals;
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   UcxCalls calls{};
@@ -121,7 +121,7 @@ Result<UcxCalls> load_ucx(const std::string& library) {
   }
   be_silent(handle);
   if (!user_has_set("UCX_ERROR_SIGNALS") && !user_has_set("UCX_HANDLE_ERRORS")) signals.restore(handle);
-  leave_memory_functions_alone(handle, calls);
+  leave_memory_functions_alone();
   return calls;
 }
 

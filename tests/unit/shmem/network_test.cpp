@@ -2,10 +2,12 @@
 // What goes well between PEs that reach each other by the network alone.
 #include "shmem/net/network.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "tests/support/soak.hpp"
@@ -264,6 +266,27 @@ TEST_F(NetworkTest, LeavesSignalsAlone) {
           if (handler_of(signal) != before[i++]) text += "signal " + std::to_string(signal) + " is handled; ";
         }
         return text;
+      },
+      false);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// UCX would write jumps into them while other threads may run them.
+TEST_F(NetworkTest, LeavesMemoryFunctionsAlone) {
+  const auto texts = with_network(
+      1,
+      [](NetworkPe& me) {
+        ::unsetenv("UCX_MEM_EVENTS");
+        const auto first_bytes = [] {
+          std::vector<std::array<unsigned char, 16>> all;
+          for (const char* name : {"mmap", "munmap", "mremap", "madvise", "brk", "shmat", "shmdt"}) {
+            std::memcpy(all.emplace_back().data(), ::dlsym(RTLD_DEFAULT, name), 16);
+          }
+          return all;
+        };
+        const auto before = first_bytes();
+        std::string text = me.connect(me.settings());
+        return first_bytes() == before ? text : text + "a function of the C library has changed";
       },
       false);
   EXPECT_THAT(texts, Each(IsEmpty()));
