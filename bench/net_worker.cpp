@@ -81,7 +81,7 @@ std::vector<Item> one_sided(const std::shared_ptr<Remote>& remote) {
     items.push_back({get_stream(bytes), stream(remote, [remote, bytes] { remote->get(bytes); }), barrier, most});
   }
   return items;
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
 
 std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
   const auto barrier = together([] { Library::barrier(); });
@@ -92,7 +92,7 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
         {"sum " + size_text(bytes), together([remote, bytes] { remote->sum(bytes / sizeof(long)); }), barrier});
   }
   return items;
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
 
 }  // namespace
 }  // namespace bench
