@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests' own ping. echo.py serve ADDRESS: answers over UDP and TCP. echo.py ask ADDRESS: sends a datagram every 20 ms, for
-# ever, and says which are answered. echo.py talk HOST FAMILY BYTES: sends as many over TCP and waits for them to come back.
+# ever, and says which are answered. echo.py talk HOST FAMILY BYTES: sends as many over TCP, waits for them to come back, and
+# says how long that took, connecting included.
 import socket
 import sys
 import threading
@@ -59,6 +60,7 @@ def ask(address):
 def talk(host, family, size):
     family = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}[family]
     address = socket.getaddrinfo(host, PORT, family, socket.SOCK_STREAM)[0][4]
+    start = time.monotonic()
     peer = socket.create_connection(address[:2])
     data = bytes(i % 251 for i in range(int(size)))
     threading.Thread(target=peer.sendall, args=(data,)).start()
@@ -66,6 +68,7 @@ def talk(host, family, size):
     while len(came) < len(data):
         came += peer.recv(65536) or sys.exit("closed")
     print("whole" if came == data else "changed", address[0])
+    print("seconds", time.monotonic() - start)
 
 
 {"serve": serve, "ask": ask, "talk": talk}[sys.argv[1]](*sys.argv[2:])

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -55,7 +56,7 @@ std::string network_of(const Process& holder) {
 std::unique_ptr<Process> hold(std::vector<std::string> command) {
   auto holder = std::make_unique<Process>(std::move(command));
   if (!holder->wait_for_output("ready\n", kPatience)) {
-    throw std::runtime_error("cannot make a host: " + holder->output());
+    throw std::runtime_error("cannot make a host or a cable: " + holder->output());
   }
   return holder;
 }
@@ -177,14 +178,25 @@ void Hosts::connect() const {
   for (int host = 0; host < number_; ++host) {
     const auto& holder = *holders_[static_cast<std::size_t>(host)];
     cables += "link add " + port(host) + " type veth peer name eth0 netns " + std::to_string(holder.pid()) + "\n";
-    cables += "link set " + port(host) + " master br0 up\n";
   }
   ip(*switch_, cables);
-  for (int host = 0; host < number_; ++host) {
-    std::string addresses = "link set lo up\naddress add " + ipv4(host) + "/24 dev eth0\n";
-    if (has_ipv6()) addresses += "address add " + ipv6(host) + "/64 dev eth0 nodad\n";
-    ip(*holders_[static_cast<std::size_t>(host)], addresses + "link set eth0 up\n");
-  }
+  for (int host = 0; host < number_; ++host) plug_in(host);
+}
+
+void Hosts::plug_in(int host) const {
+  ip(*switch_, "link set " + port(host) + " master br0 up\n");
+  std::string addresses = "link set lo up\naddress add " + ipv4(host) + "/24 dev eth0\n";
+  if (has_ipv6()) addresses += "address add " + ipv6(host) + "/64 dev eth0 nodad\n";
+  ip(*holders_[static_cast<std::size_t>(host)], addresses + "link set eth0 up\n");
+}
+
+void Hosts::use_cable(int host, const Cable& cable) {
+  if (cables_.erase(host) == 0) ip(*switch_, "link delete " + port(host) + "\n");
+  const auto holder = std::to_string(holders_[static_cast<std::size_t>(host)]->pid());
+  cables_[host] = hold({test_program("slow_link"), std::to_string(switch_->pid()), port(host), holder, "eth0",
+                        std::to_string(cable.delay.count()), std::to_string(std::lround(cable.loss * 1e6)),
+                        std::to_string(cable.kilobits_per_second), std::to_string(cable.seed)});
+  plug_in(host);
 }
 
 void Hosts::ip(const Process& holder, const std::string& commands) const {

@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +21,14 @@ namespace test_support {
 struct Traffic {
   std::uint64_t sent = 0;  // frames
   std::uint64_t received = 0;
+};
+
+/// What a cable does to frames, each way. By a process (slow_link.cpp), since not all kernels have netem.
+struct Cable {
+  std::chrono::microseconds delay{0};
+  double loss = 0;                        // of all frames, 0 to 1
+  std::uint64_t kilobits_per_second = 0;  // 0: no limit
+  unsigned seed = 1;                      // of what is lost
 };
 
 /// Hosts h0, h1, ..., each with a network, a host name, System V IPC, mounts and a /dev/shm of its own, and a cable
@@ -63,6 +73,9 @@ class Hosts {
   [[nodiscard]] Outcome run(int host, const std::vector<std::string>& command,
                             const std::vector<std::string>& environment = {}, Seconds limit = Seconds{30}) const;
 
+  /// Plugs another cable in, and so the host is off the network for a moment; its MTU is 1500 again. With it, the host
+  /// does not notice that its link is down. Throws std::runtime_error where there is no /dev/net/tun.
+  void use_cable(int host, const Cable& cable);
   /// As if the cable were pulled out of the switch: eth0 stays up but has no carrier.
   void link_down(int host) const;
   void link_up(int host) const;
@@ -78,14 +91,16 @@ class Hosts {
   void write_scripts() const;
   void start_keeper();
   void connect() const;
+  void plug_in(int host) const;
   /// `commands` of ip, a line each.
   void ip(const Process& holder, const std::string& commands) const;
   [[nodiscard]] std::string files(const std::string& name) const { return dir_.file(name); }
 
   const int number_;
   TempDir dir_;
-  std::unique_ptr<Process> switch_;                // keeps its namespace
-  std::vector<std::unique_ptr<Process>> holders_;  // the same for each host
+  std::unique_ptr<Process> switch_;                 // keeps its namespace
+  std::vector<std::unique_ptr<Process>> holders_;   // the same for each host
+  std::map<int, std::unique_ptr<Process>> cables_;  // those that are processes
   std::unique_ptr<std::FILE, Close> keeper_;
 };
 

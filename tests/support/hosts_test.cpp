@@ -76,7 +76,8 @@ TEST_F(HostsOfTests, ReachEachOtherByNameOverBothFamilies) {
     Process server = hosts.start(2, echo("serve", {address}));
     ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
     for (const int from : {0, 1}) {
-      EXPECT_EQ(hosts.run(from, echo("talk", {"h2", family, "1000000"})).output, "whole " + address + "\n");
+      EXPECT_THAT(hosts.run(from, echo("talk", {"h2", family, "1000000"})).output,
+                  HasSubstr("whole " + address + "\n"));
     }
     // Not even the address is there outside of these hosts.
     EXPECT_FALSE(test_support::run(echo("talk", {"h2", family, "1"})).exit.clean());
@@ -142,6 +143,70 @@ TEST_F(HostsOfTests, LoseWhatIsLongerThanTheSwitchTakes) {
   EXPECT_THAT(talk(kLimit), HasSubstr("whole"));
   for (const int host : {0, 1}) hosts.set_mtu(host, 9000, 1500);
   EXPECT_EQ(talk(Seconds{1}), "");
+}
+
+class SlowHosts : public HostsOfTests {
+ protected:
+  void SetUp() override {
+    HostsOfTests::SetUp();
+    if (IsSkipped()) return;
+    if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "there is no /dev/net/tun";
+    hosts_ = std::make_unique<Hosts>(2);
+  }
+  /// Of both.
+  void use(const test_support::Cable& cable) {
+    for (const int host : {0, 1}) hosts_->use_cable(host, cable);
+    server_ = std::make_unique<Process>(hosts_->on(1, echo("serve", {Hosts::ipv4(1)})));
+    ASSERT_TRUE(server_->wait_for_output("serving", kLimit)) << server_->output();
+  }
+  /// How long it takes to connect, and this many bytes then there and back.
+  [[nodiscard]] double seconds(int bytes) const {
+    const auto text = hosts_->run(0, echo("talk", {"h1", "ipv4", std::to_string(bytes)})).output;
+    EXPECT_THAT(text, HasSubstr("whole"));
+    const auto at = text.find("seconds ");
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + 8));
+  }
+
+  std::unique_ptr<Hosts> hosts_;
+  std::unique_ptr<Process> server_;
+};
+
+/// Connecting, and what is said then, each go over two cables there and back. What takes longer is no failure.
+TEST_F(SlowHosts, AreFarAway) {
+  use({.delay = std::chrono::milliseconds(100)});
+  EXPECT_GE(seconds(1), 0.8);
+}
+
+TEST_F(SlowHosts, HaveAThinCable) {
+  use({.kilobits_per_second = 10'000});
+  EXPECT_GE(seconds(1'000'000), 0.8);
+}
+
+TEST_F(SlowHosts, LoseSomeFramesAndSayAllTheSame) {
+  use({.loss = 0.03});
+  const Process client = hosts_->start(0, echo("ask", {Hosts::ipv4(1)}));
+  // Of 120 questions one in nine loses one of its four frames: that none does is next to impossible.
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  const auto asked = [&client] {
+    const std::string text = client.output();
+    const auto at = text.rfind("answer ", text.rfind('\n'));
+    return at == std::string::npos ? 0UL : std::stoul(text.substr(at + 7));
+  };
+  while (asked() < 120 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(asked(), 120U);
+  EXPECT_LT(answers(client), asked());
+  EXPECT_GE(seconds(20'000), 0);
+}
+
+TEST_F(SlowHosts, HearNothingOverACableThatIsOut) {
+  use({});
+  EXPECT_GE(seconds(100'000), 0);
+  hosts_->link_down(1);
+  EXPECT_EQ(hosts_->run(0, echo("talk", {"h1", "ipv4", "1"}), {}, Seconds{0.5}).output, "");
+  hosts_->link_up(1);
+  EXPECT_GE(seconds(1), 0);
 }
 
 TEST_F(HostsOfTests, DoNotKnowThoseOfAnotherNetwork) {
