@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PE costs its host in memory, and all of them at start-up, as their number grows: from the sizes of libshmem's
-// own structs where there are any.
+// What a PE costs its host in memory, and all of them at start-up, as their number grows.
 #pragma once
 
 #include "bench/scale/parameters.hpp"
@@ -18,8 +17,5 @@ struct Footprint {
   double server = 0;          // sent by the one PE that serves a job by unique id
 };
 Footprint footprint(const Parameters& parameters, double pes, double pes_per_node);
-
-/// The address space that each PE of a node takes of all others on it, heaps left out.
-double address_space_per_pe();
 
 }  // namespace scale

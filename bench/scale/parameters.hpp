@@ -40,6 +40,9 @@ struct Parameters {
   double network_address = 0;
   double network_key = 0;
   double network_worker = 0;
+  double network_kept = 0;
+  double network_told = 0;
+  double team_words = 0;
   double startup_given = 0;
   double startup_steps = 0;
   Distribution skew = Distribution::kNone;

@@ -11,7 +11,6 @@
 #include "bench/scale/comparison.hpp"
 #include "bench/scale/footprint.hpp"
 #include "bench/scale/markdown.hpp"
-#include "shmem/team/metadata.hpp"
 
 namespace scale {
 namespace {
@@ -168,11 +167,7 @@ std::string memory(const Parameters& parameters) {
     table.add({std::to_string(members), size_of(bytes.own), size_of(bytes.network), size_of(bytes.team),
                size_of(bytes.addresses_each), size_of(bytes.addresses)});
   }
-  return table.text() + "\nOf a team's words, " + std::to_string(sizeof(shmem::TeamSync)) +
-         " bytes are for barriers of all kinds, " + std::to_string(sizeof(shmem::RoundWords)) +
-         " for those in rounds, and " + std::to_string(sizeof(shmem::CarriedWords)) +
-         " for small collectives; what is not used is not there. Address space: " + size_of(address_space_per_pe()) +
-         " for each PE of the node, heaps left out.\n";
+  return table.text();
 }
 
 std::string startup(const Parameters& parameters) {

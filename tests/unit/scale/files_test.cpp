@@ -9,6 +9,8 @@
 #include "bench/scale/measured.hpp"
 #include "bench/scale/parameters.hpp"
 #include "bench/scale/tables.hpp"
+#include "shmem/net/greeting.hpp"
+#include "shmem/team/metadata.hpp"
 
 namespace scale {
 namespace {
@@ -36,7 +38,19 @@ TEST(ParametersTest, TheCommittedOnesAreRead) {
   const ParameterFile file = read_parameters("parameters.txt", committed());
   EXPECT_EQ(file.values.ports_per_switch, 708);
   EXPECT_EQ(file.values.skew, Distribution::kExponential);
-  EXPECT_EQ(file.lines.size(), 26U);
+  EXPECT_EQ(file.lines.size(), 29U);
+}
+
+TEST(ParametersTest, SizesAreStillAboutThoseOfTheStructs) {
+  const Parameters parameters = read_parameters("parameters.txt", committed()).values;
+  const auto expect_near = [](double told, std::size_t real) {
+    EXPECT_NEAR(told, static_cast<double>(real), static_cast<double>(real) / 4) << "write it into parameters.txt";
+  };
+  expect_near(parameters.team_words, sizeof(shmem::TeamSync) + sizeof(shmem::RoundWords) + sizeof(shmem::CarriedWords));
+  expect_near(parameters.network_kept, sizeof(shmem::Greeting));
+  // The start and the length of the address; of each segment address, size and the length of its key.
+  expect_near(parameters.network_told,
+              sizeof(shmem::GreetingHead) + (2 + 3 * shmem::kSegments) * sizeof(std::uint64_t));
 }
 
 TEST(ParametersTest, WhatDoesNotFitIsRefusedWithLineAndKey) {
