@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests' own ping. echo.py serve ADDRESS: answers over UDP and TCP. echo.py ask ADDRESS: sends a datagram every 20 ms, for
+# Tests' own ping. echo.py serve ADDRESS: answers over UDP and TCP. echo.py ask ADDRESS: sends a datagram every 5 ms, for
 # ever, and says which are answered. echo.py talk HOST FAMILY BYTES: sends as many over TCP, waits for them to come back, and
 # says how long that took, connecting included.
 import socket
@@ -54,7 +54,7 @@ def ask(address):
             print("answer", answer.decode(), flush=True)
         except OSError:
             pass
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def talk(host, family, size):

@@ -142,7 +142,7 @@ TEST_F(HostsOfTests, LoseWhatIsLongerThanTheSwitchTakes) {
   for (const int host : {0, 1}) hosts.set_mtu(host, 9000);
   EXPECT_THAT(talk(kLimit), HasSubstr("whole"));
   for (const int host : {0, 1}) hosts.set_mtu(host, 9000, 1500);
-  EXPECT_EQ(talk(Seconds{1}), "");
+  EXPECT_EQ(talk(Seconds{0.5}), "");
 }
 
 class SlowHosts : public HostsOfTests {
