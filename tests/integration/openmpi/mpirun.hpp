@@ -90,7 +90,10 @@ class Mpirun : public testing::Test {
 
   [[nodiscard]] virtual std::unique_ptr<Process> start(const std::vector<std::string>& line,
                                                        const std::vector<std::string>& environment) const {
-    return std::make_unique<Process>(line, environment);
+    auto all = environment;
+    // A machine need not have another network.
+    all.insert(all.end(), {"OMPI_MCA_btl_tcp_if_include=lo", "OMPI_MCA_oob_tcp_if_include=lo"});
+    return std::make_unique<Process>(line, all);
   }
 
  private:

@@ -20,10 +20,8 @@ class Nodes : public openmpi_test::Mpirun {
       GTEST_SKIP() << "host names of their own need root (unshare --uts)";
     }
   }
-  /// Two ranks on each. The loopback, because a machine need not have another network.
-  const Options options_{
-      "--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT,   "--host", "nodea:2,nodeb:2", "--mca", "btl_tcp_if_include",
-      "lo",    "--mca",         "oob_tcp_if_include", "lo"};
+  /// Two ranks on each.
+  const Options options_{"--mca", "plm_rsh_agent", OPENMPI_NODE_AGENT, "--host", "nodea:2,nodeb:2"};
 };
 
 TEST_F(Nodes, ShareTheDevice) {
