@@ -82,7 +82,7 @@ Result<UcxNetwork::Started> UcxNetwork::begin_get(void* to, const FarPlace& from
 }
 
 /// Until UCX needs the caller's memory no more.
-Result<void> UcxNetwork::finish(const Started& started, const Doing& doing) {
+Result<void> UcxNetwork::finish(Started& started, const Doing& doing) {
   if (started.request == nullptr) return {};
   if (UCS_PTR_IS_ERR(started.request)) return peers_.error(*started.peer, UCS_PTR_STATUS(started.request), doing);
   const UcxCalls& calls = worker_->calls();
@@ -94,6 +94,7 @@ Result<void> UcxNetwork::finish(const Started& started, const Doing& doing) {
     patience_.settle(done);
   }
   const auto status = calls.request_check_status(started.request);
+  started.given_up = status == UCS_INPROGRESS;
   calls.request_free(started.request);
   if (waited == std::errc::timed_out || waited == std::errc::operation_canceled) {
     return patience_.error(waited, peers_.my_name() + " waited to " + doing.verb + " " + std::to_string(doing.bytes) +
@@ -111,12 +112,12 @@ Result<void> UcxNetwork::leave(const Started& started, const Doing& doing) {
 }
 
 Result<void> UcxNetwork::put(const FarPlace& to, const void* from, std::size_t bytes) {
-  const auto started = begin_put(to, from, bytes);
+  auto started = begin_put(to, from, bytes);
   return started ? finish(*started, {"put", bytes, "to"}) : tl::make_unexpected(started.error());
 }
 
 Result<void> UcxNetwork::get(void* to, const FarPlace& from, std::size_t bytes) {
-  const auto started = begin_get(to, from, bytes);
+  auto started = begin_get(to, from, bytes);
   return started ? finish(*started, {"get", bytes, "from"}) : tl::make_unexpected(started.error());
 }
 
@@ -166,13 +167,20 @@ Result<std::uint64_t> UcxNetwork::fetch_atomic(const FarPlace& word, std::size_t
   const auto code = ucx_operation(operation);
   if (!code) return fail(std::errc::invalid_argument, "shmem: there is no such atomic operation");
   const bool compares = operation == AtomicOperation::kCompareSwap;
+  Swap* swap = nullptr;
+  {
+    const auto held = peers_.lock();
+    swap = &take_swap();
+  }
   // UCX compares with its operand, and takes what is to be stored from where the answer will be.
-  const std::uint64_t first = word_of(operation == AtomicOperation::kFetch ? 0 : (compares ? compared : operand), size);
-  std::uint64_t answer = word_of(operand, size);
-  const auto started = begin_atomic(word, size, *code, &first, &answer);
-  if (!started) return tl::make_unexpected(started.error());
-  if (auto done = finish(*started, {"change a word of", 0, ""}); !done) return tl::make_unexpected(done.error());
-  return value_of(answer, size);
+  swap->operand = word_of(operation == AtomicOperation::kFetch ? 0 : (compares ? compared : operand), size);
+  swap->answer = word_of(operand, size);
+  auto started = begin_atomic(word, size, *code, &swap->operand, &swap->answer);
+  Result<void> done = started ? finish(*started, {"change a word of", 0, ""}) : tl::make_unexpected(started.error());
+  const std::uint64_t before = value_of(swap->answer, size);
+  if (!started || !started->given_up) swap->used.store(false, std::memory_order_release);  // pairs with take_swap()
+  if (!done) return tl::make_unexpected(done.error());
+  return before;
 }
 
 Result<void> UcxNetwork::post_atomic(const FarPlace& word, std::size_t size, AtomicOperation operation,
@@ -183,7 +191,7 @@ Result<void> UcxNetwork::post_atomic(const FarPlace& word, std::size_t size, Ato
   }
   if (*code == UCP_ATOMIC_OP_SWAP) return begin_swap(word, size, operand);
   const std::uint64_t first = word_of(operand, size);
-  const auto started = begin_atomic(word, size, *code, &first, nullptr);
+  auto started = begin_atomic(word, size, *code, &first, nullptr);
   return started ? finish(*started, {"change a word of", 0, ""}) : tl::make_unexpected(started.error());
 }
 

@@ -57,8 +57,9 @@ class UcxNetwork final : public Network {
   struct Started {
     UcxPeer* peer;
     void* request;
+    bool given_up = false;  // and UCX may still write its answer
   };
-  /// A swap whose answer nobody wants, but UCX has to put it somewhere.
+  /// The operand of an atomic operation, and where UCX puts the answer: perhaps when nobody waits for it any more.
   struct Swap {
     std::uint64_t operand = 0;
     std::uint64_t answer = 0;
@@ -72,7 +73,7 @@ class UcxNetwork final : public Network {
                                void* answer);
   Result<void> begin_swap(const FarPlace& word, std::size_t size, std::uint64_t operand);
   Result<void> check_word(const FarPlace& word, std::size_t size) const;
-  Result<void> finish(const Started& started, const Doing& doing);
+  Result<void> finish(Started& started, const Doing& doing);
   Result<void> leave(const Started& started, const Doing& doing);
   Swap& take_swap();
   struct Flush {

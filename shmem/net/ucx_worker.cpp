@@ -25,6 +25,10 @@ constexpr Setting kSettings[] = {
     {"UCX_TLS", "TLS", "^sm"},
     // Processors and far PEs change the same words: what an adapter does on its own would not be atomic to processors.
     {"UCX_ATOMIC_MODE", "ATOMIC_MODE", "cpu"},
+    // Else it waits for minutes, in the middle of any call, for a node whose firewall drops what comes. 1.13 knows the
+    // option of a transport without the transport's name, later versions with it.
+    {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
+    {"UCX_TCP_CONN_NB", "TCP_CONN_NB", "y"},
 };
 
 /// The names of the transports, "self" too, in what ucp_context_print_info() prints: "#    resource 2 : md 1 dev 2

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "shmem/net/network.hpp"
@@ -152,6 +154,50 @@ TEST_F(NetworkFailureTest, NamesAPeThatWasKilledBefore) {
       return text_of(call.step(me));
     });
     EXPECT_THAT(texts[0], HasSubstr("PE 1 (on kiwi), which is lost: "));
+  }
+}
+
+/// Gives this process a network of its own, from which nothing that goes to the other PE ever arrives. False: it
+/// cannot.
+bool hide_behind_a_firewall(int pe) {
+  constexpr int kOwn = CLONE_NEWNET | CLONE_NEWNS;
+  if (::unshare(kOwn) != 0 && ::unshare(CLONE_NEWUSER | kOwn) != 0) return false;
+  const std::string me = "10.9.0." + std::to_string(1 + pe);
+  const std::string other = "10.9.0." + std::to_string(2 - pe);
+  const std::string commands =
+      "exec 2> /dev/null; mount --make-rprivate / && mount -t sysfs sysfs /sys &&"
+      "ip link add out type veth peer name nowhere && ip addr add " +
+      me +
+      "/24 dev out &&"
+      "ip link set out up && ip link set nowhere up &&"
+      "ip neigh add " +
+      other + " lladdr 02:00:00:00:00:02 dev out";
+  return std::system(commands.c_str()) == 0;
+}
+
+TEST_F(NetworkFailureTest, WaitsNoLongerForANodeBehindAFirewall) {
+  for (const Call& call : {kCalls[0], kCalls[1], kCalls[3]}) {  // the others end as one of these does
+    SCOPED_TRACE(call.name);
+    const auto texts = with_network(
+        2,
+        [&](NetworkPe& me) -> std::string {
+          const bool hidden = hide_behind_a_firewall(me.pe);
+          if (!hidden) me.meeting.flag.store(1);
+          if (!me.world->barrier() || me.meeting.flag.load() != 0) return "not here";
+          NetworkSettings settings = me.settings();
+          settings.limit = milliseconds{150};
+          if (std::string problem = me.connect(std::move(settings)); !problem.empty()) return problem;
+          const auto start = Clock::now();
+          std::string text = me.pe == 0 ? text_of(call.step(me)) : "";
+          if (Clock::now() - start > std::chrono::seconds{5}) text += " too late";
+          (void)me.world->barrier();
+          return text;
+        },
+        false);
+    if (texts[0] == "not here") GTEST_SKIP() << "no network namespaces or no iproute2 here";
+    EXPECT_THAT(texts[0], AllOf(HasSubstr("PE 0 (on kiwi) waited to "), HasSubstr("PE 1 (on kiwi) for 0.150 s"),
+                                Not(HasSubstr("too late"))));
+    EXPECT_EQ(texts[1], "");
   }
 }
 
