@@ -55,8 +55,8 @@ class UcxNetwork final : public Network {
  private:
   /// What UCX was asked to do for a peer: nullptr is done, or an error's number, or its request.
   struct Started {
-    UcxPeer* peer;
-    void* request;
+    UcxPeer* peer = nullptr;
+    void* request = nullptr;
     bool given_up = false;  // and UCX may still write its answer
   };
   /// The operand of an atomic operation, and where UCX puts the answer: perhaps when nobody waits for it any more.

@@ -35,7 +35,7 @@ struct UcxPeer {
 
 /// What was to be done, for messages: "put 64 bytes to".
 struct Doing {
-  const char* verb;
+  const char* verb = "";
   std::size_t bytes = 0;
   const char* preposition = "to";
 };

@@ -39,9 +39,9 @@ std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h cont
   std::FILE* stream = ::open_memstream(&text, &size);
   if (stream == nullptr) return {};
   calls.context_print_info(context, stream);
-  std::fclose(stream);
+  std::fclose(stream);  // NOLINT(cppcoreguidelines-owning-memory): open_memstream()'s, as is the text
   std::istringstream lines(text);
-  std::free(text);  // open_memstream()'s
+  std::free(text);  // NOLINT(cppcoreguidelines-owning-memory)
   std::vector<std::string> names;
   for (std::string line; std::getline(lines, line);) {
     const auto slash = line.rfind('/');
