@@ -94,7 +94,7 @@ Context::Context(Key /*key*/, Job job, int thread_level)
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
   const bool look_closer = checker_ || job_.on_several_nodes();
   reach_ = {reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)), look_closer ? 0 : job_.memory.heap_size(),
-            job_.memory.heap(0), &job_.metadata(0), job_.on_several_nodes() ? 0 : job_.size};
+            job_.memory.heap(0), &job_.metadata(0), job_.world_size()};
 }
 
 void Context::check_heap_call(const HeapCall& call) const {

@@ -9,6 +9,7 @@ using shmem::AtomicOperation;
 using shmem::Context;
 using shmem::api::far_atomic;
 using shmem::api::Peer;
+using shmem::api::Target;
 
 namespace {
 
@@ -102,8 +103,8 @@ struct FetchXorStep {
 };
 
 /// The step on the PE's word, and then whoever may be waiting for that is woken.
-template <typename Step, typename T, typename... Arguments>
-[[gnu::always_inline]] inline auto apply_at(const Peer& peer, std::byte* theirs, Arguments... arguments) {
+template <typename Step, typename T, typename Where, typename... Arguments>
+[[gnu::always_inline]] inline auto apply_at(const Where& peer, std::byte* theirs, Arguments... arguments) {
   const auto before = Step::apply(reinterpret_cast<T*>(theirs), arguments...);
   if constexpr (!std::is_same_v<Step, FetchStep>) {
     peer.wake();
@@ -115,7 +116,7 @@ template <typename Step, typename T, typename... Arguments>
 template <typename Step, typename T, typename... Arguments>
 [[gnu::noinline]] auto apply_elsewhere(const Context& context, const char* call, int pe, T* mine,
                                        Arguments... arguments) {
-  const Peer peer = shmem::api::known_peer(context, call, pe);
+  const Peer peer(Target{context, call, pe});
   shmem::api::check_aligned(context, call, mine);
   if (peer.is_far()) {
     return Step::apply_far(peer, mine, arguments...);
@@ -128,11 +129,11 @@ template <typename Step, typename T, typename... Arguments>
 template <typename Step>
 struct Apply {
   template <typename T, typename... Arguments>
-  [[gnu::always_inline]] auto operator()(const Peer& peer, T* mine, Arguments... arguments) const {
-    if (!Peer::in_heap(mine, sizeof(T)) || reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
-      return apply_elsewhere<Step>(peer.context, peer.call, peer.pe, mine, arguments...);
+  [[gnu::always_inline]] auto operator()(const Target& target, T* mine, Arguments... arguments) const {
+    if (!Target::in_heap(mine, sizeof(T)) || reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
+      return apply_elsewhere<Step>(target.context, target.call, target.pe, mine, arguments...);
     }
-    return apply_at<Step, T>(peer, peer.in_its_heap(mine), arguments...);
+    return apply_at<Step, T>(target, target.in_its_heap(mine), arguments...);
   }
 };
 using Fetch = Apply<FetchStep>;
@@ -148,17 +149,17 @@ using FetchXor = Apply<FetchXorStep>;
 template <typename Operation>
 struct Drop {
   template <typename... Arguments>
-  [[gnu::always_inline]] void operator()(const Peer& peer, Arguments... arguments) const {
-    Operation{}(peer, arguments...);
+  [[gnu::always_inline]] void operator()(const Target& target, Arguments... arguments) const {
+    Operation{}(target, arguments...);
   }
 };
 /// An operation that leaves its result in *fetch. It is complete when the call returns.
 template <typename Operation>
 struct Keep {
   template <typename T, typename... Arguments>
-  [[gnu::always_inline]] void operator()(const Peer& peer, T* fetch, Arguments... arguments) const {
-    peer.check_own(fetch, sizeof *fetch);
-    *fetch = Operation{}(peer, arguments...);
+  [[gnu::always_inline]] void operator()(const Target& target, T* fetch, Arguments... arguments) const {
+    target.check_own(fetch, sizeof *fetch);
+    *fetch = Operation{}(target, arguments...);
   }
 };
 

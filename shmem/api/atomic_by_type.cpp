@@ -137,7 +137,7 @@ void operate_on(const Peer& peer, const shmemx_atomic_t& asked) {
 
 extern "C" void shmemx_atomic(const shmemx_atomic_t* operation, int pe) noexcept {
   shmemx_await_default_stream();
-  const Peer peer = shmem::api::peer(operation->call, pe);
+  const Peer peer(shmem::api::peer(operation->call, pe));
   switch (operation->type) {
     case SHMEMX_FLOAT:
       return operate_on<float>(peer, *operation);

@@ -99,14 +99,12 @@ void refuse_alignment(const Context& context, const char* call, std::size_t size
           "the given address is not aligned to the size of what is there, " + std::to_string(size) + " bytes");
 }
 
-void wake_sleeper(int number) {
-  wake_parked(Context::current()->job(), number);
+void refuse_count(const Target& target, std::size_t count) {
+  end_job(target.context, target.call, std::to_string(count) + " elements cannot be addressed");
 }
 
-Peer any_peer(const char* call, int pe) {
-  const Context& context = running(call);
-  check_pe(context, call, pe);
-  return known_peer(context, call, pe);
+void wake_sleeper(int number) {
+  wake_parked(Context::current()->job(), number);
 }
 
 Team& valid_team(Context& context, const char* call, shmem_team_t team) {

@@ -82,8 +82,9 @@ void far_advance() {
 namespace {
 
 bool on_several_nodes() {
-  // Where PEs are counted, all are on this node: looked at first, because most jobs are so.
-  return Context::reach().pes == 0 && Context::current() != nullptr && Context::current()->job().on_several_nodes();
+  // Where the heap needs no closer look, all PEs are on this node: asked first, because most jobs are so.
+  return Context::reach().heap_size == 0 && Context::current() != nullptr &&
+         Context::current()->job().on_several_nodes();
 }
 
 }  // namespace

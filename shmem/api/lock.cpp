@@ -83,7 +83,7 @@ class Lock {
 
  private:
   /// Of a PE, wherever it is.
-  [[nodiscard]] api::Peer peer(int pe) const { return api::known_peer(context_, call_, pe); }
+  [[nodiscard]] api::Peer peer(int pe) const { return api::Peer({context_, call_, pe}); }
   [[nodiscard]] LockWord* parts() const { return reinterpret_cast<LockWord*>(lock_); }
   [[nodiscard]] LockWord& at(const api::Peer& peer) const {
     return *reinterpret_cast<LockWord*>(peer.at(lock_, sizeof(long)));

@@ -8,6 +8,7 @@
 
 namespace api = shmem::api;
 using api::Peer;
+using api::Target;
 
 namespace {
 
@@ -28,7 +29,8 @@ void change_far(const Peer& peer, T* mine, shmem::AtomicOperation operation, T v
 // Sequentially consistent, as wake_parked asks for; that includes the release which orders earlier puts before the
 // signal. Streaming copies bring their own sfence.
 template <typename T>
-void set(const Peer& peer, T* mine, T value) {
+void set(const Target& target, T* mine, T value) {
+  const Peer peer(target);
   if (peer.is_far()) {
     change_far(peer, mine, shmem::AtomicOperation::kSet, value);
     return;
@@ -38,7 +40,8 @@ void set(const Peer& peer, T* mine, T value) {
 }
 
 template <typename T>
-void add(const Peer& peer, T* mine, T value) {
+void add(const Target& target, T* mine, T value) {
+  const Peer peer(target);
   if (peer.is_far()) {
     change_far(peer, mine, shmem::AtomicOperation::kAdd, value);
     return;
@@ -47,14 +50,14 @@ void add(const Peer& peer, T* mine, T value) {
   peer.wake();
 }
 
-void check_op(const Peer& peer, int op) {
+void check_op(const Target& peer, int op) {
   if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD) {
     api::end_job(peer.context, peer.call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
 }
 
 template <typename T>
-void operate(const Peer& peer, T* mine, T value, int op) {
+void operate(const Target& peer, T* mine, T value, int op) {
   check_op(peer, op);
   if (op == SHMEM_SIGNAL_SET) {
     set(peer, mine, value);
@@ -64,9 +67,10 @@ void operate(const Peer& peer, T* mine, T value, int op) {
 }
 
 template <std::size_t Size>
-void put_signal(const Peer& peer, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
+void put_signal(const Target& target, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
                 std::uint64_t signal, int sig_op) {
-  check_op(peer, sig_op);  // before anything is done
+  check_op(target, sig_op);  // before anything is done
+  const Peer peer(target);
   const std::size_t bytes = api::bytes_of(peer, nelems, Size);
   if (peer.is_far()) {
     api::far_put(peer, dest, source, bytes);
@@ -84,7 +88,7 @@ T fetch(const T* mine) {
 
 /// Programs call it again and again: what they look for may come over the network.
 void look_around() {
-  if (shmem::Context::reach().pes == 0 && shmem::Context::current() != nullptr) [[unlikely]] {
+  if (shmem::Context::reach().heap_size == 0 && shmem::Context::current() != nullptr) [[unlikely]] {
     api::far_advance();
   }
 }
@@ -94,7 +98,7 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
   const shmem::Context& context = api::running(call);
   api::check_cmp(context, call, cmp);
   // Also checks that the address can be one that another PE signals.
-  const auto signal = remote_signal(api::known_peer(context, call, context.my_pe()), mine);
+  const auto signal = remote_signal(api::Peer({context, call, context.my_pe()}), mine);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
   api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });

@@ -123,7 +123,7 @@ void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int p
   Context& context = api::running(kCall);
   std::byte* theirs = api::remote(context, kCall, dest, bytes, pe);
   give(context, kCall, stream_of(context, kCall, stream), [&context, dest, theirs, source, bytes, pe] {
-    const api::Peer peer = api::known_peer(context, kCall, pe);
+    const api::Peer peer({context, kCall, pe});
     if (peer.is_far()) {
       api::far_put(peer, dest, source, bytes);
     } else {
@@ -140,7 +140,7 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
   const std::byte* theirs = api::remote(context, kCall, source, bytes, pe);
   give(context, kCall, stream_of(context, kCall, stream), [&context, dest, source, theirs, bytes, pe] {
     if (theirs == nullptr) {
-      api::far_get(api::known_peer(context, kCall, pe), dest, source, bytes);
+      api::far_get(api::Peer({context, kCall, pe}), dest, source, bytes);
     } else if (bytes != 0) {
       std::memcpy(dest, theirs, bytes);
     }

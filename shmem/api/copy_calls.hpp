@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls that copy do (OpenSHMEM 1.6, sections 9.6 and 9.7): by load and store on this node, by the network on
+// others (far.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "shmem/api/peer.hpp"
+#include "shmem/memory/copy.hpp"
+
+namespace shmem::api {
+
+// Most calls are for the symmetric heap, and many for few bytes. That they need no more than a comparison and a copy of
+// their own, the rest is in functions of its own, which are called at the end: nothing is saved on the stack.
+
+/// Up to 16 bytes, which need not be aligned; a word of 8 bytes as a whole.
+[[gnu::always_inline]] inline void copy_few(void* dest, const void* source, std::size_t bytes) {
+  const auto copy = [=]<typename Word>(Word /*of which the first and the last cover all*/)
+      __attribute__((always_inline)) {
+    Word first;
+    Word last;
+    std::memcpy(&first, source, sizeof first);
+    std::memcpy(&last, static_cast<const std::byte*>(source) + bytes - sizeof last, sizeof last);
+    std::memcpy(dest, &first, sizeof first);
+    std::memcpy(static_cast<std::byte*>(dest) + bytes - sizeof last, &last, sizeof last);
+  };
+  if (bytes >= sizeof(std::uint64_t)) {
+    copy(std::uint64_t{});
+  } else if (bytes >= sizeof(std::uint32_t)) {
+    copy(std::uint32_t{});
+  } else if (bytes >= sizeof(std::uint16_t)) {
+    copy(std::uint16_t{});
+  } else if (bytes == 1) {
+    copy(std::uint8_t{});
+  }
+}
+constexpr std::size_t kFew = 16;
+
+template <Done When>
+[[gnu::noinline]] void put_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+                                std::size_t bytes) {
+  const Peer peer(Target{context, call, pe});
+  if (peer.is_far()) {
+    far_put(peer, dest, source, bytes, When);
+  } else if (bytes != 0) {
+    copy_bytes(peer.at(dest, bytes, source), source, bytes);
+    peer.wake();
+  }
+}
+
+template <Done When>
+[[gnu::noinline]] void get_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+                                std::size_t bytes) {
+  const Peer peer(Target{context, call, pe});
+  if (peer.is_far()) {
+    far_get(peer, dest, source, bytes, When);
+  } else if (bytes != 0) {
+    // Through the cache: it is for this PE to use.
+    std::memcpy(dest, peer.at(source, bytes, dest), bytes);
+  }
+}
+
+template <Done When = Done::kNow>
+[[gnu::always_inline]] inline void put_bytes(const Target& target, void* dest, const void* source, std::size_t bytes) {
+  if (!Target::in_heap(dest, bytes) || bytes > kFew) {
+    put_many<When>(target.context, target.call, target.pe, dest, source, bytes);
+    return;
+  }
+  copy_few(target.in_its_heap(dest), source, bytes);
+  target.wake();
+}
+
+template <Done When = Done::kNow>
+[[gnu::always_inline]] inline void get_bytes(const Target& target, void* dest, const void* source, std::size_t bytes) {
+  if (!Target::in_heap(source, bytes) || bytes > kFew) {
+    get_many<When>(target.context, target.call, target.pe, dest, source, bytes);
+    return;
+  }
+  copy_few(dest, target.in_its_heap(source), bytes);
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void put(const Target& target, void* dest, const void* source, std::size_t nelems) {
+  put_bytes(target, dest, source, bytes_of(target, nelems, Size));
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void get(const Target& target, void* dest, const void* source, std::size_t nelems) {
+  get_bytes(target, dest, source, bytes_of(target, nelems, Size));
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void start_put(const Target& target, void* dest, const void* source, std::size_t nelems) {
+  put_bytes<Done::kWithQuiet>(target, dest, source, bytes_of(target, nelems, Size));
+}
+
+template <std::size_t Size>
+[[gnu::always_inline]] inline void start_get(const Target& target, void* dest, const void* source, std::size_t nelems) {
+  get_bytes<Done::kWithQuiet>(target, dest, source, bytes_of(target, nelems, Size));
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void store(std::byte* theirs, T value) {
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_store(reinterpret_cast<T*>(theirs), &value, __ATOMIC_RELAXED);  // whole: the PE may be waiting for it
+  } else {
+    *reinterpret_cast<T*>(theirs) = value;
+  }
+}
+template <typename T>
+[[gnu::always_inline]] inline T load(const std::byte* theirs) {
+  T value;
+  if constexpr (sizeof value <= sizeof(std::uint64_t)) {
+    __atomic_load(reinterpret_cast<const T*>(theirs), &value, __ATOMIC_RELAXED);
+  } else {
+    value = *reinterpret_cast<const T*>(theirs);
+  }
+  return value;
+}
+
+/// Not in the heap.
+template <typename T>
+[[gnu::noinline]] inline void put_elsewhere(const Context& context, const char* call, int pe, T* dest, T value) {
+  const Peer peer(Target{context, call, pe});
+  if (peer.is_far()) {
+    far_put(peer, dest, &value, sizeof value);
+    return;
+  }
+  store(peer.at(dest, sizeof value), value);
+  peer.wake();
+}
+template <typename T>
+[[gnu::noinline]] T get_elsewhere(const Context& context, const char* call, int pe, const T* source) {
+  const Peer peer(Target{context, call, pe});
+  if (peer.is_far()) {
+    T value;
+    far_get(peer, &value, source, sizeof value);
+    return value;
+  }
+  return load<T>(peer.at(source, sizeof(T)));
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void put_one(const Target& target, T* dest, T value) {
+  if (!Target::in_heap(dest, sizeof value)) [[unlikely]] {
+    put_elsewhere(target.context, target.call, target.pe, dest, value);
+    return;
+  }
+  store(target.in_its_heap(dest), value);
+  target.wake();
+}
+
+template <typename T>
+[[gnu::always_inline]] inline T get_one(const Target& target, const T* source) {
+  if (!Target::in_heap(source, sizeof(T))) [[unlikely]] {
+    return get_elsewhere(target.context, target.call, target.pe, source);
+  }
+  return load<T>(target.in_its_heap(source));
+}
+
+/// Blocks of `block` bytes whose beginnings are so many bytes apart.
+struct Blocks {
+  std::size_t to_step, from_step, block, count;
+};
+
+/// From the strides of a call, in elements. Ends the job if they are too small for the block or too large.
+inline Blocks blocks_of(const Target& target, std::ptrdiff_t dst, std::ptrdiff_t sst, std::size_t bsize,
+                        std::size_t nblocks, std::size_t size) {
+  const auto least = static_cast<std::ptrdiff_t>(std::max<std::size_t>(bsize, 1));
+  if (nblocks != 0 && (dst < least || sst < least)) {
+    end_job(target.context, target.call,
+            "strides " + std::to_string(dst) + " and " + std::to_string(sst) + " must be " + std::to_string(least) +
+                " or more");
+  }
+  bytes_of(target, nblocks, bytes_of(target, static_cast<std::size_t>(std::max(dst, sst)), size));
+  return {static_cast<std::size_t>(dst) * size, static_cast<std::size_t>(sst) * size, bsize * size, nblocks};
+}
+
+/// From the first byte to behind the last one.
+inline std::size_t extent(std::size_t step, const Blocks& blocks) {
+  return (blocks.count - 1) * step + blocks.block;
+}
+
+template <std::size_t Size>
+void copy_elements(std::byte* to, const std::byte* from, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    std::memcpy(to + i * blocks.to_step, from + i * blocks.from_step, Size);
+  }
+}
+
+template <std::size_t Size>
+void copy_blocks(std::byte* to, const std::byte* from, const Blocks& blocks) {
+  if (blocks.block == Size) {
+    copy_elements<Size>(to, from, blocks);
+    return;
+  }
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    std::memcpy(to + i * blocks.to_step, from + i * blocks.from_step, blocks.block);
+  }
+}
+
+/// Each block is a copy of its own; those that are fetched are on their way at once.
+inline void far_block_put(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    far_put(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kNow);
+  }
+}
+inline void far_block_get(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    far_get(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kWithQuiet);
+  }
+  far_quiet();
+}
+
+template <std::size_t Size>
+void block_put(const Target& target, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+               std::size_t bsize, std::size_t nblocks) {
+  const Peer peer(target);
+  const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
+  if (blocks.count != 0 && blocks.block != 0) {
+    peer.check_own(source, extent(blocks.from_step, blocks));
+    if (peer.is_far()) {
+      far_block_put(peer, dest, source, blocks);
+      return;
+    }
+    copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
+    peer.wake();
+  }
+}
+
+template <std::size_t Size>
+void block_get(const Target& target, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+               std::size_t bsize, std::size_t nblocks) {
+  const Peer peer(target);
+  const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
+  if (blocks.count != 0 && blocks.block != 0) {
+    peer.check_own(dest, extent(blocks.to_step, blocks));
+    if (peer.is_far()) {
+      far_block_get(peer, dest, source, blocks);
+      return;
+    }
+    copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);
+  }
+}
+
+template <std::size_t Size>
+void strided_put(const Target& target, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+                 std::size_t nelems) {
+  block_put<Size>(target, dest, source, dst, sst, 1, nelems);
+}
+
+template <std::size_t Size>
+void strided_get(const Target& target, void* dest, const void* source, std::ptrdiff_t dst, std::ptrdiff_t sst,
+                 std::size_t nelems) {
+  block_get<Size>(target, dest, source, dst, sst, 1, nelems);
+}
+
+}  // namespace shmem::api
