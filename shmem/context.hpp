@@ -28,8 +28,9 @@ namespace shmem {
 
 /// What finding the memory of a PE takes, on one cache line. Before and after the life of a context: no PEs.
 struct alignas(64) Reach {
-  std::uintptr_t mine = 0;         // my heap
-  std::size_t heap_size = 0;       // the others' follow each other; 0 with SHMEM_DEBUG, and on several nodes: each is looked at
+  std::uintptr_t mine = 0;  // my heap
+  std::size_t heap_size =
+      0;  // the others' follow each other; 0 with SHMEM_DEBUG, and on several nodes: each is looked at
   std::byte* first = nullptr;      // PE 0's
   PeMetadata* metadata = nullptr;  // of PE 0, and so on
   int pes = 0;
