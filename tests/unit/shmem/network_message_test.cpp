@@ -117,7 +117,7 @@ TEST_F(NetworkMessageTest, TellsByTestWhetherAMessageHasCome) {
 
 /// Threads of each PE put, get, add and send, each to its like in the other PE, while threads make progress.
 TEST_F(NetworkThreadsTest, ServesSeveralThreads) {
-  const int rounds = test_support::repeats(60, 5000);
+  const int rounds = test_support::repeats(60, 1000);
   constexpr int kThreads = 3;
   const auto threaded = [](NetworkSettings& settings) { settings.threads = true; };
   const auto texts = with_network(
