@@ -76,7 +76,7 @@ set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_NAME libshmem)
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libpmix2, libshmem-mpi")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libpmix2, libshmem-mpi, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_CONTROL_EXTRA ${control}/triggers)
 
 set(CPACK_COMPONENT_LIBSHMEM-DEV_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node: headers and compiler wrappers
