@@ -21,6 +21,7 @@
 #include "shmem/cores/stream.hpp"
 #include "shmem/job.hpp"
 #include "shmem/memory/symmetric_heap.hpp"
+#include "shmem/net/progress_thread.hpp"
 #include "shmem/team/ctx_table.hpp"
 #include "shmem/team/team_table.hpp"
 
@@ -132,6 +133,7 @@ class Context {
   Result<void> open();
   /// Collective: to the PEs on other nodes. After global variables have been moved, which UCX would be in the way of.
   Result<void> open_network();
+  Result<void> start_progress_thread();
   Result<void> part_from_other_nodes();
   Result<void> open_trace();
   void open_gba_port();
@@ -190,6 +192,7 @@ class Context {
   mutable std::map<SetOfPes, LeaderGroup> groups_;
   std::mutex notices_mutex_;
   std::set<std::string> notices_;
+  std::unique_ptr<ProgressThread> progress_;  // SHMEM_PROGRESS_THREAD, and at the end; before the network's
 };
 
 }  // namespace shmem

@@ -14,10 +14,12 @@ Result<void> Context::open_network() {
   if (!job_.on_several_nodes()) {
     return {};
   }
+  // Puts before a barrier end in it: who limits the one means the other, too.
+  const bool own_limit = job_.options.network_timeout.count() != 0;
   NetworkSettings settings{.segments = {{job_.memory.heap(job_.me), job_.memory.heap_size()}},
                            .is_far = {},
                            .names = {},
-                           .limit = job_.options.network_timeout,
+                           .limit = own_limit ? job_.options.network_timeout : job_.options.barrier_timeout,
                            .threads = true};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);
@@ -32,6 +34,15 @@ Result<void> Context::open_network() {
   }
   job_.network = *std::move(network);
   job_.policy.background = job_.network.get();
+  return job_.options.progress_thread ? start_progress_thread() : Result<void>();
+}
+
+Result<void> Context::start_progress_thread() {
+  auto progress = ProgressThread::start(*job_.network);
+  if (!progress) {
+    return tl::make_unexpected(progress.error());
+  }
+  progress_ = *std::move(progress);
   return {};
 }
 
@@ -54,9 +65,12 @@ LeaderGroup& Context::group_of(const TeamMap& set, const long* psync) const {
       .first->second;
 }
 
-// Nobody goes while another needs his answers.
+// Nobody goes while another needs his answers: the bootstrap gives none while it waits, therefore a thread does.
 Result<void> Context::part_from_other_nodes() {
   auto ok = job_.network->quiet();
+  if (ok && !progress_) {
+    ok = start_progress_thread();
+  }
   return ok ? job_.bootstrap->barrier() : ok;
 }
 

@@ -249,7 +249,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "a text",
      set_text<&Options::host_id>},
     {{"SHMEM_NETWORK_TIMEOUT", nullptr, "seconds", "0",
-      "what waits longer for a PE on another node fails; 0: as long as that lives"},
+      "what waits longer for a PE on another node fails; 0: SHMEM_BARRIER_TIMEOUT holds"},
      "a number of seconds, 0 or more",
      set_network_timeout},
     {{"SHMEM_PROGRESS_THREAD", nullptr, "switch", "0",

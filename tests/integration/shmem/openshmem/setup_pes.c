@@ -30,7 +30,7 @@ static void test_query(void) {
 }
 
 static void test_access(void) {
-  const int me = shmem_my_pe(), pes = shmem_n_pes();
+  const int me = shmem_my_pe(), pes = shmem_n_pes(), one_node = getenv("SHMEM_HOST_ID") == NULL;
   long* block = (long*)shmem_malloc(sizeof(long));
   long local = 0;
   CHECK(!shmem_pe_accessible(-1) && !shmem_pe_accessible(pes));
@@ -40,14 +40,22 @@ static void test_access(void) {
     CHECK(!shmem_addr_accessible(&local, pe) && !shmem_addr_accessible(NULL, pe));
     CHECK(!shmem_addr_accessible(&constant, pe));
     CHECK(shmem_ptr(&local, pe) == NULL);
-    CHECK(shmem_ptr(block, pe) == shmem_team_ptr(SHMEM_TEAM_WORLD, block, pe) && shmem_ptr(block, pe) != NULL);
+    CHECK(shmem_ptr(block, pe) == shmem_team_ptr(SHMEM_TEAM_WORLD, block, pe));
+    CHECK(shmem_ptr(block, pe) != NULL || !one_node);
     CHECK((pe == me) == (shmem_ptr(block, pe) == (void*)block));
   }
   CHECK(!shmem_addr_accessible(block, pes) && shmem_ptr(block, -1) == NULL);
   CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, block, 0) == NULL && shmem_team_ptr(SHMEM_TEAM_WORLD, block, pes) == NULL);
-  /* What shmem_ptr gives is the other PE's object. */
-  *(long*)shmem_ptr(block, (me + 1) % pes) = me;
-  *(long*)shmem_ptr(global_memory, (me + 1) % pes) = me;
+  /* What shmem_ptr gives is the other PE's object. There is none of a PE on another node. */
+  const int right = (me + 1) % pes;
+  if (shmem_ptr(block, right) == NULL) {
+    CHECK(shmem_ptr(global_memory, right) == NULL);
+    shmem_long_p(block, me, right);
+    shmem_long_p((long*)(void*)global_memory, me, right);
+  } else {
+    *(long*)shmem_ptr(block, right) = me;
+    *(long*)shmem_ptr(global_memory, right) = me;
+  }
   shmem_barrier_all();
   CHECK(*block == (me + pes - 1) % pes && *(long*)(void*)global_memory == *block);
   shmem_free(block);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that do not fit together or go away: every PE says which one and ends in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+
+#include "tests/integration/net/job_on_hosts.hpp"
+
+namespace {
+
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Ne;
+
+using BadNodes = OnHosts;
+
+const auto kFailed = Each(AllOf(Ne(0), Ne(1000)));
+
+TEST_F(BadNodes, AreNamedWhenAPeDies) {
+  const Hosts hosts(3);
+  for (const char* action : {"get", "put", "barrier", "wait"}) {
+    const JobOnHosts job(hosts, {0, 1, 2}, {test_program("net_pes"), action});
+    ASSERT_TRUE(job.all_say("ready")) << action << '\n' << job.output();
+    job.pe(1).signal(SIGKILL);
+    EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
+    // UCX 1.13 ends a process that cannot answer a put any more, with a message of its own; others may name that one.
+    const auto by_ucx = AllOf(HasSubstr("ucp_request.inl"), HasSubstr("unexpected error"));
+    for (const std::size_t pe : {0U, 2U}) {
+      const std::string says = job.pe(pe).output();
+      if (std::string(action) == "put") {
+        EXPECT_THAT(says, AnyOf(HasSubstr("PE 1"), HasSubstr("which is lost"), by_ucx));
+      } else {
+        EXPECT_THAT(says, HasSubstr("PE 1")) << action;
+      }
+    }
+  }
+}
+
+TEST_F(BadNodes, AreNamedWhenTheyCannotBeReachedAtStart) {
+  const Hosts hosts(2);
+  hosts.link_down(1);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  EXPECT_THAT(job.codes(), kFailed) << job.output();
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 did not come within 2 s"));
+  EXPECT_THAT(job.pe(1).output(), HasSubstr("cannot reach the job at " + Hosts::ipv4(0) + ":7000"));
+}
+
+TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
+  const Hosts hosts(2);
+  // What goes to PE 0's port passes, and all else does not.
+  for (const int host : {0, 1}) {
+    const std::string port = host == 0 ? "sport" : "dport";
+    const auto rules =
+        hosts.run(host, {"sh", "-c",
+                         "ip rule add pref 10 ipproto tcp " + port + " 7000 lookup main && ip rule add pref 20 to " +
+                             Hosts::ipv4(1 - host) + " ipproto tcp blackhole"});
+    if (!rules.exit.clean()) GTEST_SKIP() << "no rules for ports here: " << rules.output;
+  }
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_NETWORK_TIMEOUT=3"});
+  EXPECT_THAT(job.codes(), kFailed) << job.output();
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 (on h1)"));
+  EXPECT_THAT(job.pe(1).output(), HasSubstr("PE 0"));
+}
+
+TEST_F(BadNodes, AreToldThatAnotherJobHasTheirPort) {
+  const Hosts hosts(2);
+  // Waits for its PE 1, which does not come.
+  const JobOnHosts first(hosts, {0}, {test_program("net_pes"), "hello"},
+                         {"SHMEM_UID_SIZE=2", "SHMEM_UID_SECRET=first"});
+  ASSERT_TRUE(hosts.run(0, {"sh", "-c", "until ss -Hltn | grep -q :7000; do sleep 0.01; done"}).exit.clean());
+  const JobOnHosts second(hosts, {0, 1}, {test_program("net_pes"), "hello"},
+                          {"SHMEM_UID_SECRET=second", "SHMEM_BOOTSTRAP_TIMEOUT=3"});
+  EXPECT_THAT(second.codes(), kFailed) << second.output();
+  for (const std::size_t pe : {0U, 1U}) EXPECT_THAT(second.pe(pe).output(), HasSubstr(Hosts::ipv4(0) + ":7000"));
+  EXPECT_THAT(second.pe(0).output(), HasSubstr("Address already in use"));
+  EXPECT_THAT(second.pe(1).output(), HasSubstr("has not the secret of that job"));
+}
+
+TEST_F(BadNodes, AreNamedForTheirHeapSizes) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {}, {{}, {"SHMEM_SYMMETRIC_SIZE=32M"}});
+  EXPECT_THAT(job.codes(), kFailed) << job.output();
+  for (const std::size_t pe : {0U, 1U}) {
+    EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1 (on h1)"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))) << pe;
+  }
+}
+
+TEST_F(BadNodes, AreNamedWithoutUcx) {
+  const Hosts hosts(2);
+  const TempDir dir;
+  std::ofstream(dir.file("libucp.so.0")) << "no library\n";
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {}, {{}, {"LD_LIBRARY_PATH=" + dir.path()}});
+  EXPECT_THAT(job.codes(), kFailed) << job.output();
+  for (const std::size_t pe : {0U, 1U}) {
+    EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1 (on h1) has no network to the other nodes"),
+                                           HasSubstr("install UCX 1.13 or later on this node")))
+        << pe;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links between nodes that fail: nothing goes another way, and a wait ends well when they heal or with a message.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "tests/integration/net/job_on_hosts.hpp"
+
+namespace {
+
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Each;
+using testing::HasSubstr;
+
+using LinkOfANode = OnHosts;
+
+std::size_t rounds(const JobOnHosts& job) {
+  const std::string text = job.pe(0).output();
+  std::size_t count = 0;
+  for (auto at = text.find("round"); at != std::string::npos; at = text.find("round", at + 1)) ++count;
+  return count;
+}
+
+bool goes_on(const JobOnHosts& job) {
+  const auto before = rounds(job);
+  const auto end = std::chrono::steady_clock::now() + JobOnHosts::kPatience;
+  while (rounds(job) < before + 3 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return rounds(job) >= before + 3;
+}
+
+TEST_F(LinkOfANode, StopsAllAndNoMoreIfItIsDownForAMoment) {
+  const Hosts hosts(2);
+  const TempDir dir;
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "traffic", dir.file("end")},
+                       {"SHMEM_BARRIER_TIMEOUT=30", "SHMEM_NETWORK_TIMEOUT=30"});
+  ASSERT_TRUE(goes_on(job)) << job.output();
+  const auto before = hosts.traffic(1);
+  ASSERT_TRUE(goes_on(job)) << job.output();
+  EXPECT_GT(hosts.traffic(1).received, before.received);
+  hosts.link_down(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a round that is under way
+  const auto down = hosts.traffic(1);
+  const auto count = rounds(job);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(rounds(job), count) << "the PEs reach each other another way";
+  EXPECT_EQ(hosts.traffic(1).received, down.received);
+  EXPECT_EQ(hosts.traffic(1).sent, down.sent);
+  hosts.link_up(1);
+  EXPECT_TRUE(goes_on(job)) << job.output();
+  std::ofstream(dir.file("end")) << '\n';
+  EXPECT_THAT(job.codes(), Each(0)) << job.output();
+}
+
+/// The job ends on all PEs, and each says for whom it waited.
+void expect_end_of_both(const JobOnHosts& job) {
+  EXPECT_THAT(job.codes(), Each(AllOf(testing::Ne(0), testing::Ne(1000)))) << job.output();
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 (on h1)"));
+  EXPECT_THAT(job.pe(1).output(), AnyOf(HasSubstr("PE 0 (on h0)"), HasSubstr("PE 0")));
+}
+
+TEST_F(LinkOfANode, EndsTheJobIfItStaysDown) {
+  for (const char* limit : {"SHMEM_BARRIER_TIMEOUT=1", "SHMEM_NETWORK_TIMEOUT=1"}) {
+    const Hosts hosts(2);
+    const TempDir dir;
+    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "traffic", dir.file("end")}, {limit});
+    ASSERT_TRUE(goes_on(job)) << job.output();
+    hosts.link_down(1);
+    expect_end_of_both(job);
+    EXPECT_THAT(job.output(), AnyOf(HasSubstr("for 1 s in vain"), HasSubstr("SHMEM_BARRIER_TIMEOUT"))) << limit;
+  }
+}
+
+TEST_F(LinkOfANode, MayTakeLongerFramesThanTheOtherOne) {
+  const Hosts hosts(2);
+  hosts.set_mtu(0, 9000);
+  hosts.set_mtu(1, 1400);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "large"}, {"SHMEM_NETWORK_TIMEOUT=30"});
+  EXPECT_THAT(job.codes(), Each(0)) << job.output();
+}
+
+TEST_F(LinkOfANode, EndsTheJobIfTheSwitchDropsWhatIsLong) {
+  const Hosts hosts(2);
+  for (const int host : {0, 1}) hosts.set_mtu(host, 9000, 1500);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "large"},
+                       {"SHMEM_NETWORK_TIMEOUT=2", "SHMEM_BOOTSTRAP_TIMEOUT=5"});
+  expect_end_of_both(job);
+}
+
+}  // namespace

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE of a job on several nodes: net_pes ACTION [FILE]. Says "PE n ready" when the job has started.
+#include <shmem.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int kWords = 512;
+long global_word = -1;
+long global_words[kWords];
+
+int right() {
+  return (shmem_my_pe() + 1) % shmem_n_pes();
+}
+int left() {
+  return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
+}
+
+void say(const char* what, long number = -1) {
+  if (number < 0) {
+    std::printf("PE %d %s\n", shmem_my_pe(), what);
+  } else {
+    std::printf("PE %d %s %ld\n", shmem_my_pe(), what, number);
+  }
+  std::fflush(stdout);
+}
+
+void check(bool good, const char* what) {
+  if (good) return;
+  say(what);
+  shmem_global_exit(9);
+}
+
+bool exists(const std::string& file) {
+  return ::access(file.c_str(), F_OK) == 0;
+}
+
+/// Seconds of the machine's clock, which all nodes of a test have in common.
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Everybody gives his neighbour words of the heap and global ones, and counts at PE 0.
+void use_all_memory(long salt) {
+  const int me = shmem_my_pe();
+  auto* words = static_cast<long*>(shmem_calloc(kWords, sizeof(long)));
+  auto* count = static_cast<long*>(shmem_calloc(1, sizeof(long)));
+  std::vector<long> mine(kWords);
+  for (int i = 0; i < kWords; ++i) mine[static_cast<std::size_t>(i)] = salt + me * kWords + i;
+  shmem_long_put(words, mine.data(), kWords, right());
+  shmem_long_put(global_words, mine.data(), kWords, right());
+  shmem_long_p(&global_word, salt + me, right());
+  shmem_long_atomic_add(count, me + 1, 0);
+  shmem_barrier_all();
+  for (int i = 0; i < kWords; ++i) {
+    check(words[i] == salt + left() * kWords + i, "has other words in its heap");
+    check(global_words[i] == words[i], "has other global words");
+  }
+  check(global_word == salt + left(), "has another global word");
+  check(shmem_long_g(&global_word, right()) == salt + me, "reads another global word");
+  const long pes = shmem_n_pes();
+  check(shmem_long_atomic_fetch(count, 0) == pes * (pes + 1) / 2, "counts another number");
+  shmem_barrier_all();
+  shmem_free(count);
+  shmem_free(words);
+}
+
+/// Puts and barriers, until there is the file.
+void traffic(const std::string& file) {
+  auto* word = static_cast<long*>(shmem_calloc(2, sizeof(long)));
+  for (long round = 1;; ++round) {
+    const bool over = shmem_my_pe() == 0 && exists(file);
+    if (over) {
+      for (int pe = 0; pe < shmem_n_pes(); ++pe) shmem_long_p(word + 1, round, pe);
+    }
+    shmem_long_p(word, round, right());
+    shmem_barrier_all();
+    check(*word == round, "has the word of another round");
+    const bool end = word[1] != 0;
+    shmem_barrier_all();
+    if (shmem_my_pe() == 0) say("round", round);
+    if (end) break;
+  }
+  say("is through");
+}
+
+void large() {
+  constexpr std::size_t kBytes = 8 << 20;
+  auto* to = static_cast<unsigned char*>(shmem_malloc(kBytes));
+  std::vector<unsigned char> from(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) from[i] = static_cast<unsigned char>(i * 31 + i / 4096 + shmem_my_pe());
+  shmem_barrier_all();
+  shmem_putmem(to, from.data(), kBytes, right());
+  shmem_barrier_all();
+  std::vector<unsigned char> back(kBytes);
+  shmem_getmem(back.data(), to, kBytes, right());
+  check(std::memcmp(back.data(), from.data(), kBytes) == 0, "reads other bytes");
+  shmem_barrier_all();
+  say("is through");
+}
+
+/// PE 1 leaves the library for two seconds, which it says by the file. PE 0 gets from it meanwhile.
+void compute(const std::string& file) {
+  auto* word = static_cast<long*>(shmem_malloc(sizeof(long)));
+  auto* back = static_cast<double*>(shmem_malloc(sizeof(double)));
+  *word = 17;
+  shmem_barrier_all();
+  shmem_getmem(word + 0, word, sizeof(long), right());  // the connection is there
+  shmem_barrier_all();
+  double answered = 0;
+  if (shmem_my_pe() == 1) {
+    shmem_quiet();
+    std::ofstream(file) << "computes\n";
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    *back = now();
+  } else {
+    while (!exists(file)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check(shmem_long_g(word, 1) == 17, "reads another word");
+    answered = now();
+  }
+  shmem_barrier_all();
+  if (shmem_my_pe() == 0) say(answered < shmem_double_g(back, 1) ? "was answered meanwhile" : "was answered after it");
+}
+
+void run(const std::string& action, const std::string& file) {
+  if (action == "hello") use_all_memory(0);
+  if (action == "large") large();
+  if (action == "traffic") traffic(file);
+  if (action == "compute") compute(file);
+  // For ever: the others are to end. PE 1 is the one that the test ends.
+  if (action == "get") {
+    for (;;) shmem_long_g(&global_word, right());
+  }
+  if (action == "put") {
+    for (;;) shmem_long_p(&global_word, 1, right());
+  }
+  if (action == "barrier") {
+    if (shmem_my_pe() == 1) ::pause();
+    shmem_barrier_all();
+  }
+  if (action == "wait") {
+    if (shmem_my_pe() == 1) ::pause();
+    shmem_long_wait_until(&global_word, SHMEM_CMP_EQ, 1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string action = argv[1];
+  const std::string file = argc > 2 ? argv[2] : "";
+  if (action == "again") {
+    for (int start = 0; start < 3; ++start) {
+      shmem_init();
+      use_all_memory(1000 * start);
+      say("was there in start", start);
+      shmem_finalize();
+    }
+    return 0;
+  }
+  shmem_init();
+  shmem_barrier_all();
+  say("ready");
+  run(action, file);
+  shmem_finalize();
+  return 0;
+}

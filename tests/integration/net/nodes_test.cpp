@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs on several nodes: hosts of the test's own, or what SHMEM_HOST_ID makes of one machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/net/job_on_hosts.hpp"
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::oshrun;
+using test_support::repeats;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr Seconds kLimit{240};
+
+/// The environment that makes so many PEs of an oshrun a node.
+std::vector<std::string> in_nodes_of(int pes, const std::vector<std::string>& command) {
+  std::vector<std::string> line{
+      "/bin/sh", "-c",
+      "SHMEM_HOST_ID=node$((OSHRUN_RANK / " + std::to_string(pes) + ")); export SHMEM_HOST_ID; exec \"$0\" \"$@\""};
+  line.insert(line.end(), command.begin(), command.end());
+  return line;
+}
+
+struct Places {
+  int nodes;
+  int each;
+};
+using Parameters = std::tuple<const char*, const char*, Places>;
+
+class OpenShmemOnNodes : public testing::TestWithParam<Parameters> {};
+
+TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
+  const auto& [family, language, places] = GetParam();
+  const std::string program = std::string("openshmem_") + family + "_" + language + "_pes";
+  const auto job = test_support::run(
+      oshrun(places.nodes * places.each, "off", in_nodes_of(places.each, {test_program(program)})), {}, kLimit);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+// All of them in a soak, which has the time.
+bool soak() {
+  return repeats(1, 2) == 2;
+}
+
+std::vector<const char*> families() {
+  if (!soak()) return {"atomic"};
+  return {"setup", "team", "rma", "atomic", "wait", "collective", "threads"};
+}
+
+std::vector<const char*> languages() {
+  if (!soak()) return {"c"};
+  return {"c", "cxx"};
+}
+
+std::vector<Places> all_places() {
+  if (!soak()) return {{2, 1}};
+  return {{2, 1}, {3, 1}, {2, 2}};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenShmemOnNodes,
+                         testing::Combine(testing::ValuesIn(families()), testing::ValuesIn(languages()),
+                                          testing::ValuesIn(all_places())),
+                         [](const testing::TestParamInfo<Parameters>& test) {
+                           const auto& places = std::get<2>(test.param);
+                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
+                                  std::to_string(places.nodes) + "x" + std::to_string(places.each);
+                         });
+
+class NodesOfAJob : public OnHosts {
+ protected:
+  void expect_clean(const JobOnHosts& job) { EXPECT_THAT(job.codes(kLimit), Each(0)) << job.output(); }
+};
+
+TEST_F(NodesOfAJob, AreHostsThatKnowEachOtherByTheNetworkAlone) {
+  const Hosts hosts(3);
+  for (const auto& host_of : {std::vector<int>{0, 1, 2}, {0, 0, 1, 1}}) {
+    const auto before = hosts.traffic(1);
+    const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {"SHMEM_INFO=1"});
+    expect_clean(job);
+    EXPECT_THAT(job.pe(0).output(), AllOf(HasSubstr(host_of.size() == 3 ? "3 nodes" : "2 nodes"), HasSubstr("ucx ")));
+    // Words of the heap and global ones for the next PE.
+    EXPECT_GT(hosts.traffic(1).received, before.received);
+  }
+}
+
+TEST_F(NodesOfAJob, StartAndEndTheLibraryAsOftenAsTheyLike) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "again"});
+  expect_clean(job);
+  EXPECT_THAT(job.pe(1).output(), HasSubstr("PE 1 was there in start 2"));
+}
+
+TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
+#ifndef SHMEM_HAS_PMIX
+  GTEST_SKIP() << "libshmem is built without PMIx";
+#endif
+  const Hosts hosts(2);
+  const TempDir dir;
+  const auto job = hosts.run(0,
+                             {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--host",
+                              hosts.slots(2), test_program("net_pes"), "hello"},
+                             {"TMPDIR=" + dir.path(), "SHMEM_GBA=off", "SHMEM_INFO=1"}, kLimit);
+  if (job.exit.code == 127) GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("2 nodes"));
+}
+
+TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
+  const Hosts hosts(2);
+  for (const auto& host_of : {std::vector<int>{0, 1}, {0, 0, 1, 1}}) {
+    for (const char* family : {"setup", "threads", "rma", "atomic", "wait", "team", "collective"}) {
+      const bool in_ci = host_of.size() == 2 && (std::string(family) == "setup" || std::string(family) == "threads");
+      if (!in_ci && !soak()) continue;
+      const JobOnHosts job(hosts, host_of, {test_program(std::string("openshmem_") + family + "_c_pes")},
+                           {"SHMEM_SYMMETRIC_SIZE=1G"});
+      EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
+    }
+  }
+}
+
+TEST_F(NodesOfAJob, AnswerWhileTheyComputeOnlyWithAProgressThread) {
+  const Hosts hosts(2);
+  for (const bool thread : {false, true}) {
+    const TempDir dir;
+    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "compute", dir.file("computes")},
+                         {thread ? "SHMEM_PROGRESS_THREAD=1" : "SHMEM_PROGRESS_THREAD=0"});
+    expect_clean(job);
+    EXPECT_THAT(job.pe(0).output(), HasSubstr(thread ? "was answered meanwhile" : "was answered after it"));
+  }
+}
+
+TEST_F(NodesOfAJob, StartMeetAndFinishWithManyPes) {
+  const Hosts hosts(4);
+  const int each = repeats(4, 16);
+  std::vector<int> host_of;
+  for (int host = 0; host < hosts.number(); ++host) host_of.insert(host_of.end(), static_cast<std::size_t>(each), host);
+  const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "nothing"}, {"SHMEM_BOOTSTRAP_TIMEOUT=120"});
+  expect_clean(job);
+  EXPECT_TRUE(job.all_say("ready"));
+}
+
+}  // namespace
