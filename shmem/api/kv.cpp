@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle operators: their making and end, and shuffles at once and in two phases.
 #include <atomic>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -9,15 +8,13 @@
 
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/kv_plan.hpp"
+#include "shmem/api/kv_site.hpp"
 #include "shmem/api/stream.hpp"
 #include "shmem/kv/digest.hpp"
 #include "shmem/kv/operator.hpp"
-#include "shmem/team/peers.hpp"
 
-using shmem::Clock;
 using shmem::Context;
 using shmem::Error;
-using shmem::Job;
 using shmem::Result;
 using shmem::SyncWord;
 using shmem::Team;
@@ -57,62 +54,6 @@ struct shmemx_kv_op {
 
 namespace {
 
-/// Ends a call that waits for a partner who does not come. Looked at by several cores at once.
-class PartnerWatch {
- public:
-  PartnerWatch(const Job& job, int partner) : job_(job), partner_(partner) {
-    const auto limit = job.options.barrier_timeout;
-    deadline_ = limit.count() > 0 ? Clock::now() + limit : Clock::time_point::max();
-  }
-
-  std::errc operator()() const {
-    if (job_.bootstrap->aborted()) {
-      return std::errc::operation_canceled;
-    }
-    if (shmem::is_dead(job_, partner_)) {
-      return std::errc::owner_dead;
-    }
-    return Clock::now() < deadline_ ? std::errc{} : std::errc::timed_out;
-  }
-
- private:
-  const Job& job_;
-  int partner_;
-  Clock::time_point deadline_;
-};
-
-/// Of memory of the heap: it is one block that is not free.
-bool is_symmetric(const Job& job, const shmem::SymmetricHeap& heap, const std::byte* first, std::size_t bytes) {
-  const std::byte* const last = first + (bytes - 1);
-  const std::byte* const there = job.translate(first, job.me);
-  if (there == nullptr || job.translate(last, job.me) != there + (bytes - 1)) {
-    return false;
-  }
-  if (!job.is_in_heap(first)) {
-    return true;
-  }
-  const auto offset = static_cast<std::size_t>(first - job.memory.heap(job.me));
-  const auto block = heap.block_around(offset);
-  return block && !block->free() && offset + bytes <= block->end();
-}
-
-shmem::kv::Site site_of(Context& context, Team& team) {
-  const Job& job = context.job();
-  const shmem::SymmetricHeap& heap = context.heap();
-  const shmem::TeamMap map = team.map();
-  return {team.me(), team.size(), [&job, map](const void* mine, int pe) { return job.translate(mine, map.pe(pe)); },
-          [&job, &heap](const std::byte* mine, std::size_t bytes) { return is_symmetric(job, heap, mine, bytes); },
-          // Global variables are the same ones on all PEs, and elsewhere in each.
-          [&job](const void* mine) {
-            return job.is_in_heap(mine)
-                       ? static_cast<std::uint64_t>(static_cast<const std::byte*>(mine) - job.memory.heap(job.me))
-                       : ~std::uint64_t{0};
-          },
-          [&job, map](int partner) { return PartnerWatch(job, map.pe(partner)); }, [&team] { return team.sync(); },
-          [&job] { return job.bootstrap->aborted().value_or(""); },
-          job.processors > 0 ? job.processors : std::numeric_limits<int>::max()};
-}
-
 constexpr unsigned kStatusBits = 16;
 
 std::uint64_t digest_of(const shmem::kv::Settings& settings) {
@@ -124,6 +65,18 @@ std::uint64_t digest_of(const shmem::kv::Settings& settings) {
   return digest.value();
 }
 
+/// What a PE has published in its word; a PE of another node is asked. REQUIRES: a sync since.
+Result<std::uint64_t> published(Context& context, const SyncWord& mine, int pe) {
+  if (const auto* near = static_cast<const SyncWord*>(context.translate(&mine, pe)); near != nullptr) {
+    // Acquire: pairs with publish() on that PE.
+    return near->value.load(std::memory_order_acquire);
+  }
+  const auto word = context.job().locate_far(&mine.value, sizeof(std::uint64_t), pe);
+  std::uint64_t theirs = 0;
+  const auto got = context.job().network->get(&theirs, *word, sizeof theirs);
+  return got ? Result<std::uint64_t>(theirs) : tl::make_unexpected(got.error());
+}
+
 /// Collective over the world: all PEs have made their operator, or each hears of the first that has not.
 Result<void> agree(Context& context, SyncWord& mine, std::uint64_t settings, std::errc error) {
   const std::uint64_t said = settings << kStatusBits | static_cast<std::uint16_t>(error);
@@ -132,16 +85,17 @@ Result<void> agree(Context& context, SyncWord& mine, std::uint64_t settings, std
     return ok;
   }
   for (int pe = 0; pe < context.n_pes(); ++pe) {
-    const auto& word = *static_cast<const SyncWord*>(context.translate(&mine, pe));
-    // Acquire: pairs with the publish above, on that PE.
-    const std::uint64_t theirs = word.value.load(std::memory_order_acquire);
-    const auto status = static_cast<std::errc>(static_cast<std::uint16_t>(theirs));
+    const auto theirs = published(context, mine, pe);
+    if (!theirs) {
+      return tl::make_unexpected(theirs.error());
+    }
+    const auto status = static_cast<std::errc>(static_cast<std::uint16_t>(*theirs));
     if (status != std::errc{}) {
       return shmem::fail(status, "shmem: PE " + std::to_string(context.my_pe()) +
                                      ": shmemx_kv_op_create failed on PE " + std::to_string(pe) + ": " +
                                      std::make_error_code(status).message() + " (its own message says more)");
     }
-    if (theirs != said) {
+    if (*theirs != said) {
       return shmem::fail(std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) +
                                                           ": shmemx_kv_op_create: PE " + std::to_string(pe) +
                                                           " has other options than this PE");
@@ -169,8 +123,8 @@ Result<void> make_parts(Context& context, Team* parent, const shmem::kv::Setting
     return tl::make_unexpected(team.error());
   }
   parts.team = *team;
-  auto made = Operator::create(site_of(context, *context.teams().find(*team)), settings,
-                               context.job().policy_for(context.n_pes() * settings.cores), memory);
+  auto made = Operator::create(api::site_of(context, *context.teams().find(*team)), settings,
+                               context.job().policy_for(context.job().size * settings.cores), memory);
   if (!made) {
     return tl::make_unexpected(made.error());
   }
@@ -190,12 +144,6 @@ Result<void> give_back(Context& context, int team, std::byte* memory) {
 /// Collective over the world: all PEs ask for the same, and for what can be. It comes before they ask for memory, how
 /// much of which depends on it.
 Result<void> agree_on(Context& context, const shmem::kv::Settings& settings) {
-  if (context.job().on_several_nodes()) {
-    return shmem::fail(std::errc::not_supported,
-                       "shmem: PE " + std::to_string(context.my_pe()) +
-                           ": shmemx_kv_op_create: caches are moved within a node only, and this job is on " +
-                           std::to_string(context.job().nodes.count));
-  }
   static_assert(alignof(SyncWord) <= shmem::Heap::kMinAlignment);
   auto memory = context.heap().calloc(1, sizeof(SyncWord));
   if (!memory) {

@@ -15,7 +15,9 @@ PairWords PairShuffle::words_of(int pe) const {
 }
 
 Pairing PairShuffle::pairing_with(int partner) const {
-  return {site_.me, partner, copier_.cores(), words_of(site_.me), words_of(partner), count_};
+  // Of a PE on another node, its words are said by this one's, as Far has it.
+  return {site_.me, partner, copier_.cores(), words_of(site_.me), words_of(site_.is_far(partner) ? site_.me : partner),
+          count_};
 }
 
 Result<CopyList> PairShuffle::list_copies(const SoundCache& cache, const MovePlan& plan) const {
@@ -74,6 +76,13 @@ void PairShuffle::tell_partner(const PairTable& table, std::errc error) const {
   SoloCore caller{policy_, nobody};
   // Whichever of the two it waits for, if it waits at all.
   const Pairing pairing = pairing_with(static_cast<int>(peer));
+  if (site_.is_far(pairing.partner)) {
+    // What this PE has to say itself is more than that it could not be told.
+    FarPartner partner(*site_.far, pairing);
+    (void)partner.say_ready(error);
+    (void)partner.say_not_sent(error);
+    return;
+  }
   say_ready(caller, pairing, error);
   say_not_sent(caller, pairing, error);
 }
@@ -83,8 +92,11 @@ Result<void> PairShuffle::run(const TablePlan& plan, const Cache& cache) {
   try {
     const auto prepared = prepare(plan, cache);
     if (prepared) {
-      const Report report = shuffle(*prepared);
-      return report.stage == Report::Stage::kDone ? Result<void>{} : explain(*prepared, report);
+      const auto report = site_.is_far(prepared->pairing.partner) ? shuffle_far(*prepared) : shuffle(*prepared);
+      if (!report) {
+        return fail(report.error().code, name_call() + name_part(*prepared) + report.error().text);
+      }
+      return report->stage == Report::Stage::kDone ? Result<void>{} : explain(*prepared, *report);
     }
     // The partner may not see what is wrong; if he does, he does not look at this.
     tell_partner(plan.table(), prepared.error().code);
@@ -144,16 +156,67 @@ void PairShuffle::copy(SoloCore<CoreGroup::Check>& caller, const Work& work) {
   });
 }
 
+/// The calling thread does all: what there is to wait for is the network.
+Result<Report> PairShuffle::shuffle_far(const Work& work) {
+  if (work.role == Role::kIdle) {
+    return Report{};
+  }
+  CoreGroup::Check watch = site_.watch(work.pairing.partner);
+  SoloCore caller{policy_, watch};
+  FarPartner partner(*site_.far, work.pairing);
+  return work.role == Role::kSender ? send_far(caller, partner, work) : receive_far(caller, partner, work);
+}
+
+Result<Report> PairShuffle::receive_far(SoloCore<CoreGroup::Check>& caller, FarPartner& partner, const Work& work) {
+  auto told = partner.say_digest(work.digest);
+  if (told) {
+    told = partner.say_ready(std::errc{});
+  }
+  if (!told) {
+    return tl::make_unexpected(told.error());
+  }
+  const Report report = hear_done(caller, work.pairing);
+  if (report.stage == Report::Stage::kWaiting) {
+    (void)partner.say_ready(report.error);  // as on a node; a partner that is lost hears nothing
+  }
+  return report;
+}
+
+Result<Report> PairShuffle::send_far(SoloCore<CoreGroup::Check>& caller, FarPartner& partner, const Work& work) {
+  Report report = hear_ready(caller, work.pairing);
+  if (report.stage == Report::Stage::kDone && hear_digest(caller, work.pairing) != work.digest) {
+    report = {Report::Stage::kPartnerFailed, kDifferent};
+  }
+  if (report.stage != Report::Stage::kDone) {
+    (void)partner.say_not_sent(report.error);
+    return report;
+  }
+  FarPuts puts(site_.far.get());
+  work.copies.share(0, 1, [&](std::byte* to, const std::byte* from, std::size_t size) {
+    puts.add(work.pairing.partner, to, from, size);
+  });
+  if (const auto& sent = puts.finish(); !sent) {
+    (void)partner.say_not_sent(sent.error().code);
+    return tl::make_unexpected(sent.error());
+  }
+  const auto said = partner.say_done();
+  return said ? Result<Report>(report) : tl::make_unexpected(said.error());
+}
+
 std::string PairShuffle::name_call() const {
   return "kv_shuffle: PE " + std::to_string(site_.me) + ", call " + std::to_string(count_) + " by pairs: ";
+}
+
+std::string PairShuffle::name_part(const Work& work) const {
+  return (work.role == Role::kSender ? "sending " + std::to_string(work.blocks) + " blocks to PE "
+                                     : std::string("receiving from PE ")) +
+         std::to_string(work.pairing.partner) + ": ";
 }
 
 tl::unexpected<Error> PairShuffle::explain(const Work& work, const Report& report) const {
   const bool sends = work.role == Role::kSender;
   const std::string partner = "PE " + std::to_string(work.pairing.partner);
-  const std::string text = name_call() +
-                           (sends ? "sending " + std::to_string(work.blocks) + " blocks to " : "receiving from ") +
-                           partner + ": ";
+  const std::string text = name_call() + name_part(work);
   switch (report.stage) {
     case Report::Stage::kPartnerFailed:
       if (report.error == kDifferent) {

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "shmem/kv/copier.hpp"
+#include "shmem/kv/far_partner.hpp"
+#include "shmem/kv/far_puts.hpp"
 #include "shmem/kv/pair_steps.hpp"
 #include "shmem/kv/site.hpp"
 #include "shmem/kv/table_plan.hpp"
@@ -47,8 +49,12 @@ class PairShuffle {
   Report shuffle(const Work& work);
   void copy(SoloCore<CoreGroup::Check>& caller, const Work& work);
   Report send(SoloCore<CoreGroup::Check>& caller, const Work& work);
+  Result<Report> shuffle_far(const Work& work);
+  Result<Report> receive_far(SoloCore<CoreGroup::Check>& caller, FarPartner& partner, const Work& work);
+  Result<Report> send_far(SoloCore<CoreGroup::Check>& caller, FarPartner& partner, const Work& work);
   [[nodiscard]] tl::unexpected<Error> explain(const Work& work, const Report& report) const;
   [[nodiscard]] std::string name_call() const;
+  [[nodiscard]] std::string name_part(const Work& work) const;
 
   const Site& site_;
   Copier& copier_;

@@ -37,6 +37,11 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t bytes) {
   return before(a, b + bytes) && before(b, a + bytes);
 }
 
+tl::unexpected<Error> no_cache(int pe) {
+  return invalid("PE " + std::to_string(pe) +
+                 " has no such cache: symmetric global variables are those of one program");
+}
+
 std::uint64_t digest_of(const Cache& cache, const Site& site) {
   const auto offset = [&](const void* at) { return at == nullptr ? -1 : static_cast<std::int64_t>(site.offset(at)); };
   const Shape& shape = cache.shape;
@@ -77,11 +82,16 @@ Result<SoundCache> check_cache(const Cache& cache, const Site& site) {
 }
 
 Result<CachePlace> cache_of(const SoundCache& cache, const Site& site, int pe) {
+  if (site.is_far(pe)) {
+    const std::size_t bytes = cache.layout.buffer_bytes();
+    const bool there =
+        site.far->has(cache.place.k, bytes, pe) && (!cache.layout.apart || site.far->has(cache.place.v, bytes, pe));
+    return there ? Result<CachePlace>(cache.place) : no_cache(pe);
+  }
   const CachePlace place{site.translate(cache.place.k, pe),
                          cache.layout.apart ? site.translate(cache.place.v, pe) : nullptr};
   if (place.k == nullptr || (cache.layout.apart && place.v == nullptr)) {
-    return invalid("PE " + std::to_string(pe) +
-                   " has no such cache: symmetric global variables are those of one program");
+    return no_cache(pe);
   }
   // Copies go from plane to plane by the distances that they have here.
   if (cache.layout.apart && place.v - place.k != cache.place.v - cache.place.k) {

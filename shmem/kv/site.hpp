@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "shmem/cores/core_group.hpp"
+#include "shmem/kv/far.hpp"
 #include "shmem/kv/layout.hpp"
 
 namespace shmem::kv {
@@ -17,7 +19,7 @@ namespace shmem::kv {
 struct Site {
   int me = 0;
   int pes = 1;
-  /// The same object in the symmetric memory of `pe`; nullptr if `mine` is not in this PE's.
+  /// The same object in the symmetric memory of `pe`; nullptr if `mine` is not in this PE's, or `pe` on another node.
   std::function<std::byte*(const void* mine, int pe)> translate{};
   /// So many bytes there are one allocation of the symmetric heap, or global variables.
   std::function<bool(const std::byte* mine, std::size_t bytes)> is_symmetric{};
@@ -29,8 +31,14 @@ struct Site {
   std::function<Result<void>()> sync{};
   /// Of a job that was ended: why.
   std::function<std::string()> why_ended{};
-  /// That all PEs may use together.
+  /// That all PEs of this node may use together.
   int processors = std::numeric_limits<int>::max();
+  /// How many of the PEs are on this node.
+  int pes_here = std::numeric_limits<int>::max();
+  /// None where all are.
+  std::shared_ptr<Far> far{};
+
+  [[nodiscard]] bool is_far(int pe) const { return far != nullptr && far->is_far(pe); }
 };
 
 struct Cache {
@@ -48,7 +56,8 @@ struct SoundCache {
 /// Error: what is wrong with it.
 Result<SoundCache> check_cache(const Cache& cache, const Site& site);
 
-/// The same cache of `pe`. Error: `pe` has none there, as a global variable of another program.
+/// The same cache of `pe`; this PE's own if `pe` is on another node, as Far has it. Error: `pe` has none there, as a
+/// global variable of another program.
 Result<CachePlace> cache_of(const SoundCache& cache, const Site& site, int pe);
 
 /// For people, of an error that another PE has told.

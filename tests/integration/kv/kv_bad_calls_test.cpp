@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "tests/integration/kv/kv_nodes.hpp"
 #include "tests/support/job.hpp"
 
 namespace {
@@ -23,6 +24,16 @@ TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
     for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
       EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": 0 wrong\n"));
     }
+  }
+}
+
+TEST(KvBadCalls, AreRefusedBetweenNodes) {
+  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  const auto program = kv_test::on_nodes(2, {test_program("kv_bad_calls_pe")});
+  const Outcome outcome = test_support::run(oshrun(4, "off", program), {}, Seconds{120});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(std::string(pe) + ": 0 wrong\n"));
   }
 }
 

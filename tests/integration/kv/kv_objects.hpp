@@ -109,7 +109,13 @@ class Arena {
   /// Every byte of the arena of `pe`. Returns what is wrong, or "".
   [[nodiscard]] std::string compare(int pe) const {
     const auto image = expected(pe);
+    std::vector<std::byte> fetched;
     const auto* bytes = static_cast<const std::byte*>(shmem_ptr(base_, pe));
+    if (bytes == nullptr) {  // on another node
+      fetched.resize(image.size());
+      shmem_getmem(fetched.data(), base_, fetched.size(), pe);
+      bytes = fetched.data();
+    }
     if (std::memcmp(bytes, image.data(), image.size()) == 0) return "";
     std::size_t at = 0;
     while (bytes[at] == image[at]) ++at;

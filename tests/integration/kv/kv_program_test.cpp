@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/integration/kv/kv_nodes.hpp"
 #include "tests/integration/kv/kv_program_jobs.hpp"
 #include "tests/support/manual.hpp"
 
@@ -46,6 +47,15 @@ TEST_P(KvShufflePes, ChecksEveryByteWithADevice) {
     EXPECT_THAT(outcome.output, ContainsRegex("device: .*vfio-user.*port [0-9]+, 32 groups of up to 708 members"));
     EXPECT_THAT(outcome.output, ContainsRegex("[1-9][0-9]* by the GBA \\(mean .* us\\)"));
     EXPECT_THAT(outcome.output, ContainsRegex("counters: .*[1-9][0-9]* arrivals, [1-9][0-9]* releases"));
+  }
+}
+
+TEST(KvShuffle, ChecksEveryByteBetweenNodes) {
+  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  for (const char* plan : {"pair", "balanced"}) {
+    const auto program = kv_test::on_nodes(
+        2, {test_support::program("kv_shuffle"), "--check", "--plan", plan, "--rounds", "2", "--repeats", "1"});
+    expect_pass(test_support::run(test_support::oshrun(4, "off", program), {}, kLimit), 4);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/integration/kv/kv_nodes.hpp"
 #include "tests/support/job.hpp"
 #include "tests/support/sanitized.hpp"
 #include "tests/support/soak.hpp"
@@ -13,13 +14,15 @@ namespace {
 using test_support::repeats;
 
 /// The seed is in what a failure prints: `oshrun -n PES kv_property_pe SEED CASES BYTES` does the same again.
-void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes) {
+/// `pes_a_node`: 0 for one node.
+void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes, int pes_a_node = 0) {
   const std::string seed = std::to_string(std::random_device{}());
   const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
-  const auto outcome = test_support::run(
-      test_support::oshrun(
-          pes, gba, {test_support::test_program("kv_property_pe"), seed, std::to_string(count), std::to_string(bytes)}),
-      {}, test_support::Seconds{repeats(200, 3600)});
+  std::vector<std::string> program{test_support::test_program("kv_property_pe"), seed, std::to_string(count),
+                                   std::to_string(bytes)};
+  if (pes_a_node != 0) program = kv_test::on_nodes(pes_a_node, program);
+  const auto outcome =
+      test_support::run(test_support::oshrun(pes, gba, program), {}, test_support::Seconds{repeats(200, 3600)});
   EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes
                                     << "\n"
                                     << outcome.output;
@@ -50,6 +53,24 @@ TEST(KvProperty, FourToEightPes) {
 
 TEST(KvProperty, SixteenPes) {
   expect_right(16, "off", repeats(6, 2000), kSmall);
+}
+
+/// Cases are few: each makes teams and operators, of which every call is one between nodes.
+TEST(KvProperty, TwoNodes) {
+  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  expect_right(2, "off", repeats(6, 2000), kSmall, 1);
+  expect_right(4, "off", repeats(4, 2000), kSmall, 2);
+}
+
+TEST(KvProperty, ThreeNodes) {
+  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  expect_right(3, "off", repeats(4, 1000), kSmall, 1);
+  expect_right(6, "off", repeats(1, 500), kSmall, 2);
+}
+
+TEST(KvProperty, LargeBlocksOnTwoNodes) {
+  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  expect_right(4, "off", repeats(2, 200), kMedium, 2);
 }
 
 TEST(KvProperty, WithADevice) {
