@@ -35,7 +35,7 @@ int kill_one(const std::string& kind, int victim, const std::string& permille, c
   command.insert(command.begin() + 1, {"--grace", "60"});  // the survivors end by themselves
   const auto outcome = test_support::run(command, {"SHMEM_NETWORK_TIMEOUT=4"}, test_support::Seconds{50});
   // UCX may end a PE into which the victim was just putting; in the middle of a put it answers in no other way.
-  const bool ended = pes_a_node != 0 && outcome.output.find("Fatal: unexpected error") != std::string::npos;
+  const bool ended = pes_a_node != 0 && outcome.output.find("(ucs_handle_error+") != std::string::npos;
   // One that cannot end in good order, without the victim's answer, ends the job, and may come before oshrun.
   const bool ended_by_survivor = pes_a_node != 0 && outcome.exit.code == 1 &&
                                  outcome.output.find("ended the job with status 1: shmem: PE") != std::string::npos;
