@@ -69,7 +69,7 @@ endif()
 set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, openmpi-bin")
 
 # Debian's Open MPI has commands and headers of the same names: see SHMEM_OWN_FOLDERS. Its library is liboshmem.
-set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node
+set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for one node or several
  Symmetric memory, one-sided communication and collective operations, with
  barriers in a switch where there is a Global Barrier Accelerator. Programs
  are started by oshrun.libshmem, or by mpirun or srun.")
@@ -79,7 +79,7 @@ set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libpmix2, libshmem-mpi, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_CONTROL_EXTRA ${control}/triggers)
 
-set(CPACK_COMPONENT_LIBSHMEM-DEV_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node: headers and compiler wrappers
+set(CPACK_COMPONENT_LIBSHMEM-DEV_DESCRIPTION "OpenSHMEM 1.6 for one node or several: headers and compiler wrappers
  What a program needs that is built with libshmem: oshcc.libshmem and
  oshc++.libshmem, pkg-config shmem, or find_package(shmem).")
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_NAME libshmem-dev)
@@ -87,7 +87,7 @@ set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_DEPENDS "libshmem (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_RECOMMENDS "gcc | c-compiler, g++ | c++-compiler")
 
-set(CPACK_COMPONENT_LIBSHMEM-MPI_DESCRIPTION "OpenSHMEM 1.6 for the PEs of a node: in programs of Open MPI
+set(CPACK_COMPONENT_LIBSHMEM-MPI_DESCRIPTION "OpenSHMEM 1.6 for one node or several: in programs of Open MPI
  With it the processes of an MPI program can be PEs as well
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_NAME libshmem-mpi)
