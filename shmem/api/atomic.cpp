@@ -8,6 +8,7 @@
 using shmem::AtomicOperation;
 using shmem::Context;
 using shmem::api::far_atomic;
+using shmem::api::far_post;
 using shmem::api::Peer;
 using shmem::api::Target;
 
@@ -28,6 +29,7 @@ struct FetchStep {
   }
 };
 struct SwapStep {
+  static constexpr AtomicOperation kOperation = AtomicOperation::kSwap;
   template <typename T>
   static T apply(T* word, T value) {
     T before;
@@ -36,7 +38,7 @@ struct SwapStep {
   }
   template <typename T>
   static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, AtomicOperation::kSwap, value);
+    return far_atomic(peer, word, kOperation, value);
   }
 };
 struct CompareSwapStep {
@@ -52,16 +54,18 @@ struct CompareSwapStep {
   }
 };
 struct FetchAddStep {
+  static constexpr AtomicOperation kOperation = AtomicOperation::kAdd;
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
   }
   template <typename T>
   static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, AtomicOperation::kAdd, value);
+    return far_atomic(peer, word, kOperation, value);
   }
 };
 struct FetchIncStep {
+  static constexpr AtomicOperation kOperation = FetchAddStep::kOperation;
   template <typename T>
   static T apply(T* word) {
     return FetchAddStep::apply(word, T{1});
@@ -72,33 +76,36 @@ struct FetchIncStep {
   }
 };
 struct FetchAndStep {
+  static constexpr AtomicOperation kOperation = AtomicOperation::kAnd;
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
   }
   template <typename T>
   static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, AtomicOperation::kAnd, value);
+    return far_atomic(peer, word, kOperation, value);
   }
 };
 struct FetchOrStep {
+  static constexpr AtomicOperation kOperation = AtomicOperation::kOr;
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
   }
   template <typename T>
   static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, AtomicOperation::kOr, value);
+    return far_atomic(peer, word, kOperation, value);
   }
 };
 struct FetchXorStep {
+  static constexpr AtomicOperation kOperation = AtomicOperation::kXor;
   template <typename T>
   static T apply(T* word, T value) {
     return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
   }
   template <typename T>
   static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, AtomicOperation::kXor, value);
+    return far_atomic(peer, word, kOperation, value);
   }
 };
 
@@ -145,12 +152,22 @@ using FetchAnd = Apply<FetchAndStep>;
 using FetchOr = Apply<FetchOrStep>;
 using FetchXor = Apply<FetchXorStep>;
 
-/// An operation whose result nobody wants.
+/// A step whose result nobody wants: on another node it is begun, and nothing comes back before quiet().
+template <typename Step>
+struct Posted : Step {
+  template <typename T>
+  static T apply_far(const Peer& peer, T* word, T value = T{1}) {
+    far_post(peer, word, Step::kOperation, value);
+    return {};
+  }
+};
 template <typename Operation>
-struct Drop {
+struct Drop;
+template <typename Step>
+struct Drop<Apply<Step>> {
   template <typename... Arguments>
   [[gnu::always_inline]] void operator()(const Target& target, Arguments... arguments) const {
-    Operation{}(target, arguments...);
+    Apply<Posted<Step>>{}(target, arguments...);
   }
 };
 /// An operation that leaves its result in *fetch. It is complete when the call returns.

@@ -43,4 +43,12 @@ T far_atomic(const Peer& peer, const T* word, AtomicOperation operation, T opera
   return std::bit_cast<T>(before);
 }
 
+/// The same without an answer.
+template <typename T>
+void far_post(const Peer& peer, const T* word, AtomicOperation operation, T operand) {
+  using Bits = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+  static_assert(sizeof(T) == sizeof(Bits));
+  far_post(peer, word, sizeof(T), operation, std::bit_cast<Bits>(operand));
+}
+
 }  // namespace shmem::api
