@@ -145,7 +145,7 @@ class Context {
     return team.agree_on_algorithm(choose(team, algorithm), collective_tuning_.choose(team.size(), crowded()));
   }
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
-  [[nodiscard]] bool crowded() const { return job_.size > job_.processors; }
+  [[nodiscard]] bool crowded() const { return job_.size > job_.processors || job_.nodes.crowd(job_.size); }
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
   /// The user wants the device in any case.
   [[nodiscard]] bool needs_gba() const {

@@ -20,6 +20,7 @@ Result<void> Context::open_network() {
                            .is_far = {},
                            .names = {},
                            .limit = own_limit ? job_.options.network_timeout : job_.options.barrier_timeout,
+                           .patience = job_.policy,
                            .threads = true};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);

@@ -56,6 +56,7 @@ struct Job {
   /// For so many processes or threads that wait for each other, where `policy` is for the PEs alone.
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {
     WaitPolicy all = wait_policy(runnable, processors);
+    if (nodes.crowd(runnable)) all.spins = 0;
     all.alarm = policy.alarm;
     all.background = policy.background;
     return all;

@@ -74,7 +74,8 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   Nodes nodes;
   std::vector<int> sizes;
   std::map<decltype(key_of(mine)), int> known;
-  std::vector<NodeIdentity> neighbours;
+  std::vector<NodeIdentity> of_node;
+  std::vector<NodeIdentity> of_kernel;
   for (std::size_t pe = 0; pe < all->size(); ++pe) {
     const NodeIdentity& one = (*all)[pe];
     const auto [found, is_new] = known.emplace(key_of(one), static_cast<int>(sizes.size()));
@@ -86,12 +87,15 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
     nodes.number_here.push_back(sizes[static_cast<std::size_t>(found->second)]++);
     if (key_of(one) == key_of(mine)) {
       nodes.here.push_back(static_cast<int>(pe));
-      neighbours.push_back(one);
+      of_node.push_back(one);
     }
+    if (one.boot == mine.boot) of_kernel.push_back(one);
   }
   nodes.count = static_cast<int>(sizes.size());
   nodes.mine = known.at(key_of(mine));
-  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, processors_of(neighbours)};
+  nodes.neighbours = static_cast<int>(of_kernel.size() - of_node.size());
+  nodes.processors = processors_of(of_kernel);
+  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, processors_of(of_node)};
 }
 
 }  // namespace shmem

@@ -32,8 +32,12 @@ struct Nodes {
   std::vector<int> here{};         // the PEs of this node, ascending
   std::vector<int> number_here{};  // of a PE of the world among those of its node
   std::vector<std::string> hosts{};
+  int neighbours = 0;  // PEs of other nodes that run on this one's kernel: in other containers, or by SHMEM_HOST_ID
+  int processors = 0;  // that they and the PEs of this node may use, all together
 
   [[nodiscard]] bool several() const { return count > 1; }
+  /// So many processes or threads of this node, and the neighbours, outnumber the processors that they share.
+  [[nodiscard]] bool crowd(int runnable) const { return neighbours > 0 && runnable + neighbours > processors; }
   /// PE `number` of this node, as the world numbers it.
   [[nodiscard]] int world(int number) const { return several() ? here[static_cast<std::size_t>(number)] : number; }
   /// The other way round; -1: it is on another node.

@@ -39,6 +39,8 @@ struct NetworkSettings {
   std::vector<std::string> names;
   /// No call waits longer for another PE; 0: for ever.
   std::chrono::milliseconds limit{0};
+  /// How long a call stays on its processor before it sleeps.
+  WaitPolicy patience = wait_policy(1);
   /// Several threads call at once.
   bool threads = false;
   /// What is loaded.

@@ -23,7 +23,7 @@ class UcxPatience {
       : world_(world),
         worker_(worker),
         limit_(settings.limit),
-        policy_(wait_policy(static_cast<int>(std::count(settings.is_far.begin(), settings.is_far.end(), false)))),
+        policy_(settings.patience),
         // Another thread may take from the worker what this one sleeps for: it looks again soon.
         longest_nap_(settings.threads ? std::chrono::milliseconds{1} : std::chrono::milliseconds{10}) {}
 

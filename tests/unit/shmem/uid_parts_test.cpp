@@ -434,6 +434,27 @@ TEST(Nodes, AreKernelsNetworkNamespacesAndWhatIsGiven) {
   EXPECT_STREQ(node_identity("abc").given.data(), "abc");
 }
 
+TEST(Nodes, ShareProcessorsWithOthersOfTheirKernel) {
+  auto kiwi = node("boot-1", 1, "kiwi");
+  auto pod = node("boot-1", 2, "pod");
+  auto lemon = node("boot-2", 1, "lemon");
+  kiwi.processors = {0b0011};
+  pod.processors = {0b0110};
+  lemon.processors = {0b1000};
+  const auto nodes_of = [](const std::vector<NodeIdentity>& all) {
+    Scripted bootstrap(all);
+    return find_nodes(bootstrap, all[0]).value().nodes;
+  };
+  const Nodes nodes = nodes_of({kiwi, lemon, pod, kiwi, pod, pod});
+  EXPECT_EQ(nodes.neighbours, 3);
+  EXPECT_EQ(nodes.processors, 3);
+  EXPECT_TRUE(nodes.crowd(1));
+  EXPECT_FALSE(nodes_of({kiwi, lemon, pod}).crowd(2));
+  EXPECT_TRUE(nodes_of({kiwi, lemon, pod}).crowd(3));
+  EXPECT_FALSE(nodes_of({kiwi, lemon, lemon, lemon}).crowd(100)) << "no others: the node's own processors count";
+  EXPECT_FALSE(nodes_of({kiwi, kiwi}).crowd(100)) << "one node";
+}
+
 int processors_of(Bootstrap& bootstrap, const NodeIdentity& mine) {
   return find_nodes(bootstrap, mine).value().processors;
 }
