@@ -86,7 +86,11 @@ Members members_of(Team& team, const Context& context) {
   members.here = team.map_here();
   members.choice = &team.collectives();
   // While a sync of the team is open, the call meets, and hears why it cannot.
-  members.carrier = team.ready() && team.span() == nullptr ? &team.carrier() : nullptr;
+  if (!team.ready()) {
+    return members;
+  }
+  members.span = team.span();
+  (members.span != nullptr ? members.node_carrier : members.carrier) = &team.carrier();
   return members;
 }
 

@@ -15,6 +15,8 @@
 
 namespace shmem {
 
+class Span;
+
 /// The PEs of a team or of an active set, seen from one of them, for the time of one call.
 ///
 /// A collective meets at its beginning, when everybody's buffers may be read; then each member fetches what it needs
@@ -34,6 +36,9 @@ struct Members {
   std::optional<TeamMap> here = {};          // those on this node; nothing: unknown
   Carrier* carrier = nullptr;                // none where data cannot be carried
   const CollectiveChoice* choice = nullptr;  // the same on all members; none: direct
+  // Of a team on several nodes, with the carrier of its members on this one: collective/on_nodes.hpp.
+  Span* span = nullptr;
+  Carrier* node_carrier = nullptr;
 
   [[nodiscard]] int size() const { return map.size; }
   /// `bytes` as CollectiveLimits count them.

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "shmem/collective/on_nodes.hpp"
+
 namespace shmem {
 namespace {
 
@@ -98,6 +100,9 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
 
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root,
                        bool root_too) {
+  if (members.span != nullptr && root_too) {
+    return on_nodes::broadcast(members, dest, source, size, root);
+  }
   if (members.carries(Collective::kBroadcast, size)) {
     return broadcast_carried(members, dest, source, size, root, root_too);
   }
@@ -116,6 +121,9 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
 }
 
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size) {
+  if (members.span != nullptr) {
+    return on_nodes::fcollect(members, dest, source, size);
+  }
   auto* to = static_cast<std::byte*>(dest);
   if (members.carries(Collective::kFcollect, size)) {
     return exchange(members, source, size, [&](int member, const Carrier::Given& given) {
@@ -161,6 +169,9 @@ Result<void> collect_carried(const Members& members, void* dest, const void* sou
 
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check) {
+  if (members.span != nullptr) {
+    return on_nodes::collect(members, dest, source, size, check);
+  }
   if (members.carries(Collective::kCollect, 1)) {
     return collect_carried(members, dest, source, size, check);
   }
@@ -180,6 +191,9 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
 }
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
+  if (members.span != nullptr && on_nodes::packs(block)) {
+    return on_nodes::alltoall(members, dest, source, block);
+  }
   auto* to = static_cast<std::byte*>(dest);
   const std::size_t to_block = block.to_step * block.count;
   const std::size_t from_block = block.from_step * block.count;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "shmem/collective/on_nodes.hpp"
+
 namespace shmem {
 namespace {
 
@@ -87,6 +89,9 @@ Elements elements_of(int member, const Members& members, std::size_t count, std:
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
+  if (members.span != nullptr) {
+    return on_nodes::reduce(members, reduction, dest, source, count);
+  }
   const std::size_t bytes = count * reduction.element;
   if (members.carries(Collective::kReduce, bytes)) {
     return combine_carried(members, reduction, dest, source, count, members.size() - 1);
@@ -149,6 +154,9 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
 
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive) {
+  if (members.span != nullptr) {
+    return on_nodes::scan(members, reduction, dest, source, count, inclusive);
+  }
   const int last = inclusive ? members.me : members.me - 1;
   if (members.carries(Collective::kScan, count * reduction.element)) {
     return combine_carried(members, reduction, dest, source, count, last);

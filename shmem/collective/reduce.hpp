@@ -12,8 +12,8 @@ struct Reduction {
   void (*combine)(void* first, const void* second, std::size_t count);
 };
 
-/// Element i of everybody's `dest` becomes that of all members combined, in the order of their numbers: the same bits
-/// on all members. `dest` is `source`, or they do not overlap.
+/// Element i of everybody's `dest` becomes that of all members combined, in the order of their numbers, or node by
+/// node: the same bits on all members. `dest` is `source`, or they do not overlap.
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count);
 

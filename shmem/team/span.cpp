@@ -76,10 +76,6 @@ Result<void> Span::by_leader(const Meet& meet, const std::function<Result<void>(
                   ", which speaks for this node, could not meet the other nodes; it says why");
 }
 
-Result<void> Span::sync(const Meet& meet) {
-  return by_leader(meet, [this] { return leaders_->barrier(); });
-}
-
 Span::Ballot Span::count_here() const {
   const SpanWords& first = here_.member(0).span;
   Ballot all{first.digest, first.willing, first.number, -1};

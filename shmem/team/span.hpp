@@ -38,10 +38,10 @@ class Span {
   /// All members, without regard to nodes.
   [[nodiscard]] LeaderGroup& everybody() { return everybody_; }
 
-  /// `meet` is a sync of the members on this node. All that follow are collective over the team, and syncs of it.
+  /// A sync of the members on this node.
   using Meet = std::function<Result<void>()>;
-  Result<void> sync(const Meet& meet);
-  /// Each says what it is about to do, by a digest, and whether it can; the first member gives a number to all.
+  /// Collective over the team, and a sync of it. Each says what it is about to do, by a digest, and whether it can; the
+  /// first member gives a number to all.
   Result<Verdict> vote(const Meet& meet, std::uint64_t digest, bool willing, std::uint64_t number);
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "shmem/barrier/timed_watch.hpp"
+#include "shmem/collective/node_phases.hpp"
 #include "shmem/log.hpp"
 
 namespace shmem {
@@ -140,7 +141,10 @@ Result<void> Team::sync() {
 }
 
 Result<void> Team::spanning_sync() {
-  auto ok = span_->sync([this] { return sync_here(); });
+  auto ok = ready();
+  if (ok) {
+    ok = NodePhases(job_, *span_, carrier_, map_.size).around([this] { return span_->leaders().barrier(); });
+  }
   if (!ok && !failed_ && !open_) {
     failed_ = ok.error();
   }

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/collective/on_nodes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "shmem/collective/node_phases.hpp"
+
+namespace shmem::on_nodes {
+namespace {
+
+/// While a piece is on its way between nodes, the one before it is copied on them.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+/// Up to here, for all members of a node, its first one writes what they get: they need not be waited for again.
+constexpr std::size_t kWrittenByFirst = std::size_t{32} << 10;
+/// Of one member to another: longer blocks are not worth two copies more.
+constexpr std::size_t kLongestPacked = std::size_t{4} << 10;
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
+  if (size != 0 && to != from) std::memmove(to, from, size);
+}
+
+NodePhases phases_of(const Members& members) {
+  return {members.job, *members.span, *members.node_carrier, members.here->size};
+}
+
+/// The team's members by node, in the order of Span::firsts().
+std::vector<std::vector<int>> by_node(const Members& members) {
+  const Nodes& nodes = members.job.nodes;
+  std::vector<int> place(static_cast<std::size_t>(nodes.count), -1);
+  std::vector<std::vector<int>> all;
+  for (int member = 0; member < members.size(); ++member) {
+    int& node = place[static_cast<std::size_t>(nodes.node_of[static_cast<std::size_t>(members.map.pe(member))])];
+    if (node < 0) {
+      node = static_cast<int>(all.size());
+      all.emplace_back();
+    }
+    all[static_cast<std::size_t>(node)].push_back(member);
+  }
+  return all;
+}
+
+int first_here(const Members& members) {
+  return *members.map.member(members.span->firsts()[static_cast<std::size_t>(members.span->my_node())]);
+}
+
+template <typename Use>
+void for_others_here(const Members& members, Use use) {
+  for (int i = 1; i < members.here->size; ++i) use(*members.map.member(members.job.nodes.world(members.here->pe(i))));
+}
+
+/// What the first member of the node has in `dest`, or is about to have, goes to the others there.
+class Handing {
+ public:
+  Handing(const Members& members, void* dest, std::size_t size)
+      : members_(members),
+        phases_(phases_of(members)),
+        dest_(static_cast<std::byte*>(dest)),
+        by_first_(size * static_cast<std::size_t>(members.here->size) <= kWrittenByFirst) {}
+
+  /// After the first has done its work: a part is there.
+  Result<void> hand(const Result<void>& done, std::size_t begin, std::size_t size) {
+    if (done && by_first_ && phases_.leads()) {
+      for_others_here(members_,
+                      [&](int member) { copy_bytes(members_.at(dest_, member) + begin, dest_ + begin, size); });
+    }
+    const auto released = phases_.release(done);
+    if (!released) return tl::make_unexpected(released.error());
+    fetch(begin, size);
+    return {};
+  }
+  void fetch(std::size_t begin, std::size_t size) {
+    if (!by_first_ && !phases_.leads())
+      copy_bytes(dest_ + begin, members_.at(dest_, first_here(members_)) + begin, size);
+  }
+  /// The first does not write there again before others have read it.
+  Result<void> end() { return by_first_ ? Result<void>{} : phases_.gather(); }
+
+ private:
+  const Members& members_;
+  NodePhases phases_;
+  std::byte* dest_;
+  bool by_first_;
+};
+
+/// All come; then, piece by piece, the first of the node does work(begin, size), and the others get what it has then.
+template <typename Work>
+Result<void> by_pieces(const Members& members, void* dest, std::size_t size, std::size_t piece, Work work) {
+  if (auto ok = phases_of(members).gather(); !ok) return ok;
+  Handing handing(members, dest, size);
+  std::size_t begin = 0;
+  do {
+    const std::size_t some = std::min(piece, size - begin);
+    if (auto ok = handing.hand(members.span->leads() ? work(begin, some) : Result<void>{}, begin, some); !ok) return ok;
+    begin += some;
+  } while (begin < size);
+  return handing.end();
+}
+
+/// The pieces of all members, where they are: those of a node stand together.
+struct Blocks {
+  std::vector<std::size_t> of_nodes;  // bytes
+  std::vector<std::size_t> begins;    // by member
+  bool in_order = true;               // as the members are
+
+  Blocks(const std::vector<std::vector<int>>& nodes, const std::vector<std::uint64_t>& sizes) : begins(sizes.size()) {
+    std::size_t end = 0;
+    int last = -1;
+    for (const auto& node : nodes) {
+      const std::size_t begin = end;
+      for (const int member : node) {
+        in_order = in_order && member == ++last;
+        begins[static_cast<std::size_t>(member)] = end;
+        end += sizes[static_cast<std::size_t>(member)];
+      }
+      of_nodes.push_back(end - begin);
+    }
+  }
+};
+
+/// At the first of a node: everybody's piece of `source`, from `offset` on, to `all`.
+Result<void> gather_blocks(const Members& members, const std::vector<std::vector<int>>& nodes, const Blocks& blocks,
+                           const std::vector<std::uint64_t>& sizes, const void* source, std::size_t offset,
+                           std::byte* all) {
+  for (const int member : nodes[static_cast<std::size_t>(members.span->my_node())]) {
+    const auto i = static_cast<std::size_t>(member);
+    if (sizes[i] != 0) copy_bytes(all + blocks.begins[i], members.at(source, member) + offset, sizes[i]);
+  }
+  return members.span->leaders().allgather(blocks.of_nodes, all);
+}
+
+/// The same to `dest`, in the order of the members.
+Result<void> gather_in_order(const Members& members, const std::vector<std::vector<int>>& nodes,
+                             const std::vector<std::uint64_t>& sizes, const void* source, std::byte* dest,
+                             std::size_t total) {
+  const Blocks blocks(nodes, sizes);
+  if (blocks.in_order) return gather_blocks(members, nodes, blocks, sizes, source, 0, dest);
+  std::vector<std::byte> all(total);
+  auto ok = gather_blocks(members, nodes, blocks, sizes, source, 0, all.data());
+  for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
+    copy_bytes(dest, all.data() + blocks.begins[member], sizes[member]);
+    dest += sizes[member];
+  }
+  return ok;
+}
+
+/// At the first of a node: what each member has said, from what those on this node have.
+Result<std::vector<std::uint64_t>> tell_all(const Members& members, const std::vector<std::vector<int>>& nodes,
+                                            const std::vector<std::uint64_t>& here) {
+  const std::vector<std::uint64_t> words(static_cast<std::size_t>(members.size()), sizeof(std::uint64_t));
+  const Blocks blocks(nodes, words);
+  std::vector<std::uint64_t> all(words.size());
+  const auto own = static_cast<std::size_t>(members.span->my_node());
+  const std::size_t begin = blocks.begins[static_cast<std::size_t>(nodes[own].front())] / sizeof(std::uint64_t);
+  std::copy(here.begin(), here.end(), all.begin() + static_cast<std::ptrdiff_t>(begin));
+  if (auto ok = members.span->leaders().allgather(blocks.of_nodes, all.data()); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  std::vector<std::uint64_t> in_order;
+  for (const std::size_t place : blocks.begins) in_order.push_back(all[place / sizeof(std::uint64_t)]);
+  return in_order;
+}
+
+}  // namespace
+
+Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root) {
+  const Nodes& nodes = members.job.nodes;
+  const auto node_of = [&](int pe) { return nodes.node_of[static_cast<std::size_t>(pe)]; };
+  const std::vector<int>& firsts = members.span->firsts();
+  const auto speaks = [&](int first) { return node_of(first) == node_of(members.map.pe(root)); };
+  const auto root_node = static_cast<int>(std::find_if(firsts.begin(), firsts.end(), speaks) - firsts.begin());
+  auto* const to = static_cast<std::byte*>(dest);
+  return by_pieces(members, dest, size, kPiece, [&](std::size_t begin, std::size_t some) {
+    if (root_node == members.span->my_node() && some != 0)
+      copy_bytes(to + begin, members.at(source, root) + begin, some);
+    return members.span->leaders().broadcast(to + begin, some, root_node);
+  });
+}
+
+Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size) {
+  const std::size_t total = size * static_cast<std::size_t>(members.size());
+  return by_pieces(members, dest, total, std::max<std::size_t>(total, 1), [&](std::size_t, std::size_t) {
+    const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
+    return gather_in_order(members, by_node(members), sizes, source, static_cast<std::byte*>(dest), total);
+  });
+}
+
+Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
+                     const std::function<Result<void>(std::size_t total)>& check) {
+  NodePhases phases = phases_of(members);
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.here->size));
+  auto ok = phases.gather(size, [&](int i, std::uint64_t theirs) { sizes[static_cast<std::size_t>(i)] = theirs; });
+  if (!ok) return ok;
+  std::size_t total = 0;
+  if (phases.leads()) {
+    const auto nodes = by_node(members);
+    const auto all = tell_all(members, nodes, sizes);
+    ok = all ? Result<void>{} : tl::make_unexpected(all.error());
+    if (ok) {
+      total = std::accumulate(all->begin(), all->end(), std::size_t{0});
+      ok = check(total);
+    }
+    if (ok) ok = gather_in_order(members, nodes, *all, source, static_cast<std::byte*>(dest), total);
+  }
+  const auto told = phases.release(ok, total);  // the others learn how much it is
+  if (!told) return tl::make_unexpected(told.error());
+  Handing handing(members, dest, kWrittenByFirst + 1);
+  handing.fetch(0, *told);
+  return handing.end();
+}
+
+bool packs(const Strided& block) {
+  return block.element * block.count <= kLongestPacked;
+}
+
+namespace {
+
+void copy_block(std::byte* to, std::size_t to_step, const std::byte* from, std::size_t from_step,
+                const Strided& block) {
+  for (std::size_t i = 0; i < block.count; ++i) {
+    std::memcpy(to + i * to_step, from + i * from_step, block.element);
+  }
+}
+
+/// At the first of a node: what its members send to those of each node, and what they get.
+Result<void> exchange_blocks(const Members& members, void* dest, const void* source, const Strided& block) {
+  const auto nodes = by_node(members);
+  const auto& here = nodes[static_cast<std::size_t>(members.span->my_node())];
+  const std::size_t packed = block.element * block.count;
+  std::vector<std::vector<std::byte>> out;
+  std::vector<std::vector<std::byte>> in;
+  for (const auto& there : nodes) {
+    out.emplace_back(here.size() * there.size() * packed);
+    in.emplace_back(out.back().size());
+    std::byte* at = out.back().data();
+    for (const int mine : here) {
+      for (const int theirs : there) {
+        const std::size_t begin = static_cast<std::size_t>(theirs) * block.from_step * block.count;
+        copy_block(at, block.element, members.at(source, mine) + begin, block.from_step, block);
+        at += packed;
+      }
+    }
+  }
+  const std::vector<std::span<const std::byte>> from(out.begin(), out.end());
+  const std::vector<std::span<std::byte>> to(in.begin(), in.end());
+  if (auto ok = members.span->leaders().alltoall(from, to); !ok) return ok;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const std::byte* at = in[node].data();
+    for (const int theirs : nodes[node]) {
+      for (const int mine : here) {
+        const std::size_t begin = static_cast<std::size_t>(theirs) * block.to_step * block.count;
+        copy_block(members.at(dest, mine) + begin, block.to_step, at, block.element, block);
+        at += packed;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
+  return phases_of(members).around(
+      [&] { return block.count == 0 ? Result<void>{} : exchange_blocks(members, dest, source, block); });
+}
+
+Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                    std::size_t count) {
+  auto* const to = static_cast<std::byte*>(dest);
+  return by_pieces(members, dest, count * reduction.element, kPiece, [&](std::size_t begin, std::size_t some) {
+    // In place too: nobody else reads the first one's source, and it reads a piece of the others' before they get it.
+    copy_bytes(to + begin, static_cast<const std::byte*>(source) + begin, some);
+    const std::size_t elements = some / reduction.element;
+    for_others_here(members, [&](int member) {
+      if (elements != 0) reduction.combine(to + begin, members.at(source, member) + begin, elements);
+    });
+    return members.span->leaders().allreduce(to + begin, elements, reduction);
+  });
+}
+
+namespace {
+
+/// At the first of a node: one piece of what its members get, from everybody's, so that nodes may take turns among the
+/// members. In place too: nothing is written before all has been read.
+Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
+                        std::size_t begin, std::size_t size, bool inclusive) {
+  const auto nodes = by_node(members);
+  const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
+  const Blocks blocks(nodes, sizes);
+  std::vector<std::byte> all(size * sizes.size());
+  if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all.data()); !ok) return ok;
+  std::vector<std::byte> before(size);
+  for (int member = 0; member < members.size(); ++member) {
+    const std::byte* theirs = all.data() + blocks.begins[static_cast<std::size_t>(member)];
+    if (!inclusive && !members.is_far(member)) copy_bytes(members.at(dest, member) + begin, before.data(), size);
+    if (member == 0) {
+      copy_bytes(before.data(), theirs, size);
+    } else {
+      reduction.combine(before.data(), theirs, size / reduction.element);
+    }
+    if (inclusive && !members.is_far(member)) copy_bytes(members.at(dest, member) + begin, before.data(), size);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
+                  bool inclusive) {
+  const std::size_t size = count * reduction.element;
+  const std::size_t elements =
+      std::max<std::size_t>(kPiece / static_cast<std::size_t>(members.size()) / reduction.element, 1);
+  const std::size_t piece = elements * reduction.element;
+  return phases_of(members).around([&]() -> Result<void> {
+    Result<void> ok;
+    for (std::size_t begin = 0; ok && begin < size; begin += piece) {
+      ok = scan_piece(members, reduction, static_cast<std::byte*>(dest), source, begin, std::min(piece, size - begin),
+                      inclusive);
+    }
+    return ok;
+  });
+}
+
+}  // namespace shmem::on_nodes
