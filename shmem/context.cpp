@@ -168,8 +168,7 @@ Result<void> Context::start(int thread_level, Options options, BootstrapRequest 
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  WaitPolicy policy = wait_policy(size, where->processors);
-  if (nodes.crowd(size)) policy.spins = 0;
+  WaitPolicy policy = policy_on(nodes, size, where->processors);
   policy.alarm = (*bootstrap)->alarm();
   instance_ = std::make_unique<Context>(Key{},
                                         Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size,

@@ -19,6 +19,14 @@ namespace shmem {
 
 class Trace;
 
+/// For so many processes or threads of a node that wait for each other on so many processors. Where those of several
+/// nodes crowd one machine they sleep at once: a processor that is yielded goes to whoever computes on it for
+/// milliseconds, and who sleeps gets it back as soon as it is woken.
+inline WaitPolicy policy_on(const Nodes& nodes, int runnable, int processors) {
+  constexpr unsigned kLooksInCrowd = 16;
+  return nodes.crowd(runnable) ? WaitPolicy{.spins = kLooksInCrowd} : wait_policy(runnable, processors);
+}
+
 /// Fixed after start, but for the memory that all PEs share. Owned by the Context; outlives everything that refers to
 /// it.
 struct Job {
@@ -55,8 +63,7 @@ struct Job {
 
   /// For so many processes or threads that wait for each other, where `policy` is for the PEs alone.
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {
-    WaitPolicy all = wait_policy(runnable, processors);
-    if (nodes.crowd(runnable)) all.spins = 0;
+    WaitPolicy all = policy_on(nodes, runnable, processors);
     all.alarm = policy.alarm;
     all.background = policy.background;
     return all;
