@@ -96,6 +96,9 @@ class Context {
   /// nullptr without SHMEM_DEBUG.
   [[nodiscard]] Checker* checker() const { return checker_.get(); }
 
+  /// Counts calls that look for something without waiting. The number of earlier ones.
+  [[nodiscard]] unsigned count_look() const { return looks_.fetch_add(1, std::memory_order_relaxed); }
+
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
   CtxTable& ctxs() { return ctxs_; }
@@ -181,6 +184,7 @@ class Context {
   std::unique_ptr<CoreGroup> cores_;
   std::mutex stream_mutex_;  // of making it
   std::atomic<Stream*> started_stream_{nullptr};
+  mutable std::atomic<unsigned> looks_{0};
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;
   struct SetOfPes {

@@ -128,6 +128,7 @@ template <typename Step, typename T, typename... Arguments>
   if (peer.is_far()) {
     return Step::apply_far(peer, mine, arguments...);
   }
+  shmem::api::answer_others(context);
   return apply_at<Step, T>(peer, peer.at(mine, sizeof(T)), arguments...);
 }
 

@@ -59,6 +59,7 @@ template <Done When>
   } else if (bytes != 0) {
     // Through the cache: it is for this PE to use.
     std::memcpy(dest, peer.at(source, bytes, dest), bytes);
+    answer_others(context);
   }
 }
 
@@ -139,6 +140,7 @@ template <typename T>
     far_get(peer, &value, source, sizeof value);
     return value;
   }
+  answer_others(context);
   return load<T>(peer.at(source, sizeof(T)));
 }
 

@@ -75,8 +75,11 @@ void far_quiet() {
   }
 }
 
-void far_advance() {
-  Context::current()->job().policy.advance();
+void look_around_at_times(const Context& context) {
+  constexpr unsigned kOften = 16;  // a look at the network takes as long as some ten reads
+  if (context.count_look() % kOften == 0) {
+    context.job().policy.advance();
+  }
 }
 
 namespace {
@@ -88,6 +91,12 @@ bool on_several_nodes() {
 }
 
 }  // namespace
+
+void look_around() {
+  if (on_several_nodes()) [[unlikely]] {
+    Context::current()->job().policy.advance();
+  }
+}
 
 void fence() {
   shmem::fence();

@@ -25,8 +25,17 @@ void far_post(const Peer& peer, const void* word, std::size_t size, AtomicOperat
 // In a job on several nodes only.
 void far_fence();
 void far_quiet();
-/// For calls that look and do not wait: programs call them until they see something.
-void far_advance();
+/// For calls that look and do not wait: programs call them until they see something, which may come over the network.
+void look_around();
+/// The same, once in a while, for calls that take less time.
+void look_around_at_times(const Context& context);
+/// After a read on this node, which a program may repeat until it sees something: who is to write it may wait for this
+/// PE's answer on another node.
+[[gnu::always_inline]] inline void answer_others(const Context& context) {
+  if (context.job().on_several_nodes()) [[unlikely]] {
+    look_around_at_times(context);
+  }
+}
 
 /// Puts before it are done before puts after it, PE by PE.
 void fence();

@@ -181,5 +181,9 @@ SHMEM_ROUTINE(void, clear_lock, (long* lock)) {
 }
 
 SHMEM_ROUTINE(int, test_lock, (long* lock)) {
-  return Lock("shmem_test_lock", lock).test() ? 0 : 1;
+  if (Lock("shmem_test_lock", lock).test()) {
+    return 0;
+  }
+  api::look_around();  // who holds it may wait for this PE's answer
+  return 1;
 }

@@ -86,13 +86,6 @@ T fetch(const T* mine) {
   return std::atomic_ref<T>(*const_cast<T*>(mine)).load(std::memory_order_acquire);
 }
 
-/// Programs call it again and again: what they look for may come over the network.
-void look_around() {
-  if (shmem::Context::reach().heap_size == 0 && shmem::Context::current() != nullptr) [[unlikely]] {
-    api::far_advance();
-  }
-}
-
 template <typename T>
 T wait_until(const char* call, T* mine, int cmp, T with) {
   const shmem::Context& context = api::running(call);
@@ -127,7 +120,7 @@ SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, 
 SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))
 
 SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
-  look_around();
+  api::look_around();
   return fetch(sig_addr);
 }
 
@@ -154,7 +147,7 @@ void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {
 }
 
 int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {
-  look_around();
+  api::look_around();
   return fetch(sig_addr);
 }
 

@@ -131,11 +131,53 @@ void compute(const std::string& file) {
   if (shmem_my_pe() == 0) say(answered < shmem_double_g(back, 1) ? "was answered meanwhile" : "was answered after it");
 }
 
+/// PE 0 reads words of PE 1, on its node, until PE 2 has had its answer from PE 0 and says so there.
+void poll() {
+  static long word = 17;
+  static long told = 0;
+  static long lock = 0;
+  for (long way = 1; way <= 4; ++way) {
+    shmem_barrier_all();
+    if (shmem_my_pe() == 2) {
+      if (way == 4) shmem_set_lock(&lock);
+      shmem_long_p(&told, -way, 1);
+      shmem_quiet();
+      while (shmem_long_g(&word, 0) != 17 + way) {
+      }
+      shmem_long_p(&told, way, 1);
+      if (way == 4) shmem_clear_lock(&lock);
+    }
+    if (shmem_my_pe() == 0) {
+      while (shmem_long_g(&told, 1) != -way) {
+      }
+      word = 17 + way;
+      long seen = 0;
+      if (way == 1) {
+        while (shmem_long_g(&told, 1) != way) {
+        }
+      }
+      while (way == 2 && seen != way) shmem_getmem(&seen, &told, sizeof seen, 1);
+      if (way == 3) {
+        while (shmem_long_atomic_fetch(&told, 1) != way) {
+        }
+      }
+      if (way == 4) {
+        while (shmem_test_lock(&lock) != 0) {
+        }
+        shmem_clear_lock(&lock);
+      }
+    }
+  }
+  shmem_barrier_all();
+  say("is through");
+}
+
 void run(const std::string& action, const std::string& file) {
   if (action == "hello") use_all_memory(0);
   if (action == "large") large();
   if (action == "traffic") traffic(file);
   if (action == "compute") compute(file);
+  if (action == "poll") poll();
   // For ever: the others are to end. PE 1 is the one that the test ends.
   if (action == "get") {
     for (;;) shmem_long_g(&global_word, right());

@@ -140,6 +140,13 @@ TEST_F(NodesOfAJob, AnswerWhileTheyComputeOnlyWithAProgressThread) {
   }
 }
 
+TEST_F(NodesOfAJob, AnswerWhileTheyLookForSomethingOnTheirNode) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 0, 1}, {test_program("net_pes"), "poll"}, {"SHMEM_PROGRESS_THREAD=0"});
+  expect_clean(job);
+  EXPECT_TRUE(job.all_say("is through"));
+}
+
 TEST_F(NodesOfAJob, StartMeetAndFinishWithManyPes) {
   const Hosts hosts(4);
   const int each = repeats(4, 16);
