@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "shmem/barrier/port_agreement.hpp"
 #include "shmem/bootstrap/node_bootstrap.hpp"
@@ -345,7 +346,22 @@ void Context::end_job_of(const std::string& call, const std::string& problem) co
   end_job(EXIT_FAILURE, "shmem: PE " + std::to_string(job_.world_me()) + ": " + call + ": " + problem);
 }
 
-void Context::end_job(int status, const std::string& text) const {
+std::string Context::reason_of_loss() const {
+  if (!job_.network || !job_.network->lost()) {
+    return "";
+  }
+  constexpr std::chrono::milliseconds kLongest{200};
+  const auto end = Clock::now() + kLongest;
+  auto reason = job_.bootstrap->aborted();
+  while (!reason && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    reason = job_.bootstrap->aborted();
+  }
+  return reason && !reason->empty() ? "; the job was ended: " + *reason : "";
+}
+
+void Context::end_job(int status, const std::string& what) const {
+  const std::string text = what + reason_of_loss();
   log(LogLevel::kFatal, "%s", text.c_str());
   if (trace_) {
     trace_->flush();

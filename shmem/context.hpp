@@ -126,7 +126,7 @@ class Context {
   /// With SHMEM_DEBUG: one line on standard error that says who this is.
   void debug(const std::string& text) const;
   /// Ends the whole job with a message. For calls that have no way to report.
-  [[noreturn]] void end_job(int status, const std::string& text) const;
+  [[noreturn]] void end_job(int status, const std::string& what) const;
   /// The same for what the checker has found.
   [[noreturn]] void end_job_of(const std::string& call, const std::string& problem) const;
 
@@ -158,6 +158,8 @@ class Context {
   void report_placement() const;
   void report_team(const Team& team) const;
   [[nodiscard]] std::string reason_of(const Team& team) const;
+  /// A PE on another node may be lost because it has ended the job: its reason, to be added to the text of this one's.
+  [[nodiscard]] std::string reason_of_loss() const;
 
   /// A child made by fork() is no PE. What it has of the context is the parent's: it neither uses nor ends it.
   static void forget_in_child();

@@ -35,6 +35,7 @@ class Lock {
   }
 
   void set() {
+    api::look_around();  // PEs of other nodes that have asked before
     while (!claim()) {
       if (context_.thread_level() < SHMEM_THREAD_MULTIPLE) {
         api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
@@ -66,6 +67,7 @@ class Lock {
       api::end_job(context_, call_, "this PE does not hold the lock");
     }
     api::quiet();
+    api::look_around();
     std::uint32_t asked_last = number();
     if ((mine().load() & kNext) == 0) {
       asked_last = last(AtomicOperation::kCompareSwap, 0, number());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/integration/net/job_on_hosts.hpp"
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
@@ -48,14 +50,11 @@ TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+constexpr std::array kFamilies = {"setup", "team", "rma", "atomic", "wait", "collective", "threads"};
+
 // All of them in a soak, which has the time.
 bool soak() {
   return repeats(1, 2) == 2;
-}
-
-std::vector<const char*> families() {
-  if (!soak()) return {"atomic"};
-  return {"setup", "team", "rma", "atomic", "wait", "collective", "threads"};
 }
 
 std::vector<const char*> languages() {
@@ -64,12 +63,12 @@ std::vector<const char*> languages() {
 }
 
 std::vector<Places> all_places() {
-  if (!soak()) return {{2, 1}};
+  if (!soak()) return {{2, 2}};
   return {{2, 1}, {3, 1}, {2, 2}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpenShmemOnNodes,
-                         testing::Combine(testing::ValuesIn(families()), testing::ValuesIn(languages()),
+                         testing::Combine(testing::ValuesIn(kFamilies), testing::ValuesIn(languages()),
                                           testing::ValuesIn(all_places())),
                          [](const testing::TestParamInfo<Parameters>& test) {
                            const auto& places = std::get<2>(test.param);
@@ -117,14 +116,14 @@ TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
 }
 
 TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
-  const Hosts hosts(2);
-  for (const auto& host_of : {std::vector<int>{0, 1}, {0, 0, 1, 1}}) {
-    for (const char* family : {"setup", "threads", "rma", "atomic", "wait", "team", "collective"}) {
-      const bool in_ci = host_of.size() == 2 && (std::string(family) == "setup" || std::string(family) == "threads");
-      if (!in_ci && !soak()) continue;
-      const JobOnHosts job(hosts, host_of, {test_program(std::string("openshmem_") + family + "_c_pes")},
-                           {"SHMEM_SYMMETRIC_SIZE=1G"});
-      EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
+  const Hosts hosts(3);
+  for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
+    for (const std::string family : kFamilies) {
+      for (const std::string language : languages()) {
+        const JobOnHosts job(hosts, host_of, {test_program("openshmem_" + family + "_" + language + "_pes")},
+                             {"SHMEM_SYMMETRIC_SIZE=1G"});
+        EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
+      }
     }
   }
 }
