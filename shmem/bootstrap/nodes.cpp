@@ -21,32 +21,36 @@ namespace shmem {
 
 namespace {
 
-/// What control groups leave to all PEs together, in whole processors; PEs of one group share its quota. Nothing if
-/// there is a PE without a limit.
-std::optional<int> quota_of(const std::vector<NodeIdentity>& all) {
-  std::map<std::uint64_t, std::uint64_t> groups;
-  for (const NodeIdentity& one : all) {
-    if (one.quota.thousandths == 0) return std::nullopt;
-    groups[one.quota.group] = one.quota.thousandths;
+/// The processors that some PEs may use, all together. What control groups leave to them counts, unless there is a PE
+/// without a limit; PEs of one group share its quota.
+class Processors {
+ public:
+  void add(const NodeIdentity& one) {
+    for (std::size_t word = 0; word < together_.size(); ++word) together_[word] |= one.processors[word];
+    limited_ = limited_ && one.quota.thousandths != 0;
+    groups_[one.quota.group] = one.quota.thousandths;
+    ++pes_;
   }
-  std::uint64_t sum = 0;
-  for (const auto& [group, thousandths] : groups) sum += thousandths;
-  return static_cast<int>(std::clamp<std::uint64_t>(sum / 1000, 1, INT_MAX));
-}
+  [[nodiscard]] int pes() const { return pes_; }
+  [[nodiscard]] int count() const {
+    int count = 0;
+    for (const std::uint64_t word : together_) count += std::popcount(word);
+    if (!limited_) return count;
+    std::uint64_t sum = 0;
+    for (const auto& [group, thousandths] : groups_) sum += thousandths;
+    return std::min(count, static_cast<int>(std::clamp<std::uint64_t>(sum / 1000, 1, INT_MAX)));
+  }
+
+ private:
+  decltype(NodeIdentity::processors) together_{};
+  std::map<std::uint64_t, std::uint64_t> groups_;
+  bool limited_ = true;
+  int pes_ = 0;
+};
 
 /// What makes a node one.
 auto key_of(const NodeIdentity& one) {
   return std::tuple(one.boot, one.network, one.given);
-}
-
-int processors_of(const std::vector<NodeIdentity>& all) {
-  int count = 0;
-  for (std::size_t word = 0; word < NodeIdentity{}.processors.size(); ++word) {
-    std::uint64_t together = 0;
-    for (const NodeIdentity& one : all) together |= one.processors[word];
-    count += std::popcount(together);
-  }
-  return std::min(count, quota_of(all).value_or(count));
 }
 
 }  // namespace
@@ -74,8 +78,8 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   Nodes nodes;
   std::vector<int> sizes;
   std::map<decltype(key_of(mine)), int> known;
-  std::vector<NodeIdentity> of_node;
-  std::vector<NodeIdentity> of_kernel;
+  Processors of_node;
+  Processors of_kernel;
   for (std::size_t pe = 0; pe < all->size(); ++pe) {
     const NodeIdentity& one = (*all)[pe];
     const auto [found, is_new] = known.emplace(key_of(one), static_cast<int>(sizes.size()));
@@ -87,15 +91,15 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
     nodes.number_here.push_back(sizes[static_cast<std::size_t>(found->second)]++);
     if (key_of(one) == key_of(mine)) {
       nodes.here.push_back(static_cast<int>(pe));
-      of_node.push_back(one);
+      of_node.add(one);
     }
-    if (one.boot == mine.boot) of_kernel.push_back(one);
+    if (one.boot == mine.boot) of_kernel.add(one);
   }
   nodes.count = static_cast<int>(sizes.size());
   nodes.mine = known.at(key_of(mine));
-  nodes.neighbours = static_cast<int>(of_kernel.size() - of_node.size());
-  nodes.processors = processors_of(of_kernel);
-  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, processors_of(of_node)};
+  nodes.neighbours = of_kernel.pes() - of_node.pes();
+  nodes.processors = of_kernel.count();
+  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, of_node.count()};
 }
 
 }  // namespace shmem
