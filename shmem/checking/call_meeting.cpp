@@ -24,6 +24,7 @@ std::string text_of(const CallSet& set) {
   return "team " + number(set.slot);
 }
 
+/// `pe`: its number in the job.
 std::string who_is_where(int pe, const CallEntry& entry) {
   return "PE " + std::to_string(pe) + " is in " + entry.text_of(entry.count()) + " of " + text_of(entry.set());
 }
@@ -190,7 +191,7 @@ std::optional<std::string> CallMeeting::differing_text(const Round& round) const
     return std::string();
   };
   const auto says = [&](int member, const std::string& what) {
-    return "PE " + std::to_string(round.set.map.pe(member)) + " calls " + what;
+    return "PE " + std::to_string(job_.nodes.world(round.set.map.pe(member))) + " calls " + what;
   };
   const std::string first = text_of_member(0);
   for (int member = 1; member < round.set.map.size; ++member) {
@@ -207,9 +208,10 @@ std::string CallMeeting::state_of(int pe) const {
   const CallBoard& board = call_board(job_, pe);
   // Acquire: pairs with meet() of that PE.
   if (board.turn.load(std::memory_order_acquire) % 2 == 0) {
-    return "PE " + std::to_string(pe) + " is in no collective call";
+    return "PE " + std::to_string(job_.nodes.world(pe)) + " is in no collective call";
   }
-  return who_is_where(pe, board.entries[board.entry.load(std::memory_order_relaxed) % CallBoard::kMostSets]);
+  return who_is_where(job_.nodes.world(pe),
+                      board.entries[board.entry.load(std::memory_order_relaxed) % CallBoard::kMostSets]);
 }
 
 std::optional<std::string> CallMeeting::circle_text(int first) const {
@@ -244,8 +246,8 @@ std::optional<std::string> CallMeeting::circle_text(int first) const {
   std::string text = "the PEs wait for each other:";
   for (const Edge& edge : circle) {
     text.append(edge.from == job_.me ? " " : "; ");
-    text.append(who_is_where(edge.from, *edge.entry));
-    text.append(" and waits for PE ").append(std::to_string(edge.to));
+    text.append(who_is_where(job_.nodes.world(edge.from), *edge.entry));
+    text.append(" and waits for PE ").append(std::to_string(job_.nodes.world(edge.to)));
   }
   return text + "; PEs make the collective calls that they have in common in the same order";
 }

@@ -74,7 +74,7 @@ Problem Checker::local_memory(const void* local, const void* mine, std::size_t b
   if (auto problem = memory(local, bytes)) {
     return problem;
   }
-  if (pe == job_.me && local != mine && !apart(local, bytes, mine, bytes)) {
+  if (pe == job_.world_me() && local != mine && !apart(local, bytes, mine, bytes)) {
     return "source and dest overlap: " + bytes_at(local, bytes) + " and at " + name_of(mine) + " of this same PE";
   }
   return std::nullopt;

@@ -108,6 +108,15 @@ void large() {
   say("is through");
 }
 
+/// Words of one place go to a place that overlaps with it, but of the others.
+void shift() {
+  for (int pe = 0; pe < shmem_n_pes(); ++pe) {
+    if (pe != shmem_my_pe()) shmem_long_put(global_words + 1, global_words, kWords - 1, pe);
+  }
+  shmem_barrier_all();
+  say("is through");
+}
+
 /// PE 1 leaves the library for two seconds, which it says by the file. PE 0 gets from it meanwhile.
 void compute(const std::string& file) {
   auto* word = static_cast<long*>(shmem_malloc(sizeof(long)));
@@ -178,6 +187,8 @@ void run(const std::string& action, const std::string& file) {
   if (action == "traffic") traffic(file);
   if (action == "compute") compute(file);
   if (action == "poll") poll();
+  if (action == "shift") shift();
+  if (action == "mistake") shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();
   // For ever: the others are to end. PE 1 is the one that the test ends.
   if (action == "get") {
     for (;;) shmem_long_g(&global_word, right());

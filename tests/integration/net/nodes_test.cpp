@@ -146,6 +146,17 @@ TEST_F(NodesOfAJob, AnswerWhileTheyLookForSomethingOnTheirNode) {
   EXPECT_TRUE(job.all_say("is through"));
 }
 
+TEST_F(NodesOfAJob, AreCheckedByTheirNumbersInTheJob) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("net_pes"), "shift"}, {"SHMEM_DEBUG=1"});
+  expect_clean(job);
+  EXPECT_TRUE(job.all_say("is through"));
+
+  const JobOnHosts wrong(hosts, {0, 0, 1, 1}, {test_program("net_pes"), "mistake"}, {"SHMEM_DEBUG=1"});
+  EXPECT_THAT(wrong.codes(), Each(testing::Ne(0)));
+  EXPECT_THAT(wrong.output(), HasSubstr("PE 2 calls shmem_barrier_all(), PE 3 calls shmem_sync_all()"));
+}
+
 TEST_F(NodesOfAJob, StartMeetAndFinishWithManyPes) {
   const Hosts hosts(4);
   const int each = repeats(4, 16);
