@@ -115,6 +115,34 @@ TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
   EXPECT_THAT(job.output, HasSubstr("2 nodes"));
 }
 
+TEST_F(NodesOfAJob, FindEachOtherByIpv6) {
+  if (!Hosts::has_ipv6()) GTEST_SKIP() << "this kernel has no IPv6";
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"},
+                       {"SHMEM_UID_SESSION_ID=[" + Hosts::ipv6(0) + "]:7000"});
+  expect_clean(job);
+}
+
+TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
+  const Hosts hosts(2);
+  std::vector<std::string> interfaces{"SHMEM_INFO=0", "SHMEM_UID_SOCK_IFNAME=eth0"};  // any, and this one
+  if (Hosts::has_ipv6()) interfaces.emplace_back("SHMEM_UID_SOCK_IFNAME=eth0:inet6");
+  for (const std::string& interface : interfaces) {
+    const TempDir dir;
+    std::vector<std::unique_ptr<test_support::Process>> pes;
+    for (int pe = 0; pe < 2; ++pe) {
+      pes.push_back(std::make_unique<test_support::Process>(
+          hosts.on(pe, {test_program("uid_pes"), dir.file("id"), std::to_string(pe), "2", "hello"}),
+          std::vector{interface}));
+    }
+    for (const auto& pe : pes) {
+      const auto exit = pe->wait(JobOnHosts::kPatience);
+      EXPECT_TRUE(exit && exit->clean()) << interface << '\n' << pe->output();
+    }
+    EXPECT_THAT(pes[1]->output(), HasSubstr("PE 1 of 2: hello from 0")) << interface;
+  }
+}
+
 TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
   const Hosts hosts(3);
   for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
