@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/memory/fd.hpp"
+#include "shmem/version.hpp"
 
 namespace shmem {
 
@@ -53,10 +55,25 @@ auto key_of(const NodeIdentity& one) {
   return std::tuple(one.boot, one.network, one.given);
 }
 
+Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
+  const auto has = [&](std::size_t pe) {
+    return "PE " + std::to_string(pe) + " (on " + all[pe].host.data() + ") has libshmem " + all[pe].library.data();
+  };
+  for (std::size_t pe = 1; pe < all.size(); ++pe) {
+    if (all[pe].library == all[0].library) continue;
+    return fail(std::errc::protocol_not_supported,
+                "shmem: " + has(pe) + ", " + has(0) + ": install the same version on all nodes");
+  }
+  return {};
+}
+
 }  // namespace
 
 NodeIdentity node_identity(const std::string& given) {
   NodeIdentity identity;
+  utsname system{};
+  const std::string machine = ::uname(&system) == 0 ? system.machine : "";
+  (std::string(kVersion) + " (" + machine + ")").copy(identity.library.data(), identity.library.size() - 1);
   given.copy(identity.given.data(), identity.given.size() - 1);
   const UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) identity.boot = {};
@@ -75,6 +92,7 @@ NodeIdentity node_identity(const std::string& given) {
 Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   const auto all = allgather(bootstrap, mine);
   if (!all) return tl::make_unexpected(all.error());
+  if (auto same = check_libraries(*all); !same) return tl::make_unexpected(same.error());
   Nodes nodes;
   std::vector<int> sizes;
   std::map<decltype(key_of(mine)), int> known;

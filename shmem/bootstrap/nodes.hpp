@@ -15,10 +15,11 @@ namespace shmem {
 
 /// What a PE knows of where it runs. All zero where the system does not tell.
 struct NodeIdentity {
-  std::array<char, 40> boot{};   // of the running kernel: the same in all containers of a host
-  std::uint64_t network = 0;     // the network namespace: Unix sockets without a file do not reach beyond it
-  std::array<char, 64> given{};  // SHMEM_HOST_ID
-  std::array<char, 64> host{};   // for messages
+  std::array<char, 48> library{};  // version of libshmem, and the architecture: the same on all nodes
+  std::array<char, 40> boot{};     // of the running kernel: the same in all containers of a host
+  std::uint64_t network = 0;       // the network namespace: Unix sockets without a file do not reach beyond it
+  std::array<char, 64> given{};    // SHMEM_HOST_ID
+  std::array<char, 64> host{};     // for messages
   std::array<std::uint64_t, 16> processors{};  // a bit for each that this PE may use
   CpuQuota quota{};                            // what control groups leave to it; thousandths 0: as much as there is
 };
@@ -56,9 +57,9 @@ struct Whereabouts {
   Nodes nodes;
   int processors;  // that the PEs of this node may use, all together
 };
-/// Collective: launchers bind each PE to some processors, and control groups limit how much of them they get. PEs are
-/// on one node if they run on one kernel, in one network namespace, and were given the same SHMEM_HOST_ID: never by
-/// the name of the host.
+/// Collective; an Error, the same on all, if there are two versions of libshmem. Launchers bind each PE to some
+/// processors, and control groups limit how much of them they get. PEs are on one node if they run on one kernel, in
+/// one network namespace, and were given the same SHMEM_HOST_ID: never by the name of the host.
 Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine);
 
 }  // namespace shmem

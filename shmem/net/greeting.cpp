@@ -74,7 +74,9 @@ const char* segment_name(std::size_t segment) {
 const char* segment_advice(std::size_t segment) {
   switch (static_cast<Segment>(segment)) {
     case Segment::kHeap:
-      return "set SHMEM_SYMMETRIC_SIZE to the same value on all nodes, and use huge pages on all of them or on none";
+      return "set SHMEM_SYMMETRIC_SIZE to the same value on all nodes, a multiple of the pages of each, and use huge "
+             "pages on "
+             "all of them or on none";
     case Segment::kGlobals:
       return "start the same program on all nodes";
     case Segment::kBoard:
