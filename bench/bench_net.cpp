@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts, gets, barriers and reductions between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM
-// and MPI, libshmem, and ucx_perftest as the limit, by turns over the same network.
+// Puts, gets and collective calls between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM and
+// MPI, libshmem, and ucx_perftest as the limit, by turns over the same network.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "bench/child.hpp"
 #include "bench/cpus.hpp"
@@ -15,6 +16,7 @@
 #include "bench/net_names.hpp"
 #include "bench/ucx.hpp"
 #include "tests/support/hosts.hpp"
+#include "tests/support/job_on_hosts.hpp"
 #include "tests/support/openmpi_network.hpp"
 
 namespace bench {
@@ -22,8 +24,33 @@ namespace {
 
 using test_support::Hosts;
 
+/// For one job.
+constexpr test_support::Seconds kLimit{180};
+
+/// The processes of a job, so many on each host.
+struct Shape {
+  int nodes;
+  int each;
+  [[nodiscard]] int processes() const { return nodes * each; }
+  [[nodiscard]] bool crowds() const { return processes() > own_processors(); }
+};
+
+/// "8" nodes with a process on each, or "2x2".
+Shape shape_of(const std::string& text) {
+  std::istringstream in(text);
+  Shape shape{0, 1};
+  char times = 'x';
+  in >> shape.nodes;
+  if (!in.eof()) in >> times >> shape.each;
+  constexpr int kMost = 64;
+  const bool good = !in.fail() && in.eof() && times == 'x' && shape.nodes >= 2 && shape.nodes <= kMost &&
+                    shape.each >= 1 && shape.each <= kMost;
+  if (!good) throw std::runtime_error("not a number of nodes from 2 to 64, nor NODESxPROCESSES: " + text);
+  return shape;
+}
+
 struct Settings {
-  std::vector<int> nodes{2, 4, 8};
+  std::vector<std::string> nodes{"2", "4", "8", "2x2"};
   int repeats = 5;
   int turns = 3;
   std::string json{};
@@ -33,8 +60,7 @@ struct Settings {
 /// Who does the same work: gives what it has measured, or throws.
 struct Contender {
   std::string name;
-  std::function<std::vector<Series>(const Hosts& hosts, const std::string& part)> measure;
-  bool may_fail = false;
+  std::function<std::vector<Series>(const Hosts& hosts, const Shape& shape, const std::string& part)> measure;
   std::vector<Series> series{};
   std::string error{};  // why there are no figures of it (any more)
 };
@@ -92,9 +118,10 @@ class Bench {
   explicit Bench(const Settings& settings) : settings_(settings) {
     if (has_ucx()) {
       for (const std::string test : {"ucp_put_lat", "tag_lat", "stream_bw"}) {
-        contenders_.push_back({"ucx_perftest " + test, [test](const Hosts& hosts, const std::string& part) {
-                                 return measure_ucx_between(hosts, part, test);
-                               }});
+        contenders_.push_back(
+            {"ucx_perftest " + test, [test](const Hosts& hosts, const Shape& /*shape*/, const std::string& part) {
+               return measure_ucx_between(hosts, part, test);
+             }});
       }
     } else {
       std::printf("UCX is left out (package ucx-utils)\n");
@@ -103,21 +130,17 @@ class Bench {
       add_openmpi("Open MPI, OpenSHMEM", "shmemc++", "BENCH_OPENMPI_SHMEM");
       add_openmpi("Open MPI, MPI", "mpic++", "BENCH_OPENMPI_MPI");
     }
-    contenders_.push_back({"libshmem",
-                           [this](const Hosts& hosts, const std::string& part) {
-                             auto environment = test_support::openmpi_over_ucx();
-                             environment.insert(environment.end(), {"SHMEM_GBA=off", "SHMEM_BOOTSTRAP_TIMEOUT=20",
-                                                                    "OMPI_MCA_orte_execute_quiet=1"});
-                             return run_by_mpirun(folder_, sibling_program("net_worker"), hosts.number(),
-                                                  arguments(part), environment, place_on(hosts));
-                           },
-                           true});
+    contenders_.push_back({"libshmem", [this](const Hosts& hosts, const Shape& shape, const std::string& part) {
+                             return measure_ours(hosts, shape, part);
+                           }});
   }
 
   bool run() {
-    measure(2, "one-sided", "PE 0 and the memory of PE 1, on another node");
-    for (const int nodes : settings_.nodes) {
-      measure(nodes, "collective", std::to_string(nodes) + " nodes, a process on each");
+    measure({2, 1}, "one-sided", "PE 0 and the memory of PE 1, on another node");
+    for (const std::string& nodes : settings_.nodes) {
+      const Shape shape = shape_of(nodes);
+      const std::string each = shape.each == 1 ? "a process" : std::to_string(shape.each) + " processes";
+      measure(shape, "collective", std::to_string(shape.nodes) + " nodes, " + each + " on each");
     }
     if (settings_.json.empty()) return good_;
     std::ofstream out(settings_.json);
@@ -130,10 +153,12 @@ class Bench {
   void add_openmpi(const std::string& name, const char* compiler, const char* macro) {
     Contender contender{name, {}};
     try {
-      std::vector<std::string> sources{"net_worker", "item", "conductor", "points", "round_trip", "cpus"};
+      const std::vector<std::string> sources{"net_worker", "item", "conductor", "points", "round_trip", "cpus"};
       const auto program = std::make_shared<OpenMpiProgram>(folder_, compiler, macro, sources);
-      contender.measure = [this, program](const Hosts& hosts, const std::string& part) {
-        return program->run(hosts.number(), arguments(part), test_support::openmpi_over_ucx(), place_on(hosts));
+      contender.measure = [this, program](const Hosts& hosts, const Shape& shape, const std::string& part) {
+        // What a job says of an error belongs to its output.
+        const Place place{hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), hosts.slots(shape.each)};
+        return program->run(shape.processes(), arguments(part), openmpi_environment(shape), place);
       };
     } catch (const std::exception& error) {
       contender.error = error.what();
@@ -145,28 +170,43 @@ class Bench {
     return {std::to_string(settings_.repeats), part};
   }
 
-  /// What a job says of an error belongs to its output.
-  static Place place_on(const Hosts& hosts) {
-    return {hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), hosts.slots(1)};
+  /// On each host it takes the machine for its own.
+  static std::vector<std::string> openmpi_environment(const Shape& shape) {
+    auto environment = test_support::openmpi_over_ucx();
+    if (shape.crowds()) environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+    return environment;
   }
 
-  void measure(int nodes, const std::string& part, const std::string& title) {
-    const Hosts hosts(nodes);
+  [[nodiscard]] std::vector<Series> measure_ours(const Hosts& hosts, const Shape& shape,
+                                                 const std::string& part) const {
+    std::vector<int> host_of;
+    for (int pe = 0; pe < shape.processes(); ++pe) host_of.push_back(pe / shape.each);
+    std::vector<std::string> command{sibling_program("net_worker"), new_score(folder_)};
+    for (const std::string& argument : arguments(part)) command.push_back(argument);
+    const test_support::JobOnHosts job(hosts, host_of, command, {"UCX_NET_DEVICES=eth0"});
+    for (const int code : job.codes(kLimit)) {
+      if (code != 0) throw std::runtime_error("a PE ended with " + std::to_string(code) + ":\n" + job.output());
+    }
+    return read_series(job.pe(0).output());
+  }
+
+  void measure(const Shape& shape, const std::string& part, const std::string& title) {
+    const Hosts hosts(shape.nodes);
     for (Contender& contender : contenders_) contender.series.clear();
     for (int turn = 0; turn < settings_.turns; ++turn) {
       for (Contender& contender : contenders_) {
         if (!contender.error.empty()) continue;
         try {
-          append(contender.series, contender.measure(hosts, part));
+          append(contender.series, contender.measure(hosts, shape, part));
         } catch (const std::exception& error) {
           contender.error = error.what();
-          good_ = good_ && contender.may_fail;
+          good_ = false;
         }
       }
     }
     std::printf("\n%s; %d processors, load %.1f\n%-20s %-24s %12s %12s %8s %8s\n", title.c_str(), own_processors(),
                 load_of_machine(), "", "", "least us", "median us", "MB/s", "ratio");
-    for (const std::string& item : items()) print(item, nodes);
+    for (const std::string& item : items()) print(item, shape);
     for (const Contender& contender : contenders_) {
       if (contender.error.empty()) continue;
       std::printf("%s: not available: %s\n", contender.name.c_str(), contender.error.c_str());
@@ -185,7 +225,7 @@ class Bench {
     return names;
   }
 
-  void print(const std::string& item, int nodes) {
+  void print(const std::string& item, const Shape& shape) {
     double first = 0;
     std::string head = item;
     for (const Contender& contender : contenders_) {
@@ -198,7 +238,8 @@ class Bench {
                     time.least / 1e3, time.middle / 1e3);
         const auto rate = static_cast<long>(bytes / time.middle * 1e3);
         std::printf("%8s %8.2f\n", rate > 0 ? std::to_string(rate).c_str() : "-", time.middle / first);
-        json_["results"].push_back({{"nodes", nodes},
+        json_["results"].push_back({{"nodes", shape.nodes},
+                                    {"processes", shape.processes()},
                                     {"item", item},
                                     {"library", contender.name},
                                     {"least_ns", time.least},
@@ -231,13 +272,21 @@ constexpr const char* kWhatItShows =
     "and the figures then are those of the scheduler as much as of a library. They compare libraries that share all\n"
     "this; they are not those of a network. All use UCX over tcp, the jobs of all libraries by turns; ratio: of\n"
     "medians, to the first line. Puts and gets of a size are in a row, all of them complete at the end; one way: half\n"
-    "of a word's round trip (of MPI, tag_lat: of a message).\n";
+    "of a word's round trip (of MPI, tag_lat: of a message). Of fcollect and alltoall the size is that of one block;\n"
+    "broadcasts are from all processes by turns. Where processes outnumber processors, Open MPI is told to yield.\n";
 
 int main_of(int argc, char** argv) {
-  CLI::App app("Measures puts, gets, barriers and reductions between hosts that are network namespaces.", "bench_net");
+  CLI::App app("Measures puts, gets and collective calls between hosts that are network namespaces.", "bench_net");
   Settings settings;
-  app.add_option("NODES", settings.nodes, "numbers of nodes of collectives")
-      ->check(CLI::Range(2, 64))
+  app.add_option("NODES", settings.nodes, "nodes of collective calls, or NODESxPROCESSES")
+      ->check([](const std::string& text) {
+        try {
+          shape_of(text);
+        } catch (const std::exception& error) {
+          return std::string(error.what());
+        }
+        return std::string{};
+      })
       ->capture_default_str();
   app.add_option("--repeats", settings.repeats, "how often a job measures each")->check(CLI::Range(1, 1000));
   app.add_option("--turns", settings.turns, "jobs of each library")->check(CLI::Range(1, 1000));

@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::seconds kCompilation{120};
 constexpr std::chrono::seconds kLimit{180};
 
+}  // namespace
+
 /// A file of zeroes for the Score of a job.
 std::string new_score(const Folder& folder) {
   std::string file = folder.file("score");
@@ -24,8 +26,6 @@ std::string new_score(const Folder& folder) {
   std::filesystem::resize_file(file, sizeof(Score));
   return file;
 }
-
-}  // namespace
 
 int own_processors() {
   cpu_set_t allowed;

@@ -15,6 +15,9 @@ int own_processors();
 /// Processes that wanted one in the last minute.
 double load_of_machine();
 
+/// The file that the workers of one job get.
+std::string new_score(const Folder& folder);
+
 /// Where the processes of a job go, if not to this machine.
 struct Place {
   std::vector<std::string> before{};  // a command line that runs the one behind it where jobs are started

@@ -47,8 +47,20 @@ class Remote {
     long value = 0;
     MPI_Recv(&value, 1, MPI_LONG, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
+  // `words` are those of one block.
   void sum(std::size_t words) {
     MPI_Allreduce(from_.data(), to_.data(), static_cast<int>(words), MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  }
+  void broadcast(std::size_t words, int root) {
+    MPI_Bcast(to_.data(), static_cast<int>(words), MPI_LONG, root, MPI_COMM_WORLD);
+  }
+  void fcollect(std::size_t words) {
+    const int count = static_cast<int>(words);
+    MPI_Allgather(from_.data(), count, MPI_LONG, to_.data(), count, MPI_LONG, MPI_COMM_WORLD);
+  }
+  void alltoall(std::size_t words) {
+    const int count = static_cast<int>(words);
+    MPI_Alltoall(from_.data(), count, MPI_LONG, to_.data(), count, MPI_LONG, MPI_COMM_WORLD);
   }
 #else
   explicit Remote(std::size_t bytes)
@@ -81,21 +93,42 @@ class Remote {
     shmem_long_wait_until(word_, SHMEM_CMP_GE, value);
   }
   void sum(std::size_t words) {
-    collectives_.sum(reinterpret_cast<long*>(memory_), reinterpret_cast<long*>(from_), words);
+    collectives_.sum(to(), from(), words);
+  }
+  void broadcast(std::size_t words, int root) {
+    collectives_.broadcast(to(), from(), words, root);
+  }
+  void fcollect(std::size_t words) {
+    collectives_.fcollect(to(), from(), words);
+  }
+  void alltoall(std::size_t words) {
+    collectives_.alltoall(to(), from(), words);
   }
 #endif
+  /// All processes by turns.
+  int next_root() {
+    return turn_++ % Library::size();
+  }
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
 
  private:
   static constexpr int kPeer = 1;
 
+  int turn_ = 0;
 #ifdef BENCH_OPENMPI_MPI
   std::vector<char> from_;
   std::vector<char> to_;
   char* memory_ = nullptr;
   MPI_Win window_ = MPI_WIN_NULL;
 #else
+  long* to() {
+    return reinterpret_cast<long*>(memory_);
+  }
+  long* from() {
+    return reinterpret_cast<long*>(from_);
+  }
+
   char* memory_;
   char* from_;
   long* word_;

@@ -3,6 +3,7 @@
 // or built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs.
 //
 //   net_worker FILE REPEATS PART     how often each is measured; PART is one-sided (two processes) or collective
+#include <algorithm>
 #include <memory>
 
 #include "bench/clock.hpp"
@@ -14,6 +15,8 @@ namespace bench {
 namespace {
 
 constexpr std::size_t kMost = std::size_t{1} << 20;
+/// The largest of calls where everybody has one for everybody.
+constexpr std::size_t kBlock = std::size_t{64} << 10;
 
 template <typename Action>
 std::function<double(std::uint32_t)> together(Action action) {
@@ -87,9 +90,16 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
   const auto barrier = together([] { Library::barrier(); });
   std::vector<Item> items;
   items.push_back({"barrier", barrier, barrier});
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}}) {
-    items.push_back(
-        {"sum " + size_text(bytes), together([remote, bytes] { remote->sum(bytes / sizeof(long)); }), barrier});
+  const auto add = [&](const std::string& name, std::size_t bytes, auto action) {
+    items.push_back({name + " " + size_text(bytes), together(action), barrier});
+  };
+  for (const std::size_t bytes : {std::size_t{8}, kBlock, kMost}) {
+    const std::size_t words = bytes / sizeof(long);
+    add("sum", bytes, [remote, words] { remote->sum(words); });
+    add("broadcast", bytes, [remote, words] { remote->broadcast(words, remote->next_root()); });
+    if (bytes > kBlock) continue;
+    add("fcollect", bytes, [remote, words] { remote->fcollect(words); });
+    add("alltoall", bytes, [remote, words] { remote->alltoall(words); });
   }
   return items;
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
@@ -99,7 +109,8 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
 
 int main(int argc, char** argv) {
   return bench::measure_items(argc, argv, [](bench::Player& /*player*/, const std::string& part) {
-    const auto remote = std::make_shared<bench::Remote>(bench::kMost);
+    const auto remote = std::make_shared<bench::Remote>(
+        std::max(bench::kMost, bench::kBlock * static_cast<std::size_t>(bench::Library::size())));
     return part == "collective" ? bench::collective(remote) : bench::one_sided(remote);
   });
 }

@@ -17,7 +17,7 @@ take a minute), barriers of every algorithm with 2 to 64 PEs (and Open MPI's bes
 build/barriers.svg), MPI_Barrier with the component coll/gba and without, puts, gets, atomics and
 collectives (with Open MPI's OpenSHMEM and, where ucx-utils is installed, UCX beside; picture:
 build/rma.svg), kv_shuffle (with memcpy and the same beside; picture: build/kv_shuffle.svg), puts,
-gets, barriers and sums between hosts that are network namespaces of this machine (as root; with
+gets and collectives between hosts that are network namespaces of this machine (as root; with
 Open MPI and ucx_perftest beside; results: build/net.json), and the instructions of libgba's fast
 path. Takes about nine minutes; wants two idle cores.
 TEXT

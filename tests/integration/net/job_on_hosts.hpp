@@ -1,72 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs whose PEs are on hosts of a test's own and find each other over TCP.
+// Tests of jobs on several hosts.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "tests/support/hosts.hpp"
-#include "tests/support/process.hpp"
+#include "tests/support/job_on_hosts.hpp"
 
 namespace test_support {
-
-class JobOnHosts {
- public:
-  using Environment = std::vector<std::string>;
-  static constexpr Seconds kPatience{30};
-
-  /// `host_of`: the host of each PE; PE 0, to which the others connect, is on h0. `own`: for one PE alone.
-  JobOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const std::vector<std::string>& command,
-             const Environment& all = {}, const std::vector<Environment>& own = {}) {
-    for (std::size_t pe = 0; pe < host_of.size(); ++pe) {
-      Environment environment{"SHMEM_BOOTSTRAP=uid",
-                              "SHMEM_UID_SESSION_ID=" + Hosts::ipv4(0) + ":7000",
-                              "SHMEM_UID_RANK=" + std::to_string(pe),
-                              "SHMEM_UID_SIZE=" + std::to_string(host_of.size()),
-                              "SHMEM_GBA=off",
-                              "SHMEM_SYMMETRIC_SIZE=64M",
-                              "SHMEM_BOOTSTRAP_TIMEOUT=20"};
-      environment.insert(environment.end(), all.begin(), all.end());
-      if (pe < own.size()) environment.insert(environment.end(), own[pe].begin(), own[pe].end());
-      pes_.push_back(std::make_unique<Process>(hosts.on(host_of[pe], command), environment));
-    }
-  }
-
-  [[nodiscard]] Process& pe(std::size_t pe) const { return *pes_[pe]; }
-  [[nodiscard]] std::size_t size() const { return pes_.size(); }
-
-  /// True once every PE has said this.
-  [[nodiscard]] bool all_say(const std::string& text, Seconds limit = kPatience) const {
-    for (const auto& pe : pes_) {
-      if (!pe->wait_for_output(text, limit)) return false;
-    }
-    return true;
-  }
-
-  /// Exit code of each; a signal as its negative number, 1000: still there after the limit, which is for all together.
-  [[nodiscard]] std::vector<int> codes(Seconds limit = kPatience) const {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    std::vector<int> codes;
-    for (const auto& pe : pes_) {
-      const auto exit = pe->wait(std::max(Seconds{0.01}, Seconds(end - std::chrono::steady_clock::now())));
-      codes.push_back(!exit ? 1000 : (exit->signal != 0 ? -exit->signal : exit->code));
-    }
-    return codes;
-  }
-  [[nodiscard]] std::string output() const {
-    std::string text;
-    for (std::size_t pe = 0; pe < pes_.size(); ++pe) text += "-- PE " + std::to_string(pe) + ":\n" + pes_[pe]->output();
-    return text;
-  }
-
- private:
-  std::vector<std::unique_ptr<Process>> pes_;
-};
 
 /// Tests that need hosts.
 class OnHosts : public testing::Test {
