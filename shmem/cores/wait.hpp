@@ -39,10 +39,12 @@ struct WaitPolicy {
   const std::atomic<std::uint32_t>* alarm = nullptr;
   Background* background = nullptr;
 
-  void advance() const {
+  /// True if there was anything to do, and therefore may be more: whoever waits looks again before he sleeps.
+  bool advance() const {
     if (background != nullptr) [[unlikely]] {
-      background->advance();
+      return background->advance();
     }
+    return false;
   }
   [[nodiscard]] std::chrono::nanoseconds limit_nap(std::chrono::nanoseconds nap) const {
     return background != nullptr ? std::min<std::chrono::nanoseconds>(nap, kLongestBackgroundNap) : nap;
@@ -138,11 +140,14 @@ class Waiting {
   /// `seen` is what the word held at the last look.
   template <typename Word>
   std::errc pause(Word& word, std::uint64_t seen) {
-    policy_.advance();
+    const bool advanced = policy_.advance();
     if (turns_ < policy_.spins) {
       ++turns_;
       cpu_pause();
       return {};
+    }
+    if (advanced) {
+      return ++busy_turns_ % kLook != 0 ? std::errc{} : check_();
     }
     return give_way(word, seen);
   }
@@ -169,9 +174,12 @@ class Waiting {
     return {};
   }
 
+  static constexpr unsigned kLook = 64;  // turns with something to do between two looks at the Check
+
   const WaitPolicy& policy_;
   Check& check_;
   unsigned turns_ = 0;
+  unsigned busy_turns_ = 0;
 };
 
 /// Waits until done(word.value).
@@ -204,7 +212,9 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
     if (error != std::errc{}) {
       return done() ? std::errc{} : error;
     }
-    policy.advance();
+    if (policy.advance()) {
+      continue;
+    }
     futex_sleep(nobody, 0, policy.limit_nap(nap), policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, longest);
   }

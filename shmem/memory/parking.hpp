@@ -37,7 +37,9 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     if (done() || (error = check()) != std::errc{}) {
       break;
     }
-    job.policy.advance();
+    if (job.policy.advance()) {
+      continue;
+    }
     futex_sleep(parking.event, event, job.policy.limit_nap(nap), job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
   }

@@ -8,9 +8,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "shmem/cores/signal.hpp"
+#include "shmem/memory/parking.hpp"
 #include "tests/unit/shmem/no_system_calls.hpp"
 
 namespace {
@@ -93,6 +95,67 @@ TEST(Waiting, MakesNoSystemCallWhileItSpins) {
     int looks = 0;
     return shmem::spin_until(WaitPolicy{100, 0}, [&] { return ++looks == 50; });
   });
+}
+
+/// Something to do for so many looks, the last of which brings what is waited for.
+class Busy final : public shmem::Background {
+ public:
+  explicit Busy(int looks) : looks_(looks) {}
+  bool advance() override { return ++seen_ <= looks_; }
+  [[nodiscard]] bool over() const { return seen_ >= looks_; }
+
+ private:
+  const int looks_;
+  int seen_ = 0;
+};
+
+/// A PE as wait_parked() sees it.
+struct ParkedPe {
+  struct Metadata {
+    shmem::Parking parking;
+  };
+  WaitPolicy policy;
+  int me = 0;
+  mutable Metadata own{};
+  [[nodiscard]] Metadata& metadata(int /*pe*/) const { return own; }
+};
+
+TEST(Waiting, DoesNotSleepWhileThereIsSomethingInTheBackground) {
+  constexpr int kLooks = 1000;
+  const auto go_on = [] { return std::errc{}; };
+  const auto wait_in = [&](const auto& wait) {
+    test_support::expect_no_system_calls([&wait] {
+      Busy busy(kLooks);
+      const WaitPolicy policy{.background = &busy};
+      return wait(busy, policy) == std::errc{};
+    });
+  };
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    SyncWord word{};
+    return shmem::wait_on(
+        word, policy, [&](std::uint64_t) { return busy.over(); }, go_on);
+  });
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    return shmem::wait_polling(
+        policy, shmem::kLongestSleep, [&] { return busy.over(); }, go_on);
+  });
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    return shmem::wait_parked(
+        ParkedPe{policy}, [&] { return busy.over(); }, go_on);
+  });
+}
+
+TEST(Waiting, IsAskedWhetherToGoOnAlsoWhileThereIsAlwaysSomethingInTheBackground) {
+  Busy busy(std::numeric_limits<int>::max());
+  const WaitPolicy policy{.background = &busy};
+  const auto never = [] { return false; };
+  const auto too_late = [] { return std::errc::timed_out; };
+  SyncWord word{};
+  EXPECT_EQ(shmem::wait_on(
+                word, policy, [](std::uint64_t) { return false; }, too_late),
+            std::errc::timed_out);
+  EXPECT_EQ(shmem::wait_polling(policy, shmem::kLongestSleep, never, too_late), std::errc::timed_out);
+  EXPECT_EQ(shmem::wait_parked(ParkedPe{policy}, never, too_late), std::errc::timed_out);
 }
 
 TEST(WaitingDeathTest, TheTestSeesASystemCall) {
