@@ -64,9 +64,7 @@ Result<void> Context::equip(Team& team) {
     return ok;
   }
   const bool asked = !software && options.gba != GbaUse::kOff;
-  if (team.span() != nullptr) {
-    team.explain_no_gba("its PEs are on several nodes");
-  } else if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
+  if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
     return ok;
   }
   if (needs_gba() && team.slot() == kWorldTeam && team.size() > 1 && std::string(team.algorithm()) != "gba") {
@@ -90,7 +88,13 @@ std::string Context::reason_of(const Team& team) const {
 
 void Context::report_team(const Team& team) const {
   const std::string& no_gba = team.gba_reason();
-  const std::string why = no_gba.empty() ? "" : " (" + reason_of(team) + "); not through a GBA: " + no_gba;
+  const std::string nodes =
+      team.span() != nullptr ? "its " + std::to_string(team.span()->nodes()) + " nodes meet " : "";
+  std::string why = nodes.empty() ? "" : "; " + nodes + "through it";
+  if (!no_gba.empty()) {
+    why = " (" + reason_of(team) + "); " + (nodes.empty() ? "" : nodes + "by messages, ") +
+          "not through a GBA: " + no_gba;
+  }
   log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s", team.slot(), team.size(),
       team.map().start, team.map().stride, team.algorithm(), why.c_str());
 }
@@ -112,11 +116,6 @@ Result<void> Context::set_barrier(Team& team, const std::string& algorithm) {
   }
   if (auto ok = choose_for(team, algorithm); !ok) {
     return ok;
-  }
-  if (team.span() != nullptr) {
-    return algorithm == "auto" ? Result<void>{}
-                               : fail(std::errc::no_such_device, "shmem: team " + std::to_string(team.slot()) +
-                                                                     " cannot use a GBA: its PEs are on several nodes");
   }
   GbaMember member = gba_member(team, true);
   member.needed = member.needed || algorithm == "gba";

@@ -24,7 +24,8 @@ Result<void> Context::open_network() {
                            .threads = true};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);
-  settings.segments.emplace_back();
+  job_.far_board = std::make_unique<FarBoard>();
+  settings.segments.emplace_back(std::as_writable_bytes(std::span(*job_.far_board)));
   for (int pe = 0; pe < job_.world_size(); ++pe) {
     settings.is_far.push_back(pe != job_.world_me());
     settings.names.push_back("PE " + std::to_string(pe) + " (on " + job_.nodes.host(pe) + ")");

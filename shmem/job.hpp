@@ -12,6 +12,7 @@
 #include "shmem/net/network.hpp"
 #include "shmem/options.hpp"
 #include "shmem/team/core_state.hpp"
+#include "shmem/team/far_board.hpp"
 #include "shmem/team/kernel_sync.hpp"
 #include "shmem/team/metadata.hpp"
 
@@ -40,7 +41,8 @@ struct Job {
   int processors = 0;      // that the PEs may use, all together; 0: not known
   Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
-  std::unique_ptr<Network> network{};  // to those on other nodes; none in a job on one node
+  std::unique_ptr<FarBoard> far_board{};  // what this PE shows to those on other nodes; as `network`, which reads it
+  std::unique_ptr<Network> network{};     // to those on other nodes; none in a job on one node
 
   [[nodiscard]] PeMetadata& metadata(int pe) const { return Board(memory.board(), size).pe(pe); }
   [[nodiscard]] TeamSync& team_sync(int slot, int pe) const { return Board(memory.board(), size).team(slot, pe); }

@@ -43,12 +43,13 @@ Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world) {
   return here;
 }
 
-Span::Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint32_t id)
+Span::Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint32_t id, int slot)
     : job_(job),
       world_(world),
       here_(here),
       id_(id),
-      everybody_(*job.network, members_of(world), world.member(job.world_me()).value_or(0), id) {
+      everybody_(*job.network, members_of(world), world.member(job.world_me()).value_or(0), id),
+      slot_(slot) {
   std::vector<bool> seen(static_cast<std::size_t>(job.nodes.count));
   for (const int pe : members_of(world)) {
     const int node = job.nodes.node_of[static_cast<std::size_t>(pe)];

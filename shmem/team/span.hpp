@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "shmem/barrier/gba_span.hpp"
 #include "shmem/net/leader_group.hpp"
 #include "shmem/team/sync_view.hpp"
 #include "shmem/team/verdict.hpp"
@@ -22,7 +23,8 @@ Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world);
 class Span {
  public:
   /// The members meet by the number `id`, below 2^30, which no other team that any of them is in has at the time.
-  Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint32_t id);
+  /// `slot`: the team's on this node.
+  Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint32_t id, int slot);
 
   [[nodiscard]] std::uint32_t id() const { return id_; }
   [[nodiscard]] const TeamMap& world() const { return world_; }
@@ -44,6 +46,22 @@ class Span {
   /// first member gives a number to all.
   Result<Verdict> vote(const Meet& meet, std::uint64_t digest, bool willing, std::uint64_t number);
 
+  /// Asks for a group of the device for the leaders. Without one they meet by messages, and gba_reason() says why.
+  Result<void> use_gba(const Meet& meet, const GbaMember& member);
+  /// Gives the group back, if one was had.
+  Result<void> give_up_gba(const Meet& meet);
+  /// The leader's part of a sync. REQUIRES: leads().
+  Result<void> meet_leaders();
+  /// All members of the node, after such a sync and before the next one: what their leader says of it.
+  void follow_gba();
+  /// The next sync of the leaders goes through the device: the same on all members.
+  [[nodiscard]] bool gba_active() const { return gba_active_; }
+  /// Why not, or "". Known to all members of a node.
+  [[nodiscard]] const std::string& gba_reason() const { return gba_reason_; }
+  void explain_no_gba(std::string reason) { gba_reason_ = std::move(reason); }
+  /// Syncs in which the device released the leaders.
+  [[nodiscard]] std::uint64_t by_device() const { return by_device_; }
+
  private:
   struct Ballot {
     std::uint64_t digest;
@@ -56,6 +74,10 @@ class Span {
   /// Between two meetings of the node: the first member does `work`, and the others learn what came of it.
   Result<void> by_leader(const Meet& meet, const std::function<Result<void>()>& work);
 
+  [[nodiscard]] GbaSpan::Means means(WaitPolicy policy) const;
+  /// The leader tells its node how it met the others.
+  void report_gba() const;
+
   const Job& job_;
   TeamMap world_;
   SyncView here_;
@@ -64,6 +86,12 @@ class Span {
   int my_node_ = 0;
   std::unique_ptr<LeaderGroup> leaders_;
   LeaderGroup everybody_;
+  int slot_;
+  std::unique_ptr<GbaSpan> gba_;  // the leader's
+  bool had_gba_ = false;
+  bool gba_active_ = false;
+  std::string gba_reason_;
+  std::uint64_t by_device_ = 0;
 };
 
 }  // namespace shmem

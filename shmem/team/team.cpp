@@ -51,12 +51,21 @@ Team::Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, in
       gba_(job, map_, view_, slot),
       statistics_(job_, map_, view_, slot) {
   if (world.size != map.size) {
-    span_ = std::make_unique<Span>(job, world, view_, id);
+    span_ = std::make_unique<Span>(job, world, view_, id, slot);
   }
 }
 
 void Team::report() const {
-  if (job_.options.info && me_ == 0 && map_.size > 1 && !span_) {
+  if (!job_.options.info || me_ != 0) {
+    return;
+  }
+  if (span_) {
+    const BarrierStats done = stats();
+    log(LogLevel::kInfo,
+        "shmem: team %d (%d PEs on %d nodes): the nodes met %llu times through a GBA, %llu times by messages", slot_,
+        world_.size, span_->nodes(), static_cast<unsigned long long>(done.by_device),
+        static_cast<unsigned long long>(done.by_software));
+  } else if (map_.size > 1) {
     log(LogLevel::kInfo, "shmem: team %d (%d PEs): %s", slot_, map_.size, statistics_.text().c_str());
   }
 }
@@ -143,7 +152,10 @@ Result<void> Team::sync() {
 Result<void> Team::spanning_sync() {
   auto ok = ready();
   if (ok) {
-    ok = NodePhases(job_, *span_, carrier_, map_.size).around([this] { return span_->leaders().barrier(); });
+    ok = NodePhases(job_, *span_, carrier_, map_.size).around([this] { return span_->meet_leaders(); });
+  }
+  if (ok) {
+    span_->follow_gba();
   }
   if (!ok && !failed_ && !open_) {
     failed_ = ok.error();
@@ -275,12 +287,20 @@ Result<void> Team::use_gba(const GbaMember& member, int ports) {
   if (auto ok = ready(); !ok) {
     return ok;
   }
+  if (span_) {
+    return span_->use_gba([this] { return sync_here(); }, member);
+  }
   return gba_.use(member, ports, count_, [this] { return software_sync(); });
 }
 
 Result<void> Team::dissolve() {
   if (auto ok = ready(); !ok) {
     return ok;
+  }
+  if (span_) {
+    if (auto ok = span_->give_up_gba([this] { return sync_here(); }); !ok) {
+      return ok;
+    }
   }
   if (map_.size == 1) {
     return {};
@@ -291,7 +311,7 @@ Result<void> Team::dissolve() {
 }
 
 Result<void> Team::use_software(std::string reason) {
-  gba_.explain(std::move(reason));
+  explain_no_gba(std::move(reason));
   return dissolve();
 }
 

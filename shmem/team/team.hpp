@@ -48,12 +48,16 @@ class Team {
   [[nodiscard]] int slot() const { return slot_; }
   [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] BarrierStats stats() const {
-    return span_ ? BarrierStats{0, spanning_syncs_} : BarrierStats{statistics_.by_device(), statistics_.by_software()};
+    return span_ ? BarrierStats{span_->by_device(), spanning_syncs_ - span_->by_device()}
+                 : BarrierStats{statistics_.by_device(), statistics_.by_software()};
   }
   [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
-  [[nodiscard]] const char* algorithm() const { return gba_.active() ? "gba" : name_of(software_.algorithm); }
+  /// Of a team on several nodes "gba" if the nodes meet through it.
+  [[nodiscard]] const char* algorithm() const {
+    return (span_ ? span_->gba_active() : gba_.active()) ? "gba" : name_of(software_.algorithm);
+  }
   /// Why the team does not use the device, or "".
-  [[nodiscard]] const std::string& gba_reason() const { return gba_.reason(); }
+  [[nodiscard]] const std::string& gba_reason() const { return span_ ? span_->gba_reason() : gba_.reason(); }
 
   /// With SHMEM_INFO: one line of the first member about the team's barriers, before the team ends.
   void report() const;
@@ -100,11 +104,14 @@ class Team {
   Result<std::uint64_t> agree_on_outcome(const Result<void>& mine, std::uint64_t number);
 
   /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
+  /// On several nodes the first members of all of them are its members: barrier/gba_span.hpp.
   /// `ports`: that the PEs of the node have open, the first one's the first.
   /// `member.port` outlives the team. A group that is lost is replaced by another one as soon as that can be had.
   Result<void> use_gba(const GbaMember& member, int ports);
   /// Why nobody asks for a group for this team.
-  void explain_no_gba(std::string reason) { gba_.explain(std::move(reason)); }
+  void explain_no_gba(std::string reason) {
+    span_ ? span_->explain_no_gba(std::move(reason)) : gba_.explain(std::move(reason));
+  }
   /// Collective. Gives the group back, if there is one; software barriers from then on.
   Result<void> dissolve();
   /// Collective. As dissolve, and says why in gba_reason().

@@ -66,12 +66,16 @@ struct Shown {
   std::uint64_t last;     // of PE 0: the round after which all end
 };
 
-std::atomic_ref<std::uint64_t> entered_by(Shown* shown, int pe) {
-  return std::atomic_ref<std::uint64_t>(static_cast<Shown*>(shmem_ptr(shown, pe))->entered);
+/// `word` of this PE's, there.
+std::uint64_t look_at(std::uint64_t& word, int pe) {
+  auto* const there = static_cast<std::uint64_t*>(shmem_ptr(&word, pe));
+  // Relaxed on purpose: the barrier has to order these. Those of another node are looked at by the network.
+  return there != nullptr ? std::atomic_ref(*there).load(std::memory_order_relaxed)
+                          : shmem_uint64_atomic_fetch(&word, pe);
 }
 
-std::atomic_ref<std::uint64_t> last_round(Shown* shown) {
-  return std::atomic_ref<std::uint64_t>(static_cast<Shown*>(shmem_ptr(shown, 0))->last);
+void show(std::uint64_t& word, std::uint64_t value) {
+  std::atomic_ref(word).store(value, std::memory_order_relaxed);
 }
 
 std::uint64_t done_by_device() {
@@ -129,21 +133,20 @@ int main(int argc, char** argv) {
 
   std::uint64_t early = 0;
   Watch watch;
-  if (me == 0) last_round(shown).store(arguments.rounds);
+  if (me == 0) show(shown->last, arguments.rounds);
   shmem_barrier_all();
-  for (std::uint64_t k = 1; k <= last_round(shown).load(); ++k) {
+  for (std::uint64_t k = 1; k <= look_at(shown->last, 0); ++k) {
     if (asked_to_cut != 0 || (me == arguments.cut_pe && k == arguments.cut_round)) {
       asked_to_cut = 0;
       std::printf("PE %d cut %d connections\n", me, cut_connections());
       std::fflush(stdout);
     }
     // The round after this one: others may not look for the last round any more before they enter this one.
-    if (me == 0 && asked_to_end != 0 && last_round(shown).load() == arguments.rounds) last_round(shown).store(k + 1);
-    // Relaxed on purpose: the barrier has to order these.
-    entered_by(shown, me).store(k, std::memory_order_relaxed);
+    if (me == 0 && asked_to_end != 0 && look_at(shown->last, 0) == arguments.rounds) show(shown->last, k + 1);
+    show(shown->entered, k);
     shmem_barrier_all();
     for (int pe = 0; pe < pes; ++pe) {
-      early += entered_by(shown, pe).load(std::memory_order_relaxed) < k ? 1 : 0;
+      early += look_at(shown->entered, pe) < k ? 1 : 0;
     }
     if (arguments.watch && me == 0) watch.look();
   }

@@ -325,4 +325,18 @@ int gba_group_sleep(gba_group* handle, std::uint64_t sequence, std::uint64_t /*m
   const bool lost = !the_switch().reached_by(*handle->way);
   return status == -EAGAIN && lost ? failed(-ENODEV, "the device is lost") : status;
 }
+
+int gba_group_missing(gba_group* handle, std::uint64_t mask[GBA_GROUP_MASK_WORDS]) {
+  auto& s = the_switch();
+  const std::lock_guard guard(s.lock);
+  const auto found = s.groups.find(handle->group);
+  if (found == s.groups.end()) {
+    return failed(-ENOENT, "no such group");
+  }
+  std::fill_n(mask, GBA_GROUP_MASK_WORDS, 0);
+  for (std::size_t member = 0; member < found->second.arrived.size(); ++member) {
+    mask[member / 64] |= std::uint64_t{!found->second.arrived[member]} << (member % 64);
+  }
+  return 0;
+}
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// PEs on several nodes, which are environments on this machine: the nodes meet through the device as long as it lives,
+// and by messages from then on; no barrier is lost with it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <random>
+#include <thread>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::oshrun;
+using test_support::Process;
+using test_support::program;
+using test_support::repeats;
+using test_support::run;
+using test_support::Seconds;
+using test_support::sum_of;
+using test_support::TempDir;
+using test_support::test_program;
+
+struct Nodes {
+  int nodes, pes_each;
+  [[nodiscard]] int pes() const { return nodes * pes_each; }
+};
+
+/// barrier_pes on such nodes. `script` is run by the shell of each PE before, where $node is the number of its node.
+std::vector<std::string> job_on(const Nodes& nodes, const std::string& gba, int rounds,
+                                const std::string& script = "true") {
+  const std::string line = "node=$((OSHRUN_RANK / " + std::to_string(nodes.pes_each) +
+                           ")); export SHMEM_HOST_ID=node$node; " + script + "; exec \"$0\" \"$@\"";
+  return oshrun(nodes.pes(), gba, {"/bin/sh", "-c", line, test_program("barrier_pes"), std::to_string(rounds)});
+}
+
+class DeviceOfNodes : public testing::TestWithParam<Nodes> {
+ protected:
+  static void SetUpTestSuite() {
+    const auto job = run(job_on({2, 1}, "off", 1), {}, Seconds{60});
+    if (!job.exit.clean()) GTEST_SKIP() << "no job on two nodes here: " << job.output;
+  }
+};
+
+TEST_P(DeviceOfNodes, CountsTheirBarriers) {
+  FakeDevice device;
+  const int rounds = 100;
+  const auto job = run(job_on(GetParam(), device.path(), rounds), {"SHMEM_INFO=1", "SHMEM_GBA=require"}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_NE(job.output.find("barrier gba; its " + std::to_string(GetParam().nodes) + " nodes meet through it"),
+            std::string::npos)
+      << job.output;
+  EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
+  const auto told = run({program("gba"), "info", "--json", device.path()});
+  EXPECT_GE(sum_of(told.output, "\"releases\":"), static_cast<unsigned long long>(rounds)) << told.output;
+}
+
+TEST_P(DeviceOfNodes, IsKilledAndNoBarrierIsLost) {
+  std::minstd_rand random(std::random_device{}());
+  unsigned long long by_software = 0;
+  const int times = repeats(4, 50);
+  for (int i = 0; i < times; ++i) {
+    FakeDevice device;
+    const int rounds = 200;
+    Process job(job_on(GetParam(), device.path(), rounds));
+    ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 30000));
+    device.process().signal(SIGKILL);
+    const auto exit = job.wait(Seconds{100});
+    ASSERT_TRUE(exit) << "still running after the device was killed:\n" << job.output();
+    ASSERT_TRUE(exit->clean()) << job.output();
+    EXPECT_GE(sum_of(job.output(), "by device") + sum_of(job.output(), "by software"),
+              static_cast<unsigned long long>(GetParam().pes() * rounds));
+    by_software += sum_of(job.output(), "by software");
+  }
+  EXPECT_GT(by_software, 0U) << "the device was never killed before the barriers were over";
+}
+
+TEST_P(DeviceOfNodes, IsResetAndNoBarrierIsLost) {
+  TempDir dir;
+  const FakeDevice device({"--admin-socket", dir.file("admin.sock")});
+  Process job(job_on(GetParam(), device.path(), 400), {"SHMEM_INFO=1"});
+  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  const auto reset = run({program("gba"), "reset", "--yes", dir.file("admin.sock")});
+  ASSERT_TRUE(reset.exit.clean()) << reset.output;
+  const auto exit = job.wait(Seconds{100});
+  ASSERT_TRUE(exit && exit->clean()) << job.output();
+  EXPECT_GT(sum_of(job.output(), "by software"), 0U) << job.output();
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, DeviceOfNodes, testing::Values(Nodes{2, 2}, Nodes{3, 1}), [](const auto& test) {
+  return std::to_string(test.param.nodes) + "x" + std::to_string(test.param.pes_each);
+});
+
+TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothAndItSaysWhy) {
+  const FakeDevice device;
+  const auto job = run(job_on({2, 2}, device.path(), 20, "[ $node = 0 ] || export GBA_DEVICE=vfio-user:/nonexistent"),
+                       {"SHMEM_INFO=1"}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
+  EXPECT_NE(job.output.find("its 2 nodes meet by messages, not through a GBA: PE 2 (on "), std::string::npos)
+      << job.output;
+  EXPECT_NE(job.output.find("/nonexistent"), std::string::npos) << job.output;
+}
+
+}  // namespace
