@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that goes through barriers and sees whether anybody leaves one before all have entered it. Told so, it also cuts
 // its own connection to the device in the middle: at a round, or whenever it gets SIGUSR2. With --watch PE 0 says how
-// often the device has come into use, and ends the barriers of all when it gets SIGUSR1.
+// often the device has come into use. When PE 0 gets SIGUSR1, it ends the barriers of all. What they show to each other
+// is in their heaps or in a file that all of them reach, between which and them no network lies. With --skew each comes
+// to each barrier up to so much later than it could.
 //
-//   barrier_pes ROUNDS [--cut PE ROUND] [--watch]
+//   barrier_pes ROUNDS [--cut PE ROUND] [--watch] [--board FILE] [--skew MICROSECONDS]
+#include <fcntl.h>
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +21,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -26,6 +32,8 @@ struct Arguments {
   int cut_pe = -1;
   std::uint64_t cut_round = 0;
   bool watch = false;
+  const char* board = nullptr;
+  unsigned skew = 0;
 };
 
 volatile std::sig_atomic_t asked_to_end = 0;
@@ -40,6 +48,10 @@ Arguments parse(int argc, char** argv) {
       i += 2;
     } else if (std::strcmp(argv[i], "--watch") == 0) {
       arguments.watch = true;
+    } else if (std::strcmp(argv[i], "--board") == 0 && i + 1 < argc) {
+      arguments.board = argv[++i];
+    } else if (std::strcmp(argv[i], "--skew") == 0 && i + 1 < argc) {
+      arguments.skew = static_cast<unsigned>(std::atoi(argv[++i]));
     } else {
       arguments.rounds = std::strtoull(argv[i], nullptr, 10);
     }
@@ -47,13 +59,15 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// Ends every stream socket of this process: the only one is the driver's connection.
+/// Ends every stream socket of the machine's own kind: the only one is the driver's connection.
 int cut_connections() {
   int cut = 0;
   for (int fd = 3; fd < 1024; ++fd) {
     int type = 0;
+    int domain = 0;
     socklen_t size = sizeof type;
-    if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM) {
+    if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+        ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX) {
       cut += ::shutdown(fd, SHUT_RDWR) == 0 ? 1 : 0;
     }
   }
@@ -66,17 +80,48 @@ struct Shown {
   std::uint64_t last;     // of PE 0: the round after which all end
 };
 
-/// `word` of this PE's, there.
-std::uint64_t look_at(std::uint64_t& word, int pe) {
-  auto* const there = static_cast<std::uint64_t*>(shmem_ptr(&word, pe));
-  // Relaxed on purpose: the barrier has to order these. Those of another node are looked at by the network.
-  return there != nullptr ? std::atomic_ref(*there).load(std::memory_order_relaxed)
-                          : shmem_uint64_atomic_fetch(&word, pe);
-}
+class Board {
+ public:
+  /// Collective. In the heaps if `file` is nullptr; it may fail.
+  Board(const char* file, int me) : me_(me) {
+    if (file == nullptr) {
+      in_heap_ = static_cast<Shown*>(shmem_calloc(1, sizeof(Shown)));
+      return;
+    }
+    const int fd = ::open(file, O_RDWR | O_CLOEXEC);
+    void* const all = ::mmap(nullptr, kFile, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ::close(fd);
+    in_file_ = all == MAP_FAILED ? nullptr : static_cast<Shown*>(all);
+  }
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+  ~Board() {
+    if (in_file_ != nullptr) ::munmap(in_file_, kFile);
+  }
+  /// Collective.
+  void end() {
+    if (in_heap_ != nullptr) shmem_free(in_heap_);
+  }
 
-void show(std::uint64_t& word, std::uint64_t value) {
-  std::atomic_ref(word).store(value, std::memory_order_relaxed);
-}
+  [[nodiscard]] bool exists() const { return in_heap_ != nullptr || in_file_ != nullptr; }
+  void show(std::uint64_t Shown::*word, std::uint64_t value) {
+    Shown& mine = in_file_ != nullptr ? in_file_[me_] : *in_heap_;
+    std::atomic_ref(mine.*word).store(value, std::memory_order_relaxed);
+  }
+  /// Relaxed on purpose: the barrier has to order these. Those of another node are looked at by the network.
+  [[nodiscard]] std::uint64_t look(std::uint64_t Shown::*word, int pe) const {
+    Shown* const there = in_file_ != nullptr ? in_file_ + pe : static_cast<Shown*>(shmem_ptr(in_heap_, pe));
+    return there != nullptr ? std::atomic_ref(there->*word).load(std::memory_order_relaxed)
+                            : shmem_uint64_atomic_fetch(&(in_heap_->*word), pe);
+  }
+
+ private:
+  static constexpr std::size_t kFile = 4096;
+
+  int me_;
+  Shown* in_heap_ = nullptr;
+  Shown* in_file_ = nullptr;  // of all PEs, one after the other
+};
 
 std::uint64_t done_by_device() {
   shmemx_team_info_t stats;
@@ -124,29 +169,32 @@ int main(int argc, char** argv) {
   shmem_init();
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
-  auto* shown = static_cast<Shown*>(shmem_calloc(1, sizeof(Shown)));
-  if (shown == nullptr) {
+  Board board(arguments.board, me);
+  if (!board.exists()) {
     return 2;
   }
   std::printf("PE %d pid %d started\n", me, static_cast<int>(::getpid()));
   std::fflush(stdout);
 
   std::uint64_t early = 0;
+  std::minstd_rand random(static_cast<unsigned>(me) + 1);
   Watch watch;
-  if (me == 0) show(shown->last, arguments.rounds);
+  if (me == 0) board.show(&Shown::last, arguments.rounds);
   shmem_barrier_all();
-  for (std::uint64_t k = 1; k <= look_at(shown->last, 0); ++k) {
+  for (std::uint64_t k = 1; k <= board.look(&Shown::last, 0); ++k) {
     if (asked_to_cut != 0 || (me == arguments.cut_pe && k == arguments.cut_round)) {
       asked_to_cut = 0;
       std::printf("PE %d cut %d connections\n", me, cut_connections());
       std::fflush(stdout);
     }
     // The round after this one: others may not look for the last round any more before they enter this one.
-    if (me == 0 && asked_to_end != 0 && look_at(shown->last, 0) == arguments.rounds) show(shown->last, k + 1);
-    show(shown->entered, k);
+    if (me == 0 && asked_to_end != 0 && board.look(&Shown::last, 0) == arguments.rounds)
+      board.show(&Shown::last, k + 1);
+    if (arguments.skew != 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % arguments.skew));
+    board.show(&Shown::entered, k);
     shmem_barrier_all();
     for (int pe = 0; pe < pes; ++pe) {
-      early += look_at(shown->entered, pe) < k ? 1 : 0;
+      early += board.look(&Shown::entered, pe) < k ? 1 : 0;
     }
     if (arguments.watch && me == 0) watch.look();
   }
@@ -159,7 +207,7 @@ int main(int argc, char** argv) {
   if (me == 0 && stats.reason[0] != '\0') {
     std::printf("reason: %s\n", stats.reason);
   }
-  shmem_free(shown);
+  board.end();
   shmem_finalize();
   return early == 0 ? 0 : 1;
 }

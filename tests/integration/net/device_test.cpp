@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts whose PEs have ports of one device: their barriers go through it, and none is lost with it, with one host's way
+// to it or with a link.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "tests/integration/fake_device/raw_client.hpp"
+#include "tests/integration/net/job_on_hosts.hpp"
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+#include "uapi/gba_debug.h"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::pid_of;
+using test_support::program;
+using test_support::repeats;
+using test_support::run;
+using test_support::Seconds;
+using test_support::sum_of;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr Seconds kLimit{100};
+
+/// PEs on hosts that go through barriers until they are told to end, and look at each other in a file that all of them
+/// see: nothing but the barriers needs the network. They come at different times, so that somebody is missing when
+/// something happens.
+class BarriersOnHosts {
+ public:
+  BarriersOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const FakeDevice& device,
+                  const JobOnHosts::Environment& all = {}, std::uint64_t rounds = 1'000'000'000'000)
+      : job_(
+            hosts, host_of,
+            {test_program("barrier_pes"), std::to_string(rounds), "--watch", "--board", make_board(), "--skew", "1000"},
+            with_device(device, all)) {}
+
+  [[nodiscard]] const JobOnHosts& job() const { return job_; }
+  [[nodiscard]] std::string output() const { return job_.output(); }
+
+  /// The round that PE 0 is in.
+  [[nodiscard]] std::uint64_t round() const {
+    std::uint64_t entered = 0;
+    std::ifstream(dir_.file("board"), std::ios::binary).read(reinterpret_cast<char*>(&entered), sizeof entered);
+    return entered;
+  }
+  /// So many barriers more are over.
+  [[nodiscard]] bool goes_on(std::uint64_t rounds) const {
+    const auto before = round();
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    while (round() <= before + rounds && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return round() > before + rounds;
+  }
+  void signal(int pe, int number) const {
+    const pid_t pid = pid_of(job_.pe(static_cast<std::size_t>(pe)).output(), pe);
+    ASSERT_GT(pid, 0) << output();
+    ASSERT_EQ(::kill(pid, number), 0);
+  }
+  /// All have made the same barriers, and none has left one before all were there.
+  void expect_good_end() const {
+    EXPECT_THAT(job_.codes(kLimit), Each(0)) << output();
+    std::vector<unsigned long long> barriers;
+    for (std::size_t pe = 0; pe < job_.size(); ++pe) {
+      const std::string said = job_.pe(pe).output();
+      EXPECT_THAT(said, HasSubstr("early 0,"));
+      barriers.push_back(sum_of(said, "by device") + sum_of(said, "by software"));
+    }
+    EXPECT_THAT(barriers, Each(barriers.front())) << output();
+  }
+  void end() const {
+    signal(0, SIGUSR1);
+    expect_good_end();
+  }
+  [[nodiscard]] unsigned long long by_device() const { return sum_of(output(), "by device"); }
+  [[nodiscard]] unsigned long long by_software() const { return sum_of(output(), "by software"); }
+
+ private:
+  std::string make_board() {
+    const std::string file = dir_.file("board");
+    std::ofstream(file).flush();
+    std::filesystem::resize_file(file, 4096);
+    return file;
+  }
+  static JobOnHosts::Environment with_device(const FakeDevice& device, JobOnHosts::Environment all) {
+    all.insert(all.end(),
+               {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path(), "SHMEM_INFO=1", "SHMEM_BARRIER_TIMEOUT=60"});
+    return all;
+  }
+
+  TempDir dir_;
+  JobOnHosts job_;
+};
+
+class DeviceOfHosts : public OnHosts {
+ protected:
+  using Places = std::vector<int>;
+  static inline const std::array<Places, 3> kPlaces{{{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}};
+
+  /// Somewhere in the middle of a job's barriers.
+  void let_it_go_on(const BarriersOnHosts& job) {
+    ASSERT_TRUE(job.goes_on(20 + random_() % 50)) << job.output();
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % 2000));
+  }
+
+ private:
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+TEST_F(DeviceOfHosts, DoesTheirBarriers) {
+  const Hosts hosts(3);
+  for (const auto& places : kPlaces) {
+    const FakeDevice device;
+    constexpr std::uint64_t kRounds = 200;
+    const BarriersOnHosts job(hosts, places, device, {}, kRounds);
+    job.expect_good_end();
+    EXPECT_GE(job.by_device(), kRounds * places.size()) << job.output();
+    EXPECT_EQ(job.by_software(), 0U) << job.output();
+    EXPECT_THAT(job.output(),
+                HasSubstr(places.size() == 3 ? "its 3 nodes meet through it" : "its 2 nodes meet through it"));
+    const auto told = run({program("gba"), "info", "--json", device.path()});
+    EXPECT_GE(sum_of(told.output, "\"releases\":"), kRounds) << told.output;
+  }
+}
+
+TEST_F(DeviceOfHosts, IsKilledAndStartedAgainAndNoBarrierIsLost) {
+  const Hosts hosts(3);
+  for (int i = 0; i < repeats(1, 17); ++i) {
+    for (const auto& places : kPlaces) {
+      FakeDevice device;
+      const BarriersOnHosts job(hosts, places, device);
+      let_it_go_on(job);
+      device.process().signal(SIGKILL);
+      ASSERT_TRUE(device.process().wait(Seconds{20}));
+      ASSERT_TRUE(job.goes_on(50)) << job.output();
+      device.start();
+      ASSERT_TRUE(job.goes_on(50)) << job.output();
+      const BarriersOnHosts next(hosts, places, device, {"SHMEM_UID_SESSION_ID=" + Hosts::ipv4(0) + ":7001"}, 20);
+      next.expect_good_end();
+      EXPECT_EQ(next.by_software(), 0U) << next.output();
+      job.end();
+      EXPECT_GT(job.by_device(), 0U) << job.output();
+      EXPECT_GE(job.by_software(), 100U) << job.output();
+    }
+  }
+}
+
+TEST_F(DeviceOfHosts, IsLostToOneOfThemAndNoBarrierIsLost) {
+  const Hosts hosts(2);
+  const FakeDevice device({"--debug-region"});
+  struct Loss {
+    const char* what;
+    std::vector<int> places;
+    std::function<void(const BarriersOnHosts&)> happen;
+  };
+  const std::array<Loss, 3> losses{
+      {{"the first host's connection", {0, 0, 1, 1}, [](const auto& job) { job.signal(0, SIGUSR2); }},
+       {"the other host's connection", {0, 0, 1, 1}, [](const auto& job) { job.signal(2, SIGUSR2); }},
+       {"the link of a port", {0, 1}, [&](const auto&) {
+          raw::Port client(device.socket());
+          ASSERT_EQ(client.write(GBA_DEBUG_PORT, 0, 8, GBA_REGION_DEBUG), 0);
+          client.write(GBA_DEBUG_INJECT, GBA_INJECT_LINK_DOWN, 8, GBA_REGION_DEBUG);
+        }}}};
+  for (const auto& [what, places, happen] : losses) {
+    SCOPED_TRACE(what);
+    const BarriersOnHosts job(hosts, places, device);
+    let_it_go_on(job);
+    happen(job);
+    ASSERT_TRUE(job.goes_on(50)) << job.output();
+    job.end();
+    EXPECT_GT(job.by_device(), 0U) << job.output();
+    EXPECT_GT(job.by_software(), 0U) << job.output();
+  }
+}
+
+TEST_F(DeviceOfHosts, IsResetAndNoBarrierIsLost) {
+  const Hosts hosts(2);
+  const TempDir dir;
+  const FakeDevice device({"--admin-socket", dir.file("admin.sock")});
+  const BarriersOnHosts job(hosts, {0, 0, 1, 1}, device);
+  let_it_go_on(job);
+  const auto reset = run({program("gba"), "reset", "--yes", dir.file("admin.sock")});
+  ASSERT_TRUE(reset.exit.clean()) << reset.output;
+  ASSERT_TRUE(job.goes_on(50)) << job.output();
+  job.end();
+  EXPECT_GT(job.by_software(), 0U) << job.output();
+}
+
+TEST_F(DeviceOfHosts, NeedsNoLinkBetweenThemAsLongAsItLives) {
+  const Hosts hosts(2);
+  FakeDevice device;
+  const BarriersOnHosts job(hosts, {0, 0, 1, 1}, device);
+  let_it_go_on(job);
+  hosts.link_down(1);
+  ASSERT_TRUE(job.goes_on(100)) << job.output();
+  // Lost, while its members cannot ask each other: nobody leaves the barrier that they are in.
+  device.process().signal(SIGKILL);
+  ASSERT_TRUE(device.process().wait(Seconds{20}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a barrier that it has released
+  const auto stopped_in = job.round();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(job.round(), stopped_in) << "they meet another way";
+  hosts.link_up(1);
+  ASSERT_TRUE(job.goes_on(50)) << job.output();
+  job.end();
+  EXPECT_GE(job.by_device(), 4 * 100U) << job.output();
+}
+
+}  // namespace
