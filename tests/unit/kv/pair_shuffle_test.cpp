@@ -75,13 +75,14 @@ Shape apart(int blocks, int heads, int page, int head_dim, int element_size) {
 struct Case {
   int pes, cores;
   Shape shape;
+  int pes_a_node = 0;
 };
 
 class PairShuffleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PairShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
-  const auto& [pes, cores, shape] = GetParam();
-  PlayedPes played{pes, Settings{.cores = cores}, shape};
+  const auto& [pes, cores, shape, pes_a_node] = GetParam();
+  PlayedPes played{pes, Settings{.cores = cores}, shape, pes_a_node};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
   auto expected = played.all_caches();
   for (int round = 0; round < (test_support::kSanitized ? 5 : 20); ++round) {
@@ -94,6 +95,7 @@ TEST_P(PairShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
     ASSERT_THAT(played.run(pairs, blocks), kNoErrors);
     copy_in_order(expected, played.buffer_bytes(), shmem::kv::layout_of(shape)->chunk, pairs, blocks);
     ASSERT_TRUE(played.all_caches() == expected) << "round " << round;
+    ASSERT_FALSE(played.traffic.told_early);
   }
 }
 
@@ -103,6 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PairShuffleTest,
                                          Case{5, 7, apart(7, 1, 1, 1, 1)}, Case{6, 6, apart(5, 3, 11, 37, 2)},
                                          Case{2, 4, apart(3, 8, 128, 128, 1)}, Case{2, 6, apart(3, 7, 13, 501, 4)},
                                          Case{1, 2, apart(4, 1, 4, 4, 4)}));
+
+INSTANTIATE_TEST_SUITE_P(Nodes, PairShuffleTest,
+                         testing::Values(Case{2, 1, apart(5, 2, 4, 16, 1), 1}, Case{3, 4, apart(4, 1, 8, 32, 2), 1},
+                                         Case{4, 2, apart(6, 3, 5, 7, 4), 2}, Case{5, 7, apart(7, 1, 1, 1, 1), 2}));
 
 TEST(PairTable, CountsSenders) {
   const std::vector<std::int64_t> numbers{1, 0, 0, 1, 3, 1, 2, 0, 4, 1, 6, 1, 5, 2};

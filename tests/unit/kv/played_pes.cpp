@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/kv/played_pes.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 namespace kv_test {
@@ -13,12 +15,14 @@ std::size_t round_to_line(std::size_t bytes) {
 
 }  // namespace
 
-PlayedPes::PlayedPes(int pes, const Settings& settings, const Shape& shape)
+PlayedPes::PlayedPes(int pes, const Settings& settings, const Shape& shape, int pes_a_node)
     : pes_(pes),
+      pes_a_node_(pes_a_node),
       shape_(shape),
       buffer_bytes_(round_to_line(shmem::kv::layout_of(shape)->buffer_bytes())),
       part_bytes_(2 * buffer_bytes_ + shmem::kv::Operator::lines(pes, settings.cores) * sizeof(shmem::SyncWord)),
-      memory_(new (std::align_val_t{64}) std::byte[part_bytes_ * static_cast<std::size_t>(pes)]) {
+      memory_(new (std::align_val_t{64}) std::byte[part_bytes_ * static_cast<std::size_t>(pes)]),
+      ballots_(static_cast<std::size_t>(pes)) {
   std::memset(memory_.get(), 0, part_bytes_ * static_cast<std::size_t>(pes));
   const auto policy = shmem::wait_policy(pes * settings.cores);
   for (int pe = 0; pe < pes; ++pe) {
@@ -43,12 +47,48 @@ shmem::Result<void> PlayedPes::sync() {
   return {};
 }
 
+/// All have voted when they have met, and nobody votes again before all have read.
+shmem::Result<PlayedFar::Vote> PlayedPes::vote(int pe, std::uint64_t digest, bool willing) {
+  ballots_[static_cast<std::size_t>(pe)] = {digest, willing};
+  if (auto met = sync(); !met) {
+    return tl::make_unexpected(met.error());
+  }
+  PlayedFar::Vote verdict{true, true, 0};
+  for (int other = pes_ - 1; other >= 0; --other) {
+    const Ballot& ballot = ballots_[static_cast<std::size_t>(other)];
+    verdict.alike = verdict.alike && ballot.digest == ballots_[0].digest;
+    if (!ballot.willing) {
+      verdict.willing = false;
+      verdict.other = other;
+    }
+  }
+  if (auto met = sync(); !met) {
+    return tl::make_unexpected(met.error());
+  }
+  return verdict;
+}
+
+std::shared_ptr<PlayedFar> PlayedPes::far(int pe) {
+  if (pes_a_node_ == 0) {
+    return nullptr;
+  }
+  const auto translate = [this, pe](const void* mine, std::size_t bytes, int other) -> std::byte* {
+    const auto offset = reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(k(pe));
+    return offset < part_bytes_ && bytes <= part_bytes_ - offset ? k(other) + offset : nullptr;
+  };
+  return std::make_shared<PlayedFar>(
+      PlayedFar::Place{pe, pes_a_node_, translate,
+                       [this, pe](std::uint64_t digest, bool willing) { return vote(pe, digest, willing); }},
+      traffic);
+}
+
 shmem::kv::Site PlayedPes::site(int pe) {
   const auto offset = [this, pe](const void* mine) {
     return reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(k(pe));
   };
-  const auto translate = [this, offset](const void* mine, int other) -> std::byte* {
-    return offset(mine) < part_bytes_ ? k(other) + offset(mine) : nullptr;
+  const auto translate = [this, pe, offset](const void* mine, int other) -> std::byte* {
+    const bool here = pes_a_node_ == 0 || other / pes_a_node_ == pe / pes_a_node_;
+    return here && offset(mine) < part_bytes_ ? k(other) + offset(mine) : nullptr;
   };
   const auto watch = [this](int /*partner*/) {
     const auto end = shmem::Clock::now() + time_limit;
@@ -64,7 +104,13 @@ shmem::kv::Site PlayedPes::site(int pe) {
     }
     return met;
   };
-  return {pe, pes_, translate, is_symmetric, offset, watch, meet, [] { return std::string(); }};
+  constexpr int kMost = std::numeric_limits<int>::max();
+  return {pe,        pes_,
+          translate, is_symmetric,
+          offset,    watch,
+          meet,      [] { return std::string(); },
+          kMost,     pes_a_node_ == 0 ? kMost : std::min(pes_a_node_, pes_),
+          far(pe)};
 }
 
 Cache PlayedPes::cache(int pe) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shmem/kv/operator.hpp"
+#include "tests/unit/kv/played_far.hpp"
 
 namespace kv_test {
 
@@ -32,7 +33,8 @@ struct Blocks {
 /// offsets.
 class PlayedPes {
  public:
-  PlayedPes(int pes, const Settings& settings, const Shape& shape);
+  /// `pes_a_node`: each so many in a row are a node; 0: all are on one.
+  PlayedPes(int pes, const Settings& settings, const Shape& shape, int pes_a_node = 0);
 
   [[nodiscard]] int pes() const { return pes_; }
   /// Of K, and of V where that is apart.
@@ -73,6 +75,8 @@ class PlayedPes {
   }
   /// How many syncs there have been.
   [[nodiscard]] std::uint64_t syncs() const { return syncs_; }
+  /// Between nodes.
+  PlayedTraffic traffic{};
 
  private:
   struct FreeAligned {
@@ -80,9 +84,12 @@ class PlayedPes {
   };
   std::vector<shmem::Error> run_all(const std::function<Call(int pe)>& call_of);
   shmem::kv::Site site(int pe);
+  std::shared_ptr<PlayedFar> far(int pe);
   shmem::Result<void> sync();
+  shmem::Result<PlayedFar::Vote> vote(int pe, std::uint64_t digest, bool willing);
 
   int pes_;
+  int pes_a_node_;
   Shape shape_;
   std::size_t buffer_bytes_, part_bytes_;
   std::unique_ptr<std::byte[], FreeAligned> memory_;
@@ -90,6 +97,11 @@ class PlayedPes {
   std::condition_variable met_;
   int arrived_ = 0;
   std::uint64_t syncs_ = 0;
+  struct Ballot {
+    std::uint64_t digest;
+    bool willing;
+  };
+  std::vector<Ballot> ballots_;  // of the vote that is under way, or was the last
   std::vector<std::unique_ptr<shmem::kv::Operator>> operators_;
 };
 

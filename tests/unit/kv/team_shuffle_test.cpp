@@ -117,13 +117,14 @@ struct Case {
   int pes;
   Settings settings;
   Shape shape;
+  int pes_a_node = 0;
 };
 
 class TeamShuffleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(TeamShuffleTest, DoesAllMovesAtOnceAndNothingElse) {
-  const auto& [pes, settings, shape] = GetParam();
-  PlayedPes played{pes, settings, shape};
+  const auto& [pes, settings, shape, pes_a_node] = GetParam();
+  PlayedPes played{pes, settings, shape, pes_a_node};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + settings.cores)};
   for (int round = 0; round < (test_support::kSanitized ? 4 : 12); ++round) {
     const Mode mode = round % 3 == 0 ? Mode::kMove : Mode::kCopy;
@@ -132,6 +133,7 @@ TEST_P(TeamShuffleTest, DoesAllMovesAtOnceAndNothingElse) {
     const auto expected = after(played.all_caches(), shape, played.buffer_bytes(), moves, mode);
     ASSERT_THAT(played.run(*MovePlan::create(moves, mode)), kNoErrors);
     ASSERT_TRUE(played.all_caches() == expected) << "round " << round;
+    ASSERT_FALSE(played.traffic.told_early);
   }
 }
 
@@ -144,6 +146,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TeamShuffleTest,
                                          Case{5, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}},
                                          Case{1, {2, Path::kAuto, 100}, {Format::kApart, 2, 9, 1, 3, 3, 1}},
                                          Case{2, {2, Path::kScratch, 100'000}, {Format::kApart, 1, 4, 8, 64, 130, 1}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Nodes, TeamShuffleTest,
+    testing::Values(Case{2, {1, Path::kAuto, 1 << 20}, {Format::kApart, 2, 5, 2, 4, 16, 1}, 1},
+                    Case{3, {2, Path::kAuto, 1}, {Format::kByLayer, 3, 4, 3, 5, 7, 2}, 1},
+                    Case{4, {3, Path::kScratch, 1000}, {Format::kInterleaved, 2, 6, 1, 8, 33, 4}, 2},
+                    Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 2},
+                    Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2}));
 
 /// Which of the cores get to work.
 std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
