@@ -45,7 +45,7 @@ struct GreetingHead {
   std::uint64_t start;  // by chance: that of PE 0 stands in everybody's rest
 };
 constexpr std::uint64_t kGreetingMagic = 0x3154454e4d485353;  // "SSHMNET1"
-constexpr std::uint32_t kGreetingVersion = 1;
+constexpr std::uint32_t kGreetingVersion = 2;
 
 std::vector<std::byte> pack_greeting(const Greeting& greeting, std::uint64_t start);
 /// `code` alone if those are not the bytes that pack_greeting() gave, all of them, in the start `start` of the job.

@@ -43,6 +43,8 @@ struct NetworkSettings {
   WaitPolicy patience = wait_policy(1);
   /// Several threads call at once.
   bool threads = false;
+  /// By UCX's own one-sided operations even where no adapter has them: tests of what is for adapters.
+  bool direct = false;
   /// What is loaded.
   std::string library = "libucp.so.0";
 };

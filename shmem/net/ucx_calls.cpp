@@ -33,15 +33,15 @@ bool find_all(void* library, UcxCalls& calls) {
          find(library, "ucp_worker_get_efd", calls.worker_get_efd) &&
          find(library, "ucp_worker_arm", calls.worker_arm) && find(library, "ucp_worker_signal", calls.worker_signal) &&
          find(library, "ucp_worker_progress", calls.worker_progress) &&
-         find(library, "ucp_worker_fence", calls.worker_fence) && find(library, "ucp_ep_create", calls.ep_create) &&
-         find(library, "ucp_ep_close_nbx", calls.ep_close_nbx) &&
+         find(library, "ucp_ep_create", calls.ep_create) && find(library, "ucp_ep_close_nbx", calls.ep_close_nbx) &&
          find(library, "ucp_ep_flush_nbx", calls.ep_flush_nbx) &&
          find(library, "ucp_ep_rkey_unpack", calls.ep_rkey_unpack) && find(library, "ucp_rkey_pack", calls.rkey_pack) &&
          find(library, "ucp_rkey_buffer_release", calls.rkey_buffer_release) &&
          find(library, "ucp_rkey_destroy", calls.rkey_destroy) && find(library, "ucp_mem_map", calls.mem_map) &&
          find(library, "ucp_mem_unmap", calls.mem_unmap) && find(library, "ucp_put_nbx", calls.put_nbx) &&
          find(library, "ucp_get_nbx", calls.get_nbx) && find(library, "ucp_atomic_op_nbx", calls.atomic_op_nbx) &&
-         find(library, "ucp_tag_send_nbx", calls.tag_send_nbx) &&
+         find(library, "ucp_worker_set_am_recv_handler", calls.worker_set_am_recv_handler) &&
+         find(library, "ucp_am_send_nbx", calls.am_send_nbx) && find(library, "ucp_tag_send_nbx", calls.tag_send_nbx) &&
          find(library, "ucp_tag_recv_nbx", calls.tag_recv_nbx) &&
          find(library, "ucp_request_check_status", calls.request_check_status) &&
          find(library, "ucp_request_cancel", calls.request_cancel) &&

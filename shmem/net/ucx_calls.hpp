@@ -27,7 +27,6 @@ struct UcxCalls {
   decltype(&::ucp_worker_arm) worker_arm;
   decltype(&::ucp_worker_signal) worker_signal;
   decltype(&::ucp_worker_progress) worker_progress;
-  decltype(&::ucp_worker_fence) worker_fence;
   decltype(&::ucp_ep_create) ep_create;
   decltype(&::ucp_ep_close_nbx) ep_close_nbx;
   decltype(&::ucp_ep_flush_nbx) ep_flush_nbx;
@@ -40,6 +39,8 @@ struct UcxCalls {
   decltype(&::ucp_put_nbx) put_nbx;
   decltype(&::ucp_get_nbx) get_nbx;
   decltype(&::ucp_atomic_op_nbx) atomic_op_nbx;
+  decltype(&::ucp_worker_set_am_recv_handler) worker_set_am_recv_handler;
+  decltype(&::ucp_am_send_nbx) am_send_nbx;
   decltype(&::ucp_tag_send_nbx) tag_send_nbx;
   decltype(&::ucp_tag_recv_nbx) tag_recv_nbx;
   decltype(&::ucp_request_check_status) request_check_status;

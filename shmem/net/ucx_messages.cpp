@@ -120,11 +120,7 @@ Result<void> UcxMessages::wait(std::uint64_t number, std::optional<std::chrono::
   const UcxPeer& peer = *message.peer;
   const Doing what = doing(message);
   release(message);
-  if (waited == std::errc::connection_reset) return peers_.lost_error(peer, what);
-  return patience_.error(waited,
-                         peers_.my_name() + " waited to " + what.verb + " " + std::to_string(what.bytes) + " bytes " +
-                             what.preposition + " " + peers_.name(peer.pe),
-                         limit);
+  return patience_.error(waited, peers_, peer, what, limit);
 }
 
 Result<bool> UcxMessages::test(std::uint64_t number) {
@@ -180,7 +176,7 @@ void UcxMessages::stop(Message& message) {
   // A cancelled receive is done at the next look. One whose bytes are on their way, and a send, end with the endpoint.
   for (int look = 0; look < 100 && !is_done(message); ++look) worker_.progress();
   if (is_done(message)) return;
-  peers_.give_up(*message.peer, "it did not answer in time");
+  peers_.give_up(*message.peer);
   patience_.settle([&message] { return is_done(message); });
 }
 

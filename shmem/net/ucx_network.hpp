@@ -2,16 +2,18 @@
 // The network over UCX.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "shmem/net/network.hpp"
+#include "shmem/net/ucx_direct.hpp"
 #include "shmem/net/ucx_memory.hpp"
 #include "shmem/net/ucx_messages.hpp"
 #include "shmem/net/ucx_patience.hpp"
 #include "shmem/net/ucx_peers.hpp"
+#include "shmem/net/ucx_requests.hpp"
+#include "shmem/net/ucx_server.hpp"
 #include "shmem/net/ucx_worker.hpp"
 
 namespace shmem {
@@ -23,16 +25,24 @@ class UcxNetwork final : public Network {
              std::vector<Greeting> greetings, const NetworkSettings& settings);
   ~UcxNetwork() override;
 
-  Result<void> put(const FarPlace& to, const void* from, std::size_t bytes) override;
-  Result<void> get(void* to, const FarPlace& from, std::size_t bytes) override;
-  Result<void> start_put(const FarPlace& to, const void* from, std::size_t bytes) override;
-  Result<void> start_get(void* to, const FarPlace& from, std::size_t bytes) override;
+  Result<void> put(const FarPlace& to, const void* from, std::size_t bytes) override {
+    return begin_put(to, from, bytes, UcxOneSided::Waits::kYes);
+  }
+  Result<void> get(void* to, const FarPlace& from, std::size_t bytes) override {
+    return begin_get(to, from, bytes, UcxOneSided::Waits::kYes);
+  }
+  Result<void> start_put(const FarPlace& to, const void* from, std::size_t bytes) override {
+    return begin_put(to, from, bytes, UcxOneSided::Waits::kNo);
+  }
+  Result<void> start_get(void* to, const FarPlace& from, std::size_t bytes) override {
+    return begin_get(to, from, bytes, UcxOneSided::Waits::kNo);
+  }
   Result<std::uint64_t> fetch_atomic(const FarPlace& word, std::size_t size, AtomicOperation operation,
                                      std::uint64_t operand, std::uint64_t compared) override;
   Result<void> post_atomic(const FarPlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
-  Result<void> fence() override;
-  Result<void> quiet() override;
+  Result<void> fence() override { return one_sided_.fence(); }
+  Result<void> quiet() override { return one_sided_.quiet(); }
 
   Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {
     return messages_.start_send(pe, tag, from, bytes);
@@ -53,41 +63,16 @@ class UcxNetwork final : public Network {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  /// What UCX was asked to do for a peer: nullptr is done, or an error's number, or its request.
-  struct Started {
-    UcxPeer* peer = nullptr;
-    void* request = nullptr;
-    bool given_up = false;  // and UCX may still write its answer
-  };
-  /// The operand of an atomic operation, and where UCX puts the answer: perhaps when nobody waits for it any more.
-  struct Swap {
-    std::uint64_t operand = 0;
-    std::uint64_t answer = 0;
-    const UcxCalls* calls = nullptr;
-    std::atomic<bool> used{false};
-  };
-
-  Result<Started> begin_put(const FarPlace& to, const void* from, std::size_t bytes);
-  Result<Started> begin_get(void* to, const FarPlace& from, std::size_t bytes);
-  Result<Started> begin_atomic(const FarPlace& word, std::size_t size, ucp_atomic_op_t operation, const void* operand,
-                               void* answer);
-  Result<void> begin_swap(const FarPlace& word, std::size_t size, std::uint64_t operand);
+  Result<void> begin_put(const FarPlace& to, const void* from, std::size_t bytes, UcxOneSided::Waits waits);
+  Result<void> begin_get(void* to, const FarPlace& from, std::size_t bytes, UcxOneSided::Waits waits);
   Result<void> check_word(const FarPlace& word, std::size_t size) const;
-  Result<void> finish(Started& started, const Doing& doing);
-  Result<void> leave(const Started& started, const Doing& doing);
-  Swap& take_swap();
-  struct Flush {
-    UcxPeer* peer;
-    void* request;
-    std::uint64_t begun;
-  };
-  /// Of all that have anything to flush; the Error is that of a lost one.
-  Result<void> begin_flushes(std::vector<Flush>& flushes);
-  Result<void> finish_flush(const Flush& flush);
 
-  // Outlives the worker, which writes to it. Guarded by the lock of the peers.
-  std::deque<Swap> swaps_;
-  std::size_t next_swap_ = 0;
+  // They outlive the worker, which calls back.
+  UcxOutbox outbox_;
+  UcxServer server_;
+  UcxRequests requests_;
+  UcxDirect direct_;
+  UcxOneSided& one_sided_;  // one of the two
   std::unique_ptr<UcxWorker> worker_;
   std::unique_ptr<UcxMemory> memory_;
   UcxPeers peers_;

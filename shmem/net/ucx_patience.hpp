@@ -66,9 +66,12 @@ class UcxPatience {
     }
   }
 
-  /// After wait() has given `why`: what `me` was doing, and for whom it waited.
-  [[nodiscard]] tl::unexpected<Error> error(std::errc why, const std::string& waited,
+  /// After wait() has given `why`: what this PE was doing, and for whom it waited.
+  [[nodiscard]] tl::unexpected<Error> error(std::errc why, const UcxPeers& peers, const UcxPeer& peer,
+                                            const Doing& doing,
                                             std::optional<std::chrono::nanoseconds> own_limit = {}) const {
+    if (why == std::errc::connection_reset) return peers.lost_error(peer, doing);
+    const std::string waited = peers.my_name() + " waited to " + peers.text_of(peer, doing);
     if (why == std::errc::operation_canceled) {
       return fail(why, "shmem: " + waited + ": the job was ended: " + world_.aborted().value_or("no reason given"));
     }

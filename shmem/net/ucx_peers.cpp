@@ -96,19 +96,23 @@ void UcxPeers::note_lost(UcxPeer& peer, const char* why) {
   first_lost_.compare_exchange_strong(nobody, &peer, std::memory_order_acq_rel);
 }
 
-void UcxPeers::give_up(UcxPeer& peer, const char* why) {
-  note_lost(peer, why);
+void UcxPeers::give_up(UcxPeer& peer) {
+  note_lost(peer, "it did not answer in time");
   const auto held = lock();
   if (peer.closed || peer.endpoint == nullptr) return;
   void* request = close(peer, true);
   if (UCS_PTR_IS_PTR(request)) worker_.calls().request_free(request);  // goes on without us
 }
 
-std::string UcxPeers::attempt(const UcxPeer& peer, const Doing& doing) const {
-  std::string text = "shmem: " + my_name() + " cannot " + doing.verb + " ";
+std::string UcxPeers::text_of(const UcxPeer& peer, const Doing& doing) const {
+  std::string text = std::string(doing.verb) + " ";
   if (doing.bytes > 0) text += std::to_string(doing.bytes) + " bytes ";
   if (*doing.preposition != '\0') text += std::string(doing.preposition) + " ";
   return text + name(peer.pe);
+}
+
+std::string UcxPeers::attempt(const UcxPeer& peer, const Doing& doing) const {
+  return "shmem: " + my_name() + " cannot " + text_of(peer, doing);
 }
 
 tl::unexpected<Error> UcxPeers::lost_error(const UcxPeer& peer, const Doing& doing) const {

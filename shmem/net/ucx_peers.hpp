@@ -64,14 +64,17 @@ class UcxPeers {
   [[nodiscard]] const std::vector<UcxPeer*>& connected() const { return connected_; }
 
   /// Nothing comes from it or goes to it any more: what is under way ends in the next calls of the worker's progress.
-  void give_up(UcxPeer& peer, const char* why);
+  void give_up(UcxPeer& peer);
   void note_lost(UcxPeer& peer, const char* why);
+  void note_lost(int pe, const char* why) { note_lost(peers_[static_cast<std::size_t>(pe)], why); }
   void note_failure(UcxPeer& peer, ucs_status_t status);
   [[nodiscard]] tl::unexpected<Error> lost_error(const UcxPeer& peer, const Doing& doing) const;
   /// What UCX said of one call; lost_error() if the peer is lost.
   [[nodiscard]] tl::unexpected<Error> error(const UcxPeer& peer, ucs_status_t status, const Doing& doing) const;
   [[nodiscard]] std::optional<Error> first_lost() const;
 
+  /// "put 64 bytes to PE 3 (on kiwi)".
+  [[nodiscard]] std::string text_of(const UcxPeer& peer, const Doing& doing) const;
   [[nodiscard]] const std::string& name(int pe) const { return names_[static_cast<std::size_t>(pe)]; }
   [[nodiscard]] const std::string& my_name() const { return name(me_); }
 

@@ -100,7 +100,8 @@ Result<void> UcxWorker::make_context(std::size_t far_pes) {
   }
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  parameters.features =
+      UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   parameters.estimated_num_eps = far_pes;
   parameters.name = "libshmem";
   const auto made = calls_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &context_);

@@ -28,7 +28,7 @@ class UcxWorker {
   [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }
   /// "tcp", "rc_mlx5, tcp": what there is on this node.
   [[nodiscard]] const std::string& transports() const { return transports_; }
-  /// True if UCX carries all between two PEs over one stream, so that a fence of the worker orders everything.
+  /// True if no adapter writes to other nodes' memory, and UCX carries all between two PEs over one stream.
   [[nodiscard]] bool one_stream() const { return transports_ == "tcp"; }
 
   /// True if there was anything.

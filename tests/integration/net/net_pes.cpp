@@ -196,6 +196,9 @@ void run(const std::string& action, const std::string& file) {
   if (action == "put") {
     for (;;) shmem_long_p(&global_word, 1, right());
   }
+  if (action == "add") {
+    for (;;) shmem_long_atomic_add(&global_word, 1, right());
+  }
   if (action == "barrier") {
     if (shmem_my_pe() == 1) ::pause();
     shmem_barrier_all();

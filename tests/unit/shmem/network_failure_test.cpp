@@ -31,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLarge = 8 << 20;  // more than sockets take
 
 using NetworkFailureTest = testing::NetworkTest;
+using OneSidedFailureTest = testing::OneSidedTest;
 
 using Step = std::function<Result<void>(NetworkPe&)>;
 
@@ -112,11 +113,11 @@ class Quietly {
 };
 
 /// The other PE is killed while this one waits for it; before, they have done something together or not.
-TEST_F(NetworkFailureTest, NamesAPeThatIsKilled) {
+TEST_P(OneSidedFailureTest, NamesAPeThatIsKilled) {
   for (const Call& call : kCalls) {
     for (const bool met_before : {true, false}) {
       SCOPED_TRACE(std::string(call.name) + (met_before ? ", connected" : ", not connected"));
-      const auto texts = with_network(2, [&](NetworkPe& me) -> std::string {
+      const auto texts = in_this_way(2, [&](NetworkPe& me) -> std::string {
         const Quietly output;
         if (met_before && me.pe == 0) {
           if (auto got = get_word(me); !got) return got.error().text;
@@ -228,11 +229,10 @@ TEST_F(NetworkFailureTest, GoesOnWithTheOthers) {
 }
 
 /// The other PE lives, but does nothing for as long as this one waits.
-TEST_F(NetworkFailureTest, WaitsNoLongerThanItsLimit) {
-  const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{150}; };
+TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
   for (const Call& call : kCalls) {
     SCOPED_TRACE(call.name);
-    const auto texts = with_network(
+    const auto texts = in_this_way(
         2,
         [&](NetworkPe& me) -> std::string {
           if (me.pe == 1) {
@@ -249,12 +249,14 @@ TEST_F(NetworkFailureTest, WaitsNoLongerThanItsLimit) {
           if (took > std::chrono::seconds{5}) text += " too late";
           return text;
         },
-        true, patient);
+        milliseconds{150});
     EXPECT_THAT(texts[0], AllOf(HasSubstr("PE 0 (on kiwi) waited to "), HasSubstr("PE 1 (on kiwi) for 0.150 s"),
                                 Not(HasSubstr("another code")), Not(HasSubstr(" too "))));
     EXPECT_EQ(texts[1], "");
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(By, OneSidedFailureTest, ::testing::Bool(), testing::name_of_way);
 
 /// The bytes that a late answer brings go nowhere: the caller has his memory back.
 TEST_F(NetworkFailureTest, WritesNothingAfterAGetThatFailed) {

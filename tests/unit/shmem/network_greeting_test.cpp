@@ -68,7 +68,8 @@ TEST(Greeting, NamesWhoSpeaksOtherwise) {
   EXPECT_TRUE(check_heads(heads(), kNames));
   auto changed = heads();
   changed[2].version = kGreetingVersion + 1;
-  EXPECT_THAT(check_heads(changed, kNames).error().text, HasSubstr("PE 2 (on pear) does not speak version 1"));
+  EXPECT_THAT(check_heads(changed, kNames).error().text,
+              HasSubstr("PE 2 (on pear) does not speak version " + std::to_string(kGreetingVersion)));
   changed = heads();
   changed[0].magic = __builtin_bswap64(kGreetingMagic);
   EXPECT_THAT(check_heads(changed, kNames).error().text, HasSubstr("PE 0 (on kiwi) does not speak"));

@@ -141,4 +141,21 @@ class NetworkTest : public ::testing::Test {
   }
 };
 
+/// Those that do not touch other nodes' memory by themselves, and those that do where an adapter does it.
+class OneSidedTest : public NetworkTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  /// with_network() by the way of this test.
+  static std::vector<std::string> in_this_way(int pes, const std::function<std::string(NetworkPe&)>& body,
+                                              std::chrono::milliseconds limit = std::chrono::seconds{20}) {
+    return with_network(pes, body, true, [limit](NetworkSettings& settings) {
+      settings.direct = GetParam();
+      settings.limit = limit;
+    });
+  }
+};
+
+inline std::string name_of_way(const ::testing::TestParamInfo<bool>& way) {
+  return way.param ? "Direct" : "Requests";
+}
+
 }  // namespace shmem::testing

@@ -21,6 +21,7 @@ using testing::heap_of;
 using ::testing::IsEmpty;
 using testing::NetworkPe;
 using testing::NetworkTest;
+using testing::OneSidedTest;
 using testing::pattern;
 using testing::problem_of;
 using testing::with_network;
@@ -43,8 +44,8 @@ TEST_F(NetworkTest, SaysWhatCarriesIt) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkTest, PutsAndGetsEverySize) {
-  const auto texts = with_network(2, [](NetworkPe& me) {
+TEST_P(OneSidedTest, PutsAndGetsEverySize) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
     std::string text;
     const int other = 1 - me.pe;
     std::memset(me.heap.data(), 0x5a, me.heap.size());
@@ -67,8 +68,8 @@ TEST_F(NetworkTest, PutsAndGetsEverySize) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkTest, HasDoneWhatWasStartedAfterQuiet) {
-  const auto texts = with_network(3, [](NetworkPe& me) {
+TEST_P(OneSidedTest, HasDoneWhatWasStartedAfterQuiet) {
+  const auto texts = in_this_way(3, [](NetworkPe& me) {
     std::string text;
     constexpr std::size_t kStride = 1 << 20;
     // The second half is for what is got: from each of the others a copy of what this PE has put there.
@@ -101,8 +102,8 @@ TEST_F(NetworkTest, HasDoneWhatWasStartedAfterQuiet) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkTest, ReachesGlobalVariablesToo) {
-  const auto texts = with_network(2, [](NetworkPe& me) {
+TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
     const auto mine = pattern(4096, me.pe);
     std::string text = problem_of(me.network->put({1 - me.pe, Segment::kGlobals, 0}, mine.data(), 4096));
     text += problem_of(me.network->quiet());
@@ -178,8 +179,8 @@ std::string try_atomics(NetworkPe& me) {
   return text;
 }
 
-TEST_F(NetworkTest, DoesEveryAtomicOperationOn4And8Bytes) {
-  const auto texts = with_network(2, [](NetworkPe& me) {
+TEST_P(OneSidedTest, DoesEveryAtomicOperationOn4And8Bytes) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
     std::string text;
     if (me.pe == 0) text = try_atomics<std::uint32_t>(me) + try_atomics<std::uint64_t>(me);
     me.meet();
@@ -189,9 +190,9 @@ TEST_F(NetworkTest, DoesEveryAtomicOperationOn4And8Bytes) {
 }
 
 /// Two far PEs, and a thread of the word's own process, by fetching, posting and plain atomic instructions.
-TEST_F(NetworkTest, LosesNoAdditionOfProcessorsAndFarPes) {
+TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndFarPes) {
   const int times = test_support::repeats(3000, 100000);
-  const auto texts = with_network(3, [times](NetworkPe& me) {
+  const auto texts = in_this_way(3, [times](NetworkPe& me) {
     std::string text;
     std::jthread local;
     me.meet();
@@ -216,9 +217,9 @@ TEST_F(NetworkTest, LosesNoAdditionOfProcessorsAndFarPes) {
 }
 
 /// Who sees the later word finds the earlier bytes, of whatever size, put or set.
-TEST_F(NetworkTest, PutsInOrderAcrossAFence) {
+TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
   const int rounds = test_support::repeats(150, 5000);
-  const auto texts = with_network(2, [rounds](NetworkPe& me) {
+  const auto texts = in_this_way(2, [rounds](NetworkPe& me) {
     std::string text;
     constexpr std::size_t kData = 1024;
     constexpr std::size_t kSizesInTurn[] = {8, 300000, 100, 9000, 70000};
@@ -245,6 +246,8 @@ TEST_F(NetworkTest, PutsInOrderAcrossAFence) {
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
+
+INSTANTIATE_TEST_SUITE_P(By, OneSidedTest, ::testing::Bool(), testing::name_of_way);
 
 /// A debugger's, a profiler's or a language runtime's handlers of signals stay.
 TEST_F(NetworkTest, LeavesSignalsAlone) {

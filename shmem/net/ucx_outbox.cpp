@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/net/ucx_outbox.hpp"
+
+namespace shmem {
+
+ucs_status_t UcxOutbox::send(ucp_ep_h to, const Request& request, std::span<const std::byte> bytes,
+                             Message** under_way) {
+  Message& message = take(under_way != nullptr);
+  message.request = request;
+  const auto status = call_ucx(to, kRequests, std::as_bytes(std::span(&message.request, 1)), bytes, message);
+  if (under_way != nullptr) *under_way = &message;
+  return status;
+}
+
+ucs_status_t UcxOutbox::send(ucp_ep_h to, const Answer& answer, std::span<const std::byte> bytes) {
+  Message& message = take(false);
+  message.answer = answer;
+  return call_ucx(to, kAnswers, std::as_bytes(std::span(&message.answer, 1)), bytes, message);
+}
+
+ucs_status_t UcxOutbox::call_ucx(ucp_ep_h to, unsigned number, std::span<const std::byte> header,
+                                 std::span<const std::byte> bytes, Message& message) {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  parameters.flags = UCP_AM_SEND_FLAG_EAGER;
+  if (number == kRequests && message.request.number != 0) parameters.flags |= UCP_AM_SEND_FLAG_REPLY;
+  parameters.cb.send = on_sent;
+  parameters.user_data = &message;
+  void* request =
+      worker_.calls().am_send_nbx(to, number, header.data(), header.size(), bytes.data(), bytes.size(), &parameters);
+  if (UCS_PTR_IS_PTR(request)) return UCS_INPROGRESS;
+  give_back(message);
+  return UCS_PTR_STATUS(request);
+}
+
+void UcxOutbox::on_sent(void* request, ucs_status_t status, void* message) {
+  auto& sent = *static_cast<Message*>(message);
+  UcxOutbox& box = *sent.box;
+  box.worker_.calls().request_free(request);
+  if (!sent.waited_for) return box.give_back(sent);
+  sent.status = status;
+  sent.done.store(true, std::memory_order_release);  // pairs with who waits for it
+}
+
+UcxOutbox::Message& UcxOutbox::take(bool waited_for) {
+  const auto held = lock();
+  Message& message = messages_.take();
+  message.box = this;
+  message.waited_for = waited_for;
+  message.status = UCS_OK;
+  message.done.store(false, std::memory_order_relaxed);
+  return message;
+}
+
+void UcxOutbox::give_back(Message& message) {
+  const auto held = lock();
+  messages_.give_back(message);
+}
+
+}  // namespace shmem
