@@ -169,12 +169,14 @@ Result<void> Context::start(int thread_level, Options options, BootstrapRequest 
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
-  WaitPolicy policy = policy_on(nodes, size, where->processors);
+  auto yield_watch = std::make_unique<YieldWatch>();
+  WaitPolicy policy = policy_on(nodes, size, where->processors, yield_watch.get());
   policy.alarm = (*bootstrap)->alarm();
-  instance_ = std::make_unique<Context>(Key{},
-                                        Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size,
-                                            policy, *std::move(globals), where->processors, nullptr, std::move(nodes)},
-                                        thread_level);
+  instance_ = std::make_unique<Context>(
+      Key{},
+      Job{std::move(options), *std::move(bootstrap), *std::move(memory), me, size, policy, *std::move(globals),
+          where->processors, nullptr, std::move(nodes), std::move(yield_watch)},
+      thread_level);
   auto ok = instance_->open();
   if (!ok) {
     // The others may be waiting in shared memory for a PE that will not come.

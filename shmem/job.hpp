@@ -21,11 +21,12 @@ namespace shmem {
 class Trace;
 
 /// For so many processes or threads of a node that wait for each other on so many processors. Where those of several
-/// nodes crowd one machine they sleep at once: a processor that is yielded goes to whoever computes on it for
-/// milliseconds, and who sleeps gets it back as soon as it is woken.
-inline WaitPolicy policy_on(const Nodes& nodes, int runnable, int processors) {
-  constexpr unsigned kLooksInCrowd = 16;
-  return nodes.crowd(runnable) ? WaitPolicy{.spins = kLooksInCrowd} : wait_policy(runnable, processors);
+/// nodes crowd one machine, most of what they wait for is on their own processor: they yield it at once, as long as
+/// `watch` finds that this pays, or else sleep.
+inline WaitPolicy policy_on(const Nodes& nodes, int runnable, int processors, YieldWatch* watch) {
+  constexpr unsigned kYieldsInCrowd = 64;
+  return nodes.crowd(runnable) ? WaitPolicy{.yields = kYieldsInCrowd, .yield_watch = watch}
+                               : wait_policy(runnable, processors);
 }
 
 /// Fixed after start, but for the memory that all PEs share. Owned by the Context; outlives everything that refers to
@@ -41,6 +42,7 @@ struct Job {
   int processors = 0;      // that the PEs may use, all together; 0: not known
   Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
+  std::unique_ptr<YieldWatch> yield_watch{};  // of all waits where nodes crowd one machine
   std::unique_ptr<FarBoard> far_board{};  // what this PE shows to those on other nodes; as `network`, which reads it
   std::unique_ptr<Network> network{};     // to those on other nodes; none in a job on one node
 
@@ -65,7 +67,7 @@ struct Job {
 
   /// For so many processes or threads that wait for each other, where `policy` is for the PEs alone.
   [[nodiscard]] WaitPolicy policy_for(int runnable) const {
-    WaitPolicy all = policy_on(nodes, runnable, processors);
+    WaitPolicy all = policy_on(nodes, runnable, processors, yield_watch.get());
     all.alarm = policy.alarm;
     all.background = policy.background;
     return all;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -68,6 +69,16 @@ WaitPolicy wait_policy(int runnable, int processors) {
 
 void yield_processor() {
   ::sched_yield();
+}
+
+void YieldWatch::pause_from(Clock::time_point now) {
+  constexpr int kSoon = 8;  // pauses after the last one: it is the same who computes
+  const Clock::duration last(pause_.load(std::memory_order_relaxed));
+  const Clock::time_point resumed{Clock::duration(resume_.load(std::memory_order_relaxed))};
+  const bool again = last.count() != 0 && now - resumed < kSoon * last;
+  const Clock::duration pause = again ? std::min<Clock::duration>(2 * last, kLongestPause) : kShortestPause;
+  pause_.store(pause.count(), std::memory_order_relaxed);
+  resume_.store((now + pause).time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,

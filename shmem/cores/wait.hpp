@@ -31,6 +31,42 @@ class Background {
 /// No sleep is longer where there is something in the background.
 constexpr std::chrono::microseconds kLongestBackgroundNap{500};
 
+void yield_processor();
+
+/// Whether it pays to yield the processor. If it goes to others of the same job, a yield is the shortest way to what is
+/// waited for; if somebody computes there, it is gone for a slice of milliseconds, while who sleeps gets it back as
+/// soon as he is woken. Shown by how long yields take: after a long one there are none for a while, and for longer each
+/// time that the next one is long, too. Any number of threads.
+class YieldWatch {
+ public:
+  static constexpr std::chrono::microseconds kLong{500};
+  static constexpr std::chrono::milliseconds kShortestPause{5};
+  static constexpr std::chrono::milliseconds kLongestPause{640};
+
+  [[nodiscard]] bool pays(Clock::time_point now) const {
+    return now.time_since_epoch().count() >= resume_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool pays() const { return pays(Clock::now()); }
+  void yield() {
+    const auto before = Clock::now();
+    yield_processor();
+    note(before, Clock::now());
+  }
+  /// A yield has taken so long.
+  void note(Clock::time_point before, Clock::time_point after) {
+    if (after - before >= kLong) [[unlikely]] {
+      pause_from(after);
+    }
+  }
+
+ private:
+  void pause_from(Clock::time_point now);
+
+  // Hints: no order between them is relied upon.
+  std::atomic<Clock::rep> resume_{0};
+  std::atomic<Clock::rep> pause_{0};
+};
+
 /// How long a waiter stays on its processor before it sleeps.
 struct WaitPolicy {
   unsigned spins = 0;
@@ -38,7 +74,20 @@ struct WaitPolicy {
   /// Changes from 0, and is woken, when everybody who sleeps is to look at his Check: the job's end. May be none.
   const std::atomic<std::uint32_t>* alarm = nullptr;
   Background* background = nullptr;
+  /// Asked before each yield; none: yields are believed to pay.
+  YieldWatch* yield_watch = nullptr;
 
+  /// After so many spins and yields.
+  [[nodiscard]] bool may_yield(unsigned turns) const {
+    return turns < spins + yields && (yield_watch == nullptr || yield_watch->pays());
+  }
+  void yield() const {
+    if (yield_watch != nullptr) {
+      yield_watch->yield();
+    } else {
+      yield_processor();
+    }
+  }
   /// True if there was anything to do, and therefore may be more: whoever waits looks again before he sleeps.
   bool advance() const {
     if (background != nullptr) [[unlikely]] {
@@ -71,7 +120,6 @@ inline void cpu_pause() {
 #endif
 }
 
-void yield_processor();
 using Alarm = std::atomic<std::uint32_t>;
 /// Sleeps at most `limit`, or not at all if the low half of the word is no longer that of `seen`, or there is an alarm.
 void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,
@@ -110,12 +158,12 @@ bool spin_until(const WaitPolicy& policy, Done done) {
     policy.advance();
     cpu_pause();
   }
-  for (unsigned i = 0; i < policy.yields; ++i) {
+  for (unsigned i = policy.spins; policy.may_yield(i); ++i) {
     if (done()) {
       return true;
     }
     policy.advance();
-    yield_processor();
+    policy.yield();
   }
   return done();
 }
@@ -155,9 +203,9 @@ class Waiting {
  private:
   template <typename Word>
   std::errc give_way(Word& word, std::uint64_t seen) {
-    if (turns_ < policy_.spins + policy_.yields) {
+    if (policy_.may_yield(turns_)) {
       ++turns_;
-      yield_processor();
+      policy_.yield();
       return {};
     }
     const std::errc error = check_();

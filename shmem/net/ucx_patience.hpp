@@ -31,6 +31,7 @@ class UcxPatience {
   /// lost and done() does not hold a moment later.
   template <std::predicate Done>
   std::errc wait(Done done, const UcxPeer* peer, std::optional<std::chrono::nanoseconds> own_limit = {}) {
+    if (done()) return {};  // no look at the network: that is a system call
     const std::chrono::nanoseconds limit = own_limit.value_or(limit_);
     const bool for_ever = !own_limit && limit_.count() == 0;
     Clock::time_point start{};  // looked at once it takes longer than the spins
@@ -48,8 +49,8 @@ class UcxPatience {
       }
       if (!for_ever && now - start >= limit) return std::errc::timed_out;
       if (turn < policy_.spins || worked) continue;
-      if (turn < policy_.spins + policy_.yields) {
-        yield_processor();
+      if (policy_.may_yield(turn)) {
+        policy_.yield();
       } else {
         worker_.nap(for_ever ? longest_nap_ : std::min(longest_nap_, limit - (now - start)));
       }

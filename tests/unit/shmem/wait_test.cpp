@@ -19,6 +19,9 @@ namespace {
 
 using shmem::SyncWord;
 using shmem::WaitPolicy;
+using shmem::YieldWatch;
+using namespace std::chrono_literals;
+using Clock = shmem::Clock;
 
 bool kernel_wakes_for_alarms() {
   return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
@@ -165,6 +168,56 @@ TEST(WaitingDeathTest, TheTestSeesASystemCall) {
     shmem::publish(word, 1);
     return true;
   }));
+}
+
+class YieldWatchTest : public testing::Test {
+ protected:
+  /// A yield that begins now takes so long.
+  void yield(Clock::duration time) {
+    const auto before = now_;
+    now_ += time;
+    watch_.note(before, now_);
+  }
+  /// A long one: how long there are none then.
+  Clock::duration pause_after_long_yield() {
+    yield(3ms);
+    const auto end = now_;
+    while (!watch_.pays(now_)) now_ += 1ms;
+    return now_ - end;
+  }
+  YieldWatch watch_;
+  Clock::time_point now_ = Clock::now();
+};
+
+TEST_F(YieldWatchTest, YieldsPayUntilOneTakesLong) {
+  EXPECT_TRUE(watch_.pays(now_));
+  yield(YieldWatch::kLong - 1us);
+  EXPECT_TRUE(watch_.pays(now_));
+  yield(YieldWatch::kLong);
+  EXPECT_FALSE(watch_.pays(now_));
+  EXPECT_FALSE(watch_.pays(now_ + YieldWatch::kShortestPause - 1us));
+  EXPECT_TRUE(watch_.pays(now_ + YieldWatch::kShortestPause));
+}
+
+TEST_F(YieldWatchTest, PausesGrowWhileYieldsTakeLongAndAreShortAgainAfterwards) {
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
+  EXPECT_EQ(pause_after_long_yield(), 2 * YieldWatch::kShortestPause);
+  for (int i = 0; i < 10; ++i) pause_after_long_yield();
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kLongestPause);
+  now_ += 8 * YieldWatch::kLongestPause;
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
+}
+
+TEST_F(YieldWatchTest, APolicySleepsInsteadWhileYieldsDoNotPay) {
+  const WaitPolicy policy{.spins = 2, .yields = 3, .yield_watch = &watch_};
+  EXPECT_TRUE(policy.may_yield(4));
+  EXPECT_FALSE(policy.may_yield(5));
+  now_ = Clock::now() + kForEver;
+  yield(1ms);
+  EXPECT_FALSE(policy.may_yield(4));
+  int looks = 0;
+  EXPECT_FALSE(shmem::spin_until(policy, [&] { return ++looks > 100; }));
+  EXPECT_EQ(looks, 3) << "two spins and the last look";
 }
 
 }  // namespace
