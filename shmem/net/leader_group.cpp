@@ -18,6 +18,8 @@ using std::chrono::steady_clock;
 constexpr const char* kBarrier = "barrier";
 /// Messages of one call that are under way at once, where there are many.
 constexpr std::size_t kUnderWay = 16;
+/// Up to here a gather copies what it has got, rather than send two messages in the rounds that reach around the list.
+constexpr std::size_t kGatheredInLine = std::size_t{16} << 10;
 
 Deadline deadline_after(LeaderGroup::Limit limit) {
   // A longer limit than this is none, and would not fit into the clock.
@@ -195,9 +197,15 @@ std::array<LeaderGroup::Range, 2> LeaderGroup::ranges(std::span<const std::size_
   return {range(begin, std::min(end, size())), range(0, std::max(end - size(), 0))};
 }
 
+std::byte* LeaderGroup::aside(std::size_t bytes) {
+  if (aside_.size() < bytes) aside_.resize(bytes);
+  return aside_.data();
+}
+
 /// After a round of distance d each has the pieces of 2 d members: its own and those before it, around the list.
 /// `offsets` has one more than members: where all ends.
 Result<void> LeaderGroup::gather(Messages& messages, std::span<const std::size_t> offsets, std::byte* all) {
+  if (offsets.back() <= kGatheredInLine) return gather_in_line(messages, offsets, all);
   for (int distance = 1; distance < size(); distance *= 2) {
     const int count = std::min(distance, size() - distance);
     for (const Range& range : ranges(offsets, me_ - distance - count + 1, count)) {
@@ -210,6 +218,38 @@ Result<void> LeaderGroup::gather(Messages& messages, std::span<const std::size_t
     }
     if (auto ok = messages.wait(); !ok) return ok;
   }
+  return {};
+}
+
+/// The same (Bruck et al., 1997): pieces stand in a line that ends with this member's, so that those of a round are one
+/// message.
+Result<void> LeaderGroup::gather_in_line(Messages& messages, std::span<const std::size_t> offsets, std::byte* all) {
+  const std::size_t total = offsets.back();
+  if (total == 0) return {};
+  const auto bytes_of = [&](int first, int count) {
+    const auto both = ranges(offsets, first, count);
+    return both[0].bytes + both[1].bytes;
+  };
+  std::byte* const line = aside(total);
+  std::size_t begin = total - bytes_of(me_, 1);
+  const std::size_t own = offsets[static_cast<std::size_t>(me_)];
+  std::copy_n(all + own, total - begin, line + begin);
+  for (int distance = 1; distance < size(); distance *= 2) {
+    const int count = std::min(distance, size() - distance);
+    const std::size_t incoming = bytes_of(me_ - distance - count + 1, count);
+    const std::size_t outgoing = bytes_of(me_ - count + 1, count);
+    begin -= incoming;
+    if (incoming != 0) {
+      if (auto ok = messages.receive(pe_at(-distance), line + begin, incoming); !ok) return ok;
+    }
+    if (outgoing != 0) {
+      if (auto ok = messages.send(pe_at(distance), line + total - outgoing, outgoing); !ok) return ok;
+    }
+    if (auto ok = messages.wait(); !ok) return ok;
+  }
+  const std::size_t up_to_me = offsets[static_cast<std::size_t>(me_) + 1];
+  std::copy_n(line, total - up_to_me, all + up_to_me);
+  std::copy_n(line + total - up_to_me, up_to_me, all);
   return {};
 }
 

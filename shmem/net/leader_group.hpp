@@ -95,6 +95,7 @@ class LeaderGroup {
     if (auto ok = ready(call); !ok) return ok;
     Messages messages(network_, tag(false, ++calls_), deadline);
     const Result<void> ok = body(messages);
+    if (aside_.size() > kMostKept) aside_ = {};
     return ok ? ok : end(call, ok.error());
   }
   [[nodiscard]] Result<void> ready(const char* call) const;
@@ -112,13 +113,19 @@ class LeaderGroup {
   Result<void> broadcast_by_chain(Messages& messages, std::byte* data, std::size_t bytes, int root,
                                   std::size_t segment);
   Result<void> gather(Messages& messages, std::span<const std::size_t> offsets, std::byte* all);
+  Result<void> gather_in_line(Messages& messages, std::span<const std::size_t> offsets, std::byte* all);
   /// The pieces of `count` members from one on, around the list: two ranges, of which either may be empty.
   [[nodiscard]] std::array<Range, 2> ranges(std::span<const std::size_t> offsets, int first, int count) const;
+  /// Until the call ends, or asks again.
+  [[nodiscard]] std::byte* aside(std::size_t bytes);
   Result<void> exchange(Messages& messages, std::span<const std::span<const std::byte>> from,
                         std::span<const std::span<std::byte>> to);
   Result<void> reduce_by_doubling(Messages& messages, std::byte* data, std::size_t count, const Reduction& reduction);
   Result<void> reduce_by_shares(Messages& messages, std::byte* data, std::size_t count, const Reduction& reduction);
   Result<void> scan(Messages& messages, std::byte* data, std::size_t count, const Reduction& reduction);
+
+  /// What calls put aside is kept up to here: new memory costs more than the copies to it.
+  static constexpr std::size_t kMostKept = std::size_t{4} << 20;
 
   Network& network_;
   const std::vector<int> pes_;
@@ -126,6 +133,7 @@ class LeaderGroup {
   const std::uint32_t team_;
   std::uint64_t calls_ = 0;
   std::uint64_t split_barriers_ = 0;
+  std::vector<std::byte> aside_;
   std::optional<OpenBarrier> open_;
   std::optional<Error> failed_;
 };

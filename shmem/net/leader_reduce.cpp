@@ -52,9 +52,8 @@ Result<void> LeaderGroup::reduce_by_doubling(Messages& messages, std::byte* data
     if (auto ok = messages.receive(pe_at(-1), data, bytes); !ok) return ok;
     return messages.wait();
   }
-  std::vector<std::byte> aside(bytes);
   std::byte* mine = data;
-  std::byte* theirs = aside.data();
+  std::byte* theirs = aside(bytes);
   const auto swap_with = [&](int member) -> Result<void> {
     const int pe = pes_[static_cast<std::size_t>(member)];
     if (auto ok = messages.receive(pe, theirs, bytes); !ok) return ok;
@@ -88,20 +87,20 @@ Result<void> LeaderGroup::reduce_by_shares(Messages& messages, std::byte* data, 
     offsets.push_back(first_element(member, size(), count) * reduction.element);
   }
   const std::size_t bytes = offsets[own + 1] - offsets[own];
-  std::vector<std::byte> aside(bytes * members);
+  std::byte* const shares = aside(bytes * members);
   std::vector<std::span<const std::byte>> from(members);
   std::vector<std::span<std::byte>> to(members);
   for (std::size_t member = 0; member < members; ++member) {
     from[member] = {data + offsets[member], offsets[member + 1] - offsets[member]};
-    to[member] = {aside.data() + member * bytes, bytes};
+    to[member] = {shares + member * bytes, bytes};
   }
   if (auto ok = exchange(messages, from, to); !ok) return ok;
   std::byte* const share = data + offsets[own];
   if (bytes != 0) std::memcpy(to[own].data(), share, bytes);
   for (std::size_t member = 1; member < members; ++member) {
-    reduction.combine(aside.data(), to[member].data(), bytes / reduction.element);
+    reduction.combine(shares, to[member].data(), bytes / reduction.element);
   }
-  if (bytes != 0) std::memcpy(share, aside.data(), bytes);
+  if (bytes != 0) std::memcpy(share, shares, bytes);
   return gather(messages, offsets, data);
 }
 
