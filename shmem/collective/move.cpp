@@ -191,7 +191,7 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
 }
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
-  if (members.span != nullptr && on_nodes::packs(block)) {
+  if (members.span != nullptr && on_nodes::takes_alltoall(block)) {
     return on_nodes::alltoall(members, dest, source, block);
   }
   auto* to = static_cast<std::byte*>(dest);

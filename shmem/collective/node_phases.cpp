@@ -41,4 +41,21 @@ Result<std::uint64_t> NodePhases::release(const Result<void>& done, std::uint64_
   return number;
 }
 
+Result<void> NodePhases::meet(const Result<void>& mine) {
+  int failed = -1;
+  const auto look = [&](int member, std::uint64_t well) {
+    if (well == 0 && failed < 0) failed = member;
+  };
+  if (auto ok = gather(mine ? 1 : 0, look); !ok) return mine ? ok : mine;
+  Result<void> all = mine;
+  if (all && failed >= 0) {
+    all = fail(std::errc::host_unreachable,
+               "shmem: PE " + std::to_string(job_.world_me()) + ": member " + std::to_string(failed) +
+                   " of the team on this node could not meet the other nodes; it says why");
+  }
+  const auto released = release(all);
+  if (!mine || released) return mine;
+  return tl::make_unexpected(released.error());
+}
+
 }  // namespace shmem

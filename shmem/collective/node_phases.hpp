@@ -44,6 +44,9 @@ class NodePhases {
   /// The first says what came of its work, with a number; the others wait for that, and see what it stored before.
   Result<std::uint64_t> release(const Result<void>& done, std::uint64_t number = 0);
 
+  /// A sync of the node's members, where each says what came of its work: if that was nothing for one, then for all.
+  Result<void> meet(const Result<void>& mine = {});
+
   /// A sync of the node's members: between its halves the first does `work`.
   template <typename Work>
   Result<void> around(Work work) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shmem/collective/by_rails.hpp"
 #include "shmem/collective/node_phases.hpp"
 
 namespace shmem::on_nodes {
@@ -173,6 +174,7 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
   const auto speaks = [&](int first) { return node_of(first) == node_of(members.map.pe(root)); };
   const auto root_node = static_cast<int>(std::find_if(firsts.begin(), firsts.end(), speaks) - firsts.begin());
   auto* const to = static_cast<std::byte*>(dest);
+  if (by_rails::pays(members, size)) return by_rails::broadcast(members, to, source, size, root, root_node);
   return by_pieces(members, dest, size, kPiece, [&](std::size_t begin, std::size_t some) {
     if (root_node == members.span->my_node() && some != 0)
       copy_bytes(to + begin, members.at(source, root) + begin, some);
@@ -212,8 +214,16 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   return handing.end();
 }
 
-bool packs(const Strided& block) {
-  return block.element * block.count <= kLongestPacked;
+namespace {
+
+bool has_gaps(const Strided& block) {
+  return block.to_step != block.element || block.from_step != block.element;
+}
+
+}  // namespace
+
+bool takes_alltoall(const Strided& block) {
+  return block.element * block.count <= kLongestPacked || !has_gaps(block);
 }
 
 namespace {
@@ -263,6 +273,9 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
 }  // namespace
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
+  const std::size_t packed = block.element * block.count;
+  const bool nothing_to_pack = members.span->nodes() == members.size() || packed > kLongestPacked;
+  if (nothing_to_pack && !has_gaps(block)) return by_rails::alltoall(members, dest, source, packed);
   return phases_of(members).around(
       [&] { return block.count == 0 ? Result<void>{} : exchange_blocks(members, dest, source, block); });
 }
@@ -270,6 +283,9 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
   auto* const to = static_cast<std::byte*>(dest);
+  if (by_rails::pays(members, count * reduction.element)) {
+    return by_rails::reduce(members, reduction, to, source, count);
+  }
   return by_pieces(members, dest, count * reduction.element, kPiece, [&](std::size_t begin, std::size_t some) {
     // In place too: nobody else reads the first one's source, and it reads a piece of the others' before they get it.
     copy_bytes(to + begin, static_cast<const std::byte*>(source) + begin, some);

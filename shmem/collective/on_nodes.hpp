@@ -12,9 +12,9 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size);
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check);
-/// Blocks that are so long go faster from each member to each.
-bool packs(const Strided& block);
-/// REQUIRES: packs(block).
+/// Not blocks that are long and have gaps: they go faster from each member to each.
+bool takes_alltoall(const Strided& block);
+/// REQUIRES: takes_alltoall(block).
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block);
 
 /// Of each node in the order of its members, then of the nodes: the same bits on all members.

@@ -50,15 +50,25 @@ Span::Span(const Job& job, const TeamMap& world, const SyncView& here, std::uint
       id_(id),
       everybody_(*job.network, members_of(world), world.member(job.world_me()).value_or(0), id),
       slot_(slot) {
-  std::vector<bool> seen(static_cast<std::size_t>(job.nodes.count));
+  std::vector<int> place(static_cast<std::size_t>(job.nodes.count), -1);  // among the team's nodes
+  std::vector<std::vector<int>> members;                                  // by node
   for (const int pe : members_of(world)) {
     const int node = job.nodes.node_of[static_cast<std::size_t>(pe)];
-    if (seen[static_cast<std::size_t>(node)]) continue;
-    seen[static_cast<std::size_t>(node)] = true;
-    if (node == job.nodes.mine) my_node_ = nodes();
-    firsts_.push_back(pe);
+    int& at = place[static_cast<std::size_t>(node)];
+    if (at < 0) {
+      at = nodes();
+      if (node == job.nodes.mine) my_node_ = at;
+      firsts_.push_back(pe);
+      members.emplace_back();
+    }
+    members[static_cast<std::size_t>(at)].push_back(pe);
   }
-  if (leads()) leaders_ = std::make_unique<LeaderGroup>(*job.network, firsts_, my_node_, id | kAmongLeaders);
+  for (const auto& theirs : members) even_ = even_ && theirs.size() == members.front().size();
+  if (!leads() && !even_) return;
+  std::vector<int> at_my_place;
+  for (const auto& theirs : members) at_my_place.push_back(theirs[static_cast<std::size_t>(here.me())]);
+  // The same number for all of them: no PE is in two.
+  group_ = std::make_unique<LeaderGroup>(*job.network, std::move(at_my_place), my_node_, id | kAmongLeaders);
 }
 
 Result<void> Span::by_leader(const Meet& meet, const std::function<Result<void>()>& work) {
@@ -90,7 +100,7 @@ Span::Ballot Span::count_here() const {
 }
 
 Result<Verdict> Span::count_all(const Ballot& here) {
-  const auto all = leaders_->tell_all(here);
+  const auto all = group_->tell_all(here);
   if (!all) return tl::make_unexpected(all.error());
   Verdict verdict{.number = all->front().number};
   for (std::size_t node = 0; node < all->size(); ++node) {

@@ -36,7 +36,11 @@ class Span {
   [[nodiscard]] int my_node() const { return my_node_; }
   /// This PE is the first member of its node. REQUIRED for leaders().
   [[nodiscard]] bool leads() const { return here_.me() == 0; }
-  [[nodiscard]] LeaderGroup& leaders() { return *leaders_; }
+  [[nodiscard]] LeaderGroup& leaders() { return *group_; }
+  /// This member and those at the same place on the other nodes, in the order of the nodes: with one for each place,
+  /// all members of a node can share its work between nodes. nullptr: not all nodes have as many members. The leaders()
+  /// at the first.
+  [[nodiscard]] LeaderGroup* rail() { return even_ ? group_.get() : nullptr; }
   /// All members, without regard to nodes.
   [[nodiscard]] LeaderGroup& everybody() { return everybody_; }
 
@@ -84,7 +88,8 @@ class Span {
   std::uint32_t id_;
   std::vector<int> firsts_;
   int my_node_ = 0;
-  std::unique_ptr<LeaderGroup> leaders_;
+  bool even_ = true;                    // all nodes have as many members
+  std::unique_ptr<LeaderGroup> group_;  // leaders() or rail()
   LeaderGroup everybody_;
   int slot_;
   std::unique_ptr<GbaSpan> gba_;  // the leader's

@@ -10,7 +10,7 @@ GbaSpan::Means Span::means(WaitPolicy policy) const {
   const Options& options = job_.options;
   const auto shorter = std::min(options.barrier_timeout, options.network_timeout);
   return {.network = *job_.network,
-          .leaders = *leaders_,
+          .leaders = *group_,
           .pes = firsts_,
           .board = *job_.far_board,
           .slot = slot_,
@@ -49,7 +49,7 @@ Result<void> Span::give_up_gba(const Meet& meet) {
 }
 
 Result<void> Span::meet_leaders() {
-  if (!gba_ || !gba_->active()) return leaders_->barrier();
+  if (!gba_ || !gba_->active()) return group_->barrier();
   auto ok = gba_->meet();
   report_gba();
   if (ok && !gba_->active() && my_node_ == 0 && job_.options.info) {

@@ -258,6 +258,30 @@ static void test_large(void) {
   shmem_free(source);
 }
 
+static void test_large_moves(void) {
+  enum { kWords = 30011 };
+  static long source[kWords], dest[kWords + 1];
+  dest[kWords] = NOTHING;
+  team = SHMEM_TEAM_WORLD;
+  me = shmem_my_pe();
+  size = shmem_n_pes();
+  for (int root = 0; root < size; ++root) {
+    FILL(long, kWords);
+    CHECK(shmem_long_broadcast(team, dest, source, kWords, root) == 0);
+    CHECK_ALL(long, kWords, pattern(root, i));
+  }
+  const size_t block = (size_t)(kWords / size);
+  FILL(long, kWords);
+  CHECK(shmem_long_fcollect(team, dest, source, block) == 0);
+  for (size_t i = 0; i < block * (size_t)size; ++i) CHECK(dest[i] == pattern((int)(i / block), i % block));
+  FILL(long, kWords);
+  CHECK(shmem_long_alltoall(team, dest, source, block) == 0);
+  for (size_t i = 0; i < block * (size_t)size; ++i) {
+    CHECK(dest[i] == pattern((int)(i / block), (size_t)me * block + i % block));
+  }
+  shmem_barrier_all();
+}
+
 /* A root may be ahead of the others, which look at what they got before they go on; now and then all meet. */
 static void test_run_ahead(void) {
   static long to, from;
@@ -394,6 +418,7 @@ int main(int argc, char** argv) {
   few ? run_few() : run_all();
   shmem_barrier_all();
   test_large();
+  test_large_moves();
   test_run_ahead();
   test_rounding();
   test_bytes_and_generic_names();

@@ -51,9 +51,9 @@ TEST_P(CollectivesOnNodes, DoTheSame) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-// One on each; 2 + 1; 3 + 1; 3 + 2 that take turns.
+// One on each; 2 + 1; 3 + 1; 2 + 2; 3 + 2 that take turns.
 INSTANTIATE_TEST_SUITE_P(All, CollectivesOnNodes,
                          testing::Values(std::tuple("/ 1", 3), std::tuple("/ 2", 3), std::tuple("/ 3", 4),
-                                         std::tuple("% 2", 5)));
+                                         std::tuple("/ 2", 4), std::tuple("% 2", 5)));
 
 }  // namespace
