@@ -15,6 +15,7 @@ using test_support::Hosts;
 using test_support::JobOnHosts;
 using test_support::OnHosts;
 using test_support::oshrun;
+using test_support::program;
 using test_support::repeats;
 using test_support::Seconds;
 using test_support::TempDir;
@@ -44,10 +45,35 @@ class OpenShmemOnNodes : public testing::TestWithParam<Parameters> {};
 
 TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
   const auto& [family, language, places] = GetParam();
-  const std::string program = std::string("openshmem_") + family + "_" + language + "_pes";
+  const std::string name = std::string("openshmem_") + family + "_" + language + "_pes";
   const auto job = test_support::run(
-      oshrun(places.nodes * places.each, "off", in_nodes_of(places.each, {test_program(program)})), {}, kLimit);
+      oshrun(places.nodes * places.each, "off", in_nodes_of(places.each, {test_program(name)})), {}, kLimit);
   EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+/// Programs for Ascend SHMEM, which give each of the library's PEs a device.
+TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
+  std::vector<const char*> programs{"rma_c", "sync_c", "device"};
+  if (repeats(1, 2) == 2) programs.insert(programs.end(), {"rma_cxx", "sync_cxx", "kernel"});
+  for (const std::string program : programs) {
+    const auto job = test_support::run(oshrun(4, "off", in_nodes_of(2, {test_program("ascend_" + program + "_pes")})),
+                                       {"SHMEM_CYCLE_PROF_PE=3"}, kLimit);
+    EXPECT_TRUE(job.exit.clean()) << program << '\n' << job.output;
+  }
+}
+
+TEST(AscendOnNodes, ProgramsRunAsTheyAreWrittenForThatLibrary) {
+  // HEADS, PAGE and DIM of KVShuffleOps, of which those of one core and of many go another way on a node.
+  for (const auto& command : {std::vector<std::string>{"allgather"},
+                              {"kv_shuffle", "1", "2", "8", "64"},
+                              {"kv_shuffle", "16", "3", "5", "7"}}) {
+    const TempDir dir;
+    std::vector<std::string> line{test_program("ascend_" + command[0] + "_pes"), dir.file("uid")};
+    line.insert(line.end(), command.begin() + 1, command.end());
+    const auto job =
+        test_support::run(oshrun(4, "off", in_nodes_of(2, line)), {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, kLimit);
+    EXPECT_TRUE(job.exit.clean()) << command[0] << '\n' << job.output;
+  }
 }
 
 constexpr std::array kFamilies = {"setup", "team", "rma", "atomic", "wait", "collective", "threads"};
@@ -152,6 +178,22 @@ TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
                              {"SHMEM_SYMMETRIC_SIZE=1G"});
         EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
       }
+    }
+  }
+}
+
+TEST_F(NodesOfAJob, ShuffleBlocksOfCaches) {
+  const Hosts hosts(3);
+  std::vector<const char*> formats{"by-layer"};
+  if (soak()) formats = {"apart", "by-layer", "interleaved", "by-block", "latent"};
+  for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
+    for (const char* format : formats) {
+      // In a move every block that goes is cleared, which must wait for those that come.
+      const JobOnHosts job(hosts, host_of,
+                           {program("kv_shuffle"), "--check", "--plan", "balanced", "--mode", "move", "--format",
+                            format, "--layers", "3", "--page", "4", "--rounds", "2"});
+      expect_clean(job);
+      EXPECT_THAT(job.pe(0).output(), HasSubstr("kv_shuffle: PASS")) << format;
     }
   }
 }
