@@ -2,6 +2,7 @@
 #include "shmem/net/leader_group.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -66,8 +67,9 @@ int LeaderGroup::pe_at(int distance) const {
 }
 
 Result<void> LeaderGroup::begin_round(Messages& messages, int distance) {
-  if (auto ok = messages.receive(pe_at(-distance), nullptr, 0); !ok) return ok;
-  return messages.send(pe_at(distance), nullptr, 0);
+  const int partner = pes_[static_cast<std::size_t>(in_pairs() ? me_ ^ distance : 0)];
+  if (auto ok = messages.receive(in_pairs() ? partner : pe_at(-distance), nullptr, 0); !ok) return ok;
+  return messages.send(in_pairs() ? partner : pe_at(distance), nullptr, 0);
 }
 
 Result<void> LeaderGroup::barrier(Limit limit) {
@@ -205,6 +207,7 @@ std::byte* LeaderGroup::aside(std::size_t bytes) {
 /// After a round of distance d each has the pieces of 2 d members: its own and those before it, around the list.
 /// `offsets` has one more than members: where all ends.
 Result<void> LeaderGroup::gather(Messages& messages, std::span<const std::size_t> offsets, std::byte* all) {
+  if (in_pairs()) return gather_in_pairs(messages, offsets, all);
   if (offsets.back() <= kGatheredInLine) return gather_in_line(messages, offsets, all);
   for (int distance = 1; distance < size(); distance *= 2) {
     const int count = std::min(distance, size() - distance);
@@ -221,8 +224,26 @@ Result<void> LeaderGroup::gather(Messages& messages, std::span<const std::size_t
   return {};
 }
 
-/// The same (Bruck et al., 1997): pieces stand in a line that ends with this member's, so that those of a round are one
-/// message.
+/// Before a round of distance d each has the pieces of the d members that differ from it in lower bits only.
+Result<void> LeaderGroup::gather_in_pairs(Messages& messages, std::span<const std::size_t> offsets, std::byte* all) {
+  for (int distance = 1; distance < size(); distance *= 2) {
+    const int partner = me_ ^ distance;
+    const int pe = pes_[static_cast<std::size_t>(partner)];
+    const Range theirs = ranges(offsets, partner & -distance, distance).front();
+    const Range mine = ranges(offsets, me_ & -distance, distance).front();
+    if (theirs.bytes != 0) {
+      if (auto ok = messages.receive(pe, all + theirs.offset, theirs.bytes); !ok) return ok;
+    }
+    if (mine.bytes != 0) {
+      if (auto ok = messages.send(pe, all + mine.offset, mine.bytes); !ok) return ok;
+    }
+    if (auto ok = messages.wait(); !ok) return ok;
+  }
+  return {};
+}
+
+/// As gather() (Bruck et al., 1997): pieces stand in a line that ends with this member's, so that those of a round are
+/// one message.
 Result<void> LeaderGroup::gather_in_line(Messages& messages, std::span<const std::size_t> offsets, std::byte* all) {
   const std::size_t total = offsets.back();
   if (total == 0) return {};

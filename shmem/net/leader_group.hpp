@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +35,8 @@ class LeaderGroup {
   [[nodiscard]] int size() const { return static_cast<int>(pes_.size()); }
   [[nodiscard]] int me() const { return me_; }
 
-  /// Dissemination: ceil(log2 n) rounds. `limit`, for all of it, in place of the network's for each wait.
+  /// Dissemination, or pairwise exchange of a power of two members: ceil(log2 n) rounds. `limit`, for all of it, in
+  /// place of the network's for each wait.
   Result<void> barrier(Limit limit = {});
 
   // The same in two phases. All members make it so; until it is over other calls are refused
@@ -59,8 +61,9 @@ class LeaderGroup {
   /// `data` of the members before this one combined, in the order of the list; zeros at the first. ceil(log2 n) rounds.
   Result<void> exclusive_scan(void* data, std::size_t count, const Reduction& reduction);
 
-  /// Everybody's piece, one behind the other: in `all` this member's own stands at its place. Dissemination of what
-  /// each has: ceil(log2 n) rounds, each byte received once, which is the least of both; a ring has the same bytes in n
+  /// Everybody's piece, one behind the other: in `all` this member's own stands at its place. As the barrier, with
+  /// what each has: ceil(log2 n) rounds, each byte received once, which is the least of both; a ring has the same bytes
+  /// in n
   /// - 1 rounds.
   Result<void> allgather(std::span<const std::size_t> bytes_of_each, void* all);
 
@@ -106,6 +109,9 @@ class LeaderGroup {
   /// The world number of the member so far from this one, around the list.
   [[nodiscard]] int pe_at(int distance) const;
 
+  /// A power of two members: in each round two of them exchange what they have, as many messages as by dissemination
+  /// but with fewer others.
+  [[nodiscard]] bool in_pairs() const { return std::has_single_bit(pes_.size()); }
   Result<void> begin_round(Messages& messages, int distance);
   Result<void> next_round();
   Result<void> watch_barrier(std::chrono::nanoseconds limit);
@@ -113,6 +119,7 @@ class LeaderGroup {
   Result<void> broadcast_by_chain(Messages& messages, std::byte* data, std::size_t bytes, int root,
                                   std::size_t segment);
   Result<void> gather(Messages& messages, std::span<const std::size_t> offsets, std::byte* all);
+  Result<void> gather_in_pairs(Messages& messages, std::span<const std::size_t> offsets, std::byte* all);
   Result<void> gather_in_line(Messages& messages, std::span<const std::size_t> offsets, std::byte* all);
   /// The pieces of `count` members from one on, around the list: two ranges, of which either may be empty.
   [[nodiscard]] std::array<Range, 2> ranges(std::span<const std::size_t> offsets, int first, int count) const;

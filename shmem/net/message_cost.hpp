@@ -15,6 +15,8 @@ namespace shmem::message_cost {
 
 constexpr std::uint64_t kLatency = 32 << 10;
 constexpr std::uint64_t kOverhead = 4 << 10;
+/// A longer message asks first whether it is expected (UCX's rendezvous, over tcp from 20 KiB on).
+constexpr std::uint64_t kLongestEager = 16 << 10;
 constexpr std::uint64_t kShortestSegment = 8 << 10;
 constexpr std::uint64_t kLongestSegment = 1 << 20;
 
@@ -32,7 +34,8 @@ constexpr std::uint64_t tree_broadcast(int members, std::uint64_t bytes) {
 /// send, while the tree sends everything again in each round.
 constexpr std::uint64_t chain_broadcast(int members, std::uint64_t bytes, std::uint64_t segment) {
   const auto hops = static_cast<std::uint64_t>(members - 1);
-  return hops * (kLatency + segment) + (bytes / segment) * (kOverhead + segment);
+  const std::uint64_t asking = segment > kLongestEager ? kLatency : 0;
+  return hops * (kLatency + asking + segment) + (bytes / segment) * (kOverhead + asking + segment);
 }
 
 /// The bytes of a chain's segments; 0: a tree is better.
