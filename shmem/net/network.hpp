@@ -57,7 +57,8 @@ struct NetworkSettings {
 class Network : public Background {
  public:
   // Copies. put() returns when `from` may be used again, get() when the bytes are there; those that are started are
-  // done after the next quiet(), until which their local bytes are not touched.
+  // done after the next quiet(), until which their local bytes are not touched. Whatever comes of that, they belong to
+  // the caller again: a PE is lost if they cannot be had back otherwise.
   virtual Result<void> put(const FarPlace& to, const void* from, std::size_t bytes) = 0;
   virtual Result<void> get(void* to, const FarPlace& from, std::size_t bytes) = 0;
   virtual Result<void> start_put(const FarPlace& to, const void* from, std::size_t bytes) = 0;

@@ -226,6 +226,9 @@ Result<void> UcxDirect::finish_flush(const Flush& flush) {
     status = calls.request_check_status(flush.request);
     calls.request_free(flush.request);
     if (waited == std::errc::timed_out || waited == std::errc::operation_canceled) {
+      // What was started may still be under way, and its bytes are the caller's again.
+      peers_.give_up(*flush.peer);
+      for (int look = 0; look < 100; ++look) worker_.progress();
       return patience_.error(waited, peers_, *flush.peer, kQuieting);
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/net/ucx_outbox.hpp"
 
+#include <algorithm>
+
 namespace shmem {
 
 ucs_status_t UcxOutbox::send(ucp_ep_h to, const Request& request, std::span<const std::byte> bytes,
                              Message** under_way) {
-  Message& message = take(under_way != nullptr);
+  Message& message = take(to, !bytes.empty(), under_way != nullptr);
   message.request = request;
   const auto status = call_ucx(to, kRequests, std::as_bytes(std::span(&message.request, 1)), bytes, message);
   if (under_way != nullptr) *under_way = &message;
@@ -13,7 +15,7 @@ ucs_status_t UcxOutbox::send(ucp_ep_h to, const Request& request, std::span<cons
 }
 
 ucs_status_t UcxOutbox::send(ucp_ep_h to, const Answer& answer, std::span<const std::byte> bytes) {
-  Message& message = take(false);
+  Message& message = take(to, !bytes.empty(), false);
   message.answer = answer;
   return call_ucx(to, kAnswers, std::as_bytes(std::span(&message.answer, 1)), bytes, message);
 }
@@ -42,10 +44,12 @@ void UcxOutbox::on_sent(void* request, ucs_status_t status, void* message) {
   sent.done.store(true, std::memory_order_release);  // pairs with who waits for it
 }
 
-UcxOutbox::Message& UcxOutbox::take(bool waited_for) {
+UcxOutbox::Message& UcxOutbox::take(ucp_ep_h to, bool reads, bool waited_for) {
   const auto held = lock();
   Message& message = messages_.take();
   message.box = this;
+  message.to = to;
+  message.reads = reads;
   message.waited_for = waited_for;
   message.status = UCS_OK;
   message.done.store(false, std::memory_order_relaxed);
@@ -54,7 +58,14 @@ UcxOutbox::Message& UcxOutbox::take(bool waited_for) {
 
 void UcxOutbox::give_back(Message& message) {
   const auto held = lock();
+  message.reads = false;
   messages_.give_back(message);
+}
+
+bool UcxOutbox::reads_for(ucp_ep_h to) {
+  const auto held = lock();
+  const auto& all = messages_.all();
+  return std::any_of(all.begin(), all.end(), [to](const Message& one) { return one.reads && one.to == to; });
 }
 
 }  // namespace shmem

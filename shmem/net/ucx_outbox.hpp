@@ -27,6 +27,8 @@ class UcxOutbox {
     Request request;
     Answer answer;
     UcxOutbox* box = nullptr;
+    ucp_ep_h to = nullptr;
+    bool reads = false;       // a caller's bytes, until it is given back
     bool waited_for = false;  // by somebody who gives it back
     ucs_status_t status = UCS_OK;
     std::atomic<bool> done{false};  // after `status`
@@ -43,11 +45,13 @@ class UcxOutbox {
                     Message** under_way = nullptr);
   ucs_status_t send(ucp_ep_h to, const Answer& answer, std::span<const std::byte> bytes);
   void give_back(Message& message);
+  /// There is something to that endpoint of which UCX may still read the bytes.
+  bool reads_for(ucp_ep_h to);
 
  private:
   static void on_sent(void* request, ucs_status_t status, void* message);
 
-  Message& take(bool waited_for);
+  Message& take(ucp_ep_h to, bool reads, bool waited_for);
   ucs_status_t call_ucx(ucp_ep_h to, unsigned number, std::span<const std::byte> header,
                         std::span<const std::byte> bytes, Message& message);
   /// Not held while UCX is called, which calls back while it holds a lock of its own.

@@ -154,10 +154,32 @@ Result<void> UcxRequests::begin_flushes(std::vector<Flush>& flushes) {
 }
 
 Result<void> UcxRequests::finish_flush(const Flush& flush) {
-  if (const auto done = wait(*flush.answer, kQuieting); !done) return tl::make_unexpected(done.error());
+  if (const auto done = wait(*flush.answer, kQuieting); !done) {
+    stop(*flush.peer);
+    return tl::make_unexpected(done.error());
+  }
   const auto held = peers_.lock();
   flush.peer->flushed = std::max(flush.peer->flushed, flush.begun);
   return {};
+}
+
+void UcxRequests::stop(UcxPeer& peer) {
+  const auto reads = [&] { return outbox_.reads_for(peer.endpoint); };
+  // Where nothing does, a later quiet may find it done.
+  if (!forget_started_gets(peer) && !reads()) return;
+  peers_.give_up(peer);
+  patience_.settle([&] { return !reads(); });
+}
+
+bool UcxRequests::forget_started_gets(const UcxPeer& peer) {
+  const auto held = lock();
+  bool any = false;
+  for (Expected& expected : expected_.all()) {
+    if (!expected.used || expected.waited_for || expected.peer != &peer) continue;
+    release(expected);
+    any = true;
+  }
+  return any;
 }
 
 Result<UcxRequests::Expected*> UcxRequests::ask(UcxPeer& peer, Request request, std::span<std::byte> to, Waits waits,

@@ -64,6 +64,9 @@ class UcxRequests final : public UcxOneSided {
   /// Of all that have anything to flush; the Error is that of a lost one.
   Result<void> begin_flushes(std::vector<Flush>& flushes);
   Result<void> finish_flush(const Flush& flush);
+  /// Nothing of what was started towards this PE touches the memory of who started it any more.
+  void stop(UcxPeer& peer);
+  bool forget_started_gets(const UcxPeer& peer);
 
   [[nodiscard]] Request request_of(RequestKind kind, const FarPlace& place) const;
   [[nodiscard]] Request change_of(const FarPlace& word, std::size_t size, AtomicOperation operation,

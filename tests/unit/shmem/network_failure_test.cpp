@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -52,6 +53,17 @@ Result<void> put_and_quiet(NetworkPe& me) {
 }
 Result<void> start_get_and_quiet(NetworkPe& me) {
   if (auto started = me.network->start_get(me.heap.data(), heap_of(1, 0), 4096); !started) return started;
+  return me.network->quiet();
+}
+Result<void> get_large(NetworkPe& me) {
+  return me.network->get(me.heap.data(), heap_of(1, 0), kLarge);
+}
+Result<void> start_get_large_and_quiet(NetworkPe& me) {
+  if (auto started = me.network->start_get(me.heap.data(), heap_of(1, 0), kLarge); !started) return started;
+  return me.network->quiet();
+}
+Result<void> start_put_large_and_quiet(NetworkPe& me) {
+  if (auto started = me.network->start_put(heap_of(1, 0), me.heap.data(), kLarge); !started) return started;
   return me.network->quiet();
 }
 Result<void> set_and_quiet(NetworkPe& me) {
@@ -256,31 +268,60 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(By, OneSidedFailureTest, ::testing::Bool(), testing::name_of_way);
-
 /// The bytes that a late answer brings go nowhere: the caller has his memory back.
-TEST_F(NetworkFailureTest, WritesNothingAfterAGetThatFailed) {
-  const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
-  const auto texts = with_network(
-      2,
-      [](NetworkPe& me) -> std::string {
-        std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
-        std::string text = shake_hands(me);
-        if (me.pe == 1) {
-          while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
-          me.serve([&] { return me.meeting.flag.load() == 2; });
-          return text;
-        }
-        if (me.network->get(me.heap.data(), heap_of(1, 0), kLarge)) text += "got too early; ";
-        me.meeting.flag.store(1);
-        const auto end = Clock::now() + milliseconds{100};
-        me.serve([&] { return Clock::now() > end; });
-        me.meeting.flag.store(2);
-        return *me.heap_at(0) == std::byte{0x11} && *me.heap_at(kLarge - 1) == std::byte{0x11} ? text : "written";
-      },
-      true, patient);
-  EXPECT_THAT(texts, Each(IsEmpty()));
+TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
+  for (const Call& call : {Call{"get", get_large}, Call{"start_get and quiet", start_get_large_and_quiet}}) {
+    SCOPED_TRACE(call.name);
+    const auto texts = in_this_way(
+        2,
+        [&call](NetworkPe& me) -> std::string {
+          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
+          std::string text = shake_hands(me);
+          if (me.pe == 1) {
+            while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
+            me.serve([&] { return me.meeting.flag.load() == 2; });
+            return text;
+          }
+          if (call.step(me)) text += "got too early; ";
+          me.meeting.flag.store(1);
+          const auto end = Clock::now() + milliseconds{100};
+          me.serve([&] { return Clock::now() > end; });
+          me.meeting.flag.store(2);
+          return *me.heap_at(0) == std::byte{0x11} && *me.heap_at(kLarge - 1) == std::byte{0x11} ? text : "written";
+        },
+        milliseconds{100});
+    EXPECT_THAT(texts, Each(IsEmpty()));
+  }
 }
+
+/// What the caller writes to his memory when he has it back goes nowhere.
+TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
+  for (const Call& call : {Call{"put", put_large}, Call{"start_put and quiet", start_put_large_and_quiet}}) {
+    SCOPED_TRACE(call.name);
+    const auto texts = in_this_way(
+        2,
+        [&call](NetworkPe& me) -> std::string {
+          std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
+          std::string text = shake_hands(me);
+          if (me.pe == 0) {
+            if (call.step(me)) text += "put too early; ";
+            std::memset(me.heap.data(), 0x33, kLarge);
+            me.meeting.flag.store(1);
+            me.serve([&] { return me.meeting.flag.load() == 2; });
+            return text;
+          }
+          while (me.meeting.flag.load() == 0) std::this_thread::sleep_for(milliseconds{1});
+          const auto end = Clock::now() + milliseconds{200};
+          me.serve([&] { return Clock::now() > end; });
+          me.meeting.flag.store(2);
+          return std::find(me.heap.begin(), me.heap.end(), std::byte{0x33}) == me.heap.end() ? text : "read too late";
+        },
+        milliseconds{100});
+    EXPECT_THAT(texts, Each(IsEmpty()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(By, OneSidedFailureTest, ::testing::Bool(), testing::name_of_way);
 
 TEST_F(NetworkFailureTest, GivesUpMessagesUnderWay) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
