@@ -181,6 +181,21 @@ void poll() {
   say("is through");
 }
 
+/// 64 MiB from or to the next PE, again and again.
+void copy_for_ever(bool get) {
+  constexpr std::size_t kBytes = 64 << 20;
+  auto* there = static_cast<unsigned char*>(shmem_malloc(kBytes));
+  std::vector<unsigned char> here(kBytes);
+  say("copies");
+  for (;;) {
+    if (get) {
+      shmem_getmem(here.data(), there, kBytes, right());
+    } else {
+      shmem_putmem(there, here.data(), kBytes, right());
+    }
+  }
+}
+
 void run(const std::string& action, const std::string& file) {
   if (action == "hello") use_all_memory(0);
   if (action == "large") large();
@@ -196,6 +211,7 @@ void run(const std::string& action, const std::string& file) {
   if (action == "put") {
     for (;;) shmem_long_p(&global_word, 1, right());
   }
+  if (action == "get_large" || action == "put_large") copy_for_ever(action == "get_large");
   if (action == "add") {
     for (;;) shmem_long_atomic_add(&global_word, 1, right());
   }
