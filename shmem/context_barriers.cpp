@@ -91,6 +91,9 @@ void Context::report_team(const Team& team) const {
   const std::string nodes =
       team.span() != nullptr ? "its " + std::to_string(team.span()->nodes()) + " nodes meet " : "";
   std::string why = nodes.empty() ? "" : "; " + nodes + "through it";
+  if (!nodes.empty() && team.span()->gba_groups() > 1) {
+    why += ", in " + std::to_string(team.span()->gba_groups()) + " groups";
+  }
   if (!no_gba.empty()) {
     why = " (" + reason_of(team) + "); " + (nodes.empty() ? "" : nodes + "by messages, ") +
           "not through a GBA: " + no_gba;

@@ -140,6 +140,11 @@ bool set_text(Options& options, const std::string& text) {
   return !text.empty();
 }
 
+bool set_gba_switch(Options& options, const std::string& text) {
+  options.gba_switch = text;
+  return !text.empty() && text.size() <= kLongestSwitchName;
+}
+
 template <std::optional<int> Options::*Member, int Least>
 bool set_number(Options& options, const std::string& text) {
   options.*Member = number<int>(text);
@@ -216,6 +221,10 @@ constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_GBA_MIN_PES", nullptr, "number", "2", "smaller teams take no group of the GBA"},
      "a number from 2",
      set_between<&Options::gba_min_pes, 2, std::numeric_limits<int>::max()>},
+    {{"SHMEM_GBA_SWITCH", nullptr, "text", "",
+      "the switch that this node's GBA is a port of; nodes with different ones take groups on each"},
+     "a text of at most 63 characters",
+     set_gba_switch},
     {{"SHMEM_BOOTSTRAP", nullptr, "name", "auto",
       "how the PEs of a job find each other: auto, local (oshrun), uid (TCP), pmix (mpirun, srun) or mpi"},
      "auto, local, uid, pmix or mpi",

@@ -24,6 +24,8 @@ enum class BootstrapKind { kAuto, kLocal, kUid, kPmix, kMpi };
 /// How long a step of a bootstrap waits for the others. PEs may do much of their own before they call shmem_init.
 constexpr std::chrono::seconds kBootstrapLimit{120};
 
+constexpr std::size_t kLongestSwitchName = 63;
+
 /// Values of the environment; immutable after reading.
 struct Options {
   std::size_t symmetric_size = std::size_t{1} << 30;
@@ -38,6 +40,7 @@ struct Options {
   std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none
   GbaUse gba = GbaUse::kAuto;
   int gba_min_pes = 2;
+  std::string gba_switch;  // "": all nodes that say so are on one
   BootstrapKind bootstrap = BootstrapKind::kAuto;
   std::chrono::milliseconds bootstrap_timeout = kBootstrapLimit;
   std::string uid_session_id;

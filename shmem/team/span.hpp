@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "shmem/barrier/gba_span.hpp"
+#include "shmem/barrier/gba_switches.hpp"
 #include "shmem/net/leader_group.hpp"
 #include "shmem/team/sync_view.hpp"
 #include "shmem/team/verdict.hpp"
@@ -58,10 +58,12 @@ class Span {
   Result<void> meet_leaders();
   /// All members of the node, after such a sync and before the next one: what their leader says of it.
   void follow_gba();
-  /// The next sync of the leaders goes through the device: the same on all members.
+  /// The next sync of this node's leader goes through the device: the same on all members on one switch.
   [[nodiscard]] bool gba_active() const { return gba_active_; }
   /// Why not, or "". Known to all members of a node.
   [[nodiscard]] const std::string& gba_reason() const { return gba_reason_; }
+  /// Groups of devices that the nodes meet through; known to a node's first member.
+  [[nodiscard]] int gba_groups() const { return gba_active_ && gba_ ? gba_->blocks() : 0; }
   void explain_no_gba(std::string reason) { gba_reason_ = std::move(reason); }
   /// Syncs in which the device released the leaders.
   [[nodiscard]] std::uint64_t by_device() const { return by_device_; }
@@ -92,7 +94,7 @@ class Span {
   std::unique_ptr<LeaderGroup> group_;  // leaders() or rail()
   LeaderGroup everybody_;
   int slot_;
-  std::unique_ptr<GbaSpan> gba_;  // the leader's
+  std::unique_ptr<GbaSwitches> gba_;  // the leader's
   bool had_gba_ = false;
   bool gba_active_ = false;
   std::string gba_reason_;

@@ -4,6 +4,13 @@
 #include "shmem/team/span.hpp"
 
 namespace shmem {
+namespace {
+
+// Teams, their leaders and active sets have numbers with other highest bits (span.cpp, context_nodes.cpp). One is
+// enough for both kinds of groups: no two PEs are in both, and messages are told apart by who sends them, too.
+constexpr std::uint32_t kOfBlocks = std::uint32_t{3} << 30;
+
+}  // namespace
 
 GbaSpan::Means Span::means(WaitPolicy policy) const {
   policy.background = job_.policy.background;
@@ -25,7 +32,8 @@ GbaSpan::Means Span::means(WaitPolicy policy) const {
 
 Result<void> Span::use_gba(const Meet& meet, const GbaMember& member) {
   auto ok = by_leader(meet, [&] {
-    gba_ = std::make_unique<GbaSpan>(means(member.policy));
+    gba_ = std::make_unique<GbaSwitches>(means(member.policy), job_.options.gba_switch,
+                                         GbaSwitches::Numbers{.block = id_ | kOfBlocks, .firsts = id_ | kOfBlocks});
     auto joined = gba_->join(member);
     report_gba();
     return joined;
@@ -49,12 +57,16 @@ Result<void> Span::give_up_gba(const Meet& meet) {
 }
 
 Result<void> Span::meet_leaders() {
-  if (!gba_ || !gba_->active()) return group_->barrier();
+  if (!had_gba_) return group_->barrier();
+  const bool before = gba_->active();
   auto ok = gba_->meet();
   report_gba();
-  if (ok && !gba_->active() && my_node_ == 0 && job_.options.info) {
-    log(LogLevel::kInfo, "shmem: team %d: its %d nodes meet by messages after %llu barriers through the device: %s",
-        slot_, nodes(), static_cast<unsigned long long>(gba_->served()), gba_->reason().c_str());
+  if (ok && gba_->active() != before && gba_->first_of_block() && job_.options.info) {
+    const std::string some = gba_->blocks() > 1 ? std::to_string(gba_->size()) + " of its " : "its ";
+    const std::string how = before ? "by messages after " + std::to_string(gba_->served()) +
+                                         " barriers through the device: " + gba_->reason()
+                                   : "through the device again";
+    log(LogLevel::kInfo, "shmem: team %d: %s%d nodes meet %s", slot_, some.c_str(), nodes(), how.c_str());
   }
   return ok;
 }

@@ -37,17 +37,26 @@ using testing::HasSubstr;
 
 constexpr Seconds kLimit{100};
 
+/// The device that a PE has, and what it is told of its switch.
+struct Port {
+  const FakeDevice* device;
+  std::string switch_name;
+};
+
 /// PEs on hosts that go through barriers until they are told to end, and look at each other in a file that all of them
 /// see: nothing but the barriers needs the network. They come at different times, so that somebody is missing when
 /// something happens.
 class BarriersOnHosts {
  public:
+  static constexpr std::uint64_t kEndless = 1'000'000'000'000;
+
   BarriersOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const FakeDevice& device,
-                  const JobOnHosts::Environment& all = {}, std::uint64_t rounds = 1'000'000'000'000)
-      : job_(
-            hosts, host_of,
-            {test_program("barrier_pes"), std::to_string(rounds), "--watch", "--board", make_board(), "--skew", "1000"},
-            with_device(device, all)) {}
+                  const JobOnHosts::Environment& all = {}, std::uint64_t rounds = kEndless)
+      : job_(hosts, host_of, command(rounds), settings(all), ports(std::vector<Port>(host_of.size(), {&device, ""}))) {}
+  /// Each PE with a port of its own.
+  BarriersOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const std::vector<Port>& port_of,
+                  std::uint64_t rounds = kEndless)
+      : job_(hosts, host_of, command(rounds), settings({}), ports(port_of)) {}
 
   [[nodiscard]] const JobOnHosts& job() const { return job_; }
   [[nodiscard]] std::string output() const { return job_.output(); }
@@ -66,6 +75,11 @@ class BarriersOnHosts {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return round() > before + rounds;
+  }
+  /// The device has come into use so many times.
+  [[nodiscard]] bool await_use(int times) const {
+    const std::string text = "the device is in use, " + std::to_string(times) + " times by now;";
+    return job_.pe(0).wait_for_output(text, kLimit);
   }
   void signal(int pe, int number) const {
     const pid_t pid = pid_of(job_.pe(static_cast<std::size_t>(pe)).output(), pe);
@@ -91,16 +105,23 @@ class BarriersOnHosts {
   [[nodiscard]] unsigned long long by_software() const { return sum_of(output(), "by software"); }
 
  private:
-  std::string make_board() {
+  std::vector<std::string> command(std::uint64_t rounds) {
     const std::string file = dir_.file("board");
     std::ofstream(file).flush();
     std::filesystem::resize_file(file, 4096);
-    return file;
+    return {test_program("barrier_pes"), std::to_string(rounds), "--watch", "--board", file, "--skew", "500"};
   }
-  static JobOnHosts::Environment with_device(const FakeDevice& device, JobOnHosts::Environment all) {
-    all.insert(all.end(),
-               {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path(), "SHMEM_INFO=1", "SHMEM_BARRIER_TIMEOUT=60"});
+  static JobOnHosts::Environment settings(JobOnHosts::Environment all) {
+    all.insert(all.end(), {"SHMEM_GBA=require", "SHMEM_INFO=1", "SHMEM_BARRIER_TIMEOUT=60"});
     return all;
+  }
+  static std::vector<JobOnHosts::Environment> ports(const std::vector<Port>& port_of) {
+    std::vector<JobOnHosts::Environment> own;
+    for (const auto& [device, switch_name] : port_of) {
+      own.push_back({"GBA_DEVICE=" + device->path()});
+      if (!switch_name.empty()) own.back().push_back("SHMEM_GBA_SWITCH=" + switch_name);
+    }
+    return own;
   }
 
   TempDir dir_;
@@ -149,10 +170,10 @@ TEST_F(DeviceOfHosts, IsKilledAndStartedAgainAndNoBarrierIsLost) {
       ASSERT_TRUE(device.process().wait(Seconds{20}));
       ASSERT_TRUE(job.goes_on(50)) << job.output();
       device.start();
-      ASSERT_TRUE(job.goes_on(50)) << job.output();
       const BarriersOnHosts next(hosts, places, device, {"SHMEM_UID_SESSION_ID=" + Hosts::ipv4(0) + ":7001"}, 20);
       next.expect_good_end();
       EXPECT_EQ(next.by_software(), 0U) << next.output();
+      ASSERT_TRUE(job.goes_on(50)) << job.output();
       job.end();
       EXPECT_GT(job.by_device(), 0U) << job.output();
       EXPECT_GE(job.by_software(), 100U) << job.output();
@@ -219,6 +240,66 @@ TEST_F(DeviceOfHosts, NeedsNoLinkBetweenThemAsLongAsItLives) {
   ASSERT_TRUE(job.goes_on(50)) << job.output();
   job.end();
   EXPECT_GE(job.by_device(), 4 * 100U) << job.output();
+}
+
+TEST_F(DeviceOfHosts, IsUsedAgainByAJobThatHasLostIt) {
+  const Hosts hosts(2);
+  FakeDevice device;
+  const BarriersOnHosts job(hosts, {0, 0, 1, 1}, device);
+  const int times = repeats(1, 10);
+  for (int i = 1; i <= times; ++i) {
+    ASSERT_TRUE(job.await_use(i)) << job.output();
+    device.process().signal(SIGKILL);
+    ASSERT_TRUE(device.process().wait(Seconds{20}));
+    device.start();
+  }
+  ASSERT_TRUE(job.await_use(times + 1)) << job.output();
+  job.end();
+}
+
+/// Hosts h0 and h1 are on one switch, h2 and h3 on another.
+class DevicesOfHosts : public DeviceOfHosts {
+ protected:
+  static std::vector<Port> ports(const FakeDevice& a, const FakeDevice& b) {
+    return {{&a, "a"}, {&a, "a"}, {&b, "b"}, {&b, "b"}};
+  }
+  static std::uint64_t releases(const FakeDevice& device) {
+    return sum_of(run({program("gba"), "info", "--json", device.path()}).output, "\"releases\":");
+  }
+};
+
+TEST_F(DevicesOfHosts, DoTheirBarriersTogether) {
+  const Hosts hosts(4);
+  const FakeDevice a;
+  const FakeDevice b;
+  constexpr std::uint64_t kRounds = 200;
+  const BarriersOnHosts job(hosts, {0, 1, 2, 3}, ports(a, b), kRounds);
+  job.expect_good_end();
+  EXPECT_GE(job.by_device(), 4 * kRounds) << job.output();
+  EXPECT_EQ(job.by_software(), 0U) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("its 4 nodes meet through it, in 2 groups"));
+  for (const FakeDevice* device : {&a, &b}) EXPECT_GE(releases(*device), 2 * kRounds);
+}
+
+TEST_F(DevicesOfHosts, LoseNoBarrierWhenOneIsKilledAndThenTheOther) {
+  const Hosts hosts(4);
+  for (int i = 0; i < repeats(1, 20); ++i) {
+    std::array<FakeDevice, 2> devices;
+    const BarriersOnHosts job(hosts, {0, 1, 2, 3}, ports(devices[0], devices[1]));
+    let_it_go_on(job);
+    FakeDevice& first = devices[static_cast<std::size_t>(i % 2)];
+    FakeDevice& second = devices[static_cast<std::size_t>(1 - i % 2)];
+    first.process().signal(SIGKILL);
+    ASSERT_TRUE(job.goes_on(5)) << job.output();
+    const auto before = releases(second);
+    ASSERT_TRUE(job.goes_on(30)) << job.output();
+    EXPECT_GE(releases(second), before + 30) << "the other switch is not used any more";
+    second.process().signal(SIGKILL);
+    ASSERT_TRUE(job.goes_on(30)) << job.output();
+    job.end();
+    EXPECT_GE(job.by_device(), 4 * 20U) << job.output();
+    EXPECT_THAT(job.output(), HasSubstr("2 of its 4 nodes meet by messages after"));
+  }
 }
 
 }  // namespace

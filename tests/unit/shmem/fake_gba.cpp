@@ -47,7 +47,8 @@ struct Switch {
   std::mutex lock;
   std::map<std::uint32_t, Group> groups;
   int limit = 32;
-  std::uint64_t epoch = 1;  // changes whenever the switch loses its memory
+  std::uint32_t most = 708;  // members of a group
+  std::uint64_t epoch = 1;   // changes whenever the switch loses its memory
   std::uint32_t last_key = 0;
   bool lost = false, returns = false;
   std::uint32_t member_loss = 0, device_loss = 0, failing = 0;
@@ -150,11 +151,16 @@ void power_on(int groups) {
   s.returns = false;
   s.member_loss = s.device_loss = s.failing = 0;
   s.refused = -1;
+  s.most = 708;
   s.releases = 0;
 }
 void lose_members(std::uint32_t one_in) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().member_loss = one_in;
+}
+void limit_members(std::uint32_t most) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().most = most;
 }
 void lose_device() {
   const std::lock_guard guard(the_switch().lock);
@@ -217,6 +223,8 @@ int gba_device_check(gba_device* device) {
 
 int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
   *info = {};
+  const std::lock_guard guard(the_switch().lock);
+  info->members = the_switch().most;
   return 0;
 }
 
@@ -225,6 +233,9 @@ int gba_group_alloc(gba_device* device, std::uint32_t count, std::uint64_t seque
   const std::lock_guard guard(s.lock);
   if (!s.reached_by(*device->way)) {
     return failed(-ENODEV, "lost");
+  }
+  if (count > s.most) {
+    return failed(-EINVAL, "more members than a group takes");
   }
   for (std::uint32_t g = 0; g < static_cast<std::uint32_t>(s.limit) && !s.chance(s.failing); ++g) {
     if (!s.groups.contains(g)) {

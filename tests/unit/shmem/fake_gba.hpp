@@ -19,6 +19,8 @@ void lose_device_at_random(std::uint32_t one_in);
 /// A lost device is there again, without its groups, the next time that somebody opens it. About one in `one_in` calls
 /// to open it, to have a group or to join one fails. 0: none does.
 void return_at_open(std::uint32_t failing_one_in);
+/// Groups take at most so many members. 708 after power_on().
+void limit_members(std::uint32_t most);
 /// `member` cannot join any group; -1: all can.
 void refuse_member(int member);
 

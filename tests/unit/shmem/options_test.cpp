@@ -58,6 +58,7 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
                                                     {"SHMEM_GBA", "yes"},
                                                     {"SHMEM_GBA_MIN_PES", "1"},
                                                     {"SHMEM_GBA_MIN_PES", "two"},
+                                                    {"SHMEM_GBA_SWITCH", std::string(64, 'x')},
                                                     {"SHMEM_BARRIER_RADIX", "1"},
                                                     {"SHMEM_BARRIER_RADIX", "9"},
                                                     {"SHMEM_BARRIER_GROUP", "-1"},
