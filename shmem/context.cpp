@@ -165,7 +165,7 @@ Result<void> Context::start(int thread_level, Options options, BootstrapRequest 
   }
   auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement);
   if (!memory) {
-    return tl::make_unexpected(memory.error());
+    return fail(memory.error().code, memory.error().text + (nodes.several() ? " (" + nodes.text() + ")" : ""));
   }
   const int me = (*bootstrap)->rank();
   const int size = (*bootstrap)->size();
@@ -363,7 +363,8 @@ std::string Context::reason_of_loss() const {
 }
 
 void Context::end_job(int status, const std::string& what) const {
-  const std::string text = what + reason_of_loss();
+  const bool has_reason = what.find("the job was ended") != std::string::npos;
+  const std::string text = has_reason ? what : what + reason_of_loss();
   log(LogLevel::kFatal, "%s", text.c_str());
   if (trace_) {
     trace_->flush();

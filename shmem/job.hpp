@@ -52,9 +52,7 @@ struct Job {
   [[nodiscard]] CarriedWords& carried_words(int slot, int pe) const {
     return Board(memory.board(), size).carried(slot, pe);
   }
-  [[nodiscard]] Bootstrap& world_bootstrap() const {
-    return nodes.several() ? static_cast<NodeBootstrap&>(*bootstrap).world() : *bootstrap;
-  }
+  [[nodiscard]] Bootstrap& world_bootstrap() const { return bootstrap->everybody(); }
   [[nodiscard]] bool on_several_nodes() const { return nodes.several(); }
   [[nodiscard]] int world_me() const { return nodes.world(me); }
   [[nodiscard]] int world_size() const { return nodes.several() ? static_cast<int>(nodes.node_of.size()) : size; }

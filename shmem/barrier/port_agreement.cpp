@@ -57,7 +57,8 @@ Result<void> try_port(const Job& job, GbaPort& port) {
 
 Result<int> settle_ports(const Job& job, GbaPort& port) {
   const int ports = count_ports(job);
-  if (ports == ports_in_front(job)) {
+  // The nodes of a job take the same steps, whether they have something to settle or not.
+  if (ports == ports_in_front(job) && !job.on_several_nodes()) {
     return ports;
   }
   const bool has = has_port(job, job.me);

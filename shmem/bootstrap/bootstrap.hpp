@@ -35,6 +35,9 @@ class Bootstrap {
   virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) = 0;
   /// Collective.
   virtual Result<void> barrier() = 0;
+  /// That of the PEs of all nodes, if this is the one of a single node: what decides how many steps there are must be
+  /// the same for all.
+  [[nodiscard]] virtual Bootstrap& everybody() { return *this; }
 
   /// Tells the job to end with `status` because of `reason`, and returns the status it ends with: that of the first
   /// call of all PEs. Does not end this process.

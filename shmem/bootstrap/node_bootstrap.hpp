@@ -17,7 +17,7 @@ class NodeBootstrap final : public Bootstrap {
 
   [[nodiscard]] int rank() const override { return nodes_.number(world_->rank()); }
   [[nodiscard]] int size() const override { return static_cast<int>(nodes_.here.size()); }
-  [[nodiscard]] Bootstrap& world() { return *world_; }
+  [[nodiscard]] Bootstrap& everybody() override { return *world_; }
 
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
     const auto all = world_->allgather(mine);

@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/pe_list.hpp"
 #include "shmem/memory/fd.hpp"
 #include "shmem/version.hpp"
 
@@ -68,6 +69,20 @@ Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
 }
 
 }  // namespace
+
+std::string Nodes::text() const {
+  constexpr int kMost = 8;
+  std::string text;
+  for (int node = 0; node < std::min(count, kMost); ++node) {
+    std::vector<int> pes;
+    for (std::size_t pe = 0; pe < node_of.size(); ++pe) {
+      if (node_of[pe] == node) pes.push_back(static_cast<int>(pe));
+    }
+    text += (node == 0 ? "" : ", ") + pe_list(pes) + (pes.size() == 1 ? " is on " : " are on ") +
+            hosts[static_cast<std::size_t>(node)];
+  }
+  return text + (count > kMost ? ", ..." : "");
+}
 
 NodeIdentity node_identity(const std::string& given) {
   NodeIdentity identity;

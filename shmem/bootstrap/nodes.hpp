@@ -47,6 +47,8 @@ struct Nodes {
     const auto index = static_cast<std::size_t>(pe);
     return node_of[index] == mine ? number_here[index] : -1;
   }
+  /// "PEs 0, 1 are on kiwi, PE 2 is on lemon"; of the first nodes, if there are many. REQUIRES: several().
+  [[nodiscard]] std::string text() const;
   /// The host of a PE. REQUIRES: several().
   [[nodiscard]] const std::string& host(int pe) const {
     return hosts[static_cast<std::size_t>(node_of[static_cast<std::size_t>(pe)])];

@@ -45,7 +45,7 @@ Report report_of(const Error& error) {
 /// Collective: well only if it went well everywhere; else the Error of the first PE that has one, with its number.
 template <typename T>
 Result<void> agree(Bootstrap& bootstrap, const Result<T>& mine) {
-  const auto failure = first_of(bootstrap, mine ? std::nullopt : std::optional(report_of(mine.error())));
+  const auto failure = first_of(bootstrap.everybody(), mine ? std::nullopt : std::optional(report_of(mine.error())));
   if (!failure) return tl::make_unexpected(mine ? failure.error() : mine.error());
   if (!*failure) return {};
   const auto& [pe, report] = **failure;
@@ -70,7 +70,7 @@ std::string who_asked_what(const std::vector<std::uint64_t>& sizes) {
 
 /// Collective: an Error on all PEs unless all ask for the same.
 Result<void> check_equal(Bootstrap& bootstrap, std::size_t heap_size) {
-  const auto sizes = allgather(bootstrap, std::uint64_t{heap_size});
+  const auto sizes = allgather(bootstrap.everybody(), std::uint64_t{heap_size});
   if (!sizes) return tl::make_unexpected(sizes.error());
   if (std::all_of(sizes->begin(), sizes->end(), [&](std::uint64_t size) { return size == heap_size; })) return {};
   return fail(std::errc::invalid_argument,
@@ -251,10 +251,21 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const Placemen
                    request.numa);
 }
 
-/// Collective, with pages of the pool: touches this PE's heap. "", or who cannot and why.
+/// Collective: whether any PE has pages of the pool. Those of one node have the same.
+Result<bool> any_from_pool(Bootstrap& bootstrap, const Mapped& mapped) {
+  const bool mine = mapped.placement.pages == PageKind::kHugetlb;
+  if (&bootstrap.everybody() == &bootstrap) return mine;
+  const auto all = allgather(bootstrap.everybody(), std::uint8_t{mine ? std::uint8_t{1} : std::uint8_t{0}});
+  if (!all) return tl::make_unexpected(all.error());
+  return std::find(all->begin(), all->end(), 1) != all->end();
+}
+
+/// Collective: with pages of the pool, touches this PE's heap. "", or who cannot and why.
 Result<std::string> populate_all(Bootstrap& bootstrap, const Mapped& mapped, const Shares& shares) {
-  const auto mine = populate(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size));
-  const auto missing = first_of(bootstrap, mine ? std::nullopt : std::optional(report_of(mine.error())));
+  const auto mine = mapped.placement.pages == PageKind::kHugetlb
+                        ? populate(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size))
+                        : Result<void>{};
+  const auto missing = first_of(bootstrap.everybody(), mine ? std::nullopt : std::optional(report_of(mine.error())));
   if (!missing) return tl::make_unexpected(missing.error());
   if (!*missing) return std::string();
   return "hugetlb: PE " + std::to_string((*missing)->pe) + ": " + (*missing)->what.text.data();
@@ -278,9 +289,11 @@ Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_siz
     auto mapped =
         bootstrap.rank() == kLeader ? lead(bootstrap, shares, request, refused) : follow(bootstrap, shares, request);
     if (auto agreed = agree(bootstrap, mapped); !agreed) {
-      return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error(), bootstrap.rank()));
+      return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error(), bootstrap.everybody().rank()));
     }
-    if (mapped->placement.pages == PageKind::kHugetlb) {
+    const auto from_pool = any_from_pool(bootstrap, *mapped);
+    if (!from_pool) return tl::make_unexpected(from_pool.error());
+    if (*from_pool) {
       auto missing = populate_all(bootstrap, *mapped, shares);
       if (!missing) return tl::make_unexpected(missing.error());
       if (!missing->empty()) {

@@ -129,10 +129,18 @@ TEST_F(BadNodes, AreToldThatAnotherJobHasTheirPort) {
 
 TEST_F(BadNodes, AreNamedForTheirHeapSizes) {
   const Hosts hosts(2);
-  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {}, {{}, {"SHMEM_SYMMETRIC_SIZE=32M"}});
-  EXPECT_THAT(job.codes(), kFailed) << job.output();
-  for (const std::size_t pe : {0U, 1U}) {
-    EXPECT_THAT(job.pe(pe).output(), AllOf(HasSubstr("PE 1 (on h1)"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))) << pe;
+  // Between nodes, and within one of them.
+  for (const auto& host_of : {std::vector{0, 1, 1}, {0, 1, 0}}) {
+    const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {},
+                         {{}, {"SHMEM_SYMMETRIC_SIZE=32M"}, {"SHMEM_SYMMETRIC_SIZE=32M"}});
+    EXPECT_THAT(job.codes(), kFailed) << job.output();
+    for (const std::size_t pe : {0U, 1U, 2U}) {
+      EXPECT_THAT(job.pe(pe).output(),
+                  AllOf(HasSubstr("PEs 1, 2 ask for 32 MiB, PE 0 asks for 64 MiB"),
+                        HasSubstr(host_of[2] == 1 ? "PE 0 is on h0, PEs 1, 2 are on h1" : "PE 1 is on h1"),
+                        HasSubstr("SHMEM_SYMMETRIC_SIZE")))
+          << pe;
+    }
   }
 }
 
