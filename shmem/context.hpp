@@ -72,7 +72,10 @@ class Context {
   Context(Key key, Job job, int thread_level);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  ~Context() { reach_ = {}; }
+  ~Context() {
+    reach_ = {};
+    forsake_network();
+  }
 
   [[nodiscard]] const Job& job() const { return job_; }
   // By their numbers in the world, as programs know them.
@@ -138,6 +141,9 @@ class Context {
   Result<void> open_network();
   Result<void> start_progress_thread();
   Result<void> part_from_other_nodes();
+  /// If that has not been done: UCX 1.13 ends a process that closes connections while they are made. What is left of
+  /// them then ends with the process.
+  void forsake_network();
   Result<void> open_trace();
   void open_gba_port();
   Result<void> equip(Team& team);
@@ -186,6 +192,7 @@ class Context {
   std::unique_ptr<CoreGroup> cores_;
   std::mutex stream_mutex_;  // of making it
   std::atomic<Stream*> started_stream_{nullptr};
+  bool parted_ = false;  // from the other nodes, in good order
   mutable std::atomic<unsigned> looks_{0};
   std::unique_ptr<Stream> stream_;  // after the teams: its work uses them
   int starts_ = 1;

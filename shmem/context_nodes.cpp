@@ -73,7 +73,17 @@ Result<void> Context::part_from_other_nodes() {
   if (ok && !progress_) {
     ok = start_progress_thread();
   }
-  return ok ? job_.bootstrap->barrier() : ok;
+  if (ok) {
+    ok = job_.bootstrap->barrier();
+  }
+  parted_ = ok.has_value();
+  return ok;
+}
+
+void Context::forsake_network() {
+  if (!parted_) {
+    static_cast<void>(job_.network.release());
+  }
 }
 
 }  // namespace shmem

@@ -96,6 +96,8 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
           if (std::string problem = place.connect(std::move(settings)); !problem.empty()) return problem;
         }
         std::string text = body(place);
+        // As Context does where connections may be under way.
+        static_cast<void>(place.network.release());
         return text;
       },
       std::chrono::seconds{40});
