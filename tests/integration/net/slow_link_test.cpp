@@ -63,9 +63,9 @@ TEST_P(SlowLink, TakesWhatALinkTakes) {
 }
 
 TEST_P(SlowLink, PassesTheOpenShmemPrograms) {
-  if (!soak()) GTEST_SKIP() << "they take up to minutes";
   for (const std::string family : {"setup", "team", "rma", "atomic", "wait", "collective", "threads"}) {
     expect_clean({0, 0, 1, 1}, {test_program("openshmem_" + family + "_c_pes")}, {"SHMEM_SYMMETRIC_SIZE=1G"});
+    if (!soak()) break;  // the others take up to minutes
   }
 }
 
