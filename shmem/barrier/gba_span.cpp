@@ -233,11 +233,9 @@ Result<std::uint64_t> GbaSpan::await_word(std::size_t leader) {
       place(leader, offsetof(FarArrival, word) + static_cast<std::size_t>(sequence_ & 1) * sizeof(std::uint64_t));
   for (;;) {
     auto word = means_.network.fetch_atomic(there, sizeof(std::uint64_t), AtomicOperation::kFetch, 0);
-    if (!word || *word >> 2 == sequence_) {
-      // Pairs with meet(): what its owner stored before is seen by what comes after this.
-      std::atomic_thread_fence(std::memory_order_acquire);
-      return word;
-    }
+    // Pairs with meet(): the word was loaded with acquire at its owner, or by his adapter, whose reads are in order. What
+    // he stored before is there for the network's next reads, and in this PE's memory nothing of it is read early.
+    if (!word || *word >> 2 == sequence_) return word;
     const auto ok = look_after("without the GBA (" + trouble_ + ")", [&] { return means_.name(means_.pes[leader]); });
     if (!ok) return tl::make_unexpected(ok.error());
     means_.network.nap(kLongestNap);
