@@ -233,8 +233,8 @@ Result<std::uint64_t> GbaSpan::await_word(std::size_t leader) {
       place(leader, offsetof(FarArrival, word) + static_cast<std::size_t>(sequence_ & 1) * sizeof(std::uint64_t));
   for (;;) {
     auto word = means_.network.fetch_atomic(there, sizeof(std::uint64_t), AtomicOperation::kFetch, 0);
-    // Pairs with meet(): the word was loaded with acquire at its owner, or by his adapter, whose reads are in order. What
-    // he stored before is there for the network's next reads, and in this PE's memory nothing of it is read early.
+    // Pairs with meet(): the word was loaded with acquire at its owner, or by his adapter, whose reads are in order.
+    // What he stored before is there for the network's next reads, and in this PE's memory nothing of it is read early.
     if (!word || *word >> 2 == sequence_) return word;
     const auto ok = look_after("without the GBA (" + trouble_ + ")", [&] { return means_.name(means_.pes[leader]); });
     if (!ok) return tl::make_unexpected(ok.error());
