@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a job that measures barriers: of libshmem, or built by the compilers of Open MPI with
-// BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs. Prints points (points.hpp).
+// One process of a job that measures barriers: of libshmem or, built by the compilers of Open MPI with
+// BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs.
 //
-//   barrier_worker FILE NAME...      what each figure is called; of libshmem, the algorithm
+//   barrier_worker FILE REPEATS NAME...      the names of the figures; for libshmem these are algorithms
 #include <sched.h>
 
-#include <algorithm>
-#include <exception>
-#include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "bench/clock.hpp"
-#include "bench/conductor.hpp"
 #include "bench/library.hpp"
-#include "bench/points.hpp"
+#include "bench/worker.hpp"
 
 #if !defined(BENCH_OPENMPI_MPI) && !defined(BENCH_OPENMPI_SHMEM)
 #define BENCH_OURS
@@ -24,6 +20,9 @@
 namespace bench {
 namespace {
 
+constexpr int kWarmUp = 20;
+constexpr int kYields = 50;
+
 void use_algorithm([[maybe_unused]] const std::string& name) {
 #ifdef BENCH_OURS
   if (shmemx_team_set_barrier(SHMEM_TEAM_WORLD, name.c_str()) != 0) {
@@ -32,105 +31,33 @@ void use_algorithm([[maybe_unused]] const std::string& name) {
 #endif
 }
 
-constexpr int kRepeats = 9;
-constexpr std::uint32_t kWarmUp = 20;
-/// Shorter than the machine's moods.
-constexpr double kMeasured = 5e6;
-constexpr std::uint32_t kYields = 50;
-
-/// What everybody does in a step; the time of each on process 0.
-double take_part(Player& player, Step step, std::uint32_t count, const std::vector<std::string>& names) {
-  switch (step) {
-    case Step::kRaw:
-      return player.raw();
-    case Step::kBarriers:
-      time_each(static_cast<int>(kWarmUp), [] { Library::barrier(); });
-      return time_each(static_cast<int>(count), [] { Library::barrier(); });
-    case Step::kYields:
-      time_each(static_cast<int>(kWarmUp), [] { Library::barrier(); });
-      return time_each(static_cast<int>(count), [] { ::sched_yield(); });
-    case Step::kAlgorithm:
-      use_algorithm(names[count]);
-      return 0;
-    case Step::kFigure:
-    case Step::kBase:  // not of barriers
-    case Step::kEnd:
-      return 0;
-  }
-  return 0;
+double barriers(std::uint32_t count) {
+  time_each(kWarmUp, [] { Library::barrier(); });
+  return time_each(static_cast<int>(count), [] { Library::barrier(); });
 }
 
-class Conductor {
- public:
-  Conductor(Player& player, const std::vector<std::string>& names) : player_(player), names_(names) {}
+/// What remains of a barrier if the members only yield to each other once.
+double yields(std::uint32_t /*count*/) {
+  time_each(kWarmUp, [] { Library::barrier(); });
+  return time_each(kYields, [] { ::sched_yield(); });
+}
 
-  void measure_all() {
-    for (std::uint32_t i = 0; i < names_.size(); ++i) {
-      step(Step::kAlgorithm, i);
-      write_series(std::cout, {names_[i], measure()});
-      std::cout.flush();
+std::vector<Item> barrier_items(const Player& player, const std::vector<std::string>& names) {
+  std::vector<Item> items;
+  for (const std::string& name : names) {
+    Item item{.name = name, .figure = barriers, .most = 20'000, .least = 10, .nanoseconds = 5e6};
+    item.prepare = [name] { use_algorithm(name); };
+    if (Library::size() > player.processors()) {
+      item.base = yields;
     }
-    step(Step::kEnd, 0);
+    items.push_back(std::move(item));
   }
-
- private:
-  double step(Step step, std::uint32_t count) {
-    player_.begin(step, count);
-    const double time = take_part(player_, step, count, names_);
-    player_.finish();
-    return time;
-  }
-
-  /// The base is what remains of a barrier if the members do nothing but give way to each other once; where each has a
-  /// processor, the raw round trip.
-  std::vector<Point> measure() {
-    const double first = step(Step::kBarriers, 10);
-    const auto count = static_cast<std::uint32_t>(std::clamp(kMeasured / first, 10.0, 20'000.0));
-    std::vector<Point> points;
-    for (int i = 0; i < kRepeats; ++i) {
-      Point point;
-      point.raw_before = step(Step::kRaw, 0);
-      point.figure = step(Step::kBarriers, count);
-      point.base = Library::size() > player_.processors() ? step(Step::kYields, kYields) : 0;
-      point.raw_after = step(Step::kRaw, 0);
-      point.base = point.base == 0 ? point.raw() : point.base;
-      points.push_back(point);
-    }
-    return points;
-  }
-
-  Player& player_;
-  const std::vector<std::string>& names_;
-};
-
-void run(const char* file, const std::vector<std::string>& names) {
-  const Library library;
-  Player player(file, Library::me(), Library::size());
-  if (Library::me() == 0) {
-    Conductor(player, names).measure_all();
-    return;
-  }
-  for (Step step{}; step != Step::kEnd;) {
-    std::uint32_t count = 0;
-    step = player.next(count);
-    take_part(player, step, count, names);
-    player.step_done();
-  }
+  return items;
 }
 
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::cerr << "Usage: barrier_worker FILE NAME...\n";
-    return 2;
-  }
-  try {
-    bench::run(argv[1], {argv + 2, argv + argc});
-  } catch (const std::exception& error) {
-    std::cerr << "barrier_worker: " << error.what() << '\n';
-    return 1;
-  }
-  return 0;
+  return bench::measure_items(argc, argv, bench::barrier_items);
 }

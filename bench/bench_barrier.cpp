@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of every algorithm in one run, beside Open MPI's where it is installed.
+// Barriers of every algorithm in one run, compared with Open MPI's where it is installed.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <fstream>
-#include <map>
+#include <iterator>
 
-#include "bench/chart.hpp"
 #include "bench/jobs.hpp"
-#include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/config/barrier_choice.hpp"
 
 namespace bench {
 namespace {
@@ -23,81 +24,60 @@ std::vector<std::string> all_algorithms() {
   return names;
 }
 
-/// The lines of the picture.
-class Figures {
- public:
-  void add(int pes, const std::string& name, double nanoseconds) {
-    const auto found =
-        std::find_if(lines_.begin(), lines_.end(), [&name](const Line& line) { return line.name == name; });
-    Line& line = found != lines_.end() ? *found : lines_.emplace_back(Line{name, {}, name == kBound});
-    line.points.emplace_back(pes, nanoseconds / 1e3);
-  }
-  void write(const std::string& file) const {
-    std::ofstream out(file);
-    out << log_log_chart("Median time of a barrier, " + std::to_string(own_processors()) + " processors", "PEs",
-                         "microseconds", lines_);
-    if (!out) {
-      throw std::runtime_error("cannot write " + file);
-    }
-  }
-
- private:
-  std::vector<Line> lines_;
-};
-
-void print(int pes, const std::vector<Series>& all, Figures& figures) {
-  const bool crowded = pes > own_processors();
+void print(int pes, const std::vector<Series>& all, Picture& picture) {
+  const bool oversubscribed = pes > own_processors();
   std::printf("%d PEs on %d processors\n%-30s %12s %12s %12s", pes, own_processors(), "", "least us", "median us",
               "raw trip us");
-  std::printf(crowded ? " %12s %10s\n" : "%s %10s\n", crowded ? "bound us" : "", crowded ? "of bound" : "of raw");
+  std::printf(oversubscribed ? " %12s %10s\n" : "%s %10s\n", oversubscribed ? "bound us" : "",
+              oversubscribed ? "of bound" : "of raw");
   std::vector<double> bounds;
   for (const Series& series : all) {
     const auto points = series.usable();
-    const Spread figure = spread_of(points, [](const Point& point) { return point.figure; });
-    const double raw = spread_of(points, [](const Point& point) { return point.raw(); }).middle;
-    const double base = spread_of(points, [](const Point& point) { return point.base; }).middle;
-    const double ratio = spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
-    std::printf("%-30s %12.3f %12.3f %12.3f", series.name.c_str(), figure.least / 1e3, figure.middle / 1e3, raw / 1e3);
-    if (crowded) std::printf(" %12.3f", base / 1e3);
-    std::printf(" %10.2f\n", ratio);
-    figures.add(pes, series.name, figure.middle);
+    const Spread figure = figures_of(points);
+    const double base = bases_of(points).middle;
+    std::printf("%-30s %12.3f %12.3f %12.3f", series.name.c_str(), figure.least / 1e3, figure.middle / 1e3,
+                raws_of(points).middle / 1e3);
+    if (oversubscribed) {
+      std::printf(" %12.3f", base / 1e3);
+    }
+    std::printf(" %10.2f\n", median_ratio(points));
+    picture.add(series.name, pes, figure.middle / 1e3);
     bounds.push_back(base);
   }
-  if (crowded) {
+  if (oversubscribed) {
     std::sort(bounds.begin(), bounds.end());
-    figures.add(pes, kBound, bounds[bounds.size() / 2]);
+    picture.add(kBound, pes, bounds[bounds.size() / 2] / 1e3, /*dashed=*/true);
   }
   std::printf("\n");
   std::fflush(stdout);
 }
 
 int run_all(const std::vector<int>& sizes, const std::string& svg) {
-  const Folder folder;
-  std::unique_ptr<OpenMpi> openmpi;
-  try {
-    openmpi = std::make_unique<OpenMpi>(folder);
-  } catch (const std::exception& error) {
-    std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
-  }
+  const base::TempFolder folder;
+  const auto mpi = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "barrier_worker");
+  const auto shmem = mpi ? openmpi_program(folder, "shmemc++", "BENCH_OPENMPI_SHMEM", "barrier_worker") : nullptr;
   std::printf(
       "Each figure: least and median of the repeats in which the raw round trip of a cache line, measured right\n"
       "before and after, stayed the same within a fifth; and its median ratio to that round trip, or, where PEs\n"
-      "outnumber processors, to the time in which each of them gives way once (sched_yield), measured beside.\n\n");
-  Figures figures;
+      "outnumber processors, to the time in which each of them gives way once (sched_yield), measured at the same "
+      "time.\n\n");
+  Picture picture;
   bool good = true;
   for (const int pes : sizes) {
     auto all = measure_ours(folder, pes, all_algorithms());
     try {
-      const auto theirs = openmpi ? openmpi->measure(pes) : std::vector<Series>{};
-      all.insert(all.end(), theirs.begin(), theirs.end());
+      if (shmem) {
+        std::ranges::copy(mpi->run(pes, {kBarrierRepeats, "MPI_Barrier (Open MPI)"}), std::back_inserter(all));
+        std::ranges::copy(shmem->run(pes, {kBarrierRepeats, "shmem_barrier_all (Open MPI)"}), std::back_inserter(all));
+      }
     } catch (const std::exception& error) {
       std::printf("Open MPI with %d processes: %s\n", pes, error.what());
       good = false;
     }
-    print(pes, all, figures);
+    print(pes, all, picture);
   }
   if (!svg.empty()) {
-    figures.write(svg);
+    picture.write(svg, fmt::format("Median time of a barrier, {} processors", own_processors()), "PEs", "microseconds");
   }
   return good ? 0 : 1;
 }
@@ -116,7 +96,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "bench_barrier: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_program("bench_barrier", argc, argv, bench::run);
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_shuffle of blocks of many sizes in one run, beside memcpy of the same blocks by as many threads, and UCX and Open
-// MPI where they are installed.
+// kv_shuffle of blocks of many sizes in one run, compared with memcpy of the same blocks by as many threads, and with
+// UCX and Open MPI where they are installed.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 
-#include "bench/chart.hpp"
-#include "bench/cpus.hpp"
-#include "bench/item.hpp"
 #include "bench/jobs.hpp"
 #include "bench/kv_cache.hpp"
+#include "bench/measure.hpp"
 #include "bench/ucx.hpp"
+#include "bench/worker.hpp"
 
 namespace bench {
 namespace {
@@ -29,8 +29,6 @@ struct Settings {
 };
 
 const std::vector<KvPart> kParts{{}, {.both_ways = true}, {.few = true}, {.few = true, .same = true}};
-
-constexpr std::size_t kMebi = std::size_t{1} << 20;
 
 /// Blocks of one size. Everything is in GB/s, as many times faster as the least time is less than the median.
 struct Speeds {
@@ -56,23 +54,27 @@ Speeds speeds_of(std::size_t bytes, const Spread& time) {
 Row row_of(const KvPart& part, std::size_t block, const Series& series) {
   // Both ways: what goes both ways in that time.
   const std::size_t bytes = bytes_moved(part, block) * (part.both_ways ? 2 : 1);
-  const Spread time = spread_of(series.points, [](const Point& point) { return point.figure; });
-  const Spread copy = spread_of(series.points, [](const Point& point) { return point.base; });
-  const Spread ratio = spread_of(series.points, [](const Point& point) { return 1 / point.ratio(); });
-  return {block, speeds_of(bytes, time), speeds_of(bytes, copy), ratio.middle, time.middle / 1e3};
+  const Spread time = figures_of(series.points);
+  const double ratio = 1 / median_ratio(series.points);
+  return {block, speeds_of(bytes, time), speeds_of(bytes, bases_of(series.points)), ratio, time.middle / 1e3};
+}
+
+std::string cores_text(const KvPart& part) {
+  return fmt::format("{} {}", part.cores, part.cores == 1 ? "core" : "cores");
 }
 
 std::string describe(const KvPart& part) {
-  const std::string cores = std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores");
-  const std::string what = part.few ? std::to_string(kFewBlocks) + " blocks of K and of V, " +
-                                          (part.same ? "the same each time" : "others each time")
-                                    : size_text(part.bytes) + " scattered over " + size_text(4 * part.bytes);
-  return std::string(part.both_ways ? "both PEs send at once, " : "one PE sends, the other receives, ") + cores +
-         " of each, " + what;
+  const std::string what = part.few
+                               ? fmt::format("{} blocks of K and of V, {}", kFewBlocks,
+                                             part.same ? "the same each time" : "others each time")
+                               : fmt::format("{} scattered over {}", size_text(part.bytes), size_text(4 * part.bytes));
+  return fmt::format("{}, {} of each, {}",
+                     part.both_ways ? "both PEs send at once" : "one PE sends, the other receives", cores_text(part),
+                     what);
 }
 
 /// A number, or a dash where there is none, and how many times as fast we are.
-void print_beside(const Row& row, const std::optional<double>& theirs) {
+void print_comparison(const Row& row, const std::optional<double>& theirs) {
   if (theirs) {
     std::printf(" | %8.1f %6.2f", *theirs, row.ours.middle / *theirs);
   } else {
@@ -87,61 +89,45 @@ void print(const KvPart& part, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::printf("%-10s %8.1f %8.1f %10.1f | %8.1f %8.1f %6.2f", size_text(row.block).c_str(), row.ours.best,
                 row.ours.middle, row.microseconds, row.copy.best, row.copy.middle, row.ratio);
-    print_beside(row, row.ucx);
-    print_beside(row, row.openmpi);
+    print_comparison(row, row.ucx);
+    print_comparison(row, row.openmpi);
     std::printf("\n");
   }
   std::fflush(stdout);
 }
 
 /// Speeds over sizes of blocks, of many blocks one way.
-class Picture {
- public:
-  void add(const KvPart& part, const std::vector<Row>& rows) {
-    if (part.both_ways || part.few) return;
-    Line ours{"kv_shuffle, 2 PEs of " + std::to_string(part.cores) + (part.cores == 1 ? " core" : " cores"), {}};
-    Line copy{"memcpy, " + std::to_string(std::min(2 * part.cores, own_processors())) + " threads", {}};
-    Line ucx{"UCX put, a block in the cache", {}, true};
-    Line openmpi{"Open MPI, puts of the blocks", {}, true};
+void draw(const KvPart& part, const std::vector<Row>& rows, Picture& picture) {
+  if (part.both_ways || part.few) {
+    return;
+  }
+  const auto add = [&](const std::string& name, const auto& speed_of, bool dashed) {
     for (const Row& row : rows) {
-      const auto block = static_cast<double>(row.block);
-      ours.points.emplace_back(block, row.ours.middle);
-      copy.points.emplace_back(block, row.copy.middle);
-      if (row.ucx) ucx.points.emplace_back(block, *row.ucx);
-      if (row.openmpi) openmpi.points.emplace_back(block, *row.openmpi);
+      if (const std::optional<double> speed = speed_of(row)) {
+        picture.add(name, static_cast<double>(row.block), *speed, dashed);
+      }
     }
-    for (const Line& line : {ours, copy, ucx, openmpi}) {
-      if (!line.points.empty()) lines_.push_back(line);
-    }
-  }
-  void write(const std::string& file) const {
-    std::ofstream out(file);
-    out << log_log_chart("Blocks of KV caches from PE to PE, median", "bytes of a block", "GB/s", lines_);
-    if (!out) {
-      throw std::runtime_error("cannot write " + file);
-    }
-  }
-
- private:
-  std::vector<Line> lines_;
-};
+  };
+  add(
+      fmt::format("kv_shuffle, 2 PEs of {}", cores_text(part)), [](const Row& row) { return row.ours.middle; }, false);
+  add(
+      fmt::format("memcpy, {} threads", std::min(2 * part.cores, own_processors())),
+      [](const Row& row) { return row.copy.middle; }, false);
+  add(
+      "UCX put, a block in the cache", [](const Row& row) { return row.ucx; }, true);
+  add(
+      "Open MPI, puts of the blocks", [](const Row& row) { return row.openmpi; }, true);
+}
 
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings) {
-    if (settings.alone) return;
-    try {
-      openmpi_ =
-          std::make_unique<OpenMpiProgram>(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM",
-                                           std::vector<std::string>{"kv_worker", "item", "kv_items", "kv_cache",
-                                                                    "conductor", "points", "round_trip", "cpus"});
-    } catch (const std::exception& error) {
-      std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    if (settings.alone) {
+      return;
     }
+    openmpi_ = openmpi_program(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM", "kv_worker");
     if (has_ucx()) {
       measure_ucx_alone();
-    } else {
-      std::printf("UCX is left out (package ucx-utils)\n");
     }
   }
 
@@ -150,20 +136,20 @@ class Bench {
     for (const int cores : settings_.cores) {
       for (KvPart part : kParts) {
         if (part.both_ways && 2 * cores > own_processors()) {
-          std::printf("\nBoth ways with %d cores of each PE is left out: there are %d processors.\n", cores,
+          std::printf("\nBoth ways with %d cores of each PE is skipped: there are %d processors.\n", cores,
                       own_processors());
           continue;
         }
         part.cores = cores;
-        part.bytes = settings_.mebibytes * kMebi;
+        part.bytes = settings_.mebibytes * kMebibyte;
         part.path = settings_.path;
         const auto rows = measure(part);
         print(part, rows);
-        picture.add(part, rows);
+        draw(part, rows, picture);
       }
     }
     if (!settings_.svg.empty()) {
-      picture.write(settings_.svg);
+      picture.write(settings_.svg, "Blocks of KV caches from PE to PE, median", "bytes of a block", "GB/s");
     }
     return good_;
   }
@@ -172,7 +158,7 @@ class Bench {
   std::vector<Row> measure(const KvPart& part) {
     const std::vector<std::string> arguments{std::to_string(settings_.repeats), text_of(part)};
     // K and V of twice what is sent each, and some more.
-    const std::vector<std::string> heap{"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebi)};
+    const std::vector<std::string> heap{"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebibyte)};
     std::map<std::size_t, Row> rows;
     for (const Series& series : run_ours(folder_, "kv_worker", 2, arguments, heap)) {
       const std::size_t block = block_of(series);
@@ -196,13 +182,17 @@ class Bench {
     }
     std::vector<Row> sorted;
     sorted.reserve(rows.size());
-    for (const auto& [block, row] : rows) sorted.push_back(row);
+    for (const auto& [block, row] : rows) {
+      sorted.push_back(row);
+    }
     return sorted;
   }
 
   static std::size_t block_of(const Series& series) {
     for (const std::size_t block : kKvBlocks) {
-      if (size_text(block) == series.name) return block;
+      if (size_text(block) == series.name) {
+        return block;
+      }
     }
     throw std::runtime_error("a worker measured blocks of " + series.name);
   }
@@ -216,19 +206,20 @@ class Bench {
     for (const std::size_t block : kKvBlocks) {
       ucx_[block] = measure_one(block, std::size_t{1} << 30);
     }
-    std::printf("UCX, one put of %s again and again: %.1f GB/s\n", size_text(settings_.mebibytes * kMebi).c_str(),
-                measure_one(settings_.mebibytes * kMebi, 20 * settings_.mebibytes * kMebi));
+    std::printf("UCX, one put of %s again and again: %.1f GB/s\n", size_text(settings_.mebibytes * kMebibyte).c_str(),
+                measure_one(settings_.mebibytes * kMebibyte, 20 * settings_.mebibytes * kMebibyte));
   }
 
   const Settings& settings_;
-  Folder folder_;
+  base::TempFolder folder_;
   std::unique_ptr<OpenMpiProgram> openmpi_;
   std::map<std::size_t, double> ucx_;  // GB/s by size
   bool good_ = true;
 };
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures kv_shuffle beside memcpy, and beside UCX and Open MPI where they are installed.", "bench_kv");
+  CLI::App app("Measures kv_shuffle, compared with memcpy, and with UCX and Open MPI where they are installed.",
+               "bench_kv");
   Settings settings;
   app.add_option("--repeats", settings.repeats, "how often each is measured")
       ->check(CLI::Range(1, 1000))
@@ -246,9 +237,8 @@ int run(int argc, char** argv) {
   app.add_option("--svg", settings.svg, "write a picture of the speeds to this file");
   app.add_flag("--alone", settings.alone, "libshmem and memcpy only");
   CLI11_PARSE(app, argc, argv);
-  if (own_processors() < 2) {
-    std::printf("What goes on between two processors cannot be measured on one.\n");
-    return 77;
+  if (!has_two_processors()) {
+    return kSkipped;
   }
   std::printf(
       "GB/s (10^9 bytes in a second), best and median of %d repeats. A shuffle lasts from when both PEs call it until\n"
@@ -264,7 +254,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "bench_kv: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_program("bench_kv", argc, argv, bench::run);
 }

@@ -10,11 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/child.hpp"
-#include "bench/cpus.hpp"
 #include "bench/jobs.hpp"
-#include "bench/net_names.hpp"
+#include "bench/measure.hpp"
 #include "bench/ucx.hpp"
+#include "bench/worker.hpp"
 #include "tests/support/hosts.hpp"
 #include "tests/support/job_on_hosts.hpp"
 #include "tests/support/openmpi_network.hpp"
@@ -32,7 +31,7 @@ struct Shape {
   int nodes;
   int each;
   [[nodiscard]] int processes() const { return nodes * each; }
-  [[nodiscard]] bool crowds() const { return processes() > own_processors(); }
+  [[nodiscard]] bool oversubscribed() const { return processes() > own_processors(); }
 };
 
 /// "8" nodes with a process on each, or "2x2".
@@ -41,11 +40,15 @@ Shape shape_of(const std::string& text) {
   Shape shape{0, 1};
   char times = 'x';
   in >> shape.nodes;
-  if (!in.eof()) in >> times >> shape.each;
+  if (!in.eof()) {
+    in >> times >> shape.each;
+  }
   constexpr int kMost = 64;
   const bool good = !in.fail() && in.eof() && times == 'x' && shape.nodes >= 2 && shape.nodes <= kMost &&
                     shape.each >= 1 && shape.each <= kMost;
-  if (!good) throw std::runtime_error("not a number of nodes from 2 to 64, nor NODESxPROCESSES: " + text);
+  if (!good) {
+    throw std::runtime_error("not a number of nodes from 2 to 64, nor NODESxPROCESSES: " + text);
+  }
   return shape;
 }
 
@@ -57,12 +60,12 @@ struct Settings {
   bool alone = false;
 };
 
-/// Who does the same work: gives what it has measured, or throws.
+/// A library that does the same work: returns what it has measured, or throws.
 struct Contender {
   std::string name;
   std::function<std::vector<Series>(const Hosts& hosts, const Shape& shape, const std::string& part)> measure;
   std::vector<Series> series{};
-  std::string error{};  // why there are no figures of it (any more)
+  std::string error{};  // why it has no figures, or no more of them
 };
 
 void append(std::vector<Series>& all, const std::vector<Series>& more) {
@@ -99,14 +102,18 @@ std::vector<UcxTest> ucx_tests() {
 }
 
 std::vector<Series> measure_ucx_between(const Hosts& hosts, const std::string& part, const std::string& only) {
-  if (part != "one-sided") return {};
+  if (part != "one-sided") {
+    return {};
+  }
   const UcxPlace place{hosts.on(1, {}),
                        hosts.on(0, {}),
                        Hosts::ipv4(1),
                        {"UCX_TLS=tcp", "UCX_NET_DEVICES=eth0", "UCX_LOG_LEVEL=fatal", "UCX_WARN_UNUSED_ENV_VARS=n"}};
   std::vector<Series> all;
   for (const UcxTest& test : ucx_tests()) {
-    if (test.test != only) continue;
+    if (test.test != only) {
+      continue;
+    }
     const double time = measure_ucx_once(test.test, test.bytes, test.count, first_two_cpus(), place, test.outstanding);
     all.push_back({test.item, {Point{1, time, 1, 1}}});
   }
@@ -123,8 +130,6 @@ class Bench {
                return measure_ucx_between(hosts, part, test);
              }});
       }
-    } else {
-      std::printf("UCX is left out (package ucx-utils)\n");
     }
     if (!settings.alone) {
       add_openmpi("Open MPI, OpenSHMEM", "shmemc++", "BENCH_OPENMPI_SHMEM");
@@ -142,10 +147,14 @@ class Bench {
       const std::string each = shape.each == 1 ? "a process" : std::to_string(shape.each) + " processes";
       measure(shape, "collective", std::to_string(shape.nodes) + " nodes, " + each + " on each");
     }
-    if (settings_.json.empty()) return good_;
+    if (settings_.json.empty()) {
+      return good_;
+    }
     std::ofstream out(settings_.json);
     out << json_.dump(2) << '\n';
-    if (!out.flush()) throw std::runtime_error("cannot write " + settings_.json);
+    if (!out.flush()) {
+      throw std::runtime_error("cannot write " + settings_.json);
+    }
     return good_;
   }
 
@@ -153,10 +162,9 @@ class Bench {
   void add_openmpi(const std::string& name, const char* compiler, const char* macro) {
     Contender contender{name, {}};
     try {
-      const std::vector<std::string> sources{"net_worker", "item", "conductor", "points", "round_trip", "cpus"};
-      const auto program = std::make_shared<OpenMpiProgram>(folder_, compiler, macro, sources);
+      const auto program = std::make_shared<OpenMpiProgram>(folder_, compiler, macro, "net_worker");
       contender.measure = [this, program](const Hosts& hosts, const Shape& shape, const std::string& part) {
-        // What a job says of an error belongs to its output.
+        // The output includes the error messages of the job.
         const Place place{hosts.on(0, {"sh", "-c", "exec \"$@\" 2>&1", "sh"}), hosts.slots(shape.each)};
         return program->run(shape.processes(), arguments(part), openmpi_environment(shape), place);
       };
@@ -170,32 +178,44 @@ class Bench {
     return {std::to_string(settings_.repeats), part};
   }
 
-  /// On each host it takes the machine for its own.
+  /// Each node takes the machine for its own.
   static std::vector<std::string> openmpi_environment(const Shape& shape) {
     auto environment = test_support::openmpi_over_ucx();
-    if (shape.crowds()) environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+    if (shape.oversubscribed()) {
+      environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
+    }
     return environment;
   }
 
   [[nodiscard]] std::vector<Series> measure_ours(const Hosts& hosts, const Shape& shape,
                                                  const std::string& part) const {
     std::vector<int> host_of;
-    for (int pe = 0; pe < shape.processes(); ++pe) host_of.push_back(pe / shape.each);
+    for (int pe = 0; pe < shape.processes(); ++pe) {
+      host_of.push_back(pe / shape.each);
+    }
     std::vector<std::string> command{sibling_program("net_worker"), new_score(folder_)};
-    for (const std::string& argument : arguments(part)) command.push_back(argument);
+    for (const std::string& argument : arguments(part)) {
+      command.push_back(argument);
+    }
     const test_support::JobOnHosts job(hosts, host_of, command, {"UCX_NET_DEVICES=eth0"});
     for (const int code : job.codes(kLimit)) {
-      if (code != 0) throw std::runtime_error("a PE ended with " + std::to_string(code) + ":\n" + job.output());
+      if (code != 0) {
+        throw std::runtime_error("a PE ended with " + std::to_string(code) + ":\n" + job.output());
+      }
     }
     return read_series(job.pe(0).output());
   }
 
   void measure(const Shape& shape, const std::string& part, const std::string& title) {
     const Hosts hosts(shape.nodes);
-    for (Contender& contender : contenders_) contender.series.clear();
+    for (Contender& contender : contenders_) {
+      contender.series.clear();
+    }
     for (int turn = 0; turn < settings_.turns; ++turn) {
       for (Contender& contender : contenders_) {
-        if (!contender.error.empty()) continue;
+        if (!contender.error.empty()) {
+          continue;
+        }
         try {
           append(contender.series, contender.measure(hosts, shape, part));
         } catch (const std::exception& error) {
@@ -206,9 +226,13 @@ class Bench {
     }
     std::printf("\n%s; %d processors, load %.1f\n%-20s %-24s %12s %12s %8s %8s\n", title.c_str(), own_processors(),
                 load_of_machine(), "", "", "least us", "median us", "MB/s", "ratio");
-    for (const std::string& item : items()) print(item, shape);
+    for (const std::string& item : items()) {
+      print(item, shape);
+    }
     for (const Contender& contender : contenders_) {
-      if (contender.error.empty()) continue;
+      if (contender.error.empty()) {
+        continue;
+      }
       std::printf("%s: not available: %s\n", contender.name.c_str(), contender.error.c_str());
       json_["not_available"][contender.name] = contender.error;
     }
@@ -219,7 +243,9 @@ class Bench {
     std::vector<std::string> names;
     for (const Contender& contender : contenders_) {
       for (const Series& series : contender.series) {
-        if (std::find(names.begin(), names.end(), series.name) == names.end()) names.push_back(series.name);
+        if (std::find(names.begin(), names.end(), series.name) == names.end()) {
+          names.push_back(series.name);
+        }
       }
     }
     return names;
@@ -230,9 +256,13 @@ class Bench {
     std::string head = item;
     for (const Contender& contender : contenders_) {
       for (const Series& series : contender.series) {
-        if (series.name != item) continue;
-        const Spread time = spread_of(series.usable(), [](const Point& point) { return point.figure; });
-        if (first == 0) first = time.middle;
+        if (series.name != item) {
+          continue;
+        }
+        const Spread time = figures_of(series.usable());
+        if (first == 0) {
+          first = time.middle;
+        }
         const double bytes = bytes_of(item);
         std::printf("%-20s %-24s %12.2f %12.2f ", std::exchange(head, "").c_str(), contender.name.c_str(),
                     time.least / 1e3, time.middle / 1e3);
@@ -254,13 +284,15 @@ class Bench {
   /// Of a stream; nothing else has a bandwidth.
   static double bytes_of(const std::string& item) {
     for (const std::size_t bytes : kStreamed) {
-      if (item == put_stream(bytes) || item == get_stream(bytes)) return static_cast<double>(bytes);
+      if (item == put_stream(bytes) || item == get_stream(bytes)) {
+        return static_cast<double>(bytes);
+      }
     }
     return 0;
   }
 
   const Settings& settings_;
-  Folder folder_;
+  base::TempFolder folder_;
   std::vector<Contender> contenders_;
   bool good_ = true;
   nlohmann::json json_{{"results", nlohmann::json::array()}};
@@ -275,7 +307,7 @@ constexpr const char* kWhatItShows =
     "of a word's round trip (of MPI, tag_lat: of a message). Of fcollect and alltoall the size is that of one block;\n"
     "broadcasts are from all processes by turns. Where processes outnumber processors, Open MPI is told to yield.\n";
 
-int main_of(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Measures puts, gets and collective calls between hosts that are network namespaces.", "bench_net");
   Settings settings;
   app.add_option("NODES", settings.nodes, "nodes of collective calls, or NODESxPROCESSES")
@@ -295,11 +327,10 @@ int main_of(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (const auto missing = Hosts::missing()) {
     std::printf("%s\n", missing->c_str());
-    return 77;
+    return kSkipped;
   }
-  if (own_processors() < 2) {
-    std::printf("What goes on between two processors cannot be measured on one.\n");
-    return 77;
+  if (!has_two_processors()) {
+    return kSkipped;
   }
   std::printf("%s", kWhatItShows);
   return Bench(settings).run() ? 0 : 1;
@@ -308,7 +339,6 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::main_of(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "bench_net: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_program("bench_net", argc, argv, bench::run);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_Barrier with the component coll/gba and without: jobs of each kind in turn, so that the machine's moods meet all
-// of them.
+// MPI_Barrier with the component coll/gba and without: jobs of each kind in turn, so that changes of the
+// machine's speed affect all of them.
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
@@ -8,9 +8,9 @@
 #include <exception>
 #include <stdexcept>
 
-#include "bench/cpus.hpp"
 #include "bench/fake_device.hpp"
 #include "bench/jobs.hpp"
+#include "bench/measure.hpp"
 #include "gba/gba.h"
 
 namespace bench {
@@ -54,7 +54,7 @@ std::uint64_t releases_of(const FakeDevice& device) {
 /// The figures are worth nothing if it was not the device that did the barriers, or if it was.
 void measure(Kind& kind, const OpenMpiProgram& program, const FakeDevice& device, int ranks) {
   const std::uint64_t before = releases_of(device);
-  for (const Series& series : program.run(ranks, {kind.name}, kind.environment)) {
+  for (const Series& series : program.run(ranks, {kBarrierRepeats, kind.name}, kind.environment)) {
     kind.points.insert(kind.points.end(), series.points.begin(), series.points.end());
   }
   const std::uint64_t done = releases_of(device) - before;
@@ -69,11 +69,13 @@ void print(const std::vector<Kind>& kinds) {
   Spread without;
   for (const Kind& kind : kinds) {
     const auto points = Series{kind.name, kind.points}.usable();
-    const Spread figure = spread_of(points, [](const Point& point) { return point.figure; });
-    const double raw = spread_of(points, [](const Point& point) { return point.raw(); }).middle;
-    if (&kind == &kinds.front()) without = figure;
+    const Spread figure = figures_of(points);
+    if (&kind == &kinds.front()) {
+      without = figure;
+    }
     std::printf("%-30s %12.3f %12.3f %12.3f %12.2f %12.0f\n", kind.name.c_str(), figure.least / 1e3,
-                figure.middle / 1e3, raw / 1e3, figure.middle / without.middle, figure.least - without.least);
+                figure.middle / 1e3, raws_of(points).middle / 1e3, figure.middle / without.middle,
+                figure.least - without.least);
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -86,15 +88,10 @@ constexpr const char* kWhatItShows =
     "not; not how fast a switch is, which releases all members at once and takes no processor from them.\n\n";
 
 int run_all(const std::vector<int>& sizes, int rounds) {
-  const Folder folder;
-  std::unique_ptr<OpenMpiProgram> program;
-  try {
-    program = std::make_unique<OpenMpiProgram>(
-        folder, "mpic++", "BENCH_OPENMPI_MPI",
-        std::vector<std::string>{"barrier_worker", "conductor", "cpus", "points", "round_trip"});
-  } catch (const std::exception& error) {
-    std::printf("nothing is measured without Open MPI (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
-    return 77;
+  const base::TempFolder folder;
+  const auto program = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "barrier_worker");
+  if (!program) {
+    return kSkipped;
   }
   ::unsetenv("GBA_DEVICE");
   const FakeDevice device(first_two_cpus().second);
@@ -112,7 +109,7 @@ int run_all(const std::vector<int>& sizes, int rounds) {
   return 0;
 }
 
-int main_of(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Measures MPI_Barrier with the component coll/gba and without, for each number of processes.",
                "bench_openmpi");
   std::vector<int> sizes{2, 4, 8};
@@ -128,7 +125,6 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::main_of(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "bench_openmpi: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_program("bench_openmpi", argc, argv, bench::run);
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remote memory access, atomics and collectives in one run, beside what the machine can do, Open MPI's OpenSHMEM and
-// UCX where they are installed.
+// Remote memory access, atomics and collectives in one run, compared with what the machine can do, Open MPI's OpenSHMEM
+// and UCX where they are installed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 
-#include "bench/chart.hpp"
-#include "bench/cpus.hpp"
 #include "bench/jobs.hpp"
+#include "bench/measure.hpp"
 #include "bench/ucx.hpp"
 
 namespace bench {
@@ -53,26 +51,13 @@ std::vector<UcxTest> ucx_tests() {
   return tests;
 }
 
-/// A line of the report: one call, by everybody who has it.
+/// A line of the report: one call, by every library that has it.
 struct Row {
   std::string name;
   std::vector<Point> ours;
   std::vector<Point> theirs{};
   std::optional<double> ucx{};
 };
-
-Spread times(const std::vector<Point>& points) {
-  return spread_of(points, [](const Point& point) { return point.figure; });
-}
-double middle_base(const std::vector<Point>& points) {
-  return spread_of(points, [](const Point& point) { return point.base; }).middle;
-}
-double middle_ratio(const std::vector<Point>& points) {
-  return spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
-}
-double middle_raw(const std::vector<Point>& points) {
-  return spread_of(points, [](const Point& point) { return point.raw(); }).middle;
-}
 
 std::vector<Row> join(const std::vector<Series>& ours, const std::vector<Series>& theirs) {
   std::vector<Row> rows;
@@ -95,14 +80,14 @@ std::string number(double value) {
 }
 
 void print(const Row& row) {
-  const Spread ours = times(row.ours);
+  const Spread ours = figures_of(row.ours);
   std::printf("%-42s %10s %10s %10s %6.2f %7s", row.name.c_str(), number(ours.least).c_str(),
-              number(ours.middle).c_str(), number(middle_base(row.ours)).c_str(), middle_ratio(row.ours),
-              number(middle_raw(row.ours)).c_str());
+              number(ours.middle).c_str(), number(bases_of(row.ours).middle).c_str(), median_ratio(row.ours),
+              number(raws_of(row.ours).middle).c_str());
   if (!row.theirs.empty()) {
-    const Spread theirs = times(row.theirs);
+    const Spread theirs = figures_of(row.theirs);
     std::printf(" | %10s %10s %7s %6.2f", number(theirs.least).c_str(), number(theirs.middle).c_str(),
-                number(middle_raw(row.theirs)).c_str(), theirs.middle / ours.middle);
+                number(raws_of(row.theirs).middle).c_str(), theirs.middle / ours.middle);
   } else {
     std::printf(" | %10s %10s %7s %6s", "-", "-", "-", "-");
   }
@@ -116,85 +101,74 @@ void print_head(const std::string& title, const char* base) {
               "times", "UCX");
 }
 
-/// Times over sizes, of what is named `prefix` and then a size.
-class Picture {
- public:
-  void add(const std::vector<Row>& rows) {
-    for (const char* prefix : {"put + quiet ", "get "}) {
-      Line ours{"libshmem " + std::string(prefix), {}};
-      Line theirs{"Open MPI " + std::string(prefix), {}, true};
-      Line ucx{"UCX " + std::string(prefix), {}, true};
-      Line copy{"memcpy in a process", {}};
-      for (const Row& row : rows) {
-        const auto size = size_behind(row.name, prefix);
-        if (!size) continue;
-        ours.points.emplace_back(*size, times(row.ours).middle);
-        copy.points.emplace_back(*size, middle_base(row.ours));
-        if (!row.theirs.empty()) theirs.points.emplace_back(*size, times(row.theirs).middle);
-        if (row.ucx) ucx.points.emplace_back(*size, *row.ucx);
-      }
-      for (Line* line : {&ours, &theirs, &ucx, &copy}) {
-        if (!line->points.empty() && (line != &copy || lines_.size() < 4)) lines_.push_back(*line);
-      }
-    }
+std::optional<double> size_behind(const std::string& name, const std::string& prefix) {
+  char unit[4] = "";
+  double value = 0;
+  int end = 0;
+  if (!name.starts_with(prefix) || std::sscanf(name.c_str() + prefix.size(), "%lf %3s%n", &value, unit, &end) != 2 ||
+      prefix.size() + static_cast<std::size_t>(end) != name.size()) {
+    return std::nullopt;
   }
-  void write(const std::string& file) const {
-    std::ofstream out(file);
-    out << log_log_chart("Median time of a copy to or from another PE", "bytes", "nanoseconds", lines_);
-    if (!out) {
-      throw std::runtime_error("cannot write " + file);
-    }
-  }
+  return value * (unit[0] == 'K' ? 1024.0 : unit[0] == 'M' ? 1024.0 * 1024.0 : 1.0);
+}
 
- private:
-  static std::optional<double> size_behind(const std::string& name, const std::string& prefix) {
-    char unit[4] = "";
-    double value = 0;
-    int end = 0;
-    if (name.rfind(prefix, 0) != 0 || std::sscanf(name.c_str() + prefix.size(), "%lf %3s%n", &value, unit, &end) != 2 ||
-        prefix.size() + static_cast<std::size_t>(end) != name.size()) {
-      return std::nullopt;
+/// Times over sizes, of the rows whose names are `prefix` and a size.
+void draw(const std::vector<Row>& rows, const std::string& prefix, Picture& picture) {
+  const auto add = [&](const std::string& name, const auto& time_of, bool dashed) {
+    for (const Row& row : rows) {
+      const auto size = size_behind(row.name, prefix);
+      const std::optional<double> time = time_of(row);
+      if (size && time) {
+        picture.add(name, *size, *time, dashed);
+      }
     }
-    return value * (unit[0] == 'K' ? 1024.0 : unit[0] == 'M' ? 1024.0 * 1024.0 : 1.0);
+  };
+  add(
+      "libshmem " + prefix, [](const Row& row) { return figures_of(row.ours).middle; }, false);
+  add(
+      "Open MPI " + prefix,
+      [](const Row& row) { return row.theirs.empty() ? std::nullopt : std::optional(figures_of(row.theirs).middle); },
+      true);
+  add(
+      "UCX " + prefix, [](const Row& row) { return row.ucx; }, true);
+  if (prefix.starts_with("put")) {
+    add(
+        "memcpy in a process", [](const Row& row) { return bases_of(row.ours).middle; }, false);
   }
-
-  std::vector<Line> lines_;
-};
+}
 
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings) {
-    if (settings.alone) return;
-    try {
-      openmpi_ = std::make_unique<OpenMpiProgram>(
-          folder_, "shmemc++", "BENCH_OPENMPI_SHMEM",
-          std::vector<std::string>{"rma_worker", "item", "rma_items", "rma_collectives", "conductor", "points",
-                                   "round_trip", "cpus"});
-    } catch (const std::exception& error) {
-      std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    if (settings.alone) {
+      return;
     }
+    openmpi_ = openmpi_program(folder_, "shmemc++", "BENCH_OPENMPI_SHMEM", "rma_worker");
     ucx_ = has_ucx();
-    if (!ucx_) {
-      std::printf("UCX is left out (package ucx-utils)\n");
-    }
   }
 
   bool run() {
     auto rows = measure(2, "one-sided");
     if (ucx_) {
-      measure_ucx_beside(rows);
+      measure_ucx_for(rows);
     }
     print_head("PE 0 and the memory of PE 1", "plain");
-    for (const Row& row : rows) print(row);
+    for (const Row& row : rows) {
+      print(row);
+    }
     for (const int pes : settings_.pes) {
       const auto together = measure(pes, "collective");
       print_head(std::to_string(pes) + " PEs on " + std::to_string(own_processors()) + " processors", "barrier");
-      for (const Row& row : together) print(row);
+      for (const Row& row : together) {
+        print(row);
+      }
     }
     if (!settings_.svg.empty()) {
       Picture picture;
-      picture.add(rows);
-      picture.write(settings_.svg);
+      for (const char* prefix : {"put + quiet ", "get "}) {
+        draw(rows, prefix, picture);
+      }
+      picture.write(settings_.svg, "Median time of a copy to or from another PE", "bytes", "nanoseconds");
     }
     return good_;
   }
@@ -205,7 +179,9 @@ class Bench {
     const auto ours = run_ours(folder_, "rma_worker", pes, arguments);
     std::vector<Series> theirs;
     try {
-      if (openmpi_) theirs = openmpi_->run(pes, arguments);
+      if (openmpi_) {
+        theirs = openmpi_->run(pes, arguments);
+      }
     } catch (const std::exception& error) {
       std::printf("Open MPI with %d PEs: %s\n", pes, error.what());
       good_ = false;
@@ -213,17 +189,19 @@ class Bench {
     return join(ours, theirs);
   }
 
-  void measure_ucx_beside(std::vector<Row>& rows) {
+  void measure_ucx_for(std::vector<Row>& rows) {
     const CpuPair cpus = first_two_cpus();
     for (const UcxTest& test : ucx_tests()) {
       for (Row& row : rows) {
-        if (row.name == test.name) row.ucx = measure_ucx(test.test, test.size, test.count, cpus);
+        if (row.name == test.name) {
+          row.ucx = measure_ucx(test.test, test.size, test.count, cpus);
+        }
       }
     }
   }
 
   const Settings& settings_;
-  Folder folder_;
+  base::TempFolder folder_;
   std::unique_ptr<OpenMpiProgram> openmpi_;
   bool ucx_ = false;
   bool good_ = true;
@@ -241,12 +219,12 @@ int run(int argc, char** argv) {
   app.add_option("--svg", settings.svg, "write a picture of puts and gets over their sizes to this file");
   app.add_flag("--alone", settings.alone, "libshmem only");
   CLI11_PARSE(app, argc, argv);
-  if (own_processors() < 2) {
-    std::printf("What goes on between two processors cannot be measured on one.\n");
-    return 77;
+  if (!has_two_processors()) {
+    return kSkipped;
   }
   std::printf(
-      "Nanoseconds of one call in a row of them, least and median of %d repeats. \"plain\": what stands beside it in\n"
+      "Nanoseconds of one call in a row of them, least and median of %d repeats. \"plain\": measured for comparison "
+      "in\n"
       "the same run: a function that stores, loads or adds in shared memory, or memcpy within the process; ratio: its\n"
       "median. raw: the round trip of a cache line at that time. times: the medians of Open MPI and of libshmem.\n",
       settings.repeats);
@@ -256,7 +234,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) try { return bench::run(argc, argv); } catch (const std::exception& error) {
-  std::fprintf(stderr, "bench_rma: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return bench::run_program("bench_rma", argc, argv, bench::run);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a job of nothing but shmem_init and shmem_finalize takes, and what memory its PEs need: ours, with and
-// without a fake device, beside Open MPI's OpenSHMEM where it is installed.
+// without a fake device, compared with Open MPI's OpenSHMEM where it is installed.
 //
 //   bench_startup [PES]...
 #include <algorithm>
@@ -15,26 +15,75 @@
 #include <thread>
 #include <vector>
 
-#include "bench/child.hpp"
-#include "bench/folder.hpp"
-#include "bench/memory_use.hpp"
+#include "base/temp_folder.hpp"
+#include "bench/jobs.hpp"
 
 namespace bench {
 namespace {
 
+/// In kB.
+struct MemoryUse {
+  long processes = 0;
+  double pss = 0;          // private memory, and a fair part of what is shared
+  double page_tables = 0;  // of the processes
+};
+
+/// All running programs of this name (at most 15 characters), together.
+MemoryUse memory_use_of(const std::string& program);
+
+/// What the kernel says that programs could still get, in kB.
+double available_memory();
+
+/// The number behind `name` in a file of /proc; 0 if there is none, e.g. because the process has ended.
+double number_behind(const std::string& name, const std::string& file) {
+  std::ifstream stream(file);
+  double value = 0;
+  for (std::string word; stream >> word;) {
+    if (word == name && stream >> value) {
+      return value;
+    }
+  }
+  return 0;
+}
+
+std::string first_line(const std::string& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+MemoryUse memory_use_of(const std::string& program) {
+  MemoryUse use;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string process = entry.path();
+    if (first_line(process + "/comm") != program) {
+      continue;
+    }
+    ++use.processes;
+    use.pss += number_behind("Pss:", process + "/smaps_rollup");
+    use.page_tables += number_behind("VmPTE:", process + "/status");
+  }
+  return use;
+}
+
+double available_memory() {
+  return number_behind("MemAvailable:", "/proc/meminfo");
+}
+
 using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
+using base::Seconds;
 
 constexpr int kRepeats = 5;
 constexpr Seconds kLimit{60};
-/// A launcher that takes longer is not asked for more PEs: its time may grow with their square.
+/// A launcher that takes longer is skipped for more PEs: its time may grow with their square.
 constexpr Seconds kPatience{10};
 constexpr const char* kOurs = "bench_hello";
 constexpr const char* kTheirs = "openmpi_hello";
 
 struct Launcher {
   std::string name;
-  std::string program;  // as /proc calls it
+  std::string program;  // its name in /proc
   std::function<std::vector<std::string>(int pes)> command;
   bool too_slow = false;
 };
@@ -46,17 +95,19 @@ Launcher ours(const std::string& gba) {
 }
 
 /// Open MPI's, with the same program built by its compiler wrapper.
-Launcher theirs(const Folder& folder) {
+Launcher theirs(const base::TempFolder& folder) {
   const std::string file = folder.file(kTheirs);
-  run({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, std::chrono::seconds{60});
+  output_of({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, std::chrono::seconds{60});
   return {"mpirun of Open MPI", kTheirs, [file](int pes) -> std::vector<std::string> {
             return {"/usr/bin/env",      "mpirun", "--oversubscribe", "--allow-run-as-root", "-np",
                     std::to_string(pes), file};
           }};
 }
 
-/// Debian's crashes at the end without this.
+/// Debian's Open MPI crashes at the end without this.
 const std::vector<std::string> kEnvironment{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
+
+const base::ProcessOptions kQuiet{.output = base::Output::kDiscarded, .grace = kGrace};
 
 bool wait_until(const std::function<bool()>& done) {
   const auto end = Clock::now() + kLimit;
@@ -72,12 +123,10 @@ bool wait_until(const std::function<bool()>& done) {
 /// From start to end; more than kLimit if it takes longer than that.
 Seconds time_of(const std::vector<std::string>& command) {
   const auto start = Clock::now();
-  Child child(command, kEnvironment, kDiscarded);
-  if (!wait_until([&] { return !child.running(); })) {
-    return Clock::now() - start;
-  }
+  base::Process child(command, kEnvironment, kQuiet);
+  const auto exit = child.wait(kLimit);
   const Seconds time = Clock::now() - start;
-  if (child.wait() != 0) {
+  if (exit && !exit->clean()) {
     throw std::runtime_error(command.front() + " failed");
   }
   return time;
@@ -94,7 +143,7 @@ void print_time(Launcher& launcher, int pes) {
               times.size());
 }
 
-void print_memory(const Launcher& launcher, int pes, const Folder& folder) {
+void print_memory(const Launcher& launcher, int pes, const base::TempFolder& folder) {
   const std::string stay = folder.file("stay");
   const std::string ready = stay + ".ready";
   std::filesystem::remove(ready);
@@ -102,9 +151,9 @@ void print_memory(const Launcher& launcher, int pes, const Folder& folder) {
   auto command = launcher.command(pes);
   command.push_back(stay);
   const double before = available_memory();
-  Child child(command, kEnvironment, kDiscarded);
+  base::Process child(command, kEnvironment, kQuiet);
   if (!wait_until([&] { return std::filesystem::exists(ready) || !child.running(); }) || !child.running()) {
-    std::printf("; memory: it does not start\n");
+    std::printf("; memory: the job does not start\n");
     std::filesystem::remove(stay);
     return;
   }
@@ -114,22 +163,22 @@ void print_memory(const Launcher& launcher, int pes, const Folder& folder) {
   std::printf("; each: PSS %.0f kB, page tables %.0f kB; the machine has %.0f kB less for each\n", use.pss / pes,
               use.page_tables / pes, taken / pes);
   std::filesystem::remove(stay);
-  wait_until([&] { return !child.running(); });
+  child.wait(kLimit);
 }
 
 int run_all(const std::vector<int>& sizes) {
-  const Folder folder;
+  const base::TempFolder folder;
   std::vector<Launcher> launchers{ours("off"), ours("fake")};
   try {
     launchers.push_back(theirs(folder));
   } catch (const std::exception& error) {
-    std::printf("Open MPI's is left out (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    std::printf("Open MPI is skipped (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
   }
   for (const int pes : sizes) {
     for (Launcher& launcher : launchers) {
       std::printf("%4d PEs, %-20s", pes, launcher.name.c_str());
       if (launcher.too_slow) {
-        std::printf("  not tried: fewer took more than %.0f s\n", kPatience.count());
+        std::printf("  skipped: fewer PEs took more than %.0f s\n", kPatience.count());
         continue;
       }
       print_time(launcher, pes);

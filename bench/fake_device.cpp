@@ -9,8 +9,9 @@
 #include <system_error>
 #include <thread>
 
-#include "bench/round_trip.hpp"
-#include "tests/integration/fake_device/raw_client.hpp"
+#include "bench/jobs.hpp"
+#include "bench/measure.hpp"
+#include "tools/raw_client/raw_client.hpp"
 
 namespace bench {
 namespace {
@@ -33,7 +34,7 @@ FakeDevice::FakeDevice(int cpu)
     : cpu_(cpu),
       socket_("@gba-bench-" + std::to_string(::getpid())),
       process_({sibling_program("gba-fake-device"), "--socket", socket_, "--cpu", std::to_string(cpu)}, {},
-               kDiscarded) {
+               {.output = base::Output::kDiscarded, .grace = kGrace}) {
   wait_until_ready();
 }
 
@@ -41,7 +42,7 @@ void FakeDevice::wait_until_ready() {
   const auto end = std::chrono::steady_clock::now() + kStartLimit;
   while (!served(socket_)) {
     if (!process_.running() || std::chrono::steady_clock::now() > end) {
-      throw std::runtime_error("the fake device does not get ready");
+      throw std::runtime_error("the fake device has not become ready within ten seconds");
     }
     std::this_thread::sleep_for(kPoll);
   }
@@ -50,7 +51,7 @@ void FakeDevice::wait_until_ready() {
 double FakeDevice::raw_round_trip_without_it() const {
   process_.stop();
   const double nanoseconds = raw_round_trip(cpu_);
-  process_.go_on();
+  process_.resume();
   return nanoseconds;
 }
 

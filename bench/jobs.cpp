@@ -4,11 +4,15 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
-#include "bench/child.hpp"
-#include "bench/conductor.hpp"
+#include "bench/worker.hpp"
 
 namespace bench {
 namespace {
@@ -16,10 +20,35 @@ namespace {
 constexpr std::chrono::seconds kCompilation{120};
 constexpr std::chrono::seconds kLimit{180};
 
+/// Enough of a program's output to see what is wrong with it.
+std::string end_of(const std::string& output) {
+  constexpr std::size_t kMost = 500;
+  return output.size() <= kMost ? output : "..." + output.substr(output.size() - kMost);
+}
+
 }  // namespace
 
-/// A file of zeroes for the Score of a job.
-std::string new_score(const Folder& folder) {
+std::string sibling_program(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
+std::string output_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                      base::Seconds limit) {
+  base::Process process(arguments, environment, {.output = base::Output::kStandardCollected, .grace = kGrace});
+  const auto exit = process.wait(limit);
+  const std::string output = process.output();
+  if (!exit) {
+    throw std::runtime_error(fmt::format("{} has not ended within {:.0f} s; the end of its output:\n{}", arguments[0],
+                                         limit.count(), end_of(output)));
+  }
+  if (!exit->clean()) {
+    throw std::runtime_error(fmt::format("{} failed (code {}, signal {}); the end of its output:\n{}", arguments[0],
+                                         exit->code, exit->signal, end_of(output)));
+  }
+  return output;
+}
+
+std::string new_score(const base::TempFolder& folder) {
   std::string file = folder.file("score");
   std::filesystem::remove(file);
   std::ofstream(file).close();
@@ -39,69 +68,100 @@ double load_of_machine() {
   return ::getloadavg(&load, 1) == 1 ? load : 0;
 }
 
-std::vector<Series> run_ours(const Folder& folder, const std::string& worker, int pes,
+std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   std::vector<std::string> command{
       sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", sibling_program(worker), new_score(folder)};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return read_series(run(command, environment, kLimit));
+  return read_series(output_of(command, environment, kLimit));
 }
 
-std::vector<Series> run_by_mpirun(const Folder& folder, const std::string& program, int pes,
+std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::string& program, int pes,
                                   const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& environment, const Place& place) {
   std::vector<std::string> command = place.before;
   // The worker binds itself.
   command.insert(command.end(), {"/usr/bin/env", "mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to",
                                  "none", "-np", std::to_string(pes)});
-  if (!place.hosts.empty()) command.insert(command.end(), {"--host", place.hosts});
+  if (!place.hosts.empty()) {
+    command.insert(command.end(), {"--host", place.hosts});
+  }
   command.insert(command.end(), {program, new_score(folder)});
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return read_series(bench::run(command, environment, kLimit));
+  return read_series(output_of(command, environment, kLimit));
 }
 
-OpenMpiProgram::OpenMpiProgram(const Folder& folder, const char* compiler, const char* macro,
-                               const std::vector<std::string>& sources)
-    : folder_(folder), program_(folder.file(sources.front() + macro)) {
+OpenMpiProgram::OpenMpiProgram(const base::TempFolder& folder, const char* compiler, const char* macro,
+                               const std::string& worker)
+    : folder_(folder), program_(folder.file(worker + macro)) {
   const std::string root = BENCH_SOURCE_ROOT;
   std::vector<std::string> command{
       "/usr/bin/env", compiler, "-std=c++20", "-O2", "-I" + root, std::string("-D") + macro, "-o", program_};
-  for (const std::string& source : sources) {
+  for (const std::string& source : {worker, std::string("worker"), std::string("measure"), std::string("kv_cache")}) {
     command.push_back(root + "/bench/" + source + ".cpp");
   }
-  bench::run(command, {}, kCompilation);
+  output_of(command, {}, kCompilation);
 }
 
 std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments,
                                         const std::vector<std::string>& environment, const Place& place) const {
-  // Debian's crashes at the end without that variable.
+  // Debian's Open MPI crashes at the end without that variable.
   std::vector<std::string> all{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
   all.insert(all.end(), environment.begin(), environment.end());
   return run_by_mpirun(folder_, program_, pes, arguments, all, place);
 }
 
-std::vector<Series> measure_ours(const Folder& folder, int pes, const std::vector<std::string>& names,
+std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
                                  const std::vector<std::string>& environment) {
-  return run_ours(folder, "barrier_worker", pes, names, environment);
+  std::vector<std::string> arguments{kBarrierRepeats};
+  arguments.insert(arguments.end(), names.begin(), names.end());
+  return run_ours(folder, "barrier_worker", pes, arguments, environment);
 }
 
-namespace {
-
-std::vector<std::string> barrier_sources() {
-  return {"barrier_worker", "conductor", "cpus", "points", "round_trip"};
+std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
+                                                const std::string& worker) {
+  try {
+    return std::make_unique<OpenMpiProgram>(folder, compiler, macro, worker);
+  } catch (const std::exception& error) {
+    std::printf("Open MPI is skipped (packages openmpi-bin, libopenmpi-dev): %s\n", error.what());
+    return nullptr;
+  }
 }
 
-}  // namespace
+void Picture::add(const std::string& name, double x, double y, bool dashed) {
+  const auto found = std::ranges::find(lines_, name, &chart::Series::name);
+  chart::Series& line =
+      found != lines_.end() ? *found : lines_.emplace_back(chart::Series{.name = name, .dashed = dashed});
+  line.points.emplace_back(x, y);
+}
 
-OpenMpi::OpenMpi(const Folder& folder)
-    : mpi_(folder, "mpic++", "BENCH_OPENMPI_MPI", barrier_sources()),
-      shmem_(folder, "shmemc++", "BENCH_OPENMPI_SHMEM", barrier_sources()) {}
+void Picture::write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const {
+  std::ofstream out(file);
+  out << chart::to_svg({{.title = title,
+                         .x = {.name = x_name, .logarithmic = true},
+                         .y = {.name = y_name, .logarithmic = true},
+                         .series = lines_}})
+      << std::flush;
+  if (!out) {
+    throw std::runtime_error("cannot write " + file);
+  }
+}
 
-std::vector<Series> OpenMpi::measure(int pes) const {
-  auto all = mpi_.run(pes, {"MPI_Barrier (Open MPI)"});
-  const auto more = shmem_.run(pes, {"shmem_barrier_all (Open MPI)"});
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv)) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return 1;
+  }
+}
+
+bool has_two_processors() {
+  if (own_processors() >= 2) {
+    return true;
+  }
+  std::printf("Needs two processors, and this process may use only one.\n");
+  return false;
 }
 
 }  // namespace bench

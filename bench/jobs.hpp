@@ -1,68 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of processes that measure (barrier_worker.cpp, rma_worker.cpp): ours, and of Open MPI.
+// Programs that benchmarks start: jobs of processes that measure (the *_worker.cpp), ours and of Open MPI.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/folder.hpp"
-#include "bench/points.hpp"
+#include "base/process.hpp"
+#include "base/temp_folder.hpp"
+#include "bench/measure.hpp"
+#include "tools/chart/chart.hpp"
 
 namespace bench {
 
+/// A program of a benchmark has this long to end by itself: mpirun and oshrun must end their processes.
+constexpr base::Seconds kGrace{5};
+
+/// A program in the folder of this one.
+std::string sibling_program(const std::string& name);
+
+/// Runs a program and returns its standard output. Throws std::runtime_error, with the end of the output, if it fails
+/// or does not end within `limit`.
+std::string output_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                      base::Seconds limit);
+
 /// Processors that this process may use.
 int own_processors();
-/// Processes that wanted one in the last minute.
+/// The load average of the last minute.
 double load_of_machine();
 
-/// The file that the workers of one job get.
-std::string new_score(const Folder& folder);
+/// A file of zeroes for the Score of a job.
+std::string new_score(const base::TempFolder& folder);
 
-/// Where the processes of a job go, if not to this machine.
+/// Where the processes of a job run, if not on this machine.
 struct Place {
-  std::vector<std::string> before{};  // a command line that runs the one behind it where jobs are started
-  std::string hosts{};                // that mpirun is to use, as its option --host has them
+  std::vector<std::string> before{};  // a command that runs the one after it where jobs are started
+  std::string hosts{};                // for mpirun's option --host
 };
 
 /// What a worker prints. It is started with the file of a Score and `arguments`; `environment` is on top of this
 /// process's own. Throws std::runtime_error if the job cannot be started or fails.
-std::vector<Series> run_ours(const Folder& folder, const std::string& worker, int pes,
+std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments,
                              const std::vector<std::string>& environment = {});
 
 /// The same by Open MPI's mpirun; `program` is the worker's file.
-std::vector<Series> run_by_mpirun(const Folder& folder, const std::string& program, int pes,
+std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::string& program, int pes,
                                   const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& environment, const Place& place = {});
 
-/// A worker built by a compiler of Open MPI, with `macro` defined. Throws std::runtime_error if that is not to be had.
+/// A worker, bench/`worker`.cpp, built by a compiler of Open MPI with `macro` defined. Throws std::runtime_error if the
+/// compiler is not available.
 class OpenMpiProgram {
  public:
-  OpenMpiProgram(const Folder& folder, const char* compiler, const char* macro,
-                 const std::vector<std::string>& sources);
+  OpenMpiProgram(const base::TempFolder& folder, const char* compiler, const char* macro, const std::string& worker);
   [[nodiscard]] std::vector<Series> run(int pes, const std::vector<std::string>& arguments,
                                         const std::vector<std::string>& environment = {},
                                         const Place& place = {}) const;
 
  private:
-  const Folder& folder_;
+  const base::TempFolder& folder_;
   std::string program_;
 };
 
-/// Barriers: each of `names` as a series, in that order; for our own they are algorithms.
-std::vector<Series> measure_ours(const Folder& folder, int pes, const std::vector<std::string>& names,
-                                 const std::vector<std::string>& environment = {});
+/// Such a program, or null with a message if Open MPI is not installed.
+std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
+                                                const std::string& worker);
 
-/// Barriers of Open MPI's libraries.
-class OpenMpi {
+/// Lines over sizes, both logarithmic, as SVG.
+class Picture {
  public:
-  explicit OpenMpi(const Folder& folder);
-  /// MPI_Barrier, and shmem_barrier_all of its OpenSHMEM.
-  [[nodiscard]] std::vector<Series> measure(int pes) const;
+  /// A point of the line `name`, which begins with its first point.
+  void add(const std::string& name, double x, double y, bool dashed = false);
+  /// Throws std::runtime_error.
+  void write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const;
 
  private:
-  OpenMpiProgram mpi_;
-  OpenMpiProgram shmem_;
+  std::vector<chart::Series> lines_;
 };
+
+/// How often barrier_worker measures each barrier.
+inline constexpr const char* kBarrierRepeats = "9";
+
+/// Barriers: each of `names` as a series, in that order; for our own they are algorithms.
+std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
+                                 const std::vector<std::string>& environment = {});
+
+/// What main() returns: what `run` returns, or 1 with a message if it throws.
+int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
+/// False, with a message, if this process may use only one processor.
+bool has_two_processors();
+/// The exit code of a benchmark that cannot run here.
+constexpr int kSkipped = 77;
 
 }  // namespace bench

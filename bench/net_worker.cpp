@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench/clock.hpp"
-#include "bench/item.hpp"
-#include "bench/net_library.hpp"
-#include "bench/net_names.hpp"
+#include "bench/library.hpp"
+#include "bench/measure.hpp"
+#include "bench/worker.hpp"
 
 namespace bench {
 namespace {
 
 constexpr std::size_t kMost = std::size_t{1} << 20;
-/// The largest of calls where everybody has one for everybody.
+/// The largest block of calls in which each process has one for each other one.
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 
 template <typename Action>
@@ -26,7 +25,7 @@ std::function<double(std::uint32_t)> together(Action action) {
   };
 }
 
-/// Process 0 acts. The other one is in the library meanwhile, without whose help nothing may go on.
+/// Process 0 acts. The other one is inside the library meanwhile: some transports need its progress.
 template <typename Action>
 std::function<double(std::uint32_t)> alone(Action action) {
   return [action](std::uint32_t count) {
@@ -58,12 +57,14 @@ std::function<double(std::uint32_t)> one_way(const std::shared_ptr<Remote>& remo
   };
 }
 
-/// One after the other, and all of them there at the end.
+/// One after the other, all complete at the end.
 template <typename Action>
 std::function<double(std::uint32_t)> stream(const std::shared_ptr<Remote>& remote, Action action) {
   return alone([remote, action](std::uint32_t count) {
     const Stopwatch watch;
-    for (std::uint32_t i = 0; i < count; ++i) action();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      action();
+    }
     remote->quiet();
     return watch.nanoseconds() / count;
   });
@@ -96,8 +97,11 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
   for (const std::size_t bytes : {std::size_t{8}, kBlock, kMost}) {
     const std::size_t words = bytes / sizeof(long);
     add("sum", bytes, [remote, words] { remote->sum(words); });
-    add("broadcast", bytes, [remote, words] { remote->broadcast(words, remote->next_root()); });
-    if (bytes > kBlock) continue;
+    add("broadcast", bytes,
+        [remote, words, turn = std::make_shared<int>(0)] { remote->broadcast(words, (*turn)++ % Library::size()); });
+    if (bytes > kBlock) {
+      continue;
+    }
     add("fcollect", bytes, [remote, words] { remote->fcollect(words); });
     add("alltoall", bytes, [remote, words] { remote->alltoall(words); });
   }
@@ -108,9 +112,9 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Player& /*player*/, const std::string& part) {
+  return bench::measure_items(argc, argv, [](bench::Player& /*player*/, const std::vector<std::string>& parts) {
     const auto remote = std::make_shared<bench::Remote>(
         std::max(bench::kMost, bench::kBlock * static_cast<std::size_t>(bench::Library::size())));
-    return part == "collective" ? bench::collective(remote) : bench::one_sided(remote);
+    return parts[0] == "collective" ? bench::collective(remote) : bench::one_sided(remote);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs that tune have in common.
+// What tune_barrier and tune_collective have in common.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@
 
 namespace bench {
 
-/// Numbers of PEs: those and one for each processor.
+/// These numbers of PEs, and one PE for each processor.
 inline std::vector<int> usual_sizes(std::vector<int> sizes) {
   sizes.push_back(std::max(2, own_processors()));
   return sizes;

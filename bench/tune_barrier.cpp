@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the software barriers of libshmem on this machine and writes the table by which it shall choose.
+// Measures the software barriers of libshmem on this machine and writes the table that it chooses them by.
 #include <cstdio>
 
 #include "bench/jobs.hpp"
@@ -9,18 +9,20 @@
 namespace bench {
 namespace {
 
-/// Algorithms that are measured in one job, all with the same environment.
+/// Algorithms that are measured in one job, with the same environment.
 struct Group {
   std::vector<std::string> algorithms;
-  std::string parameter{};  // as a table has it behind the algorithm
+  std::string parameter{};  // in the table, after the algorithm
   std::vector<std::string> environment{};
 };
 
 std::vector<Group> groups_for(int pes) {
   std::vector<Group> groups(1);
   for (const auto& spec : shmem::kAlgorithms) {
-    // adaptive is always another one.
-    if (spec.algorithm != shmem::Algorithm::kAdaptive) groups.front().algorithms.emplace_back(spec.name);
+    // adaptive always stands for another algorithm.
+    if (spec.algorithm != shmem::Algorithm::kAdaptive) {
+      groups.front().algorithms.emplace_back(spec.name);
+    }
   }
   for (const int radix : {2, 4}) {
     const std::string number = std::to_string(radix);
@@ -33,15 +35,14 @@ std::vector<Group> groups_for(int pes) {
   return groups;
 }
 
-Measured measure(const Folder& folder, int pes) {
-  Measured measured{.pes = pes, .crowded = pes > own_processors()};
+Measured measure(const base::TempFolder& folder, int pes) {
+  Measured measured{.pes = pes, .oversubscribed = pes > own_processors()};
   for (const Group& group : groups_for(pes)) {
     for (const Series& series : measure_ours(folder, pes, group.algorithms, group.environment)) {
       const auto points = series.usable();
-      const double time = spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
-      const double figure = spread_of(points, [](const Point& point) { return point.figure; }).middle;
-      measured.candidates.push_back({series.name + group.parameter, time});
-      std::fprintf(stderr, "%4d PEs  %-24s %10.3f us\n", pes, measured.candidates.back().way.c_str(), figure / 1e3);
+      measured.candidates.push_back({series.name + group.parameter, median_ratio(points)});
+      std::fprintf(stderr, "%4d PEs  %-24s %10.3f us\n", pes, measured.candidates.back().way.c_str(),
+                   figures_of(points).middle / 1e3);
     }
   }
   std::fprintf(stderr, "%4d PEs: %s\n", pes, best_way(measured).c_str());
@@ -49,7 +50,7 @@ Measured measure(const Folder& folder, int pes) {
 }
 
 std::string tune(const std::vector<int>& sizes) {
-  const Folder folder;
+  const base::TempFolder folder;
   std::vector<Measured> all;
   all.reserve(sizes.size());
   for (const int pes : sizes) {
@@ -62,12 +63,12 @@ std::string tune(const std::vector<int>& sizes) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_tuner(
-      {"tune_barrier",
-       "Measures the software barriers of libshmem on this machine, wants it idle, and writes the table by which "
-       "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
-       "SHMEM_BARRIER_TUNING",
-       {2, 4, 8, 16, 32, 64},
-       bench::tune},
-      argc, argv);
+  return bench::run_tuner({"tune_barrier",
+                           "Measures the software barriers of libshmem on this machine, which should be idle, and "
+                           "writes the table by which "
+                           "SHMEM_BARRIER_ALGORITHM=auto chooses where SHMEM_BARRIER_TUNING names it.",
+                           "SHMEM_BARRIER_TUNING",
+                           {2, 4, 8, 16, 32, 64},
+                           bench::tune},
+                          argc, argv);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the ways of collectives of libshmem on this machine and writes the table by which it shall choose.
+// Measures the ways of libshmem's collectives on this machine and writes the table that it chooses them by.
 #include <cstdio>
 #include <sstream>
 
-#include "bench/collective_tuning.hpp"
 #include "bench/jobs.hpp"
 #include "bench/table_file.hpp"
+#include "bench/tuning.hpp"
 
 namespace bench {
 namespace {
@@ -13,20 +13,25 @@ namespace {
 constexpr const char* kRepeats = "5";
 
 /// Has all calls go one way.
-std::string forcing_table(const Folder& folder, const std::string& limits) {
+std::string forcing_table(const base::TempFolder& folder, const shmem::CollectiveLimits& limits) {
   std::string file = folder.file("table");
   std::ofstream out(file);
   out << shmem::kCollectiveFormat << "\n";
-  for (const std::string_view name : shmem::kCollectiveNames) {
-    out << name << " alone * " << limits << "\n" << name << " crowded * " << limits << "\n";
+  for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
+    for (const bool oversubscribed : {false, true}) {
+      const shmem::CollectiveRow row{.collective = shmem::Collective{static_cast<int>(i)},
+                                     .teams = {.oversubscribed = oversubscribed},
+                                     .limits = limits};
+      out << to_string(row) << "\n";
+    }
   }
   return file;
 }
 
 using Times = std::map<std::uint64_t, double>;
 
-void measure_way(const Folder& folder, int pes, const std::string& limits, Times MeasuredCollective::*way,
-                 std::vector<MeasuredCollective>& all) {
+void measure_way(const base::TempFolder& folder, int pes, const shmem::CollectiveLimits& limits,
+                 Times MeasuredCollective::*way, std::vector<MeasuredCollective>& all) {
   const std::string table = forcing_table(folder, limits);
   for (const Series& series :
        run_ours(folder, "rma_worker", pes, {kRepeats, "tuning"}, {"SHMEM_COLLECTIVE_TUNING=" + table})) {
@@ -40,36 +45,34 @@ void measure_way(const Folder& folder, int pes, const std::string& limits, Times
       const bool too_small = measured.collective == shmem::Collective::kAlltoall && bytes / 8 < std::uint64_t(pes);
       const bool splits =
           measured.collective == shmem::Collective::kBroadcast || measured.collective == shmem::Collective::kReduce;
-      const bool wanted = !too_small && (way != &MeasuredCollective::split || splits);
+      const bool wanted = !too_small && (way != &MeasuredCollective::scatter_allgather || splits);
       if (name == shmem::kCollectiveNames[index] && wanted) {
         const auto points = series.usable();
-        (measured.*way)[bytes] = spread_of(points, [](const Point& point) { return point.ratio(); }).middle;
-        const double figure = spread_of(points, [](const Point& point) { return point.figure; }).middle;
-        std::fprintf(stderr, "%4d PEs  %-20s %-24s %12.3f us\n", pes, series.name.c_str(), limits.c_str(),
-                     figure / 1e3);
+        (measured.*way)[bytes] = median_ratio(points);
+        std::fprintf(stderr, "%4d PEs  %-20s %-24s %12.3f us\n", pes, series.name.c_str(), to_string(limits).c_str(),
+                     figures_of(points).middle / 1e3);
       }
     }
   }
 }
 
-std::vector<MeasuredCollective> measure(const Folder& folder, int pes) {
+std::vector<MeasuredCollective> measure(const base::TempFolder& folder, int pes) {
   std::vector<MeasuredCollective> all;
   for (std::size_t i = 0; i < shmem::kCollectives; ++i) {
     // A scan is a reduction that ends earlier; what was not measured goes by the built-in table.
     const shmem::Collective collective{static_cast<int>(i)};
     if (collective != shmem::Collective::kScan) {
-      all.push_back({.collective = collective, .pes = pes, .crowded = pes > own_processors()});
+      all.push_back({.collective = collective, .pes = pes, .oversubscribed = pes > own_processors()});
     }
   }
-  const std::string most = "carried=" + std::to_string(shmem::kMostCarried);
-  measure_way(folder, pes, most, &MeasuredCollective::carried, all);
-  measure_way(folder, pes, "carried=0", &MeasuredCollective::direct, all);
-  measure_way(folder, pes, "carried=0 split=0", &MeasuredCollective::split, all);
+  measure_way(folder, pes, {.eager = shmem::kEagerLimit}, &MeasuredCollective::eager, all);
+  measure_way(folder, pes, {}, &MeasuredCollective::direct, all);
+  measure_way(folder, pes, {.scatter_allgather = 0}, &MeasuredCollective::scatter_allgather, all);
   return all;
 }
 
 std::string tune(const std::vector<int>& sizes) {
-  const Folder folder;
+  const base::TempFolder folder;
   std::vector<MeasuredCollective> all;
   for (const int pes : sizes) {
     const auto some = measure(folder, pes);
@@ -84,7 +87,7 @@ std::string tune(const std::vector<int>& sizes) {
 int main(int argc, char** argv) {
   return bench::run_tuner(
       {"tune_collective",
-       "Measures the ways in which collectives of libshmem can go on this machine, wants it idle, and writes the table "
+       "Measures the ways of libshmem's collectives on this machine, which should be idle, and writes the table "
        "by which they choose where SHMEM_COLLECTIVE_TUNING names it.",
        "SHMEM_COLLECTIVE_TUNING",
        {2, 4, 8},

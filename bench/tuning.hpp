@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// From measured barriers to the table that SHMEM_BARRIER_TUNING names.
+// From measured barriers and collectives to the tables that SHMEM_BARRIER_TUNING and SHMEM_COLLECTIVE_TUNING name.
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "shmem/barrier/tuning_table.hpp"
+#include "shmem/config/tuning.hpp"
 
 namespace bench {
-
 /// A way to do the barriers of `pes` PEs as it is written in a table, and its time in parts of what the machine needs
 /// for its own part of it.
 struct Candidate {
@@ -19,11 +19,11 @@ struct Candidate {
 };
 struct Measured {
   int pes = 0;
-  bool crowded = false;
+  bool oversubscribed = false;
   std::vector<Candidate> candidates{};
 };
 
-/// Noise is less than this: what is no faster by it than the built-in choice is not worth another.
+/// Noise is less than this: a smaller gain over the built-in choice does not justify another one.
 constexpr double kWorthwhile = 0.95;
 
 /// What a table says behind the number of PEs.
@@ -40,7 +40,7 @@ inline std::string best_way(const Measured& measured) {
   const auto faster = [](const Candidate& a, const Candidate& b) { return a.time < b.time; };
   const auto best = std::min_element(measured.candidates.begin(), measured.candidates.end(), faster);
   const auto built_in = shmem::TuningTable::built_in();
-  const auto usual = way_of(built_in.choose(measured.pes, measured.crowded));
+  const auto usual = way_of(built_in.choose(measured.pes, measured.oversubscribed));
   const auto known = std::find_if(measured.candidates.begin(), measured.candidates.end(),
                                   [&usual](const Candidate& candidate) { return candidate.way == usual; });
   const bool stay = known != measured.candidates.end() && best->time > kWorthwhile * known->time;
@@ -49,11 +49,13 @@ inline std::string best_way(const Measured& measured) {
 
 /// The lines of one kind: from the sizes that were measured, in their order, the largest of them for all above; the
 /// built-in ones if none was.
-inline std::string table_lines(const std::vector<Measured>& all, bool crowded) {
-  const char* load = crowded ? "crowded " : "alone ";
+inline std::string table_lines(const std::vector<Measured>& all, bool oversubscribed) {
+  const char* load = oversubscribed ? "oversubscribed " : "alone ";
   std::vector<std::pair<int, std::string>> rows;
   for (const Measured& measured : all) {
-    if (measured.crowded != crowded) continue;
+    if (measured.oversubscribed != oversubscribed) {
+      continue;
+    }
     const std::string way = best_way(measured);
     if (!rows.empty() && rows.back().second == way) {
       rows.back().first = measured.pes;
@@ -68,7 +70,9 @@ inline std::string table_lines(const std::vector<Measured>& all, bool crowded) {
   if (rows.empty()) {
     const auto built_in = shmem::TuningTable::built_in();
     for (const auto& row : built_in.rows()) {
-      if (row.crowded == crowded) text += to_string(row) + "\n";
+      if (row.teams.oversubscribed == oversubscribed) {
+        text += to_string(row) + "\n";
+      }
     }
   }
   return text;
@@ -77,6 +81,57 @@ inline std::string table_lines(const std::vector<Measured>& all, bool crowded) {
 /// REQUIRES: sorted by PEs.
 inline std::string make_table(const std::vector<Measured>& all, const std::string& comment) {
   return "# " + comment + "\n" + shmem::kTuningFormat + "\n" + table_lines(all, false) + table_lines(all, true);
+}
+
+/// Times of one collective over its bytes, by way, in parts of a barrier's.
+struct MeasuredCollective {
+  shmem::Collective collective{};
+  int pes = 0;
+  bool oversubscribed = false;
+  std::map<std::uint64_t, double> eager{};
+  std::map<std::uint64_t, double> direct{};
+  std::map<std::uint64_t, double> scatter_allgather{};
+};
+
+/// Noise is less than this: a smaller gain does not justify another way.
+constexpr double kWorthwhileWay = 0.95;
+
+/// Eager up to the largest size at which that and all smaller ones are no slower than direct; scatter-allgather from
+/// the size from which on it is always faster, if there is one.
+inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
+  shmem::CollectiveLimits limits;
+  for (const auto& [bytes, time] : measured.eager) {
+    const auto direct = measured.direct.find(bytes);
+    if (bytes > shmem::kEagerLimit || direct == measured.direct.end() || time > direct->second) {
+      break;
+    }
+    limits.eager = bytes;
+  }
+  for (auto at = measured.scatter_allgather.rbegin(); at != measured.scatter_allgather.rend(); ++at) {
+    const auto direct = measured.direct.find(at->first);
+    if (direct == measured.direct.end() || at->second > kWorthwhileWay * direct->second) {
+      break;
+    }
+    limits.scatter_allgather = at->first;
+  }
+  return limits;
+}
+
+/// REQUIRES: sorted by PEs. The largest number of PEs of a kind is for all above.
+inline std::string make_collective_table(const std::vector<MeasuredCollective>& all, const std::string& comment) {
+  std::string text = "# " + comment + "\n" + shmem::kCollectiveFormat + "\n";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto same_kind = [&](const MeasuredCollective& other) {
+      return other.collective == all[i].collective && other.oversubscribed == all[i].oversubscribed;
+    };
+    const bool last = std::none_of(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), same_kind);
+    const shmem::RowTeams teams{.oversubscribed = all[i].oversubscribed,
+                                .most_pes = last ? shmem::kAnyPes : all[i].pes};
+    text += to_string(
+                shmem::CollectiveRow{.collective = all[i].collective, .teams = teams, .limits = best_limits(all[i])}) +
+            "\n";
+  }
+  return text;
 }
 
 }  // namespace bench

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "bench/child.hpp"
+#include "bench/jobs.hpp"
 
 namespace bench {
 namespace {
@@ -51,33 +52,33 @@ double average_of(const std::string& output) {
 }  // namespace
 
 bool has_ucx() {
-  try {
-    run({"/usr/bin/env", "ucx_perftest", "-h"}, {}, kLimit);
-  } catch (const std::exception& error) {
-    // It says how to use it, and fails.
-    return std::string(error.what()).find("UCT only") != std::string::npos ||
-           std::string(error.what()).find("UCP only") != std::string::npos;
+  // Its usage; `env` names the program if it is not there.
+  const std::string usage = base::run({"/usr/bin/env", "ucx_perftest", "-h"}, {}, kLimit).output;
+  const bool found = usage.find("UCT only") != std::string::npos || usage.find("UCP only") != std::string::npos;
+  if (!found) {
+    std::printf("UCX is skipped (package ucx-utils)\n");
   }
-  return true;
+  return found;
 }
 
 double measure_ucx_once(const std::string& test, std::size_t size, int count, const CpuPair& cpus,
                         const UcxPlace& place, int outstanding) {
   const int port = next_port();
-  const Child server(command(place.server, port, cpus.second), place.environment, kDiscarded);
+  const base::Process server(command(place.server, port, cpus.second), place.environment,
+                             {.output = base::Output::kDiscarded, .grace = kGrace});
   auto client = command(place.client, port, cpus.first);
   const auto warm_up = std::to_string(std::max(count / 10, 2));
   client.insert(client.end(), {"-t", test, "-s", std::to_string(size), "-n", std::to_string(count), "-w", warm_up, "-O",
                                std::to_string(outstanding), place.address});
   for (int i = 0;; ++i) {
     try {
-      return average_of(run(client, place.environment, kLimit));
+      return average_of(output_of(client, place.environment, kLimit));
     } catch (const std::exception&) {
       if (i == kTries) {
         throw;
       }
     }
-    std::this_thread::sleep_for(kBetweenTries);  // the server does not listen yet
+    std::this_thread::sleep_for(kBetweenTries);  // until the server listens
   }
 }
 

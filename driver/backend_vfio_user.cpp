@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "driver/vfio_user_socket.hpp"
+#include "driver/vfio_user_channel.hpp"
 #include "uapi/vfio_user.h"
 
 namespace gba {
@@ -22,9 +22,11 @@ std::vector<std::byte> access_message(std::uint32_t region, std::uint64_t offset
   return message;
 }
 
-/// A call that answers with nothing worth keeping.
+/// For a call whose reply carries nothing.
 Result<void> ignore_reply(const Result<Reply>& reply) {
-  if (!reply) return tl::make_unexpected(reply.error());
+  if (!reply) {
+    return reply.error();
+  }
   return {};
 }
 
@@ -32,22 +34,30 @@ Result<void> ignore_reply(const Result<Reply>& reply) {
 
 Result<std::unique_ptr<Backend>> VfioUserBackend::open(const std::string& name, const std::string& shown) {
   auto socket = connect_unix(name, shown, Deadline::after(VfioUserChannel::kReplyTimeout));
-  if (!socket) return tl::make_unexpected(socket.error());
+  if (!socket) {
+    return socket.error();
+  }
   auto channel = std::make_unique<VfioUserChannel>(*std::move(socket), shown);
-  if (auto ready = channel->negotiate(); !ready) return tl::make_unexpected(ready.error());
+  if (auto ready = channel->negotiate(); !ready) {
+    return ready.error();
+  }
   return std::make_unique<VfioUserBackend>(std::move(channel));
 }
 
 Result<Reply> VfioUserBackend::request(vfio_user_command command, std::span<const std::byte> payload,
                                        std::size_t reply_size, std::span<const int> fds) {
-  // A forked child holds the same socket: what it sent would look like its parent's.
-  if (lost()) return tl::make_unexpected(loss_error());
+  // A forked child holds the same socket: its messages would look like its parent's.
+  if (lost()) {
+    return loss_error();
+  }
   auto reply = channel_->request(command, payload, reply_size, fds);
-  if (channel_->broken() != Loss::kNone) declare_lost(channel_->broken());
+  if (channel_->broken() != Loss::kNone) {
+    declare_lost(channel_->broken());
+  }
   return reply;
 }
 
-Result<Reply> VfioUserBackend::ask_region(std::uint32_t region) {
+Result<Reply> VfioUserBackend::query_region(std::uint32_t region) {
   vfio_user_region_info info{};
   // No room for capabilities: a mapped region is mapped whole.
   info.argsz = sizeof(info);
@@ -56,27 +66,34 @@ Result<Reply> VfioUserBackend::ask_region(std::uint32_t region) {
 }
 
 Result<RegionInfo> VfioUserBackend::region_info(std::uint32_t region) {
-  const auto reply = ask_region(region);
-  if (!reply) return tl::make_unexpected(reply.error());
+  const auto reply = query_region(region);
+  if (!reply) {
+    return reply.error();
+  }
   const auto info = reply->get<vfio_user_region_info>();
-  return RegionInfo{.size = info.size, .mappable = (info.flags & VFIO_USER_REGION_MMAP) != 0};
+  const bool mappable = (info.flags & VFIO_USER_REGION_MMAP) != 0;
+  return RegionInfo{.size = info.size, .mappable = mappable, .front = mappable ? info.size : 0};
 }
 
-Result<Mapping> VfioUserBackend::map(std::uint32_t region) {
-  const auto reply = ask_region(region);
-  if (!reply) return tl::make_unexpected(reply.error());
-  const auto info = reply->get<vfio_user_region_info>();
-  const std::string what = "region " + std::to_string(region) + " of " + path();
-  if ((info.flags & VFIO_USER_REGION_MMAP) == 0 || reply->fds.size() != 1 || info.size == 0) {
-    return fail(std::errc::protocol_error, "gba: cannot map " + what + ": the server gives no file for it");
+Result<base::Mapping> VfioUserBackend::map(std::uint32_t region) {
+  const auto reply = query_region(region);
+  if (!reply) {
+    return reply.error();
   }
-  return Mapping::share(reply->fds.front().get(), info.offset, info.size, what);
+  const auto info = reply->get<vfio_user_region_info>();
+  const std::string what = fmt::format("region {} of {}", region, path());
+  if ((info.flags & VFIO_USER_REGION_MMAP) == 0 || reply->fds.size() != 1 || info.size == 0) {
+    return fail(std::errc::protocol_error, fmt::format("gba: cannot map {}: the server gives no file for it", what));
+  }
+  return map_shared(reply->fds.front().get(), info.offset, info.size, what);
 }
 
 Result<void> VfioUserBackend::read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) {
   const auto message = access_message(region, offset, data.size(), {});
   const auto reply = request(VFIO_USER_REGION_READ, message, sizeof(vfio_user_region_access) + data.size());
-  if (!reply) return tl::make_unexpected(reply.error());
+  if (!reply) {
+    return reply.error();
+  }
   std::memcpy(data.data(), reply->payload.data() + sizeof(vfio_user_region_access), data.size());
   return {};
 }
@@ -86,20 +103,26 @@ Result<void> VfioUserBackend::write(std::uint32_t region, std::uint64_t offset, 
 }
 
 Result<void> VfioUserBackend::post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) {
-  if (lost()) return tl::make_unexpected(loss_error());
+  if (lost()) {
+    return loss_error();
+  }
   auto sent = channel_->post(VFIO_USER_REGION_WRITE, access_message(region, offset, data.size(), data));
-  if (channel_->broken() != Loss::kNone) declare_lost(channel_->broken());
+  if (channel_->broken() != Loss::kNone) {
+    declare_lost(channel_->broken());
+  }
   return sent;
 }
 
-Result<UniqueFd> VfioUserBackend::doorbell_eventfd(std::uint32_t region, std::uint64_t offset) {
+Result<base::UniqueFd> VfioUserBackend::doorbell_eventfd(std::uint32_t region, std::uint64_t offset) {
   vfio_user_region_io_fds asked{};
   asked.argsz = static_cast<std::uint32_t>(sizeof(asked) + kMaxMessageFds * sizeof(vfio_user_ioeventfd));
   asked.index = region;
   auto reply = request(VFIO_USER_DEVICE_GET_REGION_IO_FDS, wire_bytes(asked), sizeof(asked));
   if (!reply) {
-    if (lost()) return tl::make_unexpected(reply.error());
-    return UniqueFd{};  // an optional command: there is a register for the same purpose
+    if (lost()) {
+      return reply.error();
+    }
+    return base::UniqueFd{};  // an optional command: there is a register for the same purpose
   }
   const std::size_t room = (reply->payload.size() - sizeof(asked)) / sizeof(vfio_user_ioeventfd);
   const std::size_t count = std::min<std::size_t>(reply->get<vfio_user_region_io_fds>().count, room);
@@ -109,13 +132,15 @@ Result<UniqueFd> VfioUserBackend::doorbell_eventfd(std::uint32_t region, std::ui
       return std::move(reply->fds[entry.fd_index]);
     }
   }
-  return UniqueFd{};
+  return base::UniqueFd{};
 }
 
 Result<std::uint32_t> VfioUserBackend::irq_count(std::uint32_t index) {
   const vfio_user_irq_info asked{.argsz = sizeof(asked), .flags = 0, .index = index, .count = 0};
   const auto reply = request(VFIO_USER_DEVICE_GET_IRQ_INFO, wire_bytes(asked), sizeof(asked));
-  if (!reply) return tl::make_unexpected(reply.error());
+  if (!reply) {
+    return reply.error();
+  }
   const auto info = reply->get<vfio_user_irq_info>();
   return (info.flags & VFIO_USER_IRQ_INFO_EVENTFD) != 0 ? info.count : 0;
 }

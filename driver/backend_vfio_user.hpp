@@ -28,8 +28,8 @@ class VfioUserBackend final : public Backend {
   Result<void> read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) override;
   Result<void> write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<void> post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
-  Result<Mapping> map(std::uint32_t region) override;
-  Result<UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) override;
+  Result<base::Mapping> map(std::uint32_t region) override;
+  Result<base::UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) override;
 
   Result<std::uint32_t> irq_count(std::uint32_t index) override;
   Result<void> arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) override;
@@ -47,7 +47,7 @@ class VfioUserBackend final : public Backend {
   void on_loss() override { channel_->shut_down(loss()); }
   Result<Reply> request(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size = 0,
                         std::span<const int> fds = {});
-  Result<Reply> ask_region(std::uint32_t region);
+  Result<Reply> query_region(std::uint32_t region);
   Result<void> set_irqs(std::uint32_t index, std::uint32_t vector, std::span<const int> eventfds);
 
   const std::unique_ptr<VfioUserChannel> channel_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: checks pointers, calls one thing, and turns a Result into -errno. Nothing is thrown over it.
+// The C ABI: checks pointers, makes one call, and turns a Result into -errno. No exception passes it.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,6 +14,7 @@
 #include "driver/group.hpp"
 #include "driver/group_status.hpp"
 #include "driver/registry.hpp"
+#include "driver/report.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
 
@@ -29,40 +30,10 @@ struct gba_group : gba::Group {
 
 namespace {
 
-// A fixed size, so that reporting "out of memory" needs none.
-thread_local std::array<char, 1024> error_text{};
-
-int report(std::errc code, std::string_view text) {
-  const std::size_t length = std::min(text.size(), error_text.size() - 1);
-  std::memcpy(error_text.data(), text.data(), length);
-  error_text[length] = '\0';
-  return -static_cast<int>(code);
-}
-
-int report(const gba::Error& error) {
-  return report(error.code, error.text);
-}
-
-int null_argument(const char* function) {
-  const std::string_view name = function;
-  std::array<char, 128> text{};
-  constexpr std::string_view kWhat = ": an argument is NULL";
-  const auto end = std::copy(name.begin(), name.end(), text.begin());
-  std::copy(kWhat.begin(), kWhat.end(), end);
-  return report(std::errc::invalid_argument, text.data());
-}
-
-/// Runs `body`, which gives 0 or -errno, and lets nothing out of it.
-template <typename Body>
-int guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return report(std::errc::not_enough_memory, "gba: out of memory");
-  } catch (const std::exception& bug) {
-    return report(std::errc::io_error, bug.what());
-  }
-}
+using gba::finish;
+using gba::guarded;
+using gba::null_argument;
+using gba::report;
 
 gba::Result<gba::FlagPlace> flag_place(const gba_open_options* options) {
   if (options != nullptr) {
@@ -70,30 +41,38 @@ gba::Result<gba::FlagPlace> flag_place(const gba_open_options* options) {
     if (options->size != sizeof(*options) || place > GBA_FLAGS_BAR) {
       return gba::fail(
           std::errc::invalid_argument,
-          "gba: gba_open_with: the options have another size, or no such flags (zero them, then set size)");
+          "gba: gba_open_with: the options have another size, or unknown flags (zero them, then set size)");
     }
-    if (place != GBA_FLAGS_AUTO) return static_cast<gba::FlagPlace>(place);
+    if (place != GBA_FLAGS_AUTO) {
+      return static_cast<gba::FlagPlace>(place);
+    }
   }
   const char* const text = std::getenv("GBA_FLAGS");
   const std::string_view name = text == nullptr || *text == '\0' ? "auto" : text;
-  if (name == "auto") return gba::FlagPlace::kAuto;
-  if (name == "dma") return gba::FlagPlace::kHost;
-  if (name == "bar") return gba::FlagPlace::kBar;
+  if (name == "auto") {
+    return gba::FlagPlace::kAuto;
+  }
+  if (name == "dma") {
+    return gba::FlagPlace::kHost;
+  }
+  if (name == "bar") {
+    return gba::FlagPlace::kBar;
+  }
+  if (name == "huge") {
+    return gba::FlagPlace::kHugeHost;
+  }
   return gba::fail(std::errc::invalid_argument,
-                   "gba: GBA_FLAGS is \"" + std::string(name) + "\", and not auto, dma or bar");
+                   fmt::format("gba: GBA_FLAGS is \"{}\", not auto, dma, huge or bar", name));
 }
 static_assert(static_cast<unsigned>(gba::FlagPlace::kHost) == GBA_FLAGS_DMA &&
               static_cast<unsigned>(gba::FlagPlace::kBar) == GBA_FLAGS_BAR);
 
-/// The result of a call without a value.
-int finish(const gba::Result<void>& result) {
-  return result ? 0 : report(result.error());
-}
-
 /// What test, sleep and wait give.
 int finish_wait(gba::Group& group, std::errc result, std::uint64_t sequence) {
-  if (result == std::errc{} || result == gba::Group::kNotYet) return -static_cast<int>(result);
-  return guarded([&] { return report(group.describe(result, sequence)); });
+  if (result == std::errc{} || result == gba::Group::kNotYet) {
+    return -static_cast<int>(result);
+  }
+  return report(group.describe(result, sequence));
 }
 
 }  // namespace
@@ -103,15 +82,19 @@ const char* gba_version(void) {
 }
 
 const char* gba_error_text(void) {
-  return error_text.data();
+  return gba::error_text();
 }
 
 int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_t* count) {
-  if (count == nullptr || (addresses == nullptr && room > 0)) return null_argument("gba_list");
+  if (count == nullptr || (addresses == nullptr && room > 0)) {
+    return null_argument("gba_list");
+  }
   *count = 0;
   return guarded([&] {
     const auto found = gba::list_devices();
-    if (!found) return report(found.error());
+    if (!found) {
+      return report(found.error());
+    }
     *count = static_cast<std::uint32_t>(found->size());
     for (std::uint32_t i = 0; i < std::min(room, *count); ++i) {
       addresses[i][(*found)[i].copy(addresses[i], GBA_ADDRESS_SIZE - 1)] = '\0';
@@ -121,19 +104,27 @@ int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_t* count
 }
 
 int gba_open(const char* path, gba_device** out) {
-  if (out == nullptr) return null_argument("gba_open");
+  if (out == nullptr) {
+    return null_argument("gba_open");
+  }
   return gba_open_with(path, nullptr, out);
 }
 
 int gba_open_with(const char* path, const gba_open_options* options, gba_device** out) {
-  if (out == nullptr) return null_argument("gba_open_with");
+  if (out == nullptr) {
+    return null_argument("gba_open_with");
+  }
   *out = nullptr;
   return guarded([&] {
     const auto flags = flag_place(options);
-    if (!flags) return report(flags.error());
+    if (!flags) {
+      return report(flags.error());
+    }
     const bool even_fatal = options != nullptr && (options->flags & GBA_OPEN_FATAL) != 0;
     auto device = gba::open_device(path, *flags, even_fatal);
-    if (!device) return report(device.error());
+    if (!device) {
+      return report(device.error());
+    }
     *out = std::make_unique<gba_device>(gba_device{*std::move(device)}).release();
     return 0;
   });
@@ -144,78 +135,105 @@ void gba_close(gba_device* device) {
 }
 
 int gba_device_get_info(gba_device* device, gba_device_info* info) {
-  if (device == nullptr || info == nullptr) return null_argument("gba_device_get_info");
+  if (device == nullptr || info == nullptr) {
+    return null_argument("gba_device_get_info");
+  }
   return guarded([&] {
     *info = device->device->info();
-    if (!device->device->backend().check_lost()) return 0;
+    if (!device->device->backend().check_lost()) {
+      return 0;
+    }
     return report(device->device->backend().loss_error());
   });
 }
 
 int gba_device_check(gba_device* device) {
-  if (device == nullptr) return null_argument("gba_device_check");
-  return guarded([&] {
-    if (const auto well = device->device->check_condition(); !well) return report(well.error());
-    return finish(device->device->check_storm());
-  });
+  if (device == nullptr) {
+    return null_argument("gba_device_check");
+  }
+  return guarded([&] { return finish(device->device->check_condition()); });
 }
 
 int gba_device_get_counters(gba_device* device, gba_device_counters* counters) {
-  if (device == nullptr || counters == nullptr) return null_argument("gba_device_get_counters");
+  if (device == nullptr || counters == nullptr) {
+    return null_argument("gba_device_get_counters");
+  }
   return guarded([&] {
     const auto result = device->device->counters();
-    if (!result) return report(result.error());
+    if (!result) {
+      return report(result.error());
+    }
     *counters = *result;
     return 0;
   });
 }
 
 int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status) {
-  if (device == nullptr || status == nullptr) return null_argument("gba_group_get_status");
+  if (device == nullptr || status == nullptr) {
+    return null_argument("gba_group_get_status");
+  }
   return guarded([&] {
     const auto result = gba::read_group_status(*device->device, group);
-    if (!result) return report(result.error());
+    if (!result) {
+      return report(result.error());
+    }
     *status = *result;
     return 0;
   });
 }
 
 int gba_device_reset(gba_device* device) {
-  if (device == nullptr) return null_argument("gba_device_reset");
+  if (device == nullptr) {
+    return null_argument("gba_device_reset");
+  }
   return guarded([&] { return finish(device->device->reset()); });
 }
 
 int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle) {
-  if (device == nullptr || handle == nullptr) return null_argument("gba_group_alloc");
+  if (device == nullptr || handle == nullptr) {
+    return null_argument("gba_group_alloc");
+  }
   return guarded([&] {
     const auto result = device->device->alloc(member_count, sequence);
-    if (!result) return report(result.error());
+    if (!result) {
+      return report(result.error());
+    }
     *handle = *result;
     return 0;
   });
 }
 
 int gba_group_enable(gba_device* device, const gba_group_handle* handle) {
-  if (device == nullptr || handle == nullptr) return null_argument("gba_group_enable");
+  if (device == nullptr || handle == nullptr) {
+    return null_argument("gba_group_enable");
+  }
   return guarded([&] { return finish(device->device->enable(*handle)); });
 }
 
 int gba_group_disable(gba_device* device, const gba_group_handle* handle) {
-  if (device == nullptr || handle == nullptr) return null_argument("gba_group_disable");
+  if (device == nullptr || handle == nullptr) {
+    return null_argument("gba_group_disable");
+  }
   return guarded([&] { return finish(device->device->disable(*handle)); });
 }
 
 int gba_group_free(gba_device* device, const gba_group_handle* handle) {
-  if (device == nullptr || handle == nullptr) return null_argument("gba_group_free");
+  if (device == nullptr || handle == nullptr) {
+    return null_argument("gba_group_free");
+  }
   return guarded([&] { return finish(device->device->free_group(*handle)); });
 }
 
 int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out) {
-  if (device == nullptr || handle == nullptr || out == nullptr) return null_argument("gba_group_join");
+  if (device == nullptr || handle == nullptr || out == nullptr) {
+    return null_argument("gba_group_join");
+  }
   *out = nullptr;
   return guarded([&] {
     auto membership = gba::Membership::join(device->device, *handle, member);
-    if (!membership) return report(membership.error());
+    if (!membership) {
+      return report(membership.error());
+    }
     *out = std::make_unique<gba_group>(*std::move(membership)).release();
     return 0;
   });
@@ -223,38 +241,64 @@ int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t 
 
 int gba_group_leave(gba_group* group) {
   const std::unique_ptr<gba_group> owner(group);
-  if (group == nullptr) return 0;
+  if (group == nullptr) {
+    return 0;
+  }
   return guarded([&] { return finish(group->leave()); });
 }
 
 void gba_group_arrive(gba_group* group, uint64_t sequence) {
-  if (group != nullptr) group->arrive(sequence);
+  if (group != nullptr) {
+    // A kick that fails is made up for by the next sleep, which arrives again.
+    (void)guarded([&] {
+      group->arrive(sequence);
+      return 0;
+    });
+  }
 }
 
 int gba_group_test(gba_group* group, uint64_t sequence) {
-  if (group == nullptr) return null_argument("gba_group_test");
-  const std::errc result = group->test(sequence);
-  if (result == std::errc{}) return 0;
-  return finish_wait(*group, result, sequence);
+  if (group == nullptr) {
+    return null_argument("gba_group_test");
+  }
+  return guarded([&] {
+    const std::errc result = group->test(sequence);
+    if (result == std::errc{}) {
+      return 0;
+    }
+    return finish_wait(*group, result, sequence);
+  });
 }
 
 int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns) {
-  if (group == nullptr) return null_argument("gba_group_sleep");
-  const auto limit = gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1});
-  return finish_wait(*group, group->sleep(sequence, limit), sequence);
+  if (group == nullptr) {
+    return null_argument("gba_group_sleep");
+  }
+  return guarded([&] {
+    const auto limit = gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1});
+    return finish_wait(*group, group->sleep(sequence, limit), sequence);
+  });
 }
 
 int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns) {
-  if (group == nullptr) return null_argument("gba_group_wait");
-  const auto deadline = gba::Deadline::after_ns(timeout_ns);
-  return finish_wait(*group, group->wait(sequence, deadline), sequence);
+  if (group == nullptr) {
+    return null_argument("gba_group_wait");
+  }
+  return guarded([&] {
+    const auto deadline = gba::Deadline::after_ns(timeout_ns);
+    return finish_wait(*group, group->wait(sequence, deadline), sequence);
+  });
 }
 
 int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]) {
-  if (group == nullptr || mask == nullptr) return null_argument("gba_group_missing");
+  if (group == nullptr || mask == nullptr) {
+    return null_argument("gba_group_missing");
+  }
   return guarded([&] {
     const auto missing = group->missing();
-    if (!missing) return report(missing.error());
+    if (!missing) {
+      return report(missing.error());
+    }
     std::copy(missing->begin(), missing->end(), mask);
     return 0;
   });

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,11 +11,10 @@
 
 #include "driver/backend.hpp"
 #include "driver/bar_mapping.hpp"
-#include "driver/commands.hpp"
+#include "driver/dma_memory.hpp"
 #include "driver/flag_memory.hpp"
-#include "driver/iova.hpp"
 #include "driver/mmio.hpp"
-#include "driver/pci_config.hpp"
+#include "driver/pci.hpp"
 #include "driver/profile.hpp"
 #include "driver/registers.hpp"
 #include "driver/wait.hpp"
@@ -35,10 +33,10 @@ struct DeviceFacts {
   std::uint32_t members = 0;
 };
 
-/// Which membership holds this port's place in each group. A group can be freed and joined anew while the object of an
-/// old membership still lives; that one must not end the new one.
-struct Places {
-  std::mutex mutex;  // guards what follows, from the command that changes a place to the change
+/// Which membership holds this port's place in each group. A group can be freed and joined again while the object of an
+/// old membership still lives; the old one must not end the new one.
+struct Memberships {
+  ForkMutex mutex;  // guards what follows, from the command that changes a place to the change
   std::array<std::uint64_t, kMaxGroups> holder{};  // id of the membership, 0: none
   std::uint64_t last_id = 0;
 };
@@ -46,14 +44,14 @@ struct Places {
 /// Thread-safe. Members of its groups (driver/membership.hpp) hold a reference to it.
 class Device {
  public:
-  /// Checks that there is a GBA of a known version behind `backend` and makes it ready; one that reports FATAL is
-  /// refused, but for `even_fatal`. Errors: those of gba_open.
+  /// Checks that there is a GBA of a known version behind `backend` and makes it ready. One that reports FATAL is
+  /// refused unless `even_fatal` is set. Errors: those of gba_open.
   static Result<std::unique_ptr<Device>> open(std::unique_ptr<Backend> backend, std::span<const PciId> expected,
                                               FlagPlace flags = FlagPlace::kAuto, bool even_fatal = false);
 
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  ~Device() = default;
+  ~Device();
 
   [[nodiscard]] gba_device_info info() const;
   Result<gba_device_counters> counters();
@@ -78,40 +76,36 @@ class Device {
     return GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, facts_.version) >= kMinorWithPorts;
   }
   [[nodiscard]] bool can_interrupt() const { return interrupts_; }
-  /// How long a member of a group of so many spins.
+  /// How long a member spins in a group of `members`.
   [[nodiscard]] SpinPolicy spin(std::uint32_t members) const;
 
   Backend& backend() { return *backend_; }
   Registers& control() { return control_; }
   Commands& commands() { return commands_; }
   FlagMemory& flags() { return flags_; }
-  Places& places() { return places_; }
+  Memberships& memberships() { return memberships_; }
 
   [[nodiscard]] MmioWord<std::uint64_t> doorbell(std::uint32_t group) const;
-  /// Empty where the device never sleeps.
+  /// Empty if the device never sleeps.
   [[nodiscard]] MmioWord<std::uint32_t> wakeup() const;
-  /// Wakes the device, which said that it sleeps (uapi rule 14). A failure shows as a lost device.
+  /// Wakes the device, which reported that it sleeps (uapi rule 14). A failure shows as a lost device.
   void kick();
 
-  /// Asks the device how it is: lost, broken down, or its link down? Errors: those of gba_device_check.
+  /// Is the device lost, fatal, or its link down? Errors: those of gba_device_check.
   Result<void> check_condition();
-  /// Fails with value_too_large while an interrupt is switched off because of a storm.
-  [[nodiscard]] Result<void> check_storm() const;
-  /// A member of the group has, or has no more, switched its interrupt off because of a storm. Of several storms one is
-  /// remembered.
-  void note_storm(std::uint32_t group) { storm_.store(group, std::memory_order_relaxed); }
-  void forget_storm(std::uint32_t group) { storm_.compare_exchange_strong(group, kNoStorm, std::memory_order_relaxed); }
 
  private:
   Device(std::unique_ptr<Backend> backend, Registers control, const Profile& profile, const DeviceFacts& facts,
-         const IovaWindow& iovas, std::uint64_t page);
+         std::shared_ptr<IovaSpace> iovas, std::uint64_t page);
 
   Result<void> set_up_doorbells();
   Result<void> set_up_interrupts();
-  /// Ends what this port has part in: nobody else tells the other members of a device that the kernel takes away in
-  /// good order (it resets none).
+  /// Leaves and frees all groups of this port, so that the other members learn of it if the kernel takes the device
+  /// away in good order (the kernel does not reset it).
   void leave_all();
   Result<void> configure(const gba_group_handle& handle);
+  /// CONTROL of a group. What this port wrote to the device before has arrived then: a read does not pass a write.
+  Result<std::uint64_t> control_of(std::uint32_t group);
   /// Writes CONTROL of a group that this port owns. `tried` begins the text of an Error.
   Result<void> control_group(const gba_group_handle& handle, std::uint64_t value, const std::string& tried);
 
@@ -120,16 +114,14 @@ class Device {
   const Profile& profile_;
   const DeviceFacts facts_;
   BarMapping doorbells_;
-  UniqueFd kick_eventfd_;
+  base::UniqueFd kick_eventfd_;
   bool interrupts_ = false;
   Commands commands_;
-  IovaSpace iovas_;
+  const std::shared_ptr<IovaSpace> iovas_;
   FlagMemory flags_;
-  Places places_;
-  static constexpr std::uint32_t kNoStorm = UINT32_MAX;
-  std::atomic<std::uint32_t> storm_{kNoStorm};  // the group; relaxed: nothing else is published by it
+  Memberships memberships_;
 
-  std::mutex owned_mutex_;                         // guards what follows
+  ForkMutex owned_mutex_;                          // guards what follows
   std::array<std::uint32_t, kMaxGroups> owned_{};  // keys of the groups that this port owns, else 0
 };
 

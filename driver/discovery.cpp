@@ -8,8 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "driver/backend_vfio_cdev.hpp"
-#include "driver/backend_vfio_group.hpp"
+#include "driver/backend_vfio.hpp"
 #include "driver/backend_vfio_user.hpp"
 
 namespace gba {
@@ -19,8 +18,8 @@ namespace {
 constexpr std::string_view kVfioUserPrefix = "vfio-user:";
 constexpr std::string_view kNoIommuPrefix = "noiommu-";
 
-tl::unexpected<Error> no_such_path(const std::string& path, int error) {
-  const std::string tried = "gba: cannot open " + path + ": ";
+Error no_such_path(const std::string& path, int error) {
+  const std::string tried = fmt::format("gba: cannot open {}: ", path);
   if (error == EACCES) {
     return fail(std::errc::permission_denied,
                 tried + "permission denied (is udev/70-gba.rules installed, and are you in group gba?)");
@@ -29,10 +28,10 @@ tl::unexpected<Error> no_such_path(const std::string& path, int error) {
     return fail(std::errc::no_such_device,
                 tried + "no such file (is there a GBA? GBA_DEVICE names another path, e.g. a fake device's socket)");
   }
-  return fail_errno(error, "gba: cannot open " + path);
+  return fail_errno(error, fmt::format("gba: cannot open {}", path));
 }
 
-tl::unexpected<Error> no_iommu(const std::string& tried) {
+Error no_iommu(const std::string& tried) {
   return fail(std::errc::operation_not_supported,
               tried +
                   "it is in VFIO's no-IOMMU mode, where a device may write to all memory: refused. Turn the IOMMU on "
@@ -42,8 +41,10 @@ tl::unexpected<Error> no_iommu(const std::string& tried) {
 /// One key for all names of a socket: two paths that lead to the same file are the same device.
 std::string key_of(const std::string& socket) {
   struct stat status {};
-  if (socket.starts_with('@') || ::stat(socket.c_str(), &status) != 0) return socket;
-  return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+  if (socket.starts_with('@') || ::stat(socket.c_str(), &status) != 0) {
+    return socket;
+  }
+  return fmt::format("{}:{}", status.st_dev, status.st_ino);
 }
 
 Location vfio_user(const std::string& socket) {
@@ -74,35 +75,58 @@ bool is_pci_address(std::string_view text) {
 }  // namespace
 
 Result<Location> DeviceFinder::find(const char* path) const {
-  if (path != nullptr && *path != '\0') return at(path);
+  if (path != nullptr && *path != '\0') {
+    return at(path);
+  }
   const char* variable = std::getenv("GBA_DEVICE");
-  if (variable != nullptr && *variable != '\0') return at(variable);
+  if (variable != nullptr && *variable != '\0') {
+    return at(variable);
+  }
   const std::string usual = dev_ + "/gba0";
   return exists(usual) || errno != ENOENT ? at(usual) : first();
 }
 
 Result<Location> DeviceFinder::at(const std::string& path) const {
-  if (path.starts_with('@')) return vfio_user(path);
+  if (path.starts_with('@')) {
+    return vfio_user(path);
+  }
   if (path.starts_with(kVfioUserPrefix)) {
     const std::string socket = path.substr(kVfioUserPrefix.size());
-    if (!socket.empty()) return vfio_user(socket);
-    return fail(std::errc::invalid_argument, "gba: cannot open " + path + ": the name of the socket is missing");
+    if (!socket.empty()) {
+      return vfio_user(socket);
+    }
+    return fail(std::errc::invalid_argument,
+                fmt::format("gba: cannot open {}: the name of the socket is missing", path));
   }
-  if (is_pci_address(path)) return by_address(path);
+  if (is_pci_address(path)) {
+    return by_address(path);
+  }
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return no_such_path(path, errno);
-  if (S_ISSOCK(status.st_mode)) return vfio_user(path);
-  if (S_ISCHR(status.st_mode)) return character_device(path, status.st_rdev);
-  return fail(std::errc::invalid_argument, "gba: cannot open " + path + ": neither a device nor a socket");
+  if (::stat(path.c_str(), &status) != 0) {
+    return no_such_path(path, errno);
+  }
+  if (S_ISSOCK(status.st_mode)) {
+    return vfio_user(path);
+  }
+  if (S_ISCHR(status.st_mode)) {
+    return character_device(path, status.st_rdev);
+  }
+  return fail(std::errc::invalid_argument, fmt::format("gba: cannot open {}: neither a device nor a socket", path));
 }
 
 Result<Location> DeviceFinder::first() const {
   std::string found;
   for (const std::string& address : sysfs_.functions()) {
-    if (!is_gba(address)) continue;
-    // One that can be opened before one that cannot.
-    if (sysfs_.driver(address) == "vfio-pci") return by_address(address);
-    if (found.empty()) found = address;
+    if (!is_gba(address)) {
+      continue;
+    }
+    // Prefer a function that can be opened.
+    if (sysfs_.driver(address) == "vfio-pci") {
+      return by_address(address);
+    }
+    if (found.empty()) {
+      found = address;
+    }
   }
   return found.empty() ? no_such_path(dev_ + "/gba0", ENOENT) : by_address(found);
 }
@@ -110,7 +134,9 @@ Result<Location> DeviceFinder::first() const {
 std::vector<std::string> DeviceFinder::all() const {
   std::vector<std::string> found;
   for (const std::string& address : sysfs_.functions()) {
-    if (is_gba(address) && sysfs_.driver(address) == "vfio-pci") found.push_back(address);
+    if (is_gba(address) && sysfs_.driver(address) == "vfio-pci") {
+      found.push_back(address);
+    }
   }
   return found;
 }
@@ -123,26 +149,33 @@ bool DeviceFinder::is_gba(const std::string& address) const {
 Result<void> DeviceFinder::check(const std::string& address, const std::string& tried) const {
   const auto id = sysfs_.id(address);
   if (!id) {
-    return fail(std::errc::no_such_device, tried + "there is no PCI function " + address + " (lspci -D lists them)");
+    return fail(std::errc::no_such_device,
+                fmt::format("{}there is no PCI function {} (lspci -D lists them)", tried, address));
   }
   if (!is_gba(address)) {
     return fail(std::errc::no_such_device,
-                tried + "it is not a GBA: its PCI id is " + to_text(*id) + " (GBA_PCI_ID=vvvv:dddd names another id)");
+                fmt::format("{}it is not a GBA: its PCI id is {} (GBA_PCI_ID=vvvv:dddd names another id)", tried,
+                            to_text(*id)));
   }
   const std::string driver = sysfs_.driver(address);
-  if (driver == "vfio-pci") return {};
-  const std::string function = "/sys/bus/pci/devices/" + address;
-  return fail(std::errc::no_such_device,
-              tried + (driver.empty() ? "no driver has it" : "driver " + driver + " has it") +
-                  ", not vfio-pci. udev/70-gba.rules binds it; by hand, as root: modprobe vfio-pci; echo vfio-pci > " +
-                  function + "/driver_override" +
-                  (driver.empty() ? "" : "; echo " + address + " > " + function + "/driver/unbind") + "; echo " +
-                  address + " > /sys/bus/pci/drivers_probe");
+  if (driver == "vfio-pci") {
+    return {};
+  }
+  const std::string holder = driver.empty() ? "no driver has it" : fmt::format("driver {} has it", driver);
+  const std::string unbind =
+      driver.empty() ? "" : fmt::format("; echo {0} > /sys/bus/pci/devices/{0}/driver/unbind", address);
+  return fail(
+      std::errc::no_such_device,
+      fmt::format("{0}{1}, not vfio-pci. udev/70-gba.rules binds it; by hand, as root: modprobe vfio-pci; echo "
+                  "vfio-pci > /sys/bus/pci/devices/{2}/driver_override{3}; echo {2} > /sys/bus/pci/drivers_probe",
+                  tried, holder, address, unbind));
 }
 
 Result<Location> DeviceFinder::by_address(const std::string& address) const {
-  const std::string tried = "gba: cannot open " + address + ": ";
-  if (auto good = check(address, tried); !good) return tl::make_unexpected(good.error());
+  const std::string tried = fmt::format("gba: cannot open {}: ", address);
+  if (auto good = check(address, tried); !good) {
+    return good.error();
+  }
   const std::string group = sysfs_.iommu_group(address);
   if (group.empty()) {
     return fail(std::errc::operation_not_supported,
@@ -150,49 +183,72 @@ Result<Location> DeviceFinder::by_address(const std::string& address) const {
                     "there is no IOMMU in front of it. Turn it on (firmware setup; kernel parameter "
                     "intel_iommu=on)");
   }
-  if (sysfs_.no_iommu(group)) return no_iommu(tried);
+  if (sysfs_.no_iommu(group)) {
+    return no_iommu(tried);
+  }
   const std::string device = sysfs_.vfio_device(address);
   const std::string cdev = dev_ + "/vfio/devices/" + device;
-  if (!device.empty() && exists(cdev) && exists(dev_ + "/iommu")) return by_cdev(cdev, address);
+  if (!device.empty() && exists(cdev) && exists(dev_ + "/iommu")) {
+    return by_cdev(cdev, address);
+  }
   return by_group_node(dev_ + "/vfio/" + group, address);
 }
 
 Result<Location> DeviceFinder::character_device(const std::string& path, dev_t number) const {
-  const std::string tried = "gba: cannot open " + path + ": ";
+  const std::string tried = fmt::format("gba: cannot open {}: ", path);
   const auto found = sysfs_.character_device(number);
-  if (found.subsystem == "vfio") return by_group(path, found.name);
-  if (found.subsystem != "vfio-dev") {
-    return fail(std::errc::no_such_device, tried + "a character device, but not one of VFIO's (name the device by " +
-                                               "its PCI address, like 0000:3b:00.0)");
+  if (found.subsystem == "vfio") {
+    return by_group(path, found.name);
   }
-  if (found.name.starts_with(kNoIommuPrefix)) return no_iommu(tried);
-  if (auto good = check(found.parent, tried); !good) return tl::make_unexpected(good.error());
+  if (found.subsystem != "vfio-dev") {
+    return fail(
+        std::errc::no_such_device,
+        fmt::format(
+            "{}a character device, but not one of VFIO's (name the device by its PCI address, like 0000:3b:00.0)",
+            tried));
+  }
+  if (found.name.starts_with(kNoIommuPrefix)) {
+    return no_iommu(tried);
+  }
+  if (auto good = check(found.parent, tried); !good) {
+    return good.error();
+  }
   return by_cdev(path, found.parent);
 }
 
 Result<Location> DeviceFinder::by_group(const std::string& path, const std::string& group) const {
-  const std::string tried = "gba: cannot open " + path + ": ";
-  if (group.starts_with(kNoIommuPrefix)) return no_iommu(tried);
+  const std::string tried = fmt::format("gba: cannot open {}: ", path);
+  if (group.starts_with(kNoIommuPrefix)) {
+    return no_iommu(tried);
+  }
   std::vector<std::string> gbas;
   for (const std::string& address : sysfs_.group_functions(group)) {
-    if (is_gba(address)) gbas.push_back(address);
+    if (is_gba(address)) {
+      gbas.push_back(address);
+    }
   }
-  if (gbas.empty()) return fail(std::errc::no_such_device, tried + "there is no GBA in IOMMU group " + group);
+  if (gbas.empty()) {
+    return fail(std::errc::no_such_device, fmt::format("{}there is no GBA in IOMMU group {}", tried, group));
+  }
   if (gbas.size() > 1) {
-    std::string all;
-    for (const std::string& address : gbas) all += (all.empty() ? "" : " or ") + address;
-    return fail(std::errc::invalid_argument, tried + "there are " + std::to_string(gbas.size()) +
-                                                 " GBAs in IOMMU group " + group + ": name one of them, " + all);
+    return fail(std::errc::invalid_argument, fmt::format("{}there are {} GBAs in IOMMU group {}: name one of them, {}",
+                                                         tried, gbas.size(), group, fmt::join(gbas, " or ")));
   }
-  if (auto good = check(gbas.front(), tried); !good) return tl::make_unexpected(good.error());
+  if (auto good = check(gbas.front(), tried); !good) {
+    return good.error();
+  }
   return by_group_node(path, gbas.front());
+}
+
+VfToken DeviceFinder::token_for(const std::string& address) const {
+  return sysfs_.wants_vf_token(address) ? token_ : VfToken{};
 }
 
 Location DeviceFinder::by_cdev(const std::string& node, const std::string& address) const {
   return {.way = Way::kVfioCdev,
           .shown = address,
           .socket = "",
-          .nodes = {.device = node, .iommu = dev_ + "/iommu", .address = address},
+          .nodes = {.device = node, .iommu = dev_ + "/iommu", .address = address, .token = token_for(address)},
           .key = "pci:" + address};
 }
 
@@ -200,30 +256,38 @@ Location DeviceFinder::by_group_node(const std::string& node, const std::string&
   return {.way = Way::kVfioGroup,
           .shown = address,
           .socket = "",
-          .nodes = {.device = node, .iommu = dev_ + "/vfio/vfio", .address = address},
+          .nodes = {.device = node, .iommu = dev_ + "/vfio/vfio", .address = address, .token = token_for(address)},
           .key = "pci:" + address};
 }
 
 Result<Location> find_device(const char* path) {
   const auto ids = expected_pci_ids(std::getenv("GBA_PCI_ID"));
-  if (!ids) return tl::make_unexpected(ids.error());
-  return DeviceFinder("/sys", "/dev", *ids).find(path);
+  if (!ids) {
+    return ids.error();
+  }
+  auto token = vf_token(std::getenv("GBA_VF_TOKEN"));
+  if (!token) {
+    return token.error();
+  }
+  return DeviceFinder("/sys", "/dev", *ids, *std::move(token)).find(path);
 }
 
 Result<std::vector<std::string>> list_devices() {
   const auto ids = expected_pci_ids(std::getenv("GBA_PCI_ID"));
-  if (!ids) return tl::make_unexpected(ids.error());
+  if (!ids) {
+    return ids.error();
+  }
   return DeviceFinder("/sys", "/dev", *ids).all();
 }
 
-Result<std::unique_ptr<Backend>> open_backend(const Location& location) {
+Result<std::unique_ptr<Backend>> open_backend(const Location& location, VfioContexts& contexts) {
   switch (location.way) {
     case Way::kVfioUser:
       break;
     case Way::kVfioGroup:
-      return VfioGroupBackend::open(real_system_calls(), PciSysfs(), location.nodes);
+      return VfioGroupBackend::open(real_system_calls(), PciSysfs(), location.nodes, contexts);
     case Way::kVfioCdev:
-      return VfioCdevBackend::open(real_system_calls(), PciSysfs(), location.nodes);
+      return VfioCdevBackend::open(real_system_calls(), PciSysfs(), location.nodes, contexts);
   }
   return VfioUserBackend::open(location.socket, location.shown);
 }

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "driver/backend.hpp"
-#include "driver/pci_config.hpp"
-#include "driver/pci_sysfs.hpp"
+#include "driver/pci.hpp"
 #include "driver/result.hpp"
+#include "driver/vfio_context.hpp"
 #include "driver/vfio_device_fd.hpp"
 
 namespace gba {
 
 enum class Way { kVfioUser, kVfioGroup, kVfioCdev };
 
-/// A device that somebody named. It need not answer.
+/// A device that was named. It need not answer.
 struct Location {
   Way way = Way::kVfioUser;
   std::string shown;   // for people: "vfio-user:/run/gba.sock", "0000:3b:00.0"
@@ -27,12 +27,13 @@ struct Location {
   std::string key;     // equal for all names of one device
 };
 
-/// Looks at what paths are. Thread-safe.
+/// Finds out what a path leads to. Thread-safe.
 class DeviceFinder {
  public:
   /// `sys` and `dev` are where sysfs and the device nodes are; `ids` are those of a GBA.
-  DeviceFinder(const std::string& sys, std::string dev, std::vector<PciId> ids)
-      : sysfs_(sys), dev_(std::move(dev)), ids_(std::move(ids)) {}
+  /// `token`: for functions that want one.
+  DeviceFinder(const std::string& sys, std::string dev, std::vector<PciId> ids, VfToken token = {})
+      : sysfs_(sys), dev_(std::move(dev)), ids_(std::move(ids)), token_(std::move(token)) {}
 
   /// The device at `path`; null or empty means $GBA_DEVICE, or else gba0 in `dev`, or else the first GBA of the
   /// machine. Errors: those of gba_open.
@@ -50,12 +51,14 @@ class DeviceFinder {
   /// Is this function a GBA that vfio-pci has?
   [[nodiscard]] Result<void> check(const std::string& address, const std::string& tried) const;
   [[nodiscard]] bool is_gba(const std::string& address) const;
+  [[nodiscard]] VfToken token_for(const std::string& address) const;
   [[nodiscard]] Location by_cdev(const std::string& node, const std::string& address) const;
   [[nodiscard]] Location by_group_node(const std::string& node, const std::string& address) const;
 
   const PciSysfs sysfs_;
   const std::string dev_;
   const std::vector<PciId> ids_;
+  const VfToken token_;
 };
 
 /// DeviceFinder::find() on this machine.
@@ -63,6 +66,7 @@ Result<Location> find_device(const char* path);
 /// DeviceFinder::all() on this machine.
 Result<std::vector<std::string>> list_devices();
 
-Result<std::unique_ptr<Backend>> open_backend(const Location& location);
+/// Devices that are opened with the same `contexts` may be in the same IOMMU group.
+Result<std::unique_ptr<Backend>> open_backend(const Location& location, VfioContexts& contexts);
 
 }  // namespace gba

@@ -19,19 +19,20 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kFirstNap = milliseconds{1};
-constexpr nanoseconds kLongestNap = milliseconds{100};
-/// A device that cannot interrupt is looked at more often.
-constexpr nanoseconds kNapWithoutInterrupt = milliseconds{1};
+constexpr nanoseconds kFirstSleep = milliseconds{1};
+constexpr nanoseconds kLongestSleep = milliseconds{100};
+/// The flag is polled more often if the device cannot interrupt.
+constexpr nanoseconds kSleepWithoutInterrupt = milliseconds{1};
 
-/// A test makes no system call, so somebody who only ever tests would not learn of a lost device. One in so many looks.
+/// A test makes no system call, so a caller that only tests would not learn of a lost device. One test in this many
+/// checks.
 constexpr unsigned kTestsPerLossCheck = 1024;
 
-/// A barrier that takes long may never end, for a reason that no flag tells: FATAL, a device that was pulled out, a
-/// release that got lost. So a waiter asks, but seldom: it costs the device, and many may wait.
+/// A slow barrier may never end for a reason that no flag shows: FATAL, a device that was pulled out, a lost release.
+/// So a waiter asks the device, but seldom: each question costs the device, and many may wait.
 constexpr nanoseconds kFirstAsk = std::chrono::seconds{1};
 constexpr nanoseconds kAskAgain = std::chrono::seconds{2};
-/// A release that the device says it has made, and that no repeated arrival brings for so long, is lost for good.
+/// A release that the device reports, and that repeated arrivals do not bring for this long, is lost for good.
 constexpr nanoseconds kLostRelease = std::chrono::seconds{5};
 
 /// ERROR_CODE names no member.
@@ -71,27 +72,37 @@ Group::Group(Membership membership)
       spin_(membership_.device().spin(membership_.member_count())),
       arrival_(GBA_FIELD_PUT(GBA_ARRIVAL_MEMBER, membership_.member()) | GBA_FIELD_PUT(GBA_ARRIVAL_VALID, 1)) {}
 
-/// What the flag says, whatever else has happened.
+/// The state that the flag shows, whatever else has happened.
 std::errc Group::read_flag(std::uint64_t word, std::uint64_t sequence) {
-  if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) return {};
+  if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) {
+    return {};
+  }
   if (word == GBA_ALL_ONES) {
     membership_.device().backend().declare_lost(Loss::kRemoved);
     return code_of(membership_.device().backend().loss());
   }
-  if (GBA_FIELD_GET(GBA_FLAG_ERROR, word) != 0) return reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word)).code;
+  if (GBA_FIELD_GET(GBA_FLAG_ERROR, word) != 0) {
+    return reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word)).code;
+  }
   return kNotYet;
 }
 
-std::errc Group::why_not(std::uint64_t word, std::uint64_t sequence) {
+std::errc Group::explain_miss(std::uint64_t word, std::uint64_t sequence) {
   const std::errc now = read_flag(word, sequence);
-  if (now != kNotYet) return now;
+  if (now != kNotYet) {
+    return now;
+  }
   Backend& backend = membership_.device().backend();
-  if (++misses_ % kTestsPerLossCheck == 0 && !backend.check_lost()) return ask_when_due(sequence);
+  if (++misses_ % kTestsPerLossCheck == 0 && !backend.check_lost()) {
+    return ask_when_due(sequence);
+  }
   return backend.lost() ? code_of(backend.loss()) : kNotYet;
 }
 
 void Group::watch(std::uint64_t sequence) {
-  if (sequence == watched_) return;
+  if (sequence == watched_) {
+    return;
+  }
   watched_ = sequence;
   next_ask_ = Clock::now() + kFirstAsk;
   sent_seen_.reset();
@@ -100,54 +111,81 @@ void Group::watch(std::uint64_t sequence) {
 std::errc Group::ask_when_due(std::uint64_t sequence) {
   watch(sequence);
   const auto now = Clock::now();
-  if (now < next_ask_) return kNotYet;
+  if (now < next_ask_) {
+    return kNotYet;
+  }
   next_ask_ = now + kAskAgain;
-  const auto well = find_trouble(sequence);
-  // What came while the device was asked counts (uapi rule 18).
+  const auto healthy = find_trouble(sequence);
+  // A release that arrived while the device was asked counts (uapi rule 18).
   const std::errc flag = read_flag(flag_.load(), sequence);
-  if (well || flag != kNotYet) return flag;
-  trouble_ = well.error();
+  if (healthy || flag != kNotYet) {
+    return flag;
+  }
+  trouble_ = healthy.error();
   return trouble_->code;
 }
 
 Result<void> Group::find_trouble(std::uint64_t sequence) {
-  if (auto well = membership_.device().check_condition(); !well) return well;
-  if (auto placed = check_place(); !placed) return placed;
+  if (auto healthy = membership_.device().check_condition(); !healthy) {
+    return healthy;
+  }
+  if (auto placed = check_place(); !placed) {
+    return placed;
+  }
   return check_release(sequence);
 }
 
 /// Is this port still the member that it has joined as?
 Result<void> Group::check_place() {
   Device& device = membership_.device();
-  if (!device.tells_ports()) return {};
+  if (!device.tells_ports()) {
+    return {};
+  }
   const unsigned bits = device.map().member_port_bits;
   const std::uint32_t per_word = 64 / bits;
   const auto word = read_register(device.map().member_port + membership_.member() / per_word * UINT64_C(8));
-  if (!word) return tl::make_unexpected(word.error());
+  if (!word) {
+    return word.error();
+  }
   const std::uint64_t port = (*word >> (bits * (membership_.member() % per_word))) & ((UINT64_C(1) << bits) - 1);
-  if (port == device.facts().port) return {};
-  return fail(std::errc{ENETRESET}, "gba: group " + std::to_string(membership_.group()) + ": this port is not member " +
-                                        std::to_string(membership_.member()) +
-                                        " any more: it was reset by somebody else (FLR), or the word that the group "
-                                        "had ended was lost");
+  if (port == device.facts().port) {
+    return {};
+  }
+  return fail(
+      std::errc{ENETRESET},
+      fmt::format("gba: group {}: this port is not member {} any more: another process reset it (FLR), or the message "
+                  "that the group had ended was lost",
+                  membership_.group(), membership_.member()));
 }
 
 Result<void> Group::check_release(std::uint64_t sequence) {
   const auto released = read_register(membership_.device().map().sequence);
-  if (!released) return tl::make_unexpected(released.error());
-  if (*released < sequence) return {};
+  if (!released) {
+    return released.error();
+  }
+  if (*released < sequence) {
+    return {};
+  }
   const auto now = Clock::now();
-  if (!sent_seen_) sent_seen_ = now;
-  if (now - *sent_seen_ < kLostRelease) return {};
-  return fail(std::errc{ECOMM}, barrier_name(sequence) +
-                                    " was released, but the release is lost: however often this member arrives again, "
-                                    "nothing reaches its flag");
+  if (!sent_seen_) {
+    sent_seen_ = now;
+  }
+  if (now - *sent_seen_ < kLostRelease) {
+    return {};
+  }
+  return fail(
+      std::errc{ECOMM},
+      fmt::format(
+          "{} was released, but the release is lost: this member has arrived again and nothing reaches its flag",
+          barrier_name(sequence)));
 }
 
 std::errc Group::spin(std::uint64_t sequence) {
   for (unsigned i = 0; i < spin_.spins + spin_.yields; ++i) {
     const std::errc now = test(sequence);
-    if (now != kNotYet) return now;
+    if (now != kNotYet) {
+      return now;
+    }
     if (i < spin_.spins) {
       pause_processor();
     } else {
@@ -159,41 +197,50 @@ std::errc Group::spin(std::uint64_t sequence) {
 
 void Group::drain_interrupts() {
   std::uint64_t count = 0;
-  // One read takes the whole count. Nothing there, a signal: a wake proves nothing anyway.
-  if (::read(membership_.eventfd(), &count, sizeof(count)) != sizeof(count)) return;
-  // A storm would keep every sleeper awake. Without the interrupt naps are short, and miss nothing.
-  if (interrupts_.take(count, Clock::now())) membership_.switch_interrupt_off();
+  // One read takes the whole count. It may fail (nothing there, a signal): the flag alone says what has happened.
+  (void)!::read(membership_.eventfd(), &count, sizeof(count));
 }
 
-void Group::nap(nanoseconds limit) {
+void Group::sleep_for(nanoseconds limit) {
   Backend& backend = membership_.device().backend();
   const bool interrupts = membership_.eventfd() >= 0;
-  limit = std::clamp(limit, nanoseconds{0}, interrupts ? kLongestNap : kNapWithoutInterrupt);
+  limit = std::clamp(limit, nanoseconds{0}, interrupts ? kLongestSleep : kSleepWithoutInterrupt);
   const timespec time{.tv_sec = 0, .tv_nsec = limit.count()};
-  // An eventfd of -1 is passed over by poll.
+  // poll ignores an eventfd of -1.
   pollfd events[] = {backend.loss_event(), {.fd = membership_.eventfd(), .events = POLLIN, .revents = 0}};
-  if (::ppoll(static_cast<pollfd*>(events), 2, &time, nullptr) <= 0) return;
-  if (events[0].revents != 0) backend.check_lost();
-  if (events[1].revents != 0) drain_interrupts();
+  if (::ppoll(static_cast<pollfd*>(events), 2, &time, nullptr) <= 0) {
+    return;
+  }
+  if (events[0].revents != 0) {
+    backend.check_lost();
+  }
+  if (events[1].revents != 0) {
+    drain_interrupts();
+  }
 }
 
 std::errc Group::sleep(std::uint64_t sequence, nanoseconds limit) {
   std::errc now = test(sequence);
-  if (now != kNotYet) return now;
-  // Also mends an arrival or a release that was lost (uapi rules 12 and 18).
-  interrupts_.ask(sequence);
-  ring(sequence, GBA_FIELD_PUT(GBA_ARRIVAL_NOTIFY, 1));
+  if (now != kNotYet) {
+    return now;
+  }
+  // Also repairs a lost arrival or release (uapi rules 12 and 18).
+  arrive(sequence, GBA_FIELD_PUT(GBA_ARRIVAL_NOTIFY, 1));
   now = test(sequence);
-  if (now != kNotYet) return now;
-  nap(limit);
+  if (now != kNotYet) {
+    return now;
+  }
+  sleep_for(limit);
   now = test(sequence);
   return now == kNotYet ? ask_when_due(sequence) : now;
 }
 
 std::errc Group::wait(std::uint64_t sequence, Deadline deadline) {
   std::errc now = spin(sequence);
-  for (nanoseconds limit = kFirstNap; now == kNotYet; limit = std::min(2 * limit, kLongestNap)) {
-    if (deadline.passed()) return std::errc::timed_out;
+  for (nanoseconds limit = kFirstSleep; now == kNotYet; limit = std::min(2 * limit, kLongestSleep)) {
+    if (deadline.passed()) {
+      return std::errc::timed_out;
+    }
     now = sleep(sequence, deadline.left(limit));
   }
   return now;
@@ -209,10 +256,16 @@ Result<MemberMask> Group::missing() {
   const Profile& profile = membership_.device().profile();
   for (std::uint32_t word = 0; word < profile.mask_words(); ++word) {
     const auto members = read_register(profile.map.member_mask + std::uint64_t{8} * word);
-    if (!members) return tl::make_unexpected(members.error());
-    if (*members == 0) continue;
+    if (!members) {
+      return members.error();
+    }
+    if (*members == 0) {
+      continue;
+    }
     const auto arrived = read_register(profile.map.arrived_mask + std::uint64_t{8} * word);
-    if (!arrived) return tl::make_unexpected(arrived.error());
+    if (!arrived) {
+      return arrived.error();
+    }
     missing[word] = *members & ~*arrived;
   }
   return missing;
@@ -220,23 +273,34 @@ Result<MemberMask> Group::missing() {
 
 Error Group::describe_timeout(std::uint64_t sequence, const std::string& barrier) {
   watch(sequence);
-  if (const auto well = find_trouble(sequence); !well && read_flag(flag_.load(), sequence) == kNotYet) {
-    return well.error();
+  if (const auto healthy = find_trouble(sequence); !healthy && read_flag(flag_.load(), sequence) == kNotYet) {
+    return healthy.error();
   }
-  const std::string text = barrier + " was not released in time: ";
+  const std::string text = fmt::format("{} was not released in time: ", barrier);
   const auto control = read_register(membership_.device().map().control);
-  if (!control) return control.error();
-  if ((*control & GBA_CONTROL_ENABLE) == 0) {
-    // The group may have entered ERROR since, another member's leaving after its own timeout for one: that says more.
-    const std::errc now = test(sequence);
-    if (now != std::errc{} && now != kNotYet) return describe(now, sequence);
-    return {std::errc::timed_out, text + "the group is not enabled"};
+  if (!control) {
+    return control.error();
   }
-  if (sent_seen_) return {std::errc::timed_out, text + "the device has released it, and the release has not come"};
+  if ((*control & GBA_CONTROL_ENABLE) == 0) {
+    // The group may have entered ERROR since, for instance because another member left after its own timeout: that says
+    // more.
+    const std::errc now = test(sequence);
+    if (now != std::errc{} && now != kNotYet) {
+      return describe(now, sequence);
+    }
+    return fail(std::errc::timed_out, text + "the group is not enabled");
+  }
+  if (sent_seen_) {
+    return fail(std::errc::timed_out, text + "the device has released it, but the release has not arrived");
+  }
   const auto waited_for = missing();
-  if (!waited_for) return waited_for.error();
-  if (*waited_for == MemberMask{}) return {std::errc::timed_out, text + "all members have arrived by now"};
-  return {std::errc::timed_out, text + to_text(*waited_for) + " did not arrive"};
+  if (!waited_for) {
+    return waited_for.error();
+  }
+  if (*waited_for == MemberMask{}) {
+    return fail(std::errc::timed_out, text + "all members have arrived by now");
+  }
+  return fail(std::errc::timed_out, fmt::format("{}{} did not arrive", text, to_text(*waited_for)));
 }
 
 Error Group::describe_error_release(std::errc failure, const std::string& barrier) {
@@ -244,29 +308,35 @@ Error Group::describe_error_release(std::errc failure, const std::string& barrie
   Reason reason = reason_of(GBA_FIELD_GET(GBA_FLAG_CODE, word));
   const auto detail = read_register(membership_.device().map().error_code);
   const bool names_member = detail && *detail != 0 && GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, *detail) != kNoMember;
-  // Of the group's end the flag says the same as of a member's; ERROR_CODE has no member then, or nothing any more
-  // because the group has been allocated anew.
+  // The flag says the same when the group ends as when a member leaves. ERROR_CODE then names no member, or is clear
+  // because the group has been allocated again.
   if (failure == std::errc::broken_pipe && detail && !names_member) {
     reason = {std::errc::owner_dead, "the group was taken back: its owner freed it or has ended, or it was reclaimed"};
     failure = reason.code;
   }
-  std::string text = barrier + " will not be released: " + reason.text;
-  if (names_member) text += " (member " + std::to_string(GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, *detail)) + ")";
-  const std::uint64_t released = GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word);
-  return {failure, text + "; the last one released is " + std::to_string(released)};
+  const std::string member =
+      names_member ? fmt::format(" (member {})", GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, *detail)) : "";
+  return fail(failure, fmt::format("{} will not be released: {}{}; the last one released is {}", barrier, reason.text,
+                                   member, GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word)));
 }
 
 std::string Group::barrier_name(std::uint64_t sequence) const {
-  return "gba: group " + std::to_string(membership_.group()) + ": barrier " + std::to_string(sequence);
+  return fmt::format("gba: group {}: barrier {}", membership_.group(), sequence);
 }
 
 Error Group::describe(std::errc failure, std::uint64_t sequence) {
-  if (trouble_ && trouble_->code == failure) return *std::exchange(trouble_, std::nullopt);
+  if (trouble_ && trouble_->code == failure) {
+    return *std::exchange(trouble_, std::nullopt);
+  }
   const std::string barrier = barrier_name(sequence);
   Backend& backend = membership_.device().backend();
-  // A loss that a signal handler found has not been told to the kernel yet.
-  if (backend.lost() && backend.check_lost() && code_of(backend.loss()) == failure) return backend.loss_error();
-  if (failure == std::errc::timed_out) return describe_timeout(sequence, barrier);
+  // A loss that a signal handler found has not been declared yet.
+  if (backend.lost() && backend.check_lost() && code_of(backend.loss()) == failure) {
+    return backend.loss_error();
+  }
+  if (failure == std::errc::timed_out) {
+    return describe_timeout(sequence, barrier);
+  }
   return describe_error_release(failure, barrier);
 }
 

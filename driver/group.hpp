@@ -8,11 +8,9 @@
 #include <string>
 #include <system_error>
 
-#include "driver/interrupt_budget.hpp"
-#include "driver/member_list.hpp"
+#include "driver/group_status.hpp"
 #include "driver/membership.hpp"
 #include "driver/mmio.hpp"
-#include "driver/ordering.hpp"
 #include "driver/result.hpp"
 #include "driver/wait.hpp"
 #include "uapi/gba_device.h"
@@ -29,9 +27,24 @@ class Group {
   /// REQUIRES: the membership has been joined.
   explicit Group(Membership membership);
 
-  void arrive(std::uint64_t sequence) { ring(sequence, 0); }
+  /// `notify`: GBA_ARRIVAL_NOTIFY or 0.
+  void arrive(std::uint64_t sequence, std::uint64_t notify = 0) {
+    const std::uint64_t word = GBA_FIELD_PUT(GBA_ARRIVAL_SEQUENCE, sequence) | arrival_ | notify;
+    ordering::data_before_doorbell();
+    // Release: what this member stored before is visible to the members that it releases. Pairs with the device's
+    // exchange.
+    doorbell_.store(word);
+    if (!wakeup_) {
+      return;  // hardware never sleeps: nothing is read
+    }
+    ordering::doorbell_before_wakeup();
+    // Relaxed: the fence orders it after the doorbell, and it publishes nothing. Pairs with the device's store of it.
+    if ((wakeup_.load_relaxed() & GBA_WAKEUP_SLEEPING) != 0) {
+      membership_.device().kick();
+    }
+  }
 
-  /// errc{}: released. kNotYet, or why it will not be.
+  /// errc{}: released. kNotYet, or the reason why it will not be.
   std::errc test(std::uint64_t sequence) {
     // Pairs with the device's release store of the flag: what members stored before they arrived is visible
     // (uapi rule 20). One look, uapi rule 18: equality is success even with ERROR.
@@ -39,47 +52,35 @@ class Group {
     if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) [[likely]] {
       return {};
     }
-    return why_not(word, sequence);
+    return explain_miss(word, sequence);
   }
 
-  /// Asks for an interrupt and sleeps until it comes, the device is lost, a signal comes, or `limit` is over. Results
-  /// as test().
+  /// Asks for an interrupt and sleeps until it comes, the device is lost, a signal comes, or `limit` has passed.
+  /// Results as test().
   std::errc sleep(std::uint64_t sequence, std::chrono::nanoseconds limit);
-  /// Results as test() but kNotYet; timed_out after the deadline.
+  /// Results as test(), except kNotYet; timed_out after the deadline.
   std::errc wait(std::uint64_t sequence, Deadline deadline);
 
-  /// Who has not arrived in the open round.
+  /// The members that have not arrived in the open round.
   Result<MemberMask> missing();
 
-  /// The whole story of a failure that test(), sleep() or wait() gave. Asks the device; the Error has another code if
-  /// that tells of something worse than a timeout.
+  /// The full description of a failure that test(), sleep() or wait() returned. Asks the device; the Error has another
+  /// code if the device reports something worse than a timeout.
   Error describe(std::errc failure, std::uint64_t sequence);
 
   Result<void> leave() { return membership_.leave(); }
 
  private:
-  void ring(std::uint64_t sequence, std::uint64_t notify) {
-    const std::uint64_t word = GBA_FIELD_PUT(GBA_ARRIVAL_SEQUENCE, sequence) | arrival_ | notify;
-    ordering::data_before_doorbell();
-    // Release: what this member stored before is visible to whoever is released by it. Pairs with the device's
-    // exchange.
-    doorbell_.store(word);
-    if (!wakeup_) return;  // hardware never sleeps: nothing is read
-    ordering::doorbell_before_wakeup();
-    // Relaxed: the fence orders it after the doorbell, and it publishes nothing. Pairs with the device's store of it.
-    if ((wakeup_.load_relaxed() & GBA_WAKEUP_SLEEPING) != 0) membership_.device().kick();
-  }
-
   std::errc read_flag(std::uint64_t word, std::uint64_t sequence);
-  std::errc why_not(std::uint64_t word, std::uint64_t sequence);
+  std::errc explain_miss(std::uint64_t word, std::uint64_t sequence);
   std::errc spin(std::uint64_t sequence);
-  void nap(std::chrono::nanoseconds limit);
+  void sleep_for(std::chrono::nanoseconds limit);
   void drain_interrupts();
 
   void watch(std::uint64_t sequence);
-  /// Asks the device what keeps the release away, now and then. Results as test().
+  /// Asks the device at intervals what delays the release. Results as test().
   std::errc ask_when_due(std::uint64_t sequence);
-  /// Fails if something does, other than a member that has not arrived.
+  /// Fails if anything but a missing member delays it.
   Result<void> find_trouble(std::uint64_t sequence);
   Result<void> check_place();
   Result<void> check_release(std::uint64_t sequence);
@@ -94,14 +95,13 @@ class Group {
   const MmioWord<std::uint64_t> flag_;
   const MmioWord<std::uint32_t> wakeup_;
   const SpinPolicy spin_;
-  const std::uint64_t arrival_;  // the arrival word but for the sequence
+  const std::uint64_t arrival_;  // the arrival word without the sequence
   unsigned misses_ = 0;          // tests that were kNotYet
-  InterruptBudget interrupts_;
 
-  std::uint64_t watched_ = 0;                   // the sequence that what follows is about
-  Clock::time_point next_ask_;                  // when the device is asked what keeps its release away
+  std::uint64_t watched_ = 0;                   // the sequence that the following members are about
+  Clock::time_point next_ask_;                  // when the device is asked next
   std::optional<Clock::time_point> sent_seen_;  // when it first said that it had released it
-  std::optional<Error> trouble_;                // what was found: the story of the last failure
+  std::optional<Error> trouble_;                // the description of the last failure
 };
 
 }  // namespace gba

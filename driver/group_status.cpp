@@ -3,12 +3,70 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "uapi/gba_regs.h"
 
 namespace gba {
+
+namespace {
+
+/// Messages have a limited length, and nobody reads longer lists.
+constexpr std::size_t kMaxRanges = 16;
+
+struct Range {
+  unsigned first;
+  unsigned last;
+};
+
+bool contains(const MemberMask& members, unsigned member) {
+  return ((members[member / 64] >> (member % 64)) & 1) != 0;
+}
+
+std::vector<Range> ranges_of(const MemberMask& members) {
+  std::vector<Range> ranges;
+  for (unsigned member = 0; member < 64 * members.size(); ++member) {
+    if (!contains(members, member)) {
+      continue;
+    }
+    if (!ranges.empty() && ranges.back().last + 1 == member) {
+      ranges.back().last = member;
+    } else {
+      ranges.push_back({member, member});
+    }
+  }
+  return ranges;
+}
+
+std::string to_text(const Range& range) {
+  return range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
+}
+
+}  // namespace
+
+std::string to_text(const MemberMask& members) {
+  const std::vector<Range> ranges = ranges_of(members);
+  if (ranges.empty()) {
+    return "nobody";
+  }
+  if (ranges.size() == 1 && ranges[0].first == ranges[0].last) {
+    return fmt::format("member {}", to_text(ranges[0]));
+  }
+  std::string text = "members ";
+  unsigned more = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (i >= kMaxRanges) {
+      more += ranges[i].last - ranges[i].first + 1;
+    } else {
+      const bool last = i + 1 == ranges.size();
+      text += (i == 0 ? "" : last ? " and " : ", ") + to_text(ranges[i]);
+    }
+  }
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
 
 namespace {
 
@@ -20,9 +78,13 @@ class Reader {
   Reader(Device& device, std::uint32_t group) : device_(device), block_(device.map().block(group)) {}
 
   std::uint64_t read(std::uint64_t offset, unsigned bytes = 8) {
-    if (!error_) return 0;
+    if (!error_) {
+      return 0;
+    }
     const std::uint64_t at = block_ + offset;
-    if (bytes == 4) return keep(device_.control().read<std::uint32_t>(at));
+    if (bytes == 4) {
+      return keep(device_.control().read<std::uint32_t>(at));
+    }
     return keep(device_.control().read<std::uint64_t>(at));
   }
   [[nodiscard]] const Result<void>& error() const { return error_; }
@@ -30,7 +92,9 @@ class Reader {
  private:
   template <typename T>
   std::uint64_t keep(const Result<T>& value) {
-    if (!value) error_ = tl::make_unexpected(value.error());
+    if (!value) {
+      error_ = value.error();
+    }
     return value.value_or(0);
   }
 
@@ -45,7 +109,9 @@ void read_ports(Reader& reader, const Profile& profile, gba_group_status& status
   const std::uint32_t per_word = 64 / bits;
   for (std::uint32_t first = 0; first < profile.members; first += per_word) {
     const std::uint64_t here = status.members[first / 64] >> (first % 64) & ((UINT64_C(1) << per_word) - 1);
-    if (here == 0) continue;  // nobody can have joined
+    if (here == 0) {
+      continue;  // no member can have joined
+    }
     const std::uint64_t word = reader.read(profile.map.member_port + first / per_word * UINT64_C(8));
     for (std::uint32_t i = 0; i < per_word && first + i < profile.members; ++i) {
       const std::uint64_t port = (word >> (bits * i)) & mask;
@@ -58,8 +124,8 @@ void read_ports(Reader& reader, const Profile& profile, gba_group_status& status
 
 Result<gba_group_status> read_group_status(Device& device, std::uint32_t group) {
   if (group >= device.facts().groups) {
-    return fail(std::errc::invalid_argument, "gba: " + device.backend().path() + ": no group " + std::to_string(group) +
-                                                 ": it has " + std::to_string(device.facts().groups));
+    return fail(std::errc::invalid_argument,
+                fmt::format("gba: {}: no group {}: it has {}", device.backend().path(), group, device.facts().groups));
   }
   const Profile& profile = device.profile();
   const GroupMap& map = profile.map;
@@ -86,7 +152,9 @@ Result<gba_group_status> read_group_status(Device& device, std::uint32_t group) 
     status.round_age_ns = reader.read(map.round_age);
     read_ports(reader, profile, status);
   }
-  if (!reader.error()) return tl::make_unexpected(reader.error().error());
+  if (!reader.error()) {
+    return reader.error().error();
+  }
   return status;
 }
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/fd.hpp"
 #include "driver/device.hpp"
-#include "driver/fd.hpp"
 #include "driver/flag_memory.hpp"
 #include "driver/result.hpp"
 
@@ -40,10 +40,8 @@ class Membership {
   [[nodiscard]] std::uint32_t member_count() const { return member_count_; }
   [[nodiscard]] std::uint32_t member() const { return member_; }
   [[nodiscard]] MmioWord<std::uint64_t> flag() const { return line_.word(); }
-  /// Readable when the group's interrupt came; -1 if the device cannot interrupt, or shall not any more.
+  /// Readable when the group's interrupt came; -1 if the device cannot interrupt, or the machine has too few vectors.
   [[nodiscard]] int eventfd() const { return eventfd_.get(); }
-  /// Of an interrupt that storms: the device, or the kernel, raises it no more for this membership.
-  void switch_interrupt_off();
 
  private:
   Membership(std::shared_ptr<Device> device, const gba_group_handle& handle, std::uint32_t member, FlagLine line)
@@ -61,8 +59,8 @@ class Membership {
   std::uint32_t member_count_;
   std::uint32_t member_;
   FlagLine line_;
-  UniqueFd eventfd_;
-  std::uint64_t id_ = 0;  // in the device's Places; 0: not joined
+  base::UniqueFd eventfd_;
+  std::uint64_t id_ = 0;  // in the device's Memberships; 0: not joined
 };
 
 }  // namespace gba

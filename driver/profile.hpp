@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "driver/pci_config.hpp"
+#include "driver/pci.hpp"
 #include "uapi/gba_switch_regs.h"
 
 namespace gba {

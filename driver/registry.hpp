@@ -20,8 +20,8 @@ class Registry {
  public:
   using Opener = std::function<Result<std::unique_ptr<Device>>()>;
 
-  /// The open device with this key, or a new one from `opener`. A device that is being closed is waited for: it must
-  /// be free before it can be opened again. A lost device is not given again.
+  /// The open device with this key, or a new one from `opener`. Waits for a device that is
+  /// being closed: it must be free before it can be opened again. A lost device is not returned again.
   Result<std::shared_ptr<Device>> open(const std::string& key, const Opener& opener);
 
  private:
@@ -29,6 +29,8 @@ class Registry {
     std::uint64_t id = 0;  // tells a lost device from its successor
     std::weak_ptr<Device> reference;
   };
+
+  struct Holder;
 
   void forget(const std::string& key, std::uint64_t id);
 

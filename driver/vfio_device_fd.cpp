@@ -6,49 +6,102 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
+#include <iomanip>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "driver/bar_mapping.hpp"
-#include "driver/vfio_info.hpp"
-#include "driver/vfio_kernel.h"
+#include "driver/vfio_kernel.hpp"
 
 namespace gba {
 
 namespace {
-
-std::string hexadecimal(std::uint64_t value) {
-  std::string text;
-  do {
-    text.insert(text.begin(), "0123456789abcdef"[value % 16]);
-    value /= 16;
-  } while (value != 0);
-  return "0x" + text;
-}
 
 bool fired(const SystemFd& event) {
   pollfd poll{.fd = event.get(), .events = POLLIN, .revents = 0};
   return ::poll(&poll, 1, 0) > 0;
 }
 
-/// A region is mapped whole or not at all: where a kernel before 4.16 leaves out the page of the MSI-X table, the
-/// region is read and written.
-bool whole(const VfioInfo& info, const vfio_region_info& head) {
-  if ((head.flags & VFIO_REGION_INFO_FLAG_CAPS) == 0) return true;
+/// The bytes from the region's start that can be mapped: a kernel before 4.16 excludes the page of the MSI-X table, which
+/// is behind all registers.
+std::uint64_t mappable_front(const VfioInfo& info, const vfio_region_info& head) {
+  if ((head.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
+    return 0;
+  }
+  if ((head.flags & VFIO_REGION_INFO_FLAG_CAPS) == 0) {
+    return head.size;
+  }
   const auto body = info.capability(head.cap_offset, VFIO_REGION_INFO_CAP_SPARSE_MMAP);
-  if (body.empty()) return true;
+  if (body.empty()) {
+    return head.size;
+  }
   constexpr std::size_t kAreas = sizeof(vfio_info_cap_header) + 2 * sizeof(std::uint32_t);
   const auto area = VfioInfo::at<vfio_region_sparse_mmap_area>(body, kAreas);
-  return area && area->offset == 0 && area->size == head.size;
+  return area && area->offset == 0 && area->size <= head.size ? area->size : 0;
 }
 
 }  // namespace
 
-tl::unexpected<Error> fail_call(int error, const std::string& tried, const std::string& call,
-                                const std::string& advice) {
+Error fail_call(int error, const std::string& tried, const std::string& call, const std::string& advice) {
   return fail(std::errc{error},
-              tried + ": " + call + ": " + errno_text(error) + (advice.empty() ? "" : " (" + advice + ")"));
+              fmt::format("{}: {}: {}{}", tried, call, errno_text(error), advice.empty() ? "" : " (" + advice + ")"));
+}
+
+namespace {
+
+constexpr const char* kTokenFile = "/etc/gba/vf_token";
+
+std::optional<VfToken> parse_token(const std::string& text) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  VfToken token{.text = text};
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '\0';
+    unsigned digit = 0;
+    if (kForm[i] == '-' ? c != '-' : std::from_chars(&c, &c + 1, digit, 16).ptr == &c) {
+      return std::nullopt;
+    }
+    if (kForm[i] == 'x') {
+      auto& byte = token.bytes[digits++ / 2];
+      byte = static_cast<std::uint8_t>(static_cast<unsigned>(byte) << 4 | digit);
+    }
+  }
+  return text.size() == kForm.size() ? std::optional(token) : std::nullopt;
+}
+
+}  // namespace
+
+Result<VfToken> vf_token(const char* setting) {
+  const bool usual = setting == nullptr || *setting == '\0';
+  std::string text = usual ? kTokenFile : setting;
+  const std::string name = usual ? kTokenFile : fmt::format("GBA_VF_TOKEN, {}", setting);
+  if (text.starts_with('/')) {
+    std::ifstream file(text);
+    if (!file && usual) {
+      return VfToken{};
+    }
+    text.clear();
+    file >> std::setw(64) >> text;
+  }
+  if (const auto token = parse_token(text)) {
+    return *token;
+  }
+  return fail(std::errc::invalid_argument,
+              fmt::format("gba: {}: not a UUID like 12345678-9abc-def0-1234-56789abcdef0, nor a file with one", name));
+}
+
+std::string VfioDeviceFd::token_advice(const PciSysfs& sysfs, const VfioNodes& nodes) {
+  const std::string physical = sysfs.physical_function(nodes.address);
+  const std::string whose = physical.empty()
+                                ? "its virtual functions are in use"
+                                : fmt::format("it is a virtual function of {}, which vfio-pci has", physical);
+  return fmt::format("{}: {} (GBA_VF_TOKEN, or {}, is the token with which the physical function was opened)", whose,
+                     nodes.token.text.empty() ? "a VF token is needed" : "the VF token is another one", kTokenFile);
 }
 
 VfioDeviceFd::VfioDeviceFd(SystemCalls& system, const PciSysfs& sysfs, std::string address)
@@ -61,13 +114,16 @@ VfioDeviceFd::VfioDeviceFd(SystemCalls& system, const PciSysfs& sysfs, std::stri
 Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string& node, const std::string& tried,
                                          const std::string& if_missing) {
   const int fd = system.open(node.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd >= 0) return SystemFd(system, fd);
+  if (fd >= 0) {
+    return SystemFd(system, fd, DescriptorEntry(fd));
+  }
   const int error = errno;
-  const std::string call = "open " + node;
+  const std::string call = fmt::format("open {}", node);
   switch (error) {
     case ENOENT:
     case ENXIO:
-      return fail(std::errc::no_such_device, tried + ": " + call + ": " + errno_text(error) + " (" + if_missing + ")");
+      return fail(std::errc::no_such_device,
+                  fmt::format("{}: {}: {} ({})", tried, call, errno_text(error), if_missing));
     case ENODEV:
       return fail_call(error, tried, call, if_missing);
     case EACCES:
@@ -80,58 +136,76 @@ Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string&
 }
 
 std::string VfioDeviceFd::cannot(const std::string& what) const {
-  return "gba: " + address_ + ": cannot " + what;
+  return fmt::format("gba: {}: cannot {}", address_, what);
 }
 
-tl::unexpected<Error> VfioDeviceFd::failed(int error, const std::string& what, const std::string& name,
-                                           const std::string& advice) {
-  if (error == ENODEV) declare_lost(loss_seen());
-  if (lost()) return fail(code_of(loss()), cannot(what) + ": " + name + ": the device is lost: " + text_of(loss()));
+Error VfioDeviceFd::failed(int error, const std::string& what, const std::string& name, const std::string& advice) {
+  if (error == ENODEV) {
+    declare_lost(loss_seen());
+  }
+  if (lost()) {
+    return fail(code_of(loss()), fmt::format("{}: {}: the device is lost: {}", cannot(what), name, text_of(loss())));
+  }
   return fail_call(error, cannot(what), name, advice);
 }
 
 Result<void> VfioDeviceFd::check_there() const {
-  if (!lost()) return {};
-  return tl::make_unexpected(loss_error());
+  if (!lost()) {
+    return {};
+  }
+  return loss_error();
 }
 
 Result<void> VfioDeviceFd::check_not_forked() const {
-  if (::getpid() == owner_) return {};
-  return tl::make_unexpected(gba::loss_error(Loss::kForked, address_));
+  if (::getpid() == owner_) {
+    return {};
+  }
+  return gba::loss_error(Loss::kForked, address_);
 }
 
 Result<void> VfioDeviceFd::set_up(SystemFd device, const std::string& tried) {
   device_ = std::move(device);
   vfio_device_info asked{};
   const auto info = vfio_info(system_, device_.get(), VFIO_DEVICE_GET_INFO, std::as_bytes(std::span(&asked, 1)));
-  if (!info) return fail_call(errno, tried, "VFIO_DEVICE_GET_INFO");
+  if (!info) {
+    return fail_call(errno, tried, "VFIO_DEVICE_GET_INFO");
+  }
   const auto head = info->head<vfio_device_info>();
-  if ((head.flags & VFIO_DEVICE_FLAGS_PCI) == 0) return fail(std::errc::no_such_device, tried + ": no PCI function");
+  if ((head.flags & VFIO_DEVICE_FLAGS_PCI) == 0) {
+    return fail(std::errc::no_such_device, tried + ": not a PCI function");
+  }
   irqs_ = head.num_irqs;
   can_reset_ = (head.flags & VFIO_DEVICE_FLAGS_RESET) != 0;
   for (std::uint32_t index = 0; index < GBA_NUM_REGIONS && index < head.num_regions; ++index) {
-    // Asking for the expansion ROM makes the kernel read it, and VGA is there for VGA devices only.
-    if (index == VFIO_PCI_ROM_REGION_INDEX || index == VFIO_PCI_VGA_REGION_INDEX) continue;
-    const auto region = ask_region(index, tried);
-    if (!region) return tl::make_unexpected(region.error());
+    // A query of the expansion ROM makes the kernel read it, and only VGA devices have the VGA region.
+    if (index == VFIO_PCI_ROM_REGION_INDEX || index == VFIO_PCI_VGA_REGION_INDEX) {
+      continue;
+    }
+    const auto region = query_region(index, tried);
+    if (!region) {
+      return region.error();
+    }
     regions_[index] = *region;
   }
   return set_up_loss(tried);
 }
 
-Result<VfioDeviceFd::Region> VfioDeviceFd::ask_region(std::uint32_t index, const std::string& tried) {
+Result<VfioDeviceFd::Region> VfioDeviceFd::query_region(std::uint32_t index, const std::string& tried) {
   vfio_region_info asked{};
   asked.index = index;
   const auto info = vfio_info(system_, device_.get(), VFIO_DEVICE_GET_REGION_INFO, std::as_bytes(std::span(&asked, 1)));
-  if (!info) return fail_call(errno, tried, "VFIO_DEVICE_GET_REGION_INFO of region " + std::to_string(index));
+  if (!info) {
+    return fail_call(errno, tried, fmt::format("VFIO_DEVICE_GET_REGION_INFO of region {}", index));
+  }
   const auto head = info->head<vfio_region_info>();
-  const bool mappable = head.size > 0 && (head.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0 && whole(*info, head);
-  return Region{.size = head.size, .offset = head.offset, .mappable = mappable};
+  return Region{.size = head.size, .offset = head.offset, .front = mappable_front(*info, head)};
 }
 
 Result<SystemFd> VfioDeviceFd::make_event(const std::string& tried) {
   SystemFd event(system_, system_.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return fail_call(errno, tried, "eventfd");
+  if (!event) {
+    return fail_call(errno, tried, "eventfd");
+  }
   epoll_event wanted{};
   wanted.events = EPOLLIN;
   if (system_.epoll_ctl(events_.get(), EPOLL_CTL_ADD, event.get(), &wanted) != 0) {
@@ -142,52 +216,82 @@ Result<SystemFd> VfioDeviceFd::make_event(const std::string& tried) {
 
 Result<void> VfioDeviceFd::set_up_loss(const std::string& tried) {
   events_ = SystemFd(system_, system_.epoll_create1(EPOLL_CLOEXEC));
-  if (!events_) return fail_call(errno, tried, "epoll_create1");
+  if (!events_) {
+    return fail_call(errno, tried, "epoll_create1");
+  }
   auto own = make_event(tried);
-  if (!own) return tl::make_unexpected(own.error());
+  if (!own) {
+    return own.error();
+  }
   lost_event_ = *std::move(own);
   const std::pair<std::uint32_t, SystemFd*> kernel_events[] = {{GBA_IRQ_ERR, &error_event_},
                                                                {GBA_IRQ_REQ, &request_event_}};
   for (const auto& [index, event] : kernel_events) {
     const auto count = irq_count(index);
-    if (!count) return tl::make_unexpected(count.error());
-    if (*count == 0) continue;
+    if (!count) {
+      return count.error();
+    }
+    if (*count == 0) {
+      continue;
+    }
     auto made = make_event(tried);
-    if (!made) return tl::make_unexpected(made.error());
+    if (!made) {
+      return made.error();
+    }
     *event = *std::move(made);
-    if (auto armed = arm_irq(index, 0, event->get()); !armed) return armed;
+    if (auto armed = arm_irq(index, 0, event->get()); !armed) {
+      return armed;
+    }
   }
   return {};
 }
 
 Loss VfioDeviceFd::loss_seen() const {
-  if (fired(request_event_)) return Loss::kWanted;
+  if (fired(request_event_)) {
+    return Loss::kWanted;
+  }
   return fired(error_event_) ? Loss::kPciError : Loss::kRemoved;
 }
 
 void VfioDeviceFd::on_loss() {
   ::eventfd_write(lost_event_.get(), 1);
-  // The kernel waits until nothing holds the device any more.
+  // The kernel waits until nothing holds the device.
   BarMapping::detach(*this);
-  give_back(device_);
+  release(device_);
 }
 
-void VfioDeviceFd::give_back(const SystemFd& descriptor) {
-  if (descriptor) system_.dup2(lost_event_.get(), descriptor.get());
+void VfioDeviceFd::release(const SystemFd& descriptor) {
+  if (descriptor) {
+    system_.dup3(lost_event_.get(), descriptor.get(), O_CLOEXEC);
+  }
 }
 
 Result<RegionInfo> VfioDeviceFd::region_info(std::uint32_t region) {
-  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
-  if (region >= regions_.size()) return RegionInfo{};
-  return RegionInfo{.size = regions_[region].size, .mappable = regions_[region].mappable};
+  if (auto there = check_there(); !there) {
+    return there.error();
+  }
+  if (region >= regions_.size()) {
+    return RegionInfo{};
+  }
+  const Region& found = regions_[region];
+  return RegionInfo{.size = found.size, .mappable = found.size > 0 && found.front == found.size, .front = found.front};
 }
 
 Result<VfioDeviceFd::Region> VfioDeviceFd::find(std::uint32_t region, std::uint64_t offset, std::size_t size,
                                                 const std::string& what) const {
-  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
+  if (auto there = check_there(); !there) {
+    return there.error();
+  }
   const std::uint64_t end = region < regions_.size() ? regions_[region].size : 0;
   if (offset > end || end - offset < size) {
-    return fail(std::errc::invalid_argument, cannot(what) + ": the region has " + std::to_string(end) + " bytes");
+    return fail(std::errc::invalid_argument, fmt::format("{}: the region has {} bytes", cannot(what), end));
+  }
+  // The kernel reads and writes a BAR by 4 bytes, which is no access to a register of 8 (uapi rule 1).
+  if (region <= VFIO_PCI_BAR5_REGION_INDEX && size > sizeof(std::uint32_t)) {
+    return fail(std::errc::not_supported,
+                fmt::format("{}: this kernel does not let the region be mapped (Linux 4.16 or later does), and would "
+                            "split a register of {} bytes",
+                            cannot(what), size));
   }
   return regions_[region];
 }
@@ -195,8 +299,7 @@ Result<VfioDeviceFd::Region> VfioDeviceFd::find(std::uint32_t region, std::uint6
 namespace {
 
 std::string access_text(const char* verb, std::uint32_t region, std::uint64_t offset, std::size_t size) {
-  return std::string(verb) + " " + std::to_string(size) + " bytes at " + hexadecimal(offset) + " of region " +
-         std::to_string(region);
+  return fmt::format("{} {} bytes at {:#x} of region {}", verb, size, offset, region);
 }
 
 }  // namespace
@@ -204,39 +307,59 @@ std::string access_text(const char* verb, std::uint32_t region, std::uint64_t of
 Result<void> VfioDeviceFd::read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) {
   const std::string what = access_text("read", region, offset, data.size());
   const auto found = find(region, offset, data.size(), what);
-  if (!found) return tl::make_unexpected(found.error());
+  if (!found) {
+    return found.error();
+  }
   const ssize_t done =
       system_.pread(device_.get(), data.data(), data.size(), static_cast<off_t>(found->offset + offset));
-  if (done < 0) return failed(errno, what, "pread");
-  if (static_cast<std::size_t>(done) != data.size()) return failed(EIO, what, "pread");
+  if (done < 0) {
+    return failed(errno, what, "pread");
+  }
+  if (static_cast<std::size_t>(done) != data.size()) {
+    return failed(EIO, what, "pread");
+  }
   return {};
 }
 
 Result<void> VfioDeviceFd::write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) {
   const std::string what = access_text("write", region, offset, data.size());
   const auto found = find(region, offset, data.size(), what);
-  if (!found) return tl::make_unexpected(found.error());
+  if (!found) {
+    return found.error();
+  }
   const ssize_t done =
       system_.pwrite(device_.get(), data.data(), data.size(), static_cast<off_t>(found->offset + offset));
-  if (done < 0) return failed(errno, what, "pwrite");
-  if (static_cast<std::size_t>(done) != data.size()) return failed(EIO, what, "pwrite");
+  if (done < 0) {
+    return failed(errno, what, "pwrite");
+  }
+  if (static_cast<std::size_t>(done) != data.size()) {
+    return failed(EIO, what, "pwrite");
+  }
   return {};
 }
 
-Result<Mapping> VfioDeviceFd::map(std::uint32_t region) {
-  const auto found = find(region, 0, 0, "map region " + std::to_string(region));
-  if (!found) return tl::make_unexpected(found.error());
-  return Mapping::share(device_.get(), found->offset, found->size,
-                        "region " + std::to_string(region) + " of " + address_, system_);
+Result<base::Mapping> VfioDeviceFd::map(std::uint32_t region) {
+  const auto found = find(region, 0, 0, fmt::format("map region {}", region));
+  if (!found) {
+    return found.error();
+  }
+  return map_shared(device_.get(), found->offset, found->front, fmt::format("region {} of {}", region, address_),
+                    system_);
 }
 
 Result<std::uint32_t> VfioDeviceFd::irq_count(std::uint32_t index) {
-  if (auto there = check_there(); !there) return tl::make_unexpected(there.error());
-  if (index >= irqs_) return 0;
+  if (auto there = check_there(); !there) {
+    return there.error();
+  }
+  if (index >= irqs_) {
+    return 0;
+  }
   vfio_irq_info info{.argsz = sizeof(info), .flags = 0, .index = index, .count = 0};
   if (system_.ioctl(device_.get(), VFIO_DEVICE_GET_IRQ_INFO, &info) < 0) {
-    if (errno == EINVAL) return 0;  // the kernel's answer for ERR where the function is not PCI Express
-    return failed(errno, "look up interrupt " + std::to_string(index), "VFIO_DEVICE_GET_IRQ_INFO");
+    if (errno == EINVAL) {
+      return 0;  // the kernel's answer for ERR if the function is not PCI Express
+    }
+    return failed(errno, fmt::format("look up interrupt {}", index), "VFIO_DEVICE_GET_IRQ_INFO");
   }
   return (info.flags & VFIO_IRQ_INFO_EVENTFD) != 0 ? info.count : 0;
 }
@@ -252,12 +375,13 @@ Result<void> VfioDeviceFd::set_irqs(std::uint32_t index, std::uint32_t first, st
   std::memcpy(message.data(), &set, sizeof(set));
   std::memcpy(message.data() + sizeof(set), eventfds.data(), eventfds.size_bytes());
   const int result = system_.ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, message.data());
-  const std::string what = "set up interrupt " + std::to_string(index);
-  if (result < 0) return failed(errno, what, "VFIO_DEVICE_SET_IRQS");
-  if (result > 0) {  // so many could be had
+  const std::string what = fmt::format("set up interrupt {}", index);
+  if (result < 0) {
+    return failed(errno, what, "VFIO_DEVICE_SET_IRQS");
+  }
+  if (result > 0) {  // the number of vectors that are available
     return failed(ENOSPC, what, "VFIO_DEVICE_SET_IRQS",
-                  "the machine has " + std::to_string(result) + " vectors for it, " + std::to_string(eventfds.size()) +
-                      " are needed");
+                  fmt::format("the machine has {} vectors for it, {} are needed", result, eventfds.size()));
   }
   return {};
 }
@@ -265,13 +389,17 @@ Result<void> VfioDeviceFd::set_irqs(std::uint32_t index, std::uint32_t first, st
 Result<void> VfioDeviceFd::arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) {
   const std::lock_guard lock(irq_mutex_);
   const auto count = irq_count(index);
-  if (!count) return tl::make_unexpected(count.error());
-  if (index >= armed_.size() || vector >= *count) {
-    return fail(std::errc::invalid_argument, cannot("arm vector " + std::to_string(vector) + " of interrupt " +
-                                                    std::to_string(index) + ": there are " + std::to_string(*count)));
+  if (!count) {
+    return count.error();
   }
-  if (armed_[index]) return set_irqs(index, vector, std::span(&eventfd, 1));
-  // A kernel before 6.5 gives as many vectors as the first call names, and never more.
+  if (index >= armed_.size() || vector >= *count) {
+    return fail(std::errc::invalid_argument,
+                cannot(fmt::format("arm vector {} of interrupt {}: there are {}", vector, index, *count)));
+  }
+  if (armed_[index]) {
+    return set_irqs(index, vector, std::span(&eventfd, 1));
+  }
+  // A kernel before 6.5 allocates as many vectors as the first call names, and never more.
   std::vector<std::int32_t> all(*count, -1);
   all[vector] = eventfd;
   auto armed = set_irqs(index, 0, all);
@@ -280,18 +408,27 @@ Result<void> VfioDeviceFd::arm_irq(std::uint32_t index, std::uint32_t vector, in
 }
 
 Result<void> VfioDeviceFd::disarm_irq(std::uint32_t index, std::uint32_t vector) {
-  if (auto there = check_there(); !there) return there;
+  if (auto there = check_there(); !there) {
+    return there;
+  }
   const std::lock_guard lock(irq_mutex_);
-  if (index >= armed_.size() || !armed_[index]) return {};
+  if (index >= armed_.size() || !armed_[index]) {
+    return {};
+  }
   constexpr std::int32_t kNone = -1;
   return set_irqs(index, vector, std::span(&kNone, 1));
 }
 
 Result<void> VfioDeviceFd::reset() {
-  if (auto there = check_there(); !there) return there;
-  if (!can_reset_) return fail(std::errc::operation_not_supported, cannot("reset it: the function has no reset"));
-  if (system_.ioctl(device_.get(), VFIO_DEVICE_RESET, nullptr) < 0)
+  if (auto there = check_there(); !there) {
+    return there;
+  }
+  if (!can_reset_) {
+    return fail(std::errc::operation_not_supported, cannot("reset it: the function has no reset"));
+  }
+  if (system_.ioctl(device_.get(), VFIO_DEVICE_RESET, nullptr) < 0) {
     return failed(errno, "reset it", "VFIO_DEVICE_RESET");
+  }
   return {};
 }
 

@@ -6,14 +6,13 @@
 #include <cerrno>
 #include <string_view>
 
-#include "driver/vfio_user_socket.hpp"
 #include "driver/wait.hpp"
 
 namespace gba {
 
 namespace {
 
-/// No reply that this driver asks for is nearly as long; a longer one is not read.
+/// No expected reply is nearly as long; a longer one is not read.
 constexpr std::uint32_t kMaxReply = 0x10000;
 
 /// What this client can take. It sends one file descriptor a message and no access over 8 bytes, which is within every
@@ -53,19 +52,19 @@ std::string command_name(vfio_user_command command) {
     case VFIO_USER_MIG_DATA_WRITE:
       break;
   }
-  return "command " + std::to_string(command);
+  return fmt::format("command {}", static_cast<unsigned>(command));
 }
 
-tl::unexpected<Error> protocol_error(const std::string& what) {
-  return fail(std::errc::protocol_error, "it broke the protocol: " + what);
+Error protocol_error(const std::string& what) {
+  return fail(std::errc::protocol_error, fmt::format("it broke the protocol: {}", what));
 }
 
 Result<void> check_header(const vfio_user_header& header, vfio_user_command command, std::uint16_t id) {
   if (header.msg_size < sizeof(header) || header.msg_size > kMaxReply) {
-    return protocol_error("a message of " + std::to_string(header.msg_size) + " bytes");
+    return protocol_error(fmt::format("a message of {} bytes", header.msg_size));
   }
   if ((header.flags & VFIO_USER_TYPE_MASK) != VFIO_USER_TYPE_REPLY) {
-    return protocol_error("a message that is no reply");
+    return protocol_error("a message that is not a reply");
   }
   if (header.msg_id != id || header.command != command) {
     return protocol_error("the reply to another message");
@@ -75,50 +74,59 @@ Result<void> check_header(const vfio_user_header& header, vfio_user_command comm
 
 /// What the failure of an exchange says of the device.
 Loss loss_of(std::errc failure) {
-  if (failure == std::errc::not_connected) return Loss::kClosed;
-  if (failure == std::errc::timed_out) return Loss::kSilent;
+  if (failure == std::errc::not_connected) {
+    return Loss::kClosed;
+  }
+  if (failure == std::errc::timed_out) {
+    return Loss::kSilent;
+  }
   return Loss::kGarbled;
 }
 
-/// What a failed or refused VERSION means to the user.
+/// What a failed or refused VERSION means for the user.
 Result<void> check_version(const std::string& peer, const Result<Reply>& reply) {
-  const std::string tried = "gba: cannot open " + peer + ": ";
+  const std::string tried = fmt::format("gba: cannot open {}: ", peer);
   if (!reply && reply.error().code == std::errc::timed_out) {
     return fail(std::errc::timed_out,
-                tried + "it takes the connection but does not answer (is it stopped, or serving somebody else?)");
+                tried + "it accepts the connection but does not answer (is it stopped, or busy with another client?)");
   }
   if (!reply && reply.error().code == std::errc::not_connected) {
     return fail(std::errc::no_such_device, tried + "it closed the connection (is it a vfio-user server?)");
   }
-  if (!reply) return fail(std::errc::protocol_error, tried + reply.error().text);
-  if (reply->error == EBUSY) return fail(std::errc::device_or_resource_busy, tried + "it has no free port");
+  if (!reply) {
+    return fail(std::errc::protocol_error, tried + reply.error().text);
+  }
+  if (reply->error == EBUSY) {
+    return fail(std::errc::device_or_resource_busy, tried + "it has no free port");
+  }
   if (reply->error != 0) {
-    return fail(std::errc::protocol_error, tried + "it refused vfio-user 0.0: " + errno_text(reply->error));
+    return fail(std::errc::protocol_error,
+                fmt::format("{}it refused vfio-user 0.0: {}", tried, errno_text(reply->error)));
   }
   const auto version = reply->get<vfio_user_version>();
   if (version.major != VFIO_USER_MAJOR) {
-    return fail(std::errc::protocol_error, tried + "it speaks vfio-user " + std::to_string(version.major) + "." +
-                                               std::to_string(version.minor) + ", not 0");
+    return fail(std::errc::protocol_error,
+                fmt::format("{}it speaks vfio-user {}.{}, not 0", tried, version.major, version.minor));
   }
   return {};
 }
 
 }  // namespace
 
-VfioUserChannel::VfioUserChannel(UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
-    : socket_(std::move(socket)), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
+VfioUserChannel::VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
+    : socket_(std::move(socket)), entry_(socket_.get()), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
 
 void VfioUserChannel::shut_down(Loss why) {
   broken_.store(why, std::memory_order_relaxed);
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
-tl::unexpected<Error> VfioUserChannel::break_with(const Error& cause, vfio_user_command command) {
-  // After half an exchange nobody could tell which reply belongs to which request.
+Error VfioUserChannel::break_with(const Error& cause, vfio_user_command command) {
+  // After half an exchange it is unknown which reply belongs to which request.
   const Loss loss = loss_of(cause.code);
   shut_down(loss);
-  return fail(code_of(loss), "gba: lost the device " + peer_ + " in " + command_name(command) + ": " + cause.text +
-                                 " (" + text_of(loss) + ")");
+  return fail(code_of(loss), fmt::format("gba: lost the device {} in {}: {} ({})", peer_, command_name(command),
+                                         cause.text, text_of(loss)));
 }
 
 Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span<const std::byte> payload,
@@ -128,13 +136,16 @@ Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span
                                 .msg_size = static_cast<std::uint32_t>(sizeof(header) + payload.size()),
                                 .flags = VFIO_USER_TYPE_COMMAND | flags,
                                 .error = 0};
-  // One piece: there are servers that cannot put a message together.
+  // In one piece: some servers cannot reassemble a message.
   std::vector<std::byte> message;
   message.reserve(header.msg_size);
   const auto head = wire_bytes(header);
   message.insert(message.end(), head.begin(), head.end());
   message.insert(message.end(), payload.begin(), payload.end());
-  return send_bytes(socket_.get(), message, fds, Deadline::after(reply_timeout_)).map([&] { return header.msg_id; });
+  if (auto ok = send_bytes(socket_.get(), message, fds, Deadline::after(reply_timeout_)); !ok) {
+    return ok.error();
+  }
+  return header.msg_id;
 }
 
 Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size) {
@@ -142,11 +153,15 @@ Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t 
   Reply reply;
   vfio_user_header header{};
   const auto head = std::as_writable_bytes(std::span(&header, 1));
-  if (auto got = receive_bytes(socket_.get(), head, reply.fds, deadline); !got) return tl::make_unexpected(got.error());
-  if (auto good = check_header(header, command, id); !good) return tl::make_unexpected(good.error());
+  if (auto got = receive_bytes(socket_.get(), head, reply.fds, deadline); !got) {
+    return got.error();
+  }
+  if (auto good = check_header(header, command, id); !good) {
+    return good.error();
+  }
   reply.payload.resize(header.msg_size - sizeof(header));
   if (auto got = receive_bytes(socket_.get(), reply.payload, reply.fds, deadline); !got) {
-    return tl::make_unexpected(got.error());
+    return got.error();
   }
   if ((header.flags & VFIO_USER_ERROR) != 0) {
     reply.error = header.error == 0 ? EIO : static_cast<int>(header.error);
@@ -160,25 +175,37 @@ Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t 
 Result<Reply> VfioUserChannel::exchange(vfio_user_command command, std::span<const std::byte> payload,
                                         std::size_t reply_size, std::span<const int> fds) {
   const auto id = send(command, payload, fds, 0);
-  if (!id) return tl::make_unexpected(id.error());
+  if (!id) {
+    return id.error();
+  }
   return receive(command, *id, reply_size);
 }
 
 Result<Reply> VfioUserChannel::request(vfio_user_command command, std::span<const std::byte> payload,
                                        std::size_t reply_size, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
-  if (broken() != Loss::kNone) return tl::make_unexpected(loss_error(broken(), peer_));
+  if (broken() != Loss::kNone) {
+    return loss_error(broken(), peer_);
+  }
   auto reply = exchange(command, payload, reply_size, fds);
-  if (!reply) return break_with(reply.error(), command);
-  if (reply->error != 0) return fail_errno(reply->error, "gba: " + peer_ + " refused " + command_name(command));
+  if (!reply) {
+    return break_with(reply.error(), command);
+  }
+  if (reply->error != 0) {
+    return fail_errno(reply->error, fmt::format("gba: {} refused {}", peer_, command_name(command)));
+  }
   return reply;
 }
 
 Result<void> VfioUserChannel::post(vfio_user_command command, std::span<const std::byte> payload) {
   const std::lock_guard lock(mutex_);
-  if (broken() != Loss::kNone) return tl::make_unexpected(loss_error(broken(), peer_));
+  if (broken() != Loss::kNone) {
+    return loss_error(broken(), peer_);
+  }
   const auto id = send(command, payload, {}, VFIO_USER_NO_REPLY);
-  if (!id) return break_with(id.error(), command);
+  if (!id) {
+    return break_with(id.error(), command);
+  }
   return {};
 }
 
@@ -193,7 +220,9 @@ Result<void> VfioUserChannel::negotiate() {
   const std::lock_guard lock(mutex_);
   const auto reply = exchange(VFIO_USER_VERSION, payload, sizeof(vfio_user_version), {});
   auto good = check_version(peer_, reply);
-  if (!good) shut_down(Loss::kClosed);
+  if (!good) {
+    shut_down(Loss::kClosed);
+  }
   return good;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and replies of vfio-user on a connected socket.
+// vfio-user over a Unix stream socket: bytes and file descriptors, requests and replies.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,28 @@
 #include <type_traits>
 #include <vector>
 
-#include "driver/fd.hpp"
-#include "driver/loss.hpp"
+#include "base/fd.hpp"
+#include "driver/backend.hpp"
+#include "driver/process_hooks.hpp"
 #include "driver/result.hpp"
+#include "driver/wait.hpp"
 #include "uapi/vfio_user.h"
 
 namespace gba {
+
+/// The most file descriptors that one message may carry to us.
+constexpr std::size_t kMaxMessageFds = 8;
+
+/// A non-blocking stream socket connected to the server at `name`: a path, or with a leading '@' an abstract name.
+/// `shown` is what the user gave, for the error text. Errors are those of gba_open.
+Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline);
+
+/// Sends all of `bytes`, with `fds` alongside the first of them. The text of an error says only what came back:
+/// "connection closed", "no answer in time".
+Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> fds, Deadline deadline);
+
+/// Fills `bytes`. File descriptors that come alongside are appended to `fds`. Errors as above.
+Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline);
 
 /// The bytes of a wire struct.
 template <typename T>
@@ -30,7 +46,7 @@ std::span<const std::byte> wire_bytes(const T& value) {
 struct Reply {
   int error = 0;  // errno of an error reply, whose payload is empty
   std::vector<std::byte> payload;
-  std::vector<UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
 
   /// The wire struct at `offset` of the payload. REQUIRES: offset + sizeof(T) <= payload.size().
   template <typename T>
@@ -50,7 +66,7 @@ class VfioUserChannel {
   static constexpr std::chrono::seconds kReplyTimeout{5};
 
   /// `peer` names the server in error texts.
-  VfioUserChannel(UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout = kReplyTimeout);
+  VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout = kReplyTimeout);
 
   /// VERSION, the first message of a connection. Errors: those of gba_open.
   Result<void> negotiate();
@@ -62,7 +78,7 @@ class VfioUserChannel {
   /// Sends a command that is not answered.
   Result<void> post(vfio_user_command command, std::span<const std::byte> payload);
 
-  /// How it was broken, kNone if it was not.
+  /// How it was broken; kNone if it is not broken.
   [[nodiscard]] Loss broken() const { return broken_.load(std::memory_order_relaxed); }
   /// Breaks the channel: both ends see the connection end.
   void shut_down(Loss why);
@@ -77,13 +93,14 @@ class VfioUserChannel {
   Result<Reply> receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size);
   Result<Reply> exchange(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size,
                          std::span<const int> fds);
-  tl::unexpected<Error> break_with(const Error& cause, vfio_user_command command);
+  Error break_with(const Error& cause, vfio_user_command command);
 
-  const UniqueFd socket_;
+  const base::UniqueFd socket_;
+  const DescriptorEntry entry_;  // behind socket_, so that it goes first
   const std::string peer_;
   const std::chrono::nanoseconds reply_timeout_;
 
-  std::mutex mutex_;           // held from a request to its reply; guards what follows
+  ForkMutex mutex_;            // held from a request to its reply; guards what follows
   std::uint16_t next_id_ = 0;  // of the next message
 
   std::atomic<Loss> broken_{Loss::kNone};  // relaxed: nothing else is published by it

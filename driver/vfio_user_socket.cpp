@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/vfio_user_socket.hpp"
-
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "driver/vfio_user_channel.hpp"
+
 namespace gba {
 
 namespace {
@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// How often a server that has no room for another connection is asked again.
+/// The interval between attempts to connect to a server that has no room for another connection.
 constexpr milliseconds kConnectRetry{10};
 
 struct Address {
@@ -32,11 +32,14 @@ Result<Address> make_address(const std::string& name, const std::string& shown) 
   address.socket.sun_family = AF_UNIX;
   const bool abstract = name.starts_with('@');
   if (name.size() + (abstract ? 0 : 1) > sizeof(address.socket.sun_path)) {
-    return fail(std::errc::invalid_argument, "gba: cannot open " + shown + ": the name of a Unix socket has at most " +
-                                                 std::to_string(sizeof(address.socket.sun_path) - 1) + " bytes");
+    return fail(std::errc::invalid_argument,
+                fmt::format("gba: cannot open {}: the name of a Unix socket has at most {} bytes", shown,
+                            sizeof(address.socket.sun_path) - 1));
   }
   std::memcpy(static_cast<void*>(address.socket.sun_path), name.data(), name.size());
-  if (abstract) address.socket.sun_path[0] = '\0';
+  if (abstract) {
+    address.socket.sun_path[0] = '\0';
+  }
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
   return address;
 }
@@ -46,8 +49,8 @@ bool is_other_file(const std::string& name) {
   return !name.starts_with('@') && ::stat(name.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode);
 }
 
-tl::unexpected<Error> cannot_connect(int error, const std::string& name, const std::string& shown) {
-  const std::string tried = "gba: cannot open " + shown + ": ";
+Error cannot_connect(int error, const std::string& name, const std::string& shown) {
+  const std::string tried = fmt::format("gba: cannot open {}: ", shown);
   if (error == ECONNREFUSED && is_other_file(name)) {
     return fail(std::errc::invalid_argument, tried + "it is not a socket");
   }
@@ -67,7 +70,7 @@ tl::unexpected<Error> cannot_connect(int error, const std::string& name, const s
   if (error == EACCES || error == EPERM) {
     return fail(std::errc::permission_denied, tried + "permission denied (may you write to that socket?)");
   }
-  return fail_errno(error, "gba: cannot open " + shown);
+  return fail_errno(error, fmt::format("gba: cannot open {}", shown));
 }
 
 /// Waits until the socket is ready for `events`; false after the deadline.
@@ -76,30 +79,42 @@ bool wait_ready(int socket, short events, Deadline deadline) {
     pollfd ready{.fd = socket, .events = events, .revents = 0};
     const nanoseconds left = deadline.left(seconds{1});
     const timespec limit{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-    if (::ppoll(&ready, 1, &limit, nullptr) > 0) return true;
-    if (deadline.passed()) return false;
+    if (::ppoll(&ready, 1, &limit, nullptr) > 0) {
+      return true;
+    }
+    if (deadline.passed()) {
+      return false;
+    }
   }
 }
 
-tl::unexpected<Error> no_answer() {
+Error no_answer() {
   return fail(std::errc::timed_out, "no answer in time");
 }
 
-/// What to do after a transfer moved nothing: nothing if it is worth another try.
+/// After a transfer that moved nothing: success if it is worth another try.
 Result<void> after_failed_transfer(int error, int socket, short events, Deadline deadline) {
-  if (error == EINTR) return {};
+  if (error == EINTR) {
+    return {};
+  }
   if (error == EAGAIN) {
-    if (wait_ready(socket, events, deadline)) return {};
+    if (wait_ready(socket, events, deadline)) {
+      return {};
+    }
     return no_answer();
   }
-  if (error == EPIPE || error == ECONNRESET) return fail(std::errc::not_connected, "connection closed");
+  if (error == EPIPE || error == ECONNRESET) {
+    return fail(std::errc::not_connected, "connection closed");
+  }
   return fail(std::errc{error}, errno_text(error));
 }
 
-void take_fds(const msghdr& message, std::vector<UniqueFd>& fds) {
+void take_fds(const msghdr& message, std::vector<base::UniqueFd>& fds) {
   for (const cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
        control = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(control))) {
-    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
     const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
@@ -111,15 +126,21 @@ void take_fds(const msghdr& message, std::vector<UniqueFd>& fds) {
 
 }  // namespace
 
-Result<UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline) {
+Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline) {
   const auto address = make_address(name, shown);
-  if (!address) return tl::make_unexpected(address.error());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno(errno, "gba: cannot make a socket to open " + shown);
+  if (!address) {
+    return address.error();
+  }
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return fail_errno(errno, fmt::format("gba: cannot make a socket to open {}", shown));
+  }
   // A blocking connect would wait without end for room in the server's queue.
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address->socket), address->size) != 0) {
     const int error = errno;
-    if (error != EINTR && (error != EAGAIN || deadline.passed())) return cannot_connect(error, name, shown);
+    if (error != EINTR && (error != EAGAIN || deadline.passed())) {
+      return cannot_connect(error, name, shown);
+    }
     std::this_thread::sleep_for(kConnectRetry);
   }
   return socket;
@@ -152,7 +173,8 @@ Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<
   return {};
 }
 
-Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<UniqueFd>& fds, Deadline deadline) {
+Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds,
+                           Deadline deadline) {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
@@ -162,9 +184,13 @@ Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<U
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got == 0) return fail(std::errc::not_connected, "connection closed");
+    if (got == 0) {
+      return fail(std::errc::not_connected, "connection closed");
+    }
     if (got < 0) {
-      if (auto retry = after_failed_transfer(errno, socket, POLLIN, deadline); !retry) return retry;
+      if (auto retry = after_failed_transfer(errno, socket, POLLIN, deadline); !retry) {
+        return retry;
+      }
       continue;
     }
     take_fds(message, fds);

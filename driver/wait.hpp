@@ -29,7 +29,9 @@ class Deadline {
   [[nodiscard]] bool passed() const { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
   /// Not negative; at most `most`.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds most) const {
-    if (end_ == Clock::time_point::max()) return most;
+    if (end_ == Clock::time_point::max()) {
+      return most;
+    }
     return std::clamp<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0}, most);
   }
 
@@ -39,18 +41,20 @@ class Deadline {
   Clock::time_point end_;
 };
 
-/// How long a waiter looks at its flag before it sleeps.
+/// How long a waiter polls its flag before it sleeps.
 struct SpinPolicy {
   unsigned spins;
   unsigned yields;
 };
 
-/// `runnable`: threads known to want a processor of this machine while a barrier is open, the waiter included. Where
-/// each has one, a long spin saves the way into the kernel and back. Where they outnumber the processors, a spin much
-/// longer than a round trip (about a microsecond) only takes the processor from whoever is waited for.
+/// `runnable`: threads known to want a processor of this machine while a barrier is open, the waiter included. If
+/// each has one, a long spin saves the way into the kernel and back. If they outnumber the processors, a spin much
+/// longer than a round trip (about a microsecond) only takes the processor from the threads that it waits for.
 inline SpinPolicy spin_policy(unsigned processors, unsigned runnable) {
   constexpr unsigned kYields = 8;
-  if (processors == 1) return {.spins = 0, .yields = kYields};
+  if (processors == 1) {
+    return {.spins = 0, .yields = kYields};
+  }
   return {.spins = runnable <= processors ? 1000U : 100U, .yields = kYields};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all examples need beside OpenSHMEM: numbers from the command line, and one verdict of all PEs. */
+/* Shared by all examples: numbers from the command line, and one verdict of all PEs. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Argument `index` as a number from `least` to `most`, or `initial` where there is none. All PEs have the same
- * arguments, so all of them leave together if it is no such number. Called after shmem_init. */
+/* Argument `index` as a number from `least` to `most`, or `initial` without the argument. All PEs have the same
+ * arguments, so all exit together if it is not such a number. Called after shmem_init. */
 static inline long number_argument(int argc, char** argv, int index, long initial, long least, long most,
                                    const char* usage) {
-  if (index >= argc) return initial;
+  if (index >= argc) {
+    return initial;
+  }
   char* end = NULL;
   const long value = strtol(argv[index], &end, 10);
-  if (end != argv[index] && *end == '\0' && value >= least && value <= most) return value;
+  if (end != argv[index] && *end == '\0' && value >= least && value <= most) {
+    return value;
+  }
   if (shmem_my_pe() == 0) {
     fprintf(stderr, "Usage: %s %s\n\"%s\" is not a number from %ld to %ld\n", argv[0], usage, argv[index], least, most);
   }
@@ -22,7 +26,7 @@ static inline long number_argument(int argc, char** argv, int index, long initia
   exit(2);
 }
 
-/* `memory` as an allocation has given it; ends all PEs if that is NULL. */
+/* Returns `memory`, the result of an allocation; ends all PEs if it is NULL. */
 static inline void* must_have(void* memory) {
   if (memory == NULL) {
     fprintf(stderr, "PE %d: out of memory\n", shmem_my_pe());
@@ -32,8 +36,8 @@ static inline void* must_have(void* memory) {
   return memory;
 }
 
-/* Adds up what the PEs found wrong; PE 0 says whether that was nothing. The exit status of the program, the same on all
- * PEs. Uses no routine younger than OpenSHMEM 1.4, as do most of the examples. */
+/* Sums the PEs' errors; PE 0 prints the verdict. Returns the program's exit status, the same on all PEs. Uses only
+ * OpenSHMEM 1.4, as most of the examples do. */
 static inline int verdict(const char* example, long errors_of_this_pe) {
   static long errors = 0; /* static: symmetric, and PE 0's is used */
   shmem_long_atomic_add(&errors, errors_of_this_pe, 0);

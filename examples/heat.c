@@ -55,8 +55,12 @@ static void exchange_halo(const Block* block, double* grid, uint64_t step) {
   if (block->below >= 0) {
     shmem_double_put_signal(grid, last, width, &rows_from_above, step, SHMEM_SIGNAL_SET, block->below);
   }
-  if (block->above >= 0) shmem_signal_wait_until(&rows_from_above, SHMEM_CMP_GE, step);
-  if (block->below >= 0) shmem_signal_wait_until(&rows_from_below, SHMEM_CMP_GE, step);
+  if (block->above >= 0) {
+    shmem_signal_wait_until(&rows_from_above, SHMEM_CMP_GE, step);
+  }
+  if (block->below >= 0) {
+    shmem_signal_wait_until(&rows_from_below, SHMEM_CMP_GE, step);
+  }
 }
 
 static void spread(const Block* block, const double* now, double* next) {
@@ -99,7 +103,9 @@ static double largest_error(const Block* block, const double* grid, long rows, l
     for (long column = 1; column <= columns; ++column) {
       const double exact = height * wave(block->first_row + row - 1, column, rows, columns);
       const double error = fabs(grid[row * block->width + column] - exact);
-      if (!(error <= largest)) largest = error; /* also if it is no number */
+      if (!(error <= largest)) {
+        largest = error; /* also if it is no number */
+      }
     }
   }
   return largest;
@@ -137,7 +143,9 @@ int main(int argc, char** argv) {
            steps, shmem_n_pes(), height, worst);
   }
   const int status = verdict("heat", !(error < 1e-11));
-  for (int i = 0; i < 2; ++i) shmem_free(block.grid[i]);
+  for (int i = 0; i < 2; ++i) {
+    shmem_free(block.grid[i]);
+  }
   shmem_finalize();
   return status;
 }

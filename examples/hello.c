@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every PE says who it is; PE 0 counts them. */
+/* Every PE prints its number; PE 0 counts the PEs. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 
 #include "example.h"
 
-/* A number from 0 to 1, of a generator that PE `pe` starts with its own seed (splitmix64). */
+/* A number from 0 to 1, from a generator with a seed per PE (splitmix64). */
 static double uniform(uint64_t* state) {
   uint64_t z = (*state += 0x9e3779b97f4a7c15U);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -22,13 +22,13 @@ static uint64_t seed_of(int pe) {
   return 0x5eedU * ((uint64_t)pe + 1);
 }
 
-/* Three of them make something like a bell. */
+/* The mean of three such numbers is distributed roughly like a bell. */
 static long draw_bin(uint64_t* state, long bins) {
   const double mean = (uniform(state) + uniform(state) + uniform(state)) / 3;
   return (long)(mean * (double)bins);
 }
 
-/* How many of the bins of PE `me` are not what they must be: draws all PEs' numbers again, alone. */
+/* The number of wrong bins of PE `me`: draws all PEs' numbers again, alone. */
 static long wrong_bins(const long* counts, long bins_per_pe, long bins, long samples) {
   long* expected = must_have(calloc((size_t)bins_per_pe, sizeof(long)));
   const int me = shmem_my_pe();
@@ -36,11 +36,15 @@ static long wrong_bins(const long* counts, long bins_per_pe, long bins, long sam
     uint64_t state = seed_of(pe);
     for (long i = 0; i < samples; ++i) {
       const long bin = draw_bin(&state, bins);
-      if (bin / bins_per_pe == me) ++expected[bin % bins_per_pe];
+      if (bin / bins_per_pe == me) {
+        ++expected[bin % bins_per_pe];
+      }
     }
   }
   long wrong = 0;
-  for (long i = 0; i < bins_per_pe; ++i) wrong += counts[i] != expected[i];
+  for (long i = 0; i < bins_per_pe; ++i) {
+    wrong += counts[i] != expected[i];
+  }
   free(expected);
   return wrong;
 }
@@ -49,7 +53,9 @@ static void print_bars(const long* counts, long bins_per_pe, long bins, long sam
   for (long bin = 0; bin < bins; ++bin) {
     const long count = shmem_long_g(&counts[bin % bins_per_pe], (int)(bin / bins_per_pe));
     printf("%4ld %8ld ", bin, count);
-    for (long i = count * bins * 20 / (samples * shmem_n_pes()); i > 0; --i) putchar('*');
+    for (long i = count * bins * 20 / (samples * shmem_n_pes()); i > 0; --i) {
+      putchar('*');
+    }
     putchar('\n');
   }
 }
@@ -69,11 +75,13 @@ int main(int argc, char** argv) {
     const long bin = draw_bin(&state, bins);
     shmem_long_atomic_inc(&counts[bin % bins_per_pe], (int)(bin / bins_per_pe));
   }
-  shmem_barrier_all(); /* everybody has counted, and all of that is there */
+  shmem_barrier_all(); /* all PEs have counted, and the counts have arrived */
 
   if (me == 0) {
     printf("histogram: %ld numbers in %ld bins on %d PEs\n", samples * pes, bins, pes);
-    if (bins <= 64) print_bars(counts, bins_per_pe, bins, samples);
+    if (bins <= 64) {
+      print_bars(counts, bins_per_pe, bins, samples);
+    }
   }
   const int status = verdict("histogram", wrong_bins(counts, bins_per_pe, bins, samples));
   shmem_free(counts);

@@ -3,8 +3,8 @@
 // keys are means of four random numbers, so the middle buckets are full and the outer ones empty, and PEs get ranges of
 // keys that hold about as many keys each. In C++; the calls are those of C.
 //
-// The pattern: to send data whose place at the target is not known, reserve room there by an atomic fetch-and-add, and
-// put into it. Nobody waits for anybody until all keys are where they belong.
+// The pattern: to send data whose place at the target is unknown, reserve room there with an atomic fetch-and-add and
+// put into it. No PE waits for another until all keys are in place.
 #include <shmem.h>
 
 #include <algorithm>
@@ -39,10 +39,14 @@ std::vector<int> make_keys(long count) {
 // How many keys all PEs together have in each bucket.
 std::vector<long> count_buckets(const std::vector<int>& keys) {
   std::vector<long> counts(kBuckets);
-  for (const int key : keys) ++counts[static_cast<std::size_t>(key / kKeysPerBucket)];
+  for (const int key : keys) {
+    ++counts[static_cast<std::size_t>(key / kKeysPerBucket)];
+  }
   for (int i = 0; i < kBuckets; ++i) {
     const long count = counts[static_cast<std::size_t>(i)];
-    if (count != 0) shmem_long_atomic_add(&bucket_counts[i], count, 0);
+    if (count != 0) {
+      shmem_long_atomic_add(&bucket_counts[i], count, 0);
+    }
   }
   shmem_barrier_all();
   shmem_long_get(counts.data(), bucket_counts, kBuckets, 0);
@@ -59,11 +63,13 @@ Plan deal_buckets(const std::vector<long>& counts) {
   Plan plan;
   const int pes = shmem_n_pes();
   long total = 0;
-  for (const long count : counts) total += count;
+  for (const long count : counts) {
+    total += count;
+  }
   std::vector<std::size_t> load(static_cast<std::size_t>(pes));
   long before = 0;
   for (const long count : counts) {
-    // The PE in whose share the middle of the bucket lies.
+    // The PE whose share contains the middle of the bucket.
     const int owner = std::min(pes - 1, static_cast<int>((before + count / 2) * pes / std::max(total, 1L)));
     plan.owner.push_back(owner);
     load[static_cast<std::size_t>(owner)] += static_cast<std::size_t>(count);
@@ -89,14 +95,18 @@ void send_keys(std::vector<int> keys, const Plan& plan, int* inbox) {
 
 long sum(const int* keys, long count) {
   long total = 0;
-  for (long i = 0; i < count; ++i) total += keys[i];
+  for (long i = 0; i < count; ++i) {
+    total += keys[i];
+  }
   return total;
 }
 
-// What is wrong with the result: keys out of order here or towards the next PE that has any, keys lost or changed.
+// Problems in the result: keys out of order here or towards the next PE that has any, keys lost or changed.
 long check(const int* keys) {
   long wrong = 0;
-  for (long i = 1; i < received; ++i) wrong += keys[i - 1] > keys[i];
+  for (long i = 1; i < received; ++i) {
+    wrong += keys[i - 1] > keys[i];
+  }
   smallest_key = received > 0 ? keys[0] : kMaxKey;
   shmem_long_atomic_add(&key_count, -received, 0);
   shmem_long_atomic_add(&key_sum, -sum(keys, received), 0);

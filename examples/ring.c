@@ -2,7 +2,7 @@
 /*
  * A number goes round a ring of PEs, and each adds its own number plus one to it.
  *
- * The pattern: put the data, fence, then set a flag at the same PE. Who sees the flag sees the data.
+ * The pattern: put the data, fence, then set a flag at the same PE. A PE that sees the flag sees the data.
  */
 #include <shmem.h>
 #include <stdio.h>
@@ -34,7 +34,9 @@ int main(int argc, char** argv) {
   shmem_barrier_all();
 
   const double start = seconds();
-  if (me == 0) pass_on(1, 1, right);
+  if (me == 0) {
+    pass_on(1, 1, right);
+  }
   for (long i = 1; i <= laps; ++i) {
     shmem_long_wait_until(&lap, SHMEM_CMP_GE, i);
     /* Back at PE 0, the number begins the next lap; the last one ends there. */

@@ -62,12 +62,13 @@ int main(int argc, char** argv) {
 
   fill(matrix, rows, columns, me * rows);
   cut_into_tiles(matrix, out, rows, columns);
-  shmem_barrier_all(); /* everybody's `in` may be written to */
+  shmem_barrier_all(); /* the `in` of all PEs may be written */
   const int failed = shmem_double_alltoall(SHMEM_TEAM_WORLD, in, out, tile);
   turn_tiles(in, matrix, rows, columns);
 
-  if (me == 0)
+  if (me == 0) {
     printf("transpose: %ld x %ld on %d PEs, tiles of %zu bytes\n", columns, columns, pes, tile * sizeof(double));
+  }
   const int status = verdict("transpose", failed != 0 ? 1 : count_wrong(matrix, rows, columns, me * rows));
   shmem_free(in);
   shmem_free(out);

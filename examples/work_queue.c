@@ -30,7 +30,7 @@ typedef struct {
 
 static Queue* queue; /* in the symmetric heap, at the same place on all PEs */
 
-/* What this PE has done. */
+/* Statistics of this PE. */
 static double area = 0;
 static long tasks = 0;
 
@@ -46,7 +46,7 @@ static int take(Interval* task) {
   return count > 0;
 }
 
-/* One task is done, and has left `count` new ones. */
+/* Reports one task as done and adds its `count` new ones. */
 static void finish(const Interval* new_tasks, int count) {
   shmem_set_lock(&queue->lock);
   const int before = shmem_int_atomic_fetch(&queue->waiting, 0);
@@ -54,22 +54,28 @@ static void finish(const Interval* new_tasks, int count) {
     fprintf(stderr, "work_queue: more than %d tasks are waiting\n", CAPACITY);
     shmem_global_exit(1);
   }
-  if (count > 0) shmem_putmem(&queue->tasks[before], new_tasks, (size_t)count * sizeof(*new_tasks), 0);
+  if (count > 0) {
+    shmem_putmem(&queue->tasks[before], new_tasks, (size_t)count * sizeof(*new_tasks), 0);
+  }
   shmem_int_atomic_add(&queue->unfinished, count - 1, 0);
   shmem_int_atomic_set(&queue->waiting, before + count, 0);
   shmem_clear_lock(&queue->lock); /* completes what was put before: the next holder of the lock sees it */
 }
 
-/* A sawtooth, almost: takes a while, so that there is something to share. */
+/* Almost a sawtooth: expensive, so that sharing the work pays. */
 static double sawtooth(double x) {
   double sum = 0;
-  for (int k = 1; k <= WAVES; ++k) sum += sin(k * x) / k;
+  for (int k = 1; k <= WAVES; ++k) {
+    sum += sin(k * x) / k;
+  }
   return sum;
 }
 
 static double exact_area(void) {
   double sum = 0;
-  for (int k = 1; k <= WAVES; ++k) sum += (1 - cos(k)) / k / k;
+  for (int k = 1; k <= WAVES; ++k) {
+    sum += (1 - cos(k)) / k / k;
+  }
   return sum;
 }
 
@@ -78,7 +84,7 @@ static double estimate(double left, double right) {
   return (right - left) / 6 * (sawtooth(left) + 4 * sawtooth((left + right) / 2) + sawtooth(right));
 }
 
-/* Adds up the task's area, or cuts it in two. */
+/* Adds the task's area, or halves the task. */
 static int work(Interval task, double tolerance, Interval halves[2]) {
   const double middle = (task.left + task.right) / 2;
   const double fine = estimate(task.left, middle) + estimate(middle, task.right);
@@ -92,7 +98,7 @@ static int work(Interval task, double tolerance, Interval halves[2]) {
   return 2;
 }
 
-/* How many tasks one PE alone would do: the same, whoever does them. */
+/* The number of tasks that one PE alone would do: the same for any distribution. */
 static long tasks_expected(Interval task, double tolerance) {
   Interval halves[2];
   const int count = work(task, tolerance, halves);
@@ -102,7 +108,9 @@ static long tasks_expected(Interval task, double tolerance) {
 static void serve(double tolerance) {
   while (shmem_int_atomic_fetch(&queue->unfinished, 0) > 0) {
     Interval task;
-    if (shmem_int_atomic_fetch(&queue->waiting, 0) == 0 || !take(&task)) continue; /* others may add some */
+    if (shmem_int_atomic_fetch(&queue->waiting, 0) == 0 || !take(&task)) {
+      continue; /* others may add some */
+    }
     Interval halves[2];
     finish(halves, work(task, tolerance, halves));
   }

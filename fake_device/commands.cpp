@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/commands.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
 namespace fake_device {
+
 namespace {
 
 Reply refuse(int error) {
@@ -38,7 +42,7 @@ std::optional<T> head(const Message& message) {
   return value;
 }
 
-/// The struct that a payload is, exactly, where it starts with the size that the sender meant.
+/// The payload as a struct of exactly its size, which begins with the size that the sender meant.
 template <typename T>
 std::optional<T> whole(const Message& message) {
   const auto value = head<T>(message);
@@ -55,7 +59,7 @@ Reply map_dma(Function& function, Message& message) {
   if (!request || message.fds.size() > 1) {
     return refuse(EINVAL);
   }
-  UniqueFd file = message.fds.empty() ? UniqueFd() : std::move(message.fds.front());
+  Given file = message.fds.empty() ? Given() : std::move(message.fds.front());
   return refuse(function.map(request->address, request->size, request->offset, request->flags, std::move(file)));
 }
 
@@ -163,20 +167,22 @@ Reply irq_info(const Function& function, const Message& message) {
   return answer(info);
 }
 
-Reply set_irqs(Function& function, Message& message) {
+Reply set_irqs(Function& function, Message& message, Turn& turn) {
   const auto request = head<vfio_user_irq_set>(message);
   if (!request || request->argsz < sizeof *request) {
     return refuse(EINVAL);
   }
+  turn.take(std::min(request->count, function.irq_count(GBA_IRQ_MSIX)));
   return refuse(function.set_irqs(request->index, request->flags, request->start, request->count,
                                   rest<vfio_user_irq_set>(message), std::move(message.fds)));
 }
 
-Reply read_region(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+Reply read_region(Function& function, const ClientLimits& limits, const Message& message, Time now, Turn& turn) {
   const auto request = head<vfio_user_region_access>(message);
   if (!request || message.payload.size() != sizeof *request || request->count > limits.max_transfer) {
     return refuse(EINVAL);
   }
+  turn.take_bytes(request->count);
   Reply reply = answer(*request);
   reply.payload.resize(sizeof *request + request->count);
   const auto data = std::span(reply.payload).subspan(sizeof *request);
@@ -194,20 +200,25 @@ Reply write_region(Function& function, const ClientLimits& limits, const Message
 }
 
 // The first write that fails ends it: the reply says how many were done.
-Reply write_regions(Function& function, const ClientLimits& limits, const Message& message, Time now) {
+std::optional<Reply> write_regions(Function& function, const ClientLimits& limits, const Message& message, Time now,
+                                   Turn& turn, std::uint64_t& done) {
   const auto count = head<std::uint64_t>(message);
   constexpr std::size_t kEntry = sizeof(vfio_user_write_multi_entry);
   if (!limits.write_multiple || !count || *count > kMaxTransfer / kEntry ||
       message.payload.size() != sizeof *count + *count * kEntry) {
     return refuse(EINVAL);
   }
-  for (std::uint64_t index = 0; index < *count; ++index) {
+  for (; done < *count; ++done) {
+    if (turn.over()) {
+      return std::nullopt;
+    }
+    turn.take(1);
     vfio_user_write_multi_entry entry{};
-    std::memcpy(&entry, message.payload.data() + sizeof *count + index * kEntry, kEntry);
+    std::memcpy(&entry, message.payload.data() + sizeof *count + done * kEntry, kEntry);
     const bool fits = entry.count <= sizeof entry.data;
     const auto data = std::as_bytes(std::span(entry.data)).first(fits ? entry.count : 0);
     if (!fits || function.write(entry.region, entry.offset, data, now) != 0) {
-      return index == 0 ? refuse(EINVAL) : answer(index);
+      return done == 0 ? refuse(EINVAL) : answer(done);
     }
   }
   return answer(*count);
@@ -227,7 +238,9 @@ bool may_bring_fds(std::uint16_t command) {
 
 }  // namespace
 
-Reply run_command(Function& function, const ClientLimits& limits, Message& message, Time now) {
+std::optional<Reply> run_command(Function& function, const ClientLimits& limits, Message& message, Time now, Turn& turn,
+                                 std::uint64_t& done) {
+  turn.take(1);
   if (!message.fds.empty() && !may_bring_fds(message.header.command)) {
     return refuse(EINVAL);
   }
@@ -245,13 +258,13 @@ Reply run_command(Function& function, const ClientLimits& limits, Message& messa
     case VFIO_USER_DEVICE_GET_IRQ_INFO:
       return irq_info(function, message);
     case VFIO_USER_DEVICE_SET_IRQS:
-      return set_irqs(function, message);
+      return set_irqs(function, message, turn);
     case VFIO_USER_REGION_READ:
-      return read_region(function, limits, message, now);
+      return read_region(function, limits, message, now, turn);
     case VFIO_USER_REGION_WRITE:
       return write_region(function, limits, message, now);
     case VFIO_USER_REGION_WRITE_MULTI:
-      return write_regions(function, limits, message, now);
+      return write_regions(function, limits, message, now, turn, done);
     case VFIO_USER_DEVICE_RESET:
       return reset(function, message, now);
     case VFIO_USER_DEVICE_FEATURE:
@@ -261,6 +274,92 @@ Reply run_command(Function& function, const ClientLimits& limits, Message& messa
     default:
       return refuse(EINVAL);
   }
+}
+
+namespace {
+
+using nlohmann::json;
+
+bool read_number(const json& capabilities, const char* name, std::uint64_t& value) {
+  const auto found = capabilities.find(name);
+  if (found == capabilities.end()) {
+    return true;
+  }
+  if (!found->is_number_unsigned()) {
+    return false;
+  }
+  value = found->get<std::uint64_t>();
+  return true;
+}
+
+bool read_flag(const json& capabilities, const char* name, bool& value) {
+  const auto found = capabilities.find(name);
+  if (found == capabilities.end()) {
+    return true;
+  }
+  if (!found->is_boolean()) {
+    return false;
+  }
+  value = found->get<bool>();
+  return true;
+}
+
+Result<ClientLimits> parse_capabilities(const json& document) {
+  ClientLimits limits;
+  if (!document.is_object()) {
+    return failure("its capabilities are not a JSON object");
+  }
+  const auto capabilities = document.find("capabilities");
+  if (capabilities == document.end()) {
+    return limits;
+  }
+  if (!capabilities->is_object() || !read_number(*capabilities, "max_msg_fds", limits.max_fds) ||
+      !read_number(*capabilities, "max_data_xfer_size", limits.max_transfer) ||
+      !read_flag(*capabilities, "write_multiple", limits.write_multiple)) {
+    return failure("a capability of it has the wrong type");
+  }
+  limits.max_transfer = std::min<std::uint64_t>(limits.max_transfer, kMaxTransfer);
+  return limits;
+}
+
+}  // namespace
+
+Result<ClientLimits> parse_version(std::span<const std::byte> payload) {
+  vfio_user_version version{};
+  if (payload.size() < sizeof version) {
+    return failure("its VERSION message is too short");
+  }
+  std::memcpy(&version, payload.data(), sizeof version);
+  if (version.major != VFIO_USER_MAJOR) {
+    return failure(fmt::format("it speaks vfio-user {}.{}, this server {}.{}", version.major, version.minor,
+                               VFIO_USER_MAJOR, VFIO_USER_MINOR));
+  }
+  const auto text = payload.subspan(sizeof version);
+  if (text.empty()) {
+    return ClientLimits{};
+  }
+  const auto end = std::find(text.begin(), text.end(), std::byte{0});
+  if (end != text.end() - 1) {
+    return failure("its capabilities are not one string that ends with a NUL");
+  }
+  const auto* const begin = reinterpret_cast<const char*>(text.data());
+  return parse_capabilities(json::parse(begin, begin + text.size() - 1, nullptr, /*allow_exceptions=*/false));
+}
+
+std::vector<std::byte> version_reply(const ClientLimits& limits) {
+  json capabilities{{"max_msg_fds", kMaxFds},
+                    {"max_data_xfer_size", kMaxTransfer},
+                    {"max_dma_maps", kMaxDmaMaps},
+                    {"pgsizes", kPageSize}};
+  if (limits.write_multiple) {
+    capabilities["write_multiple"] = true;
+  }
+  const std::string text = json{{"capabilities", capabilities}}.dump();
+  const vfio_user_version version{.major = VFIO_USER_MAJOR, .minor = VFIO_USER_MINOR};
+  std::vector<std::byte> payload(sizeof version + text.size() + 1);
+  std::memcpy(payload.data(), &version, sizeof version);
+  std::memcpy(payload.data() + sizeof version, text.c_str(), text.size() + 1);
+  return payload;
 }
 
 }  // namespace fake_device

@@ -18,7 +18,7 @@ class ConfigSpace {
 
   void read(std::size_t offset, std::span<std::byte> out) const;
   /// Read-only bits keep their value. True: a function level reset was asked for; config space itself keeps what it
-  /// holds, as it does for whoever resets through VFIO.
+  /// holds, as it does on a reset through VFIO.
   bool write(std::size_t offset, std::span<const std::byte> data);
 
   /// COMMAND.MEM: the BARs answer.

@@ -89,7 +89,7 @@ std::string DebugRegion::inject(std::uint64_t kind, Time now) {
   const Injection wanted = injection(kind);
   const auto outcome = engine_.inject(wanted, now);
   result_ = outcome ? 0 : GBA_DEBUG_REFUSED;
-  return outcome ? "fault: " + describe(wanted) : "fault refused: " + outcome.error();
+  return outcome ? "fault: " + describe(wanted) : "fault refused: " + outcome.error().text;
 }
 
 }  // namespace fake_device

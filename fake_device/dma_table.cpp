@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/dma_table.hpp"
 
+#include <sys/mman.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 
@@ -22,8 +25,8 @@ bool wraps(std::uint64_t begin, std::uint64_t size) {
   return begin > std::numeric_limits<std::uint64_t>::max() - size;
 }
 
-// Memory files only: a page of any other file may be as slow as its file system (FUSE, NFS), and everybody would wait.
-// So might fstat of it; the kernel itself knows which files can have seals: those of tmpfs and hugetlbfs.
+// Memory files only: a page of any other file may be as slow as its file system (FUSE, NFS), and all clients would
+// wait. fstat of it may be slow too; the kernel knows which files can have seals: those of tmpfs and hugetlbfs.
 bool is_memory(int fd) {
   return ::fcntl(fd, F_GET_SEALS) >= 0;
 }
@@ -34,7 +37,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
-int DmaTable::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file) {
+int DmaTable::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, Given file) {
   constexpr std::uint32_t kKnown = VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE;
   if (flags == 0 || (flags & ~kKnown) != 0 || size == 0 || !aligned(address) || !aligned(size) || !aligned(offset) ||
       wraps(address, size - 1) || wraps(offset, size)) {
@@ -43,48 +46,106 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, std::uint64_t offse
   if (overlaps(address, size)) {
     return EEXIST;
   }
-  if (ranges_.size() >= kMaxDmaMaps) {
+  if (ranges_.size() >= kMaxDmaMaps || !charge_maps(maps_ + 1)) {
     return ENOSPC;
   }
   Range range{.size = size, .offset = offset, .writable = (flags & VFIO_USER_DMA_WRITABLE) != 0, .file = nullptr};
-  if (file) {
-    const int error = open_file(file, offset + size, range.writable, range.file);
-    if (error != 0) {
-      return error;
-    }
+  const int error = file ? open_file(file, range) : 0;
+  if (error == 0) {
+    ranges_.emplace(address, std::move(range));
   }
-  ranges_.emplace(address, std::move(range));
-  return 0;
+  range.file.reset();
+  settle();
+  return error;
 }
 
-int DmaTable::open_file(const UniqueFd& file, std::uint64_t end, bool writable, std::shared_ptr<File>& result) {
+int DmaTable::open_file(const Given& file, Range& range) {
   struct stat info {};
   if (!is_memory(file.get()) || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      end > static_cast<std::uint64_t>(info.st_size)) {
+      range.offset + range.size > static_cast<std::uint64_t>(info.st_size)) {
     return EINVAL;
   }
-  if (writable && (::fcntl(file.get(), F_GETFL) & O_ACCMODE) != O_RDWR) {
+  if (range.writable && (::fcntl(file.get(), F_GETFL) & O_ACCMODE) != O_RDWR) {
     return EACCES;
   }
-  std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
-  const FileId id{info.st_dev, info.st_ino, writable};
+  const FileId id{info.st_dev, info.st_ino, range.writable};
   const auto known = files_.find(id);
-  result = known == files_.end() ? std::make_shared<File>() : known->second.lock();
   if (known == files_.end() && files_.size() >= kMaxDmaFiles) {
     return ENOSPC;
   }
-  if (result->mapping.size() < end) {
-    // A huge page is mapped whole.
-    const auto length = round_up(static_cast<std::uint64_t>(info.st_size), static_cast<std::uint64_t>(info.st_blksize));
-    const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    Mapping mapping(::mmap(nullptr, length, protection, MAP_SHARED | MAP_NORESERVE, file.get(), 0), length);
-    if (!mapping) {
-      return errno == EPERM ? EACCES : errno;
-    }
-    result->mapping = std::move(mapping);
+  range.file = known == files_.end() ? std::make_shared<File>() : known->second.lock();
+  // A huge page is mapped whole.
+  range.file->page = std::max(static_cast<std::uint64_t>(info.st_blksize), kPageSize);
+  if (range.file->page > kLargestPage) {
+    return EINVAL;
   }
-  files_[id] = result;
+  files_[id] = range.file;
+  return extend(file, range, *range.file);
+}
+
+// Maps what the ranges of the file name, and what lies between them.
+int DmaTable::extend(const Given& file, const Range& range, File& known) {
+  auto begin = range.offset / known.page * known.page;
+  auto end = round_up(range.offset + range.size, known.page);
+  if (known.memory) {
+    begin = std::min(begin, known.begin);
+    end = std::max(end, known.end);
+  }
+  if (known.memory && begin == known.begin && end == known.end) {
+    return 0;
+  }
+  if (!charge_bytes(bytes_ + (end - begin) - (known.end - known.begin))) {
+    return ENOSPC;
+  }
+  const int protection = range.writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  base::Mapping mapping(
+      ::mmap(nullptr, end - begin, protection, MAP_SHARED | MAP_NORESERVE, file.get(), static_cast<off_t>(begin)),
+      end - begin);
+  if (!mapping) {
+    return errno == EPERM ? EACCES : errno;
+  }
+  known.memory = Given(file, std::move(mapping));
+  known.begin = begin;
+  known.end = end;
   return 0;
+}
+
+namespace {
+
+/// Takes from `left` what `amount` has more than `before` beyond the client's own part, or gives it back. False: there
+/// is not so much.
+template <typename T>
+bool charge(T& left, T& before, T amount, T own) {
+  const T had = before - std::min(before, own);
+  const T wanted = amount - std::min(amount, own);
+  if (wanted > had && wanted - had > left) {
+    return false;
+  }
+  left -= wanted - had;  // unsigned: a difference below 0 is given back
+  before = amount;
+  return true;
+}
+
+}  // namespace
+
+bool DmaTable::charge_bytes(std::uint64_t bytes) {
+  return bytes <= DmaPool::kMostBytes && charge(pool_.bytes, bytes_, bytes, DmaPool::kOwnBytes);
+}
+
+bool DmaTable::charge_maps(std::size_t maps) {
+  return charge(pool_.maps, maps_, maps, DmaPool::kOwnMaps);
+}
+
+// Gives back what is not used any more.
+void DmaTable::settle() {
+  std::uint64_t bytes = 0;
+  std::erase_if(files_, [&](const auto& entry) {
+    const auto file = entry.second.lock();
+    bytes += file ? file->end - file->begin : 0;
+    return !file;
+  });
+  charge_bytes(bytes);
+  charge_maps(ranges_.size());
 }
 
 bool DmaTable::overlaps(std::uint64_t address, std::uint64_t size) const {
@@ -113,11 +174,13 @@ int DmaTable::unmap(std::uint64_t address, std::uint64_t size) {
     return ENOENT;
   }
   ranges_.erase(begin, end);
+  settle();
   return 0;
 }
 
 void DmaTable::unmap_all() {
   ranges_.clear();
+  settle();
 }
 
 const DmaTable::Range* DmaTable::find(std::uint64_t iova, std::uint64_t& within) const {
@@ -137,10 +200,12 @@ std::optional<GuardedWord> DmaTable::resolve(std::uint64_t iova) const {
   if (range == nullptr || range->file == nullptr || iova % kWord != 0) {
     return std::nullopt;
   }
-  const Mapping& mapping = range->file->mapping;
-  auto* const word = mapping.data() + range->offset + within;
-  return GuardedWord{
-      .word = reinterpret_cast<std::atomic<std::uint64_t>*>(word), .mapping = mapping.data(), .size = mapping.size()};
+  const File& file = *range->file;
+  const auto at = range->offset + within - file.begin;
+  auto* const data = file.memory.mapping().data();
+  return GuardedWord{.word = reinterpret_cast<std::atomic<std::uint64_t>*>(data + at),
+                     .page = data + at / file.page * file.page,
+                     .size = file.page};
 }
 
 bool DmaTable::by_message(std::uint64_t iova) const {

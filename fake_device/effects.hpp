@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model of the device does to the world around it, and the units that both sides speak in.
+// What the model of the device does to the world around it, and the time that both sides use.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 
@@ -20,8 +21,8 @@ struct Dimensions {
   [[nodiscard]] unsigned vectors() const { return groups + 1; }
 };
 
-/// Implemented by whoever runs the model. The model calls these while it handles a register access, an arrival or a
-/// timer; none of them may call back into the model.
+/// Implemented by the engine that runs the model. The model calls these while it handles a register access, an arrival
+/// or a timer; none of them may call back into the model.
 class Effects {
  public:
   Effects() = default;
@@ -40,11 +41,21 @@ class Effects {
   virtual void opened(unsigned group, bool open) = 0;
   /// The port is a member no more.
   virtual void left(unsigned port, unsigned group) = 0;
-  /// A number that nobody can guess.
+  /// A number that cannot be guessed.
   virtual std::uint32_t random_key() = 0;
 
  protected:
   ~Effects() = default;
 };
+
+/// Now, on the steady clock.
+inline Time read_clock() {
+  return static_cast<Time>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+inline constexpr Time kMicrosecond = 1000;
+inline constexpr Time kSecond = 1'000'000'000;
 
 }  // namespace fake_device

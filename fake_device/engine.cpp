@@ -8,7 +8,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "fake_device/ordering.hpp"
+#include "fake_device/shared_memory.hpp"
 
 namespace fake_device {
 
@@ -19,11 +19,15 @@ Engine::Engine(const Profile& profile, unsigned ports, FaultInjection injection)
       attachments_(ports + 1),
       flags_(std::size_t{ports + 1} * profile.groups),
       open_(profile.groups, false),
+      joined_(ports + 1, false),
       injection_(injection),
       faults_(*this, ports + 1, [this](unsigned port, unsigned group) { return model_.member_of(port, group); }),
       model_(profile.dimensions(ports), profile.layout,
              injection == FaultInjection::kNone ? static_cast<Effects&>(*this) : faults_,
-             injection == FaultInjection::kByClients ? GBA_CAPS_DEBUG : 0) {}
+             injection == FaultInjection::kByClients ? GBA_CAPS_DEBUG : 0) {
+  slots_.reserve(flags_.size());
+  closed_.reserve(flags_.size());
+}
 
 void Engine::attach(unsigned port, PortLink& link) {
   attachments_[port] = {.link = &link, .decoding = true};
@@ -200,7 +204,7 @@ bool Engine::store_slowly(unsigned port, unsigned group, std::uint64_t address, 
 std::optional<GuardedWord> Engine::bar_flag(const PortLink& link, unsigned group) {
   const SharedPages& pages = link.flags();
   const auto offset = std::size_t{group} * GBA_FLAG_STRIDE;
-  return GuardedWord{.word = pages.at<std::uint64_t>(offset), .mapping = pages.data(), .size = 0};
+  return GuardedWord{.word = pages.at<std::uint64_t>(offset), .page = pages.data(), .size = 0};
 }
 
 void Engine::raise(unsigned port, unsigned vector) {
@@ -225,13 +229,11 @@ void Engine::joined(unsigned port, unsigned group) {
 
 void Engine::opened(unsigned group, bool open) {
   open_[group] = open;
-  std::vector<Slot> moved;
+  const auto of_group = [&](const Slot& slot) { return slot.group == group; };
   auto& from = open ? closed_ : slots_;
-  std::copy_if(from.begin(), from.end(), std::back_inserter(moved),
-               [&](const Slot& slot) { return slot.group == group; });
-  remove_slots([&](const Slot& slot) { return slot.group == group; });
   auto& to = open ? slots_ : closed_;
-  to.insert(to.end(), moved.begin(), moved.end());
+  std::copy_if(from.begin(), from.end(), std::back_inserter(to), of_group);
+  std::erase_if(from, of_group);
   count_joined_ports();
 }
 
@@ -247,11 +249,11 @@ void Engine::add_slot(unsigned port, unsigned group) {
 }
 
 void Engine::count_joined_ports() {
-  std::vector<bool> seen(attachments_.size(), false);
+  joined_.assign(attachments_.size(), false);
   for (const Slot& slot : slots_) {
-    seen[slot.port] = true;
+    joined_[slot.port] = true;
   }
-  joined_ports_ = static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+  joined_ports_ = static_cast<std::size_t>(std::count(joined_.begin(), joined_.end(), true));
 }
 
 void Engine::clear_slots(unsigned port) {
@@ -269,6 +271,104 @@ std::uint32_t Engine::random_key() {
     throw std::system_error(errno, std::generic_category(), "getrandom");
   }
   return key;
+}
+
+// ---- Faults on request ----
+
+Result<void> Engine::inject(const Injection& injection, Time now) {
+  if (auto checked = check(injection, dimensions()); !checked) {
+    return checked;
+  }
+  happen(injection, now);
+  return {};
+}
+
+Time Engine::next_fault() const {
+  return scheduled_.empty() ? faults_.next_deadline() : std::min(scheduled_.begin()->first, faults_.next_deadline());
+}
+
+void Engine::expire(Time now) {
+  faults_.set_time(now);
+  while (!scheduled_.empty() && scheduled_.begin()->first <= now) {
+    happen(scheduled_.extract(scheduled_.begin()).mapped(), now);
+  }
+  for (const auto& failed : faults_.run()) {
+    model_.flag_store_failed(failed.port, failed.group, failed.address);
+  }
+  model_.expire(now);
+}
+
+void Engine::happen(const Injection& injection, Time now) {
+  faults_.set_time(now);
+  if (waits_for_occasion(injection.kind)) {
+    faults_.arm(injection);
+    return;
+  }
+  const auto group = static_cast<unsigned>(injection.group.value_or(0));
+  const auto port = static_cast<unsigned>(injection.port.value_or(0));
+  switch (injection.kind) {
+    case GBA_INJECT_STALL_GROUP:
+      faults_.stall(group, injection.time == 0 ? kNever : now + injection.time);
+      return;
+    case GBA_INJECT_LATENCY:
+      faults_.set_latency(injection.time, injection.spread);
+      return;
+    case GBA_INJECT_START_SEQUENCE:
+      model_.start_sequences_at(injection.value);
+      break;
+    case GBA_INJECT_FORGE_ARRIVAL:
+      forge_arrival(injection, now);
+      break;
+    case GBA_INJECT_LINK_DOWN:
+    case GBA_INJECT_LINK_UP:
+      model_.set_link(port, injection.kind == GBA_INJECT_LINK_UP);
+      break;
+    case GBA_INJECT_RESET_GROUP:
+      model_.reset_group(group);
+      break;
+    case GBA_INJECT_RESET_DEVICE:
+      model_.reset_device();
+      break;
+    case GBA_INJECT_FATAL:
+      model_.break_down();
+      break;
+    case GBA_INJECT_REMOVE:
+      for (unsigned each = 0; each < attachments_.size(); ++each) {
+        if (!injection.port || each == port) {
+          remove_port(each, now);
+        }
+      }
+      break;
+    default:
+      break;
+  }
+  faults_.count_strike();
+}
+
+// A word such as a port might send that has lost count, or whose switch has kept an old message.
+void Engine::forge_arrival(const Injection& injection, Time now) {
+  const auto group = static_cast<unsigned>(*injection.group);
+  const auto member = static_cast<unsigned>(*injection.member);
+  const int port = model_.port_of(group, member);
+  if (port != kNoPort) {
+    const auto word = GBA_FIELD_PUT(GBA_ARRIVAL_SEQUENCE, model_.sequence(group) + injection.value) |
+                      GBA_FIELD_PUT(GBA_ARRIVAL_MEMBER, member) | GBA_FIELD_PUT(GBA_ARRIVAL_VALID, 1);
+    model_.arrive(static_cast<unsigned>(port), group, word, now);
+  }
+}
+
+void Engine::remove_port(unsigned port, Time now) {
+  Attachment& attachment = attachments_[port];
+  if (attachment.link == nullptr || attachment.removed) {
+    return;
+  }
+  scan(now);
+  model_.reset_port(port);
+  faults_.forget(port);
+  forget_memory(port);
+  attachment.decoding = false;
+  attachment.removed = true;
+  attachment.link->removed();
 }
 
 }  // namespace fake_device

@@ -6,14 +6,40 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "fake_device/faults.hpp"
 #include "fake_device/model.hpp"
-#include "fake_device/port_link.hpp"
 #include "fake_device/profile.hpp"
+#include "fake_device/shared_memory.hpp"
 
 namespace fake_device {
+
+/// One client, seen from the engine. The calls come from within Engine's calls and must not call back into it.
+class PortLink {
+ public:
+  PortLink() = default;
+  PortLink(const PortLink&) = delete;
+  PortLink& operator=(const PortLink&) = delete;
+
+  [[nodiscard]] virtual const SharedPages& doorbells() const = 0;
+  [[nodiscard]] virtual const SharedPages& flags() const = 0;
+  /// The 8 bytes at `iova` in the client's memory, mapped here; nothing if there is no such mapping, or the device may
+  /// not write there. Valid until the link says otherwise through Engine::forget_memory.
+  virtual std::optional<GuardedWord> resolve(std::uint64_t iova) = 0;
+  /// Sends the word to client memory that has no file behind it. False: `iova` is not such memory.
+  virtual bool send_store(unsigned group, std::uint64_t iova, std::uint64_t word) = 0;
+  /// Raises a vector after the stores sent before.
+  virtual void raise(unsigned vector) = 0;
+  /// The function is pulled out: uapi rule 36.
+  virtual void removed() = 0;
+  /// The client took memory away that it had given: drop it, later.
+  virtual void memory_lost() = 0;
+
+ protected:
+  ~PortLink() = default;
+};
 
 /// Whether faults may be injected, and by whom.
 enum class FaultInjection {
@@ -22,7 +48,7 @@ enum class FaultInjection {
   kByClients,   // the debug region too
 };
 
-/// One thread: whoever calls scan() also makes register accesses, so the model needs no lock.
+/// Used by one thread, for scan() and register accesses alike, so the model needs no lock.
 class Engine final : public Effects {
  public:
   Engine(const Profile& profile, unsigned ports, FaultInjection injection = FaultInjection::kNone);
@@ -69,13 +95,13 @@ class Engine final : public Effects {
 
   // ---- Faults on request
   [[nodiscard]] FaultInjection injection() const { return injection_; }
-  /// Refused with what is wrong with it.
+  /// Fails with what is wrong with it.
   Result<void> inject(const Injection& injection, Time now);
   /// Later, at `due`. REQUIRES: inject() would not refuse it.
   void schedule(const Injection& injection, Time due) { scheduled_.emplace(due, injection); }
   [[nodiscard]] Faults& faults() { return faults_; }
 
-  // ---- What there is to tell
+  // ---- State
   [[nodiscard]] const Model& model() const { return model_; }
 
   // ---- Effects
@@ -124,9 +150,11 @@ class Engine final : public Effects {
   const unsigned groups_;
   std::vector<Attachment> attachments_;
   std::vector<Flag> flags_;
-  std::vector<bool> open_;    // groups that have been enabled
+  std::vector<bool> open_;  // groups that have been enabled
+  // Both have room for all memberships: to join, leave and open needs no memory.
   std::vector<Slot> slots_;   // of their members, all of them looked at all the time
   std::vector<Slot> closed_;  // of other members: what is found there is a fault
+  std::vector<bool> joined_;  // ports in slots_
   std::size_t joined_ports_ = 0;
   const FaultInjection injection_;
   Faults faults_;

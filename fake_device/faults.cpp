@@ -27,35 +27,9 @@ void Faults::set_latency(Time mean, Time deviation) {
   deviation_ = deviation;
 }
 
-void Faults::storm(const Injection& injection) {
-  if (injection.count == 0) {
-    return;
-  }
-  ++struck_;
-  storms_.push_back({.port = static_cast<unsigned>(injection.port.value_or(0)),
-                     .vector = static_cast<unsigned>(injection.group.value_or(0)),
-                     .period = injection.time,
-                     .next = now_,
-                     .left = injection.count});
-}
-
-void Faults::raise_storms() {
-  for (Storm& storm : storms_) {
-    if (storm.next > now_) {
-      continue;
-    }
-    // One for each look: what was missed meanwhile would be one wake all the same.
-    world_.raise(storm.port, storm.vector);
-    storm.next = now_ + storm.period;
-    storm.left -= storm.left == kAlways ? 0 : 1;
-  }
-  std::erase_if(storms_, [](const Storm& storm) { return storm.left == 0; });
-}
-
 void Faults::clear() {
   armed_.clear();
   stalls_.clear();
-  storms_.clear();
   set_latency(0, 0);
   note_arrival_faults();
 }
@@ -70,9 +44,6 @@ Time Faults::next_deadline() const {
   Time next = delayed_.empty() ? kNever : delayed_.begin()->first.first;
   for (const Stall& stall : stalls_) {
     next = std::min(next, stall.until);
-  }
-  for (const Storm& storm : storms_) {
-    next = std::min(next, storm.next);
   }
   return next;
 }
@@ -89,13 +60,11 @@ std::vector<Faults::FailedStore> Faults::run() {
   if (std::erase_if(stalls_, [&](const Stall& stall) { return stall.until <= now_; }) != 0) {
     note_arrival_faults();
   }
-  raise_storms();
   return failed;
 }
 
 void Faults::forget(unsigned port) {
   std::erase_if(delayed_, [&](const auto& entry) { return entry.second.port == port; });
-  std::erase_if(storms_, [&](const Storm& storm) { return storm.port == port; });
   lines_[port] = {};
 }
 
@@ -186,7 +155,7 @@ bool Faults::perform(const Delayed& operation) {
 }
 
 // What was on its way to a member that leaves comes before it has left, as the answer to its command pushes it along:
-// later it would strike whoever uses that memory then.
+// later it would strike the next user of that memory.
 void Faults::left(unsigned port, unsigned group) {
   for (auto next = delayed_.begin(); next != delayed_.end();) {
     if (next->second.port != port) {

@@ -30,12 +30,10 @@ class Faults final : public Effects {
 
   Faults(Effects& world, unsigned ports, MemberOf member_of);
 
-  /// Lets it wait for its occasion. REQUIRES: check() accepts it, and waits_for_occasion().
+  /// Arms a fault, which waits for its occasion. REQUIRES: check() accepts it, and waits_for_occasion().
   void arm(const Injection& injection);
   void stall(unsigned group, Time until);
   void set_latency(Time mean, Time deviation);
-  /// From now on raises what nobody asked for. REQUIRES: check() accepts it.
-  void storm(const Injection& injection);
   void clear();
   [[nodiscard]] std::size_t armed() const { return armed_.size(); }
   [[nodiscard]] std::uint64_t struck() const { return struck_; }
@@ -47,7 +45,7 @@ class Faults final : public Effects {
   [[nodiscard]] Time next_deadline() const;
   /// Sends what is due. The result: what could not be stored.
   std::vector<FailedStore> run();
-  /// The port has nobody behind it any more.
+  /// The port has no client any more.
   void forget(unsigned port);
 
   // ---- Arrivals
@@ -82,19 +80,11 @@ class Faults final : public Effects {
     unsigned group;
     Time until;
   };
-  struct Storm {
-    unsigned port;
-    unsigned vector;
-    Time period;
-    Time next;
-    std::uint64_t left;  // kAlways: without end
-  };
 
   [[nodiscard]] bool matches(const Injection& injection, unsigned port, unsigned group) const;
   /// The fault that strikes on this occasion, if there is one.
   std::optional<Injection> strike(unsigned kind, unsigned port, unsigned group);
   Time sample_latency();
-  void raise_storms();
   void delay(const Delayed& operation, Time by);
   bool perform(const Delayed& operation);
   void note_arrival_faults();
@@ -104,7 +94,6 @@ class Faults final : public Effects {
   Time now_ = 0;
   std::vector<Injection> armed_;
   std::vector<Stall> stalls_;
-  std::vector<Storm> storms_;
   Time latency_ = 0;
   Time deviation_ = 0;
   bool touches_arrivals_ = false;

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fake_device/clock.hpp"
+#include "fake_device/effects.hpp"
 
 namespace fake_device {
 namespace {
@@ -55,20 +55,20 @@ void write_pages(const SharedPages& pages, std::uint64_t offset, std::span<const
 }  // namespace
 
 Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, FunctionClient& client,
-                                                 EventSignaller& signaller) {
+                                                 EventSignaller& signaller, DmaPool& pool) {
   auto doorbells = SharedPages::create("gba-doorbells", GBA_BAR2_SIZE);
   if (!doorbells) {
-    return failure(std::move(doorbells.error()));
+    return doorbells.error();
   }
   auto flags = SharedPages::create("gba-flags", GBA_BAR4_SIZE);
   if (!flags) {
-    return failure(std::move(flags.error()));
+    return flags.error();
   }
   return std::unique_ptr<Function>(
-      new Function(engine, port, client, signaller, *std::move(doorbells), *std::move(flags)));
+      new Function(engine, port, client, signaller, pool, *std::move(doorbells), *std::move(flags)));
 }
 
-Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller,
+Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, DmaPool& pool,
                    SharedPages doorbells, SharedPages flags)
     : engine_(engine),
       port_(port),
@@ -76,6 +76,7 @@ Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventS
       doorbells_(std::move(doorbells)),
       flags_(std::move(flags)),
       config_(GBA_PCI_VENDOR_ID, engine.profile().pci_device_id, engine.dimensions().vectors()),
+      dma_(pool),
       irqs_(engine.dimensions().vectors(), signaller),
       msix_table_(kMsixEntry * engine.dimensions().vectors()) {
   if (engine.injection() == FaultInjection::kByClients) {
@@ -230,7 +231,7 @@ void Function::removed() {
 
 int Function::kick_fd() {
   if (!kick_) {
-    kick_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    kick_ = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
   return kick_.get();
 }
@@ -240,7 +241,7 @@ void Function::kicked(Time now) {
   engine_.sweep(port_, now);
 }
 
-int Function::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file) {
+int Function::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, Given file) {
   const int error = dma_.map(address, size, offset, flags, std::move(file));
   engine_.forget_memory(port_);
   return error;

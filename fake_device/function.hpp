@@ -13,8 +13,7 @@
 #include "fake_device/debug_region.hpp"
 #include "fake_device/dma_table.hpp"
 #include "fake_device/engine.hpp"
-#include "fake_device/irq_table.hpp"
-#include "fake_device/port_link.hpp"
+#include "fake_device/interrupts.hpp"
 #include "fake_device/result.hpp"
 
 namespace fake_device {
@@ -42,9 +41,9 @@ class FunctionClient {
 /// positive errno values; 0 is success. Used by one thread. The port is the function's own from open() to the end.
 class Function final : public PortLink {
  public:
-  /// `engine`, `client` and `signaller` must outlive the function; the end of it is the loss of the port: uapi rule 24.
+  /// What is passed must outlive the function; the end of it is the loss of the port: uapi rule 24.
   static Result<std::unique_ptr<Function>> open(Engine& engine, unsigned port, FunctionClient& client,
-                                                EventSignaller& signaller);
+                                                EventSignaller& signaller, DmaPool& pool);
   ~Function();
 
   [[nodiscard]] unsigned port() const { return port_; }
@@ -70,12 +69,12 @@ class Function final : public PortLink {
   void reset(Time now);
 
   // ---- DMA and interrupts
-  int map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, UniqueFd file);
+  int map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint32_t flags, Given file);
   int unmap(std::uint64_t address, std::uint64_t size);
   void unmap_all();
   [[nodiscard]] unsigned irq_count(unsigned index) const { return irqs_.count(index); }
   int set_irqs(unsigned index, std::uint32_t flags, std::uint32_t start, std::uint32_t count,
-               std::span<const std::byte> bools, std::vector<UniqueFd> fds) {
+               std::span<const std::byte> bools, std::vector<Given> fds) {
     return irqs_.set(index, flags, start, count, bools, std::move(fds));
   }
   void fire(unsigned vector) { irqs_.raise(GBA_IRQ_MSIX, vector); }
@@ -92,8 +91,8 @@ class Function final : public PortLink {
   void removed() override;
 
  private:
-  Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, SharedPages doorbells,
-           SharedPages flags);
+  Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, DmaPool& pool,
+           SharedPages doorbells, SharedPages flags);
   void read_control(std::uint64_t offset, std::span<std::byte> out, Time now);
   void write_control(std::uint64_t offset, std::span<const std::byte> data, Time now);
   void write_doorbell(std::uint64_t offset, std::span<const std::byte> data, Time now);
@@ -112,7 +111,7 @@ class Function final : public PortLink {
   IrqTable irqs_;
   // Kept so that it can be read back; what raises an interrupt is its eventfd.
   std::vector<std::byte> msix_table_;
-  UniqueFd kick_;
+  base::UniqueFd kick_;
   std::optional<DebugRegion> debug_;
   bool removed_ = false;
 };

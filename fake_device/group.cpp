@@ -31,7 +31,7 @@ void Group::allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence) 
   error_member_ = 0;
 }
 
-void Group::give_back() {
+void Group::free() {
   if (ever_enabled_ && !joined_.empty()) {
     fail(GBA_ERROR_LEAVE, kNobody);
   }
@@ -48,7 +48,7 @@ void Group::give_back() {
 
 void Group::lose_owner() {
   if (!ever_enabled_ || joined_.empty()) {
-    give_back();
+    free();
     return;
   }
   owner_ = kNoPort;
@@ -67,7 +67,7 @@ void Group::leave(unsigned member) {
     fail(GBA_ERROR_LEAVE, member);
   }
   if (orphaned() && joined_.empty()) {
-    give_back();
+    free();
   }
 }
 
@@ -101,7 +101,7 @@ bool Group::set_member_mask(unsigned index, std::uint64_t word) {
 }
 
 bool Group::set_sequence(std::uint64_t sequence) {
-  if (!configurable() || sequence > GBA_FLAG_SEQUENCE_MASK) {
+  if (!configurable() || sequence > GBA_SEQUENCE_MAX) {
     return false;
   }
   released_ = sequence;
@@ -177,11 +177,11 @@ bool Group::set_network_address(std::uint64_t address) {
 }
 
 std::uint64_t Group::member_ports(unsigned index, unsigned bits) const {
-  const std::uint64_t nobody = (std::uint64_t{1} << bits) - 1;
+  const std::uint64_t no_port = (std::uint64_t{1} << bits) - 1;
   std::uint64_t ports = 0;
   for (unsigned place = 0; place < 64 / bits; ++place) {
     const int port = find_port(64 / bits * index + place);
-    ports |= (port == kNoPort ? nobody : static_cast<std::uint64_t>(port)) << (bits * place);
+    ports |= (port == kNoPort ? no_port : static_cast<std::uint64_t>(port) & no_port) << (bits * place);
   }
   return ports;
 }

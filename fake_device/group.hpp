@@ -1,23 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// One barrier group: who may arrive, who has, and who is told.
+// One barrier group: which members may arrive, which have, and which are told.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "fake_device/effects.hpp"
-#include "fake_device/member_set.hpp"
 #include "fake_device/ports.hpp"
+#include "uapi/gba_device.h"
 
 namespace fake_device {
 
-/// In ERROR_CODE where no single member is meant.
+class MemberSet {
+ public:
+  [[nodiscard]] bool contains(unsigned member) const { return (words_[member / 64] >> (member % 64) & 1) != 0; }
+  void insert(unsigned member) { words_[member / 64] |= std::uint64_t{1} << (member % 64); }
+  void erase(unsigned member) { words_[member / 64] &= ~(std::uint64_t{1} << (member % 64)); }
+  void clear() { words_ = {}; }
+
+  [[nodiscard]] std::uint64_t word(unsigned index) const { return words_[index]; }
+  void set_word(unsigned index, std::uint64_t value) { words_[index] = value; }
+
+  [[nodiscard]] bool empty() const { return words_ == std::array<std::uint64_t, GBA_MASK_WORDS>{}; }
+  [[nodiscard]] unsigned size() const {
+    unsigned count = 0;
+    for (const auto word : words_) {
+      count += static_cast<unsigned>(std::popcount(word));
+    }
+    return count;
+  }
+
+  [[nodiscard]] MemberSet without(const MemberSet& other) const {
+    MemberSet result;
+    for (unsigned index = 0; index < GBA_MASK_WORDS; ++index) {
+      result.words_[index] = words_[index] & ~other.words_[index];
+    }
+    return result;
+  }
+
+  /// Calls visit(member) for each member, in order. `visit` must not change this set.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (unsigned index = 0; index < GBA_MASK_WORDS; ++index) {
+      for (auto rest = words_[index]; rest != 0; rest &= rest - 1) {
+        visit(index * 64 + static_cast<unsigned>(std::countr_zero(rest)));
+      }
+    }
+  }
+
+  /// The lowest member, or `none` of an empty set.
+  [[nodiscard]] unsigned first(unsigned none) const {
+    for (unsigned index = 0; index < GBA_MASK_WORDS; ++index) {
+      if (words_[index] != 0) {
+        return index * 64 + static_cast<unsigned>(std::countr_zero(words_[index]));
+      }
+    }
+    return none;
+  }
+
+ private:
+  std::array<std::uint64_t, GBA_MASK_WORDS> words_{};
+};
+
+/// In ERROR_CODE if no single member is meant.
 inline constexpr unsigned kNobody = 0xffff;
 inline constexpr int kNoPort = -1;
 
 /// State machine of a group, uapi rules 6 to 24. Pure; used by one thread. It tells members through Ports, which must
-/// outlive it. The caller has checked who is asking: the owner for the setters, the member itself for an arrival.
+/// outlive it. The caller has checked the sender: the owner for the setters, the member itself for an arrival.
 class Group {
  public:
   Group(unsigned id, const Dimensions& dimensions, Ports& ports);
@@ -26,7 +79,7 @@ class Group {
   /// `sequence`: what the group counts as released when it is new.
   void allocate(unsigned owner, std::uint32_t key, std::uint64_t sequence);
   /// FREE and RECLAIM: uapi rule 4.
-  void give_back();
+  void free();
   /// The owner's connection is lost, its own membership has ended already: uapi rule 24.
   void lose_owner();
   void join(unsigned port, unsigned member);
@@ -63,7 +116,7 @@ class Group {
   [[nodiscard]] Time round_age(Time now) const {
     return arrivals_ > 0 && !failed() ? std::max<Time>(now - std::min(now, opened_), 1) : 0;
   }
-  /// The ports of the members 64 / bits * index and following, `bits` each; all ones: nobody.
+  /// The ports of the members 64 / bits * index and following, `bits` each; all ones: not joined.
   [[nodiscard]] std::uint64_t member_ports(unsigned index, unsigned bits) const;
   [[nodiscard]] std::uint64_t network_address() const { return network_address_; }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/injection.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -50,9 +52,10 @@ constexpr std::array kForms{
     Form{GBA_INJECT_RESET_DEVICE, "reset-device", 0, 0},
     Form{GBA_INJECT_FATAL, "fatal", 0, 0},
     Form{GBA_INJECT_REMOVE, "remove", 0, kPort},
-    Form{GBA_INJECT_STORM, "interrupt-storm", kGroup | kPort | kTime, kCount},
 };
-static_assert(kForms.size() == GBA_INJECT_END - 1, "every fault has its form");
+// GBA_INJECT_STORM is reserved: nothing injects it.
+static_assert(kForms.size() == GBA_INJECT_STORM - 1 && GBA_INJECT_STORM == GBA_INJECT_END - 1,
+              "every fault has its form");
 
 struct KeyName {
   const char* name;
@@ -162,18 +165,17 @@ Result<unsigned> take_pair(std::string_view pair, unsigned allowed, TimedInjecti
   const auto* const known = std::find_if(
       kKeys.begin(), kKeys.end(), [&](const KeyName& key) { return name == key.name && (allowed & key.key) != 0; });
   if (known == kKeys.end() || equals == std::string_view::npos) {
-    return failure("it takes " + names_of(allowed) + ", each as NAME=VALUE, and not \"" + std::string(pair) + "\"");
+    return failure(fmt::format("it takes {}, each as NAME=VALUE, and not \"{}\"", names_of(allowed), pair));
   }
   if (!assign(result, known->key, pair.substr(equals + 1))) {
-    return failure("\"" + std::string(pair) + "\" has no value that can be (a number; a time such as 1.5us)");
+    return failure(fmt::format("\"{}\" has an invalid value (a number; a time such as 1.5us)", pair));
   }
   return known->key;
 }
 
 Result<void> check_range(const char* name, const std::optional<std::uint64_t>& value, std::uint64_t end) {
   if (value && *value >= end) {
-    return failure(std::string("its ") + name + " is " + std::to_string(*value) + ", and the last one is " +
-                   std::to_string(end - 1));
+    return failure(fmt::format("its {} is {}, and the last one is {}", name, *value, end - 1));
   }
   return {};
 }
@@ -187,24 +189,20 @@ bool waits_for_occasion(unsigned kind) {
 Result<void> check(const Injection& injection, const Dimensions& dimensions) {
   const Form* const form = form_of(injection.kind);
   if (form == nullptr) {
-    return failure("there is no fault " + std::to_string(injection.kind));
+    return failure(fmt::format("there is no fault {}", injection.kind));
   }
   const unsigned given =
       (injection.group ? kGroup : 0U) | (injection.member ? kMember : 0U) | (injection.port ? kPort : 0U);
   if (const unsigned missing = form->needs & kWhere & ~given; missing != 0) {
-    return failure(std::string(form->name) + " needs " + names_of(missing));
+    return failure(fmt::format("{} needs {}", form->name, names_of(missing)));
   }
-  const bool of_vector = injection.kind == GBA_INJECT_DROP_INTERRUPT || injection.kind == GBA_INJECT_STORM;
-  const std::uint64_t vectors = dimensions.groups + (of_vector ? 1 : 0);
+  const std::uint64_t vectors = dimensions.groups + (injection.kind == GBA_INJECT_DROP_INTERRUPT ? 1 : 0);
   for (const auto& checked :
        {check_range("group", injection.group, vectors), check_range("member", injection.member, dimensions.members),
         check_range("port", injection.port, dimensions.ports + 1)}) {
     if (!checked) {
-      return failure(std::string(form->name) + ": " + checked.error());
+      return failure(fmt::format("{}: {}", form->name, checked.error().text));
     }
-  }
-  if (injection.kind == GBA_INJECT_STORM && injection.time == 0) {
-    return failure("interrupt-storm: a time of 0");
   }
   if (injection.kind == GBA_INJECT_START_SEQUENCE && injection.value > GBA_FLAG_SEQUENCE_MASK) {
     return failure("start-sequence: a sequence has 56 bits");
@@ -218,7 +216,7 @@ Result<TimedInjection> parse_injection(const std::string& text) {
   const auto* const form =
       std::find_if(kForms.begin(), kForms.end(), [&](const Form& entry) { return name == entry.name; });
   if (form == kForms.end()) {
-    return failure("there is no fault \"" + std::string(name) + "\"; there are " + fault_names());
+    return failure(fmt::format("there is no fault \"{}\"; there are {}", name, fault_names()));
   }
   TimedInjection result;
   result.injection.kind = form->kind;
@@ -228,13 +226,13 @@ Result<TimedInjection> parse_injection(const std::string& text) {
     const auto comma = rest.find(',');
     const auto key = take_pair(rest.substr(0, comma), form->needs | form->takes | kAt, result);
     if (!key) {
-      return failure(text + ": " + key.error());
+      return failure(fmt::format("{}: {}", text, key.error().text));
     }
     given |= *key;
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }
   if (const unsigned missing = form->needs & ~given; missing != 0) {
-    return failure(text + ": it needs " + names_of(missing));
+    return failure(fmt::format("{}: it needs {}", text, names_of(missing)));
   }
   return result;
 }
@@ -243,7 +241,7 @@ std::string describe(const Injection& injection) {
   const Form* const form = form_of(injection.kind);
   std::string text = form == nullptr ? "no fault" : form->name;
   const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
-    text += value ? std::string(" ") + name + " " + std::to_string(*value) : "";
+    text += value ? fmt::format(" {} {}", name, *value) : "";
   };
   add("group", injection.group);
   add("member", injection.member);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fault that somebody asks for.
+// A fault that the operator or a client asks for.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ struct Injection {
 /// True for those that wait for an occasion.
 [[nodiscard]] bool waits_for_occasion(unsigned kind);
 
-/// What is wrong with it on a device of this size.
+/// Fails with what is wrong with it on a device of this size.
 Result<void> check(const Injection& injection, const Dimensions& dimensions);
 
-/// One of the command line, and how long after the start it is to happen.
+/// A fault from the command line, and how long after the start it happens.
 struct TimedInjection {
   Injection injection;
   Time at = 0;

@@ -2,6 +2,7 @@
 #include "fake_device/listener.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,8 +35,8 @@ Result<Address> make_address(const std::string& path) {
   address.name.sun_family = AF_UNIX;
   // An abstract name has its length, a file name its NUL.
   if (path.size() < 2 || path.size() >= sizeof address.name.sun_path) {
-    return failure("cannot listen on \"" + path + "\": a socket name has 2 to " +
-                   std::to_string(sizeof address.name.sun_path - 1) + " bytes");
+    return failure(fmt::format("cannot listen on \"{}\": a socket name has 2 to {} bytes", path,
+                               sizeof address.name.sun_path - 1));
   }
   std::memcpy(address.name.sun_path, path.c_str(), path.size() + 1);
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
@@ -46,15 +47,15 @@ Result<Address> make_address(const std::string& path) {
   return address;
 }
 
-UniqueFd make_socket() {
-  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+base::UniqueFd make_socket() {
+  return base::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Serialises servers that start at once in one folder: each checks for a live server and takes the place under it.
-// Whoever holds it for long, perhaps on purpose, does not stop this one for ever.
-UniqueFd lock_folder(const std::string& path) {
+// Serialises servers that start at once in one folder: each checks for a live server and binds under the lock. A
+// process that holds the lock for long, perhaps on purpose, does not stop this one for ever.
+base::UniqueFd lock_folder(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
-  UniqueFd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  base::UniqueFd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   constexpr int kTries = 100;
   for (int tries = 0; fd && tries < kTries && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -62,8 +63,9 @@ UniqueFd lock_folder(const std::string& path) {
   return fd;
 }
 
-tl::unexpected<std::string> in_use(const std::string& path) {
-  return failure("cannot listen on " + path + ": another server answers there (stop it, or choose another --socket)");
+Error in_use(const std::string& path) {
+  return failure(
+      fmt::format("cannot listen on {}: another server answers there (stop it, or choose another --socket)", path));
 }
 
 // Clears the way for bind: nothing there, or what a dead server has left.
@@ -73,14 +75,14 @@ Result<void> remove_stale(const std::string& path, const Address& address) {
     return {};
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return failure("cannot listen on " + path + ": that is a file, and no socket (choose another --socket)");
+    return failure(fmt::format("cannot listen on {}: that is a file, not a socket (choose another --socket)", path));
   }
-  const UniqueFd probe = make_socket();
+  const base::UniqueFd probe = make_socket();
   if (::connect(probe.get(), address.pointer(), address.size) == 0 || errno != ECONNREFUSED) {
     return in_use(path);
   }
   if (::unlink(path.c_str()) != 0) {
-    return failure("cannot remove the stale socket " + path, errno);
+    return failure(fmt::format("cannot remove the stale socket {}", path), errno);
   }
   return {};
 }
@@ -98,24 +100,24 @@ int bind_with_mode(int fd, const Address& address, unsigned mode) {
 Result<Listener> Listener::open(const std::string& path, unsigned mode) {
   const auto address = make_address(path);
   if (!address) {
-    return failure(address.error());
+    return address.error();
   }
   const bool abstract = is_abstract(path);
-  const UniqueFd lock = abstract ? UniqueFd() : lock_folder(path);
+  const base::UniqueFd lock = abstract ? base::UniqueFd() : lock_folder(path);
   if (!abstract) {
     if (const auto cleared = remove_stale(path, *address); !cleared) {
-      return failure(cleared.error());
+      return cleared.error();
     }
   }
-  UniqueFd fd = make_socket();
+  base::UniqueFd fd = make_socket();
   if (!fd || bind_with_mode(fd.get(), *address, mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
-    return errno == EADDRINUSE ? in_use(path) : failure("cannot listen on " + path, errno);
+    return errno == EADDRINUSE ? in_use(path) : failure(fmt::format("cannot listen on {}", path), errno);
   }
   const bool shared = !abstract && (mode & ~kPrivateMode) != 0;
   return Listener(std::move(fd), path, abstract ? std::nullopt : identify(path), shared);
 }
 
-Listener::Listener(UniqueFd fd, std::string path, std::optional<FileId> file, bool shared)
+Listener::Listener(base::UniqueFd fd, std::string path, std::optional<FileId> file, bool shared)
     : fd_(std::move(fd)), path_(std::move(path)), file_(file), shared_(shared) {}
 
 Listener::~Listener() {
@@ -138,7 +140,7 @@ std::optional<Listener::FileId> Listener::identify(const std::string& path) {
 
 Listener::Accepted Listener::accept() const {
   Accepted result;
-  result.socket = UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  result.socket = base::UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!result.socket) {
     result.error = errno;
     return result;

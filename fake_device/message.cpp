@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/message.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace fake_device {
+
 namespace {
 
 constexpr std::size_t kHeader = sizeof(vfio_user_header);
@@ -24,11 +31,18 @@ std::span<std::byte> MessageReader::room() {
   return std::span(message_.payload).subspan(done);
 }
 
-bool MessageReader::commit(std::size_t count, std::vector<UniqueFd> fds) {
+bool MessageReader::commit(std::size_t count, std::vector<Given> fds, bool fds_lost) {
   const bool had_header = header_complete();
   have_ += count;
+  message_.fds_lost |= fds_lost;
   for (auto& fd : fds) {
     message_.fds.push_back(std::move(fd));
+  }
+  if (message_.fds.size() > kMaxFds) {
+    message_.too_many_fds = true;
+  }
+  if (message_.too_many_fds) {
+    message_.fds.clear();
   }
   if (!had_header && header_complete()) {
     size_ = message_.header.msg_size;
@@ -44,6 +58,143 @@ std::optional<Message> MessageReader::take() {
   have_ = 0;
   size_ = kHeader;
   return std::exchange(message_, Message{});
+}
+
+namespace {
+
+// For as many as the kernel passes at once: what does not fit the kernel closes on this thread.
+struct alignas(cmsghdr) ControlBuffer {
+  std::array<char, CMSG_SPACE(Closer::kMostAtOnce * sizeof(int))> bytes;
+};
+
+std::vector<Given> take_fds(msghdr& header, Closer& closer, const std::shared_ptr<FdAccount>& account) {
+  std::vector<Given> fds;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t index = 0; index < count; ++index) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + index * sizeof fd, sizeof fd);
+      fds.emplace_back(closer, account, base::UniqueFd(fd));
+    }
+  }
+  return fds;
+}
+
+}  // namespace
+
+ssize_t send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+  ControlBuffer control;
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+  }
+  ssize_t sent = -1;
+  do {
+    sent = ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+// Without a buffer for them the kernel says only that there are some.
+bool brings_fds(int socket) {
+  char byte = 0;
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  return ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_PEEK) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0;
+}
+
+Received receive_some(int socket, std::span<std::byte> room, Closer& closer,
+                      const std::shared_ptr<FdAccount>& account) {
+  iovec part{.iov_base = room.data(), .iov_len = room.size()};
+  ControlBuffer control;
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = control.bytes.size();
+  Received result;
+  do {
+    result.count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (result.count < 0 && errno == EINTR);
+  if (result.count < 0) {
+    result.error = errno;
+    return result;
+  }
+  result.fds = take_fds(header, closer, account);
+  result.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
+  return result;
+}
+
+void SendQueue::push(vfio_user_header header, std::span<const std::byte> payload, std::vector<int> fds) {
+  header.msg_size = static_cast<std::uint32_t>(sizeof header + payload.size());
+  Outgoing message{.bytes = std::vector<std::byte>(header.msg_size), .fds = std::move(fds)};
+  std::memcpy(message.bytes.data(), &header, sizeof header);
+  std::copy(payload.begin(), payload.end(), message.bytes.begin() + sizeof header);
+  bytes_ += message.bytes.size();
+  messages_.push_back(std::move(message));
+}
+
+bool SendQueue::flush(int socket) {
+  while (!messages_.empty()) {
+    Outgoing& front = messages_.front();
+    const auto rest = std::span<const std::byte>(front.bytes).subspan(front.sent);
+    const auto sent = send_some(socket, rest, front.fds);
+    if (sent < 0) {
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+    front.fds.clear();
+    front.sent += static_cast<std::size_t>(sent);
+    if (front.sent == front.bytes.size()) {
+      bytes_ -= front.bytes.size();
+      messages_.pop_front();
+    }
+  }
+  return true;
+}
+
+std::uint16_t PostedWrites::sent(const PostedStore& store, Time now) {
+  entries_.push_back({.id = next_id_, .store = store, .since = now, .done = false, .interrupts = {}});
+  return next_id_++;
+}
+
+bool PostedWrites::hold(unsigned vector) {
+  if (entries_.empty()) {
+    return false;
+  }
+  entries_.back().interrupts.set(vector);
+  return true;
+}
+
+std::optional<PostedWrites::Completion> PostedWrites::completed(std::uint16_t id, bool success) {
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.id == id && !entry.done; });
+  if (found == entries_.end()) {
+    return std::nullopt;
+  }
+  Completion result;
+  found->done = true;
+  if (!success) {
+    result.failed = found->store;
+  }
+  while (!entries_.empty() && entries_.front().done) {
+    result.interrupts |= entries_.front().interrupts;
+    entries_.pop_front();
+  }
+  return result;
 }
 
 }  // namespace fake_device

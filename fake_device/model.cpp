@@ -152,7 +152,7 @@ std::uint64_t Model::read_group(unsigned port, const RegisterRef& target, Time n
   const Group& group = groups_[target.group];
   if (!group.allocated()) {
     const bool ports = target.id == Register::kMemberPorts16 || target.id == Register::kMemberPorts8;
-    return ports ? UINT64_MAX : 0;  // nobody has joined (uapi rule 8), and 0 would be a port
+    return ports ? UINT64_MAX : 0;  // no member has joined (uapi rule 8), and 0 would be a port
   }
   switch (target.id) {
     case Register::kMemberCount:
@@ -228,7 +228,7 @@ void Model::write_device(unsigned port, const RegisterRef& target, std::uint64_t
   } else if (target.id == Register::kDevControl && (value & GBA_DEV_CONTROL_RESET) != 0) {
     reset_device();
   }
-  // KICK has done its work by being written: whoever carries the write is awake.
+  // KICK needs no more work: the device is awake when it handles the write.
 }
 
 bool Model::set_group_register(unsigned port, const RegisterRef& target, std::uint64_t value) {

@@ -7,8 +7,8 @@
 
 #include "fake_device/effects.hpp"
 #include "fake_device/group.hpp"
-#include "fake_device/layout.hpp"
 #include "fake_device/ports.hpp"
+#include "fake_device/profile.hpp"
 
 namespace fake_device {
 

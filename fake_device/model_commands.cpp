@@ -56,7 +56,7 @@ std::uint64_t Model::free_group(unsigned port, unsigned group) {
   if (!groups_[group].owned_by(port)) {
     return GBA_CMD_ERROR_NOT_OWNER;
   }
-  groups_[group].give_back();
+  groups_[group].free();
   return GBA_CMD_OK;
 }
 
@@ -67,7 +67,7 @@ std::uint64_t Model::reclaim(unsigned port, unsigned group) {
   if (!ports_[port].privileged || !groups_[group].orphaned()) {
     return GBA_CMD_ERROR_NOT_PRIVILEGED;
   }
-  groups_[group].give_back();
+  groups_[group].free();
   return GBA_CMD_OK;
 }
 

@@ -57,7 +57,7 @@ inline constexpr int kNoMember = -1;
 struct Port {
   bool connected = false;
   bool privileged = false;
-  bool link_up = true;  // of the cable, whoever is connected
+  bool link_up = true;  // of the cable, whether or not a client is connected
   FaultRegisters faults;
   std::uint64_t cmd_status = 0;
   std::uint64_t cmd_result = 0;
@@ -85,7 +85,7 @@ class Ports {
   }
   void dma_fault(unsigned port, unsigned group, std::uint64_t address);
   void raise(unsigned port, unsigned vector);
-  /// To a port that may have nobody behind it.
+  /// For a port that may have no client.
   void raise_error(unsigned port) {
     if (ports_[port].connected) {
       raise(port, error_vector_);

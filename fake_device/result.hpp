@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the process around the model reports what went wrong.
+// How the device's process says inside itself that something went wrong: base/result.hpp under its own name.
 #pragma once
 
-#include <string>
-#include <system_error>
-#include <tl/expected.hpp>
+#include "base/result.hpp"
 
 namespace fake_device {
 
-/// A text for a person: what was tried, on what, what came back, what to do.
-template <typename T>
-using Result = tl::expected<T, std::string>;
+using base::Error;
+using base::Result;
 
-inline tl::unexpected<std::string> failure(std::string text) {
-  return tl::unexpected<std::string>(std::move(text));
-}
-
-/// "text: No such file or directory"
-inline tl::unexpected<std::string> failure(const std::string& text, int error) {
-  return failure(text + ": " + std::generic_category().message(error));
+/// For messages that no caller tells apart by their code.
+inline Error failure(std::string text, int error = 0) {
+  return error == 0 ? Error{std::errc{}, std::move(text)} : base::fail_errno(error, std::move(text));
 }
 
 }  // namespace fake_device

@@ -2,6 +2,7 @@
 #include "fake_device/server.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <new>
 #include <system_error>
 
 namespace fake_device {
@@ -18,11 +21,15 @@ namespace {
 // Scans between two looks at the clock while spinning.
 constexpr unsigned kPasses = 32;
 constexpr Time kPollInterval = 20 * kMicrosecond;
-// Rather than sleep for less the device gives way to others: sleeping costs about as much.
+// Instead of sleeping for less, the device yields: a sleep costs about as much.
 constexpr Time kShortestSleep = 50 * kMicrosecond;
+// A client whose kicks cannot be watched is looked at this often.
+constexpr Time kSleepUnwatched = 1000 * kMicrosecond;
 constexpr Time kLongestSleep = 86'400 * kSecond;
 constexpr rlim_t kMaxSilent = 2048;
-constexpr unsigned kAcceptsPerTurn = 64;
+constexpr unsigned kAcceptsPerTurn = 16;
+// Doorbells are looked at this often while clients have their turns.
+constexpr Time kScanInterval = 20 * kMicrosecond;
 constexpr int kEventsPerPoll = 64;
 
 void relax() {
@@ -40,21 +47,21 @@ FaultInjection injection_of(const Options& options) {
   return options.faults.empty() ? FaultInjection::kNone : FaultInjection::kByOperator;
 }
 
-// Further ones wait in the socket's backlog. Most descriptors are for clients that do say something.
+// Further clients wait in the socket's backlog. Most descriptors are for clients that do send VERSION.
 std::size_t most_silent_clients() {
   rlimit limit{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
   return std::clamp<rlim_t>(known ? limit.rlim_cur / 4 : 0, 1, kMaxSilent);
 }
 
-UniqueFd open_spare() {
-  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+base::UniqueFd open_spare() {
+  return base::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log& log, UniqueFd stop_signals) {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log& log, base::UniqueFd stop_signals) {
+  base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) {
     return failure("cannot make an epoll instance", errno);
   }
@@ -63,6 +70,11 @@ Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log
     log.write(LogLevel::kWarning,
               "no asynchronous I/O to raise interrupts with: a client that fills its eventfd can make the device wait "
               "(is fs.aio-max-nr used up?)");
+  }
+  if (const auto probe = SharedPages::create("gba-probe", 1);
+      (options.mode & ~kPrivateMode) != 0 && probe && !probe->is_protected()) {
+    log.write(LogLevel::kWarning,
+              "a client can slow others by punching holes into doorbells: forbidding that needs CAP_LINUX_IMMUTABLE");
   }
   if (server->stop_signals_ &&
       !server->control(EPOLL_CTL_ADD, Source::kSignal, server->stop_signals_.get(), 0, EPOLLIN)) {
@@ -73,12 +85,12 @@ Result<std::unique_ptr<Server>> Server::create(const Options& options, const Log
     opened = server->open_entrance(options.admin_socket, kPrivateMode, PortPool(server->engine_.privileged_port(), 1));
   }
   if (!opened) {
-    return failure(std::move(opened.error()));
+    return opened.error();
   }
   return server;
 }
 
-Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll)
+Server::Server(const Options& options, const Log& log, base::UniqueFd stop_signals, base::UniqueFd epoll)
     : options_(options),
       log_(log),
       engine_(*options.profile, options.ports, injection_of(options)),
@@ -86,18 +98,19 @@ Server::Server(const Options& options, const Log& log, UniqueFd stop_signals, Un
       stats_(options.stats, options.format, read_clock()),
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
-      spare_(open_spare()) {}
+      spare_(open_spare()),
+      next_alive_(options.watchdog == kNever ? kNever : 0) {}
 
 Result<void> Server::open_entrance(const std::string& path, unsigned mode, PortPool ports) {
   auto listener = Listener::open(path, mode);
   if (!listener) {
-    return failure(std::move(listener.error()));
+    return listener.error();
   }
   entrances_.push_back(std::make_unique<Entrance>(Entrance{
       .listener = *std::move(listener), .ports = std::move(ports), .silent = SilentClients(most_silent_clients())}));
   const auto index = static_cast<int>(entrances_.size() - 1);
   if (!control(EPOLL_CTL_ADD, Source::kListener, entrances_.back()->listener.fd(), index, EPOLLIN)) {
-    return failure("cannot watch the socket " + path, errno);
+    return failure(fmt::format("cannot watch the socket {}", path), errno);
   }
   return {};
 }
@@ -165,7 +178,10 @@ void Server::sleep() {  // uapi rule 14
 }
 
 Time Server::next_wake() const {
-  Time wake = std::min(engine_.next_deadline(), stats_.due());
+  Time wake = std::min({engine_.next_deadline(), stats_.due(), deadlines_.next(), next_alive_});
+  if (!unwatched_.empty()) {
+    wake = std::min(wake, now_ + kSleepUnwatched);
+  }
   for (const auto& entrance : entrances_) {
     wake = std::min(wake, entrance->silent.deadline(!entrance->listening));
   }
@@ -174,7 +190,7 @@ Time Server::next_wake() const {
 
 // Waits until `wake`; 0: not at all.
 void Server::poll(Time wake) {
-  const Time left = std::min(wake > now_ ? wake - now_ : 0, kLongestSleep);
+  const Time left = under_way_.empty() ? std::min(wake > now_ ? wake - now_ : 0, kLongestSleep) : 0;
   const timespec timeout{.tv_sec = static_cast<time_t>(left / kSecond), .tv_nsec = static_cast<long>(left % kSecond)};
   std::array<epoll_event, kEventsPerPoll> events{};
   const int count = ::epoll_pwait2(epoll_.get(), events.data(), kEventsPerPoll, &timeout, nullptr);
@@ -186,6 +202,13 @@ void Server::poll(Time wake) {
   for (int index = 0; index < count; ++index) {
     const auto& event = events[static_cast<std::size_t>(index)];
     handle(static_cast<Source>(event.data.u64 >> 32), static_cast<int>(event.data.u64 & 0xffffffff), event.events);
+    look_in_between();
+  }
+  carry_on();
+  while (now_ >= deadlines_.next()) {
+    const int fd = deadlines_.first();
+    sessions_.at(fd).session->on_deadline();
+    drop(fd);
   }
   pay_attention();
   for (const auto& entrance : entrances_) {
@@ -196,16 +219,50 @@ void Server::poll(Time wake) {
   if (now_ >= stats_.due()) {
     print_stats();
   }
+  if (now_ >= next_alive_) {
+    next_alive_ = now_ + options_.watchdog;
+    options_.alive();
+  }
   watch_listeners();
 }
 
-void Server::print_stats() {
+// However many clients have something to do, members wait for one of them only.
+void Server::look_in_between() {
+  const Time now = read_clock();
+  if (now - last_scan_ >= kScanInterval) {
+    now_ = now;
+    last_scan_ = now;
+    if (engine_.scan(now_)) {
+      pacer_.worked(now_);
+    }
+  }
+}
+
+void Server::carry_on() {
+  std::vector<int> turns;
+  turns.swap(under_way_);
+  for (const int fd : turns) {
+    if (const auto found = sessions_.find(fd); found != sessions_.end()) {
+      found->second.queued = false;
+      handle(Source::kSession, fd, 0);
+      look_in_between();
+    }
+  }
+}
+
+void Server::print_stats() try {
   write_line(STDOUT_FILENO, stats_.line(engine_.model(), sessions_.size(), now_));
+} catch (const std::bad_alloc&) {
+  return;  // the next line may find memory
 }
 
 void Server::handle(Source source, int fd, std::uint32_t events) {
   if (source == Source::kListener) {
-    accept_some(*entrances_[static_cast<std::size_t>(fd)]);
+    try {
+      accept_some(*entrances_[static_cast<std::size_t>(fd)]);
+    } catch (const std::bad_alloc&) {
+      log_.write(LogLevel::kError, "refused a client: out of memory");
+    }
     return;
   }
   if (source == Source::kSignal) {
@@ -216,21 +273,34 @@ void Server::handle(Source source, int fd, std::uint32_t events) {
   if (found == sessions_.end()) {
     return;  // dropped earlier in this round
   }
-  Session& session = *found->second.session;
-  if (source == Source::kKick) {
-    session.on_kick(now_);
-  } else {
-    handle_session(session, events);
+  Watched& watched = found->second;
+  Session& session = *watched.session;
+  if (watched.queued && source == Source::kSession) {
+    return;  // its turn comes
+  }
+  try {
+    if (source == Source::kKick) {
+      session.on_kick(now_);
+    } else {
+      handle_session(watched, events);
+    }
+  } catch (const std::exception& error) {
+    session.on_exception(error);
   }
   settle(fd);
 }
 
-void Server::handle_session(Session& session, std::uint32_t events) const {
+void Server::handle_session(Watched& watched, std::uint32_t events) {
+  Session& session = *watched.session;
   if ((events & EPOLLOUT) != 0) {
     session.on_writable();
   }
-  if (session.wants_read()) {
+  if (session.wants_read() || session.under_way()) {
     session.on_readable(now_);
+    if (session.under_way()) {
+      watched.queued = true;
+      under_way_.push_back(session.socket());
+    }
   } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     session.on_hangup();
   }
@@ -240,38 +310,63 @@ void Server::accept_some(Entrance& entrance) {
   for (unsigned turn = 0; turn < kAcceptsPerTurn && entrance.silent.room(now_); ++turn) {
     auto accepted = entrance.listener.accept();
     if (accepted.refused) {
+      take(std::move(accepted.socket));
       log_.write(LogLevel::kWarning,
-                 "refused a client of user " + std::to_string(accepted.uid) + ": only this user and root may connect");
+                 fmt::format("refused a client of user {}: only this user and root may connect", accepted.uid));
     } else if (accepted.socket) {
       if (entrance.silent.full()) {
         drop_silent(entrance);
       }
       add_session(entrance, std::move(accepted.socket));
     } else if (accepted.error == EMFILE || accepted.error == ENFILE) {
-      refuse_one(entrance);
+      if (!refuse_one(entrance)) {
+        return;
+      }
     } else if (accepted.error == EAGAIN || accepted.error == EWOULDBLOCK) {
       return;
     }
   }
 }
 
-void Server::add_session(Entrance& entrance, UniqueFd socket) {
+// One that finds no memory is closed, and needs none for that.
+void Server::add_session(Entrance& entrance, base::UniqueFd socket) {
   const int fd = socket.get();
-  auto session = std::make_unique<Session>(std::move(socket), *this, entrance.ports, now_ + SilentClients::kPatience);
-  if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
-    log_.write(LogLevel::kError, "cannot watch a client: " + std::generic_category().message(errno));
-    return;
+  try {
+    const auto account = std::make_shared<FdAccount>();
+    auto session =
+        std::make_unique<Session>(take(std::move(socket), account), account, *this, entrance.ports, now_ + kPatience);
+    if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
+      log_.write(LogLevel::kError, fmt::format("cannot watch a client: {}", std::generic_category().message(errno)));
+      return;
+    }
+    sessions_[fd] = {.session = std::move(session), .entrance = &entrance, .events = EPOLLIN};
+    attention_.reserve(sessions_.size());
+    entrance.silent.add(fd, now_);
+  } catch (const std::bad_alloc&) {
+    log_.write(LogLevel::kError, "refused a client: out of memory");
+    drop(fd);
   }
-  entrance.silent.add(fd, now_);
-  sessions_[fd] = {.session = std::move(session), .entrance = &entrance, .events = EPOLLIN, .kick = false};
 }
 
-// Without this the client would wait, and the socket would be reported readable for ever.
-void Server::refuse_one(const Entrance& entrance) {
+Given Server::take(base::UniqueFd socket, std::shared_ptr<FdAccount> account) {
+  return {closer_, std::move(account), std::move(socket)};
+}
+
+// Otherwise the client would wait, and epoll would report the socket as readable for ever. False: there is no spare
+// descriptor until the last client that was refused is closed.
+bool Server::refuse_one(const Entrance& entrance) {
+  if (!spare_) {
+    spare_ = open_spare();
+    return false;
+  }
   log_.write(LogLevel::kError, "refused a client: too many open files (raise the limit, see ulimit -n)");
-  spare_ = UniqueFd();
-  entrance.listener.accept();
+  spare_ = base::UniqueFd();
+  auto accepted = entrance.listener.accept();
+  if (accepted.socket) {
+    take(std::move(accepted.socket));
+  }
   spare_ = open_spare();
+  return true;
 }
 
 void Server::watch_listeners() {
@@ -290,6 +385,13 @@ void Server::drop_silent(const Entrance& entrance) {
   drop(entrance.silent.oldest());
 }
 
+// Needs no memory: a session asks while another one ends.
+void Server::wants_attention(int socket) {
+  if (std::find(attention_.begin(), attention_.end(), socket) == attention_.end()) {
+    attention_.push_back(socket);
+  }
+}
+
 // Ending one session answers the members of others, which may end those in turn.
 void Server::pay_attention() {
   while (!attention_.empty()) {
@@ -299,7 +401,7 @@ void Server::pay_attention() {
   }
 }
 
-void Server::settle(int fd) {
+void Server::settle(int fd) try {
   const auto found = sessions_.find(fd);
   if (found == sessions_.end()) {
     return;
@@ -310,20 +412,32 @@ void Server::settle(int fd) {
     drop(fd);
     return;
   }
-  if (session.deadline() == kNever) {
+  if (session.opened()) {
     watched.entrance->silent.remove(fd);
+    deadlines_.set(fd, session.deadline());
   }
   watch_kick(watched);
   const std::uint32_t events = (session.wants_read() ? EPOLLIN : 0U) | (session.wants_write() ? EPOLLOUT : 0U);
   if (events != watched.events && control(EPOLL_CTL_MOD, Source::kSession, fd, fd, events)) {
     watched.events = events;
   }
+} catch (const std::bad_alloc&) {
+  drop(fd);
 }
 
+// Where the kernel watches no more for this user, the device does not sleep deeply enough to need that kick.
 void Server::watch_kick(Watched& watched) {
   const int kick = watched.session->kick_fd();
-  if (kick >= 0 && !watched.kick) {
-    watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, watched.session->socket(), EPOLLIN | EPOLLET);
+  if (kick < 0 || watched.kick) {
+    return;
+  }
+  const int socket = watched.session->socket();
+  watched.kick = control(EPOLL_CTL_ADD, Source::kKick, kick, socket, EPOLLIN | EPOLLET);
+  if (watched.kick) {
+    unwatched_.erase(socket);
+  } else if (unwatched_.insert(socket).second) {
+    log_.write(LogLevel::kWarning, fmt::format("cannot watch for a client's kicks: {} (see fs.epoll.max_user_watches)",
+                                               std::generic_category().message(errno)));
   }
 }
 
@@ -333,6 +447,9 @@ void Server::drop(int fd) {
     return;
   }
   node.mapped().entrance->silent.remove(fd);
+  deadlines_.set(fd, kNever);
+  unwatched_.erase(fd);
+  control(EPOLL_CTL_DEL, Source::kSession, fd, fd, 0);  // it is closed later
   if (node.mapped().kick) {
     // The client has it open too, so closing it here would not end the watch.
     control(EPOLL_CTL_DEL, Source::kKick, node.mapped().session->kick_fd(), fd, 0);

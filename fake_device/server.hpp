@@ -2,20 +2,19 @@
 // The process: one thread that looks at doorbells, sockets and timers in turn.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fake_device/engine.hpp"
 #include "fake_device/listener.hpp"
 #include "fake_device/log.hpp"
-#include "fake_device/pacer.hpp"
-#include "fake_device/port_pool.hpp"
 #include "fake_device/result.hpp"
+#include "fake_device/server_parts.hpp"
 #include "fake_device/session.hpp"
-#include "fake_device/silent_clients.hpp"
-#include "fake_device/stats.hpp"
 
 namespace fake_device {
 
@@ -31,13 +30,15 @@ struct Options {
   Time stats = 0;  // between two lines of statistics; 0: none
   LineFormat format = LineFormat::kText;
   unsigned processors = 1;  // for the device and its clients
+  Time watchdog = kNever;   // how often `alive` is to be called
+  std::function<void()> alive;
 };
 
 /// Used by one thread.
 class Server final : public SessionHost {
  public:
   /// `log` must outlive the server. `stop_signals`: a signalfd that ends run().
-  static Result<std::unique_ptr<Server>> create(const Options& options, const Log& log, UniqueFd stop_signals);
+  static Result<std::unique_ptr<Server>> create(const Options& options, const Log& log, base::UniqueFd stop_signals);
   ~Server();
 
   /// Serves until a stop signal comes, then tells all members that the links are down.
@@ -46,7 +47,10 @@ class Server final : public SessionHost {
   Engine& engine() override { return engine_; }
   const Log& log() override { return log_; }
   EventSignaller& signaller() override { return signaller_; }
-  void wants_attention(int socket) override { attention_.push_back(socket); }
+  Closer& closer() override { return closer_; }
+  DmaPool& dma_pool() override { return dma_pool_; }
+  [[nodiscard]] Time now() const override { return now_; }
+  void wants_attention(int socket) override;
 
  private:
   enum class Source : std::uint32_t { kListener, kSignal, kSession, kKick };
@@ -62,9 +66,10 @@ class Server final : public SessionHost {
     Entrance* entrance = nullptr;
     std::uint32_t events = 0;  // that epoll was told of
     bool kick = false;         // its eventfd too
+    bool queued = false;       // in under_way_
   };
 
-  Server(const Options& options, const Log& log, UniqueFd stop_signals, UniqueFd epoll);
+  Server(const Options& options, const Log& log, base::UniqueFd stop_signals, base::UniqueFd epoll);
   Result<void> open_entrance(const std::string& path, unsigned mode, PortPool ports);
 
   void look_at_doorbells();
@@ -72,10 +77,13 @@ class Server final : public SessionHost {
   void sleep();
   void poll(Time wake);
   void handle(Source source, int fd, std::uint32_t events);
-  void handle_session(Session& session, std::uint32_t events) const;
+  void handle_session(Watched& watched, std::uint32_t events);
+  void carry_on();
+  void look_in_between();
   void accept_some(Entrance& entrance);
-  void add_session(Entrance& entrance, UniqueFd socket);
-  void refuse_one(const Entrance& entrance);
+  void add_session(Entrance& entrance, base::UniqueFd socket);
+  Given take(base::UniqueFd socket, std::shared_ptr<FdAccount> account = std::make_shared<FdAccount>());
+  bool refuse_one(const Entrance& entrance);
   void watch_listeners();
   void drop_silent(const Entrance& entrance);
   void pay_attention();
@@ -90,18 +98,25 @@ class Server final : public SessionHost {
   const Log& log_;
   Engine engine_;
   EventSignaller signaller_;
+  Closer closer_;
+  DmaPool dma_pool_;
   Pacer pacer_;
   Stats stats_;
-  UniqueFd stop_signals_;
+  base::UniqueFd stop_signals_;
   std::vector<std::unique_ptr<Entrance>> entrances_;
-  UniqueFd epoll_;
-  UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
+  base::UniqueFd epoll_;
+  base::UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
   std::unordered_map<int, Watched> sessions_;
+  std::unordered_set<int> unwatched_;  // those whose kicks epoll does not take
+  Deadlines deadlines_;                // of clients that are connected; those before VERSION are in the entrances
   std::vector<int> attention_;
+  std::vector<int> under_way_;  // sessions whose message goes on in the next turn
   bool spinning_ = false;
   bool stop_ = false;
   Time now_ = 0;
   Time last_poll_ = 0;
+  Time last_scan_ = 0;
+  Time next_alive_;
 };
 
 }  // namespace fake_device

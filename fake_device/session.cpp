@@ -1,104 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/session.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <new>
 #include <system_error>
 
-#include "fake_device/negotiation.hpp"
-#include "fake_device/socket_io.hpp"
+#include "fake_device/commands.hpp"
+#include "fake_device/message.hpp"
 
 namespace fake_device {
 namespace {
 
-constexpr unsigned kMessagesPerTurn = 32;
 constexpr std::size_t kMaxPostedWrites = 4096;
+// Each vector of the larger device armed twice, ERR, REQ and files: the first ones are being closed.
+constexpr std::size_t kMaxOpenFds = 2 * GBA_SWITCH_MSIX_VECTORS + 128;
 
 std::string peer_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return "nobody known";
+    return "an unknown process";
   }
-  return "process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+  return fmt::format("process {} of user {}", peer.pid, peer.uid);
 }
 
 }  // namespace
 
-Session::Session(UniqueFd socket, SessionHost& host, PortPool& ports, Time deadline)
-    : socket_(std::move(socket)), host_(host), ports_(ports), deadline_(deadline) {}
+Session::Session(Given socket, std::shared_ptr<FdAccount> account, SessionHost& host, PortPool& ports, Time deadline)
+    : socket_(std::move(socket)), account_(std::move(account)), host_(host), ports_(ports), deadline_(deadline) {}
 
+// The client learns of the end now, whenever its socket is closed.
 Session::~Session() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
   if (function_) {
     const unsigned port = function_->port();
+    log(LogLevel::kInfo, "closed");
     function_.reset();
-    ports_.give_back(port);
-    host_.log().write(LogLevel::kInfo, "closed", static_cast<int>(port));
+    ports_.release(port);
   }
 }
 
 void Session::on_readable(Time now) {
-  for (unsigned taken = 0; taken < kMessagesPerTurn && !ended_ && wants_read();) {
-    if (!receive()) {
-      return;
+  Turn turn;
+  while (!turn.over() && !ended_ && (message_ || wants_read())) {
+    if (!message_) {
+      if (!receive(turn)) {
+        return;
+      }
+      message_ = reader_.take();
+      done_ = 0;
+      if (message_) {
+        unfinished_since_ = kNever;
+      } else {
+        unfinished_since_ = std::min(unfinished_since_, now);
+      }
     }
-    if (auto message = reader_.take()) {
-      ++taken;
-      handle(*message, now);
+    if (message_ && handle(*message_, now, turn)) {
+      message_.reset();
     }
   }
 }
 
-// False: nothing more to be had.
-bool Session::receive() {
-  Received received = receive_some(socket_.get(), reader_.room());
+Time Session::deadline() const {
+  if (!function_) {
+    return deadline_;
+  }
+  const Time since = std::min(unfinished_since_, stores_.oldest());
+  return since == kNever ? kNever : since + kPatience;
+}
+
+void Session::on_deadline() {
+  end("it left a message unfinished, or a DMA_WRITE without an answer");
+}
+
+// False: nothing more to read.
+bool Session::receive(Turn& turn) {
+  if (host_.closer().exhausted() && brings_fds(socket_.get())) {
+    end("there is no room for the file descriptors that it sent (raise our limit, see ulimit -n)");
+    return false;
+  }
+  Received received = receive_some(socket_.get(), reader_.room(), host_.closer(), account_);
+  turn.take_bytes(static_cast<std::size_t>(std::max<ssize_t>(received.count, 0)));
   if (received.count < 0 && (received.error == EAGAIN || received.error == EWOULDBLOCK)) {
     return false;
   }
   if (received.count < 0) {
-    end("its socket failed: " + std::generic_category().message(received.error));
+    end(fmt::format("its socket failed: {}", std::generic_category().message(received.error)));
   } else if (received.count == 0) {
     end("");
-  } else if (received.fds_lost) {
-    end("it sent more file descriptors than the " + std::to_string(kMaxFds) +
-        " that a message may have, or our limit on open files (ulimit -n) is reached");
-  } else if (!reader_.commit(static_cast<std::size_t>(received.count), std::move(received.fds))) {
-    end("it sent a message of an impossible size");
+  } else if (account_->open > kMaxOpenFds) {
+    end("it sends file descriptors faster than they can be closed");
+  } else {
+    const bool refused = host_.closer().full() && !received.fds.empty();
+    if (refused) {
+      received.fds.clear();
+    }
+    if (!reader_.commit(static_cast<std::size_t>(received.count), std::move(received.fds),
+                        refused || received.fds_lost)) {
+      end("it sent a message of an impossible size");
+    }
   }
   return !ended_;
 }
 
-void Session::handle(Message& message, Time now) {
-  if (message.is_reply()) {
-    handle_reply(message);
-  } else {
-    handle_command(message, now);
+// False: the turn is over before the message is.
+bool Session::handle(Message& message, Time now, Turn& turn) {
+  if (!message.is_reply()) {
+    return handle_command(message, now, turn);
   }
+  handle_reply(message, turn);
+  return true;
 }
 
-void Session::handle_command(Message& message, Time now) {
+bool Session::handle_command(Message& message, Time now, Turn& turn) {
   Reply reply;
-  if (!message.is_command() || message.fds.size() > kMaxFds) {
+  if (!message.is_command() || message.too_many_fds) {
     reply.error = EINVAL;
+  } else if (message.fds_lost) {  // our limit, not the client's mistake
+    reply.error = ENFILE;
   } else if (message.header.command == VFIO_USER_VERSION) {
     reply = negotiate(message);
   } else if (!function_) {
     reply.error = EINVAL;
     closing_ = true;
   } else {
-    reply = run_command(*function_, limits_, message, now);
+    auto result = run_command(*function_, limits_, message, now, turn, done_);
+    if (!result) {
+      return false;
+    }
+    reply = *std::move(result);
     kick_fd_ = reply.error == 0 && message.header.command == VFIO_USER_DEVICE_GET_REGION_IO_FDS && !reply.fds.empty()
                    ? reply.fds.front()
                    : kick_fd_;
   }
   if (reply.error != 0) {
-    log(LogLevel::kDebug, "refused command " + std::to_string(message.header.command) + ": " +
-                              std::generic_category().message(reply.error));
+    log(LogLevel::kDebug,
+        fmt::format("refused command {}: {}", message.header.command, std::generic_category().message(reply.error)));
   }
   if (message.wants_reply()) {
     answer(message.header, reply);
   }
+  return true;
 }
 
 Reply Session::negotiate(const Message& message) {
@@ -108,7 +154,7 @@ Reply Session::negotiate(const Message& message) {
   const auto limits =
       message.fds.empty() ? parse_version(message.payload) : failure("its VERSION message brought file descriptors");
   if (!limits) {
-    log(LogLevel::kWarning, "refused: " + limits.error());
+    log(LogLevel::kWarning, fmt::format("refused: {}", limits.error().text));
     closing_ = true;
     return {.error = EINVAL, .payload = {}, .fds = {}};
   }
@@ -120,18 +166,18 @@ Reply Session::negotiate(const Message& message) {
 Reply Session::open_port(const ClientLimits& limits) {
   const auto port = ports_.take();
   if (!port) {
-    log(LogLevel::kWarning, "refused: all " + std::to_string(ports_.size()) + " ports are taken");
+    log(LogLevel::kWarning, fmt::format("refused: all {} ports are taken", ports_.size()));
     return {.error = EBUSY, .payload = {}, .fds = {}};
   }
-  auto function = Function::open(host_.engine(), *port, *this, host_.signaller());
+  auto function = Function::open(host_.engine(), *port, *this, host_.signaller(), host_.dma_pool());
   if (!function) {
-    log(LogLevel::kError, function.error());
-    ports_.give_back(*port);
+    log(LogLevel::kError, function.error().text);
+    ports_.release(*port);
     return {.error = ENOMEM, .payload = {}, .fds = {}};
   }
   limits_ = limits;
   function_ = *std::move(function);
-  log(LogLevel::kInfo, "opened by " + peer_of(socket_.get()));
+  log(LogLevel::kInfo, fmt::format("opened by {}", peer_of(socket_.get())));
   return {.error = 0, .payload = version_reply(limits), .fds = {}};
 }
 
@@ -143,17 +189,23 @@ void Session::answer(const vfio_user_header& request, const Reply& reply) {
   if (reply.error != 0) {
     header.flags |= VFIO_USER_ERROR;
     header.error = static_cast<std::uint32_t>(reply.error);
-    outbox_.push(header, {}, {});
+    send_queue_.push(header, {}, {});
   } else {
-    outbox_.push(header, reply.payload, reply.fds);
+    send_queue_.push(header, reply.payload, reply.fds);
   }
   on_writable();
 }
 
 void Session::on_writable() {
-  if (!outbox_.flush(socket_.get())) {
+  if (!send_queue_.flush(socket_.get())) {
     end("");
   }
+}
+
+// The others need no more memory than they have.
+void Session::on_exception(const std::exception& error) noexcept {
+  ended_ = true;
+  log(LogLevel::kError, "dropped: ", error.what());
 }
 
 void Session::on_kick(Time now) {
@@ -168,35 +220,48 @@ void Session::on_shutdown() {
   }
 }
 
+// Other clients' work leads here, and must not fail for want of memory.
 void Session::send_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
-  if (stores_.outstanding() >= kMaxPostedWrites || outbox_.full()) {
+  try {
+    post_store(group, iova, word);
+  } catch (const std::bad_alloc& error) {
+    on_exception(error);
+    host_.wants_attention(socket_.get());
+  }
+}
+
+void Session::post_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
+  if (stores_.outstanding() >= kMaxPostedWrites || send_queue_.full()) {
     doom();  // it has stopped reading
     return;
   }
   vfio_user_header header{};
-  header.msg_id = stores_.sent({.group = group, .iova = iova});
+  header.msg_id = stores_.sent({.group = group, .iova = iova}, host_.now());
   header.command = VFIO_USER_DMA_WRITE;
   header.flags = VFIO_USER_TYPE_COMMAND;
   struct {
     vfio_user_dma_access access;
     std::uint64_t word;
   } const payload{.access = {.address = iova, .count = sizeof word}, .word = word};
-  outbox_.push(header, std::as_bytes(std::span(&payload, 1)), {});
+  send_queue_.push(header, std::as_bytes(std::span(&payload, 1)), {});
   on_writable();
   host_.wants_attention(socket_.get());
 }
 
-void Session::handle_reply(const Message& message) {
+void Session::handle_reply(const Message& message, Turn& turn) {
   const bool success = (message.header.flags & VFIO_USER_ERROR) == 0;
   const auto completion = message.header.command == VFIO_USER_DMA_WRITE && message.fds.empty() && function_
                               ? stores_.completed(message.header.msg_id, success)
                               : std::nullopt;
   if (!completion) {
-    end("it answered what it was not asked");
+    end("it sent a reply to no request");
     return;
   }
-  for (const unsigned vector : completion->interrupts) {
-    function_->fire(vector);
+  for (unsigned vector = 0; vector < completion->interrupts.size(); ++vector) {
+    if (completion->interrupts[vector]) {
+      turn.take(1);
+      function_->fire(vector);
+    }
   }
   if (completion->failed) {
     host_.engine().flag_store_failed(function_->port(), completion->failed->group, completion->failed->iova);
@@ -205,24 +270,31 @@ void Session::handle_reply(const Message& message) {
 
 void Session::doom() {
   if (!ended_) {
-    end("it took back memory that it had given, or stopped reading");
+    end("it took back memory that it had shared, or stopped reading");
     host_.wants_attention(socket_.get());
   }
 }
 
-void Session::end(const std::string& why) {
+void Session::end(std::string_view why) {
   if (!ended_ && !why.empty()) {
-    log(LogLevel::kWarning, "dropped: " + why);
+    log(LogLevel::kWarning, "dropped: ", why);
   }
   ended_ = true;
 }
 
-void Session::log(LogLevel level, const std::string& text) const {
-  if (function_) {
-    host_.log().write(level, text, static_cast<int>(function_->port()));
-  } else {
-    host_.log().write(level, "a new client: " + text);
+// A line for which there is no memory is lost: another client's work may lead here.
+void Session::log(LogLevel level, std::string_view text, std::string_view more) const try {
+  if (!host_.log().wants(level)) {
+    return;
   }
+  const auto line = fmt::format("{}{}", text, more);
+  if (function_) {
+    host_.log().write(level, line, static_cast<int>(function_->port()));
+  } else {
+    host_.log().write(level, fmt::format("a new client: {}", line));
+  }
+} catch (const std::bad_alloc&) {
+  return;
 }
 
 }  // namespace fake_device

@@ -3,18 +3,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fake_device/commands.hpp"
 #include "fake_device/function.hpp"
 #include "fake_device/log.hpp"
-#include "fake_device/outbox.hpp"
-#include "fake_device/port_pool.hpp"
-#include "fake_device/posted_writes.hpp"
+#include "fake_device/message.hpp"
+#include "fake_device/server_parts.hpp"
 
 namespace fake_device {
 
-/// What sessions share, and where one says that it wants to be looked at outside of its own socket's turn.
+/// What sessions share, and how one asks for attention outside of its own socket's turn.
 class SessionHost {
  public:
   SessionHost() = default;
@@ -24,6 +25,9 @@ class SessionHost {
   virtual Engine& engine() = 0;
   virtual const Log& log() = 0;
   virtual EventSignaller& signaller() = 0;
+  virtual Closer& closer() = 0;
+  virtual DmaPool& dma_pool() = 0;
+  [[nodiscard]] virtual Time now() const = 0;
   virtual void wants_attention(int socket) = 0;
 
  protected:
@@ -34,25 +38,34 @@ class SessionHost {
 class Session final : public FunctionClient {
  public:
   /// `host` and `ports` must outlive the session. `deadline`: when VERSION must have come.
-  Session(UniqueFd socket, SessionHost& host, PortPool& ports, Time deadline);
+  Session(Given socket, std::shared_ptr<FdAccount> account, SessionHost& host, PortPool& ports, Time deadline);
   ~Session();
 
   [[nodiscard]] int socket() const { return socket_.get(); }
-  [[nodiscard]] Time deadline() const { return function_ ? kNever : deadline_; }
+  /// VERSION has succeeded.
+  [[nodiscard]] bool opened() const { return function_ != nullptr; }
+  /// When on_deadline() is due; kNever.
+  [[nodiscard]] Time deadline() const;
 
-  /// The socket has something: takes a bounded number of messages, so that others get their turn.
+  /// The socket has something, or a message is under way: does a bounded part of it, so that others get their turn.
   void on_readable(Time now);
+  /// A message is under way: on_readable() is to be called again, whatever the socket has.
+  [[nodiscard]] bool under_way() const { return message_ && !ended_; }
   /// Sends what waits.
   void on_writable();
   /// The client is gone, and what it sent cannot be read now.
   void on_hangup() { end(""); }
   void on_kick(Time now);
+  /// The client has not finished in time what it began.
+  void on_deadline();
+  /// What was done for it threw: the device has no memory left for it.
+  void on_exception(const std::exception& error) noexcept;
   void on_shutdown();
 
-  [[nodiscard]] bool ended() const { return ended_ || (closing_ && outbox_.empty()); }
+  [[nodiscard]] bool ended() const { return ended_ || (closing_ && send_queue_.empty()); }
   /// A client that does not read its replies gets no further requests handled.
-  [[nodiscard]] bool wants_read() const { return !closing_ && !outbox_.full(); }
-  [[nodiscard]] bool wants_write() const { return !outbox_.empty(); }
+  [[nodiscard]] bool wants_read() const { return !closing_ && !send_queue_.full(); }
+  [[nodiscard]] bool wants_write() const { return !send_queue_.empty(); }
   /// -1 until the client has asked for it.
   [[nodiscard]] int kick_fd() const { return kick_fd_; }
 
@@ -63,22 +76,27 @@ class Session final : public FunctionClient {
   void note(const std::string& text) override { log(LogLevel::kInfo, text); }
 
  private:
-  bool receive();
-  void handle(Message& message, Time now);
-  void handle_command(Message& message, Time now);
-  void handle_reply(const Message& message);
+  void post_store(unsigned group, std::uint64_t iova, std::uint64_t word);
+  bool receive(Turn& turn);
+  bool handle(Message& message, Time now, Turn& turn);
+  bool handle_command(Message& message, Time now, Turn& turn);
+  void handle_reply(const Message& message, Turn& turn);
   Reply negotiate(const Message& message);
   Reply open_port(const ClientLimits& limits);
   void answer(const vfio_user_header& request, const Reply& reply);
-  void end(const std::string& why);
-  void log(LogLevel level, const std::string& text) const;
+  void end(std::string_view why);
+  void log(LogLevel level, std::string_view text, std::string_view more = {}) const;
 
-  UniqueFd socket_;
+  Given socket_;
+  const std::shared_ptr<FdAccount> account_;
   SessionHost& host_;
   PortPool& ports_;
   const Time deadline_;
   MessageReader reader_;
-  Outbox outbox_;
+  Time unfinished_since_ = kNever;
+  std::optional<Message> message_;  // under way
+  std::uint64_t done_ = 0;          // register writes of it
+  SendQueue send_queue_;
   PostedWrites stores_;
   ClientLimits limits_;
   std::unique_ptr<Function> function_;  // once VERSION has succeeded

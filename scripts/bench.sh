@@ -8,18 +8,22 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/bench.sh
 
-Installs what is missing, builds, and measures round trips, releases of 1 to 708 members, barriers
-and copies, each beside the raw speed of the machine at that moment, how often an idle fake
-device wakes up, calls on the symmetric heap beside malloc (and beside Boost.Interprocess where
-libboost-dev is installed), how long jobs of 2 to 708 PEs take to start and what memory they need
-(and Open MPI's OpenSHMEM beside, where openmpi-bin and libopenmpi-dev are installed: its 256 PEs
-take a minute), barriers of every algorithm with 2 to 64 PEs (and Open MPI's beside; picture:
-build/barriers.svg), MPI_Barrier with the component coll/gba and without, puts, gets, atomics and
-collectives (with Open MPI's OpenSHMEM and, where ucx-utils is installed, UCX beside; picture:
-build/rma.svg), kv_shuffle (with memcpy and the same beside; picture: build/kv_shuffle.svg), puts,
-gets and collectives between hosts that are network namespaces of this machine (as root; with
-Open MPI and ucx_perftest beside; results: build/net.json), and the instructions of libgba's fast
-path. Takes about nine minutes; wants two idle cores.
+Installs what is missing, builds, and runs all benchmarks, which takes about nine minutes and
+needs two idle cores. Each figure is compared with the raw speed of the machine at that moment, and
+with other libraries where these are installed. Measured are
+  - round trips, releases of 1 to 708 members, barriers and copies, and how often an idle fake
+    device wakes up (bench_all),
+  - calls on the symmetric heap, malloc and Boost.Interprocess (libboost-dev; bench_heap),
+  - the start and the memory of jobs of 2 to 708 PEs, with Open MPI's OpenSHMEM (openmpi-bin,
+    libopenmpi-dev: its 256 PEs take a minute; bench_startup),
+  - barriers of every algorithm with 2 to 64 PEs, with Open MPI's (build/barriers.svg; bench_barrier),
+  - MPI_Barrier with and without the component coll/gba (bench_openmpi),
+  - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
+    build/rma.svg; bench_rma),
+  - kv_shuffle, with memcpy and the same two (build/kv_shuffle.svg; bench_kv),
+  - puts, gets and collectives between nodes that are network namespaces of this machine, with
+    Open MPI and ucx_perftest (needs root; build/net.json; bench_net),
+  - the instructions of libgba's fast path.
 TEXT
 }
 

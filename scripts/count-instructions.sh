@@ -8,9 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/count-instructions.sh BUILD_DIR [MOST]
 
-Counts, with callgrind, the instructions that libgba spends on a barrier while nobody has to wait: one
-gba_group_arrive and one successful gba_group_test, over a fake device that does not sleep. Exits
-with 1 if there are more than MOST (default 60), and with 77 where there is no valgrind.
+Counts, with callgrind, the instructions that libgba spends on a barrier while no member has to wait, over a
+fake device that does not sleep: one gba_group_arrive and one successful gba_group_test; then the same of
+gba_barrier_arrive and gba_barrier_test. Exits with 1 if there are more than MOST (default 60) of the first, or
+more than MOST + 10 of the others, and with 77 where there is no valgrind.
 TEXT
 }
 
@@ -40,12 +41,20 @@ for ((tries = 0; tries < 600; tries++)); do
 done
 grep -q "ready on" "$work/device.log" || die "the fake device does not start: $(cat "$work/device.log")"
 
-# Calls per round: a wait that the counter leaves out stands between the two.
-valgrind --tool=callgrind --collect-atstart=no --toggle-collect=gba_group_arrive --toggle-collect=gba_group_test \
-  --callgrind-out-file="$work/out" "$build/tests/driver_fast_path" "vfio-user:$work/gba.sock" "$rounds" \
-  >"$work/valgrind.log" 2>&1 || die "valgrind failed: $(cat "$work/valgrind.log")"
-total="$(sed -nE 's/^(summary|totals): ([0-9]+)$/\2/p' "$work/out" | head -n 1)"
-[[ -n "$total" ]] || die "callgrind counted nothing: $(cat "$work/valgrind.log")"
-each=$(((total + rounds - 1) / rounds))
-echo "libgba: arrive and successful test: $each instructions ($total in $rounds rounds, callgrind; at most $most)"
-((each <= most && each > 0))
+# count NAME MOST [ARGUMENT]: what NAME_arrive and NAME_test take, without what stands between the two.
+count() {
+  local name="$1" limit="$2" total each
+  shift 2
+  rm -f "$work/out"
+  valgrind --tool=callgrind --collect-atstart=no --toggle-collect="${name}_arrive" --toggle-collect="${name}_test" \
+    --callgrind-out-file="$work/out" "$build/tests/driver_fast_path" "vfio-user:$work/gba.sock" "$rounds" "$@" \
+    >"$work/valgrind.log" 2>&1 || die "valgrind failed: $(cat "$work/valgrind.log")"
+  total="$(sed -nE 's/^(summary|totals): ([0-9]+)$/\2/p' "$work/out" | head -n 1)"
+  [[ -n "$total" ]] || die "callgrind counted nothing: $(cat "$work/valgrind.log")"
+  each=$(((total + rounds - 1) / rounds))
+  echo "libgba: ${name}_arrive and successful ${name}_test: $each instructions ($total in $rounds rounds, callgrind; at most $limit)"
+  ((each <= limit && each > 0))
+}
+
+count gba_group "$most"
+count gba_barrier $((most + 10)) lossless

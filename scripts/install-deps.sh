@@ -6,14 +6,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/install-deps.sh
+Usage: scripts/install-deps.sh [arm64]
 
 Installs the Debian packages that building, testing and linting need, with sudo where the
-caller is not root. Does nothing when all of them are there.
+caller is not root; with arm64 those that tests of the arm64 build need, too. Does nothing when
+all of them are there.
 TEXT
 }
 
-readonly PACKAGES=(
+PACKAGES=(
   automake
   ccache
   clang
@@ -32,7 +33,7 @@ readonly PACKAGES=(
   libbenchmark-dev
   libclang-rt-14-dev
   libcli11-dev
-  libexpected-dev
+  libfmt-dev
   libgmock-dev
   libgtest-dev
   libnuma-dev
@@ -87,7 +88,11 @@ install_missing() {
 }
 
 handle_help_option "$@"
-[[ $# == 0 ]] || usage_error "unexpected argument: $1"
+case "$*" in
+  "") ;;
+  arm64) PACKAGES+=(g++-aarch64-linux-gnu qemu-user-static) ;;
+  *) usage_error "unexpected argument: $*" ;;
+esac
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   die "this is not a Debian system (no apt-get and dpkg-query); install what these packages hold: ${PACKAGES[*]}"
 fi

@@ -8,9 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/lint.sh BUILD_DIR
 
-Checks every tracked source file: its SPDX line, its format (clang-format), what clang-tidy finds
-in the sources that BUILD_DIR/compile_commands.json names, and, where it is installed, what
-shellcheck finds in the scripts. Exits with 0 if all are clean.
+Checks every tracked source file: its SPDX line, its format (clang-format), its layer and its
+braces (scripts/check-sources.py), what clang-tidy finds in the sources that
+BUILD_DIR/compile_commands.json names, and, where it is installed, what shellcheck finds in the
+scripts. Exits with 0 if all are clean.
 TEXT
 }
 
@@ -63,6 +64,7 @@ build_dir="$(cd "$1" 2>/dev/null && pwd)" || die "no such folder: $1"
   die "no compile_commands.json in $build_dir; configure it first: scripts/build.sh"
 cd "$ROOT"
 problems=()
+scripts/check-sources.py || problems+=("a layer or a brace (scripts/check-sources.py)")
 check_spdx || problems+=("a file without SPDX line")
 check_format || problems+=("clang-format would change a file (clang-format -i FILE mends it)")
 check_shell || problems+=("shellcheck")

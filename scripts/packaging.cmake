@@ -47,7 +47,7 @@ set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
 
 set(CPACK_COMPONENT_GBA-FAKE-DEVICE_DESCRIPTION "A Global Barrier Accelerator as a process
- For everybody who does not have the hardware: the same device behind a
+ For development without the hardware: the same device behind a
  vfio-user socket.")
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_NAME gba-fake-device)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_SECTION devel)

@@ -6,13 +6,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
+Usage: scripts/test.sh [--arm64] [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
 
 Installs what is missing, builds, and runs the tests: the unit tests under AddressSanitizer and
 UndefinedBehaviorSanitizer and under ThreadSanitizer, the fuzz targets for 20 seconds each
 (GBA_FUZZ_SECONDS says otherwise), then all tests but those labelled soak. The last lines are
 ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
 
+  --arm64            first cross-compile the unit tests for arm64 as well, and run them in qemu-user
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that no test has
   CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
@@ -22,6 +23,7 @@ TEXT
 
 required=()
 fuzz=
+arm64=
 ctest_arguments=()
 problems=()
 
@@ -29,6 +31,10 @@ parse_arguments() {
   handle_help_option "$@"
   while [[ $# -gt 0 ]]; do
     case "$1" in
+      --arm64)
+        arm64=yes
+        shift
+        ;;
       --require)
         [[ -n "${2:-}" ]] || usage_error "--require needs labels"
         IFS=, read -r -a required <<<"$2"
@@ -68,6 +74,12 @@ run_fuzz_targets() {
   echo "== fuzz targets"
   ctest --test-dir build-fuzz --output-on-failure -j "$(nproc)" -L '^fuzz$' "${ctest_arguments[@]}" ||
     problems+=("a fuzz target found something; build-fuzz/tests/fuzz has the input")
+}
+
+run_arm64_tests() {
+  echo "== unit tests, arm64"
+  ctest --test-dir build-arm64 --output-on-failure -j "$(nproc)" -L '^unit$' "${ctest_arguments[@]}" ||
+    problems+=("the unit tests failed on arm64")
 }
 
 run_all_tests() {
@@ -114,10 +126,16 @@ if can_fuzz; then
   build_preset fuzz
   fuzz=yes
 fi
+if [[ -n "$arm64" ]]; then
+  scripts/install-deps.sh arm64
+  scripts/arm64-root.sh build-arm64-root
+  build_preset arm64
+fi
 for preset in asan tsan; do
   run_sanitized_unit_tests "$preset"
 done
 [[ -z "$fuzz" ]] || run_fuzz_targets
+[[ -z "$arm64" ]] || run_arm64_tests
 log=build/test.log
 run_all_tests "$log"
 for label in "${required[@]}"; do

@@ -20,6 +20,8 @@ else()
   set(mandir ${CMAKE_INSTALL_MANDIR})
 endif()
 
+set(SHMEM_INSTALL_INCLUDEDIR ${includedir} PARENT_SCOPE)
+
 # from_to(variable from to): the way between two installed folders, so that the tree can be moved.
 function(from_to variable from to)
   cmake_path(ABSOLUTE_PATH from BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
@@ -45,10 +47,7 @@ else()
   set(rpath_of_programs "$ORIGIN/${way}")
 endif()
 install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem)
-install(TARGETS shmem_info kv_shuffle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
-set_target_properties(kv_shuffle PROPERTIES INSTALL_RPATH "${rpath_of_programs}")
-install(FILES kv/program/kv_shuffle.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-  RENAME kv_shuffle COMPONENT libshmem)
+install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
 install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem)
 from_to(to_include ${bindir} ${includedir})
 from_to(to_lib ${bindir} ${libdir})
@@ -60,7 +59,7 @@ install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
 
 # Their manuals; those of the routines are in docs/man.
 install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
-install(FILES info/shmem_info.1 kv/program/kv_shuffle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
+install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
 foreach(other oshc++ oshCC oshcxx)
   file(CREATE_LINK oshcc.1 ${staged}/${other}.1 SYMBOLIC)
   install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
@@ -109,7 +108,7 @@ install(EXPORT shmem-targets NAMESPACE shmem:: FILE shmemTargets.cmake DESTINATI
 # ... and for the build tree, as if that were a prefix.
 set(SHMEM_PC_PREFIX ${PROJECT_BINARY_DIR})
 set(SHMEM_PC_LIBDIR ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-set(SHMEM_PC_INCLUDEDIR ${CMAKE_CURRENT_SOURCE_DIR}/include)
+set(SHMEM_PC_INCLUDEDIR ${SHMEM_BUILD_INCLUDEDIR})
 configure_file(shmem.pc.in ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/pkgconfig/shmem.pc @ONLY)
 set(package_dir ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/cmake/shmem)
 configure_package_config_file(shmemConfig.cmake.in ${package_dir}/shmemConfig.cmake

@@ -56,7 +56,7 @@ enum {
   GBA_INJECT_RESET_DEVICE = 14,  /* uapi rule 23 */
   GBA_INJECT_FATAL = 15,         /* uapi rule 35 */
   GBA_INJECT_REMOVE = 16,        /* PORT, or all that are connected: uapi rule 36 */
-  GBA_INJECT_STORM = 17,         /* vector GROUP of PORT is raised COUNT times, every TIME, though nobody asked */
+  GBA_INJECT_STORM = 17,         /* reserved: refused */
   GBA_INJECT_END
 };
 

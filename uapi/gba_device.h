@@ -20,6 +20,7 @@
  * ---- */
 #define GBA_PCI_VENDOR_ID 0x1eafu
 #define GBA_PCI_DEVICE_ID 0x0b01u        /* 32 groups x 708 members */
+#define GBA_PCI_DEVICE_ID_VF 0x0b02u     /* an SR-IOV virtual function of it: a port like any other, not privileged */
 #define GBA_PCI_DEVICE_ID_SWITCH 0x0b00u /* the 256 x 128 ancestor */
 #define GBA_PCI_CLASS 0x120000u          /* processing accelerator */
 
@@ -44,6 +45,9 @@ enum {
 #define GBA_BAR2_SIZE 0x10000u
 #define GBA_BAR4_SIZE 0x10000u
 #define GBA_CONFIG_SIZE 0x1000u
+
+/* A device drives this many address bits at least: memory for release flags lies below 2^40. */
+#define GBA_DMA_ADDRESS_BITS 40
 
 /* ---- Dimensions of the GBA profile ---- */
 #define GBA_MAX_GROUPS 32u
@@ -74,6 +78,8 @@ enum {
 #define GBA_FLAG_STRIDE 64u
 #define GBA_FLAG_SEQUENCE_SHIFT 0
 #define GBA_FLAG_SEQUENCE_MASK UINT64_C(0x00ffffffffffffff)
+/* The largest that SEQUENCE may be set to: from there 2^55 barriers are left before flags repeat (rule 6). */
+#define GBA_SEQUENCE_MAX UINT64_C(0x007fffffffffffff)
 #define GBA_FLAG_CODE_SHIFT 56
 #define GBA_FLAG_CODE_MASK UINT64_C(0x7f)
 #define GBA_FLAG_ERROR_SHIFT 63

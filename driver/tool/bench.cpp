@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba bench: the round trip of a barrier with one member, in percentiles.
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "driver/tool/device.hpp"
-#include "driver/tool/private_group.hpp"
 
 namespace tool {
 namespace {
@@ -24,7 +24,7 @@ constexpr const char* kMeasured =
     "from the arrival's store to the release seen in the flag, by a member that spins and is the group's only one";
 constexpr std::uint64_t kWarmUp = 1'000;
 constexpr std::uint64_t kPatienceNs = 5'000'000'000;
-/// About a millisecond: far more than a round trip, so the device has fallen asleep or something was lost.
+/// About a millisecond, far more than a round trip: the device has fallen asleep, or a message was lost.
 constexpr unsigned kSpins = 100'000;
 
 struct Percentile {
@@ -49,7 +49,9 @@ int round_trip(gba_group* group, std::uint64_t sequence, std::uint64_t& slept) {
   gba_group_arrive(group, sequence);
   for (unsigned spins = 0; spins < kSpins; ++spins) {
     const int result = gba_group_test(group, sequence);
-    if (result != -EAGAIN) return result;
+    if (result != -EAGAIN) {
+      return result;
+    }
   }
   ++slept;
   return gba_group_wait(group, sequence, kPatienceNs);
@@ -60,23 +62,29 @@ Result<Measurement> measure(gba_group* group, std::uint64_t rounds) {
   measurement.ns.reserve(rounds);
   std::uint64_t warm_up_slept = 0;
   for (std::uint64_t k = 1; k <= kWarmUp; ++k) {
-    if (const int error = round_trip(group, k, warm_up_slept); error != 0) return failed(error);
+    if (const int error = round_trip(group, k, warm_up_slept); error != 0) {
+      return failed(error);
+    }
   }
   for (std::uint64_t k = kWarmUp + 1; k <= kWarmUp + rounds; ++k) {
     const auto start = Clock::now();
-    if (const int error = round_trip(group, k, measurement.slept); error != 0) return failed(error);
+    if (const int error = round_trip(group, k, measurement.slept); error != 0) {
+      return failed(error);
+    }
     measurement.ns.push_back(static_cast<std::uint64_t>((Clock::now() - start).count()));
   }
   std::sort(measurement.ns.begin(), measurement.ns.end());
   return measurement;
 }
 
-/// What makes the numbers worse than the device is; empty: nothing known.
+/// A condition that makes the figures worse than the device; empty if there is none.
 std::string caveat(const gba_device_info& info) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const bool alone = ::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
-  if (info.is_process == 0) return "";
+  if (info.is_process == 0) {
+    return "";
+  }
   return alone ? "the device is a process too, and this one may use only one processor"
                : "the device is a process and takes its turn on the processors";
 }
@@ -87,7 +95,7 @@ void print_result(const Invocation& invocation, const gba_device_info& info, con
   for (const auto& [name, per_mille] : kPercentiles) {
     const std::uint64_t value = nearest_rank(measurement.ns, per_mille);
     ns[name] = value;
-    texts.push_back(std::string(name) + " " + duration(value));
+    texts.push_back(fmt::format("{} {}", name, duration(value)));
   }
   const std::string path = static_cast<const char*>(info.path);
   const std::string remark = caveat(info);
@@ -101,24 +109,36 @@ void print_result(const Invocation& invocation, const gba_device_info& info, con
                     {"ns", ns}});
     return;
   }
-  print_text(path + ", port " + std::to_string(info.port) + ": " + count(measurement.ns.size(), "barrier") + "\n");
-  print_text("measured: " + std::string(kMeasured) + "\n");
-  print_text("          " + join(texts, "  ") + "\n");
-  if (measurement.slept > 0)
-    print_text("          " + count(measurement.slept, "round") + " took longer than a spin\n");
-  if (!remark.empty()) print_text("remark:   " + remark + "\n");
+  print_text(fmt::format("{}, port {}: {}\n", path, info.port, count(measurement.ns.size(), "barrier")));
+  print_text(fmt::format("measured: {}\n          {}\n", kMeasured, fmt::join(texts, "  ")));
+  if (measurement.slept > 0) {
+    print_text(fmt::format("          {} took longer than a spin\n", count(measurement.slept, "round")));
+  }
+  if (!remark.empty()) {
+    print_text(fmt::format("remark:   {}\n", remark));
+  }
 }
 
 int bench(const Invocation& invocation, std::uint64_t rounds) {
   const auto device = open_device(invocation.device);
-  if (!device) return report(invocation, device.error());
+  if (!device) {
+    return report(invocation, device.error());
+  }
   const auto info = info_of(device->get());
-  if (!info) return report(invocation, info.error());
+  if (!info) {
+    return report(invocation, info.error());
+  }
   auto group = PrivateGroup::make(device->get());
-  if (!group) return report(invocation, group.error());
+  if (!group) {
+    return report(invocation, group.error());
+  }
   const auto measurement = measure(group->get(), rounds);
-  if (!measurement) return report(invocation, measurement.error());
-  if (const int error = group->end(); error != 0) return report(invocation, {error, gba_error_text()});
+  if (!measurement) {
+    return report(invocation, measurement.error());
+  }
+  if (const int error = group->end(); error != 0) {
+    return report(invocation, {error, gba_error_text()});
+  }
   print_result(invocation, *info, *measurement);
   return kDone;
 }

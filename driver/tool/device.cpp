@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/tool/device.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -11,13 +12,30 @@ Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags) 
   gba_device* device = nullptr;
   const gba_open_options options{.size = sizeof(options), .flags = flags};
   const int error = gba_open_with(path.empty() ? nullptr : path.c_str(), &options, &device);
-  if (error != 0) return failed(error);
+  if (error != 0) {
+    return failed(error);
+  }
   return DevicePointer(device);
+}
+
+Result<DevicePointer> open_to_look(const std::string& path, std::uint32_t flags) {
+  auto device = open_device(path, flags);
+  if (device || device.error().error != -EBUSY) {
+    return device;
+  }
+  Failure failure = device.error();
+  failure.text +=
+      "\nEvery port of the switch shows the groups of all: look through a free one (gba list; a virtual function; a "
+      "port "
+      "of another machine). A job of libshmem that hangs names the missing PEs itself (SHMEM_BARRIER_WARN)";
+  return failure;
 }
 
 Result<gba_device_info> info_of(gba_device* device) {
   gba_device_info info{};
-  if (const int error = gba_device_get_info(device, &info); error != 0) return failed(error);
+  if (const int error = gba_device_get_info(device, &info); error != 0) {
+    return failed(error);
+  }
   return info;
 }
 
@@ -27,7 +45,9 @@ std::string flag_place(const gba_device_info& info) {
 
 Result<gba_device_counters> counters_of(gba_device* device) {
   gba_device_counters counters{};
-  if (const int error = gba_device_get_counters(device, &counters); error != 0) return failed(error);
+  if (const int error = gba_device_get_counters(device, &counters); error != 0) {
+    return failed(error);
+  }
   return counters;
 }
 

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tl/expected.hpp>
+#include <utility>
 
+#include "base/result.hpp"
 #include "driver/tool/invocation.hpp"
 #include "driver/tool/output.hpp"
 #include "gba/gba.h"
@@ -29,22 +30,75 @@ struct Failure {
   std::string text;
 };
 template <typename T>
-using Result = tl::expected<T, Failure>;
+using Result = base::Result<T, Failure>;
 
 /// The failure that a call has just returned.
-inline tl::unexpected<Failure> failed(int error) {
-  return tl::make_unexpected(Failure{error, gba_error_text()});
+inline Failure failed(int error) {
+  return Failure{error, gba_error_text()};
 }
 
 /// `flags` of gba_open_options.
 Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags = 0);
+/// The same to look at the groups of the switch; if another process has the port, the text says how else to look.
+Result<DevicePointer> open_to_look(const std::string& path, std::uint32_t flags = 0);
 Result<gba_device_info> info_of(gba_device* device);
-/// Where its releases land, for people.
+/// Where its releases land, in words.
 std::string flag_place(const gba_device_info& info);
 Result<gba_device_counters> counters_of(gba_device* device);
 Json to_json(const gba_device_counters& counters);
 
-/// Prints it, on standard output where JSON was asked for, and gives the exit code.
+/// Prints it, on standard output if JSON was asked for, and returns the exit code.
 int report(const Invocation& invocation, const Failure& failure);
+
+/// A group with one member, enabled and joined. Freed with the object, or by end().
+class PrivateGroup {
+ public:
+  static Result<PrivateGroup> make(gba_device* device) {
+    PrivateGroup group(device);
+    if (const int error = gba_group_alloc(device, 1, 0, &group.handle_); error != 0) {
+      return failed(error);
+    }
+    group.owned_ = true;
+    gba_group* member = nullptr;
+    if (const int error = gba_group_join(device, &group.handle_, 0, &member); error != 0) {
+      return failed(error);
+    }
+    group.member_.reset(member);
+    if (const int error = gba_group_enable(device, &group.handle_); error != 0) {
+      return failed(error);
+    }
+    return group;
+  }
+
+  PrivateGroup(PrivateGroup&& other) noexcept
+      : device_(other.device_),
+        handle_(other.handle_),
+        owned_(std::exchange(other.owned_, false)),
+        member_(std::move(other.member_)) {}
+  PrivateGroup(const PrivateGroup&) = delete;
+  PrivateGroup& operator=(const PrivateGroup&) = delete;
+  PrivateGroup& operator=(PrivateGroup&&) = delete;
+  ~PrivateGroup() { (void)end(); }
+
+  [[nodiscard]] gba_group* get() const { return member_.get(); }
+  /// In good order, so that no member gets an error release. The first failure, as -errno.
+  int end() {
+    if (!std::exchange(owned_, false)) {
+      return 0;
+    }
+    const int disabled = gba_group_disable(device_, &handle_);
+    const int left = gba_group_leave(member_.release());
+    const int freed = gba_group_free(device_, &handle_);
+    return disabled != 0 ? disabled : left != 0 ? left : freed;
+  }
+
+ private:
+  explicit PrivateGroup(gba_device* device) : device_(device) {}
+
+  gba_device* device_;
+  gba_group_handle handle_{};
+  bool owned_ = false;
+  GroupPointer member_;
+};
 
 }  // namespace tool

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba info: what an open device says of itself.
+// gba info: the properties and counters of an open device.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,24 +24,26 @@ constexpr Feature kFeatures[] = {
     {GBA_CAPS_BAR_FLAGS, "bar_flags", "release flags can be in its own memory (BAR4)"},
     {GBA_CAPS_WAKEUP, "wakeup", "it is a process and may sleep"},
     {GBA_CAPS_NOTIFY, "notify", "an arrival may ask for an interrupt"},
-    {GBA_CAPS_LINK_EVENTS, "link_events", "a change of a link is told"},
+    {GBA_CAPS_LINK_EVENTS, "link_events", "it reports changes of a link"},
     {GBA_CAPS_DEBUG, "debug", "faults can be injected"},
 };
 
 std::string version_of(const gba_device_info& info) {
-  return std::to_string(GBA_FIELD_GET(GBA_VERSION_MAJOR_FIELD, info.version)) + "." +
-         std::to_string(GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version));
+  return fmt::format("{}.{}", GBA_FIELD_GET(GBA_VERSION_MAJOR_FIELD, info.version),
+                     GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version));
 }
 
-/// How the device is: "well", or what is wrong with it and what mends that.
+/// The status of the device: "ok", or what is wrong with it and what fixes that.
 std::string condition_of(gba_device* device) {
-  return gba_device_check(device) == 0 ? "well" : gba_error_text();
+  return gba_device_check(device) == 0 ? "ok" : gba_error_text();
 }
 
 Json facts_json(const gba_device_info& info, const gba_device_counters& counters, const std::string& condition) {
   Json features = Json::array();
   for (const auto& feature : kFeatures) {
-    if ((info.features & feature.bit) != 0) features.push_back(feature.name);
+    if ((info.features & feature.bit) != 0) {
+      features.push_back(feature.name);
+    }
   }
   return {{"device", info.path},
           {"backend", info.backend},
@@ -59,32 +63,38 @@ std::string facts_text(const gba_device_info& info, const gba_device_counters& c
   std::vector<std::vector<std::string>> rows{
       {"device", info.path},
       {"backend", info.backend},
-      {"register map", "version " + version_of(info)},
+      {"register map", fmt::format("version {}", version_of(info))},
       {"port", std::to_string(info.port)},
       {"condition", condition},
-      {"groups", std::to_string(info.groups) + ", of up to " + std::to_string(info.members) + " members"},
+      {"groups", fmt::format("{}, of up to {} members", info.groups, info.members)},
       {"flags", flag_place(info)}};
   std::string label = "features";
   for (const auto& feature : kFeatures) {
     if ((info.features & feature.bit) != 0) {
-      rows.push_back({std::exchange(label, ""), std::string(feature.name) + ": " + feature.text});
+      rows.push_back({std::exchange(label, ""), fmt::format("{}: {}", feature.name, feature.text)});
     }
   }
   label = "counters";
   const Json counted = to_json(counters);
   for (const auto& [name, value] : counted.items()) {
-    rows.push_back({std::exchange(label, ""), name + " " + value.dump()});
+    rows.push_back({std::exchange(label, ""), fmt::format("{} {}", name, value.dump())});
   }
   return table(rows);
 }
 
 int info(const Invocation& invocation) {
-  const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
-  if (!device) return report(invocation, device.error());
+  const auto device = open_to_look(invocation.device, GBA_OPEN_FATAL);
+  if (!device) {
+    return report(invocation, device.error());
+  }
   const auto facts = info_of(device->get());
-  if (!facts) return report(invocation, facts.error());
+  if (!facts) {
+    return report(invocation, facts.error());
+  }
   const auto counters = counters_of(device->get());
-  if (!counters) return report(invocation, counters.error());
+  if (!counters) {
+    return report(invocation, counters.error());
+  }
   const std::string condition = condition_of(device->get());
   if (invocation.json) {
     print_json(facts_json(*facts, *counters, condition));
@@ -97,7 +107,7 @@ int info(const Invocation& invocation) {
 }  // namespace
 
 void declare_info(CLI::App& app, Invocation& invocation) {
-  auto* const command = declare(app, invocation, "info", "what a device says of itself, and what it has counted",
+  auto* const command = declare(app, invocation, "info", "the properties and counters of a device",
                                 [&invocation] { return info(invocation); });
   take_device(*command, invocation);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba list: the GBAs that are plugged in, and the one that GBA_DEVICE names.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "driver/tool/pci_functions.hpp"
-#include "driver/tool/sysfs.hpp"
+#include "driver/tool/system.hpp"
+#include "driver/tool/target.hpp"
 
 namespace tool {
 namespace {
@@ -31,30 +33,36 @@ Json to_json(const PciFunction& function) {
 }
 
 std::string to_text(const std::vector<PciFunction>& functions) {
-  if (functions.empty()) return "no GBA is plugged in\n";
+  if (functions.empty()) {
+    return "no GBA is plugged in\n";
+  }
   std::vector<std::vector<std::string>> rows{
       {"ADDRESS", "PCI ID", "DRIVER", "IOMMU GROUP", "NUMA NODE", "DEVICE NODE"}};
   for (const auto& function : functions) {
     const std::string node = exists(function.device_node) ? function.device_node : "";
     rows.push_back({function.address, pci_id(function.vendor, function.device), or_dash(function.driver),
                     or_dash(function.iommu_group), function.numa_node < 0 ? "-" : std::to_string(function.numa_node),
-                    or_dash(node) + (function.name.empty() ? "" : " (" + function.name + ")")});
+                    function.name.empty() ? or_dash(node) : fmt::format("{} ({})", or_dash(node), function.name)});
   }
   return table(rows);
 }
 
 int list(const Invocation& invocation) {
   const auto functions = find_functions();
-  if (!functions) return report(invocation, functions.error());
+  if (!functions) {
+    return report(invocation, functions.error());
+  }
   const char* const named = std::getenv("GBA_DEVICE");
   const std::string variable = named == nullptr ? "" : named;
   if (!invocation.json) {
     print_text(to_text(*functions));
-    print_text(variable.empty() ? "" : "GBA_DEVICE names " + variable + "\n");
+    print_text(variable.empty() ? "" : fmt::format("GBA_DEVICE names {}\n", variable));
     return kDone;
   }
   Json plugged_in = Json::array();
-  for (const auto& function : *functions) plugged_in.push_back(to_json(function));
+  for (const auto& function : *functions) {
+    plugged_in.push_back(to_json(function));
+  }
   print_json(Json{{"plugged_in", plugged_in}, {"GBA_DEVICE", or_null(variable)}});
   return kDone;
 }

@@ -40,7 +40,9 @@ int run(int argc, char** argv) {
   tool::declare_reset(app, invocation);
   CLI11_PARSE(app, argc, argv);
   const int code = invocation.run();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return code;
+  }
   std::fputs("gba: cannot write to standard output\n", stderr);
   return tool::kFailed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and JSON for standard output.
+// Text and JSON on standard output, and what check and selftest found, a line each.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,43 @@
 #include <string>
 #include <vector>
 
+#include "driver/tool/invocation.hpp"
+
 namespace tool {
 
 using Json = nlohmann::ordered_json;
 
 void print_text(const std::string& text);
-/// On several lines; on one where there is one object after the other.
+/// On several lines; on one line if there is one object after the other.
 void print_json(const Json& json);
 void print_json_line(const Json& json);
 
-/// Columns as wide as they must be, two blanks between them, the last one as it is.
+/// Columns as wide as needed, two blanks between them.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
 /// "34.2 s", "7.25 us".
 std::string duration(std::uint64_t ns);
-/// "2 MiB", "4 KiB", "17 bytes".
-std::string size(std::uint64_t bytes);
 /// "1eaf:0b01".
 std::string pci_id(unsigned vendor, unsigned device);
 /// "1 group", "2 groups".
 std::string count(std::uint64_t number, const std::string& thing);
-std::string join(const std::vector<std::string>& parts, const std::string& separator);
+
+enum class Verdict { kOk, kNote, kProblem };  // a note: something optional, or skipped
+
+struct Finding {
+  Verdict verdict = Verdict::kOk;
+  std::string name = {};  // of what was looked at
+  std::string found = {};
+  std::string fix = {};  // of a problem: the command
+};
+
+using Findings = std::vector<Finding>;
+
+/// Prints them for `device` ("" if there is none) and returns the exit code: kDone if nothing is a problem.
+int report(const Invocation& invocation, const std::string& device, const Findings& findings);
+/// One line, or two with the command that fixes it.
+std::string to_text(const Finding& finding);
+Json to_json(const Finding& finding);
+std::size_t problems_in(const Findings& findings);
 
 }  // namespace tool

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba reset: the whole device, all groups of all ports.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <memory>
@@ -13,14 +15,22 @@ namespace {
 
 int reset(const Invocation& invocation, bool confirmed) {
   const auto device = open_device(invocation.device, GBA_OPEN_FATAL);
-  if (!device) return report(invocation, device.error());
+  if (!device) {
+    return report(invocation, device.error());
+  }
   const auto facts = info_of(device->get());
-  if (!facts) return report(invocation, facts.error());
+  if (!facts) {
+    return report(invocation, facts.error());
+  }
   const std::string path = static_cast<const char*>(facts->path);
   if (!confirmed) {
-    return report(invocation, {-ECANCELED, "gba: not reset: " + path +
-                                               ": every barrier of every port would fail, and every group be in error "
-                                               "until its owner frees it; --yes does it"});
+    return report(
+        invocation,
+        {-ECANCELED,
+         fmt::format(
+             "gba: not reset: {}: every barrier of every port would fail, and every group would be in error until "
+             "its owner frees it; --yes does it",
+             path)});
   }
   if (const int error = gba_device_reset(device->get()); error != 0) {
     return report(invocation, {error, gba_error_text()});
@@ -28,7 +38,7 @@ int reset(const Invocation& invocation, bool confirmed) {
   if (invocation.json) {
     print_json(Json{{"device", path}, {"reset", true}});
   } else {
-    print_text(path + ": reset; every group is in error until its owner frees it\n");
+    print_text(fmt::format("{}: reset; every group is in error until its owner frees it\n", path));
   }
   return kDone;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba selftest: barriers on groups of its own, every check a line.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
@@ -8,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "driver/tool/eventfds.hpp"
-#include "driver/tool/findings.hpp"
+#include "driver/tool/output.hpp"
 #include "driver/tool/selftest_peer.hpp"
+#include "driver/tool/system.hpp"
 #include "driver/tool/target.hpp"
 #include "uapi/gba_regs.h"
 
@@ -23,15 +25,12 @@ constexpr std::uint64_t kSleeps = 20;
 
 using Clock = std::chrono::steady_clock;
 
-/// What a check found; it is a problem where it is an error.
-using Found = tl::expected<std::string, std::string>;
+/// What a check found; an error is a problem.
+using Found = base::Result<std::string>;
 
-tl::unexpected<std::string> wrong(const std::string& text) {
-  return tl::make_unexpected(text);
-}
-
-tl::unexpected<std::string> wrong() {
-  return wrong(gba_error_text());
+/// Without a text: what libgba's last call says.
+Found wrong(const std::string& text = gba_error_text()) {
+  return base::fail({}, text);
 }
 
 class SelfTest {
@@ -40,8 +39,12 @@ class SelfTest {
 
   int run() {
     const auto target = find_target(invocation_.device);
-    if (!target) return report(invocation_, target.error());
-    if (target->kind == Target::Kind::kSocket) peer_ = Peer::start(target->path);
+    if (!target) {
+      return report(invocation_, target.error());
+    }
+    if (target->kind == Target::Kind::kSocket) {
+      peer_ = Peer::start(target->path);
+    }
     const std::string path = target->path.empty() ? invocation_.device : target->path;
     if (check("open", [&] { return open(path); }) && check("registers", [&] { return registers(); })) {
       test_one_member();
@@ -49,60 +52,71 @@ class SelfTest {
       test_two_ports();
       check("counters", [&] { return counters(); });
     }
-    // As libgba calls it, once it is open.
+    // libgba's name for it, once it is open.
     const std::string shown = device_ ? static_cast<const char*>(info_.path) : path;
-    if (invocation_.json) return report(invocation_, shown, findings_);
+    if (invocation_.json) {
+      return report(invocation_, shown, findings_);
+    }
     const std::size_t problems = problems_in(findings_);
-    print_text(shown + ": " + (problems == 0 ? "passed" : count(problems, "problem")) + "\n");
+    print_text(fmt::format("{}: {}\n", shown, problems == 0 ? "passed" : count(problems, "problem")));
     return problems == 0 ? kDone : kProblem;
   }
 
  private:
   void add(Finding finding) {
-    if (!invocation_.json) print_text(to_text(finding));
+    if (!invocation_.json) {
+      print_text(to_text(finding));
+    }
     findings_.push_back(std::move(finding));
   }
-  /// A line; true if it is none of a problem.
+  /// Adds a line; true unless it is a problem.
   bool check(const std::string& name, const std::function<Found()>& body) {
     const Found found = body();
-    add({.verdict = found ? Verdict::kOk : Verdict::kProblem, .name = name, .found = found ? *found : found.error()});
+    const Verdict verdict = found ? Verdict::kOk : Verdict::kProblem;
+    add({.verdict = verdict, .name = name, .found = found ? *found : found.error().text});
     return found.has_value();
   }
-  void leave_out(const std::string& name, const std::string& why) {
-    add({.verdict = Verdict::kNote, .name = name, .found = "left out: " + why});
+  void skip(const std::string& name, const std::string& why) {
+    add({.verdict = Verdict::kNote, .name = name, .found = fmt::format("skipped: {}", why)});
   }
 
   Found open(const std::string& path) {
     auto device = open_device(path);
-    if (!device) return wrong(device.error().text);
+    if (!device) {
+      return wrong(device.error().text);
+    }
     device_ = *std::move(device);
-    const auto info = info_of(device_.get());
-    if (!info) return wrong(info.error().text);
-    info_ = *info;
-    return std::string(static_cast<const char*>(info_.backend)) + ", port " + std::to_string(info_.port);
+    if (gba_device_get_info(device_.get(), &info_) != 0) {
+      return wrong();
+    }
+    return fmt::format("{}, port {}", static_cast<const char*>(info_.backend), info_.port);
   }
 
   Found registers() {
-    const auto counters = counters_of(device_.get());
-    if (!counters) return wrong(counters.error().text);
-    before_ = *counters;
+    if (gba_device_get_counters(device_.get(), &before_) != 0) {
+      return wrong();
+    }
     gba_group_status status{};
     for (std::uint32_t group = 0; group < info_.groups; ++group) {
-      if (gba_group_get_status(device_.get(), group, &status) != 0) return wrong();
+      if (gba_group_get_status(device_.get(), group, &status) != 0) {
+        return wrong();
+      }
       if (status.arrival_count > status.member_count || status.member_count > info_.members) {
-        return wrong("group " + std::to_string(group) + " has " + count(status.member_count, "member") + ", of whom " +
-                     std::to_string(status.arrival_count) + " have arrived");
+        return wrong(fmt::format("group {} has {}, of which {} have arrived", group,
+                                 count(status.member_count, "member"), status.arrival_count));
       }
     }
-    return count(info_.groups, "group") + " of up to " + count(info_.members, "member");
+    return fmt::format("{} of up to {}", count(info_.groups, "group"), count(info_.members, "member"));
   }
 
   // ---- A group of one member ----
 
   void test_one_member() {
-    // The low 32 bits, which are all that an arrival carries, wrap on the way.
+    // The low 32 bits, which are all that an arrival carries, wrap during the test.
     const std::uint64_t first = (std::uint64_t{1} << 32) - barriers_ / 2 - 1;
-    if (!check("alloc", [&] { return alloc(1, first); })) return;
+    if (!check("alloc", [&] { return alloc(1, first); })) {
+      return;
+    }
     check("wrong key", [&] { return wrong_key(); });
     const bool ready = check("join", [&] { return join(); }) && check("enable", [&] { return enable(); });
     if (ready && check("barriers", [&] { return barriers(); })) {
@@ -110,7 +124,7 @@ class SelfTest {
       if ((info_.features & GBA_CAPS_NOTIFY) != 0) {
         check("interrupts", [&] { return interrupts(); });
       } else {
-        leave_out("interrupts", "the device raises none");
+        skip("interrupts", "the device raises none");
       }
     }
     check("leave", [&] { return leave(); });
@@ -118,9 +132,11 @@ class SelfTest {
   }
 
   Found alloc(std::uint32_t members, std::uint64_t sequence) {
-    if (gba_group_alloc(device_.get(), members, sequence, &handle_) != 0) return wrong();
+    if (gba_group_alloc(device_.get(), members, sequence, &handle_) != 0) {
+      return wrong();
+    }
     next_ = sequence + 1;
-    return "group " + std::to_string(handle_.group) + " of " + count(members, "member");
+    return fmt::format("group {} of {}", handle_.group, count(members, "member"));
   }
 
   Found wrong_key() {
@@ -129,23 +145,31 @@ class SelfTest {
     gba_group* joined = nullptr;
     const int error = gba_group_join(device_.get(), &stranger, 0, &joined);
     const GroupPointer group(joined);
-    if (error == -EACCES) return "refused";
+    if (error == -EACCES) {
+      return "refused";
+    }
     return error == 0 ? wrong("a member was let in with a wrong key") : wrong();
   }
 
   Found join() {
     gba_group* joined = nullptr;
     const auto before = open_eventfds();
-    if (gba_group_join(device_.get(), &handle_, 0, &joined) != 0) return wrong();
+    if (gba_group_join(device_.get(), &handle_, 0, &joined) != 0) {
+      return wrong();
+    }
     group_.reset(joined);
     event_ = new_eventfd(before);
     return "as member 0";
   }
 
   Found enable() {
-    if (gba_group_enable(device_.get(), &handle_) != 0) return wrong();
+    if (gba_group_enable(device_.get(), &handle_) != 0) {
+      return wrong();
+    }
     const int early = gba_group_test(group_.get(), next_);
-    if (early == 0) return wrong("barrier " + std::to_string(next_) + " was released before anybody arrived");
+    if (early == 0) {
+      return wrong(fmt::format("barrier {} was released before any member arrived", next_));
+    }
     return early == -EAGAIN ? Found("no barrier is released yet") : wrong();
   }
 
@@ -154,62 +178,87 @@ class SelfTest {
     const auto start = Clock::now();
     for (; next_ < first + barriers_; ++next_) {
       gba_group_arrive(group_.get(), next_);
-      if (gba_group_wait(group_.get(), next_, kPatienceNs) != 0) return wrong();
-      if (gba_group_test(group_.get(), next_ + 1) == 0) return wrong("a barrier was released twice");
+      if (gba_group_wait(group_.get(), next_, kPatienceNs) != 0) {
+        return wrong();
+      }
+      if (gba_group_test(group_.get(), next_ + 1) == 0) {
+        return wrong("a barrier was released twice");
+      }
     }
     const auto ns = static_cast<std::uint64_t>((Clock::now() - start).count());
-    return count(barriers_, "barrier") + ", " + duration(ns / barriers_) + " each";
+    return fmt::format("{}, {} each", count(barriers_, "barrier"), duration(ns / barriers_));
   }
 
   Found repeat() {
     gba_group_arrive(group_.get(), next_ - 1);
-    if (gba_group_test(group_.get(), next_ - 1) != 0) return wrong("a repeated arrival undid a release");
+    if (gba_group_test(group_.get(), next_ - 1) != 0) {
+      return wrong("a repeated arrival undid a release");
+    }
     gba_group_status status{};
-    if (gba_group_get_status(device_.get(), handle_.group, &status) != 0) return wrong();
-    if (status.sequence != next_ - 1) return wrong("a repeated arrival was counted as a new one");
+    if (gba_group_get_status(device_.get(), handle_.group, &status) != 0) {
+      return wrong();
+    }
+    if (status.sequence != next_ - 1) {
+      return wrong("a repeated arrival was counted as a new one");
+    }
     return "an arrival may be repeated";
   }
 
   /// gba_group_sleep arrives with a request for an interrupt, so here it is the first arrival too.
   Found interrupts() {
     const auto before = counters_of(device_.get());
-    if (!before) return wrong(before.error().text);
+    if (!before) {
+      return wrong(before.error().text);
+    }
     for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
-      if (Found slept = sleep_until_released(); !slept) return slept;
+      if (Found slept = sleep_until_released(); !slept) {
+        return slept;
+      }
     }
     const auto after = counters_of(device_.get());
-    if (!after) return wrong(after.error().text);
-    const std::string raised = std::to_string(after->interrupts - before->interrupts);
-    const std::string text = std::to_string(kSleeps) + " arrivals asked for an interrupt, " + raised + " were raised";
-    return after->interrupts - before->interrupts >= kSleeps ? Found(text) : wrong(text);
+    if (!after) {
+      return wrong(after.error().text);
+    }
+    const std::uint64_t raised = after->interrupts - before->interrupts;
+    const std::string text = fmt::format("{} arrivals asked for an interrupt, {} were raised", kSleeps, raised);
+    return raised >= kSleeps ? Found(text) : wrong(text);
   }
 
   Found sleep_until_released() {
     int result = -EAGAIN;
-    for (int naps = 0; result == -EAGAIN && naps < 50; ++naps) {
+    for (int sleeps = 0; result == -EAGAIN && sleeps < 50; ++sleeps) {
       result = gba_group_sleep(group_.get(), next_, kPatienceNs);
     }
-    if (result == -EAGAIN) return wrong("a sleeper was not released for seconds");
+    if (result == -EAGAIN) {
+      return wrong("a sleeper was not released for seconds");
+    }
     return result == 0 ? Found("") : wrong();
   }
 
   Found leave() {
-    if (group_ == nullptr) return "there was nothing to leave";
-    const int disabled = gba_group_disable(device_.get(), &handle_);
-    if (disabled != 0) return wrong();
+    if (group_ == nullptr) {
+      return "there was nothing to leave";
+    }
+    if (gba_group_disable(device_.get(), &handle_) != 0) {
+      return wrong();
+    }
     return gba_group_leave(group_.release()) == 0 ? Found("in good order") : wrong();
   }
 
   Found free() {
-    if (gba_group_free(device_.get(), &handle_) != 0) return wrong();
-    return gba_group_free(device_.get(), &handle_) == 0 ? wrong("a group was freed twice") : Found("given back, once");
+    if (gba_group_free(device_.get(), &handle_) != 0) {
+      return wrong();
+    }
+    return gba_group_free(device_.get(), &handle_) == 0 ? wrong("a group was freed twice") : Found("freed, once");
   }
 
   // ---- A member that does not arrive ----
 
   void test_missing_member() {
     const bool made = alloc(2, 0) && join() && enable();
-    if (!made) return add({.verdict = Verdict::kProblem, .name = "timeout", .found = gba_error_text()});
+    if (!made) {
+      return add({.verdict = Verdict::kProblem, .name = "timeout", .found = gba_error_text()});
+    }
     check("timeout", [&] { return time_out(); });
     check("error release", [&] { return error_release(); });
     group_.reset();
@@ -218,31 +267,37 @@ class SelfTest {
   Found time_out() {
     gba_group_arrive(group_.get(), next_);
     const int error = gba_group_wait(group_.get(), next_, kShortNs);
-    if (error == 0) return wrong("released although member 1 did not arrive");
+    if (error == 0) {
+      return wrong("released although member 1 did not arrive");
+    }
     const std::string text = gba_error_text();
     return error == -ETIMEDOUT && text.find("member 1 did not arrive") != std::string::npos ? Found(text) : wrong(text);
   }
 
-  /// Freeing the group is the one way in which a lone member can lose it.
+  /// A lone member can lose its group only when the group is freed.
   Found error_release() {
-    if (gba_group_free(device_.get(), &handle_) != 0) return wrong();
+    if (gba_group_free(device_.get(), &handle_) != 0) {
+      return wrong();
+    }
     const int error = gba_group_wait(group_.get(), next_, kPatienceNs);
-    return error == -EOWNERDEAD ? Found("the members of a group that goes are told")
-           : error == 0         ? wrong("released")
-                                : wrong();
+    return error == -EOWNERDEAD ? Found("the members of a freed group are told")
+                                : wrong(error == 0 ? "released" : gba_error_text());
   }
 
   // ---- Two processes, two ports ----
 
   void test_two_ports() {
-    if (peer_ == nullptr)
-      return leave_out("two ports", "a second process has a port of its own only on a vfio-user socket");
+    if (peer_ == nullptr) {
+      return skip("two ports", "a second process has a port of its own only on a vfio-user socket");
+    }
     const bool made = alloc(2, 0) && join() && enable();
-    if (!made) return add({.verdict = Verdict::kProblem, .name = "two ports", .found = gba_error_text()});
+    if (!made) {
+      return add({.verdict = Verdict::kProblem, .name = "two ports", .found = gba_error_text()});
+    }
     const std::uint64_t sleeps = (info_.features & GBA_CAPS_NOTIFY) != 0 ? kSleeps : 0;
     const PeerReport joined = peer_->join(handle_, barriers_, sleeps);
     if (joined.error == -EBUSY) {
-      leave_out("two ports", static_cast<const char*>(joined.text.data()));
+      skip("two ports", static_cast<const char*>(joined.text.data()));
     } else if (check("two ports", [&] { return two_joined(joined); }) &&
                check("two members", [&] { return barriers(); }) &&
                (sleeps == 0 || check("sleep", [&] { return sleep(); }))) {
@@ -253,39 +308,53 @@ class SelfTest {
   }
 
   Found two_joined(const PeerReport& joined) const {
-    if (joined.error != 0) return wrong("the second process: " + std::string(joined.text.data()));
-    if (joined.port == info_.port) return wrong("both processes are on port " + std::to_string(joined.port));
-    return "a second process is member 1, on port " + std::to_string(joined.port);
+    if (joined.error != 0) {
+      return wrong(fmt::format("the second process: {}", joined.text.data()));
+    }
+    if (joined.port == info_.port) {
+      return wrong(fmt::format("both processes are on port {}", joined.port));
+    }
+    return fmt::format("a second process is member 1, on port {}", joined.port);
   }
 
   Found sleep() {
-    if (event_ < 0) return wrong("libgba has no eventfd for the group's interrupt");
-    for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
-      if (Found slept = sleep_until_called(); !slept) return slept;
+    if (event_ < 0) {
+      return wrong("libgba has no eventfd for the group's interrupt");
     }
-    return count(kSleeps, "sleeper") + " were woken by an interrupt";
+    for (std::uint64_t i = 0; i < kSleeps; ++i, ++next_) {
+      if (Found slept = sleep_until_called(); !slept) {
+        return slept;
+      }
+    }
+    return fmt::format("{} were woken by an interrupt", count(kSleeps, "sleeper"));
   }
 
-  /// The second member arrives when this one has asked for an interrupt and slept, so what the eventfd then tells is
-  /// of this barrier, and is there to be seen however long it takes.
+  /// The second member arrives when this one has asked for an interrupt and slept, so the eventfd's next event belongs
+  /// to this barrier, and is seen however long it takes.
   Found sleep_until_called() {
     drain(event_);
     gba_group_arrive(group_.get(), next_);
     const int early = gba_group_sleep(group_.get(), next_, 1);
-    if (early == 0) return wrong("released although member 1 did not arrive");
-    if (early != -EAGAIN) return wrong();
+    if (early == 0) {
+      return wrong("released although member 1 did not arrive");
+    }
+    if (early != -EAGAIN) {
+      return wrong();
+    }
     peer_->call();
     if (!comes(event_, kPatienceNs)) {
       const bool released = gba_group_test(group_.get(), next_) == 0;
-      return wrong("a sleeper was not woken by an interrupt for seconds" +
-                   std::string(released ? ", although it was released" : ": it was not released"));
+      return wrong(fmt::format("a sleeper was not woken by an interrupt for seconds{}",
+                               released ? ", although it was released" : ": it was not released"));
     }
     return gba_group_test(group_.get(), next_) == 0 ? Found("") : wrong("an interrupt came before the release");
   }
 
   Found member_left() {
     const PeerReport done = peer_->leave();
-    if (done.error != 0) return wrong("the second process: " + std::string(done.text.data()));
+    if (done.error != 0) {
+      return wrong(fmt::format("the second process: {}", done.text.data()));
+    }
     const int error = gba_group_wait(group_.get(), next_, kPatienceNs);
     const std::string text = gba_error_text();
     return error == -EPIPE && text.find("(member 1)") != std::string::npos ? Found(text) : wrong(text);
@@ -293,11 +362,14 @@ class SelfTest {
 
   Found counters() {
     const auto after = counters_of(device_.get());
-    if (!after) return wrong(after.error().text);
+    if (!after) {
+      return wrong(after.error().text);
+    }
     const std::uint64_t arrivals = after->arrivals - before_.arrivals;
     const std::uint64_t releases = after->releases - before_.releases;
-    const std::string text = count(arrivals, "arrival") + " and " + count(releases, "release");
-    return arrivals >= barriers_ && releases >= barriers_ ? Found(text) : wrong("only " + text + " were counted");
+    const std::string text = fmt::format("{} and {}", count(arrivals, "arrival"), count(releases, "release"));
+    return arrivals >= barriers_ && releases >= barriers_ ? Found(text)
+                                                          : wrong(fmt::format("only {} were counted", text));
   }
 
   const Invocation& invocation_;

@@ -47,9 +47,13 @@ PeerReport do_barriers(gba_group* group, const Order& order, int calls) {
   const std::uint64_t first_called = order.handle.sequence + order.barriers + 1;
   for (std::uint64_t k = order.handle.sequence + 1; k < first_called + order.called; ++k) {
     char call = 0;
-    if (k >= first_called && !receive(calls, call)) return report_of(-EPIPE, "nobody calls any more");
+    if (k >= first_called && !receive(calls, call)) {
+      return report_of(-EPIPE, "the first process has stopped calling");
+    }
     gba_group_arrive(group, k);
-    if (const int error = gba_group_wait(group, k, kPatienceNs); error != 0) return report_of(error, gba_error_text());
+    if (const int error = gba_group_wait(group, k, kPatienceNs); error != 0) {
+      return report_of(error, gba_error_text());
+    }
   }
   return {};
 }
@@ -57,7 +61,9 @@ PeerReport do_barriers(gba_group* group, const Order& order, int calls) {
 /// The second process's whole life.
 void serve(const std::string& path, int orders, int reports) {
   Order order{};
-  if (!receive(orders, order)) return;
+  if (!receive(orders, order)) {
+    return;
+  }
   const auto device = open_device(path);
   if (!device) {
     send(reports, report_of(device.error().error, device.error().text));
@@ -68,35 +74,47 @@ void serve(const std::string& path, int orders, int reports) {
   const GroupPointer group(joined);
   const auto info = info_of(device->get());
   send(reports, report_of(error, error == 0 ? "" : gba_error_text(), info ? info->port : 0));
-  if (error != 0) return;
+  if (error != 0) {
+    return;
+  }
   const PeerReport done = do_barriers(group.get(), order, orders);
   char leave = 0;
-  if (receive(orders, leave)) send(reports, done);
+  if (receive(orders, leave)) {
+    send(reports, done);
+  }
 }
 
 }  // namespace
 
-Peer::Peer(pid_t pid, gba::UniqueFd orders, gba::UniqueFd reports)
+Peer::Peer(pid_t pid, base::UniqueFd orders, base::UniqueFd reports)
     : pid_(pid), orders_(std::move(orders)), reports_(std::move(reports)) {}
 
 std::unique_ptr<Peer> Peer::start(const std::string& path) {
   int to[2] = {-1, -1};
   int from[2] = {-1, -1};
-  if (::pipe2(to, O_CLOEXEC) != 0) return nullptr;
-  gba::UniqueFd order_reader(to[0]);
-  gba::UniqueFd order_writer(to[1]);
-  if (::pipe2(from, O_CLOEXEC) != 0) return nullptr;
-  gba::UniqueFd report_reader(from[0]);
-  gba::UniqueFd report_writer(from[1]);
+  if (::pipe2(to, O_CLOEXEC) != 0) {
+    return nullptr;
+  }
+  base::UniqueFd order_reader(to[0]);
+  base::UniqueFd order_writer(to[1]);
+  if (::pipe2(from, O_CLOEXEC) != 0) {
+    return nullptr;
+  }
+  base::UniqueFd report_reader(from[0]);
+  base::UniqueFd report_writer(from[1]);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return nullptr;
+  if (pid < 0) {
+    return nullptr;
+  }
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
-    { const gba::UniqueFd closed(std::move(order_writer)); }
-    { const gba::UniqueFd closed(std::move(report_reader)); }
-    if (::getppid() == parent) serve(path, order_reader.get(), report_writer.get());
+    { const base::UniqueFd closed(std::move(order_writer)); }
+    { const base::UniqueFd closed(std::move(report_reader)); }
+    if (::getppid() == parent) {
+      serve(path, order_reader.get(), report_writer.get());
+    }
     ::_exit(0);
   }
   return std::unique_ptr<Peer>(new Peer(pid, std::move(order_writer), std::move(report_reader)));
@@ -110,8 +128,12 @@ Peer::~Peer() {
 PeerReport Peer::next_report() {
   pollfd event{.fd = reports_.get(), .events = POLLIN, .revents = 0};
   PeerReport report;
-  if (::poll(&event, 1, kPatienceMs) <= 0) return report_of(-ETIMEDOUT, "the second process says nothing");
-  if (!receive(reports_.get(), report)) return report_of(-EPIPE, "the second process has ended");
+  if (::poll(&event, 1, kPatienceMs) <= 0) {
+    return report_of(-ETIMEDOUT, "the second process does not answer");
+  }
+  if (!receive(reports_.get(), report)) {
+    return report_of(-EPIPE, "the second process has ended");
+  }
   return report;
 }
 

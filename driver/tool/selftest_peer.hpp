@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "driver/fd.hpp"
+#include "base/fd.hpp"
 #include "driver/tool/device.hpp"
 
 namespace tool {
@@ -39,12 +39,12 @@ class Peer {
   PeerReport leave();
 
  private:
-  Peer(pid_t pid, gba::UniqueFd orders, gba::UniqueFd reports);
+  Peer(pid_t pid, base::UniqueFd orders, base::UniqueFd reports);
   PeerReport next_report();
 
   pid_t pid_;
-  gba::UniqueFd orders_;
-  gba::UniqueFd reports_;
+  base::UniqueFd orders_;
+  base::UniqueFd reports_;
 };
 
 }  // namespace tool

@@ -1,112 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the device might serve a communicator, from facts that all members know alike: its kind, its size, and what
+ * each process has published at MPI_Init (the modex). If no process can have a device, nothing is exchanged later, and
+ * the previous module's functions stay in place.
+ */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coll_gba.h"
 
+#include "ompi/mca/pml/pml.h"
+#include "ompi/proc/proc.h"
+#include "opal/mca/pmix/pmix.h"
 #include "opal/util/output.h"
-#include "opal/util/proc.h"
+
+static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm);
 
 static void construct(mca_coll_gba_module_t* module) {
   memset((char*)module + sizeof module->super, 0, sizeof *module - sizeof module->super);
   OBJ_CONSTRUCT(&module->requests, opal_list_t);
   OBJ_CONSTRUCT(&module->link.super, opal_list_item_t);
   module->link.module = module;
-  module->super.coll_module_enable = mca_coll_gba_enable;
+  module->super.coll_module_enable = enable;
   module->super.coll_barrier = mca_coll_gba_barrier;
   module->super.coll_ibarrier = mca_coll_gba_ibarrier;
 }
 
 static void destruct(mca_coll_gba_module_t* module) {
-  mca_coll_gba_forget(module);
+  mca_coll_gba_deactivate(module);
   gba_ompi_setup_free(module->setup);
-  if (module->barrier_module != NULL) OBJ_RELEASE(module->barrier_module);
-  if (module->ibarrier_module != NULL) OBJ_RELEASE(module->ibarrier_module);
+  if (module->barrier_module != NULL) {
+    OBJ_RELEASE(module->barrier_module);
+  }
+  if (module->ibarrier_module != NULL) {
+    OBJ_RELEASE(module->ibarrier_module);
+  }
   OBJ_DESTRUCT(&module->link.super);
   OBJ_DESTRUCT(&module->requests);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_gba_module_t, mca_coll_base_module_t, construct, destruct);
 
-/* Once in a process. */
-static void open_port(mca_coll_gba_component_t* component) {
-  OPAL_THREAD_LOCK(&component->lock);
-  if (!component->port_tried) {
-    component->port_tried = true;
-    component->port_error = gba_ompi_port_open(gba_ompi_options_path(&component->options),
-                                               (uint32_t)opal_process_info.my_local_rank, &component->port);
-    if (component->port_error != 0) {
-      opal_output_verbose(GBA_OMPI_SAY, component->options.stream, "coll:gba: this process cannot use a device: %s",
-                          component->port.trouble);
-    }
-    gba_device_info info;
-    component->is_process = component->port.device != NULL && gba_device_get_info(component->port.device, &info) == 0 &&
-                            info.is_process != 0;
-  }
-  OPAL_THREAD_UNLOCK(&component->lock);
-}
-
-int mca_coll_gba_enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
+static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   mca_coll_gba_module_t* const module = (mca_coll_gba_module_t*)base;
-  mca_coll_gba_component_t* const component = &mca_coll_gba_component;
-  if (comm->c_coll->coll_barrier == NULL || comm->c_coll->coll_ibarrier == NULL) return OMPI_ERR_NOT_AVAILABLE;
+  gba_ompi_component_t* const common = &mca_coll_gba_component.common;
+  if (comm->c_coll->coll_barrier == NULL || comm->c_coll->coll_ibarrier == NULL) {
+    return OMPI_ERR_NOT_AVAILABLE;
+  }
   module->setup = gba_ompi_setup_new();
-  if (module->setup == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
+  if (module->setup == NULL) {
+    return OMPI_ERR_OUT_OF_RESOURCE;
+  }
   module->barrier = comm->c_coll->coll_barrier;
   module->barrier_module = comm->c_coll->coll_barrier_module;
   module->ibarrier = comm->c_coll->coll_ibarrier;
   module->ibarrier_module = comm->c_coll->coll_ibarrier_module;
   OBJ_RETAIN(module->barrier_module);
   OBJ_RETAIN(module->ibarrier_module);
-  open_port(component);
-  const gba_ompi_party_t party = {.comm = comm,
-                                  .ranks = NULL,
-                                  .members = ompi_comm_size(comm),
-                                  .self = ompi_comm_rank(comm),
-                                  .up = GBA_OMPI_TAG_UP,
-                                  .down = GBA_OMPI_TAG_DOWN};
+  const int error = gba_ompi_component_open_port(common);
+  const gba_ompi_team_t team = {.comm = comm,
+                                .ranks = NULL,
+                                .members = ompi_comm_size(comm),
+                                .self = ompi_comm_rank(comm),
+                                .up = GBA_OMPI_TAG_UP,
+                                .down = GBA_OMPI_TAG_DOWN};
   OPAL_THREAD_LOCK(&module->setup->lock);
-  /* Only begun: MPI_Comm_idup comes by here within the progress engine, which must not wait for others. */
-  gba_ompi_setup_begin(module->setup, &party, &component->port, component->port_error, &component->channel);
+  /* Only begun: MPI_Comm_idup calls this within the progress engine, which must not wait. */
+  gba_ompi_setup_begin(module->setup, &team, &common->port, error, &common->channel);
   mca_coll_gba_activate(module);
   OPAL_THREAD_UNLOCK(&module->setup->lock);
   return OMPI_SUCCESS;
 }
 
-static void say(const mca_coll_gba_module_t* module) {
-  const int stream = mca_coll_gba_component.options.stream;
-  char text[256];
-  if (opal_output_get_verbosity(stream) < GBA_OMPI_SAY) return;
-  if (module->setup->party.self == 0) {
-    gba_ompi_setup_text(module->setup, text, sizeof text);
-    opal_output(stream, "coll:gba: communicator %s: %s", module->comm->c_name, text);
+/* What a process publishes. A process that has no component, or disables it, publishes nothing. */
+typedef struct published_t {
+  uint32_t version;  /* of the agreement that follows */
+  uint32_t prospect; /* 1: there may be a device */
+  uint32_t min_size;
+} published_t;
+
+enum { AGREEMENT = 1 };
+
+static published_t own;
+
+static uint32_t has_prospect(const gba_ompi_component_t* common) {
+  const char* const named = getenv("GBA_DEVICE");
+  uint32_t count = 0;
+  if (gba_ompi_component_path(common) != NULL || (named != NULL && named[0] != '\0')) {
+    return 1;
   }
-  if (module->setup->trouble[0] != '\0') {
-    opal_output(stream, "coll:gba: communicator %s, rank %d: %s", module->comm->c_name, module->setup->party.self,
-                module->setup->trouble);
-  }
+  return access("/dev/gba0", F_OK) == 0 || (gba_list(NULL, 0, &count) == 0 && count > 0);
 }
 
-void mca_coll_gba_settle(mca_coll_gba_module_t* module) {
-  if (module->server != MCA_COLL_GBA_UNDECIDED || gba_ompi_setup_progress(module->setup) != 0) return;
-  module->server = module->setup->decision.reason == GBA_OMPI_USED ? MCA_COLL_GBA_DEVICE : MCA_COLL_GBA_SOFTWARE;
-  say(module);
+void mca_coll_gba_publish(void) {
+  const gba_ompi_component_t* const common = &mca_coll_gba_component.common;
+  own = (published_t){
+      .version = AGREEMENT, .prospect = has_prospect(common), .min_size = (uint32_t)common->options.min_size};
+  int error = OMPI_SUCCESS;
+  OPAL_MODEX_SEND(error, OPAL_PMIX_GLOBAL, &mca_coll_gba_component.super.collm_version, &own, sizeof own);
+  (void)error; /* it has been logged; the others find nothing */
 }
 
-void mca_coll_gba_step_aside(mca_coll_gba_module_t* module) {
-  mca_coll_base_comm_coll_t* const calls = module->comm->c_coll;
-  module->server = MCA_COLL_GBA_PREVIOUS;
-  /* Unless a module of a higher priority has put itself in front, and calls this one. The communicator's reference to
-   * this module goes; its list of modules keeps it. */
-  if (calls->coll_barrier_module == &module->super) {
-    calls->coll_barrier = module->barrier;
-    calls->coll_barrier_module = module->barrier_module;
-    OBJ_RETAIN(module->barrier_module);
-    OBJ_RELEASE(module);
+int mca_coll_gba_init_query(bool enable_progress_threads, bool enable_mpi_threads) {
+  (void)enable_progress_threads;
+  (void)enable_mpi_threads;
+  return OMPI_SUCCESS;
+}
+
+static published_t published_by(ompi_proc_t* proc) {
+  published_t published = {.version = 0};
+  if (proc == ompi_proc_local()) {
+    return own;
   }
-  if (calls->coll_ibarrier_module == &module->super) {
-    calls->coll_ibarrier = module->ibarrier;
-    calls->coll_ibarrier_module = module->ibarrier_module;
-    OBJ_RETAIN(module->ibarrier_module);
-    OBJ_RELEASE(module);
+  void* bytes = NULL;
+  int32_t size = 0;
+  int error = OMPI_SUCCESS;
+  OPAL_MODEX_RECV(error, &mca_coll_gba_component.super.collm_version, &proc->super.proc_name, &bytes, &size);
+  if (error == OPAL_SUCCESS && size == (int32_t)sizeof published) {
+    memcpy(&published, bytes, sizeof published);
   }
+  free(bytes);
+  return published;
+}
+
+/* NULL, or why not. */
+static const char* obstacle(ompi_communicator_t* comm) {
+  const uint32_t size = (uint32_t)ompi_comm_size(comm);
+  if (OMPI_COMM_IS_INTER(comm)) {
+    return "it is an intercommunicator";
+  }
+  if (size < 2) {
+    return "it has one member"; /* never printed: MPI_COMM_SELF */
+  }
+  if (size > GBA_GROUP_MASK_WORDS * 64 || size > 708) {
+    return "it has more than 708 members";
+  }
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    ompi_proc_t* const proc = ompi_comm_peer_lookup(comm, (int)rank);
+    if (proc->super.proc_name.jobid != OMPI_PROC_MY_NAME->jobid) {
+      return "its members are of several jobs";
+    }
+    const published_t published = published_by(proc);
+    if (published.version != AGREEMENT) {
+      return "a member does not use the component";
+    }
+    if (!published.prospect) {
+      return "a member has no device";
+    }
+    if (size < published.min_size) {
+      return "it has fewer members than coll_gba_min_comm_size";
+    }
+  }
+  return NULL;
+}
+
+mca_coll_base_module_t* mca_coll_gba_comm_query(ompi_communicator_t* comm, int* priority) {
+  *priority = mca_coll_gba_component.common.options.priority;
+  const char* const reason = obstacle(comm);
+  if (reason != NULL) {
+    if (ompi_comm_rank(comm) == 0 && ompi_comm_size(comm) > 1) {
+      opal_output_verbose(GBA_OMPI_VERBOSITY, mca_coll_gba_component.common.options.stream,
+                          "coll:gba: communicator %s is not for the device: %s", comm->c_name, reason);
+    }
+    return NULL;
+  }
+  mca_coll_gba_module_t* const module = OBJ_NEW(mca_coll_gba_module_t);
+  if (module == NULL) {
+    return NULL;
+  }
+  module->comm = comm;
+  return &module->super;
 }

@@ -5,8 +5,8 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/pml/pml.h"
 
-/* Dissemination: in each round tell the one `distance` ahead, hear from the one `distance` behind. Between two members
- * there is one message a barrier each way at most, so that the network's order tells one barrier's from the next. */
+/* Dissemination: in each round send to the rank `distance` ahead, receive from the rank `distance` behind. Between two
+ * ranks there is at most one message per barrier each way, so that the network's order separates the barriers. */
 static int begin_round(mca_coll_gba_software_t* software, ompi_communicator_t* comm) {
   const int size = ompi_comm_size(comm);
   const int rank = ompi_comm_rank(comm);
@@ -23,9 +23,13 @@ static int begin_round(mca_coll_gba_software_t* software, ompi_communicator_t* c
 
 static int end_round(mca_coll_gba_software_t* software) {
   int status = 0;
-  if (!REQUEST_COMPLETE(software->request[0]) || !REQUEST_COMPLETE(software->request[1])) return -EAGAIN;
+  if (!REQUEST_COMPLETE(software->request[0]) || !REQUEST_COMPLETE(software->request[1])) {
+    return -EAGAIN;
+  }
   for (int i = 0; i < 2; ++i) {
-    if (software->request[i]->req_status.MPI_ERROR != MPI_SUCCESS) status = -EIO;
+    if (software->request[i]->req_status.MPI_ERROR != MPI_SUCCESS) {
+      status = -EIO;
+    }
     ompi_request_free(&software->request[i]);
   }
   return status;
@@ -39,7 +43,9 @@ int mca_coll_gba_software(mca_coll_gba_software_t* software, ompi_communicator_t
   }
   while (status == 0) {
     status = end_round(software);
-    if (status != 0) break;
+    if (status != 0) {
+      break;
+    }
     software->distance *= 2;
     if (software->distance >= ompi_comm_size(comm)) {
       software->distance = 0;

@@ -18,7 +18,7 @@ static bool is_given(const char* text) {
   return text != NULL && text[0] != '\0';
 }
 
-/* Each process is let in, with a port of its own. */
+/* Such a server gives each process a port. */
 static bool is_socket(const char* path) {
   struct stat file;
   return path[0] == '@' || strncmp(path, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) == 0 ||
@@ -92,10 +92,9 @@ int gba_ompi_port_open(const char* paths, uint32_t local_rank, gba_ompi_port_t* 
   if (error != 0 || port->holder != local_rank) {
     return error;
   }
-  error = gba_open(port->path[0] != '\0' ? port->path : NULL, &port->device);
-  if (error != 0) port->device = NULL;
+  error = gba_barrier_port_open(port->path[0] != '\0' ? port->path : NULL, &port->port);
   if (error == -EBUSY && is_socket(port->path)) {
-    port->holder = GBA_OMPI_ANY_HOLDER; /* of a server with fewer ports than there are processes, others may have one */
+    port->holder = GBA_OMPI_ANY_HOLDER; /* more processes than ports: others may have one */
     return 0;
   }
   if (error != 0) {
@@ -105,6 +104,6 @@ int gba_ompi_port_open(const char* paths, uint32_t local_rank, gba_ompi_port_t* 
 }
 
 void gba_ompi_port_close(gba_ompi_port_t* port) {
-  gba_close(port->device);
-  port->device = NULL;
+  gba_barrier_port_close(port->port);
+  port->port = NULL;
 }

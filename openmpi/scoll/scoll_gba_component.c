@@ -1,37 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "opal/util/output.h"
-#include "oshmem/mca/scoll/base/base.h"
 #include "scoll_gba.h"
 
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+#include "oshmem/mca/scoll/base/base.h"
+
 static int register_parameters(void) {
-  gba_ompi_options_register(&mca_scoll_gba_component.super.scoll_version, "min_group_size",
-                            &mca_scoll_gba_component.options);
+  gba_ompi_component_register(&mca_scoll_gba_component.common, &mca_scoll_gba_component.super.scoll_version,
+                              "min_group_size");
   return OSHMEM_SUCCESS;
 }
 
-/* Also if it is disabled: the other PEs have to learn that, and do so when the members of a group agree. */
+/* Opens if it is disabled, too: the other PEs learn that when the members of a group agree. */
 static int open_component(void) {
-  if (!gba_ompi_options_fit("scoll:gba")) return OSHMEM_ERR_NOT_AVAILABLE;
-  gba_ompi_options_open(&mca_scoll_gba_component.options,
-                        opal_output_get_verbosity(oshmem_scoll_base_framework.framework_output));
-  OBJ_CONSTRUCT(&mca_scoll_gba_component.lock, opal_mutex_t);
-  OBJ_CONSTRUCT(&mca_scoll_gba_component.channel.lock, opal_mutex_t);
-  mca_scoll_gba_component.channel.tag = GBA_OMPI_TAG_FAR_SCOLL;
-  mca_scoll_gba_component.opened = true;
-  return OSHMEM_SUCCESS;
+  return gba_ompi_component_open(&mca_scoll_gba_component.common,
+                                 opal_output_get_verbosity(oshmem_scoll_base_framework.framework_output))
+             ? OSHMEM_SUCCESS
+             : OSHMEM_ERR_NOT_AVAILABLE;
 }
 
-/* Called after an open that has failed, too. */
+/* When all groups are gone: waits until no other node needs an answer. Called after an open that has failed, too. */
 static int close_component(void) {
-  mca_scoll_gba_component_t* const component = &mca_scoll_gba_component;
-  gba_ompi_options_close(&component->options);
-  if (!component->opened) return OSHMEM_SUCCESS;
-  component->opened = false;
-  mca_scoll_gba_stop_listening();
-  if (component->port_tried) gba_ompi_port_close(&component->port);
-  component->port_tried = false;
-  OBJ_DESTRUCT(&component->channel.lock);
-  OBJ_DESTRUCT(&component->lock);
+  gba_ompi_component_t* const common = &mca_scoll_gba_component.common;
+  while (common->opened && gba_ompi_remote_needed(&common->channel) && !gba_ompi_remote_is_finalized()) {
+    opal_progress();
+  }
+  gba_ompi_component_close(common);
   return OSHMEM_SUCCESS;
 }
 
@@ -58,5 +52,9 @@ mca_scoll_gba_component_t mca_scoll_gba_component = {
             .scoll_init = init,
             .scoll_query = mca_scoll_gba_query,
         },
-    .running = ATOMIC_FLAG_INIT,
+    .common = {.framework = "scoll",
+               .process = "PE",
+               .progress = mca_scoll_gba_progress,
+               .channel = {.tag = GBA_OMPI_TAG_REMOTE_SCOLL},
+               .running = ATOMIC_FLAG_INIT},
 };

@@ -38,19 +38,19 @@ std::shared_ptr<KeptMemory> KeptMemory::take(std::byte* address, std::size_t siz
   kept->size_ = (size + behind_boundary(address) + kLargestPage - 1) / kLargestPage * kLargestPage;
 
   std::byte* const spare = reserve(nullptr, kept->size_ + kLargestPage);
-  std::byte* const aside = spare + (kLargestPage - behind_boundary(spare)) % kLargestPage;
+  std::byte* const away = spare + (kLargestPage - behind_boundary(spare)) % kLargestPage;
   std::byte* const end = spare + kept->size_ + kLargestPage;
-  if (::mremap(kept->place_, kept->size_, kept->size_, MREMAP_MAYMOVE | MREMAP_FIXED, aside) == MAP_FAILED) {
+  if (::mremap(kept->place_, kept->size_, kept->size_, MREMAP_MAYMOVE | MREMAP_FIXED, away) == MAP_FAILED) {
     const std::system_error error(errno, std::generic_category(), "mremap");
     ::munmap(spare, kept->size_ + kLargestPage);
     throw error;
   }
-  kept->now_ = aside;
-  if (aside > spare) {
-    ::munmap(spare, static_cast<std::size_t>(aside - spare));
+  kept->now_ = away;
+  if (away > spare) {
+    ::munmap(spare, static_cast<std::size_t>(away - spare));
   }
-  if (end > aside + kept->size_) {
-    ::munmap(aside + kept->size_, static_cast<std::size_t>(end - aside) - kept->size_);
+  if (end > away + kept->size_) {
+    ::munmap(away + kept->size_, static_cast<std::size_t>(end - away) - kept->size_);
   }
   return kept;
 }
@@ -62,7 +62,7 @@ KeptMemory::~KeptMemory() {
 }
 
 void KeptMemory::put_back() {
-  // Only mmap can be told not to replace what another thread has mapped there in the meantime.
+  // Only mmap has a flag not to replace what another thread has mapped there in the meantime.
   reserve(place_, size_);
   if (::mremap(now_, size_, size_, MREMAP_MAYMOVE | MREMAP_FIXED, place_) == MAP_FAILED) {
     fail("mremap");

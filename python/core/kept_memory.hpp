@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays outlive shmem_finalize, which unmaps what they stand in: their pages are put aside and back again.
+// Keeps the pages of arrays that outlive shmem_finalize, which unmaps the heap: they are moved away and back again.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +7,19 @@
 
 namespace shmem_kv {
 
-/// Pages of a mapping that somebody else is about to unmap. Used by one thread. (They are moved, not mapped twice: the
-/// kernel does only that for huge pages, too.)
+/// Pages of a mapping that another owner is about to unmap. Used by one thread. The pages are moved instead of mapped
+/// twice, because only that works for huge pages too.
 class KeptMemory {
  public:
-  /// Puts the pages around `size` bytes at `address` aside; until put_back() there is nothing that can be read or
-  /// written. Throws std::system_error, and all is as it was.
+  /// Moves the pages around `size` bytes at `address` away; they cannot be accessed before put_back(). Throws
+  /// std::system_error; then nothing has changed.
   static std::shared_ptr<KeptMemory> take(std::byte* address, std::size_t size);
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
   /// Unmaps them, wherever they are.
   ~KeptMemory();
 
-  /// After the place has been unmapped: maps them there again. Throws std::system_error, also if something else is
+  /// Moves them back. REQUIRES: the place was unmapped. Throws std::system_error, also if something else is mapped
   /// there now.
   void put_back();
 
@@ -28,7 +28,7 @@ class KeptMemory {
 
   std::byte* place_ = nullptr;
   std::size_t size_ = 0;
-  std::byte* now_ = nullptr;  // where they are
+  std::byte* now_ = nullptr;  // their current place
 };
 
 }  // namespace shmem_kv

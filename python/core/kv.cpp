@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans and operators of kv_shuffle. What needs words is in the Python files.
+// Plans and operators of kv_shuffle. The Python files check and explain arguments.
 #include <pybind11/stl.h>
 
 #include <array>
@@ -42,8 +42,12 @@ class Plan {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto& known = hashes.at(i);
       const auto row = static_cast<py::ssize_t>(i);
-      sequences.push_back({pes.at(row), tokens.at(row), blocks[i].data(), blocks[i].size(),
-                           known ? known->data() : nullptr, known ? known->size() : 0});
+      sequences.push_back({.pe = pes.at(row),
+                           .tokens = tokens.at(row),
+                           .blocks = blocks[i].data(),
+                           .block_count = blocks[i].size(),
+                           .hashes = known ? known->data() : nullptr,
+                           .hash_count = known ? known->size() : 0});
     }
     return make([&](shmemx_kv_plan_t** made) {
       return shmemx_kv_plan_balance(sequences.data(), sequences.size(), &planning, made);
@@ -53,7 +57,7 @@ class Plan {
   [[nodiscard]] const shmemx_kv_plan_t* get() const { return plan_.get(); }
   [[nodiscard]] std::uint64_t digest() const { return shmemx_kv_plan_digest(get()); }
 
-  /// int64[n][4], of the plan itself: not to be written to.
+  /// int64[n][4], the plan's own and read-only.
   static py::array moves(const py::object& self) {
     const shmemx_kv_move_t* rows = nullptr;
     std::size_t count = 0;
@@ -88,16 +92,16 @@ class Plan {
   std::unique_ptr<shmemx_kv_plan_t, decltype(&shmemx_kv_plan_destroy)> plan_;
 };
 
-/// An operator, and what a shuffle that is under way needs.
+/// An operator, and the objects that a started shuffle needs.
 class Operator : public Collective {
  public:
   static std::shared_ptr<Operator> create(int team, int cores, int path, std::size_t staging) {
     Library::instance().require("Operator");
     if (team != SHMEM_TEAM_INVALID && shmem_team_my_pe(team) < 0) {
-      throw py::value_error("Operator: this PE is in no team " + std::to_string(team));
+      throw py::value_error("Operator: this PE is not in team " + std::to_string(team));
     }
     auto made = std::make_shared<Operator>();
-    const shmemx_kv_options_t options{cores, path, staging};
+    const shmemx_kv_options_t options{.cores = cores, .path = path, .staging_bytes = staging};
     Library::instance().wait("Operator", [&] { return shmemx_kv_op_create(team, &options, &made->op_); });
     Library::instance().add(made);
     return made;
@@ -116,7 +120,7 @@ class Operator : public Collective {
     arrays_ = arrays;
   }
 
-  /// True once the shuffle has ended; raises what became of it if that is no success.
+  /// True if the shuffle has ended; raises if it has failed.
   bool test() {
     require_started("test");
     int done = 0;
@@ -152,14 +156,14 @@ class Operator : public Collective {
     const Ending ending(*this, done);
     use("close", [this] {
       if (plan_ != nullptr) {
-        shmemx_kv_shuffle_wait(op_);  // what came of it nobody asks for any more
+        shmemx_kv_shuffle_wait(op_);  // its result is not asked for any more
       }
       return shmemx_kv_op_destroy(std::exchange(op_, nullptr));
     });
   }
 
  private:
-  /// Lets go of what a shuffle needed, once that has ended.
+  /// Releases the objects of a shuffle when its scope ends, if the shuffle has ended (`done` is not 0 then).
   class Ending {
    public:
     Ending(Operator& of, const int& done) : of_(of), done_(done) {}
@@ -209,22 +213,22 @@ class Operator : public Collective {
 
   shmemx_kv_op_t* op_ = nullptr;
   bool in_use_ = false;
-  std::shared_ptr<Plan> plan_;  // of a shuffle that was started
+  std::shared_ptr<Plan> plan_;  // of a started shuffle
   py::object arrays_ = py::none();
 };
 
 shmemx_kv_cache_t cache_of(std::uintptr_t k, std::uintptr_t v, int format, int element_size,
                            const std::array<std::int64_t, 5>& shape) {
   // NOLINTBEGIN(performance-no-int-to-ptr): addresses come from NumPy
-  return {reinterpret_cast<void*>(k),
-          reinterpret_cast<void*>(v),
-          format,
-          element_size,
-          shape[0],
-          shape[1],
-          shape[2],
-          shape[3],
-          shape[4]};
+  return {.k = reinterpret_cast<void*>(k),
+          .v = reinterpret_cast<void*>(v),
+          .format = format,
+          .element_size = element_size,
+          .layers = shape[0],
+          .blocks = shape[1],
+          .kv_heads = shape[2],
+          .page_size = shape[3],
+          .head_dim = shape[4]};
   // NOLINTEND(performance-no-int-to-ptr)
 }
 
@@ -239,7 +243,13 @@ void shmem_kv::bind_kv(py::module_& module) {
                      const std::vector<std::optional<Hashes>>& hashes, int planner, int mode, int n_pes,
                      std::int64_t cache_blocks, std::int64_t page_size, double tolerance) {
                     return Plan::of_balance(pes, tokens, blocks, hashes,
-                                            {planner, mode, n_pes, 0, cache_blocks, page_size, tolerance});
+                                            {.planner = planner,
+                                             .mode = mode,
+                                             .n_pes = n_pes,
+                                             .reserved = 0,
+                                             .blocks = cache_blocks,
+                                             .page_size = page_size,
+                                             .tolerance = tolerance});
                   })
       .def_property_readonly("digest", &Plan::digest)
       .def_static("moves", &Plan::moves)

@@ -24,7 +24,7 @@ void raise(int error, const std::string& text) {
     case EPROTO:
       PyErr_SetObject(PyExc_ConnectionError, py::make_tuple(error, text).ptr());
       break;
-    default:  // OSError, or what it has for this number: TimeoutError, ConnectionAbortedError ...
+    default:  // OSError, or its subclass for this number: TimeoutError, ConnectionAbortedError ...
       PyErr_SetObject(PyExc_OSError, py::make_tuple(error, text).ptr());
   }
   throw py::error_already_set();
@@ -64,20 +64,20 @@ py::array Block::array(const py::object& self, const py::dtype& type, const std:
 }
 
 Library& Library::instance() {
-  // Never ended: arrays and operators may be there longer than anything that ends with the process.
+  // Never destroyed: arrays and operators may outlive everything that ends with the process.
   static auto* const library = std::make_unique<Library>().release();
   return *library;
 }
 
 bool Library::runs() const {
-  // Not in a child made by fork(), which is no PE.
+  // Not in a child made by fork(), which is not a PE.
   return started_ && shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED;
 }
 
 void Library::require(const char* call) const {
   if (!runs()) {
     throw std::runtime_error(std::string(call) + ": " +
-                             (started_ ? "this process is a child of a PE, and none itself"
+                             (started_ ? "this process is a child of a PE, and not a PE itself"
                                        : "the library does not run: init() starts it, finalize() ends it"));
   }
 }
@@ -107,7 +107,7 @@ void Library::start(const StartRequest& request) {
   bool shared = false;
   checked([&] {
     if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
-      shmem_init();  // by somebody else in this process: it ends with the last finalize
+      shmem_init();  // another user of the library has started it: it ends with the last finalize
       shared = true;
       return 0;
     }

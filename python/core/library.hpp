@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running library as the module sees it: started, ended, and what there is between. Used under the interpreter's
-// lock (GIL), which calls that wait for other PEs let go.
+// The library as the module uses it: start, end, and the objects in between. Used with the interpreter's lock (GIL),
+// which calls that wait for other PEs release.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -22,7 +22,7 @@ namespace py = pybind11;
 /// Raises the exception that an errno stands for.
 [[noreturn]] void raise(int error, const std::string& text);
 
-/// Makes a call that gives 0 or a negative errno, without the GIL, and raises for the latter.
+/// Makes a call that returns 0 or a negative errno, without the GIL, and raises for the latter.
 template <typename Call>
 void checked(Call call) {
   int error = 0;
@@ -41,8 +41,8 @@ void checked(Call call) {
   }
 }
 
-/// A block of the symmetric heap. Python objects own it; the memory goes back to the heap by free() only, because that
-/// is collective, and what collects garbage is not. It can be read and written as long as the object lives.
+/// A block of the symmetric heap, owned by Python objects. Only free() returns the memory to the heap, because that is
+/// collective, and garbage collection is not. It can be read and written as long as the object lives.
 class Block {
  public:
   Block(void* address, std::size_t size);
@@ -56,7 +56,7 @@ class Block {
   [[nodiscard]] std::size_t size() const { return size_; }
   /// Collective. Raises if it is not live.
   void free();
-  /// What stands at its beginning; keeps `self`, which is this, alive.
+  /// An array of the memory, which keeps `self`, this object, alive.
   static py::array array(const py::object& self, const py::dtype& type, const std::vector<py::ssize_t>& shape);
 
  private:
@@ -68,7 +68,8 @@ class Block {
   std::shared_ptr<KeptMemory> kept_;  // after shmem_finalize
 };
 
-/// What is to be ended before shmem_finalize, in the order in which it was made: that is the same on all PEs.
+/// An object that must end before shmem_finalize. Objects end in the order of their creation, which is the same on all
+/// PEs.
 class Collective {
  public:
   Collective() = default;
@@ -78,15 +79,15 @@ class Collective {
   virtual void end() = 0;
 };
 
-/// How to start; what is 0 or empty is as the environment or the launcher says.
+/// How to start. 0 and empty values leave the choice to the environment or the launcher.
 struct StartRequest {
   std::size_t heap_size = 0;  // bytes
-  std::string unique_id{};    // of make_unique_id() of one PE; then the numbers count
+  std::string unique_id{};    // from make_unique_id() of one PE; only then the numbers below are used
   int my_pe = 0;
   int pes = 0;
 };
 
-/// Of a job that is to be started without a launcher; this process is one of its PEs.
+/// For a job without a launcher, in which this process will be a PE.
 std::string make_unique_id();
 
 class Library {
@@ -101,7 +102,7 @@ class Library {
   /// Raises RuntimeError unless the library runs.
   void require(const char* call) const;
 
-  /// checked(), for a call that may wait for other PEs.
+  /// checked() for a call that may wait for other PEs.
   template <typename Call>
   void wait(const char* name, Call call) {
     require(name);
@@ -132,8 +133,8 @@ class Library {
   [[nodiscard]] std::shared_ptr<KeptMemory> keep_blocks() const;
 
   bool started_ = false;
-  bool shared_ = false;      // with somebody else in this process, who ends it
-  int uses_ = 0;             // calls that wait, of other threads
+  bool shared_ = false;      // another user of the library in this process ends it
+  int uses_ = 0;             // waiting calls of other threads
   std::set<Block*> blocks_;  // of this start, freed or not
   std::vector<std::shared_ptr<Collective>> objects_;
 };

@@ -11,7 +11,7 @@ namespace {
 thread_local HeldMessages* holding = nullptr;
 
 void print(std::string text) {
-  // In one piece, as the library does: lines of PEs do not get into each other.
+  // In one piece, so that lines of PEs do not mix.
   text += '\n';
   std::fputs(text.c_str(), stderr);
 }
@@ -38,7 +38,7 @@ void HeldMessages::begin() {
 }
 
 void HeldMessages::take(int level, const char* text) {
-  // Warnings say what a call waits for: at once, as it may do so for ever.
+  // Warnings name what a call waits for. They are printed at once, because the call may wait forever.
   if (level == SHMEMX_LOG_ERROR && holding != nullptr) {
     holding->texts_.emplace_back(text);
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library prints of errors. An exception says it already, and may be one that a program expects.
+// Suppresses messages that the library prints about errors: the exception contains them, and may be expected.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace shmem_kv {
 
-/// Holds back the errors that the thread that makes it causes to be printed, until its end. One at a time in a thread.
+/// Holds back the error messages of calls that this thread makes, until destroyed. One per thread at a time.
 class HeldMessages {
  public:
   HeldMessages();
   HeldMessages(const HeldMessages&) = delete;
   HeldMessages& operator=(const HeldMessages&) = delete;
-  /// Prints what has not been dropped.
+  /// Prints the messages that were not dropped.
   ~HeldMessages();
-  /// An exception says this.
+  /// Drops a message that an exception contains.
   void drop(const std::string& text);
 
-  /// Messages of the library come here from now on.
+  /// Redirects the library's messages to this class.
   static void begin();
 
  private:

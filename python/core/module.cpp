@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shmem_kv._core: what the Python files of the module stand on. Not for users: names and arguments may change.
+// shmem_kv._core: the base of the module's Python files. Not for users: names and arguments may change.
 #include <pybind11/stl.h>
 
 #include "python/core/library.hpp"
@@ -12,7 +12,7 @@ int team_number(const char* call, int team, int (*query)(shmem_team_t)) {
   Library::instance().require(call);
   const int number = query(team);
   if (number < 0) {
-    throw py::value_error(std::string(call) + ": this PE is in no team " + std::to_string(team));
+    throw py::value_error(std::string(call) + ": this PE is not in team " + std::to_string(team));
   }
   return number;
 }
@@ -26,7 +26,7 @@ int split_strided(int parent, int start, int stride, int size) {
 
 void bind_library(py::module_& module) {
   module.def("init", [](std::size_t heap_size, const py::bytes& unique_id, int my_pe, int n_pes) {
-    Library::instance().start({heap_size, unique_id, my_pe, n_pes});
+    Library::instance().start({.heap_size = heap_size, .unique_id = unique_id, .my_pe = my_pe, .pes = n_pes});
   });
   module.def("unique_id", [] { return py::bytes(make_unique_id()); });
   module.def("finalize", [] { Library::instance().stop(); });
@@ -71,7 +71,7 @@ void bind_blocks(py::module_& module) {
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
-  module.doc() = "What shmem_kv stands on; not for users.";
+  module.doc() = "The base of shmem_kv; not for users.";
   HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);

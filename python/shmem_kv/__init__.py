@@ -14,13 +14,13 @@ caches by the same calls, makes the same plan of which blocks go where, and call
         with shmem_kv.Operator() as operator:
             operator.shuffle(plan, shmem_kv.Cache(k, v))
 
-"Collective" calls are made by all PEs (of a team), in the same order. They let other threads run while they wait.
+All PEs (of a team) make "collective" calls, in the same order. Other threads run while these calls wait.
 
-Exceptions: ``ValueError`` for arguments that are wrong, here or on another PE; ``TimeoutError`` after
-``SHMEM_BARRIER_TIMEOUT``; ``ConnectionAbortedError`` where another PE gave up, ``ConnectionError`` where it died or the
-job was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. What an
-exception says is not printed; warnings, such as whom a barrier waits for, go to standard error. Calls that have no way
-to report (:func:`barrier_all`, :func:`free`) end the job with a message, as they do in C.
+Exceptions: ``ValueError`` for invalid arguments, here or on another PE; ``TimeoutError`` after
+``SHMEM_BARRIER_TIMEOUT``; ``ConnectionAbortedError`` if another PE gave up, ``ConnectionError`` if it died or the job
+was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. The text of an
+exception is not printed. Warnings, such as the PEs that a barrier waits for, go to standard error. Calls that cannot
+report errors (:func:`barrier_all`, :func:`free`) end the job with a message, as in C.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ __all__ = [
 TEAM_WORLD = 0
 """All PEs."""
 TEAM_SHARED = 1
-"""The PEs that share memory with this one: all of them."""
+"""The PEs that share memory with this one."""
 
 
 class _Job:
-    """What :func:`init` gives; as a context manager, it ends with :func:`finalize`."""
+    """The result of :func:`init`. As a context manager, it ends with :func:`finalize`."""
 
     def __enter__(self) -> _Job:
         return self
@@ -76,8 +76,8 @@ class _Job:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: _TracebackType | None
     ) -> None:
-        # After an exception the others may be anywhere: nothing collective can be done. If it ends this process, the
-        # launcher ends the others.
+        # After an exception the other PEs may not come here, so that no collective call is possible. If the exception
+        # ends this process, the launcher ends the others.
         if error is None and initialized():
             finalize()
 
@@ -85,16 +85,16 @@ class _Job:
 def init(
     heap_size: int = 0, *, unique_id: bytes | None = None, my_pe: int | None = None, n_pes: int | None = None
 ) -> _Job:
-    """Makes a PE of this process. Collective.
+    """Makes this process a PE. Collective.
 
-    PEs are started by a launcher (oshrun, mpirun, srun), or by whatever starts the processes of the application, which
-    then passes a :func:`unique_id` to all of them, with the number of each and how many they are.
+    A launcher (oshrun, mpirun, srun) starts the PEs, or the application itself, which then passes a :func:`unique_id`,
+    the number of each PE and the number of PEs to all of them.
 
-    ``heap_size``: bytes of symmetric memory of each PE, the same on all; 0: as ``SHMEM_SYMMETRIC_SIZE`` says. It is
-    taken when it is touched. Use it as ``with init():``, or call :func:`finalize`; a process that ends without either
-    just ends. After :func:`finalize` it may be called again.
+    ``heap_size``: bytes of symmetric memory of each PE, the same on all; 0: the value of ``SHMEM_SYMMETRIC_SIZE``.
+    Memory is allocated at its first use. Use it as ``with init():``, or call :func:`finalize`; neither is required at
+    the end of a process. After :func:`finalize` it may be called again.
 
-    Global variables of the interpreter do not become symmetric, unless the environment says so
+    Global variables of the interpreter become symmetric only if the environment requests it
     (``SHMEM_SYMMETRIC_GLOBALS``).
     """
     _os.environ.setdefault("SHMEM_SYMMETRIC_GLOBALS", "off")
@@ -105,26 +105,25 @@ def init(
 
 
 def unique_id() -> bytes:
-    """For a job that is started without a launcher: called by one process, which will be PE 0, before :func:`init`.
+    """For a job without a launcher: called by one process, which will be PE 0, before :func:`init`.
 
-    Its bytes go to the other PEs by what the application has (a queue, a file, ``torch.distributed``), and to nobody
-    else: who has them can join. This process listens for the others, where ``SHMEM_UID_SESSION_ID`` or
-    ``SHMEM_UID_SOCK_IFNAME`` say.
+    The application sends the bytes to the other PEs (by a queue, a file, ``torch.distributed``), and keeps them secret:
+    a process that has them can join. This process listens for the others at the address in ``SHMEM_UID_SESSION_ID``
+    or ``SHMEM_UID_SOCK_IFNAME``.
     """
     return _core.unique_id()
 
 
 def finalize() -> None:
-    """Ends what :func:`init` began. Collective.
+    """Ends the library in this process. Collective.
 
-    Operators that are open are closed. Arrays that are still referred to keep their contents, in memory that is no
-    longer symmetric.
+    Closes open operators. Arrays that are still referenced keep their contents, in memory that is no longer symmetric.
     """
     _core.finalize()
 
 
 def initialized() -> bool:
-    """Whether the library runs in this process."""
+    """Whether the library is running in this process."""
     return _core.initialized()
 
 
@@ -134,12 +133,12 @@ def my_pe(team: int = TEAM_WORLD) -> int:
 
 
 def n_pes(team: int = TEAM_WORLD) -> int:
-    """How many PEs a team has."""
+    """The number of PEs in a team."""
     return _core.n_pes(team)
 
 
 def barrier(team: int) -> None:
-    """Waits until all PEs of the team are here, and what they stored is visible. Collective over the team."""
+    """Waits until all PEs of the team have called it, and their stores are visible. Collective over the team."""
     _core.barrier(team)
 
 
@@ -149,9 +148,9 @@ def barrier_all() -> None:
 
 
 def team_split_strided(parent: int, start: int, stride: int, size: int) -> int:
-    """A team of the PEs start, start + stride, ... of another. Collective over ``parent``.
+    """A team of the PEs start, start + stride, ... of another team. Collective over ``parent``.
 
-    Gives -1 on PEs that are not in it.
+    Returns -1 on PEs that are not in it.
     """
     return _core.team_split_strided(parent, start, stride, size)
 

@@ -13,59 +13,59 @@ from . import _core
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
-    """An array in symmetric memory, with whatever is there. Collective over all PEs, which all ask for as many bytes.
+    """An array in symmetric memory, not initialized. Collective over all PEs, which all request the same size.
 
-    The memory is given back by :func:`free`, or at the end of an :class:`Arena`; where all references to an array are
-    gone without that, its memory stays taken until ``finalize()``, because giving back is collective and what collects
-    garbage is not. Raises MemoryError if the heap has no room, or the PEs ask for different sizes; TypeError for types
-    that hold Python objects.
+    Free the memory by :func:`free`, or at the end of an :class:`Arena`. If all references to an array are dropped
+    without that, its memory stays allocated until ``finalize()``, because freeing is collective, and garbage collection
+    is not. Raises MemoryError if the heap has no room, or if PEs request different sizes; TypeError for types that
+    contain Python objects.
     """
     return _allocate(shape, dtype, zero=False)
 
 
 def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
-    """As :func:`empty`, and filled with zeros."""
+    """Like :func:`empty`, but filled with zeros."""
     return _allocate(shape, dtype, zero=True)
 
 
 def free(array: NDArray) -> None:
-    """Gives the memory of an array of :func:`empty` or :func:`zeros` back. Collective, in the same order on all PEs.
+    """Frees the memory of an array of :func:`empty` or :func:`zeros`. Collective, in the same order on all PEs.
 
-    Neither the array nor a view of it may be read or written afterwards. Raises ValueError if it is no such array, or
-    was freed before.
+    Do not read or write the array or a view of it afterwards. Raises ValueError for another array, or if it was freed
+    before.
     """
     block = block_of(array)
     if block is None:
-        raise ValueError("free: the array is none of empty() or zeros()")
+        raise ValueError("free: the array is not from empty() or zeros()")
     block.free()
 
 
 def is_symmetric(array: NDArray) -> bool:
-    """Whether all of an array is in symmetric memory that can be used now."""
+    """Whether the entire array is in symmetric memory that is available now."""
     return why_not_symmetric(np.asarray(array)) is None
 
 
 class Arena:
-    """Arrays that are freed together, the last one first, at the end of a ``with`` block. Collective, as they are.
+    """Arrays that are freed together, the last one first, at the end of a ``with`` block. Collective like them.
 
-    If the block ends with an exception nothing is freed, because other PEs may be anywhere.
+    If the block ends with an exception nothing is freed, because the other PEs may not come here.
     """
 
     def __init__(self) -> None:
         self._arrays: list[NDArray] = []
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
-        """As :func:`shmem_kv.empty`."""
+        """Like :func:`shmem_kv.empty`."""
         self._arrays.append(empty(shape, dtype))
         return self._arrays[-1]
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
-        """As :func:`shmem_kv.zeros`."""
+        """Like :func:`shmem_kv.zeros`."""
         self._arrays.append(zeros(shape, dtype))
         return self._arrays[-1]
 
     def free(self) -> None:
-        """Frees them all."""
+        """Frees all arrays."""
         while self._arrays:
             free(self._arrays.pop())
 
@@ -80,7 +80,7 @@ class Arena:
 
 
 def block_of(array: ArrayLike) -> _core.Block | None:
-    """The block of memory that an array is made on, or a view of one."""
+    """The block of memory of an array or a view."""
     base = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -88,7 +88,7 @@ def block_of(array: ArrayLike) -> _core.Block | None:
 
 
 def why_not_symmetric(array: NDArray) -> str | None:
-    """What keeps an array that is contiguous from being used by other PEs, or None."""
+    """Why other PEs cannot use a contiguous array, or None."""
     block = block_of(array)
     if block is not None and block.state == _core.State.FREED:
         return "was freed"
@@ -102,7 +102,7 @@ def why_not_symmetric(array: NDArray) -> str | None:
 def _allocate(shape: int | tuple[int, ...], dtype: DTypeLike, zero: bool) -> NDArray:
     kind = np.dtype(dtype)
     if kind.hasobject:
-        raise TypeError(f"{kind} holds Python objects, which other PEs have no use for")
+        raise TypeError(f"{kind} contains Python objects, which other PEs cannot use")
     lengths = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
     if any(n < 0 for n in lengths):
         raise ValueError(f"negative dimensions in {lengths}")

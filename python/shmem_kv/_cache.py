@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a KV cache looks like."""
+"""The description of a KV cache."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ _NAMES = {"L": "layers", "B": "blocks", "H": "kv_heads", "P": "page_size", "D": 
 
 
 class Cache:
-    """K and V of a cache: arrays of ``empty()`` or ``zeros()``, or contiguous parts of such, the same on all PEs.
+    """K and V of a cache: arrays of ``empty()`` or ``zeros()``, or contiguous parts of them, the same on all PEs.
 
-    ``format`` says how they lie; [layers] may be missing where there is one, and the order of the last three does not
-    matter.
+    ``format`` is their layout. A single layer needs no [layers], and the order of the last three does not matter.
 
     ===============  ==============================================================  ====================
     ``"apart"``      k and v: [layers][blocks][kv_heads][page_size][head_dim] each   where ``v`` is given
@@ -39,10 +38,10 @@ class Cache:
     ``"latent"``     k alone: [layers][blocks][page_size][head_dim]; there is no V   DeepSeek's MLA
     ===============  ==============================================================  ====================
 
-    Elements are of 1, 2, 4 or 8 bytes of any type (``numpy.uint16`` for bfloat16); they are copied and never looked at.
-    Whatever gives its memory to ``numpy.asarray``, such as a tensor of the CPU, does as well as an array.
+    Elements have 1, 2, 4 or 8 bytes of any type (``numpy.uint16`` for bfloat16); they are only copied. Everything that
+    ``numpy.asarray`` accepts without a copy, such as a tensor of the CPU, can be used like an array.
 
-    Raises ValueError, which names the array, where one is not in symmetric memory, not contiguous, or of another shape.
+    Raises ValueError, which names the array, if one is not in symmetric memory, not contiguous, or of another shape.
     """
 
     def __init__(self, k: ArrayLike, v: ArrayLike | None = None, format: Format | None = None) -> None:
@@ -86,7 +85,7 @@ class Cache:
         return [("k", self.k)] if self.v is None else [("k", self.k), ("v", self.v)]
 
     def _require(self, call: str) -> _core.Cache | None:
-        """What the library knows of it; raises if its memory cannot be used (any more)."""
+        """The library's description; raises if the memory cannot be used (any more)."""
         _core.require(call)
         for name, array in self._arrays():
             reason = why_not_symmetric(array)

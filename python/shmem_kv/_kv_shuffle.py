@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator as programs for Ascend SHMEM have it."""
+"""The operator under its name in Ascend SHMEM."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._plan import Plan
 class KVShuffle:
     """``torch.classes.ShmemOps.KVShuffle`` of Ascend SHMEM's kv_shuffle, for NumPy arrays.
 
-    It is made, used and closed by all PEs. ``compute`` returns when this PE's part is done, and raises where that one
-    waits for ever.
+    All PEs create, use and close it. ``compute`` returns when this PE's part is done. It raises an error where Ascend
+    SHMEM waits forever.
     """
 
     def __init__(self, cores: int = 0) -> None:
@@ -33,7 +33,7 @@ class KVShuffle:
 
         ``global_shuffle_table``: int64[n_pes, 2], the same on all PEs (see :meth:`Plan.pairs`); ``k_cache`` and
         ``v_cache``: [blocks][kv_heads][page_size][head_dim], symmetric; the block tables are int64, and empty on PEs
-        that do not send. What is wrong with this PE's tables is told to the partner, too.
+        that do not send. Errors in this PE's tables are told to the partner as well.
         """
         k, v = np.asarray(k_cache), np.asarray(v_cache)
         if k.ndim != 4:
@@ -42,5 +42,5 @@ class KVShuffle:
         self._operator.shuffle(plan, Cache(k, v))
 
     def close(self) -> None:
-        """Ends it. Collective."""
+        """Closes it. Collective."""
         self._operator.close()

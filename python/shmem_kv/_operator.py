@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries plans out."""
+"""The operator, which executes plans."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ _PATHS = {"auto": 0, "direct": 1, "scratch": 2}
 class Operator:
     """Moves blocks between the PEs of a team.
 
-    All PEs make it and close it, also those that are not in the team: they give -1 for it, which is what
-    ``team_split_strided`` gave them, and cannot use it. Several teams without common PEs get theirs in one call. Its
-    other calls are collective over the team.
+    All PEs create and close it. PEs outside of the team pass -1, which ``team_split_strided`` has returned to them, and
+    cannot use it. Several teams without common PEs get their operators in one call. The other calls are collective over
+    the team.
 
     ``cores``: threads that copy, 0: 2. ``path``: ``"direct"`` copies from cache to cache, ``"scratch"`` through two
-    buffers of each core, ``"auto"`` as is fastest. ``staging``: bytes for blocks that are source and destination at
-    once, 0: 16 MiB. All of these are the same on all PEs.
+    buffers of each core, ``"auto"`` in the fastest way. ``staging``: bytes for blocks whose destination is still to be
+    read, 0: 16 MiB. All of these are the same on all PEs.
 
-    Use it as a context manager, or :meth:`close` it; ``finalize()`` closes it too. By one thread at a time; others run
-    while it waits.
+    Use it as a context manager, or :meth:`close` it; ``finalize()`` closes it too. It is used by one thread at a time;
+    other threads run while it waits.
     """
 
     def __init__(self, team: int = 0, cores: int = 0, path: Path = "auto", staging: int = 0) -> None:
         self._made = _core.Operator(team, cores, choice("path", path, _PATHS), staging)
 
     def shuffle(self, plan: Plan, cache: Cache) -> None:
-        """Carries out a plan, and returns when all blocks are where they belong, on all PEs.
+        """Executes a plan, and returns when all blocks of all PEs are at their destinations.
 
-        Everything is checked on all PEs before anything moves: where a plan is wrong for the cache on one PE, or PEs
-        differ, all of them raise, and all caches are untouched. (Of a plan of pairs only partners check each other, and
-        it returns when this PE's part is done.) After another exception blocks that are destinations are undefined.
+        Everything is checked on all PEs before anything moves. If a plan does not match the cache on one PE, or PEs
+        differ, all of them raise, and no cache has changed. (With a plan of pairs only partners check each other, and
+        the call returns when this PE's part is done.) After another exception destination blocks are undefined.
         """
         self._made.shuffle(plan._made, cache._require("shuffle"))
 
     def start(self, plan: Plan, cache: Cache) -> None:
         """Begins what :meth:`shuffle` does and returns.
 
-        Until :meth:`test` has given True or :meth:`wait` has returned, or raised, the blocks that the plan names are
-        neither read nor written.
+        Do not read or write the blocks that the plan names before :meth:`test` has returned True or :meth:`wait` has
+        returned, or one of them has raised.
         """
         self._made.start(plan._made, cache._require("start"), cache)
 
     def test(self) -> bool:
-        """Whether the shuffle that was started has ended. Raises what :meth:`shuffle` would have, once, at its end."""
+        """Whether the started shuffle has ended. Raises what :meth:`shuffle` would have raised, once, at its end."""
         return self._made.test()
 
     def wait(self) -> None:
-        """Waits for the end of the shuffle that was started. Raises what :meth:`shuffle` would have."""
+        """Waits for the end of the started shuffle. Raises what :meth:`shuffle` would have raised."""
         self._made.wait()
 
     def close(self) -> None:
-        """Ends it, after a shuffle that is under way. May be called again."""
+        """Closes the operator, after the end of a started shuffle. May be called again."""
         self._made.close()
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the operator is closed."""
         return self._made.closed
 
     def __enter__(self) -> Operator:
@@ -73,6 +73,6 @@ class Operator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # After an exception the others may be anywhere; finalize() closes it if they come there.
+        # After an exception the other PEs may not come here. finalize() closes the operator later.
         if error is None:
             self.close()

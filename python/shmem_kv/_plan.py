@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which blocks go where."""
+"""Plans: which blocks go where."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Sequence(NamedTuple):
     pe: int
     tokens: int
     blocks: ArrayLike
-    """Its block table: the blocks of the PE's cache that it lies in, in order; at least what ``tokens`` take."""
+    """Its block table: its blocks of the PE's cache, in order; at least what ``tokens`` fill."""
     hashes: ArrayLike | None = None
-    """Of its first blocks: equal numbers are equal contents, and nothing is sent to a PE that has it."""
+    """For its first blocks. Equal numbers are equal contents, which are not sent to a PE that has them."""
 
 
 class Placement(NamedTuple):
-    """Where a sequence lies when a plan has been carried out."""
+    """The place of a sequence after the plan was executed."""
 
     pe: int
     blocks: NDArray[np.int64]
@@ -40,9 +40,9 @@ class Plan:
     """Moves of blocks that all happen at once: each destination gets what its source held before.
 
     ``moves``: rows of (source PE, source block, destination PE, destination block), as int64[n, 4] or a list of tuples,
-    in any order, the same on all PEs; PEs by their number in the operator's team. Sources may be destinations too
-    (chains, cycles), one source may have many destinations, and a move that is named twice is made once.
-    ``mode``: ``"copy"`` leaves sources as they are; ``"move"`` clears those that are nobody's destination.
+    in any order, the same on all PEs; PEs are numbers in the operator's team. Sources may be destinations too
+    (chains, cycles), one source may have many destinations, and repeated moves count once.
+    ``mode``: ``"copy"`` does not change sources; ``"move"`` clears those that are not a destination.
 
     Plans are local: they need neither ``init()`` nor another PE, and can be used again and again.
 
@@ -67,9 +67,9 @@ class Plan:
         """The tables of Ascend SHMEM's kv_shuffle.
 
         ``pair_table``: int64[n_pes, 2], the same on all PEs: row p is (the PE that p is paired with, operation), where
-        0 sends and anything else receives. ``me``, which is this PE unless it is said, sends its block
-        ``src_blocks[i]`` to its partner's block ``dst_blocks[i]``. Only partners wait for each other. What is wrong
-        with the tables is found when the plan is carried out, so that the partner hears of it (or by ``moves``).
+        0 sends and anything else receives. ``me``, by default this PE, sends its block ``src_blocks[i]`` to its
+        partner's block ``dst_blocks[i]``. Only partners wait for each other. Errors in the tables are reported when the
+        plan is executed, so that the partner is told about them (or by ``moves``).
         """
         table = _numbers("pair_table", pair_table)
         if table.ndim == 1 and table.size % 2 == 0:
@@ -97,16 +97,16 @@ class Plan:
     ) -> Plan:
         """A plan that moves whole sequences from PEs with many tokens to PEs with few.
 
-        A pure function of its arguments: PEs that pass the same get the same. ``placements`` says where each sequence
-        lies afterwards. ``sequences``, which are :class:`Sequence` or tuples like it, are all that is in the caches of
-        all PEs, because what moves goes to blocks that none of them names; with 0 tokens what is not to move. Those
-        that share blocks have hashes for them.
+        A pure function of its arguments: PEs that pass the same get the same. ``placements`` contains the place of each
+        sequence afterwards. ``sequences`` are :class:`Sequence` or similar tuples, and list everything in the caches of
+        all PEs, because moved blocks go to blocks that none of them names. Sequences that must not move have 0 tokens.
+        Sequences that share blocks have hashes for them.
 
         ``blocks``: of each PE's cache; ``page_size``: the tokens of a block. ``planner``: ``"balanced"`` moves to any
-        PE, as few blocks as will do, takes no PE past the mean, and leaves those alone that are within ``tolerance`` of
-        it (0: as even as whole sequences can be); ``"pair"`` is that of Ascend SHMEM's kv_shuffle. Raises ValueError,
-        which names the sequence, for what cannot be; with ``"pair"`` OSError (``errno.ENOBUFS``) for a partner without
-        room.
+        PE, as few blocks as possible, takes no PE past the mean, and leaves those alone that are within ``tolerance``
+        of it (0: as even as whole sequences allow); ``"pair"`` is that of Ascend SHMEM's kv_shuffle. Raises ValueError,
+        which names the sequence, for invalid arguments; with ``"pair"`` OSError (``errno.ENOBUFS``) for a partner
+        without room.
         """
         given = [Sequence(*sequence) for sequence in sequences]
         hashes = [None if s.hashes is None else _numbers("hashes", s.hashes, np.uint64).ravel() for s in given]
@@ -132,17 +132,17 @@ class Plan:
 
     @property
     def moves(self) -> NDArray[np.int64]:
-        """The moves, each once, sorted: int64[n, 4], read-only; of a plan of pairs those of this PE."""
+        """The moves, each once, sorted: int64[n, 4], read-only; for a plan of pairs those of this PE."""
         return _core.Plan.moves(self._made)
 
     @property
     def digest(self) -> int:
-        """A number that is the same for plans of the same moves and mode, and for others as good as never."""
+        """A number, equal for plans of the same moves and mode, and almost certainly different for others."""
         return self._made.digest
 
     @property
     def placements(self) -> list[Placement]:
-        """Of a plan made by :meth:`balance`: where each of the sequences lies afterwards, in their order."""
+        """For a plan of :meth:`balance`: the place of each sequence afterwards, in their order."""
         return [Placement(*_core.Plan.placement(self._made, i)) for i in range(self._sequences)]
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class Plan:
 
 
 def choice(name: str, value: str, values: Mapping[str, int]) -> int:
-    """The number of one of some words."""
+    """The number of a word."""
     if value not in values:
         raise ValueError(f"{name} is {' or '.join(map(repr, values))}, not {value!r}")
     return values[value]

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.8 and 9.10: atomic operations on the memory of a PE.
 //
-// All are sequentially consistent, for one thing: a PE that waits for the word may be asleep, and wake_parked asks for
-// it. On x86 an operation that changes a word costs the same with any order.
+// All are sequentially consistent because wake_parked, which wakes a PE that sleeps on the word, requires it. On x86 a
+// read-modify-write costs the same with any order.
 #include "shmem/api/peer.hpp"
 
 using shmem::AtomicOperation;
-using shmem::Context;
-using shmem::api::far_atomic;
-using shmem::api::far_post;
+using shmem::Runtime;
 using shmem::api::Peer;
+using shmem::api::remote_atomic;
+using shmem::api::remote_post;
 using shmem::api::Target;
 
 namespace {
 
-// What is done to the word, here or on another node; and what it held before.
+// What is done to the word, here or on another node. Each step returns the previous value.
 
 struct FetchStep {
   template <typename T>
@@ -24,92 +24,62 @@ struct FetchStep {
     return value;
   }
   template <typename T>
-  static T apply_far(const Peer& peer, const T* word) {
-    return far_atomic(peer, word, AtomicOperation::kFetch);
-  }
-};
-struct SwapStep {
-  static constexpr AtomicOperation kOperation = AtomicOperation::kSwap;
-  template <typename T>
-  static T apply(T* word, T value) {
-    T before;
-    __atomic_exchange(word, &value, &before, __ATOMIC_SEQ_CST);
-    return before;
-  }
-  template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, kOperation, value);
+  static T apply_remote(const Peer& peer, const T* word) {
+    return remote_atomic(peer, word, AtomicOperation::kFetch);
   }
 };
 struct CompareSwapStep {
   template <typename T>
   static T apply(T* word, T cond, T value) {
-    // `cond` becomes what was there if that is something else.
+    // On failure `cond` becomes the previous value.
     __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return cond;
   }
   template <typename T>
-  static T apply_far(const Peer& peer, T* word, T cond, T value) {
-    return far_atomic(peer, word, AtomicOperation::kCompareSwap, value, cond);
+  static T apply_remote(const Peer& peer, T* word, T cond, T value) {
+    return remote_atomic(peer, word, AtomicOperation::kCompareSwap, value, cond);
   }
 };
-struct FetchAddStep {
-  static constexpr AtomicOperation kOperation = AtomicOperation::kAdd;
+/// The operations with one operand.
+template <AtomicOperation Operation>
+struct ChangeStep {
+  static constexpr AtomicOperation kOperation = Operation;
   template <typename T>
   static T apply(T* word, T value) {
-    return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+    if constexpr (Operation == AtomicOperation::kSwap) {
+      T before;
+      __atomic_exchange(word, &value, &before, __ATOMIC_SEQ_CST);
+      return before;
+    } else if constexpr (Operation == AtomicOperation::kAdd) {
+      return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST);
+    } else if constexpr (Operation == AtomicOperation::kAnd) {
+      return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
+    } else if constexpr (Operation == AtomicOperation::kOr) {
+      return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
+    } else {
+      static_assert(Operation == AtomicOperation::kXor);
+      return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
+    }
   }
   template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, kOperation, value);
+  static T apply_remote(const Peer& peer, T* word, T value) {
+    return remote_atomic(peer, word, Operation, value);
   }
 };
 struct FetchIncStep {
-  static constexpr AtomicOperation kOperation = FetchAddStep::kOperation;
+  using Add = ChangeStep<AtomicOperation::kAdd>;
+  static constexpr AtomicOperation kOperation = Add::kOperation;
   template <typename T>
   static T apply(T* word) {
-    return FetchAddStep::apply(word, T{1});
+    return Add::apply(word, T{1});
   }
   template <typename T>
-  static T apply_far(const Peer& peer, T* word) {
-    return FetchAddStep::apply_far(peer, word, T{1});
-  }
-};
-struct FetchAndStep {
-  static constexpr AtomicOperation kOperation = AtomicOperation::kAnd;
-  template <typename T>
-  static T apply(T* word, T value) {
-    return __atomic_fetch_and(word, value, __ATOMIC_SEQ_CST);
-  }
-  template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, kOperation, value);
-  }
-};
-struct FetchOrStep {
-  static constexpr AtomicOperation kOperation = AtomicOperation::kOr;
-  template <typename T>
-  static T apply(T* word, T value) {
-    return __atomic_fetch_or(word, value, __ATOMIC_SEQ_CST);
-  }
-  template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, kOperation, value);
-  }
-};
-struct FetchXorStep {
-  static constexpr AtomicOperation kOperation = AtomicOperation::kXor;
-  template <typename T>
-  static T apply(T* word, T value) {
-    return __atomic_fetch_xor(word, value, __ATOMIC_SEQ_CST);
-  }
-  template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value) {
-    return far_atomic(peer, word, kOperation, value);
+  static T apply_remote(const Peer& peer, T* word) {
+    return Add::apply_remote(peer, word, T{1});
   }
 };
 
-/// The step on the PE's word, and then whoever may be waiting for that is woken.
+/// Applies the step to the PE's word, then wakes threads that wait for it.
 template <typename Step, typename T, typename Where, typename... Arguments>
 [[gnu::always_inline]] inline auto apply_at(const Where& peer, std::byte* theirs, Arguments... arguments) {
   const auto before = Step::apply(reinterpret_cast<T*>(theirs), arguments...);
@@ -119,46 +89,46 @@ template <typename Step, typename T, typename Where, typename... Arguments>
   return before;
 }
 
-/// Not in the heap, or not aligned.
+/// For words outside the heap or not aligned.
 template <typename Step, typename T, typename... Arguments>
-[[gnu::noinline]] auto apply_elsewhere(const Context& context, const char* call, int pe, T* mine,
+[[gnu::noinline]] auto apply_elsewhere(const Runtime& runtime, const char* call, int pe, T* mine,
                                        Arguments... arguments) {
-  const Peer peer(Target{context, call, pe});
-  shmem::api::check_aligned(context, call, mine);
-  if (peer.is_far()) {
-    return Step::apply_far(peer, mine, arguments...);
+  const Peer peer(Target{runtime, call, pe});
+  shmem::api::check_aligned(runtime, call, mine);
+  if (peer.is_remote()) {
+    return Step::apply_remote(peer, mine, arguments...);
   }
-  shmem::api::answer_others(context);
+  shmem::api::progress(runtime);
   return apply_at<Step, T>(peer, peer.at(mine, sizeof(T)), arguments...);
 }
 
-/// What the routines do. Always inlined, and with nothing saved on the stack for what seldom happens: that is a
-/// function of its own, called at the end.
+/// The body of each routine. Always inlined; the rare case is a function called at the end, so that nothing is saved on
+/// the stack for it.
 template <typename Step>
 struct Apply {
   template <typename T, typename... Arguments>
   [[gnu::always_inline]] auto operator()(const Target& target, T* mine, Arguments... arguments) const {
     if (!Target::in_heap(mine, sizeof(T)) || reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
-      return apply_elsewhere<Step>(target.context, target.call, target.pe, mine, arguments...);
+      return apply_elsewhere<Step>(target.runtime, target.call, target.pe, mine, arguments...);
     }
     return apply_at<Step, T>(target, target.in_its_heap(mine), arguments...);
   }
 };
 using Fetch = Apply<FetchStep>;
-using Swap = Apply<SwapStep>;
+using Swap = Apply<ChangeStep<AtomicOperation::kSwap>>;
 using CompareSwap = Apply<CompareSwapStep>;
-using FetchAdd = Apply<FetchAddStep>;
+using FetchAdd = Apply<ChangeStep<AtomicOperation::kAdd>>;
 using FetchInc = Apply<FetchIncStep>;
-using FetchAnd = Apply<FetchAndStep>;
-using FetchOr = Apply<FetchOrStep>;
-using FetchXor = Apply<FetchXorStep>;
+using FetchAnd = Apply<ChangeStep<AtomicOperation::kAnd>>;
+using FetchOr = Apply<ChangeStep<AtomicOperation::kOr>>;
+using FetchXor = Apply<ChangeStep<AtomicOperation::kXor>>;
 
-/// A step whose result nobody wants: on another node it is begun, and nothing comes back before quiet().
+/// A step whose result is not used: on another node it is only started, and completes with quiet().
 template <typename Step>
 struct Posted : Step {
   template <typename T>
-  static T apply_far(const Peer& peer, T* word, T value = T{1}) {
-    far_post(peer, word, Step::kOperation, value);
+  static T apply_remote(const Peer& peer, T* word, T value = T{1}) {
+    remote_post(peer, word, Step::kOperation, value);
     return {};
   }
 };

@@ -4,19 +4,19 @@
 
 #include "aclshmem_half.h"
 #include "shmem/api/peer.hpp"
-#include "shmem/memory/parking.hpp"
+#include "shmem/layout/parking.hpp"
 #include "shmem_device.h"
 #include "shmemx_interface.h"
 
-using shmem::api::far_atomic;
 using shmem::api::Peer;
+using shmem::api::remote_atomic;
 
 namespace {
 
 [[noreturn]] void refuse(const Peer& peer, const shmemx_atomic_t& asked) {
-  shmem::api::end_job(peer.context, peer.call,
-                      "there is no operation " + std::to_string(asked.operation) + " on words of type " +
-                          std::to_string(asked.type) + " (SHMEMX_FETCH ..., SHMEMX_FLOAT ...)");
+  shmem::api::end_job(peer.runtime, peer.call,
+                      "there is no operation {} on words of type {} (SHMEMX_FETCH ..., SHMEMX_FLOAT ...)",
+                      asked.operation, asked.type);
 }
 
 template <typename T>
@@ -35,7 +35,7 @@ struct Bfloat16 {
   static std::uint16_t encode(float value) { return shmemi_bfloat16_from_float(value); }
 };
 
-/// Of numbers for which the processor has no addition.
+/// For types for which the processor has no atomic addition.
 template <typename Number>
 std::uint16_t add(std::atomic_ref<std::uint16_t> word, std::uint16_t operand) {
   std::uint16_t before = word.load(std::memory_order_relaxed);
@@ -89,14 +89,14 @@ T operate(const Peer& peer, const shmemx_atomic_t& asked, std::atomic_ref<T> wor
   refuse(peer, asked);
 }
 
-/// The network has words of 4 and 8 bytes, and whole numbers. Anything else is done on a copy of the 4 bytes around the
-/// word, until nobody has changed them in between.
+/// The network knows words of 4 and 8 bytes and integers only. Other operations work on a copy of the 4 bytes around
+/// the word and compare-and-swap, until no other PE has changed them in between.
 template <typename T>
-void operate_far(const Peer& peer, const shmemx_atomic_t& asked, const T* mine) {
+void operate_remote(const Peer& peer, const shmemx_atomic_t& asked, const T* mine) {
   using Word = std::conditional_t<sizeof(T) == sizeof(std::uint64_t), std::uint64_t, std::uint32_t>;
   const auto inside = reinterpret_cast<std::uintptr_t>(mine) % sizeof(Word);
   const auto* around = reinterpret_cast<const Word*>(reinterpret_cast<const std::byte*>(mine) - inside);
-  Word before = far_atomic(peer, around, shmem::AtomicOperation::kFetch);
+  Word before = remote_atomic(peer, around, shmem::AtomicOperation::kFetch);
   for (;;) {
     alignas(Word) std::array<std::byte, sizeof(Word)> copy;
     std::memcpy(copy.data(), &before, sizeof before);
@@ -105,7 +105,7 @@ void operate_far(const Peer& peer, const shmemx_atomic_t& asked, const T* mine) 
     std::memcpy(&after, copy.data(), sizeof after);
     const Word seen = asked.operation == SHMEMX_FETCH
                           ? before
-                          : far_atomic(peer, around, shmem::AtomicOperation::kCompareSwap, after, before);
+                          : remote_atomic(peer, around, shmem::AtomicOperation::kCompareSwap, after, before);
     if (seen == before) {
       if (asked.before != nullptr) {
         std::memcpy(asked.before, &result, sizeof result);
@@ -119,9 +119,9 @@ void operate_far(const Peer& peer, const shmemx_atomic_t& asked, const T* mine) 
 template <typename T>
 void operate_on(const Peer& peer, const shmemx_atomic_t& asked) {
   const auto* mine = static_cast<const T*>(asked.dest);
-  shmem::api::check_aligned(peer.context, peer.call, mine);
-  if (peer.is_far()) {
-    operate_far(peer, asked, mine);
+  shmem::api::check_aligned(peer.runtime, peer.call, mine);
+  if (peer.is_remote()) {
+    operate_remote(peer, asked, mine);
     return;
   }
   const T before = operate(peer, asked, std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T)))));

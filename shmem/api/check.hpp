@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHMEM_DEBUG: where calls are looked at (checking/checker.hpp). Without it, each of these is one comparison.
+// SHMEM_DEBUG: where calls are checked (checking/checker.hpp). Without it each check is one comparison.
 #pragma once
 
 #include "shmem/api/entry.hpp"
@@ -7,7 +7,7 @@
 
 namespace shmem::api {
 
-/// Of a collective call, what all members give alike.
+/// The arguments of a collective call that must be equal on all members.
 struct CheckedArgument {
   const char* name;
   std::size_t value;
@@ -19,24 +19,24 @@ struct CheckedBuffers {
   bool may_be_in_place;  // section 9.11: reductions and broadcasts; a dest of others is read and written by all
 };
 
-// What follows ends the job, if there is a checker and it finds something. REQUIRES: context.checker() != nullptr.
-void check_team_call(const Context& context, const Team& team, const char* call, const std::string& arguments = "");
+// The following end the job if a check fails. REQUIRES: runtime.checker() != nullptr.
+void check_team_call(const Runtime& runtime, const Team& team, const char* call, const std::string& arguments = "");
 void check_members_call(const Members& members, const char* call, const CheckedBuffers* buffers,
                         std::initializer_list<CheckedArgument> arguments);
-/// A call that is collective, but does not wait.
-void announce_team_call(const Context& context, const Team& team, const char* call);
+/// For a call that is collective, but does not wait.
+void announce_team_call(const Runtime& runtime, const Team& team, const char* call);
 
-/// Before a collective of a team, or an active set. Once its buffers are known to be symmetric.
+/// Before a collective of a team or an active set, once its buffers are known to be symmetric.
 inline void check_call(const Members& members, const char* call, const CheckedBuffers& buffers,
                        std::initializer_list<CheckedArgument> arguments) {
-  if (Context::current()->checker() != nullptr) [[unlikely]] {
+  if (Runtime::current()->checker() != nullptr) [[unlikely]] {
     check_members_call(members, call, &buffers, arguments);
   }
 }
 /// The same without arguments.
-inline void check_call(const Context& context, const Team& team, const char* call) {
-  if (context.checker() != nullptr) [[unlikely]] {
-    check_team_call(context, team, call);
+inline void check_call(const Runtime& runtime, const Team& team, const char* call) {
+  if (runtime.checker() != nullptr) [[unlikely]] {
+    check_team_call(runtime, team, call);
   }
 }
 

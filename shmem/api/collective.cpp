@@ -23,9 +23,8 @@ struct Call {
 Result<void> broadcast(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems,
                        int root, bool root_too) {
   if (root < 0 || root >= members.size()) {
-    return shmem::fail(std::errc::invalid_argument, "shmem: " + std::string(call.name) + ": there is no root " +
-                                                        std::to_string(root) + " among " +
-                                                        std::to_string(members.size()) + " PEs");
+    return shmem::fail(std::errc::invalid_argument,
+                       fmt::format("shmem: {}: there is no root {} among {} PEs", call.name, root, members.size()));
   }
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, dest, bytes);
@@ -58,9 +57,8 @@ Result<void> collect(const Members& members, const Call& call, void* dest, const
 Result<void> alltoalls(const Members& members, const Call& call, void* dest, const void* source, std::ptrdiff_t dst,
                        std::ptrdiff_t sst, std::size_t nelems) {
   if (dst < 1 || sst < 1) {
-    return shmem::fail(std::errc::invalid_argument, "shmem: " + std::string(call.name) + ": strides " +
-                                                        std::to_string(dst) + " and " + std::to_string(sst) +
-                                                        " must be 1 or more");
+    return shmem::fail(std::errc::invalid_argument,
+                       fmt::format("shmem: {}: strides {} and {} must be 1 or more", call.name, dst, sst));
   }
   const auto blocks = static_cast<std::size_t>(members.size());
   const auto extent = [&](std::ptrdiff_t stride) {
@@ -76,38 +74,39 @@ Result<void> alltoalls(const Members& members, const Call& call, void* dest, con
                                  static_cast<std::size_t>(sst) * call.element, call.element, nelems});
 }
 
+/// Runs `Collective` for a team.
+template <auto Collective, typename... Arguments>
+int on_team(const Call& call, shmem_team_t team, Arguments... arguments) {
+  return api::on_team(call.name, team, [&](const Members& members) { return Collective(members, call, arguments...); });
+}
+
+/// Runs `Collective` for an active set.
+template <auto Collective, typename... Arguments>
+void on_set(const Call& call, const api::ActiveSet& set, Arguments... arguments) {
+  api::on_active_set(call.name, set, [&](const Members& members) { return Collective(members, call, arguments...); });
+}
+
 }  // namespace
 
 // The collectives of one kind of element.
-#define SHMEM_DEFINE_ON_TEAM(PREFIX, SUFFIX, TYPE, SIZE)                                                               \
-  SHMEM_ROUTINE(int, PREFIX##broadcast##SUFFIX,                                                                        \
-                (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems, int PE_root)) {                    \
-    const Call call{"shmem_" #PREFIX "broadcast" #SUFFIX, SIZE};                                                       \
-    return api::on_team(call.name, team, [&](const Members& members) {                                                 \
-      return broadcast(members, call, dest, source, nelems, PE_root, true);                                            \
-    });                                                                                                                \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(int, PREFIX##collect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {   \
-    const Call call{"shmem_" #PREFIX "collect" #SUFFIX, SIZE};                                                         \
-    return api::on_team(call.name, team,                                                                               \
-                        [&](const Members& members) { return collect(members, call, dest, source, nelems); });         \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(int, PREFIX##fcollect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
-    const Call call{"shmem_" #PREFIX "fcollect" #SUFFIX, SIZE};                                                        \
-    return api::on_team(call.name, team,                                                                               \
-                        [&](const Members& members) { return fcollect(members, call, dest, source, nelems); });        \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(int, PREFIX##alltoall##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
-    const Call call{"shmem_" #PREFIX "alltoall" #SUFFIX, SIZE};                                                        \
-    return api::on_team(call.name, team,                                                                               \
-                        [&](const Members& members) { return alltoalls(members, call, dest, source, 1, 1, nelems); }); \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(int, PREFIX##alltoalls##SUFFIX,                                                                        \
-                (shmem_team_t team, TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems)) {   \
-    const Call call{"shmem_" #PREFIX "alltoalls" #SUFFIX, SIZE};                                                       \
-    return api::on_team(call.name, team, [&](const Members& members) {                                                 \
-      return alltoalls(members, call, dest, source, dst, sst, nelems);                                                 \
-    });                                                                                                                \
+#define SHMEM_DEFINE_ON_TEAM(PREFIX, SUFFIX, TYPE, SIZE)                                                              \
+  SHMEM_ROUTINE(int, PREFIX##broadcast##SUFFIX,                                                                       \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems, int PE_root)) {                   \
+    return on_team<broadcast>({"shmem_" #PREFIX "broadcast" #SUFFIX, SIZE}, team, dest, source, nelems, PE_root,      \
+                              true);                                                                                  \
+  }                                                                                                                   \
+  SHMEM_ROUTINE(int, PREFIX##collect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
+    return on_team<collect>({"shmem_" #PREFIX "collect" #SUFFIX, SIZE}, team, dest, source, nelems);                  \
+  }                                                                                                                   \
+  SHMEM_ROUTINE(int, PREFIX##fcollect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) { \
+    return on_team<fcollect>({"shmem_" #PREFIX "fcollect" #SUFFIX, SIZE}, team, dest, source, nelems);                \
+  }                                                                                                                   \
+  SHMEM_ROUTINE(int, PREFIX##alltoall##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) { \
+    return on_team<alltoalls>({"shmem_" #PREFIX "alltoall" #SUFFIX, SIZE}, team, dest, source, 1, 1, nelems);         \
+  }                                                                                                                   \
+  SHMEM_ROUTINE(int, PREFIX##alltoalls##SUFFIX,                                                                       \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems)) {  \
+    return on_team<alltoalls>({"shmem_" #PREFIX "alltoalls" #SUFFIX, SIZE}, team, dest, source, dst, sst, nelems);    \
   }
 #define SHMEM_DEFINE_TYPED(NAME, TYPE) SHMEM_DEFINE_ON_TEAM(NAME##_, , TYPE, sizeof(TYPE))
 SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
@@ -117,36 +116,24 @@ SHMEM_DEFINE_ON_TEAM(, mem, void, 1)
 #define SHMEM_DEFINE_ON_SET(BITS)                                                                                      \
   SHMEM_ROUTINE(void, broadcast##BITS,                                                                                 \
                 (void* dest, const void* source, size_t nelems, int PE_root, SHMEM_ACTIVE_SET, long* pSync)) {         \
-    const Call call{"shmem_broadcast" #BITS, (BITS) / 8};                                                              \
-    api::on_active_set(call.name, {SHMEM_SET}, [&](const Members& members) {                                           \
-      return broadcast(members, call, dest, source, nelems, PE_root, false);                                           \
-    });                                                                                                                \
+    on_set<broadcast>({"shmem_broadcast" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems, PE_root, false);       \
   }                                                                                                                    \
   SHMEM_ROUTINE(void, collect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) { \
-    const Call call{"shmem_collect" #BITS, (BITS) / 8};                                                                \
-    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
-                       [&](const Members& members) { return collect(members, call, dest, source, nelems); });          \
-    api::clear_told({SHMEM_SET});                                                                                      \
+    on_set<collect>({"shmem_collect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems);                           \
+    api::clear_number({SHMEM_SET});                                                                                    \
   }                                                                                                                    \
   SHMEM_ROUTINE(void, fcollect##BITS,                                                                                  \
                 (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
-    const Call call{"shmem_fcollect" #BITS, (BITS) / 8};                                                               \
-    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
-                       [&](const Members& members) { return fcollect(members, call, dest, source, nelems); });         \
+    on_set<fcollect>({"shmem_fcollect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems);                         \
   }                                                                                                                    \
   SHMEM_ROUTINE(void, alltoall##BITS,                                                                                  \
                 (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
-    const Call call{"shmem_alltoall" #BITS, (BITS) / 8};                                                               \
-    api::on_active_set(call.name, {SHMEM_SET},                                                                         \
-                       [&](const Members& members) { return alltoalls(members, call, dest, source, 1, 1, nelems); });  \
+    on_set<alltoalls>({"shmem_alltoall" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, 1, 1, nelems);                  \
   }                                                                                                                    \
   SHMEM_ROUTINE(                                                                                                       \
       void, alltoalls##BITS,                                                                                           \
       (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {  \
-    const Call call{"shmem_alltoalls" #BITS, (BITS) / 8};                                                              \
-    api::on_active_set(call.name, {SHMEM_SET}, [&](const Members& members) {                                           \
-      return alltoalls(members, call, dest, source, dst, sst, nelems);                                                 \
-    });                                                                                                                \
+    on_set<alltoalls>({"shmem_alltoalls" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, dst, sst, nelems);             \
   }
 SHMEM_DEFINE_ON_SET(32)
 SHMEM_DEFINE_ON_SET(64)

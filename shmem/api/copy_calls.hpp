@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that copy do (OpenSHMEM 1.6, sections 9.6 and 9.7): by load and store on this node, by the network on
-// others (far.hpp).
+// The bodies of calls that copy (OpenSHMEM 1.6, sections 9.6 and 9.7): by load and store on this node, through the
+// network between nodes (remote.hpp).
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace shmem::api {
 
-// Most calls are for the symmetric heap, and many for few bytes. That they need no more than a comparison and a copy of
-// their own, the rest is in functions of its own, which are called at the end: nothing is saved on the stack.
+// Most calls copy a few bytes within the symmetric heap. To keep that path to one comparison and the copy, everything
+// else is in functions called at the end: nothing is saved on the stack.
 
-/// Up to 16 bytes, which need not be aligned; a word of 8 bytes as a whole.
+/// Up to 16 bytes at any alignment; an 8-byte word as a whole.
 [[gnu::always_inline]] inline void copy_few(void* dest, const void* source, std::size_t bytes) {
   const auto copy = [=]<typename Word>(Word /*of which the first and the last cover all*/)
       __attribute__((always_inline)) {
@@ -39,11 +39,11 @@ namespace shmem::api {
 constexpr std::size_t kFew = 16;
 
 template <Done When>
-[[gnu::noinline]] void put_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+[[gnu::noinline]] void put_many(const Runtime& runtime, const char* call, int pe, void* dest, const void* source,
                                 std::size_t bytes) {
-  const Peer peer(Target{context, call, pe});
-  if (peer.is_far()) {
-    far_put(peer, dest, source, bytes, When);
+  const Peer peer(Target{runtime, call, pe});
+  if (peer.is_remote()) {
+    remote_put(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
     copy_bytes(peer.at(dest, bytes, source), source, bytes);
     peer.wake();
@@ -51,22 +51,22 @@ template <Done When>
 }
 
 template <Done When>
-[[gnu::noinline]] void get_many(const Context& context, const char* call, int pe, void* dest, const void* source,
+[[gnu::noinline]] void get_many(const Runtime& runtime, const char* call, int pe, void* dest, const void* source,
                                 std::size_t bytes) {
-  const Peer peer(Target{context, call, pe});
-  if (peer.is_far()) {
-    far_get(peer, dest, source, bytes, When);
+  const Peer peer(Target{runtime, call, pe});
+  if (peer.is_remote()) {
+    remote_get(peer, dest, source, bytes, When);
   } else if (bytes != 0) {
-    // Through the cache: it is for this PE to use.
+    // Through the cache: this PE is about to use it.
     std::memcpy(dest, peer.at(source, bytes, dest), bytes);
-    answer_others(context);
+    progress(runtime);
   }
 }
 
 template <Done When = Done::kNow>
 [[gnu::always_inline]] inline void put_bytes(const Target& target, void* dest, const void* source, std::size_t bytes) {
   if (!Target::in_heap(dest, bytes) || bytes > kFew) {
-    put_many<When>(target.context, target.call, target.pe, dest, source, bytes);
+    put_many<When>(target.runtime, target.call, target.pe, dest, source, bytes);
     return;
   }
   copy_few(target.in_its_heap(dest), source, bytes);
@@ -76,7 +76,7 @@ template <Done When = Done::kNow>
 template <Done When = Done::kNow>
 [[gnu::always_inline]] inline void get_bytes(const Target& target, void* dest, const void* source, std::size_t bytes) {
   if (!Target::in_heap(source, bytes) || bytes > kFew) {
-    get_many<When>(target.context, target.call, target.pe, dest, source, bytes);
+    get_many<When>(target.runtime, target.call, target.pe, dest, source, bytes);
     return;
   }
   copy_few(dest, target.in_its_heap(source), bytes);
@@ -105,7 +105,7 @@ template <std::size_t Size>
 template <typename T>
 [[gnu::always_inline]] inline void store(std::byte* theirs, T value) {
   if constexpr (sizeof value <= sizeof(std::uint64_t)) {
-    __atomic_store(reinterpret_cast<T*>(theirs), &value, __ATOMIC_RELAXED);  // whole: the PE may be waiting for it
+    __atomic_store(reinterpret_cast<T*>(theirs), &value, __ATOMIC_RELAXED);  // as a whole: the PE may be waiting for it
   } else {
     *reinterpret_cast<T*>(theirs) = value;
   }
@@ -121,33 +121,33 @@ template <typename T>
   return value;
 }
 
-/// Not in the heap.
+/// For addresses outside the heap.
 template <typename T>
-[[gnu::noinline]] inline void put_elsewhere(const Context& context, const char* call, int pe, T* dest, T value) {
-  const Peer peer(Target{context, call, pe});
-  if (peer.is_far()) {
-    far_put(peer, dest, &value, sizeof value);
+[[gnu::noinline]] inline void put_elsewhere(const Runtime& runtime, const char* call, int pe, T* dest, T value) {
+  const Peer peer(Target{runtime, call, pe});
+  if (peer.is_remote()) {
+    remote_put(peer, dest, &value, sizeof value);
     return;
   }
   store(peer.at(dest, sizeof value), value);
   peer.wake();
 }
 template <typename T>
-[[gnu::noinline]] T get_elsewhere(const Context& context, const char* call, int pe, const T* source) {
-  const Peer peer(Target{context, call, pe});
-  if (peer.is_far()) {
+[[gnu::noinline]] T get_elsewhere(const Runtime& runtime, const char* call, int pe, const T* source) {
+  const Peer peer(Target{runtime, call, pe});
+  if (peer.is_remote()) {
     T value;
-    far_get(peer, &value, source, sizeof value);
+    remote_get(peer, &value, source, sizeof value);
     return value;
   }
-  answer_others(context);
+  progress(runtime);
   return load<T>(peer.at(source, sizeof(T)));
 }
 
 template <typename T>
 [[gnu::always_inline]] inline void put_one(const Target& target, T* dest, T value) {
   if (!Target::in_heap(dest, sizeof value)) [[unlikely]] {
-    put_elsewhere(target.context, target.call, target.pe, dest, value);
+    put_elsewhere(target.runtime, target.call, target.pe, dest, value);
     return;
   }
   store(target.in_its_heap(dest), value);
@@ -157,12 +157,12 @@ template <typename T>
 template <typename T>
 [[gnu::always_inline]] inline T get_one(const Target& target, const T* source) {
   if (!Target::in_heap(source, sizeof(T))) [[unlikely]] {
-    return get_elsewhere(target.context, target.call, target.pe, source);
+    return get_elsewhere(target.runtime, target.call, target.pe, source);
   }
   return load<T>(target.in_its_heap(source));
 }
 
-/// Blocks of `block` bytes whose beginnings are so many bytes apart.
+/// Blocks of `block` bytes; `to_step` and `from_step` are the distances between their starts.
 struct Blocks {
   std::size_t to_step, from_step, block, count;
 };
@@ -172,15 +172,13 @@ inline Blocks blocks_of(const Target& target, std::ptrdiff_t dst, std::ptrdiff_t
                         std::size_t nblocks, std::size_t size) {
   const auto least = static_cast<std::ptrdiff_t>(std::max<std::size_t>(bsize, 1));
   if (nblocks != 0 && (dst < least || sst < least)) {
-    end_job(target.context, target.call,
-            "strides " + std::to_string(dst) + " and " + std::to_string(sst) + " must be " + std::to_string(least) +
-                " or more");
+    end_job(target.runtime, target.call, "strides {} and {} must be {} or more", dst, sst, least);
   }
   bytes_of(target, nblocks, bytes_of(target, static_cast<std::size_t>(std::max(dst, sst)), size));
   return {static_cast<std::size_t>(dst) * size, static_cast<std::size_t>(sst) * size, bsize * size, nblocks};
 }
 
-/// From the first byte to behind the last one.
+/// From the first byte to the end of the last block.
 inline std::size_t extent(std::size_t step, const Blocks& blocks) {
   return (blocks.count - 1) * step + blocks.block;
 }
@@ -203,19 +201,19 @@ void copy_blocks(std::byte* to, const std::byte* from, const Blocks& blocks) {
   }
 }
 
-/// Each block is a copy of its own; those that are fetched are on their way at once.
-inline void far_block_put(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+/// Each block is a separate copy; fetches are in flight together.
+inline void remote_block_put(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
   for (std::size_t i = 0; i < blocks.count; ++i) {
-    far_put(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
-            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kNow);
+    remote_put(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+               static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kNow);
   }
 }
-inline void far_block_get(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
+inline void remote_block_get(const Peer& peer, void* dest, const void* source, const Blocks& blocks) {
   for (std::size_t i = 0; i < blocks.count; ++i) {
-    far_get(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
-            static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kWithQuiet);
+    remote_get(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
+               static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kWithQuiet);
   }
-  far_quiet();
+  remote_quiet();
 }
 
 template <std::size_t Size>
@@ -225,8 +223,8 @@ void block_put(const Target& target, void* dest, const void* source, std::ptrdif
   const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(source, extent(blocks.from_step, blocks));
-    if (peer.is_far()) {
-      far_block_put(peer, dest, source, blocks);
+    if (peer.is_remote()) {
+      remote_block_put(peer, dest, source, blocks);
       return;
     }
     copy_blocks<Size>(peer.at(dest, extent(blocks.to_step, blocks)), static_cast<const std::byte*>(source), blocks);
@@ -241,8 +239,8 @@ void block_get(const Target& target, void* dest, const void* source, std::ptrdif
   const Blocks blocks = blocks_of(target, dst, sst, bsize, nblocks, Size);
   if (blocks.count != 0 && blocks.block != 0) {
     peer.check_own(dest, extent(blocks.to_step, blocks));
-    if (peer.is_far()) {
-      far_block_get(peer, dest, source, blocks);
+    if (peer.is_remote()) {
+      remote_block_get(peer, dest, source, blocks);
       return;
     }
     copy_blocks<Size>(static_cast<std::byte*>(dest), peer.at(source, extent(blocks.from_step, blocks)), blocks);

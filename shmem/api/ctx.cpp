@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, sections 9.5 and 9.9: contexts and sessions.
-#include "shmem/api/far.hpp"
+#include "shmem/api/remote.hpp"
 
 #include "shmem/api/peer.hpp"
 
 // NOLINTBEGIN(performance-no-int-to-ptr): handles look like addresses, and are none
 
-using shmem::Context;
+using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace shmem::api {
 
-const Ctx& valid_ctx(const Context& context, const char* call, shmem_ctx_t ctx) {
-  const Ctx* found = context.ctxs().find(reinterpret_cast<std::uintptr_t>(ctx));
+const Ctx& valid_ctx(const Runtime& runtime, const char* call, shmem_ctx_t ctx) {
+  const Ctx* found = runtime.ctxs().find(reinterpret_cast<std::uintptr_t>(ctx));
   if (found == nullptr) {
-    end_job(context, call,
+    end_job(runtime, call,
             ctx == SHMEM_CTX_INVALID ? "the context is SHMEM_CTX_INVALID"
                                      : "the context was never made, or has been destroyed");
   }
   return *found;
 }
 
-void refuse_ctx_pe(const Context& context, const char* call, const Ctx& ctx, int pe) {
-  end_job(context, call,
-          "there is no PE " + std::to_string(pe) + " in the context's team of " + std::to_string(ctx.map.size));
+void refuse_ctx_pe(const Runtime& runtime, const char* call, const Ctx& ctx, int pe) {
+  end_job(runtime, call, "there is no PE {} in the context's team of {}", pe, ctx.map.size);
 }
 
 }  // namespace shmem::api
@@ -37,7 +36,7 @@ int refuse(const char* call, std::errc code, const std::string& problem) {
 }
 
 int create(const char* call, shmem_team_t team, long options, shmem_ctx_t* ctx) {
-  Context& context = api::running(call);
+  Runtime& runtime = api::running(call);
   if (ctx == nullptr) {
     return refuse(call, std::errc::invalid_argument, "ctx is NULL");
   }
@@ -45,26 +44,26 @@ int create(const char* call, shmem_team_t team, long options, shmem_ctx_t* ctx) 
   if (team == SHMEM_TEAM_INVALID) {
     return -1;  // as the specification has it, and no mistake
   }
-  const shmem::Team* found = context.teams().find(team);
+  const shmem::Team* found = runtime.teams().find(team);
   if (found == nullptr) {
-    return refuse(call, std::errc::invalid_argument, std::to_string(team) + " is not a team of this PE");
+    return refuse(call, std::errc::invalid_argument, api::not_a_team(team));
   }
   if ((options & ~kOptions) != 0) {
-    return refuse(call, std::errc::invalid_argument, "options " + std::to_string(options) + " has bits that name none");
+    return refuse(call, std::errc::invalid_argument, fmt::format("options {} has unknown bits", options));
   }
-  const auto handle = context.ctxs().add({found->map(), team, options});
+  const auto handle = runtime.ctxs().add({found->map(), team, options});
   if (!handle) {
     return refuse(call, std::errc::no_buffer_space,
-                  "there are " + std::to_string(shmem::CtxTable::kMost) + " contexts already; destroy some");
+                  fmt::format("there are {} contexts already; destroy some", shmem::CtxTable::kMost));
   }
   *ctx = reinterpret_cast<shmem_ctx_t>(*handle);
   return 0;
 }
 
 void check_session(const char* call, shmem_ctx_t ctx) {
-  const Context& context = api::running(call);
+  const Runtime& runtime = api::running(call);
   if (ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID) {
-    api::valid_ctx(context, call, ctx);
+    api::valid_ctx(runtime, call, ctx);
   }
 }
 
@@ -79,20 +78,20 @@ SHMEM_ROUTINE(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_
 }
 
 SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) {
-  Context& context = api::running("shmem_ctx_destroy");
+  Runtime& runtime = api::running("shmem_ctx_destroy");
   if (ctx == SHMEM_CTX_INVALID) {
     return;
   }
   if (ctx == SHMEM_CTX_DEFAULT) {
-    api::end_job(context, "shmem_ctx_destroy", "the default context cannot be destroyed");
+    api::end_job(runtime, "shmem_ctx_destroy", "the default context cannot be destroyed");
   }
-  api::valid_ctx(context, "shmem_ctx_destroy", ctx);
+  api::valid_ctx(runtime, "shmem_ctx_destroy", ctx);
   api::quiet();
-  context.ctxs().remove(reinterpret_cast<std::uintptr_t>(ctx));
+  runtime.ctxs().remove(reinterpret_cast<std::uintptr_t>(ctx));
 }
 
 SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
-  const Context& context = api::running("shmem_ctx_get_team");
+  const Runtime& runtime = api::running("shmem_ctx_get_team");
   if (team == nullptr) {
     return refuse("shmem_ctx_get_team", std::errc::invalid_argument, "team is NULL");
   }
@@ -100,7 +99,7 @@ SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
   if (ctx == SHMEM_CTX_INVALID) {
     return -1;
   }
-  *team = ctx == SHMEM_CTX_DEFAULT ? SHMEM_TEAM_WORLD : api::valid_ctx(context, "shmem_ctx_get_team", ctx).team;
+  *team = ctx == SHMEM_CTX_DEFAULT ? SHMEM_TEAM_WORLD : api::valid_ctx(runtime, "shmem_ctx_get_team", ctx).team;
   return 0;
 }
 
@@ -109,11 +108,10 @@ SHMEM_ROUTINE(void, ctx_session_start,
   constexpr const char* kCall = "shmem_ctx_session_start";
   check_session(kCall, ctx);
   if ((options & ~SHMEM_CTX_SESSION_BATCH) != 0) {
-    api::end_job(api::running(kCall), kCall, "options " + std::to_string(options) + " has bits that name none");
+    api::end_job(api::running(kCall), kCall, "options {} has unknown bits", options);
   }
   if ((config_mask & ~SHMEM_CTX_SESSION_TOTAL_OPS) != 0 || (config_mask != 0 && config == nullptr)) {
-    api::end_job(api::running(kCall), kCall,
-                 "config_mask " + std::to_string(config_mask) + " names what config does not have");
+    api::end_job(api::running(kCall), kCall, "config_mask {} names unknown members, or config is NULL", config_mask);
   }
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cores synchronise by beyond the barriers of teams: lists of PEs, the cache, words for barriers of the program's
-// own, and the word that the host gives to kernels.
-#include <new>
+// Synchronisation of cores other than barriers of teams: lists of PEs, caches, words for barriers that a program writes
+// itself, and the word that the host passes to kernels.
 
-#include "shmem/api/far.hpp"
+#include "shmem/api/remote.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/barrier/partial.hpp"
-#include "shmem/cores/core_dissemination.hpp"
+#include "shmem/cores/core.hpp"
 #include "shmem_device.h"
 
-using shmem::Context;
 using shmem::Job;
 using shmem::KernelSync;
 using shmem::PeList;
+using shmem::Runtime;
 using shmem::SyncWord;
 using shmem::Team;
 namespace api = shmem::api;
@@ -27,31 +26,31 @@ shmemx_sync_word_t* shown(SyncWord& word) {
   return reinterpret_cast<shmemx_sync_word_t*>(&word);
 }
 
-/// The word behind an address that a program holds. Ends the job if it is none.
-SyncWord& word_at(const Context& context, const char* call, shmemx_sync_word_t* word) {
-  const Job& job = context.job();
+/// The word behind an address that a program holds. Ends the job if it is invalid.
+SyncWord& word_at(const Runtime& runtime, const char* call, shmemx_sync_word_t* word) {
+  const Job& job = runtime.job();
   const auto begin = reinterpret_cast<std::uintptr_t>(job.memory.metadata(0));
   const auto offset = reinterpret_cast<std::uintptr_t>(word) - begin;
   const std::size_t areas = shmem::kMetadataSize * static_cast<std::size_t>(job.size);
   if (offset >= areas || offset % sizeof(SyncWord) != 0 || offset % shmem::kMetadataSize < shmem::kKernelSyncOffset) {
-    api::end_job(context, call, "the given address is not that of a word of a pool");
+    api::end_job(runtime, call, "the given address is not that of a word of a pool");
   }
   return *reinterpret_cast<SyncWord*>(word);
 }
 
 shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
-  Context& context = api::running(call);
-  const Team* found = context.teams().find(team);
+  Runtime& runtime = api::running(call);
+  const Team* found = runtime.teams().find(team);
   if (found == nullptr || pe < 0 || pe >= found->size()) {
     return nullptr;
   }
   const auto slot = static_cast<std::size_t>(found->slot());
-  const int number = context.job().nodes.number(found->map().pe(pe));
+  const int number = runtime.job().nodes.number(found->map().pe(pe));
   if (number < 0) {
     return nullptr;
   }
-  KernelSync& sync = context.job().kernel_sync(number);
-  // Relaxed: read by the owner once the members have met, when the team is gone.
+  KernelSync& sync = runtime.job().kernel_sync(number);
+  // Relaxed: read by the owner after the members' last synchronisation, when the team is gone.
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
   if ((sync.team_pool_used[slot / 64].load(std::memory_order_relaxed) & bit) == 0) {
     sync.team_pool_used[slot / 64].fetch_or(bit, std::memory_order_relaxed);
@@ -59,58 +58,58 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
   return &sync.team_pool[slot];
 }
 
-shmem::Result<void> meet_list_far(const Job& job, const PeList& list, const std::string& who) {
-  shmem::Result<void> met;
-  const auto meet = [&](auto& /*core*/) {
-    met = shmem::meet_by_messages(*job.network, list);
-    return met ? std::errc{} : met.error().code;
+shmem::Result<void> remote_list_barrier(const Job& job, const PeList& list, const std::string& prefix) {
+  shmem::Result<void> result;
+  const auto sync = [&](auto& /*core*/) {
+    result = shmem::list_barrier_by_messages(*job.network, list);
+    return result ? std::errc{} : result.error().code;
   };
   std::errc error{};
   if (shmemx_core_t* self = api::current_core(); self != nullptr) {
-    error = shmem::on_core_zero(self->core, meet);
+    error = shmem::on_core_zero(self->core, sync);
   } else {
-    error = meet(list);
+    error = sync(list);
   }
   if (error == std::errc{}) {
     return {};
   }
-  return shmem::fail(error, who + (met ? "core 0 could not meet the others" : met.error().text));
+  return shmem::fail(error, prefix + (result ? "core 0 could not synchronise with the others" : result.error().text));
 }
 
-shmem::Result<void> meet_list(const Job& job, const PeList& list, const std::string& who) {
+shmem::Result<void> list_sync(const Job& job, const PeList& list, const std::string& prefix) {
   if (job.on_several_nodes()) {
-    return meet_list_far(job, list, who);
+    return remote_list_barrier(job, list, prefix);
   }
-  shmem::ListWatch watch(job, list, who);
+  shmem::ListMonitor monitor(job, list, prefix);
   shmemx_core_t* self = api::current_core();
   std::errc error{};
   if (self != nullptr) {
-    shmem::WatchedCore core(self->core, watch);
-    error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
+    shmem::WatchedCore core(self->core, monitor);
+    error = shmem::partial_sync(core, shmem::ListWords(job), list, monitor.waits_for());
   } else {
-    shmem::SoloCore core(job.policy, watch);
-    error = shmem::partial_sync(core, shmem::PairWords(job), list, watch.waits_for());
+    shmem::SoloCore core(job.policy, monitor);
+    error = shmem::partial_sync(core, shmem::ListWords(job), list, monitor.waits_for());
   }
-  return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, watch.explain(error));
+  return error == std::errc{} ? shmem::Result<void>{} : shmem::fail(error, monitor.explain(error));
 }
 
 int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, uint32_t count) {
-  Context& context = api::running(call);
+  Runtime& runtime = api::running(call);
   shmemx_core_t* core = api::current_core();
   if (core != nullptr && core->error != std::errc{}) {
     return core->failed();
   }
-  const std::string who =
-      core != nullptr ? api::said_by(*core, call) : "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": ";
+  const std::string prefix =
+      core != nullptr ? api::said_by(*core, call) : fmt::format("shmem: PE {}: {}: ", runtime.my_pe(), call);
   shmem::Result<void> ok;
-  const Team* found = context.teams().find(team);
+  const Team* found = runtime.teams().find(team);
   if (found == nullptr) {
-    ok = shmem::fail(std::errc::invalid_argument, who + std::to_string(team) + " is not a team of this PE");
-  } else if (auto list = PeList::create(context.my_pe(), found->map(), pes, count); !list) {
-    ok = shmem::fail(std::errc::invalid_argument, who + list.error().text);
+    ok = shmem::fail(std::errc::invalid_argument, prefix + api::not_a_team(team));
+  } else if (auto list = PeList::create(runtime.my_pe(), found->map(), pes, count); !list) {
+    ok = shmem::fail(std::errc::invalid_argument, prefix + list.error().text);
   } else {
     api::quiet();
-    ok = meet_list(context.job(), *list, who);
+    ok = list_sync(runtime.job(), *list, prefix);
   }
   if (core != nullptr) {
     return core->keep(ok);
@@ -171,7 +170,7 @@ int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes, uint32_t 
   return partial_barrier("shmemx_partial_barrier_vec", team, pes, count);
 }
 
-// A call of another library is a wall for the compiler; the fence is one for the processor.
+// For the compiler a call into another library is a barrier; the fence is the one for the processor.
 void shmemx_dcci(const void* /*address*/) noexcept {
   api::quiet();
 }
@@ -185,12 +184,12 @@ void shmemx_dcci_all() noexcept {
 }
 
 shmemx_sync_word_t* shmemx_core_sync_pool(const shmemx_core_t* core) noexcept {
-  const Job& job = api::valid_core("shmemx_core_sync_pool", core).context.job();
+  const Job& job = api::valid_core("shmemx_core_sync_pool", core).runtime.job();
   return shown(job.kernel_sync(job.me).core_pool[0][0]);
 }
 
 shmemx_sync_word_t* shmemx_core_sync_counter(const shmemx_core_t* core) noexcept {
-  const Job& job = api::valid_core("shmemx_core_sync_counter", core).context.job();
+  const Job& job = api::valid_core("shmemx_core_sync_counter", core).runtime.job();
   return shown(job.kernel_sync(job.me).core_counter);
 }
 
@@ -201,21 +200,20 @@ int shmemx_core_sync_in_memory(shmemx_core_t* core) noexcept {
     return self.failed();
   }
   if (static_cast<std::size_t>(self.core.count()) > shmem::kMostPoolCores) {
-    return self.keep(shmem::fail(std::errc::invalid_argument, api::said_by(self, kCall) + "the pool has words for " +
-                                                                  std::to_string(shmem::kMostPoolCores) +
-                                                                  " cores, the kernel runs on " +
-                                                                  std::to_string(self.core.count())));
+    return self.keep(shmem::fail(std::errc::invalid_argument,
+                                 fmt::format("{}the pool has words for {} cores, the kernel runs on {}",
+                                             api::said_by(self, kCall), shmem::kMostPoolCores, self.core.count())));
   }
-  const Job& job = self.context.job();
+  const Job& job = self.runtime.job();
   KernelSync& sync = job.kernel_sync(job.me);
-  shmem::TimedWatch watch(job);
-  shmem::WatchedCore watched(self.core, watch);
+  shmem::WaitMonitor monitor(job);
+  shmem::WatchedCore watched(self.core, monitor);
   const std::errc error =
       shmem::disseminate_cores(watched, sync.core_pool[0].data(), shmem::kPoolRounds, sync.core_counter);
   return error == std::errc{}
              ? 0
              : self.keep(shmem::fail(error, api::said_by(self, kCall) + "the wait for the other cores of this PE " +
-                                                watch.explain(error)));
+                                                monitor.explain(error)));
 }
 
 shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) noexcept {
@@ -235,20 +233,20 @@ void shmemx_sync_set(shmemx_sync_word_t* word, uint64_t value) noexcept {
 
 int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) noexcept {
   constexpr const char* kCall = "shmemx_sync_wait_until";
-  const Context& context = api::running(kCall);
-  api::check_cmp(context, kCall, cmp);
-  SyncWord& awaited = word_at(context, kCall, word);
-  shmem::TimedWatch watch(context.job());
+  const Runtime& runtime = api::running(kCall);
+  api::check_cmp(runtime, kCall, cmp);
+  SyncWord& awaited = word_at(runtime, kCall, word);
+  shmem::WaitMonitor monitor(runtime.job());
   std::uint64_t last = 0;
   const auto reached = [&](std::uint64_t seen) { return api::compare(last = seen, cmp, value); };
   const auto problem = [&](std::errc error) {
-    return "the wait " + watch.explain(error) + "; there is " + api::unmet(last, cmp, value);
+    return "the wait " + monitor.explain(error) + "; there is " + api::unmet(last, cmp, value);
   };
   shmemx_core_t* core = api::current_core();
   if (core == nullptr) {
-    const std::errc error = shmem::wait_on(awaited, context.job().policy, reached, [&watch] { return watch(); });
+    const std::errc error = shmem::wait_on(awaited, runtime.job().policy, reached, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      api::end_job(context, kCall, problem(error));
+      api::end_job(runtime, kCall, problem(error));
     }
     return 0;
   }
@@ -256,7 +254,7 @@ int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) no
     return core->failed();
   }
   const std::errc error =
-      shmem::wait_on(awaited, core->core.policy(), reached, shmem::WatchedCheck(core->core.check(), watch));
+      shmem::wait_on(awaited, core->core.policy(), reached, shmem::WatchedCheck(core->core.check(), monitor));
   return error == std::errc{} ? 0 : core->keep(shmem::fail(error, api::said_by(*core, kCall) + problem(error)));
 }
 }

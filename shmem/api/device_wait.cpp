@@ -1,51 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for, and tests of, arrays of words of this PE.
-#include <algorithm>
+// Waiting for, and testing, arrays of words of this PE.
 #include <cstdint>
-#include <utility>
 
 #include "shmem/api/waiting.hpp"
 #include "shmem_device.h"
 
-using shmem::Context;
+using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace {
+
+/// A different element from call to call, below `count`, so that none of several that satisfy a comparison starves. Not
+/// the next one: a program may call for several arrays by turns.
+std::size_t random_below(std::size_t count) {
+  static thread_local std::uint64_t state = 0;
+  state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
+  return (state >> 32) % count;
+}
 
 /// The elements of one call, of type T; checked.
 template <typename T>
 class Elements {
  public:
-  Elements(const Context& context, const shmemx_elements_t& given)
+  Elements(const Runtime& runtime, const shmemx_elements_t& given)
       : given_(given), first_(static_cast<T*>(given.elements)), values_(static_cast<const T*>(given.values)) {
-    api::check_cmp(context, given.call, given.cmp);
+    api::check_cmp(runtime, given.call, given.cmp);
     if (given.count == 0) {
       return;
     }
-    api::check_aligned(context, given.call, first_);
+    api::check_aligned(runtime, given.call, first_);
     if (given.count > SIZE_MAX / sizeof(T) || values_ == nullptr) {
-      api::end_job(context, given.call,
+      api::end_job(runtime, given.call,
                    values_ == nullptr ? "no value to compare with is given"
-                                      : std::to_string(given.count) + " elements are too many");
+                                      : fmt::format("{} elements are too many", given.count));
     }
     // Elements are what other PEs write to.
-    api::remote(context, given.call, first_, given.count * sizeof(T), context.my_pe());
+    api::remote(runtime, given.call, first_, given.count * sizeof(T), runtime.my_pe());
   }
 
   [[nodiscard]] bool excluded(std::size_t i) const { return given_.status != nullptr && given_.status[i] != 0; }
   [[nodiscard]] bool met(std::size_t i) const { return api::compare(value(i), given_.cmp, with(i)); }
 
-  [[nodiscard]] std::size_t first_met() const {
+  /// The first element that does not satisfy the comparison; SIZE_MAX if there is none.
+  [[nodiscard]] std::size_t first_unmet() const {
     for (std::size_t i = 0; i < given_.count; ++i) {
-      if (!excluded(i) && met(i)) {
+      if (!excluded(i) && !met(i)) {
         return i;
       }
     }
     return SIZE_MAX;
   }
-  [[nodiscard]] std::size_t first_unmet() const {
-    for (std::size_t i = 0; i < given_.count; ++i) {
-      if (!excluded(i) && !met(i)) {
+  /// Any element that satisfies the comparison; SIZE_MAX if there is none.
+  [[nodiscard]] std::size_t any_met() const {
+    const std::size_t start = given_.count > 1 ? random_below(given_.count) : 0;
+    for (std::size_t looked = 0; looked < given_.count; ++looked) {
+      const std::size_t i = start < given_.count - looked ? start + looked : start - (given_.count - looked);
+      if (!excluded(i) && met(i)) {
         return i;
       }
     }
@@ -69,9 +79,9 @@ class Elements {
   }
   [[nodiscard]] std::string describe() const {
     const std::size_t i = first_unmet();
-    return i == SIZE_MAX ? "nothing missing"
-                         : "element " + std::to_string(i) + " of " + std::to_string(given_.count) + ": " +
-                               api::unmet(value(i), given_.cmp, with(i));
+    return i == SIZE_MAX
+               ? "nothing missing"
+               : fmt::format("element {} of {}: {}", i, given_.count, api::unmet(value(i), given_.cmp, with(i)));
   }
 
  private:
@@ -90,35 +100,35 @@ std::size_t look(const Elements<T>& elements, int which, std::size_t* indices) {
     case SHMEMX_ALL:
       return elements.first_unmet() == SIZE_MAX ? 1 : 0;
     case SHMEMX_ANY:
-      return elements.first_met();
+      return elements.any_met();
     default:
       return elements.collect_met(indices);
   }
 }
 
 template <typename T>
-std::size_t wait(const Context& context, const shmemx_elements_t& given, int which, std::size_t* indices) {
-  const Elements<T> elements(context, given);
+std::size_t wait(const Runtime& runtime, const shmemx_elements_t& given, int which, std::size_t* indices) {
+  const Elements<T> elements(runtime, given);
   const std::size_t nothing = which == SHMEMX_ANY ? SIZE_MAX : 0;
   if (elements.empty()) {
     return which == SHMEMX_ALL ? 1 : nothing;
   }
   std::size_t seen = nothing;
   api::wait_here(
-      context, given.call, [&] { return (seen = look(elements, which, indices)) != nothing; },
+      runtime, given.call, [&] { return (seen = look(elements, which, indices)) != nothing; },
       [&] { return elements.describe(); });
   return seen;
 }
 
 template <typename T>
-std::size_t test(const Context& context, const shmemx_elements_t& given, int which, std::size_t* indices) {
-  context.job().policy.advance();  // what is waited for may come over the network
-  return look(Elements<T>(context, given), which, indices);
+std::size_t test(const Runtime& runtime, const shmemx_elements_t& given, int which, std::size_t* indices) {
+  runtime.job().policy.advance();  // the awaited word may come over the network
+  return look(Elements<T>(runtime, given), which, indices);
 }
 
-/// Calls `act` with a T of that type.
+/// Calls `act` with a value of that type.
 template <typename Act>
-std::size_t with_type(const Context& context, const shmemx_elements_t& given, Act act) {
+std::size_t with_type(const Runtime& runtime, const shmemx_elements_t& given, Act act) {
   switch (given.type) {
     case SHMEMX_FLOAT:
       return act(float{});
@@ -139,19 +149,19 @@ std::size_t with_type(const Context& context, const shmemx_elements_t& given, Ac
     case SHMEMX_UINT64:
       return act(std::uint64_t{});
     default:
-      api::end_job(context, given.call, std::to_string(given.type) + " is no type (SHMEMX_FLOAT ... SHMEMX_UINT64)");
+      api::end_job(runtime, given.call, "{} is not a type (SHMEMX_FLOAT ... SHMEMX_UINT64)", given.type);
   }
 }
 
-const Context& checked(const shmemx_elements_t* given, int which, const std::size_t* indices) {
-  const Context& context = api::running(given->call);
+const Runtime& checked(const shmemx_elements_t* given, int which, const std::size_t* indices) {
+  const Runtime& runtime = api::running(given->call);
   if (which != SHMEMX_ALL && which != SHMEMX_ANY && which != SHMEMX_SOME) {
-    api::end_job(context, given->call, std::to_string(which) + " is none of SHMEMX_ALL, SHMEMX_ANY, SHMEMX_SOME");
+    api::end_job(runtime, given->call, "{} is not one of SHMEMX_ALL, SHMEMX_ANY, SHMEMX_SOME", which);
   }
   if (which == SHMEMX_SOME && indices == nullptr && given->count > 0) {
-    api::end_job(context, given->call, "there is nowhere to put the indices: indices is NULL");
+    api::end_job(runtime, given->call, "the indices have no destination: indices is NULL");
   }
-  return context;
+  return runtime;
 }
 
 }  // namespace
@@ -159,14 +169,14 @@ const Context& checked(const shmemx_elements_t* given, int which, const std::siz
 extern "C" {
 
 size_t shmemx_wait_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept {
-  const Context& context = checked(elements, which, indices);
-  return with_type(context, *elements,
-                   [&](auto value) { return wait<decltype(value)>(context, *elements, which, indices); });
+  const Runtime& runtime = checked(elements, which, indices);
+  return with_type(runtime, *elements,
+                   [&](auto value) { return wait<decltype(value)>(runtime, *elements, which, indices); });
 }
 
 size_t shmemx_test_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept {
-  const Context& context = checked(elements, which, indices);
-  return with_type(context, *elements,
-                   [&](auto value) { return test<decltype(value)>(context, *elements, which, indices); });
+  const Runtime& runtime = checked(elements, which, indices);
+  return with_type(runtime, *elements,
+                   [&](auto value) { return test<decltype(value)>(runtime, *elements, which, indices); });
 }
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every entry point needs: its two names, the running library, and checks of arguments that name the call.
+// Needed by every entry point: its two names, the running library, and argument checks that name the call.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <string>
 
 #include "shmem.h"
-#include "shmem/context.hpp"
+#include "shmem/runtime/runtime.hpp"
 #include "shmemx.h"
 
 // Defines routine `name` as pshmem_name with shmem_name as its weak alias (section 10), so that a profiling library can
-// put itself between. The library itself calls neither.
+// intercept it. The library itself calls neither.
 #define SHMEM_ROUTINE(type, name, parameters) SHMEM_OLD_ROUTINE(type, shmem_##name, parameters)
 // The same for names that do not begin with shmem_.
 #define SHMEM_OLD_ROUTINE(type, name, parameters)                                             \
@@ -20,56 +22,66 @@
 namespace shmem::api {
 
 [[noreturn]] void refuse_before_start(const char* call);
-/// The running library; ends the process with a message that names `call` if there is none.
-inline Context& running(const char* call) {
-  Context* context = Context::current();
-  if (context == nullptr) [[unlikely]] {
+/// The running library; if it does not run, ends the process with a message that names `call`.
+inline Runtime& running(const char* call) {
+  Runtime* runtime = Runtime::current();
+  if (runtime == nullptr) [[unlikely]] {
     refuse_before_start(call);
   }
-  return *context;
+  return *runtime;
 }
 
-/// Keeps the text for shmemx_error_text and gives the negative errno.
+/// Keeps the text for shmemx_error_text and returns the negative errno.
 int report(const Error& error);
-/// Prints the text as well.
+/// As report(), and prints the text.
 int report_loudly(const Error& error);
 
 /// Ends the job: for calls that cannot report.
-[[noreturn]] void end_job(const Context& context, const char* call, const std::string& problem);
+[[noreturn]] void end_job(const Runtime& runtime, const char* call, const std::string& problem);
+template <typename... Values>
+[[noreturn, gnu::cold]] void end_job(const Runtime& runtime, const char* call,
+                                     fmt::format_string<const Values&...> problem,
+                                     const Values&... values) requires(sizeof...(values) > 0) {
+  end_job(runtime, call, fmt::format(problem, values...));
+}
+
+/// The error of a call with a wrong argument, which names PE and call.
+Error invalid(const Runtime& runtime, const char* call, const std::string& problem);
+std::string not_a_team(shmem_team_t team);
 
 /// Ends the process or the job: the library does not run, or there is no such PE.
 [[noreturn]] void refuse_pe(const char* call, int pe);
-// What check_pe and remote end the job with; not inlined, so that good arguments cost a comparison each.
-[[noreturn]] void refuse_pe(const Context& context, const char* call, int pe);
-[[noreturn]] void refuse_address(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
+// How check_pe and remote end the job; not inlined, so that valid arguments cost one comparison each.
+[[noreturn]] void refuse_pe(const Runtime& runtime, const char* call, int pe);
+[[noreturn]] void refuse_address(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe);
 
-/// Ends the job if `pe` is no PE of it.
-inline void check_pe(const Context& context, const char* call, int pe) {
-  // A negative one becomes larger than all.
-  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(context.n_pes())) [[unlikely]] {
-    refuse_pe(context, call, pe);
+/// Ends the job if it has no PE `pe`.
+inline void check_pe(const Runtime& runtime, const char* call, int pe) {
+  // A negative number compares as larger than all PEs.
+  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(runtime.n_pes())) [[unlikely]] {
+    refuse_pe(runtime, call, pe);
   }
 }
 
-// With SHMEM_DEBUG; they end the job if it is not as it must be. REQUIRES: context.checker() != nullptr.
-void check_symmetric(const Context& context, const char* call, const void* mine, std::size_t bytes);
-void check_local(const Context& context, const char* call, const void* local, const void* mine, std::size_t bytes,
+// With SHMEM_DEBUG; end the job if a check fails. REQUIRES: runtime.checker() != nullptr.
+void check_symmetric(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes);
+void check_local(const Runtime& runtime, const char* call, const void* local, const void* mine, std::size_t bytes,
                  int pe);
 
-/// `mine` as `pe` has it. Ends the job if `bytes` there are not symmetric, or `pe` is no PE. nullptr: it has, on
-/// another node.
-std::byte* remote(const Context& context, const char* call, const void* mine, std::size_t bytes, int pe);
+/// The address of `mine` in `pe`; nullptr if `pe` is on another node. Ends the job if `bytes` there are not symmetric,
+/// or there is no such PE.
+std::byte* remote(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe);
 
-[[noreturn]] void refuse_alignment(const Context& context, const char* call, std::size_t size);
-/// Ends the job unless `mine`, which is reached atomically, is aligned to its size.
+[[noreturn]] void refuse_alignment(const Runtime& runtime, const char* call, std::size_t size);
+/// Ends the job unless `mine`, which is accessed atomically, is aligned to its size.
 template <typename T>
-void check_aligned(const Context& context, const char* call, const T* mine) {
+void check_aligned(const Runtime& runtime, const char* call, const T* mine) {
   if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
-    refuse_alignment(context, call, sizeof(T));
+    refuse_alignment(runtime, call, sizeof(T));
   }
 }
 
-/// The team; ends the job if it is none.
-Team& valid_team(Context& context, const char* call, shmem_team_t team);
+/// The team; ends the job if the handle is invalid.
+Team& valid_team(Runtime& runtime, const char* call, shmem_team_t team);
 
 }  // namespace shmem::api

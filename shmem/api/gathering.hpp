@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all collective calls have: their members, and checks of their buffers.
+// Common to all collective calls: their members, and checks of their buffers.
 #pragma once
 
 #include "shmem/api/check.hpp"
@@ -7,45 +7,48 @@
 
 namespace shmem::api {
 
-/// Bytes of `count` blocks of so many elements of a size; ends the job if that is more than can be addressed.
+/// Bytes of `count` blocks of `elements` elements of `size` bytes; ends the job if that overflows.
 std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size);
-/// Ends the job unless all members have the buffer; one of 0 bytes may be anywhere.
+/// Ends the job unless all members have the buffer; an empty buffer may be anywhere.
 void check_buffer(const Members& members, const char* call, const void* address, std::size_t bytes);
 
-Members members_of(Team& team, const Context& context);
+Members members_of(Team& team, const Runtime& runtime);
 int refuse_team(const char* call, shmem_team_t team);
 
-/// Runs a collective of a team. `body(members)` gives a Result<void>. What the routine gives: 0, or non-zero with a
-/// message.
+/// Runs a collective of a team. `body(members)` returns a Result<void>. Returns what the routine returns: 0, or
+/// non-zero with a message.
 template <typename Body>
 int on_team(const char* call, shmem_team_t handle, Body body) {
-  Context& context = running(call);
-  Team* team = context.teams().find(handle);
+  Runtime& runtime = running(call);
+  Team* team = runtime.teams().find(handle);
   if (team == nullptr) {
     return refuse_team(call, handle);
   }
-  const Result<void> ok = body(members_of(*team, context));
+  const Result<void> ok = body(members_of(*team, runtime));
   return ok ? 0 : report_loudly(ok.error());
 }
 
-/// As a call of before OpenSHMEM 1.5 names its PEs.
+/// A sync of the world, or of all cores of all PEs. Ends the job on failure.
+void sync_world(const char* call);
+
+/// How a call from before OpenSHMEM 1.5 names its PEs.
 struct ActiveSet {
   int start, log_stride, size;
   long* psync;
 };
-/// Ends the job if the set is none, or this PE not in it.
-TeamMap checked_map(const Context& context, const char* call, const ActiveSet& set);
-Members members_of(const Context& context, const char* call, const ActiveSet& set);
-/// After a collective that has told something: its word is as it was.
-void clear_told(const ActiveSet& set);
+/// Ends the job if the set is invalid or does not contain this PE.
+TeamMap checked_map(const Runtime& runtime, const char* call, const ActiveSet& set);
+Members members_of(const Runtime& runtime, const char* call, const ActiveSet& set);
+/// After a collective that exchanged numbers: resets their word.
+void clear_number(const ActiveSet& set);
 
-/// Runs a collective of an active set. Ends the job if that fails.
+/// Runs a collective of an active set. Ends the job on failure.
 template <typename Body>
 void on_active_set(const char* call, const ActiveSet& set, Body body) {
-  const Context& context = running(call);
-  const Result<void> ok = body(members_of(context, call, set));
+  const Runtime& runtime = running(call);
+  const Result<void> ok = body(members_of(runtime, call, set));
   if (!ok) {
-    end_job(context, call, ok.error().text);
+    end_job(runtime, call, ok.error().text);
   }
 }
 

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting with attributes.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "shmem/api/entry.hpp"
-#include "shmem/log.hpp"
+#include "shmem/config/log.hpp"
 
 using shmem::BootstrapKind;
-using shmem::Context;
 using shmem::Error;
 using shmem::Result;
+using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace {
 
-tl::unexpected<Error> invalid(const std::string& call, const std::string& problem) {
-  return shmem::fail(std::errc::invalid_argument, "shmem: " + call + ": " + problem);
+Error invalid(const std::string& call, const std::string& problem) {
+  return shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: {}", call, problem));
 }
 
 Result<void> check_pes(const char* call, int my_pe, int n_pes) {
   if (n_pes < 1 || n_pes > SHMEMX_MAX_PES) {
-    return invalid(call, "n_pes is " + std::to_string(n_pes) + ", not 1 to " + std::to_string(SHMEMX_MAX_PES));
+    return invalid(call, fmt::format("n_pes is {}, not 1 to {}", n_pes, SHMEMX_MAX_PES));
   }
   if (my_pe < 0 || my_pe >= n_pes) {
-    return invalid(call, "my_pe is " + std::to_string(my_pe) + ", not 0 to n_pes - 1 = " + std::to_string(n_pes - 1));
+    return invalid(call, fmt::format("my_pe is {}, not 0 to n_pes - 1 = {}", my_pe, n_pes - 1));
   }
   return {};
 }
@@ -34,8 +33,9 @@ Result<shmem::UniqueId> id_of(const shmemx_uniqueid_t* uid) {
     return invalid("shmemx_init_attr", "comm_args is NULL, not the unique id");
   }
   if (uid->version != SHMEMX_UNIQUEID_VERSION) {
-    return invalid("shmemx_init_attr", "the unique id has version " + std::to_string(uid->version) +
-                                           "; was it sent to all PEs as shmemx_get_uniqueid gave it?");
+    return invalid("shmemx_init_attr",
+                   fmt::format("the unique id has version {}; was it sent to all PEs as shmemx_get_uniqueid gave it?",
+                               uid->version));
   }
   shmem::UniqueIdBytes bytes{};
   std::memcpy(bytes.data(), uid->internal, bytes.size());
@@ -53,11 +53,11 @@ struct Start {
 Result<void> take_attributes(const shmemx_init_attr_t& attr, Start& start) {
   constexpr const char* kCall = "shmemx_init_attr";
   if (attr.version != SHMEMX_INIT_ATTR_VERSION) {
-    return invalid(kCall, "attr->version is " + std::to_string(attr.version) +
-                              "; attr was not set to SHMEMX_INIT_ATTR_INITIALIZER");
+    return invalid(kCall,
+                   fmt::format("attr->version is {}; attr was not set to SHMEMX_INIT_ATTR_INITIALIZER", attr.version));
   }
   if (std::find(std::begin(attr.ip_port), std::end(attr.ip_port), '\0') == std::end(attr.ip_port)) {
-    return invalid(kCall, "attr->ip_port has no end");
+    return invalid(kCall, "attr->ip_port has no terminating null byte");
   }
   shmem::Options& options = start.options;
   if (attr.local_mem_size != 0) {
@@ -88,7 +88,7 @@ Result<void> start_by_uid(const shmemx_init_attr_t& attr, bool by_session, Start
   }
   auto id = id_of(static_cast<const shmemx_uniqueid_t*>(attr.comm_args));
   if (!id) {
-    return tl::make_unexpected(id.error());
+    return id.error();
   }
   start.id = *id;
   return {};
@@ -108,14 +108,13 @@ Result<void> choose(unsigned int flags, const shmemx_init_attr_t& attr, Start& s
     case SHMEMX_INIT_WITH_UNIQUEID:
       return start_by_uid(attr, false, start);
     default:
-      return invalid("shmemx_init_attr", "flags are " + std::to_string(flags) +
-                                             ", not one of SHMEMX_INIT_WITH_DEFAULT, "
-                                             "_MPI and _UNIQUEID");
+      return invalid("shmemx_init_attr",
+                     fmt::format("flags are {}, not one of SHMEMX_INIT_WITH_DEFAULT, _MPI and _UNIQUEID", flags));
   }
 }
 
 Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
-  if (Context::current() != nullptr) {
+  if (Runtime::current() != nullptr) {
     return shmem::fail(std::errc::connection_already_in_progress,
                        "shmem: shmemx_init_attr: the library runs already; shmem_finalize ends it");
   }
@@ -124,14 +123,14 @@ Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
   }
   auto options = shmem::read_options(shmem::process_environment());
   if (!options) {
-    return tl::make_unexpected(options.error());
+    return options.error();
   }
   Start start{*std::move(options), {}, nullptr, {}};
-  const shmemx_init_attr_t told = attr != nullptr ? *attr : shmemx_init_attr_t SHMEMX_INIT_ATTR_INITIALIZER;
-  if (auto ok = take_attributes(told, start); !ok) {
+  const shmemx_init_attr_t given = attr != nullptr ? *attr : shmemx_init_attr_t SHMEMX_INIT_ATTR_INITIALIZER;
+  if (auto ok = take_attributes(given, start); !ok) {
     return ok;
   }
-  if (auto ok = choose(flags, told, start); !ok) {
+  if (auto ok = choose(flags, given, start); !ok) {
     return ok;
   }
   auto request = shmem::bootstrap_request(start.options);
@@ -139,10 +138,10 @@ Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
   request.expected = start.expected;
   request.id = start.id;
   if (start.id) {
-    request.listener = Context::take_listener(*start.id);
+    request.listener = Runtime::take_listener(*start.id);
   }
-  // Streams are threads, and what is put into them may be calls of the library.
-  return Context::start(SHMEM_THREAD_MULTIPLE, std::move(start.options), std::move(request));
+  // Streams are threads, and work given to them may call the library.
+  return Runtime::start(SHMEM_THREAD_MULTIPLE, std::move(start.options), std::move(request));
 }
 
 Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
@@ -152,11 +151,11 @@ Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
   *uid = SHMEMX_UNIQUEID_INITIALIZER;
   auto options = shmem::read_options(shmem::process_environment());
   if (!options) {
-    return tl::make_unexpected(options.error());
+    return options.error();
   }
   auto listener = shmem::open_listener(shmem::bootstrap_request(*options).uid);
   if (!listener) {
-    return tl::make_unexpected(listener.error());
+    return listener.error();
   }
   const auto bytes = shmem::pack(listener->id);
   std::memcpy(uid->internal, bytes.data(), bytes.size());
@@ -164,7 +163,7 @@ Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
     shmem::log(shmem::LogLevel::kDebug, "shmem: listening for a job at %s (%s)", listener->id.place.text().c_str(),
                listener->how.c_str());
   }
-  Context::keep(*std::move(listener));
+  Runtime::keep(*std::move(listener));
   return {};
 }
 
@@ -178,7 +177,7 @@ Result<void> set_uniqueid_args(int my_pe, int n_pes, std::int64_t size, shmemx_u
     return ok;
   }
   if (size < 0) {
-    return invalid(kCall, "local_mem_size is " + std::to_string(size));
+    return invalid(kCall, fmt::format("local_mem_size is {}", size));
   }
   *attr = SHMEMX_INIT_ATTR_INITIALIZER;
   attr->my_pe = my_pe;
@@ -197,7 +196,7 @@ int code_of(const Result<void>& result) {
 extern "C" {
 
 int shmemx_init_status() noexcept {
-  return Context::current() != nullptr ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
+  return Runtime::current() != nullptr ? SHMEMX_STATUS_IS_INITIALIZED : SHMEMX_STATUS_NOT_INITIALIZED;
 }
 
 int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) noexcept {

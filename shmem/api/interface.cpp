@@ -1,31 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// What interfaces with other names are built on, where it is not with the calls of OpenSHMEM that do the same.
+// What interfaces with other names need beyond the calls of OpenSHMEM.
 #include "shmemx_interface.h"
 
-#include "shmem/api/kernel_core.hpp"
-#include "shmem/log.hpp"
+#include <memory>
+#include <new>
 
-using shmem::Context;
+#include "shmem/api/kernel_core.hpp"
+#include "shmem/config/log.hpp"
+
+using shmem::Runtime;
 namespace api = shmem::api;
 
 extern "C" {
 
 void shmemx_await_default_stream() noexcept {
-  const Context* context = Context::current();
-  if (context == nullptr || api::current_core() != nullptr) {
+  const Runtime* runtime = Runtime::current();
+  if (runtime == nullptr || api::current_core() != nullptr) {
     return;
   }
-  if (shmem::Stream* stream = context->started_default_stream(); stream != nullptr) {
+  if (shmem::Stream* stream = runtime->started_default_stream(); stream != nullptr) {
     stream->wait();
   }
 }
 
 int shmemx_not_supported(const char* call) noexcept {
-  const std::string text = std::string("shmem: ") + call + ": not supported here";
-  Context* context = Context::current();
-  if (context == nullptr || context->first_notice(call)) {
+  const std::string text = fmt::format("shmem: {}: not supported here", call);
+  Runtime* runtime = Runtime::current();
+  if (runtime == nullptr || runtime->first_notice(call)) {
     shmem::log(shmem::LogLevel::kError, "%s", text.c_str());
   }
   return api::report({std::errc::not_supported, text});
+}
+
+/// Each thread has memory that takes the place of a core's own.
+void* shmemx_scratch(const void* pointer) noexcept {
+  static thread_local std::unique_ptr<std::byte[]> mine;
+  const auto offset = reinterpret_cast<std::uintptr_t>(pointer);
+  if (offset >= SHMEMX_SCRATCH_SIZE) {
+    return const_cast<void*>(pointer);
+  }
+  if (mine == nullptr) {
+    mine.reset(new (std::nothrow) std::byte[SHMEMX_SCRATCH_SIZE]);
+    if (mine == nullptr) {
+      api::end_job(api::running("shmemx_scratch"), "shmemx_scratch", "out of memory");
+    }
+  }
+  return mine.get() + offset;
 }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core that a thread is while a kernel runs on it: what calls without a core in their arguments look for.
+// The vector core that a thread is while a kernel runs on it, for calls without a core in their arguments.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace shmem::api {
 
-/// What the cores of one launch share: the first message of a wait that failed.
+/// Shared by the cores of one launch: the first message of a wait that failed.
 class LaunchErrors {
  public:
   void keep(const std::string& text) {
@@ -28,14 +28,14 @@ class LaunchErrors {
 
 }  // namespace shmem::api
 
-/// What a kernel holds in its hand. Used by the core's thread only.
+/// What a kernel gets as its handle. Used by the core's thread only.
 struct shmemx_core_t {
   shmem::ThreadCore& core;
-  shmem::Context& context;
+  shmem::Runtime& runtime;
   const shmem::CoreState& state;
   shmem::api::LaunchErrors& errors;
   std::uint64_t ffts_config;
-  std::errc error;  // the first that a call of this core gave: its later waits give it at once
+  std::errc error;  // the first error of a call of this core; its later waits return it at once
 
   /// 0, or the negative errno.
   int keep(const shmem::Result<void>& now) {
@@ -53,18 +53,18 @@ struct shmemx_core_t {
 
 namespace shmem::api {
 
-/// The core that the calling thread is, or nullptr: outside of kernels, and on other threads.
+/// The core that the calling thread is; nullptr outside of kernels and on other threads.
 shmemx_core_t* current_core();
 
-/// The running library, for calls that a kernel may not make: ends the job on a core.
-Context& running_on_host(const char* call);
+/// The running library, for calls that a kernel may not make: ends the job if called on a core.
+Runtime& running_on_host(const char* call);
 
 /// Ends the job unless `core` is the calling thread's, with a message that names `call`.
 shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core);
-/// The calling thread's core. Ends the job if it is none.
+/// The calling thread's core. Ends the job if the thread is not a core.
 shmemx_core_t& valid_core(const char* call);
 
-/// Collective over the cores of all members: everybody has come. 0 or a negative errno, which the core keeps.
+/// Collective over the cores of all members: all have arrived. 0 or a negative errno, which the core keeps.
 int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team);
 
 /// "shmem: PE 1, core 0: CALL: "

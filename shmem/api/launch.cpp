@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on the vector cores of a PE.
-#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/barrier/timed_watch.hpp"
+#include "shmem/api/remote.hpp"
+#include "shmem/barrier/wait_monitor.hpp"
 
-using shmem::Context;
+using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace {
 
-// Initial-exec: a load, where a call would be in every barrier of the host.
+// Initial-exec: a load instead of a call in every barrier of the host.
 __attribute__((tls_model("initial-exec"))) constinit thread_local shmemx_core_t* running_core = nullptr;
 
 /// The calling thread is `core` for as long as this lives.
@@ -30,16 +30,15 @@ shmemx_core_t* current_core() {
 }
 
 std::string said_by(const shmemx_core_t& core, const char* call) {
-  return "shmem: PE " + std::to_string(core.context.my_pe()) + ", core " + std::to_string(core.core.index()) + ": " +
-         call + ": ";
+  return fmt::format("shmem: PE {}, core {}: {}: ", core.runtime.my_pe(), core.core.index(), call);
 }
 
-Context& running_on_host(const char* call) {
-  Context& context = running(call);
+Runtime& running_on_host(const char* call) {
+  Runtime& runtime = running(call);
   if (running_core != nullptr) {
-    end_job(context, call, "a kernel cannot call it: it is for the thread that launches kernels");
+    end_job(runtime, call, "a kernel cannot call it: it is for the thread that launches kernels");
   }
-  return context;
+  return runtime;
 }
 
 shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core) {
@@ -59,7 +58,7 @@ int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team) {
   if (core.error != std::errc{}) {
     return core.failed();
   }
-  return core.keep(valid_team(core.context, call, team).sync_on(core.core));
+  return core.keep(valid_team(core.runtime, call, team).sync_on(core.core));
 }
 
 }  // namespace shmem::api
@@ -67,7 +66,7 @@ int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team) {
 extern "C" {
 
 int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
-  Context& context = api::running("shmemx_launch");
+  Runtime& runtime = api::running("shmemx_launch");
   if (kernel == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_launch: no kernel was given"});
   }
@@ -76,17 +75,17 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   }
   api::LaunchErrors errors;
   const auto run = [&](shmem::ThreadCore& core) {
-    const shmem::CoreState& state = context.job().core_state();
-    shmemx_core_t handle{core, context, state, errors, state.launch.read().ffts_config, {}};
+    const shmem::CoreState& state = runtime.job().core_state();
+    shmemx_core_t handle{core, runtime, state, errors, state.launch.read().ffts_config, {}};
     const BeingCore being(handle);
     kernel(&handle, argument);
     return handle.error;
   };
   std::errc error{};
-  const auto launched = context.on_cores(cores, [&](shmem::CoreGroup& group) -> shmem::Result<void> {
-    error = group.run(run, shmem::JobWatch(context.job()));
+  const auto launched = runtime.on_cores(cores, [&](shmem::CoreGroup& group) -> shmem::Result<void> {
+    error = group.run(run, [&job = runtime.job()] { return job.ended(); });
     if (error != std::errc{}) {
-      context.job().kernel_sync(context.job().me).clear_core_pool(cores);
+      runtime.job().kernel_sync(runtime.job().me).clear_core_pool(cores);
     }
     return {};
   });
@@ -145,7 +144,7 @@ int shmemx_core_sync(shmemx_core_t* core) noexcept {
   if (self.error != std::errc{}) {
     return self.failed();
   }
-  return self.keep(shmem::meet_cores(self.context.job(), self.core));
+  return self.keep(shmem::sync_cores(self.runtime.job(), self.core));
 }
 
 int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept {

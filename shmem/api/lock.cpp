@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.13: locks, as a queue. Each PE waits for a word of its own, and PEs get the lock in the
-// order in which they asked. One thread of a PE is in the queue at a time; its other threads wait for it.
-#include "shmem/api/far.hpp"
+// order of their requests. One thread of a PE is in the queue at a time; the PE's other threads wait for it.
+#include "shmem/api/remote.hpp"
 
 #include "shmem/api/peer.hpp"
 #include "shmem/api/waiting.hpp"
 
 using shmem::AtomicOperation;
-using shmem::Context;
+using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace {
 
-/// A PE's part of a lock, in place of its long. All zero: nobody holds it.
+/// A PE's part of a lock, in place of its long. All zero: free.
 struct LockWord {
-  std::uint32_t mine;  // of each PE: what follows
-  std::uint32_t last;  // of PE 0: who has asked last, + 1
+  std::uint32_t mine;  // of each PE: the flags below
+  std::uint32_t last;  // of PE 0: the last PE that requested the lock, + 1
 };
 static_assert(sizeof(LockWord) == sizeof(long));
 
-constexpr std::uint32_t kWaiting = 1U << 31;  // until the PE before lets this one go
+constexpr std::uint32_t kWaiting = 1U << 31;  // until the PE before releases this one
 constexpr std::uint32_t kHeld = 1U << 30;
-constexpr std::uint32_t kClaimed = 1U << 29;   // by one of this PE's threads, until it lets go
-constexpr std::uint32_t kNext = kClaimed - 1;  // who asked after this PE, + 1
+constexpr std::uint32_t kClaimed = 1U << 29;   // by one of this PE's threads, until it releases the lock
+constexpr std::uint32_t kNext = kClaimed - 1;  // the PE that requested the lock after this one, + 1
 
-// All changes are seq_cst, as wake_parked asks for; so is what the holder stored before, to the next.
+// All changes are seq_cst, as wake_parked requires; so the holder's earlier stores are visible to the next holder.
 class Lock {
  public:
   Lock(const char* call, long* lock) : call_(call), context_(api::running_on_host(call)), lock_(lock) {
@@ -35,7 +35,7 @@ class Lock {
   }
 
   void set() {
-    api::look_around();  // PEs of other nodes that have asked before
+    api::progress();  // for PEs of other nodes that are ahead in the queue
     while (!claim()) {
       if (context_.thread_level() < SHMEM_THREAD_MULTIPLE) {
         api::end_job(context_, call_, "this PE holds the lock already, and would wait for itself");
@@ -67,7 +67,7 @@ class Lock {
       api::end_job(context_, call_, "this PE does not hold the lock");
     }
     api::quiet();
-    api::look_around();
+    api::progress();
     std::uint32_t asked_last = number();
     if ((mine().load() & kNext) == 0) {
       asked_last = last(AtomicOperation::kCompareSwap, 0, number());
@@ -76,7 +76,7 @@ class Lock {
         return;
       }
     }
-    // Somebody has asked, and is about to say so here.
+    // Another PE has requested the lock and is about to write its number here.
     wait_for_pe([this] { return (mine().load() & kNext) != 0; }, asked_last);
     const std::uint32_t next = mine().load() & kNext;
     let_go();
@@ -84,7 +84,7 @@ class Lock {
   }
 
  private:
-  /// Of a PE, wherever it is.
+  /// For a PE on any node.
   [[nodiscard]] api::Peer peer(int pe) const { return api::Peer({context_, call_, pe}); }
   [[nodiscard]] LockWord* parts() const { return reinterpret_cast<LockWord*>(lock_); }
   [[nodiscard]] LockWord& at(const api::Peer& peer) const {
@@ -106,11 +106,11 @@ class Lock {
         return word.load();
     }
   }
-  /// PE 0's word of who has asked last, before the operation.
+  /// PE 0's word for the last request, before the operation.
   std::uint32_t last(AtomicOperation operation, std::uint32_t operand = 0, std::uint32_t compared = 0) const {
     const api::Peer first = peer(0);
-    if (first.is_far()) {
-      return api::far_atomic(first, &parts()->last, operation, operand, compared);
+    if (first.is_remote()) {
+      return api::remote_atomic(first, &parts()->last, operation, operand, compared);
     }
     return apply(std::atomic_ref(at(first).last), operation, operand, compared);
   }
@@ -124,20 +124,20 @@ class Lock {
       context_.checker()->hold_lock(lock_);
     }
   }
-  /// Ends the job if the words are none that PEs leave there.
+  /// Ends the job if the words contain values that no PE writes.
   void check_words() const {
     const auto pes = static_cast<std::uint32_t>(context_.n_pes());
     if (last(AtomicOperation::kFetch) > pes || (mine().load() & kNext) > pes) {
       api::end_job(context_, call_,
                    "the lock is " + context_.checker()->name_of(lock_) +
-                       ", which holds no lock's value: set it to 0 on all PEs before its first use");
+                       ", which is not a valid lock: set it to 0 on all PEs before its first use");
     }
   }
 
-  /// For one of this PE's threads: before anybody can know that this PE has asked.
+  /// Claims the lock for one of this PE's threads, before another PE can learn of the request.
   bool claim() {
-    std::uint32_t nobody = 0;
-    return mine().compare_exchange_strong(nobody, kClaimed | kWaiting);
+    std::uint32_t free = 0;
+    return mine().compare_exchange_strong(free, kClaimed | kWaiting);
   }
   void let_go() {
     if (context_.checker() != nullptr) [[unlikely]] {
@@ -147,11 +147,11 @@ class Lock {
     peer(context_.my_pe()).wake();  // its next thread
   }
 
-  /// Changes the word of the PE of that number, who may be waiting for it.
+  /// Changes the word of PE `number`, and wakes it if it waits.
   void change(std::uint32_t number, AtomicOperation operation, std::uint32_t operand) const {
     const api::Peer other = peer(static_cast<int>(number) - 1);
-    if (other.is_far()) {
-      api::far_atomic(other, &parts()->mine, operation, operand);
+    if (other.is_remote()) {
+      api::remote_atomic(other, &parts()->mine, operation, operand);
       return;
     }
     apply(std::atomic_ref(at(other).mine), operation, operand, 0);
@@ -163,12 +163,11 @@ class Lock {
   }
   template <typename Done>
   void wait_for_pe(Done done, std::uint32_t number) const {
-    wait(done,
-         [number] { return "no answer of PE " + std::to_string(number - 1) + ", which has asked for the lock too"; });
+    wait(done, [number] { return fmt::format("no answer from PE {}, which has requested the lock too", number - 1); });
   }
 
   const char* call_;
-  const Context& context_;
+  const Runtime& context_;
   long* lock_;
 };
 
@@ -186,6 +185,6 @@ SHMEM_ROUTINE(int, test_lock, (long* lock)) {
   if (Lock("shmem_test_lock", lock).test()) {
     return 0;
   }
-  api::look_around();  // who holds it may wait for this PE's answer
+  api::progress();  // the holder may wait for this PE's answer
   return 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.12: the order of puts, and their completion.
-#include "shmem/api/far.hpp"
+#include "shmem/api/remote.hpp"
 
 #include "shmem/api/peer.hpp"
 
@@ -8,7 +8,18 @@ namespace api = shmem::api;
 
 namespace {
 
-/// PEs of the world or of the context's team; ends the job if one is none.
+/// Section 9.12: nothing is done for SHMEM_CTX_INVALID.
+bool is_valid(const char* call, shmem_ctx_t ctx) {
+  if (ctx == SHMEM_CTX_INVALID) {
+    return false;
+  }
+  if (ctx != SHMEM_CTX_DEFAULT) {
+    api::valid_ctx(api::running(call), call, ctx);
+  }
+  return true;
+}
+
+/// PEs of the world or of the context's team; ends the job if one does not exist.
 template <typename... Ctx>
 void check_pes(const char* call, const int* pes, std::size_t count, Ctx... ctx) {
   if (pes == nullptr && count != 0) {
@@ -19,12 +30,6 @@ void check_pes(const char* call, const int* pes, std::size_t count, Ctx... ctx) 
   }
 }
 
-void check_ctx(const char* call, shmem_ctx_t ctx) {
-  if (ctx != SHMEM_CTX_DEFAULT) {
-    api::valid_ctx(api::running(call), call, ctx);
-  }
-}
-
 }  // namespace
 
 SHMEM_ROUTINE(void, fence, (void)) {
@@ -32,8 +37,9 @@ SHMEM_ROUTINE(void, fence, (void)) {
 }
 
 SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
-  check_ctx("shmem_ctx_fence", ctx);
-  api::fence();
+  if (is_valid("shmem_ctx_fence", ctx)) {
+    api::fence();
+  }
 }
 
 SHMEM_ROUTINE(void, quiet, (void)) {
@@ -41,8 +47,9 @@ SHMEM_ROUTINE(void, quiet, (void)) {
 }
 
 SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
-  check_ctx("shmem_ctx_quiet", ctx);
-  api::quiet();
+  if (is_valid("shmem_ctx_quiet", ctx)) {
+    api::quiet();
+  }
 }
 
 SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
@@ -51,6 +58,8 @@ SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
 }
 
 SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) {
-  check_pes("shmem_ctx_pe_quiet", target_pes, npes, ctx);
-  api::quiet();
+  if (is_valid("shmem_ctx_pe_quiet", ctx)) {
+    check_pes("shmem_ctx_pe_quiet", target_pes, npes, ctx);
+    api::quiet();
+  }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHMEM_CYCLE_PROF_PE: how long parts of kernels take.
+// SHMEM_CYCLE_PROF_PE: the time that parts of kernels take.
 #include <chrono>
 #include <cstdio>
 
@@ -15,13 +15,13 @@ static_assert(offsetof(Profile, cores) == offsetof(shmemx_prof_t, block_prof));
 
 namespace {
 
-/// The calling core's row; nullptr where nothing is measured.
+/// The calling core's row; nullptr if this PE does not measure.
 Profile::Core* row(int frame) {
   const shmemx_core_t* core = api::current_core();
   if (core == nullptr || frame < 0 || static_cast<std::size_t>(frame) >= Profile::kFrames) {
     return nullptr;
   }
-  Profile* profile = core->context.profile();
+  Profile* profile = core->runtime.profile();
   const auto index = static_cast<std::size_t>(core->core.index());
   return profile != nullptr && index < Profile::kCores ? &profile->cores[index] : nullptr;
 }

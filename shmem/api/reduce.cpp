@@ -35,7 +35,7 @@ int on_team(const char* call, shmem_team_t team, const Reduction& reduction, Kin
 void on_set(const char* call, const api::ActiveSet& set, const Reduction& reduction, void* dest, const void* source,
             int count) {
   if (count < 0) {
-    api::end_job(api::running(call), call, "nreduce is " + std::to_string(count));
+    api::end_job(api::running(call), call, "nreduce is {}", count);
   }
   api::on_active_set(call, set, [&](const Members& members) {
     return run(members, call, reduction, Kind::kReduce, dest, source, static_cast<std::size_t>(count));

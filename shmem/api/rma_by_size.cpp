@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies where the size of an element is an argument, for interfaces that have names of their own.
+// Copies with the size of an element as an argument, for interfaces with names of their own.
 #include <span>
 
 #include "shmem/api/copy_calls.hpp"
 #include "shmemx_interface.h"
 
-using shmem::api::block_get;
-using shmem::api::block_put;
-using shmem::api::Blocks;
-using shmem::api::blocks_of;
-using shmem::api::bytes_of;
-using shmem::api::end_job;
-using shmem::api::extent;
-using shmem::api::far_block_get;
-using shmem::api::far_block_put;
-using shmem::api::get_bytes;
-using shmem::api::get_one;
-using shmem::api::Peer;
-using shmem::api::put_bytes;
-using shmem::api::put_one;
-using shmem::api::Target;
+using namespace shmem::api;  // NOLINT(google-build-using-namespace): the bodies of the calls, all of them
 
 namespace {
 
@@ -28,7 +14,7 @@ struct SixteenBytes {
   std::uint64_t high = 0;
 };
 
-/// Calls `act` with a word of that size. Ends the job if there is none.
+/// Calls `act` with a word of that size. Ends the job if there is no such word.
 template <typename Act>
 void with_word(const Target& peer, std::size_t size, Act act) {
   switch (size) {
@@ -43,11 +29,11 @@ void with_word(const Target& peer, std::size_t size, Act act) {
     case 16:
       return act(SixteenBytes{});
     default:
-      end_job(peer.context, peer.call, "there are no elements of " + std::to_string(size) + " bytes");
+      end_job(peer.runtime, peer.call, "there are no elements of {} bytes", size);
   }
 }
 
-/// Copies a block of `bytes` by way of `scratch`: copy(to, from, bytes) takes it there, and again(...) from there on.
+/// Copies `bytes` through `scratch`: copy(to, from, bytes) into it, again(...) out of it.
 template <typename Copy, typename Again>
 void stage(std::byte* to, const std::byte* from, std::size_t bytes, std::span<std::byte> scratch, Copy copy,
            Again again) {
@@ -61,11 +47,10 @@ void stage(std::byte* to, const std::byte* from, std::size_t bytes, std::span<st
   }
 }
 
-/// The scratch of a call; ends the job if it has no room for an element.
+/// The scratch of a call; ends the job if an element does not fit.
 std::span<std::byte> scratch_of(const Target& peer, void* scratch, std::size_t scratch_size, std::size_t size) {
   if (scratch_size < size) {
-    end_job(peer.context, peer.call,
-            std::to_string(scratch_size) + " bytes of scratch have no room for an element of " + std::to_string(size));
+    end_job(peer.runtime, peer.call, "{} bytes of scratch have no room for an element of {}", scratch_size, size);
   }
   return {static_cast<std::byte*>(shmemx_scratch(scratch)), scratch_size / size * size};
 }
@@ -130,8 +115,8 @@ void shmemx_put_staged(const char* call, void* dest, const void* source, const s
   if (all.count == 0 || all.block == 0) {
     return;
   }
-  if (to.is_far()) {
-    far_block_put(to, dest, source, all);
+  if (to.is_remote()) {
+    remote_block_put(to, dest, source, all);
     return;
   }
   std::byte* theirs = to.at(dest, extent(all.to_step, all));
@@ -150,8 +135,8 @@ void shmemx_get_staged(const char* call, void* dest, const void* source, const s
   if (all.count == 0 || all.block == 0) {
     return;
   }
-  if (from.is_far()) {
-    far_block_get(from, dest, source, all);
+  if (from.is_remote()) {
+    remote_block_get(from, dest, source, all);
     return;
   }
   const std::byte* theirs = from.at(source, extent(all.from_step, all));

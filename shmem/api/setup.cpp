@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.1: set-up, exit, query.
+// OpenSHMEM 1.6, section 9.1: set-up, exit, query, with the names from before OpenSHMEM 1.2; and the hook for profiling
+// libraries. Several routines have two names: the library itself calls neither.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "shmem/api/setup.hpp"
-
-#include "shmem/api/far.hpp"
+#include "shmem/api/gathering.hpp"
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/log.hpp"
+#include "shmem/api/remote.hpp"
+#include "shmem/config/log.hpp"
 #include "shmem/version.hpp"
 
-using shmem::Context;
+using shmem::Runtime;
 namespace api = shmem::api;
 
-void shmem::api::start(int thread_level) {
-  if (Context::current() != nullptr) {
-    Context::current()->nest(thread_level);
+namespace {
+
+/// Starts the library as the environment says; ends the process with a message on failure.
+void start(int thread_level = SHMEM_THREAD_SINGLE) {
+  if (Runtime::current() != nullptr) {
+    Runtime::current()->retain(thread_level);
     return;
   }
-  if (auto ok = Context::start(thread_level); !ok) {
+  if (auto ok = Runtime::start(thread_level); !ok) {
     shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
 
-namespace {
+// -1 before the start.
+int number_of_pe() {
+  return Runtime::current() != nullptr ? Runtime::current()->my_pe() : -1;
+}
+int number_of_pes() {
+  return Runtime::current() != nullptr ? Runtime::current()->n_pes() : -1;
+}
 
-/// False with a message where a call has nowhere to put its answer.
+/// False with a message if `place` is NULL.
 bool has_place(const char* call, const char* argument, const void* place) {
   if (place == nullptr) {
     shmem::log(shmem::LogLevel::kError, "shmem: %s: %s is NULL", call, argument);
@@ -38,7 +47,7 @@ bool has_place(const char* call, const char* argument, const void* place) {
 }  // namespace
 
 SHMEM_ROUTINE(void, init, (void)) {
-  api::start();
+  start();
 }
 
 SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
@@ -47,73 +56,97 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
     return api::report({std::errc::invalid_argument, "shmem: shmem_init_thread: provided is NULL"});
   }
   if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) {
-    return api::report_loudly({std::errc::invalid_argument, "shmem: shmem_init_thread: " + std::to_string(requested) +
-                                                                " is no thread level (SHMEM_THREAD_SINGLE = 0 to "
-                                                                "SHMEM_THREAD_MULTIPLE = 3)"});
+    return api::report_loudly(
+        {std::errc::invalid_argument,
+         fmt::format("shmem: shmem_init_thread: {} is not a thread level (SHMEM_THREAD_SINGLE = 0 to "
+                     "SHMEM_THREAD_MULTIPLE = 3)",
+                     requested)});
   }
-  api::start(requested);
-  *provided = Context::current()->thread_level();
+  start(requested);
+  *provided = Runtime::current()->thread_level();
   return 0;
 }
 
 SHMEM_ROUTINE(void, query_thread, (int* provided)) {
   if (has_place("shmem_query_thread", "provided", provided)) {
-    *provided = Context::current() != nullptr ? Context::current()->thread_level() : SHMEM_THREAD_SINGLE;
+    *provided = Runtime::current() != nullptr ? Runtime::current()->thread_level() : SHMEM_THREAD_SINGLE;
   }
 }
 
 SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
   if (has_place("shmem_query_initialized", "initialized", initialized)) {
-    *initialized = Context::current() != nullptr ? 1 : 0;
+    *initialized = Runtime::current() != nullptr ? 1 : 0;
   }
 }
 
 SHMEM_ROUTINE(void, finalize, (void)) {
-  if (Context::current() == nullptr || !api::running_on_host("shmem_finalize").unnest()) {
+  constexpr const char* kCall = "shmem_finalize";
+  if (Runtime::current() == nullptr) {
     return;
   }
+  const bool is_last = api::running_on_host(kCall).release();
   api::quiet();
-  if (auto ok = Context::stop(); !ok) {
+  if (!is_last) {
+    api::sync_world(kCall);
+    return;
+  }
+  if (auto ok = Runtime::stop(); !ok) {
     shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
 
 SHMEM_ROUTINE(void, global_exit, (int status)) {
-  const Context& context = api::running("shmem_global_exit");
-  context.end_job(status, "shmem: PE " + std::to_string(context.my_pe()) + " called shmem_global_exit(" +
-                              std::to_string(status) + ")");
+  const Runtime& runtime = api::running("shmem_global_exit");
+  runtime.end_job(status, fmt::format("shmem: PE {} called shmem_global_exit({})", runtime.my_pe(), status));
 }
 
 SHMEM_ROUTINE(int, my_pe, (void)) {
-  return api::my_pe();
+  return number_of_pe();
 }
 
 SHMEM_ROUTINE(int, n_pes, (void)) {
-  return api::n_pes();
+  return number_of_pes();
 }
+
+SHMEM_OLD_ROUTINE(void, start_pes, (int /*npes*/)) {
+  // Unlike shmem_init: a further call has no effect, and needs no shmem_finalize.
+  if (Runtime::current() == nullptr) {
+    start();
+  }
+}
+
+SHMEM_OLD_ROUTINE(int, _my_pe, (void)) {
+  return number_of_pe();
+}
+
+SHMEM_OLD_ROUTINE(int, _num_pes, (void)) {
+  return number_of_pes();
+}
+
+SHMEM_ROUTINE(void, pcontrol, (int /*level*/, ...)) {}
 
 SHMEM_ROUTINE(int, pe_accessible, (int pe)) {
   return pe >= 0 && pe < api::running("shmem_pe_accessible").n_pes() ? 1 : 0;
 }
 
 SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) {
-  const Context& context = api::running("shmem_addr_accessible");
-  if (pe < 0 || pe >= context.n_pes()) {
+  const Runtime& runtime = api::running("shmem_addr_accessible");
+  if (pe < 0 || pe >= runtime.n_pes()) {
     return 0;
   }
-  return context.translate(addr, pe) != nullptr || context.is_symmetric_far(addr, pe) ? 1 : 0;
+  return runtime.translate(addr, pe) != nullptr || runtime.is_symmetric_remote(addr, pe) ? 1 : 0;
 }
 
 SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) {
-  const Context& context = api::running("shmem_ptr");
-  return pe >= 0 && pe < context.n_pes() ? context.translate(dest, pe) : nullptr;
+  const Runtime& runtime = api::running("shmem_ptr");
+  return pe >= 0 && pe < runtime.n_pes() ? runtime.translate(dest, pe) : nullptr;
 }
 
 SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) {
-  Context& context = api::running("shmem_team_ptr");
-  const shmem::Team* found = context.teams().find(team);
-  return found != nullptr && pe >= 0 && pe < found->size() ? context.translate(dest, found->map().pe(pe)) : nullptr;
+  Runtime& runtime = api::running("shmem_team_ptr");
+  const shmem::Team* found = runtime.teams().find(team);
+  return found != nullptr && pe >= 0 && pe < found->size() ? runtime.translate(dest, found->map().pe(pe)) : nullptr;
 }
 
 SHMEM_ROUTINE(void, info_get_version, (int* major, int* minor)) {
@@ -137,9 +170,10 @@ void shmemx_set_logger(shmemx_logger_t logger) noexcept {
 
 int shmemx_set_log_level(int level) noexcept {
   if (level < SHMEMX_LOG_DEBUG || level > SHMEMX_LOG_FATAL) {
-    return api::report_loudly({std::errc::invalid_argument, "shmem: shmemx_set_log_level: " + std::to_string(level) +
-                                                                " is no level (SHMEMX_LOG_DEBUG = 0 to "
-                                                                "SHMEMX_LOG_FATAL = 4)"});
+    return api::report_loudly({std::errc::invalid_argument,
+                               fmt::format("shmem: shmemx_set_log_level: {} is not a level (SHMEMX_LOG_DEBUG = 0 to "
+                                           "SHMEMX_LOG_FATAL = 4)",
+                                           level)});
   }
   shmem::set_log_level(static_cast<shmem::LogLevel>(level));
   return 0;

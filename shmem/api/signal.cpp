@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.8 and 9.11: signals of 64 bits, alone and behind a put, and Ascend's of 32.
+// OpenSHMEM 1.6, sections 9.8 and 9.11: 64-bit signals, alone and after a put, and Ascend's 32-bit ones.
 #include "shmem/api/peer.hpp"
 #include "shmem/api/waiting.hpp"
 #include "shmem/memory/copy.hpp"
@@ -14,25 +14,25 @@ namespace {
 
 template <typename T>
 std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
-  api::check_aligned(peer.context, peer.call, mine);
+  api::check_aligned(peer.runtime, peer.call, mine);
   return std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T))));
 }
 
-/// Behind the puts before it.
+/// After the puts before it.
 template <typename T>
-void change_far(const Peer& peer, T* mine, shmem::AtomicOperation operation, T value) {
-  api::check_aligned(peer.context, peer.call, mine);
-  api::far_fence();
-  api::far_post(peer, mine, sizeof(T), operation, static_cast<std::make_unsigned_t<T>>(value));
+void change_remote(const Peer& peer, T* mine, shmem::AtomicOperation operation, T value) {
+  api::check_aligned(peer.runtime, peer.call, mine);
+  api::remote_fence();
+  api::remote_post(peer, mine, sizeof(T), operation, static_cast<std::make_unsigned_t<T>>(value));
 }
 
-// Sequentially consistent, as wake_parked asks for; that includes the release which orders earlier puts before the
+// Sequentially consistent, as wake_parked requires; this includes the release that orders earlier puts before the
 // signal. Streaming copies bring their own sfence.
 template <typename T>
 void set(const Target& target, T* mine, T value) {
   const Peer peer(target);
-  if (peer.is_far()) {
-    change_far(peer, mine, shmem::AtomicOperation::kSet, value);
+  if (peer.is_remote()) {
+    change_remote(peer, mine, shmem::AtomicOperation::kSet, value);
     return;
   }
   remote_signal(peer, mine).exchange(value, std::memory_order_seq_cst);
@@ -42,8 +42,8 @@ void set(const Target& target, T* mine, T value) {
 template <typename T>
 void add(const Target& target, T* mine, T value) {
   const Peer peer(target);
-  if (peer.is_far()) {
-    change_far(peer, mine, shmem::AtomicOperation::kAdd, value);
+  if (peer.is_remote()) {
+    change_remote(peer, mine, shmem::AtomicOperation::kAdd, value);
     return;
   }
   remote_signal(peer, mine).fetch_add(value, std::memory_order_seq_cst);
@@ -52,7 +52,7 @@ void add(const Target& target, T* mine, T value) {
 
 void check_op(const Target& peer, int op) {
   if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD) {
-    api::end_job(peer.context, peer.call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+    api::end_job(peer.runtime, peer.call, std::to_string(op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
   }
 }
 
@@ -69,18 +69,18 @@ void operate(const Target& peer, T* mine, T value, int op) {
 template <std::size_t Size>
 void put_signal(const Target& target, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
                 std::uint64_t signal, int sig_op) {
-  check_op(target, sig_op);  // before anything is done
+  check_op(target, sig_op);  // before any data is copied
   const Peer peer(target);
   const std::size_t bytes = api::bytes_of(peer, nelems, Size);
-  if (peer.is_far()) {
-    api::far_put(peer, dest, source, bytes);
+  if (peer.is_remote()) {
+    api::remote_put(peer, dest, source, bytes);
   } else if (bytes != 0) {
     shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
   }
   operate(peer, sig_addr, signal, sig_op);
 }
 
-/// Acquire: pairs with set() and add(); what was put before the signal is visible to who sees it.
+/// Acquire: pairs with set() and add(); puts before the signal are visible once the signal is.
 template <typename T>
 T fetch(const T* mine) {
   return std::atomic_ref<T>(*const_cast<T*>(mine)).load(std::memory_order_acquire);
@@ -88,13 +88,13 @@ T fetch(const T* mine) {
 
 template <typename T>
 T wait_until(const char* call, T* mine, int cmp, T with) {
-  const shmem::Context& context = api::running(call);
-  api::check_cmp(context, call, cmp);
-  // Also checks that the address can be one that another PE signals.
-  const auto signal = remote_signal(api::Peer({context, call, context.my_pe()}), mine);
+  const shmem::Runtime& runtime = api::running(call);
+  api::check_cmp(runtime, call, cmp);
+  // Also checks that another PE could signal at this address.
+  const auto signal = remote_signal(api::Peer({runtime, call, runtime.my_pe()}), mine);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
-  api::wait_here(context, call, reached, [&] { return api::unmet(value, cmp, with); });
+  api::wait_here(runtime, call, reached, [&] { return api::unmet(value, cmp, with); });
   return value;
 }
 
@@ -120,7 +120,7 @@ SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, 
 SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))
 
 SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
-  api::look_around();
+  api::progress();
   return fetch(sig_addr);
 }
 
@@ -147,7 +147,7 @@ void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {
 }
 
 int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {
-  api::look_around();
+  api::progress();
   return fetch(sig_addr);
 }
 

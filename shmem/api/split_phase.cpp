@@ -1,46 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers in two phases, and with a time limit.
+// Split-phase barriers, and barriers with a time limit.
 #include <algorithm>
 
 #include "shmem/api/check.hpp"
-#include "shmem/api/far.hpp"
 #include "shmem/api/kernel_core.hpp"
+#include "shmem/api/remote.hpp"
 
 using shmem::Team;
 namespace api = shmem::api;
 
 namespace {
 
-int refuse(const shmem::Context& context, const char* call, const std::string& problem) {
-  return api::report(
-      {std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem});
-}
-
 /// The team, or nullptr and the error in `error`.
 Team* find(const char* call, shmem_team_t team, int& error) {
-  shmem::Context& context = api::running_on_host(call);
-  Team* found = context.teams().find(team);
+  shmem::Runtime& runtime = api::running_on_host(call);
+  Team* found = runtime.teams().find(team);
   if (found == nullptr) {
-    error = refuse(context, call, std::to_string(team) + " is not a team of this PE");
+    error = api::report(api::invalid(runtime, call, api::not_a_team(team)));
   }
   return found;
 }
 
-/// The same, with a barrier that is open.
+/// As above, for a team with an open barrier.
 Team* find_open(const char* call, shmem_team_t team, int& error) {
   Team* found = find(call, team, error);
   if (found == nullptr || found->is_open()) {
     return found;
   }
-  error = refuse(*shmem::Context::current(), call,
-                 "team " + std::to_string(team) + " has no open barrier (shmemx_barrier_arrive opens one)");
+  error = api::report(api::invalid(*shmem::Runtime::current(), call,
+                                   fmt::format("team {} has no open barrier (shmemx_barrier_arrive opens one)", team)));
   return nullptr;
 }
 
 shmem::Result<void> arrive(const char* call, Team& team) {
-  const shmem::Context& context = api::running(call);
-  if (context.checker() != nullptr && !team.is_open()) [[unlikely]] {
-    api::announce_team_call(context, team, call);
+  const shmem::Runtime& runtime = api::running(call);
+  if (runtime.checker() != nullptr && !team.is_open()) [[unlikely]] {
+    api::announce_team_call(runtime, team, call);
   }
   return team.arrive();
 }

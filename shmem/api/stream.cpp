@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: calls that are made later, in order, by a thread of the library.
+// Streams: calls that a thread of the library makes later, in order.
+#include <fmt/format.h>
+
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "shmem/api/peer.hpp"
 #include "shmem/api/stream.hpp"
 #include "shmem/api/waiting.hpp"
-#include "shmem/log.hpp"
+#include "shmem/config/log.hpp"
 #include "shmem/memory/copy.hpp"
 #include "shmem_device.h"
 
-using shmem::Context;
+using shmem::Runtime;
 using shmem::Team;
 namespace api = shmem::api;
 
@@ -22,44 +23,38 @@ struct shmemx_stream_t {
 
 namespace {
 
-/// The caller's stream, or the library's own. Ends the job where a thread for that cannot be had.
-shmem::Stream& stream_of(Context& context, const char* call, shmemx_stream_t* stream) {
+/// The caller's stream, or the library's own. Ends the job if the library's thread cannot be started.
+shmem::Stream& stream_of(Runtime& runtime, const char* call, shmemx_stream_t* stream) {
   if (stream != nullptr) {
     return stream->stream;
   }
   try {
-    return context.default_stream();
+    return runtime.default_stream();
   } catch (const std::system_error& error) {
-    api::end_job(context, call, std::string("no thread for the library's stream: ") + error.what());
-  }
-}
-
-/// Ends the job where there is no memory to write the work down.
-void give(const Context& context, const char* call, shmem::Stream& stream, shmem::Stream::Work work) {
-  try {
-    stream.give(std::move(work));
-  } catch (const std::bad_alloc&) {
-    api::end_job(context, call, "out of memory");
+    api::end_job(runtime, call, std::string("no thread for the library's stream: ") + error.what());
   }
 }
 
 }  // namespace
 
 void api::give_to_stream(const char* call, shmemx_stream_t* stream, shmem::Stream::Work work) {
-  Context& context = api::running(call);
-  give(context, call, stream_of(context, call, stream), std::move(work));
+  Runtime& runtime = api::running(call);
+  try {
+    stream_of(runtime, call, stream).give(std::move(work));
+  } catch (const std::bad_alloc&) {
+    api::end_job(runtime, call, "out of memory");
+  }
 }
 
 namespace {
 
-/// Work that needs no library, where the stream is the program's own.
+/// Work that does not use the library, if the stream is the program's own.
 void give(shmemx_stream_t* stream, const char* call, shmem::Stream::Work work) {
   if (stream != nullptr) {
     stream->stream.give(std::move(work));
     return;
   }
-  Context& context = api::running(call);
-  give(context, call, stream_of(context, call, nullptr), std::move(work));
+  api::give_to_stream(call, nullptr, std::move(work));
 }
 
 }  // namespace
@@ -86,20 +81,19 @@ void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept {
 
 int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_stream_synchronize";
-  // A stream of the program's own may be there longer than the library runs.
+  // A program's own stream may outlive the library.
   shmem::Stream& waited = stream != nullptr ? stream->stream : stream_of(api::running(kCall), kCall, nullptr);
   const std::errc error = waited.synchronize();
-  return error == std::errc{}
-             ? 0
-             : api::report({error, std::string("shmem: ") + kCall +
-                                       ": work of the stream failed: " + std::make_error_code(error).message()});
+  return error == std::errc{} ? 0
+                              : api::report({error, fmt::format("shmem: {}: work of the stream failed: {}", kCall,
+                                                                std::make_error_code(error).message())});
 }
 
 void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_barrier_on_stream";
-  Context& context = api::running(kCall);
-  Team& found = api::valid_team(context, kCall, team);
-  give(context, kCall, stream_of(context, kCall, stream), [&found] {
+  Runtime& runtime = api::running(kCall);
+  Team& found = api::valid_team(runtime, kCall, team);
+  api::give_to_stream(kCall, stream, [&found] {
     api::quiet();
     auto ok = found.sync();
     if (!ok) {
@@ -110,9 +104,7 @@ void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexce
 }
 
 void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept {
-  constexpr const char* kCall = "shmemx_quiet_on_stream";
-  Context& context = api::running(kCall);
-  give(context, kCall, stream_of(context, kCall, stream), [] {
+  api::give_to_stream("shmemx_quiet_on_stream", stream, [] {
     api::quiet();
     return std::errc{};
   });
@@ -120,12 +112,12 @@ void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept {
 
 void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_putmem_on_stream";
-  Context& context = api::running(kCall);
-  std::byte* theirs = api::remote(context, kCall, dest, bytes, pe);
-  give(context, kCall, stream_of(context, kCall, stream), [&context, dest, theirs, source, bytes, pe] {
-    const api::Peer peer({context, kCall, pe});
-    if (peer.is_far()) {
-      api::far_put(peer, dest, source, bytes);
+  Runtime& runtime = api::running(kCall);
+  std::byte* theirs = api::remote(runtime, kCall, dest, bytes, pe);
+  api::give_to_stream(kCall, stream, [&runtime, dest, theirs, source, bytes, pe] {
+    const api::Peer peer({runtime, kCall, pe});
+    if (peer.is_remote()) {
+      api::remote_put(peer, dest, source, bytes);
     } else {
       shmem::copy_bytes(theirs, source, bytes);
       peer.wake();
@@ -136,11 +128,11 @@ void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int p
 
 void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_getmem_on_stream";
-  Context& context = api::running(kCall);
-  const std::byte* theirs = api::remote(context, kCall, source, bytes, pe);
-  give(context, kCall, stream_of(context, kCall, stream), [&context, dest, source, theirs, bytes, pe] {
+  Runtime& runtime = api::running(kCall);
+  const std::byte* theirs = api::remote(runtime, kCall, source, bytes, pe);
+  api::give_to_stream(kCall, stream, [&runtime, dest, source, theirs, bytes, pe] {
     if (theirs == nullptr) {
-      api::far_get(api::Peer({context, kCall, pe}), dest, source, bytes);
+      api::remote_get(api::Peer({runtime, kCall, pe}), dest, source, bytes);
     } else if (bytes != 0) {
       std::memcpy(dest, theirs, bytes);
     }
@@ -149,8 +141,7 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
 }
 
 void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmemx_stream_t* stream) noexcept {
-  constexpr const char* kCall = "shmemx_memcpy_on_stream";
-  give(stream, kCall, [dest, source, bytes] {
+  give(stream, "shmemx_memcpy_on_stream", [dest, source, bytes] {
     if (bytes != 0) {
       std::memcpy(dest, source, bytes);
     }
@@ -159,8 +150,7 @@ void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmem
 }
 
 void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) noexcept {
-  constexpr const char* kCall = "shmemx_memset_on_stream";
-  give(stream, kCall, [dest, value, bytes] {
+  give(stream, "shmemx_memset_on_stream", [dest, value, bytes] {
     if (bytes != 0) {
       std::memset(dest, value, bytes);
     }
@@ -169,11 +159,9 @@ void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_
 }
 
 void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, shmemx_stream_t* stream) noexcept {
-  constexpr const char* kCall = "shmemx_launch_on_stream";
-  Context& context = api::running(kCall);
-  give(context, kCall, stream_of(context, kCall, stream), [cores, kernel, argument] {
+  api::give_to_stream("shmemx_launch_on_stream", stream, [cores, kernel, argument] {
     const int error = shmemx_launch(cores, kernel, argument);
-    if (error == -EINVAL || error == -EBUSY || error == -EAGAIN) {  // it has said the others
+    if (error == -EINVAL || error == -EBUSY || error == -EAGAIN) {  // it has reported the other errors
       shmem::log(shmem::LogLevel::kError, "%s", shmemx_error_text());
     }
     return std::errc{-error};
@@ -183,13 +171,13 @@ void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, 
 void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
                                   shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_signal32_op_on_stream";
-  Context& context = api::running(kCall);
-  api::check_aligned(context, kCall, sig_addr);
-  api::remote(context, kCall, sig_addr, sizeof *sig_addr, pe);
+  Runtime& runtime = api::running(kCall);
+  api::check_aligned(runtime, kCall, sig_addr);
+  api::remote(runtime, kCall, sig_addr, sizeof *sig_addr, pe);
   if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD) {
-    api::end_job(context, kCall, std::to_string(sig_op) + " is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD");
+    api::end_job(runtime, kCall, "{} is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD", sig_op);
   }
-  give(context, kCall, stream_of(context, kCall, stream), [=] {
+  api::give_to_stream(kCall, stream, [=] {
     shmemx_signal32_op(sig_addr, signal, sig_op, pe);
     return std::errc{};
   });
@@ -198,19 +186,19 @@ void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op,
 void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
                                           shmemx_stream_t* stream) noexcept {
   constexpr const char* kCall = "shmemx_signal32_wait_until_on_stream";
-  Context& context = api::running(kCall);
-  api::check_cmp(context, kCall, cmp);
-  api::check_aligned(context, kCall, sig_addr);
-  api::remote(context, kCall, sig_addr, sizeof *sig_addr, context.my_pe());
-  give(context, kCall, stream_of(context, kCall, stream), [=, &context] {
+  Runtime& runtime = api::running(kCall);
+  api::check_cmp(runtime, kCall, cmp);
+  api::check_aligned(runtime, kCall, sig_addr);
+  api::remote(runtime, kCall, sig_addr, sizeof *sig_addr, runtime.my_pe());
+  api::give_to_stream(kCall, stream, [=, &runtime] {
     const std::atomic_ref<int32_t> word(*sig_addr);
-    shmem::TimedWatch watch(context.job());
-    // Acquire: what was put before the signal is visible to the work behind this.
+    shmem::WaitMonitor monitor(runtime.job());
+    // Acquire: puts before the signal are visible to the work after this.
     const auto reached = [&] { return api::compare(word.load(std::memory_order_acquire), cmp, cmp_value); };
-    const std::errc error = shmem::wait_parked(context.job(), reached, [&watch] { return watch(); });
+    const std::errc error = shmem::wait_parked(runtime.job(), reached, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: the wait %s; there is %s", context.my_pe(), kCall,
-                 watch.explain(error).c_str(),
+      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: the wait %s; there is %s", runtime.my_pe(), kCall,
+                 monitor.explain(error).c_str(),
                  api::unmet(word.load(std::memory_order_relaxed), cmp, cmp_value).c_str());
     }
     return error;
@@ -218,7 +206,7 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
 }
 
 void* shmemx_heap_base() noexcept {
-  const Context& context = api::running("shmemx_heap_base");
-  return context.job().memory.heap(context.job().me);
+  const Runtime& runtime = api::running("shmemx_heap_base");
+  return runtime.job().memory.heap(runtime.job().me);
 }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other calls of the interface give to a stream.
+// Lets other calls give work to a stream.
 #pragma once
 
 #include "shmem/api/entry.hpp"
@@ -7,7 +7,8 @@
 
 namespace shmem::api {
 
-/// Work that uses the library; nullptr: the library's own stream. Ends the job, naming `call`, if that cannot be had.
+/// Adds work that uses the library; nullptr: the library's own stream. Ends the job, naming `call`, if that stream
+/// cannot be started.
 void give_to_stream(const char* call, shmemx_stream_t* stream, Stream::Work work);
 
 }  // namespace shmem::api

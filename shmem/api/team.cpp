@@ -3,8 +3,7 @@
 #include "shmem/api/check.hpp"
 #include "shmem/api/kernel_core.hpp"
 
-using shmem::Context;
-using shmem::Error;
+using shmem::Runtime;
 using shmem::SplitRequest;
 using shmem::Team;
 using shmem::TeamCall;
@@ -17,47 +16,39 @@ Team* find(const char* call, shmem_team_t team) {
   return api::running(call).teams().find(team);
 }
 
-Error wrong(const Context& context, const char* call, const std::string& problem) {
-  return {std::errc::invalid_argument, "shmem: PE " + std::to_string(context.my_pe()) + ": " + call + ": " + problem};
-}
-
-std::string invalid_team(shmem_team_t team) {
-  return std::to_string(team) + " is not a team of this PE";
-}
-
-/// What the program says of a new team besides its PEs.
+/// The program's settings for a new team besides its PEs.
 struct Config {
   const shmem_team_config_t* values;
   long mask;
 
   [[nodiscard]] std::optional<std::string> mask_problem() const {
     if ((mask & ~SHMEM_TEAM_NUM_CONTEXTS) != 0) {
-      return "config_mask " + std::to_string(mask) + " has bits that name nothing";
+      return fmt::format("config_mask {} has unknown bits", mask);
     }
     if (mask != 0 && values == nullptr) {
-      return "config_mask is " + std::to_string(mask) + ", but no config is given";
+      return fmt::format("config_mask is {}, but no config is given", mask);
     }
     return std::nullopt;
   }
   [[nodiscard]] std::optional<std::string> problem() const {
     auto problem = mask_problem();
     if (!problem && contexts() < 0) {
-      problem = "num_contexts " + std::to_string(contexts()) + " is below 0";
+      problem = fmt::format("num_contexts {} is below 0", contexts());
     }
     return problem;
   }
-  /// REQUIRES: a sound config.
+  /// REQUIRES: a valid config.
   [[nodiscard]] int contexts() const { return mask != 0 ? values->num_contexts : 0; }
 };
 
 /// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID.
-int split(Context& context, Team& parent, const SplitRequest& request, shmem_team_t* new_team) {
-  auto handle = context.teams().split(parent, request);
+int split(Runtime& runtime, Team& parent, const SplitRequest& request, shmem_team_t* new_team) {
+  auto handle = runtime.teams().split(parent, request);
   *new_team = handle.value_or(SHMEM_TEAM_INVALID);
   return handle ? 0 : api::report_loudly(handle.error());
 }
 
-/// OpenSHMEM 1.6 has strides of both signs, and 0 for a team of one PE; Ascend's calls have those from 1.
+/// OpenSHMEM 1.6 allows strides of both signs, and 0 for a team of one PE; Ascend's calls allow 1 or more.
 enum class Strides { kAll, kPositive };
 
 std::optional<std::string> strided_problem(const Team& parent, int start, int stride, int size, Strides allowed) {
@@ -67,27 +58,25 @@ std::optional<std::string> strided_problem(const Team& parent, int start, int st
   if (size >= 1 && inside && strided) {
     return std::nullopt;
   }
-  return "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " + std::to_string(size) +
-         " name no PEs of the parent, which has " + std::to_string(parent.size()) +
-         (allowed == Strides::kPositive ? " (start from 0, stride and size from 1, and no wrapping round)"
-                                        : " (start from 0, size from 1, stride 0 with size 1 only, no wrapping round)");
+  return fmt::format(
+      "start {}, stride {}, size {} name no PEs of the parent, which has {} ({})", start, stride, size, parent.size(),
+      allowed == Strides::kPositive ? "start from 0, stride and size from 1, and no wrapping round"
+                                    : "start from 0, size from 1, stride 0 with size 1 only, no wrapping round");
 }
 
 int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, const Config& config,
                   shmem_team_t* new_team, Strides allowed) {
-  Context& context = api::running_on_host(call);
+  Runtime& runtime = api::running_on_host(call);
   if (new_team == nullptr) {
-    return api::report_loudly(wrong(context, call, "there is nowhere to put the new team: new_team is NULL"));
+    return api::report_loudly(api::invalid(runtime, call, "the new team has no destination: new_team is NULL"));
   }
   *new_team = SHMEM_TEAM_INVALID;
-  Team* parent = context.teams().find(parent_team);
+  Team* parent = runtime.teams().find(parent_team);
   if (parent == nullptr) {
-    return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
+    return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
   }
-  if (context.checker() != nullptr) [[unlikely]] {
-    api::check_team_call(
-        context, *parent, call,
-        "start " + std::to_string(start) + ", stride " + std::to_string(stride) + ", size " + std::to_string(size));
+  if (runtime.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(runtime, *parent, call, fmt::format("start {}, stride {}, size {}", start, stride, size));
   }
   SplitRequest request{{TeamCall::kStrided, start, stride, size}};
   auto problem = strided_problem(*parent, start, stride, size, allowed);
@@ -95,32 +84,32 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
     problem = config.problem();
   }
   if (problem) {
-    request.refusal = wrong(context, call, *problem);
-    return split(context, *parent, request, new_team);
+    request.refusal = api::invalid(runtime, call, *problem);
+    return split(runtime, *parent, request, new_team);
   }
-  // With one PE the stride means nothing, however large.
+  // With one PE the stride has no meaning, whatever its size.
   const TeamMap map{parent->map().pe(start), parent->map().stride * (size > 1 ? stride : 1), size};
-  if (map.member(context.my_pe())) {
+  if (map.member(runtime.my_pe())) {
     request.map = map;
   }
   request.contexts = config.contexts();
-  return split(context, *parent, request, new_team);
+  return split(runtime, *parent, request, new_team);
 }
 
 int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Config& x_config, shmem_team_t* xaxis_team,
              const Config& y_config, shmem_team_t* yaxis_team) {
-  Context& context = api::running_on_host(call);
+  Runtime& runtime = api::running_on_host(call);
   if (xaxis_team == nullptr || yaxis_team == nullptr) {
     return api::report_loudly(
-        wrong(context, call, "there is nowhere to put a new team: xaxis_team or yaxis_team is NULL"));
+        api::invalid(runtime, call, "a new team has no destination: xaxis_team or yaxis_team is NULL"));
   }
   *xaxis_team = *yaxis_team = SHMEM_TEAM_INVALID;
-  Team* parent = context.teams().find(parent_team);
+  Team* parent = runtime.teams().find(parent_team);
   if (parent == nullptr) {
-    return api::report_loudly(wrong(context, call, invalid_team(parent_team)));
+    return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
   }
-  if (context.checker() != nullptr) [[unlikely]] {
-    api::check_team_call(context, *parent, call, "xrange " + std::to_string(xrange));
+  if (runtime.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(runtime, *parent, call, fmt::format("xrange {}", xrange));
   }
   SplitRequest rows{{TeamCall::kRows, 0, 1, xrange}};
   SplitRequest columns{{TeamCall::kColumns, 0, 1, xrange}};
@@ -129,13 +118,13 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
     problem = y_config.problem();
   }
   if (xrange < 1) {
-    problem = "xrange " + std::to_string(xrange) + " is not above 0";
+    problem = fmt::format("xrange {} is not above 0", xrange);
   }
   if (problem) {
-    rows.refusal = wrong(context, call, *problem);
-    return split(context, *parent, rows, xaxis_team);
+    rows.refusal = api::invalid(runtime, call, *problem);
+    return split(runtime, *parent, rows, xaxis_team);
   }
-  // A row longer than the parent is the parent.
+  // A row longer than the parent becomes the parent.
   const int width = std::min(xrange, parent->size());
   const int row = parent->me() / width * width;
   const int column = parent->me() % width;
@@ -144,27 +133,27 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   rows.contexts = x_config.contexts();
   columns.map = TeamMap{all.pe(column), all.stride * width, (parent->size() - column + width - 1) / width};
   columns.contexts = y_config.contexts();
-  if (const int error = split(context, *parent, rows, xaxis_team); error != 0) {
+  if (const int error = split(runtime, *parent, rows, xaxis_team); error != 0) {
     return error;
   }
-  const int error = split(context, *parent, columns, yaxis_team);
+  const int error = split(runtime, *parent, columns, yaxis_team);
   if (error != 0) {
-    // Both or none, and all PEs alike: the failure is everybody's.
-    context.teams().destroy(*xaxis_team);
+    // Both teams or none, on all PEs alike: a failure of one PE is a failure of all.
+    static_cast<void>(runtime.teams().destroy(*xaxis_team));  // the first failure is reported
     *xaxis_team = SHMEM_TEAM_INVALID;
   }
   return error;
 }
 
 int get_config(const char* call, shmem_team_t team, long mask, shmem_team_config_t* config) {
-  const Context& context = api::running(call);
+  const Runtime& runtime = api::running(call);
   const Team* found = find(call, team);
   if (found == nullptr) {
-    // As when a team is asked for its number: programs ask this way whether they are in it.
-    return api::report(wrong(context, call, invalid_team(team)));
+    // No message: programs ask this way whether they are in the team.
+    return api::report(api::invalid(runtime, call, api::not_a_team(team)));
   }
   if (auto problem = Config{config, mask}.mask_problem()) {
-    return api::report_loudly(wrong(context, call, *problem));
+    return api::report_loudly(api::invalid(runtime, call, *problem));
   }
   if (mask != 0) {
     config->num_contexts = found->contexts();
@@ -213,22 +202,22 @@ SHMEM_ROUTINE(int, team_split_2d,
 }
 
 SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
-  Context& context = api::running_on_host("shmem_team_destroy");
+  Runtime& runtime = api::running_on_host("shmem_team_destroy");
   if (team == SHMEM_TEAM_INVALID) {
     return;
   }
-  const Team& found = api::valid_team(context, "shmem_team_destroy", team);
+  const Team& found = api::valid_team(runtime, "shmem_team_destroy", team);
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
-    api::end_job(context, "shmem_team_destroy", "team " + std::to_string(team) + " is predefined");
+    api::end_job(runtime, "shmem_team_destroy", "team {} is predefined", team);
   }
-  api::check_call(context, found, "shmem_team_destroy");
+  api::check_call(runtime, found, "shmem_team_destroy");
   const shmem::CallSet members{team, found.map_here()};
-  context.ctxs().remove_all_of(team);
-  if (auto ok = context.teams().destroy(team); !ok) {
-    context.end_job(EXIT_FAILURE, ok.error().text);
+  runtime.ctxs().remove_all_of(team);
+  if (auto ok = runtime.teams().destroy(team); !ok) {
+    runtime.end_job(EXIT_FAILURE, ok.error().text);
   }
-  if (context.checker() != nullptr) [[unlikely]] {
-    context.checker()->forget(members);
+  if (runtime.checker() != nullptr) [[unlikely]] {
+    runtime.checker()->forget(members);
   }
 }
 
@@ -250,23 +239,27 @@ int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexc
 }
 
 int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
-  Context& context = api::running_on_host("shmemx_team_set_barrier");
-  Team* found = context.teams().find(team);
+  Runtime& runtime = api::running_on_host("shmemx_team_set_barrier");
+  Team* found = runtime.teams().find(team);
   if (found == nullptr) {
-    return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + invalid_team(team)});
+    return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + api::not_a_team(team)});
   }
-  if (context.checker() != nullptr) [[unlikely]] {
-    api::check_team_call(context, *found, "shmemx_team_set_barrier", algorithm);
+  if (algorithm == nullptr) {
+    return api::report_loudly(api::invalid(runtime, "shmemx_team_set_barrier", "algorithm is NULL"));
   }
-  auto ok = context.set_barrier(*found, algorithm);
+  if (runtime.checker() != nullptr) [[unlikely]] {
+    api::check_team_call(runtime, *found, "shmemx_team_set_barrier", algorithm);
+  }
+  auto ok = runtime.barriers().set_barrier(*found, algorithm);
   return ok ? 0 : api::report(ok.error());
 }
 
 int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
-  const Context& context = api::running("shmemx_team_info");
+  const Runtime& runtime = api::running("shmemx_team_info");
   const Team* found = find("shmemx_team_info", team);
   if (found == nullptr || info == nullptr) {
-    return api::report(wrong(context, "shmemx_team_info", found == nullptr ? invalid_team(team) : "info is NULL"));
+    return api::report(
+        api::invalid(runtime, "shmemx_team_info", found == nullptr ? api::not_a_team(team) : "info is NULL"));
   }
   *info = {};
   info->n_pes = found->size();
@@ -281,10 +274,11 @@ int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
 }
 
 int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexcept {
-  const Context& context = api::running("shmemx_barrier_stats");
+  const Runtime& runtime = api::running("shmemx_barrier_stats");
   const Team* found = find("shmemx_barrier_stats", team);
   if (found == nullptr || stats == nullptr) {
-    return api::report(wrong(context, "shmemx_barrier_stats", found == nullptr ? invalid_team(team) : "stats is NULL"));
+    return api::report(
+        api::invalid(runtime, "shmemx_barrier_stats", found == nullptr ? api::not_a_team(team) : "stats is NULL"));
   }
   const shmem::BarrierStatistics& all = found->statistics();
   const shmem::BarrierTimes& times = all.times();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.11: waiting for, and testing, words of this PE. The work is that of the calls which kernels
-// have.
+// OpenSHMEM 1.6, section 9.11: waiting for, and testing, words of this PE, by the calls that kernels have.
 #include "shmem/api/entry.hpp"
 #include "shmem_device.h"
 
@@ -15,7 +14,7 @@
 SHMEM_AMO_TYPES(SHMEM_DEFINE_ONE)
 SHMEM_OLD_WAIT_TYPES(SHMEM_DEFINE_ONE)
 
-// One family, with one value for all (VALUE is &cmp_value) or with one for each (cmp_values).
+// One family: one value for all (VALUE is &cmp_value) or one for each (cmp_values).
 #define SHMEM_DEFINE_SEVERAL(NAME, TYPE, SUFFIX, PARAMETER, VALUE, EACH)                                               \
   SHMEM_ROUTINE(void, NAME##_wait_until_all##SUFFIX,                                                                   \
                 (TYPE * ivars, size_t nelems, const int* status, int cmp, PARAMETER)) {                                \

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for words of this PE, on the host and on cores: comparisons, and what ends a wait.
+// Waits for words of this PE, on the host and on cores: comparisons, and how a wait ends.
 #pragma once
 
 #include <array>
 #include <string>
 
 #include "shmem/api/kernel_core.hpp"
-#include "shmem/barrier/timed_watch.hpp"
-#include "shmem/memory/parking.hpp"
+#include "shmem/barrier/wait_monitor.hpp"
+#include "shmem/layout/parking.hpp"
 
 namespace shmem::api {
 
-/// Ends the job if `cmp` is none of SHMEM_CMP_*.
-inline void check_cmp(const Context& context, const char* call, int cmp) {
+/// Ends the job if `cmp` is not one of SHMEM_CMP_*.
+inline void check_cmp(const Runtime& runtime, const char* call, int cmp) {
   if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE) {
-    end_job(context, call, std::to_string(cmp) + " is no comparison (SHMEM_CMP_EQ ... SHMEM_CMP_LE)");
+    end_job(runtime, call, "{} is not a comparison (SHMEM_CMP_EQ ... SHMEM_CMP_LE)", cmp);
   }
 }
 
@@ -44,29 +44,29 @@ std::string unmet(T value, int cmp, T with) {
   return std::to_string(value) + ", which is not " + kNames[static_cast<std::size_t>(cmp)] + " " + std::to_string(with);
 }
 
-/// Waits until done(), which reads words of this PE that others change. False, on a core only: the wait failed, as
-/// earlier ones of this core have or with an error that the core keeps. On the host that ends the job. `describe` says
-/// what is not so yet.
+/// Waits until done(), which reads words of this PE that others change. On the host a failure ends the job. On a core
+/// it returns false: this wait failed, with an error that the core keeps, or an earlier wait of this core did.
+/// `describe` says which condition is not met.
 template <std::predicate Done, typename Describe>
-bool wait_here(const Context& context, const char* call, Done done, Describe describe) {
-  const Job& job = context.job();
-  TimedWatch watch(job);
+bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe) {
+  const Job& job = runtime.job();
+  WaitMonitor monitor(job);
   shmemx_core_t* core = current_core();
   if (core == nullptr) {
-    const std::errc error = wait_parked(job, done, [&watch] { return watch(); });
+    const std::errc error = wait_parked(job, done, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      end_job(context, call, "the wait " + watch.explain(error) + "; there is " + describe());
+      end_job(runtime, call, "the wait " + monitor.explain(error) + "; there is " + describe());
     }
     return true;
   }
   if (core->error != std::errc{}) {
     return false;
   }
-  const std::errc error = wait_parked(job, done, WatchedCheck(core->core.check(), watch));
+  const std::errc error = wait_parked(job, done, WatchedCheck(core->core.check(), monitor));
   if (error == std::errc{}) {
     return true;
   }
-  core->keep(fail(error, said_by(*core, call) + "the wait " + watch.explain(error) + "; there is " + describe()));
+  core->keep(fail(error, said_by(*core, call) + "the wait " + monitor.explain(error) + "; there is " + describe()));
   return false;
 }
 

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/partial.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "shmem/log.hpp"
+#include "shmem/layout/peers.hpp"
 #include "shmem/net/messages.hpp"
-#include "shmem/team/peers.hpp"
 
 namespace shmem {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAtPeers{500};
 constexpr std::size_t kMostNamed = 16;
-// The longer way to find out that a process has ended is for so many PEs of a list.
-constexpr int kMostZombieLooks = 16;
 
-/// Two PEs meet in an order that agrees with all their lists, so that one tag does. Above those of groups
-/// (team/span.cpp).
+/// Two PEs take part in common barriers in an order that agrees with all their lists, so one tag is enough. Above the
+/// tags of process groups (team/spanning_team.cpp).
 constexpr std::uint64_t kPartialTag = std::uint64_t{3} << 46;
 
 /// FNV-1a, folded.
@@ -41,27 +39,27 @@ Result<PeList> PeList::create(int me, const TeamMap& team, const std::uint32_t* 
     return refuse(members == nullptr ? "the list of PEs is NULL" : "the list of PEs is empty");
   }
   if (count > static_cast<std::uint32_t>(team.size)) {
-    return refuse("the list has " + std::to_string(count) + " PEs, the team " + std::to_string(team.size));
+    return refuse(fmt::format("the list has {} PEs, the team {}", count, team.size));
   }
   PeList list;
   list.pes_.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (members[i] >= static_cast<std::uint32_t>(team.size)) {
-      return refuse("the list names PE " + std::to_string(members[i]) + " of a team of " + std::to_string(team.size));
+      return refuse(fmt::format("the list names PE {} of a team of {}", members[i], team.size));
     }
     list.pes_.push_back(team.pe(static_cast<int>(members[i])));
   }
   std::sort(list.pes_.begin(), list.pes_.end());
   const auto twice = std::adjacent_find(list.pes_.begin(), list.pes_.end());
   if (twice != list.pes_.end()) {
-    return refuse("the list names PE " + std::to_string(team.member(*twice).value_or(-1)) + " of the team twice");
+    return refuse(fmt::format("the list names PE {} of the team twice", team.member(*twice).value_or(-1)));
   }
   if (static_cast<std::size_t>(list.pes_.back()) >= kMostPartners) {
-    return refuse("it is for the first " + std::to_string(kMostPartners) + " PEs of a job");
+    return refuse(fmt::format("it is for the first {} PEs of a job", kMostPartners));
   }
   const auto own = std::lower_bound(list.pes_.begin(), list.pes_.end(), me);
   if (own == list.pes_.end() || *own != me) {
-    return refuse("the list does not name this PE, " + std::to_string(team.member(me).value_or(-1)) + " of the team");
+    return refuse(fmt::format("the list does not name this PE, {} of the team", team.member(me).value_or(-1)));
   }
   list.me_ = static_cast<int>(own - list.pes_.begin());
   list.mark_ = mark_of(list.pes_);
@@ -76,44 +74,29 @@ std::string PeList::text() const {
   return pes_.size() > kMostNamed ? text + ", ..." : text;
 }
 
-Result<void> meet_by_messages(Network& network, const PeList& list) {
+Result<void> list_barrier_by_messages(Network& network, const PeList& list) {
   for (int distance = 1; distance < list.size(); distance <<= 1) {
     const std::uint64_t mine = list.mark();
     std::uint64_t theirs = 0;
     const int from = list.to_the_right(-distance);
     Messages messages(network, kPartialTag);
-    auto ok = messages.receive(from, &theirs, sizeof theirs);
-    if (ok) ok = messages.send(list.to_the_right(distance), &mine, sizeof mine);
-    if (ok) ok = messages.wait();
-    if (!ok) return ok;
+    messages.receive(from, &theirs, sizeof theirs);
+    messages.send(list.to_the_right(distance), &mine, sizeof mine);
+    if (auto ok = messages.wait(); !ok) {
+      return ok;
+    }
     if (theirs != mine) {
       return fail(std::errc::invalid_argument,
-                  "PE " + std::to_string(from) + " came to a barrier of another list with this PE in it");
+                  fmt::format("PE {} came to a barrier of another list with this PE in it", from));
     }
   }
   return {};
 }
 
-std::errc ListWatch::operator()() {
-  if (const std::errc error = time_(); error != std::errc{}) {
-    return error;
-  }
-  const auto now = Clock::now();
-  if (began_ == Clock::time_point{}) {
-    began_ = now;
-    next_look_ = now + kLookAtPeers;
-    next_warning_ = now + job_.options.barrier_warning;
-  }
-  if (waits_for_ >= 0 && job_.options.barrier_warning.count() > 0 && now >= next_warning_) {
-    warn(now);
-  }
-  if (now < next_look_) {
-    return {};
-  }
-  next_look_ = now + kLookAtPeers;
+std::errc ListMonitor::look() {
   for (int distance = 1; distance < list_.size(); ++distance) {
-    const int pe = list_.to_the_right(-distance);  // those that this one waits for come first
-    if (distance <= kMostZombieLooks ? is_dead_or_zombie(job_, pe) : is_dead(job_, pe)) {
+    const int pe = list_.to_the_right(-distance);  // PEs that wait for this one come first
+    if (distance <= kMostZombieLooks ? is_dead_or_zombie(job(), pe) : is_dead(job(), pe)) {
       dead_ = pe;
       return std::errc::owner_dead;
     }
@@ -121,29 +104,28 @@ std::errc ListWatch::operator()() {
   return {};
 }
 
-void ListWatch::warn(Clock::time_point now) {
-  next_warning_ = now + 2 * job_.options.barrier_warning;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_);
-  log(LogLevel::kWarn, "%s has taken %lld s; it waits for %s", subject().c_str(),
-      static_cast<long long>(seconds.count()), awaited().c_str());
+void ListMonitor::warn(std::chrono::seconds waited) const {
+  if (waits_for_ >= 0) {
+    WaitMonitor::warn(waited);
+  }
 }
 
-std::string ListWatch::subject() const {
-  return who_ + "the barrier of the " + std::to_string(list_.size()) + " PEs " + list_.text() + " of the world";
+std::string ListMonitor::subject() const {
+  return fmt::format("{}the barrier of the {} PEs {} of the world", prefix_, list_.size(), list_.text());
 }
 
-std::string ListWatch::awaited() const {
-  return waits_for_ < 0 ? "the other cores of this PE" : describe_pe(job_, waits_for_);
+std::string ListMonitor::awaited() const {
+  return waits_for_ < 0 ? "the other cores of this PE" : describe_pe(job(), waits_for_);
 }
 
-std::string ListWatch::explain(std::errc error) const {
+std::string ListMonitor::explain(std::errc error) const {
   switch (error) {
     case std::errc::invalid_argument:
-      return subject() + " failed: " + awaited() + " came to a barrier of another list with this PE in it";
+      return fmt::format("{} failed: {} came to a barrier of another list with this PE in it", subject(), awaited());
     case std::errc::owner_dead:
-      return subject() + " cannot complete: " + describe_pe(job_, dead_) + " has died";
+      return fmt::format("{} cannot complete: {} has died", subject(), describe_pe(job(), dead_));
     default:
-      return subject() + " " + time_.explain(error) + "; it waited for " + awaited();
+      return WaitMonitor::explain(error);
   }
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers among the PEs of a list, which may be another one each time.
+// Barriers among the PEs of a list, which may differ from call to call.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "shmem/barrier/core_barrier.hpp"
-#include "shmem/barrier/timed_watch.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/barrier/algorithms.hpp"
+#include "shmem/barrier/wait_monitor.hpp"
+#include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
 
-/// PEs of the world in ascending order, so that all PEs of a list see the same one however they wrote it down.
+/// PEs of the world in ascending order, so that all PEs see the same list whatever order they gave.
 class PeList {
  public:
-  /// `members` are numbers in the team, in any order. An Error unless they are different members, PE `me` one of them.
+  /// `members` are numbers in the team, in any order. An Error unless they are distinct members and include PE `me`.
   static Result<PeList> create(int me, const TeamMap& team, const std::uint32_t* members, std::uint32_t count);
 
   [[nodiscard]] int size() const { return static_cast<int>(pes_.size()); }
@@ -23,7 +23,7 @@ class PeList {
   [[nodiscard]] int to_the_right(int distance) const {
     return pes_[static_cast<std::size_t>(((me_ + distance) % size() + size()) % size())];
   }
-  /// Tells lists apart, mostly.
+  /// Different for almost all pairs of lists.
   [[nodiscard]] std::uint64_t mark() const { return mark_; }
   [[nodiscard]] const std::vector<int>& pes() const { return pes_; }
   [[nodiscard]] std::string text() const;
@@ -34,86 +34,82 @@ class PeList {
   std::uint64_t mark_ = 0;
 };
 
-/// In a job on several nodes: the same steps by messages, in which a pair's words travel. Called by one core of each PE
-/// of the list, whose numbers are of the world. An Error says whom it waited for.
-Result<void> meet_by_messages(Network& network, const PeList& list);
+/// In a job on several nodes: the same steps by messages that contain a pair's words. Called by one core of each PE of
+/// the list, whose numbers are of the world. An Error names the PE that did not arrive.
+Result<void> list_barrier_by_messages(Network& network, const PeList& list);
 
 /// The words of the job's PEs, seen from one of them.
-class PairWords {
+class ListWords {
  public:
-  explicit PairWords(const Job& job) : job_(job) {}
+  explicit ListWords(const Job& job) : job_(job) {}
 
   [[nodiscard]] int me() const { return job_.me; }
-  /// Of `pe`, written by PE `by`.
-  [[nodiscard]] SyncWord& told(int pe, int by) const { return job_.kernel_sync(pe).told[static_cast<std::size_t>(by)]; }
-  /// Of this PE alone.
-  [[nodiscard]] std::uint64_t& heard(int from) const {
-    return job_.kernel_sync(job_.me).heard[static_cast<std::size_t>(from)];
+  /// The word of `pe` that PE `by` writes.
+  [[nodiscard]] SyncWord& received(int pe, int by) const {
+    return job_.kernel_sync(pe).received[static_cast<std::size_t>(by)];
+  }
+  /// A word that only this PE uses.
+  [[nodiscard]] std::uint64_t& awaited(int from) const {
+    return job_.kernel_sync(job_.me).awaited[static_cast<std::size_t>(from)];
   }
 
  private:
   const Job& job_;
 };
 
-/// The Check of one such barrier: as TimedWatch, and owner_dead if a PE of the list has died. Says so when it takes
-/// long.
-class ListWatch {
+/// A wait in one such barrier. One more error: owner_dead if a PE of the list has died.
+class ListMonitor final : public WaitMonitor {
  public:
-  /// `who` begins messages.
-  ListWatch(const Job& job, const PeList& list, std::string who)
-      : job_(job), list_(list), who_(std::move(who)), time_(job) {}
-  std::errc operator()();
+  /// `prefix` begins messages.
+  ListMonitor(const Job& job, const PeList& list, std::string prefix)
+      : WaitMonitor(job), list_(list), prefix_(std::move(prefix)) {}
 
-  /// Set to the PE that this one waits for now, if it is one.
+  /// The PE that this one waits for now, if any.
   int& waits_for() { return waits_for_; }
-  [[nodiscard]] std::string explain(std::errc error) const;
+  [[nodiscard]] std::string explain(std::errc error) const override;
 
  private:
-  void warn(Clock::time_point now);
-  [[nodiscard]] std::string subject() const;
-  [[nodiscard]] std::string awaited() const;
+  std::errc look() override;
+  void warn(std::chrono::seconds waited) const override;
+  [[nodiscard]] std::string subject() const override;
+  [[nodiscard]] std::string awaited() const override;
 
-  const Job& job_;
   const PeList& list_;
-  std::string who_;
-  TimedWatch time_;
-  Clock::time_point began_{};
-  Clock::time_point next_look_{};
-  Clock::time_point next_warning_{};
+  std::string prefix_;
   int waits_for_ = -1;
   int dead_ = -1;
 };
 
 constexpr unsigned kMarkBits = 16;
 
-/// Dissemination over the list. Two PEs tell each other by words of that pair alone, which count how often they have:
-/// all PEs of a list take part in it once, in an order that agrees with their other lists, so both know what comes
-/// next, whatever lists each has been in with others. A pair meets in one round of a barrier at most.
+/// Dissemination over the list. Two PEs signal each other by words of that pair alone, which count the signals: all PEs
+/// of a list take part once, in an order that agrees with their other lists, so both know which count comes next,
+/// whatever other lists each has been in. A pair takes part in at most one round of a barrier.
 ///
-/// Called by all cores of all PEs of the list. Nobody returns before all have called. `waits_for` is the PE that core 0
-/// waits for, or waited for last. Errors: as the Check of `core`; invalid_argument if a PE met this one with another
-/// list. After an error the words are of no use.
+/// Called by all cores of all PEs of the list. None returns before all have called. `waits_for` is the PE that core 0
+/// waits for, or waited for last. Errors: as the Check of `core`; invalid_argument if a PE came with another list.
+/// After an error the words are unusable.
 ///
-/// `Words` gives the words of pairs, as PairWords does.
+/// `Words` provides the words of pairs, like ListWords.
 template <Core C, typename Words>
 std::errc partial_sync(C& core, const Words& words, const PeList& list, int& waits_for) {
   return on_core_zero(core, [&](C& self) {
     for (int distance = 1; distance < list.size(); distance <<= 1) {
-      SyncWord& theirs = words.told(list.to_the_right(distance), words.me());
-      const std::uint64_t sent = (self.load(theirs) >> kMarkBits) + 1;  // nobody else stores there
+      SyncWord& theirs = words.received(list.to_the_right(distance), words.me());
+      const std::uint64_t sent = (self.load(theirs) >> kMarkBits) + 1;  // no other PE stores there
       signal_set(self, theirs, sent << kMarkBits | list.mark());
 
       waits_for = list.to_the_right(-distance);
-      const std::uint64_t awaited = words.heard(waits_for) + 1;
-      std::uint64_t told = 0;
-      const auto has_come = [&](std::uint64_t seen) { return (told = seen) >> kMarkBits >= awaited; };
-      const std::errc error = signal_wait_until(self, words.told(words.me(), waits_for), has_come);
+      const std::uint64_t next = words.awaited(waits_for) + 1;
+      std::uint64_t last = 0;
+      const auto has_come = [&](std::uint64_t seen) { return (last = seen) >> kMarkBits >= next; };
+      const std::errc error = signal_wait_until(self, words.received(words.me(), waits_for), has_come);
       if (error != std::errc{}) {
         return error;
       }
-      words.heard(waits_for) = awaited;
-      // A PE that is further has been let go by this barrier.
-      if (told >> kMarkBits == awaited && (told & ((1U << kMarkBits) - 1)) != list.mark()) {
+      words.awaited(waits_for) = next;
+      // A PE at a larger distance has been released by this barrier.
+      if (last >> kMarkBits == next && (last & ((1U << kMarkBits) - 1)) != list.mark()) {
         return std::errc::invalid_argument;
       }
     }

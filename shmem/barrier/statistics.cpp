@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/barrier/statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -17,17 +19,21 @@ std::uint64_t now() {
 /// "12.3 us"
 std::string microseconds(std::uint64_t nanoseconds) {
   const std::uint64_t tenths = nanoseconds / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " us";
+  return fmt::format("{}.{} us", tenths / 10, tenths % 10);
 }
 
 std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uint64_t longest) {
-  return microseconds(sum / count) + " on average, " + microseconds(longest) + " at most";
+  return fmt::format("{} on average, {} at most", microseconds(sum / count), microseconds(longest));
 }
 
 }  // namespace
 
 BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
-    : job_(job), map_(map), view_(view), team_(team), mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1) {}
+    : job_(job),
+      map_(map),
+      view_(view),
+      team_(team),
+      mask_(job.options.info || job.trace != nullptr ? 0 : period(view.size()) - 1) {}
 
 void BarrierStatistics::note_arrival(std::uint64_t count) {
   arrived_ = now();
@@ -44,13 +50,13 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
   int last_member = view_.me();
   for (int i = 0; i < view_.size(); ++i) {
     const ArrivalTimes& theirs = view_.member(i).times;
-    // Another number: that member takes no times of this barrier.
+    // Another number: that member does not time this barrier.
     if (theirs.number[count & 1].load(std::memory_order_relaxed) != count) {
       continue;
     }
     const std::uint64_t time = theirs.time[count & 1].load(std::memory_order_relaxed);
     first = std::min(first, time);
-    // Of members that came at the same time the lowest, so that all name the same.
+    // Among members that arrived at the same time the lowest, so that all name the same one.
     if (time > last || (time == last && i < last_member)) {
       last = time;
       last_member = i;
@@ -90,19 +96,18 @@ std::string BarrierStatistics::text() const {
   std::string paths;
   for (std::size_t i = 0; i < by_path_.size(); ++i) {
     if (by_path_[i] != 0) {
-      paths += (paths.empty() ? "" : ", ") + std::to_string(by_path_[i]) + " " + BarrierPath(i).name();
+      paths += fmt::format("{}{} {}", paths.empty() ? "" : ", ", by_path_[i], BarrierPath(i).name());
     }
   }
-  std::string all = std::to_string(total()) + " barriers" + (paths.empty() ? "" : " (" + paths + ")");
+  std::string all = fmt::format("{} barriers{}", total(), paths.empty() ? "" : " (" + paths + ")");
   if (times_.timed == 0) {
     return all;
   }
   const Last most = last();
-  return all + "; PE " + std::to_string(job_.world_me()) + " waited " +
-         average_and_longest(times_.wait, times_.timed, times_.longest_wait) + "; the members came within " +
-         average_and_longest(times_.skew, times_.timed, times_.longest_skew) + "; PE " +
-         std::to_string(job_.nodes.world(map_.pe(most.member))) + " came last most often, in " +
-         std::to_string(most.often) + " of " + std::to_string(times_.timed);
+  return fmt::format("{}; PE {} waited {}; the members came within {}; PE {} came last most often, in {} of {}", all,
+                     job_.world_me(), average_and_longest(times_.wait, times_.timed, times_.longest_wait),
+                     average_and_longest(times_.skew, times_.timed, times_.longest_skew),
+                     job_.nodes.world(map_.pe(most.member)), most.often, times_.timed);
 }
 
 }  // namespace shmem

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a member knows of its barriers on one team: how many by which path, how long it waited, how far apart the
-// members came, and who came last.
+// A member's statistics of its barriers on one team: how many by which path, how long it waited, how far apart the
+// members arrived, and which arrived last.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <string>
 #include <vector>
 
-#include "shmem/barrier/algorithm_table.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/config/barrier_choice.hpp"
+#include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
 
@@ -33,23 +35,27 @@ class BarrierPath {
   std::size_t index_;
 };
 
-/// Sums and maxima over the barriers whose times were taken, in nanoseconds.
+/// Sums and maxima over the timed barriers, in nanoseconds.
 struct BarrierTimes {
   std::uint64_t timed = 0;
-  std::uint64_t wait = 0;  // from this member's arrival until it was let go
+  std::uint64_t wait = 0;  // from this member's arrival until its release
   std::uint64_t longest_wait = 0;
   std::uint64_t skew = 0;  // from the first member's arrival to the last one's
   std::uint64_t longest_skew = 0;
 };
 
-/// Used by one thread at a time, as its team is. Counts all barriers; takes times of every kEach-th, or of all, so that
-/// a barrier of 50 ns stays one. (Not of those with numbers that are multiples of it: they may be check rounds.)
+/// Used by one thread at a time, as its team is. Counts all barriers; times one of each period(), or all, so that a
+/// barrier of 50 ns stays one. (Not those with numbers that are multiples of kEach: they may be check rounds.)
 ///
-/// A member leaves the time of its arrival in its TeamSync before it arrives; the others read it when the barrier is
-/// over. Two, by turns: nobody writes the same one again before all have entered the next barrier.
+/// A member stores the time of its arrival in its TeamSync before it arrives; the others read it after the barrier. Two
+/// slots alternate: no member writes the same one again before all have entered the next barrier.
 class BarrierStatistics {
  public:
   static constexpr std::uint64_t kEach = 64;
+  /// Each member reads the times of all, so large teams are timed less often: at most one read per member and barrier.
+  static constexpr std::uint64_t period(int members) {
+    return std::bit_ceil(std::max(kEach, static_cast<std::uint64_t>(members)));
+  }
 
   BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team);
 
@@ -73,10 +79,10 @@ class BarrierStatistics {
   [[nodiscard]] const BarrierTimes& times() const { return times_; }
 
   struct Last {
-    int member;           // -1: no times were taken
+    int member;           // -1: no barrier was timed
     std::uint64_t often;  // of the timed barriers
   };
-  /// Who came last most often.
+  /// The member that most often arrived last.
   [[nodiscard]] Last last() const;
   /// How often `member` did.
   [[nodiscard]] std::uint64_t was_last(int member) const;
@@ -92,12 +98,12 @@ class BarrierStatistics {
   const TeamMap& map_;
   const SyncView& view_;
   int team_;
-  std::uint64_t mask_;  // times are taken of the barriers whose numbers are kEach / 2 in these bits
+  std::uint64_t mask_;  // barriers whose numbers are kEach / 2 in these bits are timed
   std::uint64_t arrived_ = 0;
   bool traced_ = false;
   std::array<std::uint64_t, BarrierPath::kPaths> by_path_{};
   BarrierTimes times_;
-  std::vector<std::uint64_t> last_;  // by member; empty until times are taken
+  std::vector<std::uint64_t> last_;  // by member; empty until a barrier is timed
 };
 
 }  // namespace shmem

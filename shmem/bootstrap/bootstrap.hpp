@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job needs before it has symmetric memory: who am I, how many are we, tell each other a few bytes, meet, give
-// up.
+// What a job needs before it has symmetric memory: this PE's rank, the number of PEs, allgather, barrier, abort.
 #pragma once
 
 #include <atomic>
@@ -8,19 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "shmem/bootstrap/uid_session.hpp"
-#include "shmem/options.hpp"
+#include "shmem/config/options.hpp"
+#include "shmem/cores/wait.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
-/// One PE's end of the job's control plane. Used by one thread at a time, but for aborted(), which any thread may call.
-/// Every step has a timeout whose Error names the PEs that did not come.
+/// One PE's end of the job's control plane. Used by one thread at a time, except aborted(), which any thread may call.
+/// Every step has a timeout whose Error names the missing PEs.
 class Bootstrap {
  public:
   Bootstrap() = default;
@@ -31,27 +32,55 @@ class Bootstrap {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// Everybody's bytes, in rank order: size() times mine.size(). Collective; mine.size() is the same on all.
+  /// Collective: the bytes of all PEs, in rank order. mine.size() is the same on all.
   virtual Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) = 0;
   /// Collective.
-  virtual Result<void> barrier() = 0;
-  /// That of the PEs of all nodes, if this is the one of a single node: what decides how many steps there are must be
-  /// the same for all.
+  virtual Result<void> barrier() {
+    const auto all = allgather({});
+    return all ? Result<void>{} : all.error();
+  }
+  /// The bootstrap of the PEs of all nodes, if this is the bootstrap of one node. A decision that changes the number of
+  /// steps must be the same on all PEs.
   [[nodiscard]] virtual Bootstrap& everybody() { return *this; }
 
-  /// Tells the job to end with `status` because of `reason`, and returns the status it ends with: that of the first
-  /// call of all PEs. Does not end this process.
+  /// Ends the job with `status` because of `reason`. Returns the job's status, which is that of the first call on any
+  /// PE. Does not end this process.
   virtual int abort(int status, const std::string& reason) = 0;
-  /// The reason, once somebody (a PE or the launcher) has ended the job. One memory load while nobody has.
+  /// The reason, once a PE or the launcher has ended the job. One memory load before that.
   [[nodiscard]] virtual std::optional<std::string> aborted() const = 0;
-  /// 0 until then. Whoever ends the job changes it and wakes who sleeps on it, so that a PE that sleeps on another word
-  /// too wakes at once (WaitPolicy). nullptr: nobody is told, and sleeps must be short.
+  /// A word that is 0 until then. The end of the job changes it and wakes threads that sleep on it, also those that
+  /// sleep on another word as well (WaitPolicy). nullptr: there is no wake-up, and sleeps must be short.
   [[nodiscard]] virtual const std::atomic<std::uint32_t>* alarm() const { return nullptr; }
-  /// Tells the launcher that this PE has left the job in good order: from now on its exit is no failure of the others.
+  /// Tells the launcher that this PE has left the job: from now on its exit does not fail the others.
   virtual void leave() = 0;
 };
 
-/// What is known of the job before the PEs have found each other.
+/// Why the job has ended, once it has. Thread-safe.
+class EndReason {
+ public:
+  /// The first reason counts.
+  void set(const std::string& reason) {
+    const std::scoped_lock lock(mutex_);
+    if (ended_.load(std::memory_order_relaxed) == 0) {
+      text_ = reason;
+      ended_.store(1, std::memory_order_release);  // pairs with get()
+      futex_wake_all(ended_);
+    }
+  }
+  /// One load while there is no reason.
+  [[nodiscard]] std::optional<std::string> get() const {
+    return ended_.load(std::memory_order_acquire) != 0 ? std::optional(text_) : std::nullopt;
+  }
+  /// As Bootstrap::alarm().
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const { return &ended_; }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;  // constant once ended_ is 1
+  std::atomic<std::uint32_t> ended_{0};
+};
+
+/// What is known about the job before the PEs have found each other.
 struct BootstrapRequest {
   struct Place {
     int rank;
@@ -59,17 +88,17 @@ struct BootstrapRequest {
   };
   BootstrapKind kind = BootstrapKind::kAuto;
   std::chrono::milliseconds limit = kBootstrapLimit;  // for each step
-  std::optional<Place> expected = {};                 // a launcher that says something else is an error
+  std::optional<Place> expected = {};                 // an Error if the launcher says something else
   UidSettings uid = {};
   std::optional<UniqueId> id = {};           // from shmemx_get_uniqueid; without one, the settings' session
-  std::optional<UidListener> listener = {};  // of this id, if this process serves
+  std::optional<UidListener> listener = {};  // of this id, if this process is the server
   std::string mpi_plugin = {};               // for kMpi; "": libshmem's own
-  const void* communicator = nullptr;        // for kMpi: where an MPI_Comm stands; nullptr: MPI_COMM_WORLD
+  const void* communicator = nullptr;        // for kMpi: points to an MPI_Comm; nullptr: MPI_COMM_WORLD
 };
-/// What the environment asks for.
+/// The request of the environment.
 BootstrapRequest bootstrap_request(const Options& options);
 
-/// The bootstrap that was asked for. kAuto: the one whose launcher started this process; without any, a job of one PE.
+/// Joins by the requested bootstrap. kAuto: by that of the launcher of this process; without a launcher, a one-PE job.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(BootstrapRequest request);
 
 }  // namespace shmem

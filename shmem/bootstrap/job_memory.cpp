@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/job_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
-#include "shmem/memory/memfd.hpp"
+#include "base/memfd.hpp"
 
 namespace shmem {
 
@@ -14,7 +16,7 @@ std::size_t size_for(int pes) {
   return sizeof(JobHeader) + static_cast<std::size_t>(pes) * sizeof(PeSlot);
 }
 
-/// The state once who writes has had the time to: all are to give the same status and reason.
+/// The state, after giving a writer time to finish, so that all PEs report the same status and reason.
 std::uint32_t settled(const std::atomic<std::uint32_t>& word) {
   std::uint32_t state = word.load(std::memory_order_acquire);  // pairs with the store in end(), as does the next one
   for (int pause = 0; state == JobEndWord::kWriting && pause < 200; ++pause) {
@@ -28,10 +30,14 @@ std::uint32_t settled(const std::atomic<std::uint32_t>& word) {
 
 Result<JobMemory> JobMemory::create(int pes, int processors) {
   const std::size_t size = size_for(pes);
-  auto fd = create_memfd("oshrun-job", size);
-  if (!fd) return tl::make_unexpected(fd.error());
-  auto mapping = Mapping::share(fd->get(), size);
-  if (!mapping) return tl::make_unexpected(mapping.error());
+  auto fd = base::create_memfd("oshrun-job", size);
+  if (!fd) {
+    return fd.error();
+  }
+  auto mapping = base::Mapping::share(fd->get(), size);
+  if (!mapping) {
+    return mapping.error();
+  }
   JobMemory memory(std::move(*fd), std::move(*mapping));
   JobHeader& header = memory.header();
   header.magic = kJobMagic;
@@ -44,20 +50,26 @@ Result<JobMemory> JobMemory::create(int pes, int processors) {
 
 Result<JobMemory> JobMemory::attach(int fd, int pes) {
   const std::size_t size = size_for(pes);
-  if (auto sound = check_memfd(fd, size); !sound) return tl::make_unexpected(sound.error());
-  auto mapping = Mapping::share(fd, size);
-  if (!mapping) return tl::make_unexpected(mapping.error());
-  JobMemory memory(UniqueFd(), std::move(*mapping));
+  if (auto sound = base::check_memfd(fd, size); !sound) {
+    return sound.error();
+  }
+  auto mapping = base::Mapping::share(fd, size);
+  if (!mapping) {
+    return mapping.error();
+  }
+  JobMemory memory(base::UniqueFd(), std::move(*mapping));
   const JobHeader& header = memory.header();
-  if (header.magic != kJobMagic) return fail(std::errc::invalid_argument, "it is not the memory of a job");
+  if (header.magic != kJobMagic) {
+    return fail(std::errc::invalid_argument, "it is not the memory of a job");
+  }
   if (header.version != kJobVersion) {
-    return fail(std::errc::protocol_not_supported, "oshrun speaks version " + std::to_string(header.version) +
-                                                       ", this libshmem version " + std::to_string(kJobVersion) +
-                                                       "; use the oshrun that came with this libshmem");
+    return fail(
+        std::errc::protocol_not_supported,
+        fmt::format("oshrun speaks version {}, this libshmem version {}; use the oshrun that came with this libshmem",
+                    header.version, kJobVersion));
   }
   if (header.pes != pes || header.size != size) {
-    return fail(std::errc::invalid_argument,
-                "it is for " + std::to_string(header.pes) + " PEs, not " + std::to_string(pes));
+    return fail(std::errc::invalid_argument, fmt::format("it is for {} PEs, not {}", header.pes, pes));
   }
   return memory;
 }
@@ -65,8 +77,10 @@ Result<JobMemory> JobMemory::attach(int fd, int pes) {
 void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reason) const {
   JobEndWord& word = header().end;
   std::uint32_t state = JobEndWord::kNone;
-  // Relaxed: it only chooses the one who writes; kSet publishes what is written.
-  if (!word.state.compare_exchange_strong(state, JobEndWord::kWriting, std::memory_order_relaxed)) return;
+  // Relaxed: this only chooses the writer; kSet publishes the rest.
+  if (!word.state.compare_exchange_strong(state, JobEndWord::kWriting, std::memory_order_relaxed)) {
+    return;
+  }
   word.pe = pe;
   word.status = status;
   reason.copy(word.reason.data(), word.reason.size() - 1);
@@ -78,9 +92,13 @@ void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reaso
 std::optional<JobEnd> JobMemory::ended() const {
   const JobEndWord& word = header().end;
   const std::uint32_t state = settled(word.state);
-  if (state == JobEndWord::kNone) return std::nullopt;
-  // Whoever was writing has been killed over it: that the job ends is known all the same.
-  if (state == JobEndWord::kWriting) return JobEnd{kLauncher, 1, "the job is being ended"};
+  if (state == JobEndWord::kNone) {
+    return std::nullopt;
+  }
+  // The writer was killed while writing: the job still ends.
+  if (state == JobEndWord::kWriting) {
+    return JobEnd{kLauncher, 1, "the job is being ended"};
+  }
   return JobEnd{word.pe, word.status, word.reason.data()};
 }
 

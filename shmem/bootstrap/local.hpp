@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bootstrap of PEs that oshrun started: they meet in the job memory they inherited.
+// The bootstrap of PEs that oshrun started, over the job memory that they inherit.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,6 @@ class LocalBootstrap final : public Bootstrap {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return memory_->pes(); }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
-  Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &memory_->header().end.state; }
@@ -33,12 +32,12 @@ class LocalBootstrap final : public Bootstrap {
  private:
   LocalBootstrap(std::shared_ptr<const JobMemory> memory, int rank, std::chrono::milliseconds limit);
 
-  /// One round: `part` of a collective of `whole` bytes goes to the others. Theirs can be read afterwards.
-  Result<void> meet(std::span<const std::byte> part, std::size_t whole);
+  /// One round: gives `part` of a collective of `whole` bytes to the others. Afterwards their parts can be read.
+  Result<void> run_round(std::span<const std::byte> part, std::size_t whole);
   [[nodiscard]] Result<void> await(std::uint64_t round) const;
   [[nodiscard]] Result<void> check_same(std::uint64_t round) const;
   [[nodiscard]] Error explain(std::errc why, std::uint64_t round) const;
-  /// The others that have not arrived in `round`; of these only the dead ones if so wanted.
+  /// The PEs that have not arrived in `round`, or only the dead ones of them.
   [[nodiscard]] std::vector<int> missing(std::uint64_t round, bool only_dead) const;
   [[nodiscard]] const Offering& offering(int pe, std::uint64_t round) const;
 
@@ -49,9 +48,9 @@ class LocalBootstrap final : public Bootstrap {
   std::optional<Error> failure_;
 };
 
-/// Joins the job that the environment names (OSHRUN_JOB_FD, OSHRUN_RANK, OSHRUN_SIZE). An Error if these make no sense.
+/// Joins the job that the environment describes (OSHRUN_JOB_FD, OSHRUN_RANK, OSHRUN_SIZE).
 Result<std::unique_ptr<Bootstrap>> join_local_job(std::chrono::milliseconds limit);
-/// True if the environment names such a job.
+/// True if the environment describes such a job.
 bool in_local_job();
 
 }  // namespace shmem

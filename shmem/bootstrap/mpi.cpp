@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/mpi.hpp"
 
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
 
-#include "shmem/bootstrap/pe_list.hpp"
-#include "shmem/bootstrap/seconds_text.hpp"
+#include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/cores/wait.hpp"
 
 namespace shmem {
@@ -17,42 +21,21 @@ namespace {
 using std::chrono::milliseconds;
 using Bytes = std::vector<std::byte>;
 
-/// PE 0 ends a step that takes too long and says for whom it waited; only when it does not is this added.
+/// PE 0 ends a step that takes too long, with an Error that names the missing PEs. The others allow it this much more.
 constexpr milliseconds kFirstDelay{10'000};
-/// For others to be told that a step has failed.
+/// For telling the other PEs that a step has failed.
 constexpr milliseconds kTellLimit{1000};
-/// Between two looks at what MPI has done.
-constexpr milliseconds kLongestNap{1};
-/// What all PEs can say in a step: MPI counts by int.
+/// Between two tests of MPI's progress.
+constexpr milliseconds kLongestPause{1};
+/// The most bytes of all PEs in a step: MPI counts by int.
 constexpr std::size_t kMostOfAll = std::size_t{1} << 30;
-/// The most that an error says to the others.
-constexpr std::size_t kTextRoom = 1024;
-
-/// In front of what PE 0 answers.
-struct AnswerHead {
-  std::int64_t error;  // 0, and everybody's bytes follow; else a std::errc, and a text does
-};
-
-Bytes answer(std::int64_t error, std::span<const std::byte> rest) {
-  const AnswerHead head{error};
-  Bytes bytes(sizeof(head) + rest.size());
-  std::memcpy(bytes.data(), &head, sizeof(head));
-  std::copy(rest.begin(), rest.end(), bytes.begin() + sizeof(head));
-  return bytes;
-}
-
-Bytes answer(const Error& error) {
-  const auto text = std::as_bytes(std::span(error.text));
-  return answer(static_cast<int>(error.code), text.first(std::min(text.size(), kTextRoom)));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<MpiBootstrap>> MpiBootstrap::join(const shmem_mpi_plugin& plugin, const void* communicator,
                                                          milliseconds limit) {
   if (plugin.version != SHMEM_MPI_PLUGIN_VERSION) {
-    return fail(std::errc::not_supported, "shmem: the MPI plug-in has version " + std::to_string(plugin.version) +
-                                              ", libshmem needs " + std::to_string(SHMEM_MPI_PLUGIN_VERSION));
+    return fail(std::errc::not_supported, fmt::format("shmem: the MPI plug-in has version {}, libshmem needs {}",
+                                                      plugin.version, SHMEM_MPI_PLUGIN_VERSION));
   }
   shmem_mpi_job* job = nullptr;
   std::array<char, 512> text{};
@@ -60,7 +43,9 @@ Result<std::unique_ptr<MpiBootstrap>> MpiBootstrap::join(const shmem_mpi_plugin&
     return fail(std::errc::invalid_argument, std::string("shmem: cannot start by MPI: ") + text.data());
   }
   std::unique_ptr<MpiBootstrap> self(new MpiBootstrap(plugin, job, limit));
-  if (auto opened = self->open(); !opened) return tl::make_unexpected(opened.error());
+  if (auto opened = self->open(); !opened) {
+    return opened.error();
+  }
   return self;
 }
 
@@ -69,17 +54,20 @@ Result<void> MpiBootstrap::open() {
   int status = 0;
   const auto deadline = Clock::now() + limit_;
   const auto why = wait_polling(
-      wait_policy(1), kLongestNap,
+      wait_policy(1), kLongestPause,
       [&] {
         status = plugin_.opened(job_, &done);
         return status != 0 || done != 0;
       },
       [&] { return Clock::now() < deadline ? std::errc{} : std::errc::timed_out; });
-  if (status != 0) return failed("MPI_Comm_idup", status);
+  if (status != 0) {
+    return failed("MPI_Comm_idup", status);
+  }
   if (why != std::errc{}) {
-    return fail(std::errc::timed_out, "shmem: waited " + seconds_text(limit_) +
-                                          " for all processes of the communicator to start libshmem (MPI cannot tell "
-                                          "who did not)");
+    return fail(std::errc::timed_out,
+                fmt::format("shmem: waited {} for all processes of the communicator to start libshmem (MPI cannot tell "
+                            "which did not)",
+                            seconds_text(limit_)));
   }
   unfinished_ = false;
   plugin_.place(job_, &rank_, &size_);
@@ -91,11 +79,15 @@ MpiBootstrap::~MpiBootstrap() {
 }
 
 void MpiBootstrap::leave() {
-  if (job_ == nullptr) return;
+  if (job_ == nullptr) {
+    return;
+  }
   plugin_.close(job_, unfinished_ ? 1 : 0);
   job_ = nullptr;
-  if (!unfinished_) return;
-  // MPI may write there as long as the process lives; so this is never destroyed.
+  if (!unfinished_) {
+    return;
+  }
+  // MPI may write to the transfers as long as the process lives, so they are never destroyed.
   struct Kept {
     std::mutex mutex;
     std::vector<std::unique_ptr<Transfers>> transfers;
@@ -106,87 +98,80 @@ void MpiBootstrap::leave() {
 }
 
 Result<std::vector<std::byte>> MpiBootstrap::allgather(std::span<const std::byte> mine) {
-  if (failure_) return tl::make_unexpected(*failure_);
+  if (failure_) {
+    return *failure_;
+  }
   if (mine.size() > kMostOfAll / static_cast<std::size_t>(size_)) {
-    return fail(std::errc::message_size, "shmem: " + std::to_string(mine.size()) + " bytes of each of " +
-                                             std::to_string(size_) + " PEs are too much for the job's bootstrap");
+    return fail(
+        std::errc::message_size,
+        fmt::format("shmem: {} bytes of each of {} PEs are too much for the job's bootstrap", mine.size(), size_));
   }
   ++step_;
-  auto all = rank_ == 0 ? gather(mine) : tell_first(mine);
-  if (!all) return give_up(all.error());
+  auto all = rank_ == 0 ? gather(mine) : send_to_first(mine);
+  if (!all) {
+    return give_up(all.error());
+  }
   return all;
-}
-
-Result<void> MpiBootstrap::barrier() {
-  const auto all = allgather({});
-  if (!all) return tl::make_unexpected(all.error());
-  return {};
 }
 
 Result<Bytes> MpiBootstrap::gather(std::span<const std::byte> mine) {
-  Bytes all;
-  auto heard = hear_all(mine, all);
-  auto answered = answer_all(heard ? answer(0, all) : answer(heard.error()));
-  if (!heard) return tl::make_unexpected(heard.error());
-  if (!answered) return tl::make_unexpected(answered.error());
-  return all;
+  auto all = receive_all(mine);
+  auto answered = answer_all(encode_answer(all));
+  return all && !answered ? answered.error() : all;
 }
 
-Result<void> MpiBootstrap::hear_all(std::span<const std::byte> mine, Bytes& all) {
+Result<Bytes> MpiBootstrap::receive_all(std::span<const std::byte> mine) {
   std::vector<Transfer*> parts;
   for (int pe = 1; pe < size_; ++pe) {
     auto part = receive(pe, mine.size());
-    if (!part) return tl::make_unexpected(part.error());
+    if (!part) {
+      return part.error();
+    }
     parts.push_back(*part);
   }
-  if (auto finished = finish(Clock::now() + limit_); !finished) return finished;
-  all.assign(mine.begin(), mine.end());
+  if (auto finished = finish(Clock::now() + limit_); !finished) {
+    return finished.error();
+  }
+  Bytes all(mine.begin(), mine.end());
   for (const Transfer* part : parts) {
     if (part->bytes.size() != mine.size()) {
-      return fail(std::errc::invalid_argument,
-                  "shmem: the PEs are not in the same step of the job's bootstrap: PE 0 has " +
-                      std::to_string(mine.size()) + " bytes to tell, PE " + std::to_string(part->pe) + " has " +
-                      std::to_string(part->bytes.size()));
+      return different_steps(0, mine.size(), static_cast<std::size_t>(part->pe), part->bytes.size());
     }
     all.insert(all.end(), part->bytes.begin(), part->bytes.end());
   }
   transfers_->clear();
-  return {};
+  return all;
 }
 
 Result<void> MpiBootstrap::answer_all(const Bytes& answer) {
   for (int pe = 1; pe < size_; ++pe) {
-    if (auto sent = send(pe, answer); !sent) return tl::make_unexpected(sent.error());
+    if (auto sent = send(pe, answer); !sent) {
+      return sent.error();
+    }
   }
-  // Where the step has failed some transfers never end; the others should be told all the same.
+  // After a failed step some transfers never end, but the other PEs should still get the Error.
   auto finished = finish(Clock::now() + (unfinished_ ? kTellLimit : limit_));
-  if (finished) transfers_->clear();
+  if (finished) {
+    transfers_->clear();
+  }
   return finished;
 }
 
-Result<Bytes> MpiBootstrap::tell_first(std::span<const std::byte> mine) {
-  if (auto sent = send(0, Bytes(mine.begin(), mine.end())); !sent) return tl::make_unexpected(sent.error());
+Result<Bytes> MpiBootstrap::send_to_first(std::span<const std::byte> mine) {
+  if (auto sent = send(0, Bytes(mine.begin(), mine.end())); !sent) {
+    return sent.error();
+  }
   const std::size_t whole = mine.size() * static_cast<std::size_t>(size_);
-  auto received = receive(0, sizeof(AnswerHead) + std::max(whole, kTextRoom));
-  if (!received) return tl::make_unexpected(received.error());
+  auto received = receive(0, sizeof(std::int64_t) + std::max(whole, kMostAnswerText));
+  if (!received) {
+    return received.error();
+  }
   if (auto finished = finish(Clock::now() + limit_ + kFirstDelay); !finished) {
-    return tl::make_unexpected(finished.error());
+    return finished.error();
   }
-  const Bytes all = std::move((*received)->bytes);
+  const Bytes answer = std::move((*received)->bytes);
   transfers_->clear();
-  AnswerHead head{};
-  if (all.size() < sizeof(head)) return fail(std::errc::bad_message, "shmem: PE 0 answered nothing");
-  std::memcpy(&head, all.data(), sizeof(head));
-  const auto rest = std::span(all).subspan(sizeof(head));
-  if (head.error != 0) {
-    return fail(std::errc{static_cast<int>(head.error)},
-                std::string(reinterpret_cast<const char*>(rest.data()), rest.size()));
-  }
-  if (rest.size() != whole) {
-    return fail(std::errc::bad_message,
-                "shmem: PE 0 answered " + std::to_string(rest.size()) + " bytes, not " + std::to_string(whole));
-  }
-  return Bytes(rest.begin(), rest.end());
+  return decode_answer(answer, whole);
 }
 
 Result<MpiBootstrap::Transfer*> MpiBootstrap::send(int pe, Bytes bytes) {
@@ -194,7 +179,9 @@ Result<MpiBootstrap::Transfer*> MpiBootstrap::send(int pe, Bytes bytes) {
   transfer.pe = pe;
   transfer.bytes = std::move(bytes);
   const int status = plugin_.send(job_, pe, transfer.bytes.data(), transfer.bytes.size(), &transfer.state);
-  if (status != 0) return failed("MPI_Isend", status);
+  if (status != 0) {
+    return failed("MPI_Isend", status);
+  }
   return &transfer;
 }
 
@@ -203,7 +190,9 @@ Result<MpiBootstrap::Transfer*> MpiBootstrap::receive(int pe, std::size_t room) 
   transfer.pe = pe;
   transfer.bytes.resize(room);
   const int status = plugin_.receive(job_, pe, transfer.bytes.data(), room, &transfer.state);
-  if (status != 0) return failed("MPI_Irecv", status);
+  if (status != 0) {
+    return failed("MPI_Irecv", status);
+  }
   return &transfer;
 }
 
@@ -213,7 +202,9 @@ Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
   const auto all_done = [&] {
     bool done = true;
     for (Transfer& transfer : *transfers_) {
-      if (transfer.done) continue;
+      if (transfer.done) {
+        continue;
+      }
       int one = 0;
       std::size_t size = 0;
       status = plugin_.test(job_, &transfer.state, &one, &size);
@@ -222,17 +213,18 @@ Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
         return true;
       }
       transfer.done = one != 0;
-      if (transfer.done && size < transfer.bytes.size()) transfer.bytes.resize(size);
+      if (transfer.done && size < transfer.bytes.size()) {
+        transfer.bytes.resize(size);
+      }
       done = done && transfer.done;
     }
     return done;
   };
   unfinished_ = true;
-  const auto why = wait_polling(wait_policy(size_), kLongestNap, all_done,
+  const auto why = wait_polling(wait_policy(size_), kLongestPause, all_done,
                                 [&] { return Clock::now() < deadline ? std::errc{} : std::errc::timed_out; });
   if (status != 0) {
-    return failed("MPI_Test of a message to or from PE " + std::to_string(whose) + " (are all in the same step?)",
-                  status);
+    return failed(fmt::format("MPI_Test of a message to or from PE {} (are all in the same step?)", whose), status);
   }
   if (why == std::errc{}) {
     unfinished_ = false;
@@ -240,42 +232,80 @@ Result<void> MpiBootstrap::finish(Clock::time_point deadline) {
   }
   std::vector<int> pes;
   for (const Transfer& transfer : *transfers_) {
-    if (!transfer.done && (pes.empty() || pes.back() != transfer.pe)) pes.push_back(transfer.pe);
+    if (!transfer.done && (pes.empty() || pes.back() != transfer.pe)) {
+      pes.push_back(transfer.pe);
+    }
   }
-  return tl::make_unexpected(waited_for(pe_list(pes)));
+  return waited_for(pe_list(pes));
 }
 
-Error MpiBootstrap::waited_for(const std::string& whom) const {
-  return {std::errc::timed_out, "shmem: PE " + std::to_string(rank_) + " waited " + seconds_text(limit_) + " for " +
-                                    whom + " to come (step " + std::to_string(step_) +
-                                    " of the job's bootstrap by MPI)"};
+Error MpiBootstrap::waited_for(const std::string& missing) const {
+  return {std::errc::timed_out,
+          fmt::format("shmem: PE {} waited {} for {} to come (step {} of the job's bootstrap by MPI)", rank_,
+                      seconds_text(limit_), missing, step_)};
 }
 
-tl::unexpected<Error> MpiBootstrap::failed(const std::string& what, int status) const {
+Error MpiBootstrap::failed(const std::string& what, int status) const {
   std::array<char, 512> text{};
   plugin_.text(status, text.data(), text.size());
   return fail(std::errc::io_error,
-              "shmem: PE " + std::to_string(rank_) + " cannot talk to the others: " + what + ": " + text.data());
+              fmt::format("shmem: PE {} cannot talk to the others: {}: {}", rank_, what, text.data()));
 }
 
-tl::unexpected<Error> MpiBootstrap::give_up(Error error) {
+Error MpiBootstrap::give_up(Error error) {
   failure_ = std::move(error);
-  return tl::make_unexpected(*failure_);
+  return *failure_;
 }
 
 int MpiBootstrap::abort(int status, const std::string& reason) {
-  if (ended_.load(std::memory_order_relaxed) == 0) {  // only this thread writes it
-    reason_ = reason;
-    ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
-    futex_wake_all(ended_);
-  }
+  reason_.set(reason);
   plugin_.abort(job_, status);
   return status;
 }
 
-std::optional<std::string> MpiBootstrap::aborted() const {
-  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;
-  return reason_;
+namespace {
+
+constexpr const char* kPlugin = "libshmem_bootstrap_mpi.so";
+
+/// The path of libshmem's own plug-in: installed, it is in the folder libshmem/ next to the library; in a build tree,
+/// next to the library.
+std::string own_plugin() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&own_plugin), &info) == 0 || info.dli_fname == nullptr) {
+    return kPlugin;
+  }
+  const std::string path = info.dli_fname;
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) {
+    return kPlugin;
+  }
+  const std::string folder = path.substr(0, slash + 1);
+  const std::string installed = folder + "libshmem/" + kPlugin;
+  return ::access(installed.c_str(), F_OK) == 0 ? installed : folder + kPlugin;
+}
+
+Error unusable(const std::string& path, const char* why) {
+  return fail(std::errc::not_supported,
+              fmt::format("shmem: cannot start by MPI: {}; install {} (package libshmem-mpi), build libshmem with MPI "
+                          "(Debian: libopenmpi-dev), or set SHMEM_MPI_PLUGIN",
+                          why == nullptr ? path : why, kPlugin));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
+                                                std::chrono::milliseconds limit) {
+  const std::string path = plugin.empty() ? own_plugin() : plugin;
+  // It stays loaded: MPI keeps what belongs to its communicators.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return unusable(path, ::dlerror());
+  }
+  auto* const get = reinterpret_cast<shmem_mpi_plugin_function>(::dlsym(library, SHMEM_MPI_PLUGIN_SYMBOL));
+  if (get == nullptr) {
+    return unusable(path, ::dlerror());
+  }
+  return MpiBootstrap::join(*get(), communicator, limit);
 }
 
 }  // namespace shmem

@@ -16,8 +16,8 @@
 
 namespace shmem {
 
-/// PE 0 hears each PE and answers all of them, so that it knows who has not come. No call of MPI blocks. Once a step
-/// has failed, all later ones fail at once with the same Error. Thread safety: see Bootstrap.
+/// PE 0 receives from each PE and answers all of them, so that it knows the missing PEs. No call of MPI blocks. After a
+/// failed step, all later ones fail at once with the same Error. Thread safety: see Bootstrap.
 class MpiBootstrap final : public Bootstrap {
  public:
   /// Collective over the communicator at this address; nullptr: MPI_COMM_WORLD.
@@ -28,10 +28,9 @@ class MpiBootstrap final : public Bootstrap {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
-  Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
-  [[nodiscard]] std::optional<std::string> aborted() const override;
-  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
+  [[nodiscard]] std::optional<std::string> aborted() const override { return reason_.get(); }
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return reason_.alarm(); }
   void leave() override;
 
  private:
@@ -42,26 +41,27 @@ class MpiBootstrap final : public Bootstrap {
     std::vector<std::byte> bytes;
     bool done = false;
   };
-  using Transfers = std::list<Transfer>;  // they must not move
+  using Transfers = std::list<Transfer>;  // elements must not move
 
   MpiBootstrap(const shmem_mpi_plugin& plugin, shmem_mpi_job* job, std::chrono::milliseconds limit)
       : plugin_(plugin), job_(job), limit_(limit) {}
 
   Result<void> open();
-  /// What PE 0 tells all: everybody's bytes, or why there are none.
+  /// PE 0's part of a step.
   Result<std::vector<std::byte>> gather(std::span<const std::byte> mine);
-  Result<std::vector<std::byte>> tell_first(std::span<const std::byte> mine);
-  Result<void> hear_all(std::span<const std::byte> mine, std::vector<std::byte>& all);
+  /// The other PEs' part.
+  Result<std::vector<std::byte>> send_to_first(std::span<const std::byte> mine);
+  Result<std::vector<std::byte>> receive_all(std::span<const std::byte> mine);
   Result<void> answer_all(const std::vector<std::byte>& answer);
 
   Result<Transfer*> send(int pe, std::vector<std::byte> bytes);
   Result<Transfer*> receive(int pe, std::size_t room);
-  /// Until all transfers are done.
+  /// Waits until all transfers are done.
   Result<void> finish(Clock::time_point deadline);
-  /// Calls of the plug-in that have not gone well.
-  [[nodiscard]] tl::unexpected<Error> failed(const std::string& what, int status) const;
-  [[nodiscard]] Error waited_for(const std::string& whom) const;
-  tl::unexpected<Error> give_up(Error error);
+  /// The Error of a call of the plug-in.
+  [[nodiscard]] Error failed(const std::string& what, int status) const;
+  [[nodiscard]] Error waited_for(const std::string& missing) const;
+  Error give_up(Error error);
 
   const shmem_mpi_plugin& plugin_;
   shmem_mpi_job* job_;
@@ -73,11 +73,10 @@ class MpiBootstrap final : public Bootstrap {
   bool unfinished_ = true;  // until open() is over, and when transfers remain
   std::optional<Error> failure_;
 
-  std::string reason_;
-  std::atomic<std::uint32_t> ended_{0};  // 1: reason_ is there
+  EndReason reason_;
 };
 
-/// Loads the plug-in, at `plugin` or, if that is empty, libshmem's own, and joins with it.
+/// Loads the plug-in at `plugin`, or libshmem's own if that is empty, and joins with it.
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit);
 

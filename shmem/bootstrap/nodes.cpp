@@ -2,6 +2,7 @@
 #include "shmem/bootstrap/nodes.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -10,26 +11,26 @@
 #include <algorithm>
 #include <bit>
 #include <climits>
-#include <cstring>
 #include <map>
-#include <string>
 #include <tuple>
 
+#include "base/fd.hpp"
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/bootstrap/pe_list.hpp"
-#include "shmem/memory/fd.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/version.hpp"
 
 namespace shmem {
 
 namespace {
 
-/// The processors that some PEs may use, all together. What control groups leave to them counts, unless there is a PE
-/// without a limit; PEs of one group share its quota.
+/// Counts the processors that some PEs together may use. The quotas of control groups count if all PEs have one; PEs of
+/// one group share its quota.
 class Processors {
  public:
   void add(const NodeIdentity& one) {
-    for (std::size_t word = 0; word < together_.size(); ++word) together_[word] |= one.processors[word];
+    for (std::size_t word = 0; word < together_.size(); ++word) {
+      together_[word] |= one.processors[word];
+    }
     limited_ = limited_ && one.quota.thousandths != 0;
     groups_[one.quota.group] = one.quota.thousandths;
     ++pes_;
@@ -37,10 +38,16 @@ class Processors {
   [[nodiscard]] int pes() const { return pes_; }
   [[nodiscard]] int count() const {
     int count = 0;
-    for (const std::uint64_t word : together_) count += std::popcount(word);
-    if (!limited_) return count;
+    for (const std::uint64_t word : together_) {
+      count += std::popcount(word);
+    }
+    if (!limited_) {
+      return count;
+    }
     std::uint64_t sum = 0;
-    for (const auto& [group, thousandths] : groups_) sum += thousandths;
+    for (const auto& [group, thousandths] : groups_) {
+      sum += thousandths;
+    }
     return std::min(count, static_cast<int>(std::clamp<std::uint64_t>(sum / 1000, 1, INT_MAX)));
   }
 
@@ -51,19 +58,21 @@ class Processors {
   int pes_ = 0;
 };
 
-/// What makes a node one.
+/// PEs with the same key are on one node.
 auto key_of(const NodeIdentity& one) {
   return std::tuple(one.boot, one.network, one.given);
 }
 
 Result<void> check_libraries(const std::vector<NodeIdentity>& all) {
   const auto has = [&](std::size_t pe) {
-    return "PE " + std::to_string(pe) + " (on " + all[pe].host.data() + ") has libshmem " + all[pe].library.data();
+    return fmt::format("PE {} (on {}) has libshmem {}", pe, all[pe].host.data(), all[pe].library.data());
   };
   for (std::size_t pe = 1; pe < all.size(); ++pe) {
-    if (all[pe].library == all[0].library) continue;
+    if (all[pe].library == all[0].library) {
+      continue;
+    }
     return fail(std::errc::protocol_not_supported,
-                "shmem: " + has(pe) + ", " + has(0) + ": install the same version on all nodes");
+                fmt::format("shmem: {}, {}: install the same version on all nodes", has(pe), has(0)));
   }
   return {};
 }
@@ -76,7 +85,9 @@ std::string Nodes::text() const {
   for (int node = 0; node < std::min(count, kMost); ++node) {
     std::vector<int> pes;
     for (std::size_t pe = 0; pe < node_of.size(); ++pe) {
-      if (node_of[pe] == node) pes.push_back(static_cast<int>(pe));
+      if (node_of[pe] == node) {
+        pes.push_back(static_cast<int>(pe));
+      }
     }
     text += (node == 0 ? "" : ", ") + pe_list(pes) + (pes.size() == 1 ? " is on " : " are on ") +
             hosts[static_cast<std::size_t>(node)];
@@ -88,12 +99,16 @@ NodeIdentity node_identity(const std::string& given) {
   NodeIdentity identity;
   utsname system{};
   const std::string machine = ::uname(&system) == 0 ? system.machine : "";
-  (std::string(kVersion) + " (" + machine + ")").copy(identity.library.data(), identity.library.size() - 1);
+  fmt::format("{} ({})", kVersion, machine).copy(identity.library.data(), identity.library.size() - 1);
   given.copy(identity.given.data(), identity.given.size() - 1);
-  const UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) identity.boot = {};
+  const base::UniqueFd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (boot && ::read(boot.get(), identity.boot.data(), identity.boot.size() - 1) < 0) {
+    identity.boot = {};
+  }
   struct stat network {};
-  if (::stat("/proc/self/ns/net", &network) == 0) identity.network = network.st_ino;
+  if (::stat("/proc/self/ns/net", &network) == 0) {
+    identity.network = network.st_ino;
+  }
   ::gethostname(identity.host.data(), identity.host.size() - 1);
   cpu_set_t usable;
   static_assert(sizeof(usable) == sizeof(identity.processors));
@@ -106,8 +121,12 @@ NodeIdentity node_identity(const std::string& given) {
 
 Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   const auto all = allgather(bootstrap, mine);
-  if (!all) return tl::make_unexpected(all.error());
-  if (auto same = check_libraries(*all); !same) return tl::make_unexpected(same.error());
+  if (!all) {
+    return all.error();
+  }
+  if (auto same = check_libraries(*all); !same) {
+    return same.error();
+  }
   Nodes nodes;
   std::vector<int> sizes;
   std::map<decltype(key_of(mine)), int> known;
@@ -126,7 +145,9 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
       nodes.here.push_back(static_cast<int>(pe));
       of_node.add(one);
     }
-    if (one.boot == mine.boot) of_kernel.add(one);
+    if (one.boot == mine.boot) {
+      of_kernel.add(one);
+    }
   }
   nodes.count = static_cast<int>(sizes.size());
   nodes.mine = known.at(key_of(mine));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where libshmem is built without the headers of PMIx.
+// For builds without the headers of PMIx.
 #include "shmem/bootstrap/pmix.hpp"
 
 namespace shmem {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_bootstrap.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <thread>
 
-#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/bootstrap/pmix.hpp"
-#include "shmem/bootstrap/seconds_text.hpp"
-#include "shmem/bootstrap/within.hpp"
 
 namespace shmem {
 
@@ -21,47 +21,27 @@ namespace {
 using std::chrono::milliseconds;
 using Bytes = std::vector<std::byte>;
 
-/// What all PEs say in one exchange. Launchers keep it in segments of 4 MiB.
+/// The most bytes of all PEs in one exchange. Launchers keep them in segments of 4 MiB.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
-/// libpmix ends a call that nobody waits for any longer after this much more than the limit.
+/// libpmix ends a call that was given up this much after the limit.
 constexpr std::chrono::seconds kLater{2};
-/// For libpmix to say who has come.
-constexpr std::chrono::seconds kWhoLimit{5};
-/// For all to have joined once more: so long after the first one PEs are not taken for gone.
+/// For libpmix to tell which PEs have arrived.
+constexpr std::chrono::seconds kMissingLimit{5};
+/// For all PEs to join again: until then, PEs that have left the previous job are not taken for exited.
 constexpr std::chrono::seconds kRejoin{2};
-/// For the server to hear that this PE ends the job, or leaves it.
+/// For telling the server that this PE ends or leaves the job.
 constexpr std::chrono::seconds kLeaveLimit{5};
 
-/// In front of what a PE says.
-struct PartHead {
-  std::uint64_t whole;  // bytes of the whole collective; a mismatch means that the PEs are not in the same one
-};
-/// In front of what PE 0 makes of it.
-struct AllHead {
-  std::int64_t error;  // 0, and everybody's parts follow; else a std::errc, and a text does
-};
-
-template <typename Head>
-Bytes message(const Head& head, std::span<const std::byte> rest) {
-  Bytes bytes(sizeof(Head) + rest.size());
-  std::memcpy(bytes.data(), &head, sizeof(Head));
-  std::copy(rest.begin(), rest.end(), bytes.begin() + sizeof(Head));
+/// `whole`, the bytes of the whole collective, and then a PE's part of it. A mismatch of `whole` means that the PEs are
+/// in different steps.
+Bytes encode_part(std::uint64_t whole, std::span<const std::byte> part) {
+  const auto head = std::as_bytes(std::span(&whole, 1));
+  Bytes bytes(head.begin(), head.end());
+  bytes.insert(bytes.end(), part.begin(), part.end());
   return bytes;
 }
 
-/// All zero where there is none.
-template <typename Head>
-Head head_of(const Bytes& bytes) {
-  Head head{};
-  std::memcpy(&head, bytes.data(), bytes.size() < sizeof(Head) ? 0 : sizeof(Head));
-  return head;
-}
-
-Bytes failure_message(std::errc code, const std::string& text) {
-  return message(AllHead{static_cast<int>(code)}, std::as_bytes(std::span(text)));
-}
-
-/// libpmix keeps what this process has put until the process ends, and so must we.
+/// libpmix keeps what this process has put until the process ends, so keys must not repeat.
 std::uint64_t next_join() {
   static std::atomic<std::uint64_t> joins{0};
   return ++joins;
@@ -83,33 +63,45 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::join(const PmixCalls& call
     start.status = start.client->init(start.place);
     return start;
   });
-  if (!started) return tl::make_unexpected(started.error());
+  if (!started) {
+    return started.error();
+  }
   if (!*started) {
-    return fail(std::errc::timed_out,
-                "shmem: the launcher's PMIx server did not answer for " + seconds_text(limits.step) + " (PMIx_Init)");
+    return fail(std::errc::timed_out, fmt::format("shmem: the launcher's PMIx server did not answer for {} (PMIx_Init)",
+                                                  seconds_text(limits.step)));
   }
   const Start& start = **started;
   if (start.status != PMIX_SUCCESS) {
-    return fail(std::errc::connection_refused,
-                "shmem: cannot join the job of the PMIx launcher: PMIx_Init: " + start.client->text(start.status) +
-                    "; has the launcher ended, or is this a program that a PE started (unset PMIX_RANK for it)?");
+    return fail(
+        std::errc::connection_refused,
+        fmt::format("shmem: cannot join the job of the PMIx launcher: PMIx_Init: {}; has the launcher ended, or is "
+                    "this a program that a PE started (unset PMIX_RANK for it)?",
+                    start.client->text(start.status)));
   }
   std::unique_ptr<PmixBootstrap> self(new PmixBootstrap(start.client, start.place, limits));
   auto events = PmixEvents::start(start.client, start.place.rank, limits.grace);
-  if (!events) return tl::make_unexpected(events.error());
+  if (!events) {
+    return events.error();
+  }
   self->events_ = *std::move(events);
   return self;
 }
 
 PmixBootstrap::~PmixBootstrap() {
-  if (::getpid() == owner_) leave();
+  if (::getpid() == owner_) {
+    leave();
+  }
 }
 
 void PmixBootstrap::leave() {
-  if (left_) return;
+  if (left_) {
+    return;
+  }
   left_ = true;
-  if (events_) events_->leave();
-  // A launcher takes it for a failure when a process ends without this.
+  if (events_) {
+    events_->leave();
+  }
+  // Launchers treat a process that ends without this as failed.
   static_cast<void>(within(kLeaveLimit, [client = client_] { return client->finalize(); }));
 }
 
@@ -122,7 +114,9 @@ Result<std::vector<std::byte>> PmixBootstrap::allgather(std::span<const std::byt
   do {
     const std::size_t part = std::min(each - done, room);
     const auto parts = exchange(mine.subspan(done, part), each);
-    if (!parts) return tl::make_unexpected(parts.error());
+    if (!parts) {
+      return parts.error();
+    }
     for (std::size_t pe = 0; pe < pes && part > 0; ++pe) {
       std::memcpy(all.data() + each * pe + done, parts->data() + part * pe, part);
     }
@@ -132,42 +126,38 @@ Result<std::vector<std::byte>> PmixBootstrap::allgather(std::span<const std::byt
 }
 
 Result<std::vector<std::byte>> PmixBootstrap::exchange(std::span<const std::byte> part, std::size_t whole) {
-  if (auto met = meet(message(PartHead{whole}, part), true); !met) return tl::make_unexpected(met.error());
-  Bytes mine;
-  if (rank() == 0) mine = collect(part.size(), whole);
-  if (auto met = meet(std::move(mine), true); !met) return tl::make_unexpected(met.error());
-  auto read_back = read(1);
-  if (!read_back) return give_up(read_back.error());
-  Bytes& all = read_back->front();
-  const auto head = head_of<AllHead>(all);
-  const auto rest = std::span(all).subspan(std::min(all.size(), sizeof(AllHead)));
-  if (head.error != 0) {
-    return give_up({std::errc{static_cast<int>(head.error)},
-                    std::string(reinterpret_cast<const char*>(rest.data()), rest.size())});
+  if (auto ok = put_and_fence(encode_part(whole, part), true); !ok) {
+    return ok.error();
   }
-  if (rest.size() != part.size() * static_cast<std::size_t>(size())) {
-    return give_up({std::errc::bad_message, "shmem: PE 0 told " + std::to_string(rest.size()) + " bytes of " +
-                                                std::to_string(size()) + " PEs that have " +
-                                                std::to_string(part.size()) + " each"});
+  Bytes answer;
+  if (rank() == 0) {
+    answer = encode_answer(collect(part.size(), whole));
   }
-  return Bytes(rest.begin(), rest.end());
+  if (auto ok = put_and_fence(std::move(answer), true); !ok) {
+    return ok.error();
+  }
+  const auto answers = read(1);
+  if (!answers) {
+    return give_up(answers.error());
+  }
+  auto all = decode_answer(answers->front(), part.size() * static_cast<std::size_t>(size()));
+  return all ? all : give_up(all.error());
 }
 
-std::vector<std::byte> PmixBootstrap::collect(std::size_t part, std::size_t whole) {
+Result<std::vector<std::byte>> PmixBootstrap::collect(std::size_t part, std::size_t whole) {
   const auto parts = read(size());
-  if (!parts) return failure_message(parts.error().code, parts.error().text);
-  Bytes all = message(AllHead{0}, {});
-  all.reserve(sizeof(AllHead) + part * parts->size());
+  if (!parts) {
+    return parts.error();
+  }
+  Bytes all;
   for (std::size_t pe = 0; pe < parts->size(); ++pe) {
     const Bytes& theirs = (*parts)[pe];
-    const auto head = head_of<PartHead>(theirs);
-    if (head.whole != whole || theirs.size() != sizeof(head) + part) {
-      return failure_message(std::errc::invalid_argument,
-                             "shmem: the PEs are not in the same step of the job's bootstrap: PE 0 has " +
-                                 std::to_string(whole) + " bytes to tell, PE " + std::to_string(pe) + " has " +
-                                 std::to_string(head.whole));
+    std::uint64_t their_whole = 0;
+    std::memcpy(&their_whole, theirs.data(), theirs.size() < sizeof(their_whole) ? 0 : sizeof(their_whole));
+    if (their_whole != whole || theirs.size() != sizeof(their_whole) + part) {
+      return different_steps(0, whole, pe, their_whole);
     }
-    all.insert(all.end(), theirs.begin() + sizeof(head), theirs.end());
+    all.insert(all.end(), theirs.begin() + sizeof(their_whole), theirs.end());
   }
   return all;
 }
@@ -184,104 +174,123 @@ Result<std::vector<Bytes>> PmixBootstrap::read(int pes) {
     }
     return got;
   });
-  if (!outcome) return tl::make_unexpected(outcome.error());
-  if (outcome->status == PMIX_SUCCESS) return std::move(outcome->bytes);
-  return fail(std::errc::io_error, "shmem: PE " + std::to_string(rank()) + " cannot read what PE " +
-                                       std::to_string(outcome->bytes.size() - 1) +
-                                       " told the PMIx launcher: PMIx_Get: " + client_->text(outcome->status));
+  if (!outcome) {
+    return outcome.error();
+  }
+  if (outcome->status == PMIX_SUCCESS) {
+    return std::move(outcome->bytes);
+  }
+  return fail(std::errc::io_error,
+              fmt::format("shmem: PE {} cannot read what PE {} told the PMIx launcher: PMIx_Get: {}", rank(),
+                          outcome->bytes.size() - 1, client_->text(outcome->status)));
 }
 
 Result<void> PmixBootstrap::barrier() {
-  return meet({}, false);
+  return put_and_fence({}, false);
 }
 
-Result<void> PmixBootstrap::meet(Bytes bytes, bool collect) {
-  if (failure_) return tl::make_unexpected(*failure_);
+Result<void> PmixBootstrap::put_and_fence(Bytes bytes, bool collect) {
+  if (failure_) {
+    return *failure_;
+  }
   ++step_;
   const auto seconds = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(limits_.step + kLater).count());
-  // Puts something where there is nothing to tell, too: missing() looks for it.
+  // Puts even empty bytes: missing() looks for the key.
   const auto fence = [client = client_, name = key(), bytes = std::move(bytes), collect, seconds] {
-    auto status = client->put(name, bytes);
-    if (status == PMIX_SUCCESS) status = client->commit();
-    return status == PMIX_SUCCESS ? client->fence(collect, seconds) : status;
+    auto done = client->put(name, bytes);
+    if (done == PMIX_SUCCESS) {
+      done = client->commit();
+    }
+    return done == PMIX_SUCCESS ? client->fence(collect, seconds) : done;
   };
-  auto met = ask("PMIx_Fence", fence);
-  // A PE that has left the job of before and is about to join this one counts as gone, and all who are in the fence are
-  // told so.
+  auto status = ask("PMIx_Fence", fence);
+  // The fence fails on all PEs while one of them has left the previous job and not yet joined this one.
   const auto give_up_at = std::chrono::steady_clock::now() + kRejoin;
-  while (joined_ > 1 && met && *met == PMIX_ERR_PARTIAL_SUCCESS && std::chrono::steady_clock::now() < give_up_at) {
+  while (joined_ > 1 && status && *status == PMIX_ERR_PARTIAL_SUCCESS &&
+         std::chrono::steady_clock::now() < give_up_at) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    met = ask("PMIx_Fence", fence);
+    status = ask("PMIx_Fence", fence);
   }
-  if (!met) return give_up(met.error());
-  if (*met == PMIX_ERR_TIMEOUT) return give_up(nobody_came("PMIx_Fence"));
-  if (*met == PMIX_SUCCESS) return {};
-  const std::vector<int> absent = *met == PMIX_ERR_PARTIAL_SUCCESS ? missing() : std::vector<int>{};
+  if (!status) {
+    return give_up(status.error());
+  }
+  if (*status == PMIX_ERR_TIMEOUT) {
+    return give_up(timed_out("PMIx_Fence"));
+  }
+  if (*status == PMIX_SUCCESS) {
+    return {};
+  }
+  const std::vector<int> absent = *status == PMIX_ERR_PARTIAL_SUCCESS ? missing() : std::vector<int>{};
   if (!absent.empty()) {
-    return give_up({std::errc::owner_dead,
-                    "shmem: PE " + std::to_string(rank()) + " waits in vain for " + pe_list(absent) + ": exited"});
+    return give_up({std::errc::owner_dead, fmt::format("shmem: PE {} waits for {}: exited", rank(), pe_list(absent))});
   }
-  return give_up({std::errc::connection_reset, "shmem: PE " + std::to_string(rank()) +
-                                                   " cannot meet the others: PMIx_Fence: " + client_->text(*met) +
-                                                   "; have PEs or the launcher ended?"});
+  return give_up(
+      {std::errc::connection_reset,
+       fmt::format(
+           "shmem: PE {} cannot synchronise with the other PEs: PMIx_Fence: {}; have PEs or the launcher ended?",
+           rank(), client_->text(*status))});
 }
 
 template <typename Call>
 Result<std::invoke_result_t<Call>> PmixBootstrap::ask(const char* what, Call call) {
-  auto outcome = within(limits_.step, std::move(call), [this] { return events_->ended().has_value(); });
-  if (!outcome) return tl::make_unexpected(outcome.error());
-  if (*outcome) return **std::move(outcome);
-  if (const auto ended = aborted()) {
-    return fail(std::errc::operation_canceled, "shmem: the job was ended: " + *ended);
+  auto outcome = within(limits_.step, std::move(call), [this] { return events_->reason().get().has_value(); });
+  if (!outcome) {
+    return outcome.error();
   }
-  return tl::make_unexpected(nobody_came(what));
+  if (*outcome) {
+    return **std::move(outcome);
+  }
+  if (const auto ended = aborted()) {
+    return fail(std::errc::operation_canceled, fmt::format("shmem: the job was ended: {}", *ended));
+  }
+  return timed_out(what);
 }
 
 std::vector<int> PmixBootstrap::missing() const {
-  const auto found = within(kWhoLimit, [client = client_, name = key(), pes = size()] {
+  const auto found = within(kMissingLimit, [client = client_, name = key(), pes = size()] {
     std::vector<int> without;
     Bytes bytes;
     for (int pe = 0; pe < pes; ++pe) {
-      if (client->get(pe, name, true, bytes) != PMIX_SUCCESS) without.push_back(pe);
+      if (client->get(pe, name, true, bytes) != PMIX_SUCCESS) {
+        without.push_back(pe);
+      }
     }
     return without;
   });
   return found && *found ? **found : std::vector<int>{};
 }
 
-Error PmixBootstrap::nobody_came(const char* what) const {
+Error PmixBootstrap::timed_out(const char* what) const {
   const std::vector<int> pes = missing();
   return {std::errc::timed_out,
-          "shmem: PE " + std::to_string(rank()) + " waited " + seconds_text(limits_.step) + " for " +
-              (pes.empty() ? std::string("the launcher (") + what + ")" : pe_list(pes) + " to come") + " (step " +
-              std::to_string(step_) + " of the job's bootstrap by PMIx)"};
+          fmt::format("shmem: PE {} waited {} for {} (step {} of the job's bootstrap by PMIx)", rank(),
+                      seconds_text(limits_.step),
+                      pes.empty() ? fmt::format("the launcher ({})", what) : pe_list(pes) + " to come", step_)};
 }
 
-tl::unexpected<Error> PmixBootstrap::give_up(Error error) {
+Error PmixBootstrap::give_up(Error error) {
   failure_ = std::move(error);
-  return tl::make_unexpected(*failure_);
+  return *failure_;
 }
 
 std::string PmixBootstrap::key() const {
-  return "libshmem." + std::to_string(joined_) + "." + std::to_string(step_);
+  return fmt::format("libshmem.{}.{}", joined_, step_);
 }
 
 int PmixBootstrap::abort(int status, const std::string& reason) {
   events_->end(reason);
   events_->leave();
-  // The launcher ends this process now. Some crash or hang if it says good-bye at the same time.
+  // The launcher ends this process now. Some launchers crash or hang if the process calls PMIx_Finalize meanwhile.
   left_ = true;
   static_cast<void>(within(kLeaveLimit, [client = client_, status, reason] { return client->abort(status, reason); }));
   return status;
 }
 
-std::optional<std::string> PmixBootstrap::aborted() const {
-  return events_->ended();
-}
-
 Result<std::unique_ptr<Bootstrap>> join_pmix_job(milliseconds limit) {
   const auto calls = load_pmix();
-  if (!calls) return tl::make_unexpected(calls.error());
+  if (!calls) {
+    return calls.error();
+  }
   return PmixBootstrap::join(*calls, {.step = limit});
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_client.hpp"
 
-#include <algorithm>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -13,11 +15,47 @@ namespace shmem {
 
 namespace {
 
+constexpr const char* kLibrary = "libpmix.so.2";
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+}  // namespace
+
+Result<PmixCalls> load_pmix() {
+  void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  PmixCalls calls{};
+  const bool whole = library != nullptr && find(library, "PMIx_Init", calls.init) &&
+                     find(library, "PMIx_Finalize", calls.finalize) && find(library, "PMIx_Put", calls.put) &&
+                     find(library, "PMIx_Commit", calls.commit) && find(library, "PMIx_Fence", calls.fence) &&
+                     find(library, "PMIx_Get", calls.get) && find(library, "PMIx_Abort", calls.abort) &&
+                     find(library, "PMIx_Register_event_handler", calls.register_event_handler) &&
+                     find(library, "PMIx_Deregister_event_handler", calls.deregister_event_handler) &&
+                     find(library, "PMIx_Error_string", calls.error_string);
+  if (whole) {
+    return calls;
+  }
+  const char* why = ::dlerror();
+  return fail(
+      std::errc::not_supported,
+      fmt::format("shmem: a PMIx launcher started this process, but {} cannot be used: {}; install it (Debian: "
+                  "libpmix2), or start the job by oshrun, by a unique id, or with SHMEM_BOOTSTRAP=local as jobs "
+                  "of one PE each",
+                  kLibrary, why == nullptr ? "no reason given" : why));
+}
+
+namespace {
+
 struct FreeValue {
-  // libpmix takes what it gives from malloc, and leaves it to macros of its header to free it.
+  // libpmix allocates values by malloc; macros of its header free them.
   void operator()(pmix_value_t* value) const {
-    if (value->type == PMIX_BYTE_OBJECT) std::free(value->data.bo.bytes);  // NOLINT
-    std::free(value);                                                      // NOLINT
+    if (value->type == PMIX_BYTE_OBJECT) {
+      std::free(value->data.bo.bytes);  // NOLINT
+    }
+    std::free(value);  // NOLINT
   }
 };
 using Value = std::unique_ptr<pmix_value_t, FreeValue>;
@@ -49,7 +87,7 @@ struct Registered {
 using Registering = std::promise<Registered>;
 using Deregistering = std::promise<pmix_status_t>;
 
-// Each owns the promise that it is called with, which so outlives set_value().
+// Each callback owns its promise, so that the promise outlives set_value().
 void registered(pmix_status_t status, std::size_t id, void* promise) {
   std::unique_ptr<Registering>(static_cast<Registering*>(promise))->set_value({status, id});
 }
@@ -71,25 +109,33 @@ bool PmixClient::is_of_this_job(const pmix_proc_t& process) const {
 
 std::string PmixClient::text(pmix_status_t status) const {
   const char* name = calls_.error_string(status);
-  return (name == nullptr ? "status" : name) + (" (" + std::to_string(status) + ")");
+  return fmt::format("{} ({})", name == nullptr ? "status" : name, status);
 }
 
 pmix_status_t PmixClient::job_size(std::uint32_t& size) const {
   const pmix_proc_t job = process(PMIX_RANK_WILDCARD);
   pmix_value_t* got = nullptr;
   const pmix_status_t status = calls_.get(&job, PMIX_JOB_SIZE, nullptr, 0, &got);
-  if (status != PMIX_SUCCESS) return status;
+  if (status != PMIX_SUCCESS) {
+    return status;
+  }
   const Value value(got);
-  if (value->type != PMIX_UINT32) return PMIX_ERR_TYPE_MISMATCH;
+  if (value->type != PMIX_UINT32) {
+    return PMIX_ERR_TYPE_MISMATCH;
+  }
   size = value->data.uint32;
   return PMIX_SUCCESS;
 }
 
 pmix_status_t PmixClient::init(Place& place) {
-  if (const auto status = calls_.init(&self_, nullptr, 0); status != PMIX_SUCCESS) return status;
+  if (const auto status = calls_.init(&self_, nullptr, 0); status != PMIX_SUCCESS) {
+    return status;
+  }
   std::uint32_t size = 0;
   auto status = job_size(size);
-  if (status == PMIX_SUCCESS && (size > INT_MAX || self_.rank >= size)) status = PMIX_ERR_BAD_PARAM;
+  if (status == PMIX_SUCCESS && (size > INT_MAX || self_.rank >= size)) {
+    status = PMIX_ERR_BAD_PARAM;
+  }
   if (status != PMIX_SUCCESS) {
     finalize();
     return status;
@@ -101,7 +147,7 @@ pmix_status_t PmixClient::init(Place& place) {
 pmix_status_t PmixClient::put(const std::string& key, std::span<const std::byte> bytes) const {
   pmix_value_t value{};
   value.type = PMIX_BYTE_OBJECT;
-  // It copies them.
+  // libpmix copies the bytes.
   value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
   value.data.bo.size = bytes.size();
   return calls_.put(PMIX_GLOBAL, key.c_str(), &value);
@@ -118,9 +164,13 @@ pmix_status_t PmixClient::get(int rank, const std::string& key, bool present, st
   const std::array<pmix_info_t, 2> how{flag(PMIX_IMMEDIATE), seconds_limit(1)};
   pmix_value_t* got = nullptr;
   const auto status = calls_.get(&whose, key.c_str(), how.data(), present ? how.size() : 0, &got);
-  if (status != PMIX_SUCCESS) return status;
+  if (status != PMIX_SUCCESS) {
+    return status;
+  }
   const Value value(got);
-  if (value->type != PMIX_BYTE_OBJECT) return PMIX_ERR_TYPE_MISMATCH;
+  if (value->type != PMIX_BYTE_OBJECT) {
+    return PMIX_ERR_TYPE_MISMATCH;
+  }
   const auto* first = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
   bytes.assign(first, first + value->data.bo.size);
   return PMIX_SUCCESS;
@@ -139,7 +189,9 @@ pmix_status_t PmixClient::listen(pmix_notification_fn_t handler, std::size_t& id
   auto outcome = promise->get_future();
   const auto status =
       calls_.register_event_handler(events.data(), events.size(), nullptr, 0, handler, registered, promise.get());
-  if (status != PMIX_SUCCESS) return status;
+  if (status != PMIX_SUCCESS) {
+    return status;
+  }
   static_cast<void>(promise.release());
   const auto [given, number] = outcome.get();
   id = number;
@@ -149,7 +201,9 @@ pmix_status_t PmixClient::listen(pmix_notification_fn_t handler, std::size_t& id
 void PmixClient::unlisten(std::size_t id) const {
   auto promise = std::make_unique<Deregistering>();
   auto outcome = promise->get_future();
-  if (calls_.deregister_event_handler(id, deregistered, promise.get()) != PMIX_SUCCESS) return;
+  if (calls_.deregister_event_handler(id, deregistered, promise.get()) != PMIX_SUCCESS) {
+    return;
+  }
   static_cast<void>(promise.release());
   outcome.wait();
 }

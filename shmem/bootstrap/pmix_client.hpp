@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libpmix with types of C++.
+// libpmix with C++ types. libshmem does not link it: it is loaded when a PMIx launcher has started the process.
 #pragma once
+
+#include <pmix.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -8,32 +10,49 @@
 #include <string>
 #include <vector>
 
-#include "shmem/bootstrap/pmix_calls.hpp"
+#include "shmem/result.hpp"
 
 namespace shmem {
 
-/// This process as its PMIx server knows it. The calls block, without a limit of their own. Thread safe, but for
-/// init(), which comes first.
+/// The calls of libpmix that libshmem makes. Tests replace them.
+struct PmixCalls {
+  decltype(&::PMIx_Init) init;
+  decltype(&::PMIx_Finalize) finalize;
+  decltype(&::PMIx_Put) put;
+  decltype(&::PMIx_Commit) commit;
+  decltype(&::PMIx_Fence) fence;
+  decltype(&::PMIx_Get) get;
+  decltype(&::PMIx_Abort) abort;
+  decltype(&::PMIx_Register_event_handler) register_event_handler;
+  decltype(&::PMIx_Deregister_event_handler) deregister_event_handler;
+  decltype(&::PMIx_Error_string) error_string;
+};
+
+/// The calls of libpmix.so.2, which stays loaded from then on because it has threads.
+Result<PmixCalls> load_pmix();
+
+/// This process as its PMIx server knows it. The calls block without a limit. Thread-safe, except init(), which comes
+/// first.
 class PmixClient {
  public:
   explicit PmixClient(const PmixCalls& calls) : calls_(calls) {}
 
-  /// Where this process is in its job.
+  /// This process's place in its job.
   struct Place {
     int rank = 0;
     int size = 0;
   };
-  /// libpmix counts these and finalize().
+  /// libpmix counts calls of init() and finalize().
   pmix_status_t init(Place& place);
   pmix_status_t finalize() const { return calls_.finalize(nullptr, 0); }
 
-  /// All others can see `bytes` under `key` after commit() and a fence().
+  /// After commit() and a fence(), all processes can get `bytes` under `key`.
   [[nodiscard]] pmix_status_t put(const std::string& key, std::span<const std::byte> bytes) const;
   [[nodiscard]] pmix_status_t commit() const { return calls_.commit(); }
-  /// Returns when all processes of the job are in it, or, where the server can tell, after so many seconds. `collect`:
-  /// what they have put comes to this node.
+  /// Returns when all processes of the job have called it, or after `seconds` if the server supports that. `collect`:
+  /// the data that they have put is sent to this node.
   [[nodiscard]] pmix_status_t fence(bool collect, int seconds) const;
-  /// What `rank` has put under `key`. `present`: asks only for what the server has.
+  /// Gets what `rank` has put under `key`. `present`: only if the server already has it.
   pmix_status_t get(int rank, const std::string& key, bool present, std::vector<std::byte>& bytes) const;
 
   /// Ends the whole job.

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_events.hpp"
-#include "shmem/log.hpp"
+#include "shmem/config/log.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <type_traits>
-
-#include "shmem/bootstrap/within.hpp"
-#include "shmem/cores/wait.hpp"
 
 namespace shmem {
 
 namespace {
 
-/// What the handler looks at, under the mutex: libpmix may still call it while it is being taken back. Nothing here is
-/// destroyed, because that may also be when the process exits.
+/// Where the handler finds the PmixEvents, under the mutex: libpmix may still call the handler while it is
+/// deregistered. Never destroyed, because libpmix may also call it while the process exits.
 struct Listener {
   std::mutex mutex;
   PmixEvents* events = nullptr;
@@ -32,7 +29,7 @@ void set_listener(PmixEvents* events) {
   listener().events = events;
 }
 
-/// How long libpmix has to register a handler.
+/// The limit for libpmix to register a handler.
 constexpr std::chrono::seconds kRegisterLimit{5};
 
 }  // namespace
@@ -42,7 +39,9 @@ Result<std::unique_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<cons
   std::unique_ptr<PmixEvents> self(new PmixEvents(client, rank));
   set_listener(self.get());
   auto thread = HelperThread::start([events = self.get(), grace] { events->end_process_unless_it_ends(grace); });
-  if (!thread) return tl::make_unexpected(thread.error());
+  if (!thread) {
+    return thread.error();
+  }
   self->thread_ = *std::move(thread);
   struct Registered {
     pmix_status_t status;
@@ -53,10 +52,14 @@ Result<std::unique_ptr<PmixEvents>> PmixEvents::start(const std::shared_ptr<cons
     got.status = client->listen(handle, got.id);
     return got;
   });
-  if (!registered) return tl::make_unexpected(registered.error());
-  // A launcher that tells nothing is none the worse for starting jobs.
+  if (!registered) {
+    return registered.error();
+  }
+  // Without events the launcher can still start jobs.
   self->handled_ = *registered && (*registered)->status == PMIX_SUCCESS;
-  if (self->handled_) self->handler_ = (*registered)->id;
+  if (self->handled_) {
+    self->handler_ = (*registered)->id;
+  }
   return self;
 }
 
@@ -68,12 +71,14 @@ PmixEvents::~PmixEvents() {
 void PmixEvents::leave() {
   {
     const std::scoped_lock lock(mutex_);
-    if (going_) return;
+    if (going_) {
+      return;
+    }
     going_ = true;
   }
   changed_.notify_all();
   set_listener(nullptr);
-  // In a process that was forked off there is none of libpmix's threads to answer.
+  // A forked process has no libpmix threads that would answer.
   if (handled_ && thread_.runs_here()) {
     static_cast<void>(within(kRegisterLimit, [client = client_, handler = handler_] {
       client->unlisten(handler);
@@ -82,28 +87,18 @@ void PmixEvents::leave() {
   }
 }
 
-void PmixEvents::end(const std::string& reason) {
-  const std::scoped_lock lock(mutex_);
-  if (ended_.load(std::memory_order_relaxed) != 0) return;  // written under the mutex only
-  reason_ = reason;
-  ended_.store(1, std::memory_order_release);  // pairs with the load in ended()
-  futex_wake_all(ended_);
-}
-
-std::optional<std::string> PmixEvents::ended() const {
-  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;  // pairs with the store in end()
-  const std::scoped_lock lock(mutex_);
-  return reason_;
-}
-
 void PmixEvents::handle(std::size_t /*id*/, pmix_status_t status, const pmix_proc_t* source, pmix_info_t* /*info*/,
                         std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
                         pmix_event_notification_cbfunc_fn_t done, void* done_data) {
   {
     const std::scoped_lock lock(listener().mutex);
-    if (listener().events != nullptr) listener().events->hear(status, source);
+    if (listener().events != nullptr) {
+      listener().events->hear(status, source);
+    }
   }
-  if (done != nullptr) done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, done_data);
+  if (done != nullptr) {
+    done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, done_data);
+  }
 }
 
 void PmixEvents::hear(pmix_status_t status, const pmix_proc_t* source) {
@@ -116,14 +111,18 @@ void PmixEvents::hear(pmix_status_t status, const pmix_proc_t* source) {
     changed_.notify_all();
     return;
   }
-  if (source == nullptr || !client_->is_of_this_job(*source) || source->rank == static_cast<pmix_rank_t>(rank_)) return;
-  end("the launcher reports of PE " + std::to_string(source->rank) + ": " + client_->text(status));
+  if (source == nullptr || !client_->is_of_this_job(*source) || source->rank == static_cast<pmix_rank_t>(rank_)) {
+    return;
+  }
+  end(fmt::format("the launcher reports of PE {}: {}", source->rank, client_->text(status)));
 }
 
 void PmixEvents::end_process_unless_it_ends(std::chrono::milliseconds grace) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return going_ || orphaned_; });
-  if (changed_.wait_for(lock, grace, [this] { return going_; })) return;
+  if (changed_.wait_for(lock, grace, [this] { return going_; })) {
+    return;
+  }
   log(LogLevel::kFatal, "shmem: PE %d ends: the launcher is gone", rank_);
   ::_exit(EXIT_FAILURE);
 }

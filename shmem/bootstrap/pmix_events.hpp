@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libpmix tells a PE at any time: that the job loses a process, or this process its launcher.
+// Events from libpmix: the job has lost a process, or this process has lost its launcher.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
+#include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
 #include "shmem/bootstrap/pmix_client.hpp"
 
 namespace shmem {
 
-/// Knows why the job has ended, once it has, and ends this process when the launcher is gone and it does not end by
-/// itself. One at a time, because libpmix hands its handlers no pointer of ours. Thread safe.
+/// Knows why the job has ended, once it has. Ends this process if the launcher is gone and the process does not end by
+/// itself. At most one exists, because libpmix passes no pointer of ours to its handlers. Thread-safe.
 class PmixEvents {
  public:
-  /// `grace`: to end by itself when the launcher is gone.
+  /// `grace`: how long the process may take to end by itself when the launcher is gone.
   static Result<std::unique_ptr<PmixEvents>> start(const std::shared_ptr<const PmixClient>& client, int rank,
                                                    std::chrono::milliseconds grace);
   ~PmixEvents();
 
   /// The first reason counts.
-  void end(const std::string& reason);
-  /// One load while there is none.
-  [[nodiscard]] std::optional<std::string> ended() const;
-  /// As Bootstrap::alarm().
-  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const { return &ended_; }
-  /// This PE leaves the job, or ends it: whatever happens now does not end its process. Tells libpmix so.
+  void end(const std::string& reason) { reason_.set(reason); }
+  [[nodiscard]] const EndReason& reason() const { return reason_; }
+  /// This PE leaves or ends the job: later events do not end its process. Deregisters the handler.
   void leave();
 
  private:
@@ -47,14 +43,13 @@ class PmixEvents {
   std::size_t handler_ = 0;
   bool handled_ = false;
 
-  mutable std::mutex mutex_;
+  EndReason reason_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  // Under mutex_.
-  std::string reason_;
+  // Guarded by mutex_.
   bool orphaned_ = false;  // the launcher is gone
   bool going_ = false;
 
-  std::atomic<std::uint32_t> ended_{0};  // 1: reason_ is there
   HelperThread thread_;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bootstrap of a job of one PE: nobody to talk to.
+// The bootstrap of a one-PE job.
 #pragma once
 
-#include <atomic>
 #include <string>
 
 #include "shmem/bootstrap/bootstrap.hpp"
@@ -17,24 +16,19 @@ class SingleBootstrap final : public Bootstrap {
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
     return std::vector<std::byte>(mine.begin(), mine.end());
   }
-  Result<void> barrier() override { return {}; }
   int abort(int status, const std::string& reason) override {
-    if (aborted_.load(std::memory_order_relaxed)) return status_;  // only this thread writes it
-    reason_ = reason;
-    status_ = status;
-    aborted_.store(true, std::memory_order_release);  // pairs with the load in aborted()
-    return status;
+    if (!reason_.get()) {
+      status_ = status;
+      reason_.set(reason);
+    }
+    return status_;
   }
-  [[nodiscard]] std::optional<std::string> aborted() const override {
-    if (!aborted_.load(std::memory_order_acquire)) return std::nullopt;
-    return reason_;
-  }
+  [[nodiscard]] std::optional<std::string> aborted() const override { return reason_.get(); }
   void leave() override {}
 
  private:
-  std::string reason_;
+  EndReason reason_;
   int status_ = 0;
-  std::atomic<bool> aborted_{false};
 };
 
 }  // namespace shmem

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/tcp.hpp"
-#include "shmem/log.hpp"
+#include "shmem/config/log.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <thread>
 
-#include "shmem/bootstrap/seconds_text.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/cores/wait.hpp"
 
@@ -20,13 +20,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The server ends a step that takes too long and says for whom it waited; only when it does not is this added.
+/// The server ends a step that takes too long, with an Error that names the missing PEs. PEs allow it this much more.
 constexpr milliseconds kServerDelay{10'000};
-/// How long ending a job waits for the others to be told.
+/// How long the end of a job waits until the other PEs are told.
 constexpr milliseconds kTellLimit{2000};
-/// Between two looks whether PE 0 listens by now.
+/// Between two attempts to connect to PE 0.
 constexpr milliseconds kRetryTime{50};
-/// The most that all PEs together can say in a step.
+/// The most bytes of all PEs in a step.
 constexpr std::size_t kMostOfAll = std::size_t{1} << 30;
 
 std::uint32_t in_milliseconds(milliseconds time) {
@@ -39,7 +39,7 @@ Hello hello_of(const UniqueId& id, const TcpPlace& place) {
   return hello;
 }
 
-bool nobody_listens(const Error& error) {
+bool has_no_listener(const Error& error) {
   return error.code == std::errc::connection_refused || error.code == std::errc::connection_reset;
 }
 
@@ -55,41 +55,51 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(const UniqueId& id, con
                                                                  .limit = place.limit,
                                                                  .place = id.place.text(),
                                                                  .how = listener->how});
-    if (!server) return tl::make_unexpected(server.error());
+    if (!server) {
+      return server.error();
+    }
     self->server_ = *std::move(server);
   }
-  if (auto entered = self->enter(); !entered) return tl::make_unexpected(entered.error());
+  if (auto entered = self->join_server(); !entered) {
+    return entered.error();
+  }
   return self;
 }
 
 TcpBootstrap::~TcpBootstrap() {
   disconnect();
-  if (server_ && left_) server_->close();
+  if (server_ && left_) {
+    server_->close();
+  }
 }
 
-Result<void> TcpBootstrap::enter() {
+Result<void> TcpBootstrap::join_server() {
   const auto deadline = Clock::now() + place_.limit;
   for (;;) {
-    auto entered = try_to_enter(deadline);
-    if (entered) break;
+    auto entered = try_to_join(deadline);
+    if (entered) {
+      break;
+    }
     disconnect();
-    const bool again = place_.patient && nobody_listens(entered.error()) && Clock::now() < deadline;
-    if (!again) return entered;
+    const bool again = place_.retries && has_no_listener(entered.error()) && Clock::now() < deadline;
+    if (!again) {
+      return entered;
+    }
     std::this_thread::sleep_for(kRetryTime);
   }
   return await(place_.limit + kServerDelay, [this] { return welcome_; });
 }
 
-Result<void> TcpBootstrap::try_to_enter(Clock::time_point deadline) {
+Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
   auto socket = connect_to(id_.place, deadline);
   if (!socket) {
-    return fail(socket.error().code,
-                "shmem: PE " + std::to_string(place_.rank) + " cannot reach the job at " + id_.place.text() + ": " +
-                    socket.error().text +
-                    (place_.patient ? "; is PE 0 running, and does SHMEM_UID_SESSION_ID name an address of its host?"
-                                    : "; has the process that got the unique id ended, or has its job started "
-                                      "already? SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID in its environment "
-                                      "make it listen elsewhere"));
+    return fail(
+        socket.error().code,
+        fmt::format("shmem: PE {} cannot reach the job at {}: {}{}", place_.rank, id_.place.text(), socket.error().text,
+                    place_.retries ? "; is PE 0 running, and does SHMEM_UID_SESSION_ID name an address of its host?"
+                                   : "; has the process that got the unique id ended, or has its job started "
+                                     "already? SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID in its environment "
+                                     "make it listen elsewhere"));
   }
   {
     const std::scoped_lock lock(mutex_);
@@ -100,10 +110,14 @@ Result<void> TcpBootstrap::try_to_enter(Clock::time_point deadline) {
   }
   socket_ = *std::move(socket);
   auto thread = HelperThread::start([this] { listen(); });
-  if (!thread) return tl::make_unexpected(thread.error());
+  if (!thread) {
+    return thread.error();
+  }
   thread_ = *std::move(thread);
   const Hello hello = hello_of(id_, place_);
-  if (auto said = say(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)))); !said) return said;
+  if (auto sent = send(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)))); !sent) {
+    return sent;
+  }
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   return await(std::max(left, milliseconds(0)), [this] { return server_pe_.has_value(); });
 }
@@ -114,36 +128,47 @@ void TcpBootstrap::disconnect() {
     going_ = true;
   }
   changed_.notify_all();
-  if (thread_.runs_here()) ::shutdown(socket_.get(), SHUT_RDWR);
+  if (thread_.runs_here()) {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+  }
   thread_.join();
   socket_.reset();
 }
 
-Result<void> TcpBootstrap::say(const FrameBytes& bytes) {
+Result<void> TcpBootstrap::send(const FrameBytes& bytes) {
   auto sent = send_all(socket_.get(), *bytes, Clock::now() + place_.limit);
-  if (sent) return sent;
-  // What the server said last is the better reason.
-  await(milliseconds(100), [] { return false; });
+  if (sent) {
+    return sent;
+  }
+  // The server's last frame has a better reason.
+  static_cast<void>(await(milliseconds(100), [] { return false; }));
   const std::scoped_lock lock(mutex_);
-  if (end_) return {};
-  return fail(sent.error().code, "shmem: PE " + std::to_string(place_.rank) + " cannot talk to the job at " +
-                                     id_.place.text() + ": " + sent.error().text);
+  if (end_) {
+    return {};
+  }
+  return fail(sent.error().code, fmt::format("shmem: PE {} cannot talk to the job at {}: {}", place_.rank,
+                                             id_.place.text(), sent.error().text));
 }
 
 template <typename Done>
 Result<void> TcpBootstrap::await(milliseconds limit, Done done) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return done() || end_; });
-  if (done()) return {};
-  if (end_) return tl::make_unexpected(end_->error);
-  return fail(std::errc::timed_out, "shmem: PE " + std::to_string(place_.rank) + " had no answer from the job at " +
-                                        id_.place.text() + " for " + seconds_text(limit));
+  if (done()) {
+    return {};
+  }
+  if (end_) {
+    return end_->error;
+  }
+  return fail(std::errc::timed_out, fmt::format("shmem: PE {} had no answer from the job at {} for {}", place_.rank,
+                                                id_.place.text(), seconds_text(limit)));
 }
 
 Result<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std::byte> mine) {
   if (mine.size() > kMostOfAll / static_cast<std::size_t>(size())) {
-    return fail(std::errc::message_size, "shmem: " + std::to_string(mine.size()) + " bytes of each of " +
-                                             std::to_string(size()) + " PEs are too much for the job's bootstrap");
+    return fail(
+        std::errc::message_size,
+        fmt::format("shmem: {} bytes of each of {} PEs are too much for the job's bootstrap", mine.size(), size()));
   }
   std::uint32_t step = 0;
   {
@@ -151,23 +176,21 @@ Result<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std::byte
     gathered_.reset();
     step = ++step_;
   }
-  if (auto going = await(milliseconds(0), [this] { return !end_; }); !going) return tl::make_unexpected(going.error());
+  if (auto going = await(milliseconds(0), [this] { return !end_; }); !going) {
+    return going.error();
+  }
   const GatherHead head{in_milliseconds(place_.limit)};
-  const auto said = say(encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), mine));
-  if (!said) return tl::make_unexpected(said.error());
-  const auto come = await(place_.limit + kServerDelay, [this] { return gathered_.has_value(); });
-  if (!come) {
-    hear_end({come.error(), std::nullopt, come.error().text});  // if it was a timeout: the first one counts
-    return tl::make_unexpected(come.error());
+  const auto sent = send(encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), mine));
+  if (!sent) {
+    return sent.error();
+  }
+  const auto done = await(place_.limit + kServerDelay, [this] { return gathered_.has_value(); });
+  if (!done) {
+    set_end({done.error(), std::nullopt, done.error().text});  // a timeout; else the end is already set
+    return done.error();
   }
   const std::scoped_lock lock(mutex_);
   return *std::exchange(gathered_, std::nullopt);
-}
-
-Result<void> TcpBootstrap::barrier() {
-  const auto all = allgather({});
-  if (!all) return tl::make_unexpected(all.error());
-  return {};
 }
 
 int TcpBootstrap::abort(int status, const std::string& reason) {
@@ -176,16 +199,20 @@ int TcpBootstrap::abort(int status, const std::string& reason) {
     going_ = true;
   }
   const AbortHead head{place_.rank, status};
-  static_cast<void>(say(encode(FrameType::kAbort, head, reason)));
-  // The server tells everybody, this PE too.
+  static_cast<void>(send(encode(FrameType::kAbort, head, reason)));
+  // The server tells all PEs, including this one.
   static_cast<void>(await(kTellLimit, [] { return false; }));
-  if (server_) server_->flush(kTellLimit);
+  if (server_) {
+    server_->flush(kTellLimit);
+  }
   const std::scoped_lock lock(mutex_);
   return end_ ? end_->status.value_or(status) : status;
 }
 
 std::optional<std::string> TcpBootstrap::aborted() const {
-  if (ended_.load(std::memory_order_acquire) == 0) return std::nullopt;  // pairs with the store in hear_end()
+  if (ended_.load(std::memory_order_acquire) == 0) {
+    return std::nullopt;  // pairs with the store in set_end()
+  }
   const std::scoped_lock lock(mutex_);
   return end_->reason;
 }
@@ -196,7 +223,7 @@ void TcpBootstrap::leave() {
     going_ = true;
   }
   changed_.notify_all();
-  static_cast<void>(say(encode(FrameType::kLeave, 0, {})));
+  static_cast<void>(send(encode(FrameType::kLeave, 0, {})));
   left_ = true;
 }
 
@@ -205,50 +232,68 @@ void TcpBootstrap::listen() {
   std::vector<std::byte> buffer(16 << 10);  // small: every PE has one
   for (;;) {
     const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) return lose_server("it closed the connection (has it died?)");
-    if (got < 0) return lose_server("the connection is broken: " + std::generic_category().message(errno));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got == 0) {
+      return lose_server("it closed the connection (has it died?)");
+    }
+    if (got < 0) {
+      return lose_server("the connection is broken: " + std::generic_category().message(errno));
+    }
     reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
     auto frame = reader.next();
-    for (; frame && *frame; frame = reader.next()) hear(**std::move(frame));
-    if (!frame) return lose_server(frame.error().text);
+    for (; frame && *frame; frame = reader.next()) {
+      handle(**std::move(frame));
+    }
+    if (!frame) {
+      return lose_server(frame.error().text);
+    }
   }
 }
 
-void TcpBootstrap::hear(Frame frame) {
+void TcpBootstrap::handle(Frame frame) {
   if (frame.type == FrameType::kFailed) {
     const auto head = frame.head<FailedHead>().value_or(FailedHead{static_cast<int>(std::errc::bad_message)});
     const std::string text = frame.text(sizeof(FailedHead));
-    return hear_end({{std::errc{head.code}, text}, std::nullopt, text});
+    return set_end({{std::errc{head.code}, text}, std::nullopt, text});
   }
   if (frame.type == FrameType::kAborted) {
     const auto head = frame.head<AbortHead>().value_or(AbortHead{-1, 1});
     const std::string reason = frame.text(sizeof(AbortHead));
-    hear_end({{std::errc::operation_canceled, "shmem: the job was ended: " + reason}, head.status, reason});
+    set_end({{std::errc::operation_canceled, "shmem: the job was ended: " + reason}, head.status, reason});
     return end_process_unless_it_ends();
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (frame.type == FrameType::kAccepted) server_pe_ = frame.head<std::int32_t>();
-    if (frame.type == FrameType::kWelcome) welcome_ = true;
-    if (frame.type == FrameType::kGathered && frame.step == step_) gathered_ = std::move(frame.payload);
+    if (frame.type == FrameType::kAccepted) {
+      server_pe_ = frame.head<std::int32_t>();
+    }
+    if (frame.type == FrameType::kWelcome) {
+      welcome_ = true;
+    }
+    if (frame.type == FrameType::kGathered && frame.step == step_) {
+      gathered_ = std::move(frame.payload);
+    }
   }
   changed_.notify_all();
 }
 
 void TcpBootstrap::lose_server(const std::string& why) {
   std::unique_lock lock(mutex_);
-  const std::string who = server_pe_ ? "PE " + std::to_string(*server_pe_) + ", whose process the PEs are connected to"
-                                     : "the process that the PEs connect to";
+  const std::string server = server_pe_ ? fmt::format("PE {}, whose process the PEs are connected to", *server_pe_)
+                                        : "the process that the PEs connect to";
   lock.unlock();
-  const std::string text = "shmem: " + who + " (at " + id_.place.text() + "), is lost: " + why;
-  hear_end({{std::errc::connection_reset, text}, std::nullopt, text});
+  const std::string text = fmt::format("shmem: {} (at {}), is lost: {}", server, id_.place.text(), why);
+  set_end({{std::errc::connection_reset, text}, std::nullopt, text});
 }
 
-void TcpBootstrap::hear_end(End end) {
+void TcpBootstrap::set_end(End end) {
   {
     const std::scoped_lock lock(mutex_);
-    if (end_) return;
+    if (end_) {
+      return;
+    }
     end_ = std::move(end);
     ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
   }
@@ -258,7 +303,9 @@ void TcpBootstrap::hear_end(End end) {
 
 void TcpBootstrap::end_process_unless_it_ends() {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, place_.grace, [this] { return going_; })) return;
+  if (changed_.wait_for(lock, place_.grace, [this] { return going_; })) {
+    return;
+  }
   log(LogLevel::kFatal, "shmem: PE %d ends: the job was ended: %s", place_.rank, end_->reason.c_str());
   ::_exit(end_->status.value_or(1));
 }

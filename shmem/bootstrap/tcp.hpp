@@ -12,27 +12,27 @@
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
-#include "shmem/bootstrap/uid_frame.hpp"
+#include "shmem/bootstrap/uid_protocol.hpp"
 #include "shmem/bootstrap/uid_server.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
 
 namespace shmem {
 
-/// What a PE is told before it joins.
+/// A PE's settings for joining.
 struct TcpPlace {
   int rank = 0;
   int size = 1;
-  std::chrono::milliseconds limit = kBootstrapLimit;          // for the others to come, in each step
-  bool patient = false;                                       // nobody may listen there yet
-  std::chrono::milliseconds grace = std::chrono::seconds(2);  // to end by itself when a PE ends the job
+  std::chrono::milliseconds limit = kBootstrapLimit;          // for each step
+  bool retries = false;                                       // the server may not listen yet
+  std::chrono::milliseconds grace = std::chrono::seconds(2);  // for this process to end when a PE ends the job
 };
 
-/// Once a step has failed, all later ones fail at once with the same Error. A thread of its own hears what the server
-/// says at any time, and ends the process when a PE has ended the job and this one does not end by itself.
+/// After a failed step, all later ones fail at once with the same Error. A thread receives what the server sends at any
+/// time. It ends the process if a PE has ended the job and the process does not end by itself.
 /// Thread safety: see Bootstrap.
 class TcpBootstrap final : public Bootstrap {
  public:
-  /// Returns when all PEs have come. `listener`: of the one PE whose process serves.
+  /// Returns when all PEs have joined. `listener`: for the PE whose process is the server.
   static Result<std::unique_ptr<TcpBootstrap>> join(const UniqueId& id, const TcpPlace& place,
                                                     std::optional<UidListener> listener = std::nullopt);
   ~TcpBootstrap() override;
@@ -40,7 +40,6 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] int rank() const override { return place_.rank; }
   [[nodiscard]] int size() const override { return place_.size; }
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override;
-  Result<void> barrier() override;
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
@@ -51,44 +50,44 @@ class TcpBootstrap final : public Bootstrap {
   struct End {
     Error error;
     std::optional<int> status;  // if a PE has called abort()
-    std::string reason;         // what it said; else the error's text
+    std::string reason;         // its reason, or the error's text
   };
 
   TcpBootstrap(const UniqueId& id, const TcpPlace& place) : id_(id), place_(place) {}
 
-  Result<void> enter();
-  /// Once: connected, and accepted by the server.
-  Result<void> try_to_enter(Clock::time_point deadline);
+  Result<void> join_server();
+  /// One attempt to connect and to be accepted by the server.
+  Result<void> try_to_join(Clock::time_point deadline);
   void disconnect();
-  Result<void> say(const FrameBytes& bytes);
-  /// Until `done()`, or the job has ended, or `limit` has passed. `done` is called under mutex_.
+  Result<void> send(const FrameBytes& bytes);
+  /// Waits until `done()`, the end of the job or `limit`. `done` is called under mutex_.
   template <typename Done>
   Result<void> await(std::chrono::milliseconds limit, Done done);
 
-  // What the thread does.
+  // Called by the thread.
   void listen();
-  void hear(Frame frame);
-  void hear_end(End end);
+  void handle(Frame frame);
+  void set_end(End end);
   void lose_server(const std::string& why);
   void end_process_unless_it_ends();
 
   const UniqueId id_;
   const TcpPlace place_;
-  std::unique_ptr<UidServer> server_;  // of one PE
-  UniqueFd socket_;
+  std::unique_ptr<UidServer> server_;  // in one PE
+  base::UniqueFd socket_;
   bool left_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Under mutex_.
+  // Guarded by mutex_.
   std::optional<int> server_pe_;  // once this PE has been accepted
-  bool welcome_ = false;          // all have come
-  std::uint32_t step_ = 0;        // the last that was begun
+  bool welcome_ = false;          // all PEs have joined
+  std::uint32_t step_ = 0;        // the last step begun
   std::optional<std::vector<std::byte>> gathered_;
   std::optional<End> end_;
-  bool going_ = false;  // this PE leaves the job, or ends it
+  bool going_ = false;  // this PE leaves or ends the job
 
-  std::atomic<std::uint32_t> ended_{0};  // 1: end_ is there
+  std::atomic<std::uint32_t> ended_{0};  // 1: end_ is set
   HelperThread thread_;
 };
 

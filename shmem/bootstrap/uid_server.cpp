@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/uid_server.hpp"
 
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -10,45 +11,49 @@
 #include <array>
 #include <cerrno>
 
-#include "shmem/bootstrap/uid_socket.hpp"
-
 namespace shmem {
 
 namespace {
 
 using std::chrono::milliseconds;
 
-/// A PE says who it is right after it has connected; who does not is none of ours.
+/// A PE identifies itself right after connecting. A connection that does not is dropped after this time.
 constexpr milliseconds kHelloLimit{5000};
-/// How long a job that failed is there for those who are still on their way, and for those who do not go.
+/// How long the server of a failed job stays, for PEs that still connect and for PEs that do not leave.
 constexpr milliseconds kFailedLimit{1000};
-/// How long nobody is accepted when this process has no more file descriptors.
-constexpr milliseconds kDeafTime{50};
-/// The most that a PE can say at once.
+/// How long no connection is accepted after this process has run out of file descriptors.
+constexpr milliseconds kAcceptPause{50};
+/// The most bytes of a PE's frame.
 constexpr std::size_t kMostOfAPe = std::size_t{64} << 20;
-/// Who may be connected, beside the PEs, without having said who he is.
+/// The most connections that have not identified themselves, in addition to the number of PEs.
 constexpr std::size_t kMostOthers = 64;
 
 Result<void> check_descriptors(int size) {
   rlimit limit{};
-  const auto needed = static_cast<rlim_t>(size) + 32;  // the program has some of its own
+  const auto needed = static_cast<rlim_t>(size) + 32;  // for the program's own files
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
     return fail(std::errc::too_many_files_open,
-                "shmem: a job of " + std::to_string(size) + " PEs takes " + std::to_string(needed) +
-                    " open files in the process that the others connect to; raise its limit of " +
-                    std::to_string(limit.rlim_cur) + " (ulimit -n)");
+                fmt::format("shmem: a job of {} PEs takes {} open files in the process that the others connect to; "
+                            "raise its limit of {} (ulimit -n)",
+                            size, needed, limit.rlim_cur));
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const UidRoom::Job& job) {
-  if (auto enough = check_descriptors(job.size); !enough) return tl::make_unexpected(enough.error());
-  UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!poll) return fail_errno(errno, "shmem: cannot serve the job: epoll_create1");
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return fail_errno(errno, "shmem: cannot serve the job: eventfd");
+Result<std::unique_ptr<UidServer>> UidServer::start(base::UniqueFd listener, const UidJobState::Job& job) {
+  if (auto enough = check_descriptors(job.size); !enough) {
+    return enough.error();
+  }
+  base::UniqueFd poll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!poll) {
+    return fail_errno(errno, "shmem: cannot serve the job: epoll_create1");
+  }
+  base::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) {
+    return fail_errno(errno, "shmem: cannot serve the job: eventfd");
+  }
   for (const int descriptor : {listener.get(), wake.get()}) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
     if (::epoll_ctl(poll.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
@@ -57,22 +62,26 @@ Result<std::unique_ptr<UidServer>> UidServer::start(UniqueFd listener, const Uid
   }
   std::unique_ptr<UidServer> server(new UidServer(std::move(listener), std::move(poll), std::move(wake), job));
   auto thread = HelperThread::start([raw = server.get()] { raw->run(); });
-  if (!thread) return tl::make_unexpected(thread.error());
+  if (!thread) {
+    return thread.error();
+  }
   server->thread_ = *std::move(thread);
   return server;
 }
 
-UidServer::UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, const UidRoom::Job& job)
+UidServer::UidServer(base::UniqueFd listener, base::UniqueFd poll, base::UniqueFd wake, const UidJobState::Job& job)
     : limit_(job.limit),
       most_strangers_(static_cast<std::size_t>(job.size) + kMostOthers),
       poll_(std::move(poll)),
       wake_(std::move(wake)),
       listener_(std::move(listener)),
-      room_(job, Clock::now()),
+      state_(job, Clock::now()),
       descriptors_(static_cast<std::size_t>(job.size), -1) {}
 
 UidServer::~UidServer() {
-  if (!thread_.runs_here()) return;
+  if (!thread_.runs_here()) {
+    return;
+  }
   finishing_.store(true, std::memory_order_release);  // pairs with the load in go_on()
   ::eventfd_write(wake_.get(), 1);
   thread_.join();
@@ -98,63 +107,84 @@ void UidServer::run() {
       } else if (event.data.fd == listener_.get()) {
         accept_all();
       } else if (found != connections_.end()) {
-        if ((event.events & EPOLLOUT) != 0) write(found->second);
-        if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(found->second);
+        if ((event.events & EPOLLOUT) != 0) {
+          write(found->second);
+        }
+        if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) {
+          read(found->second);
+        }
       }
     }
     drop_silent();
-    hear_again();
-    room_.expire(Clock::now());
+    resume_accepting();
+    state_.expire(Clock::now());
     deliver();
     report_flushed();
   }
 }
 
 bool UidServer::go_on() {
-  if (room_.complete()) stop_listening();
-  if (!finishing_.load(std::memory_order_acquire)) return true;  // pairs with the store in ~UidServer()
+  if (state_.complete()) {
+    stop_listening();
+  }
+  if (!finishing_.load(std::memory_order_acquire)) {
+    return true;  // pairs with the store in ~UidServer()
+  }
   const auto now = Clock::now();
   if (!last_) {
     if (!in_order_) {
-      room_.fail_all(
+      state_.fail_all(
           {std::errc::connection_aborted, "shmem: the process that the job's PEs are connected to has given up"});
     }
-    last_ = now + (in_order_ && !room_.failed() ? limit_ : kFailedLimit);
+    last_ = now + (in_order_ && !state_.failed() ? limit_ : kFailedLimit);
     deliver();
   }
-  const bool on_their_way = !room_.complete();
-  return now < *last_ && (on_their_way || !connections_.empty());
+  return now < *last_ && (!state_.complete() || !connections_.empty());
 }
 
 int UidServer::poll_time() const {
   auto next = Clock::now() + std::chrono::hours(1);
-  if (const auto deadline = room_.deadline()) next = std::min(next, *deadline);
-  if (last_) next = std::min(next, *last_);
-  if (deaf_until_) next = std::min(next, *deaf_until_);
-  for (const int descriptor : strangers_) next = std::min(next, connections_.at(descriptor).since + kHelloLimit);
+  if (const auto deadline = state_.deadline()) {
+    next = std::min(next, *deadline);
+  }
+  if (last_) {
+    next = std::min(next, *last_);
+  }
+  if (paused_until_) {
+    next = std::min(next, *paused_until_);
+  }
+  for (const int descriptor : strangers_) {
+    next = std::min(next, connections_.at(descriptor).since + kHelloLimit);
+  }
   const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<milliseconds::rep>(left.count(), 0));
 }
 
 void UidServer::accept_all() {
-  while (listener_ && !deaf_until_) {
+  while (listener_ && !paused_until_) {
     sockaddr_storage from{};
     socklen_t size = sizeof(from);
-    UniqueFd socket(
+    base::UniqueFd socket(
         ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return;
-      // Mostly: no more file descriptors. Who waits in the queue of the kernel is taken later.
-      room_.refuse("those who came last", "accept: " + std::generic_category().message(errno));
-      deaf_until_ = Clock::now() + kDeafTime;
+      if (errno == EINTR || errno == ECONNABORTED) {
+        continue;
+      }
+      if (errno == EAGAIN) {
+        return;
+      }
+      // Mostly: out of file descriptors. Connections in the kernel's queue are accepted later.
+      state_.refuse("the latest connections", "accept: " + std::generic_category().message(errno));
+      paused_until_ = Clock::now() + kAcceptPause;
       ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
       return;
     }
     prepare_connection(socket.get());
     const int descriptor = socket.get();
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
-    if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) continue;
+    if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+      continue;
+    }
     connections_.emplace(descriptor, Connection{.socket = std::move(socket),
                                                 .from = Endpoint::of(reinterpret_cast<sockaddr*>(&from)).text(),
                                                 .since = Clock::now(),
@@ -166,37 +196,53 @@ void UidServer::accept_all() {
 
 void UidServer::stop_listening() {
   listener_.reset();
-  deaf_until_.reset();
+  paused_until_.reset();
 }
 
 void UidServer::read(Connection& connection) {
   std::array<std::byte, 64 << 10> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
   const int descriptor = connection.socket.get();
   const ssize_t got = ::recv(descriptor, buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got < 0) return drop(descriptor, "its connection is broken: " + std::generic_category().message(errno));
-  if (got == 0) return drop(descriptor, "it closed its connection (has it died?)");
-  if (connection.closing) return;  // it has had its answer
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return;
+  }
+  if (got < 0) {
+    return drop(descriptor, "its connection is broken: " + std::generic_category().message(errno));
+  }
+  if (got == 0) {
+    return drop(descriptor, "it closed its connection (has it died?)");
+  }
+  if (connection.closing) {
+    return;  // it has been answered
+  }
   connection.reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
   for (;;) {
     auto frame = connection.reader.next();
-    if (!frame) return drop(descriptor, frame.error().text);
-    if (!*frame) return;
+    if (!frame) {
+      return drop(descriptor, frame.error().text);
+    }
+    if (!*frame) {
+      return;
+    }
     take(connection, **frame);
-    if (connection.closing) return;
+    if (connection.closing) {
+      return;
+    }
   }
 }
 
 void UidServer::take(Connection& connection, const Frame& frame) {
   const auto now = Clock::now();
-  if (connection.pe >= 0) return room_.receive(connection.pe, frame, now);
+  if (connection.pe >= 0) {
+    return state_.receive(connection.pe, frame, now);
+  }
   const auto hello = frame.head<Hello>();
   if (!hello || frame.type != FrameType::kHello) {
-    room_.refuse(connection.from, "it did not say who it is");
+    state_.refuse(connection.from, "it did not identify itself");
     connection.closing = true;
     return;
   }
-  const auto pe = room_.enter(*hello, connection.from, now);
+  const auto pe = state_.join(*hello, connection.from, now);
   if (!pe) {
     send(connection, encode(pe.error()));
     connection.closing = true;
@@ -210,21 +256,29 @@ void UidServer::take(Connection& connection, const Frame& frame) {
 
 void UidServer::send(Connection& connection, const FrameBytes& bytes) {
   connection.out.push_back(bytes);
-  if (connection.out.size() == 1) write(connection);
+  if (connection.out.size() == 1) {
+    write(connection);
+  }
 }
 
 void UidServer::write(Connection& connection) {
   while (!connection.out.empty()) {
     const auto rest = std::span(*connection.out.front()).subspan(connection.sent);
     const ssize_t sent = ::send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return watch(connection, true);
+    if (sent < 0 && errno == EINTR) {
+      continue;
+    }
+    if (sent < 0 && errno == EAGAIN) {
+      return watch(connection, true);
+    }
     if (sent < 0) {
-      connection.out.clear();  // reading will say that it is broken
+      connection.out.clear();  // read() reports the broken connection
       break;
     }
     connection.sent += static_cast<std::size_t>(sent);
-    if (connection.sent < connection.out.front()->size()) continue;
+    if (connection.sent < connection.out.front()->size()) {
+      continue;
+    }
     connection.out.pop_front();
     connection.sent = 0;
   }
@@ -242,10 +296,12 @@ void UidServer::drop(int descriptor, const std::string& why) {
   const Connection& connection = found->second;
   if (connection.pe >= 0) {
     descriptors_[static_cast<std::size_t>(connection.pe)] = -1;
-    room_.lose(connection.pe, why);
+    state_.lose(connection.pe, why);
   } else {
     std::erase(strangers_, descriptor);
-    if (!connection.closing) room_.refuse(connection.from, why);
+    if (!connection.closing) {
+      state_.refuse(connection.from, why);
+    }
   }
   connections_.erase(found);
 }
@@ -256,33 +312,41 @@ void UidServer::drop_silent() {
   for (const int descriptor : strangers) {
     const Connection& connection = connections_.at(descriptor);
     const bool answered = connection.closing && connection.out.empty();
-    const bool too_many = strangers_.size() > most_strangers_;  // the first has waited longest
-    const bool too_late = room_.complete() && !connection.closing;
+    const bool too_many = strangers_.size() > most_strangers_;  // the first one is the oldest
+    const bool too_late = state_.complete() && !connection.closing;
     if (answered || too_many || too_late || now >= connection.since + kHelloLimit) {
-      drop(descriptor, "it did not say who it is");
+      drop(descriptor, "it did not identify itself");
     }
   }
 }
 
-void UidServer::hear_again() {
-  if (!deaf_until_ || Clock::now() < *deaf_until_) return;
-  deaf_until_.reset();
+void UidServer::resume_accepting() {
+  if (!paused_until_ || Clock::now() < *paused_until_) {
+    return;
+  }
+  paused_until_.reset();
   epoll_event event{.events = EPOLLIN, .data = {.fd = listener_.get()}};
   ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, listener_.get(), &event);
 }
 
 void UidServer::deliver() {
-  for (const UidRoom::Message& message : room_.take_messages()) {
+  for (const UidJobState::Message& message : state_.take_messages()) {
     const auto found = connections_.find(descriptors_[static_cast<std::size_t>(message.pe)]);
-    if (found != connections_.end()) send(found->second, message.bytes);
+    if (found != connections_.end()) {
+      send(found->second, message.bytes);
+    }
   }
 }
 
 void UidServer::report_flushed() {
   const std::scoped_lock lock(mutex_);
-  if (!flush_wanted_) return;
+  if (!flush_wanted_) {
+    return;
+  }
   const auto unsent = [](const auto& one) { return !one.second.out.empty(); };
-  if (std::any_of(connections_.begin(), connections_.end(), unsent)) return;
+  if (std::any_of(connections_.begin(), connections_.end(), unsent)) {
+    return;
+  }
   flush_wanted_ = false;
   changed_.notify_all();
 }

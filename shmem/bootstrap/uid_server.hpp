@@ -13,49 +13,49 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "shmem/bootstrap/helper_thread.hpp"
-#include "shmem/bootstrap/uid_address.hpp"
-#include "shmem/bootstrap/uid_room.hpp"
-#include "shmem/memory/fd.hpp"
+#include "shmem/bootstrap/uid_protocol.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
-/// The thread waits for nobody: sockets do not block, and who says nothing is dropped in time. Its public calls are the
-/// owner's to make, one at a time.
+/// The thread waits for no client: sockets do not block, and a silent connection is dropped after a limit. The owner
+/// makes the public calls, one at a time.
 class UidServer {
  public:
   /// Serves on `listener`.
-  static Result<std::unique_ptr<UidServer>> start(UniqueFd listener, const UidRoom::Job& job);
+  static Result<std::unique_ptr<UidServer>> start(base::UniqueFd listener, const UidJobState::Job& job);
   UidServer(const UidServer&) = delete;
   UidServer& operator=(const UidServer&) = delete;
-  /// Ends the thread. After close() that waits until the others have left too, but not for ever; else they are told
-  /// that the job has failed.
+  /// Ends the thread. After close(), first waits until the other PEs have left, up to a limit; without close(), tells
+  /// them that the job has failed.
   ~UidServer();
 
-  /// The owner has left the job in good order.
+  /// The owner has left the job without a failure.
   void close() { in_order_ = true; }
-  /// Waits until everything that was to be sent has been handed to the kernel, at most `limit`.
+  /// Waits until all messages have been passed to the kernel, up to `limit`.
   void flush(std::chrono::milliseconds limit);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Connection {
-    UniqueFd socket;
+    base::UniqueFd socket;
     std::string from;
     Clock::time_point since;
     FrameReader reader;
-    int pe = -1;           // none yet
+    int pe = -1;           // -1: not identified yet
     bool closing = false;  // closed as soon as everything is sent
     std::deque<FrameBytes> out;
-    std::size_t sent = 0;  // of the first of `out`
+    std::size_t sent = 0;  // bytes of the first element of `out`
   };
   using Connections = std::map<int, Connection>;  // by descriptor
 
-  UidServer(UniqueFd listener, UniqueFd poll, UniqueFd wake, const UidRoom::Job& job);
+  UidServer(base::UniqueFd listener, base::UniqueFd poll, base::UniqueFd wake, const UidJobState::Job& job);
 
   void run();
-  /// False when there is nothing more to do.
+  /// False when the thread is done.
   bool go_on();
   [[nodiscard]] int poll_time() const;
   void accept_all();
@@ -66,7 +66,7 @@ class UidServer {
   void write(Connection& connection);
   void drop(int descriptor, const std::string& why);
   void drop_silent();
-  void hear_again();
+  void resume_accepting();
   void deliver();
   void watch(const Connection& connection, bool to_write);
   void report_flushed();
@@ -74,22 +74,22 @@ class UidServer {
   // Fixed after construction.
   const std::chrono::milliseconds limit_;
   const std::size_t most_strangers_;
-  UniqueFd poll_;
-  UniqueFd wake_;
-  // The thread's.
-  UniqueFd listener_;
-  std::optional<Clock::time_point> deaf_until_;  // no more descriptors: nobody is accepted before
-  UidRoom room_;
+  base::UniqueFd poll_;
+  base::UniqueFd wake_;
+  // Used by the thread.
+  base::UniqueFd listener_;
+  std::optional<Clock::time_point> paused_until_;  // out of descriptors: no connection is accepted before
+  UidJobState state_;
   Connections connections_;
-  std::deque<int> strangers_;              // connections that have not said who they are, the oldest first
+  std::deque<int> strangers_;              // connections that have not identified themselves, the oldest first
   std::vector<int> descriptors_;           // of each PE; -1: none
-  std::optional<Clock::time_point> last_;  // when to end, whoever is there
-  // Of both.
+  std::optional<Clock::time_point> last_;  // when to end, even with open connections
+  // Shared.
   bool in_order_ = false;  // written before finishing_
   std::atomic<bool> finishing_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool flush_wanted_ = false;  // under mutex_
+  bool flush_wanted_ = false;  // guarded by mutex_
 
   HelperThread thread_;
 };

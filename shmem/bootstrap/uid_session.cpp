@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/uid_session.hpp"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-
-#include "shmem/bootstrap/uid_socket.hpp"
 
 namespace shmem {
 
@@ -18,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kTag = 0x44495553;  // "SUID"
 
-/// One layout for both families.
+/// One layout for both address families.
 struct Packed {
   std::uint32_t tag;
   std::uint16_t family;  // 4 or 6
@@ -29,7 +27,7 @@ struct Packed {
 };
 static_assert(sizeof(Packed) == 44 && sizeof(Packed) <= sizeof(UniqueIdBytes));
 
-/// FNV-1a, 64 bits at a time from two starting points. It spreads; it does not hide.
+/// FNV-1a. It spreads bits, but is no protection.
 std::uint64_t mixed(std::uint64_t hash, const std::string& text) {
   for (const char character : text) {
     hash ^= static_cast<unsigned char>(character);
@@ -39,9 +37,8 @@ std::uint64_t mixed(std::uint64_t hash, const std::string& text) {
 }
 
 Secret secret_of(const UidSettings& settings) {
-  const std::string size = std::to_string(settings.size.value_or(0));
-  const std::string user = settings.shared_secret.empty() ? std::to_string(::geteuid()) : settings.shared_secret;
-  const std::string text = settings.session + '\n' + size + '\n' + user;
+  const std::string user = settings.shared_secret.empty() ? fmt::to_string(::geteuid()) : settings.shared_secret;
+  const std::string text = fmt::format("{}\n{}\n{}", settings.session, settings.size.value_or(0), user);
   const std::array<std::uint64_t, 2> halves{mixed(0xcbf29ce484222325, text), mixed(0x9e3779b97f4a7c15, text)};
   Secret secret{};
   std::memcpy(secret.data(), halves.data(), secret.size());
@@ -59,44 +56,56 @@ Result<Secret> random_secret() {
 Result<Endpoint> session_place(const UidSettings& settings) {
   auto place = parse_endpoint(settings.session);
   if (!place) {
-    place.error().text = "shmem: SHMEM_UID_SESSION_ID=" + settings.session + ": " + place.error().text;
+    place.error().text = fmt::format("shmem: SHMEM_UID_SESSION_ID={}: {}", settings.session, place.error().text);
   }
   return place;
 }
 
 Result<UidListener> listen_for(const UniqueId& id, std::string how) {
-  UidListener listener{UniqueFd(), id, std::move(how)};
+  UidListener listener{base::UniqueFd(), id, std::move(how)};
   auto socket = listen_at(listener.id.place);
   if (!socket) {
     return fail(socket.error().code,
-                socket.error().text + "; " + listener.how +
-                    " (SHMEM_UID_SESSION_ID=ip:port or SHMEM_UID_SOCK_IFNAME=interface say where)");
+                fmt::format("{}; {} (set SHMEM_UID_SESSION_ID=ip:port or SHMEM_UID_SOCK_IFNAME=interface to choose "
+                            "another address)",
+                            socket.error().text, listener.how));
   }
   listener.socket = *std::move(socket);
   return listener;
 }
 
-/// Chosen among this host's interfaces.
+/// Chooses among this host's interfaces.
 Result<UniqueId> choose(const UidSettings& settings, std::string& how) {
   std::optional<InterfaceChoice> choice;
   if (!settings.interface.empty()) {
     auto parsed = parse_interface(settings.interface);
-    if (!parsed) return tl::make_unexpected(parsed.error());
+    if (!parsed) {
+      return parsed.error();
+    }
     choice = *parsed;
   }
   const auto all = interface_addresses();
-  if (!all) return tl::make_unexpected(all.error());
+  if (!all) {
+    return all.error();
+  }
   const auto place = choose_address(*all, choice);
-  if (!place) return tl::make_unexpected(place.error());
-  how = (choice ? "SHMEM_UID_SOCK_IFNAME=" + settings.interface : std::string("chosen by itself")) +
-        " among this host's " + interfaces_text(*all);
+  if (!place) {
+    return place.error();
+  }
+  how = fmt::format("{} among this host's {}",
+                    choice ? "SHMEM_UID_SOCK_IFNAME=" + settings.interface : "chosen automatically",
+                    interfaces_text(*all));
   return UniqueId{{}, *place};
 }
 
 Result<UniqueId> place_of(const UidSettings& settings, std::string& how) {
-  if (settings.session.empty()) return choose(settings, how);
+  if (settings.session.empty()) {
+    return choose(settings, how);
+  }
   auto place = session_place(settings);
-  if (!place) return tl::make_unexpected(place.error());
+  if (!place) {
+    return place.error();
+  }
   how = "SHMEM_UID_SESSION_ID=" + settings.session;
   return UniqueId{{}, *place};
 }
@@ -129,7 +138,7 @@ Result<UniqueId> unpack(const UniqueIdBytes& bytes) {
   if (packed.tag != kTag || (packed.family != 4 && packed.family != 6) || packed.port == 0) {
     return fail(
         std::errc::invalid_argument,
-        "shmem: the unique id is none: its bytes are not what shmemx_get_uniqueid gave; was it sent to all PEs?");
+        "shmem: the unique id is invalid: its bytes do not come from shmemx_get_uniqueid; was it sent to all PEs?");
   }
   UniqueId id{packed.secret, {}};
   if (packed.family == 4) {
@@ -151,27 +160,36 @@ Result<UniqueId> unpack(const UniqueIdBytes& bytes) {
 Result<UidListener> open_listener(const UidSettings& settings) {
   std::string how;
   auto id = place_of(settings, how);
-  if (!id) return tl::make_unexpected(id.error());
+  if (!id) {
+    return id.error();
+  }
   const auto secret = random_secret();
-  if (!secret) return tl::make_unexpected(secret.error());
+  if (!secret) {
+    return secret.error();
+  }
   id->secret = *secret;
   return listen_for(*id, std::move(how));
 }
 
 Result<UniqueId> shared_id(const UidSettings& settings) {
   auto place = session_place(settings);
-  if (!place) return tl::make_unexpected(place.error());
+  if (!place) {
+    return place.error();
+  }
   if (place->port() == 0) {
-    return fail(std::errc::invalid_argument, "shmem: SHMEM_UID_SESSION_ID=" + settings.session +
-                                                 ": without a launcher the other PEs cannot know which port PE 0 was "
-                                                 "given; name one");
+    return fail(std::errc::invalid_argument,
+                fmt::format("shmem: SHMEM_UID_SESSION_ID={}: name a port: without a launcher the other PEs cannot know "
+                            "which port PE 0 was given",
+                            settings.session));
   }
   return UniqueId{secret_of(settings), *place};
 }
 
 Result<UidListener> open_shared_listener(const UidSettings& settings) {
   const auto id = shared_id(settings);
-  if (!id) return tl::make_unexpected(id.error());
+  if (!id) {
+    return id.error();
+  }
   return listen_for(*id, "SHMEM_UID_SESSION_ID=" + settings.session);
 }
 

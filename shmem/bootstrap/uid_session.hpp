@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unique id of a job: where its server listens, and the secret that lets a PE in.
+// The unique id of a job: where its server listens, and the secret by which PEs are admitted.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "shmem/bootstrap/uid_address.hpp"
-#include "shmem/bootstrap/uid_frame.hpp"
-#include "shmem/memory/fd.hpp"
+#include "base/fd.hpp"
+#include "shmem/bootstrap/uid_protocol.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
@@ -20,13 +20,13 @@ struct UniqueId {
   Endpoint place;
 };
 
-/// As it goes through the application: shmemx_uniqueid_t.internal.
+/// The form that the application passes on: shmemx_uniqueid_t.internal.
 using UniqueIdBytes = std::array<std::byte, 124>;
 UniqueIdBytes pack(const UniqueId& id);
-/// An Error if these are not the bytes of one.
+/// An Error if these are not the bytes of an id.
 Result<UniqueId> unpack(const UniqueIdBytes& bytes);
 
-/// What the environment, or shmemx_init_attr, says about it.
+/// The settings of the environment or shmemx_init_attr.
 struct UidSettings {
   std::string session = {};    // SHMEM_UID_SESSION_ID, or ""
   std::string interface = {};  // SHMEM_UID_SOCK_IFNAME, or ""
@@ -35,21 +35,21 @@ struct UidSettings {
   std::string shared_secret = {};  // SHMEM_UID_SECRET, or ""
 };
 
-/// The server's socket, before there is a server: others can connect from now on, and will be answered later.
+/// The socket of a server that starts later: other PEs can connect from now on, and are answered later.
 struct UidListener {
-  UniqueFd socket;
+  base::UniqueFd socket;
   UniqueId id;
-  std::string how;  // it was chosen, for people
+  std::string how;  // how the address was chosen, for messages
 };
 
-/// A new id with a random secret. Listens at the session's address, else at the interface's, else at one of this host's
-/// (choose_address); on a free port where none is given.
+/// A new id with a random secret. Listens at the session's address, else at the interface's, else at an address of this
+/// host (choose_address); on a free port if none is given.
 Result<UidListener> open_listener(const UidSettings& settings);
 
-/// The id of a job without anybody who hands one out: the session's address, and a secret made of `shared_secret`, or,
-/// without one, of what anybody can know: session, size, user. That keeps jobs apart, not people out.
+/// The id of a job that was started without a unique id: the session's address, and a secret made of `shared_secret`,
+/// or else of public values (session, size, user), which prevents mix-ups, not attacks.
 Result<UniqueId> shared_id(const UidSettings& settings);
-/// Listens there, as PE 0 does.
+/// PE 0 listens at that address.
 Result<UidListener> open_shared_listener(const UidSettings& settings);
 
 }  // namespace shmem

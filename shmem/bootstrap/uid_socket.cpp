@@ -1,22 +1,263 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/uid_socket.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string_view>
 
 namespace shmem {
+
+namespace {
+
+const sockaddr_in& ipv4(const Endpoint& endpoint) {
+  return reinterpret_cast<const sockaddr_in&>(endpoint.storage);
+}
+
+const sockaddr_in6& ipv6(const Endpoint& endpoint) {
+  return reinterpret_cast<const sockaddr_in6&>(endpoint.storage);
+}
+
+/// The address if `host` is a numeric one.
+std::optional<Endpoint> numeric(const std::string& host) {
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  if (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1) {
+    return Endpoint::of(reinterpret_cast<const sockaddr*>(&four));
+  }
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  if (::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1) {
+    return Endpoint::of(reinterpret_cast<const sockaddr*>(&six));
+  }
+  return std::nullopt;
+}
+
+Result<Endpoint> look_up(const std::string& host) {
+  if (auto address = numeric(host)) {
+    return *address;
+  }
+  if (host.find_first_not_of("0123456789.:") == std::string::npos) {
+    return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not an address", host));
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("the host \"{}\" cannot be found: {}", host, ::gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    if (one->ai_family == AF_INET || one->ai_family == AF_INET6) {
+      return Endpoint::of(one->ai_addr);
+    }
+  }
+  return fail(std::errc::invalid_argument, fmt::format("the host \"{}\" has no IPv4 or IPv6 address", host));
+}
+
+bool is_of_guests(const std::string& interface) {
+  constexpr std::array<std::string_view, 6> kPrefixes{"docker", "veth", "br-", "virbr", "tun", "tap"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return interface.rfind(prefix, 0) == 0; });
+}
+
+/// Lower is better; nothing: unusable.
+std::optional<int> preference(const InterfaceAddress& one, const std::optional<InterfaceChoice>& choice) {
+  if (!one.up || one.address.link_local()) {
+    return std::nullopt;
+  }
+  const int family = one.address.family() == AF_INET ? 0 : 1;
+  if (choice) {
+    const bool wanted = choice->family == AF_UNSPEC || choice->family == one.address.family();
+    return one.name == choice->name && wanted ? std::optional(family) : std::nullopt;
+  }
+  if (one.loopback) {
+    return 2 + family;
+  }
+  return is_of_guests(one.name) ? std::nullopt : std::optional(family);
+}
+
+std::string choice_text(const InterfaceChoice& choice) {
+  std::string text = "SHMEM_UID_SOCK_IFNAME=" + choice.name;
+  if (choice.family != AF_UNSPEC) {
+    text += choice.family == AF_INET ? ":inet4" : ":inet6";
+  }
+  return text;
+}
+
+}  // namespace
+
+Endpoint Endpoint::of(const sockaddr* address) {
+  Endpoint endpoint;
+  endpoint.size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  std::memcpy(&endpoint.storage, address, endpoint.size);
+  return endpoint;
+}
+
+std::uint16_t Endpoint::port() const {
+  return ntohs(family() == AF_INET ? ipv4(*this).sin_port : ipv6(*this).sin6_port);
+}
+
+void Endpoint::set_port(std::uint16_t port) {
+  if (family() == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
+  }
+}
+
+bool Endpoint::any_address() const {
+  if (family() == AF_INET) {
+    return ipv4(*this).sin_addr.s_addr == htonl(INADDR_ANY);
+  }
+  return IN6_IS_ADDR_UNSPECIFIED(&ipv6(*this).sin6_addr) != 0;
+}
+
+bool Endpoint::link_local() const {
+  return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ipv6(*this).sin6_addr) != 0;
+}
+
+std::string Endpoint::address_text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* address = family() == AF_INET ? static_cast<const void*>(&ipv4(*this).sin_addr) : &ipv6(*this).sin6_addr;
+  return ::inet_ntop(family(), address, text.data(), text.size()) != nullptr ? text.data() : "?";
+}
+
+std::string Endpoint::text() const {
+  const std::string port_text = fmt::format(":{}", port());
+  return (family() == AF_INET ? address_text() : "[" + address_text() + "]") + port_text;
+}
+
+Result<Endpoint> parse_endpoint(const std::string& text) {
+  std::string rest = text;
+  for (const std::string_view scheme : {"tcp://", "tcp6://"}) {
+    if (rest.rfind(scheme, 0) == 0) {
+      rest.erase(0, scheme.size());
+    }
+  }
+  const auto colon = rest.rfind(':');
+  if (colon == std::string::npos) {
+    return fail(std::errc::invalid_argument, "a port is missing (ip:port)");
+  }
+  std::string host = rest.substr(0, colon);
+  const bool brackets = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) {
+    host = host.substr(1, host.size() - 2);
+  }
+  if (host.empty()) {
+    return fail(std::errc::invalid_argument, "an address is missing (ip:port)");
+  }
+  if (!brackets && host.find(':') != std::string::npos) {
+    return fail(std::errc::invalid_argument, "an IPv6 address stands in brackets ([ipv6]:port)");
+  }
+  const char* end = rest.data() + rest.size();
+  std::uint16_t port = 0;
+  const auto [stop, error] = std::from_chars(rest.data() + colon + 1, end, port);
+  if (error != std::errc{} || stop != end) {
+    return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not a port (0 to 65535)", rest.substr(colon + 1)));
+  }
+  auto endpoint = look_up(host);
+  if (!endpoint) {
+    return endpoint;
+  }
+  if (brackets && endpoint->family() != AF_INET6) {
+    return fail(std::errc::invalid_argument, fmt::format("\"{}\" is not an IPv6 address", host));
+  }
+  if (endpoint->any_address()) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("other hosts cannot connect to {}; name an address of this host", host));
+  }
+  endpoint->set_port(port);
+  return endpoint;
+}
+
+Result<InterfaceChoice> parse_interface(const std::string& text) {
+  const auto colon = text.find(':');
+  InterfaceChoice choice{text.substr(0, colon)};
+  const std::string family = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (family == "inet4") {
+    choice.family = AF_INET;
+  }
+  if (family == "inet6") {
+    choice.family = AF_INET6;
+  }
+  if (choice.name.empty() || (colon != std::string::npos && choice.family == AF_UNSPEC)) {
+    return fail(
+        std::errc::invalid_argument,
+        fmt::format("shmem: SHMEM_UID_SOCK_IFNAME={} is not the name of an interface, optionally followed by :inet4 "
+                    "or :inet6",
+                    text));
+  }
+  return choice;
+}
+
+Result<std::vector<InterfaceAddress>> interface_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    return fail_errno(errno, "shmem: cannot list this host's network interfaces");
+  }
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  std::vector<InterfaceAddress> all;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) {
+      continue;
+    }
+    if (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6) {
+      continue;
+    }
+    all.push_back({one->ifa_name, Endpoint::of(one->ifa_addr), (one->ifa_flags & IFF_UP) != 0,
+                   (one->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  return all;
+}
+
+std::string interfaces_text(const std::vector<InterfaceAddress>& all) {
+  std::string text;
+  for (const InterfaceAddress& one : all) {
+    text += (text.empty() ? "" : ", ") + one.name + " " + one.address.address_text() + (one.up ? "" : " (down)");
+  }
+  return text.empty() ? "none" : text;
+}
+
+Result<Endpoint> choose_address(const std::vector<InterfaceAddress>& all,
+                                const std::optional<InterfaceChoice>& choice) {
+  const InterfaceAddress* best = nullptr;
+  for (const InterfaceAddress& one : all) {
+    const auto mine = preference(one, choice);
+    if (mine && (best == nullptr || *mine < *preference(*best, choice))) {
+      best = &one;
+    }
+  }
+  if (best == nullptr) {
+    return fail(std::errc::address_not_available,
+                fmt::format("shmem: {}; this host's are: {}; set SHMEM_UID_SOCK_IFNAME to one of them, or "
+                            "SHMEM_UID_SESSION_ID to ip:port",
+                            choice ? choice_text(*choice) + ": that interface has no address that can be used here"
+                                   : "no network interface has an address that can be used",
+                            interfaces_text(all)));
+  }
+  return best->address;
+}
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 void set(int socket, int level, int option, int value) {
-  // Best effort: the bootstrap works without any of these, if less well.
+  // Best effort: the bootstrap also works without these options.
   static_cast<void>(::setsockopt(socket, level, option, &value, sizeof(value)));
 }
 
@@ -26,17 +267,31 @@ bool await(int socket, short events, Clock::time_point deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd poll{socket, events, 0};
     const int ready = ::poll(&poll, 1, static_cast<int>(std::clamp<long>(left.count(), 0, 60'000)));
-    if (ready > 0) return true;
-    if (ready == 0 && left.count() <= 60'000) return false;
+    if (ready > 0) {
+      return true;
+    }
+    if (ready == 0 && left.count() <= 60'000) {
+      return false;
+    }
   }
 }
 
+std::string cannot_listen(const Endpoint& where, const char* call) {
+  return fmt::format("shmem: cannot listen at {}: {}", where.text(), call);
+}
+
 Result<void> await_connection(int socket, Clock::time_point deadline) {
-  if (!await(socket, POLLOUT, deadline)) return fail(std::errc::timed_out, "no answer");
+  if (!await(socket, POLLOUT, deadline)) {
+    return fail(std::errc::timed_out, "no answer");
+  }
   int error = 0;
   socklen_t size = sizeof(error);
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) return fail_errno(error, "connect");
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    return fail_errno(error, "connect");
+  }
   return {};
 }
 
@@ -51,39 +306,49 @@ void prepare_connection(int socket) {
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
-Result<UniqueFd> listen_at(Endpoint& where) {
-  UniqueFd socket(::socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno(errno, "shmem: cannot listen at " + where.text() + ": socket");
-  // A port that was asked for can be had again while connections of an earlier job are in TIME_WAIT. Linux still
-  // refuses it while anybody listens there.
-  if (where.port() != 0) set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+Result<base::UniqueFd> listen_at(Endpoint& where) {
+  base::UniqueFd socket(::socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return fail_errno(errno, cannot_listen(where, "socket"));
+  }
+  // With SO_REUSEADDR a port is available while connections of an earlier job are in TIME_WAIT. Linux still refuses it
+  // while another socket listens there.
+  if (where.port() != 0) {
+    set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  }
   if (::bind(socket.get(), where.get(), where.size) != 0) {
-    return fail_errno(errno, "shmem: cannot listen at " + where.text() + ": bind");
+    return fail_errno(errno, cannot_listen(where, "bind"));
   }
   if (::listen(socket.get(), SOMAXCONN) != 0) {
-    return fail_errno(errno, "shmem: cannot listen at " + where.text() + ": listen");
+    return fail_errno(errno, cannot_listen(where, "listen"));
   }
   sockaddr_storage bound{};
   socklen_t size = sizeof(bound);
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return fail_errno(errno, "shmem: cannot listen at " + where.text() + ": getsockname");
+    return fail_errno(errno, cannot_listen(where, "getsockname"));
   }
   where = Endpoint::of(reinterpret_cast<const sockaddr*>(&bound));
   return socket;
 }
 
-Result<UniqueFd> connect_to(const Endpoint& where, Clock::time_point deadline) {
-  UniqueFd socket(::socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno(errno, "socket");
+Result<base::UniqueFd> connect_to(const Endpoint& where, Clock::time_point deadline) {
+  base::UniqueFd socket(::socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return fail_errno(errno, "socket");
+  }
   prepare_connection(socket.get());
   if (::connect(socket.get(), where.get(), where.size) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return fail_errno(errno, "connect");
+    if (errno != EINPROGRESS && errno != EINTR) {
+      return fail_errno(errno, "connect");
+    }
     if (auto connected = await_connection(socket.get(), deadline); !connected) {
-      return tl::make_unexpected(connected.error());
+      return connected.error();
     }
   }
   const int flags = ::fcntl(socket.get(), F_GETFL);
-  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) return fail_errno(errno, "fcntl");
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return fail_errno(errno, "fcntl");
+  }
   return socket;
 }
 
@@ -93,7 +358,9 @@ Result<void> send_all(int socket, std::span<const std::byte> bytes, Clock::time_
     if (sent >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!await(socket, POLLOUT, deadline)) return fail(std::errc::timed_out, "nothing more is taken");
+      if (!await(socket, POLLOUT, deadline)) {
+        return fail(std::errc::timed_out, "the receiver accepts no more bytes");
+      }
     } else if (errno != EINTR) {
       return fail_errno(errno, "send");
     }

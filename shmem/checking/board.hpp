@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PE shows to the others with SHMEM_DEBUG: its last collective calls, and for whom it waits. In its metadata
+// What a PE shows to the others with SHMEM_DEBUG: its last collective calls, and the PE it waits for. In its metadata
 // area; all zero at first.
 #pragma once
 
@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <string>
 
-#include "shmem/job.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/layout/job.hpp"
+#include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
 
-/// Who makes a collective call together: a team, or an active set, which has no slot.
+/// The PEs that make a collective call together: a team, or an active set, which has no slot.
 struct CallSet {
   int slot = 0;
   TeamMap map;
@@ -24,8 +24,8 @@ struct CallSet {
 };
 constexpr int kActiveSet = -1;
 
-/// A call with its arguments, in words. Written before its number is, read after that; where it is only to be shown it
-/// may be read while it is written, and then it is of no use.
+/// A call with its arguments, in words. Written before its number and read after it. For a message it may be read
+/// during a write; then the text is discarded.
 class CallText {
  public:
   void store(const std::string& text);
@@ -39,24 +39,24 @@ class CallText {
 /// The calls that a PE has made with one set.
 class alignas(64) CallEntry {
  public:
-  /// 0 where it is not those of `set`. Acquire: the text of the last one is visible.
+  /// 0 if the entry belongs to another set. Acquire: the text of the last call is visible.
   [[nodiscard]] std::uint64_t count_of(const CallSet& set) const;
   [[nodiscard]] CallSet set() const;
   [[nodiscard]] std::string text_of(std::uint64_t count) const { return text_[count % text_.size()].load(); }
   [[nodiscard]] std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
   // By the PE itself.
-  [[nodiscard]] bool is_free() const { return who_.load(std::memory_order_relaxed) == 0; }
+  [[nodiscard]] bool is_free() const { return members_.load(std::memory_order_relaxed) == 0; }
   void use_for(const CallSet& set);
-  void free() { who_.store(0, std::memory_order_release); }
-  /// The number of the call. Sequentially consistent, as wake_parked asks for.
+  void free() { members_.store(0, std::memory_order_release); }
+  /// The number of the call. Sequentially consistent, as wake_parked requires.
   std::uint64_t enter(const std::string& text);
 
  private:
-  std::atomic<std::uint64_t> who_;    // slot and start, 0: free
-  std::atomic<std::uint64_t> which_;  // stride and size
+  std::atomic<std::uint64_t> members_;  // slot and start, 0: free
+  std::atomic<std::uint64_t> shape_;    // stride and size
   std::atomic<std::uint64_t> count_;
-  // By number: a member is at most one call that waits, and one that does not, ahead of another.
+  // By number: a member is at most one waiting call and one non-waiting call ahead of another.
   std::array<CallText, 4> text_;
 };
 
@@ -64,19 +64,19 @@ class alignas(64) CallEntry {
 struct CallBoard {
   static constexpr std::size_t kMostSets = 1024;
 
-  /// Odd: this PE waits in a call, that of `entry`. Changes with each call.
+  /// Odd: this PE waits in the call of `entry`. Changes with each call.
   alignas(64) std::atomic<std::uint64_t> turn;
   std::atomic<std::uint32_t> entry;
-  std::atomic<std::int32_t> waits_for;  // a PE, + 1; 0: for nobody yet
-  /// 1: its threads may wait in several calls at once, so that the words above mean nothing.
+  std::atomic<std::int32_t> waits_for;  // a PE, + 1; 0: none yet
+  /// 1: its threads may wait in several calls at once, which makes the words above meaningless.
   std::atomic<std::uint32_t> threads;
-  /// PE 0's: somebody has found something wrong, and says so.
+  /// PE 0's: a PE has found a problem and reports it.
   std::atomic<std::uint32_t> reported;
-  std::atomic<std::uint32_t> used;  // entries behind this one have never been used
+  std::atomic<std::uint32_t> used;  // entries from here on were never used
   std::array<CallEntry, kMostSets> entries;
 };
 
-/// Behind the words of kernels.
+/// After the words of kernels.
 constexpr std::size_t kCallBoardOffset = std::size_t{24} << 20;
 static_assert(kKernelSyncOffset + sizeof(KernelSync) <= kCallBoardOffset);
 static_assert(kCallBoardOffset + sizeof(CallBoard) <= kMetadataSize - kNotesSize);

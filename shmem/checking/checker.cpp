@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/checking/checker.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -35,7 +37,7 @@ std::string Checker::name_of(const void* address) const {
     return hexadecimal("heap+", number(address) - number(job_.memory.heap(job_.me)));
   }
   for (int pe = 0; pe < job_.size; ++pe) {
-    // My own globals stand elsewhere.
+    // This PE's own globals are elsewhere.
     const std::byte* theirs = pe != job_.me ? job_.globals.locate(address, pe).address : nullptr;
     if (theirs != nullptr) {
       return hexadecimal("globals+", number(theirs) - number(job_.memory.globals(pe)));
@@ -45,7 +47,7 @@ std::string Checker::name_of(const void* address) const {
 }
 
 std::string Checker::bytes_at(const void* mine, std::size_t bytes) const {
-  return std::to_string(bytes) + " bytes at " + name_of(mine);
+  return fmt::format("{} bytes at {}", bytes, name_of(mine));
 }
 
 Problem Checker::memory(const void* mine, std::size_t bytes) const {
@@ -60,16 +62,15 @@ Problem Checker::memory(const void* mine, std::size_t bytes) const {
   }
   const std::size_t room = block->requested - std::min(block->requested, offset - block->offset);
   if (bytes > room) {
-    return bytes_at(mine, bytes) + " reach behind the end of the block of " + std::to_string(block->requested) +
-           " bytes at " + hexadecimal("heap+", block->offset) + ", which has " + std::to_string(room) +
-           " from there on";
+    return fmt::format("{} reach behind the end of the block of {} bytes at {}, which has {} from there on",
+                       bytes_at(mine, bytes), block->requested, hexadecimal("heap+", block->offset), room);
   }
   return std::nullopt;
 }
 
 Problem Checker::local_memory(const void* local, const void* mine, std::size_t bytes, int pe) const {
   if (local == nullptr) {
-    return "the buffer of this PE is NULL, for " + std::to_string(bytes) + " bytes";
+    return fmt::format("the buffer of this PE is NULL, for {} bytes", bytes);
   }
   if (auto problem = memory(local, bytes)) {
     return problem;
@@ -91,12 +92,14 @@ Problem Checker::overlap(const CheckedBuffer& dest, const CheckedBuffer& source,
 
 Problem Checker::sync_words(const long* words, int count, long initial) const {
   for (int i = 0; i < count; ++i) {
-    // Relaxed: nobody has begun the call, so that nobody changes them.
+    // Relaxed: no PE has begun the call, so none changes them.
     const long value = std::atomic_ref(const_cast<long&>(words[i])).load(std::memory_order_relaxed);
     if (value != initial) {
-      return "pSync[" + std::to_string(i) + "] (pSync is " + name_of(words) + ") is " + std::to_string(value) +
-             ", not SHMEM_SYNC_VALUE: set all words to it on all PEs before the first call, and let no call use it "
-             "while another does";
+      return fmt::format(
+          "pSync[{}] (pSync is {}) is {}, not SHMEM_SYNC_VALUE: set all words to it on all PEs before the first call, "
+          "and "
+          "let no call use it while another does",
+          i, name_of(words), value);
     }
   }
   return std::nullopt;
@@ -108,8 +111,8 @@ Problem Checker::thread(const ThreadRule& rule) const {
     return std::string("the thread that calls is not the one that started the library, and the level is ") +
            rule.level + "; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE";
   }
-  // Relaxed: a program that keeps its threads apart has ordered them itself.
-  const std::thread::id waits = in_meeting_.load(std::memory_order_relaxed);
+  // Relaxed: a program that serialises its threads has ordered them itself.
+  const std::thread::id waits = in_rendezvous_.load(std::memory_order_relaxed);
   if (rule.one_at_a_time && waits != std::thread::id{} && waits != self) {
     return std::string("another thread of this PE is in a collective call, and the level is ") + rule.level +
            "; ask shmem_init_thread for SHMEM_THREAD_MULTIPLE, or let one thread call at a time";
@@ -117,10 +120,10 @@ Problem Checker::thread(const ThreadRule& rule) const {
   return std::nullopt;
 }
 
-Problem Checker::meet(const CallSet& set, const std::string& call, const ThreadRule& rule) {
-  in_meeting_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  auto problem = meeting_.meet(set, call, !rule.one_at_a_time);
-  in_meeting_.store({}, std::memory_order_relaxed);
+Problem Checker::compare(const CallSet& set, const std::string& call, const ThreadRule& rule) {
+  in_rendezvous_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  auto problem = rendezvous_.compare(set, call, !rule.one_at_a_time);
+  in_rendezvous_.store({}, std::memory_order_relaxed);
   return problem;
 }
 
@@ -140,8 +143,7 @@ Problem Checker::held_locks() const {
     return std::nullopt;
   }
   return "this PE still holds the lock at " + name_of(*locks_.begin()) +
-         (locks_.size() > 1 ? " and " + std::to_string(locks_.size() - 1) + " more" : "") +
-         "; call shmem_clear_lock before";
+         (locks_.size() > 1 ? fmt::format(" and {} more", locks_.size() - 1) : "") + "; call shmem_clear_lock before";
 }
 
 Problem Checker::leaks() const {
@@ -150,13 +152,17 @@ Problem Checker::leaks() const {
   if (now.live_blocks == 0) {
     return std::nullopt;
   }
-  std::string text = std::to_string(now.live_blocks) + " blocks of the symmetric heap were not freed:";
+  std::string text = fmt::format("{} blocks of the symmetric heap were not freed:", now.live_blocks);
   int named = 0;
   for (std::size_t offset = 0; const auto block = heap_.block_around(offset); offset = block->end()) {
-    if (block->free()) continue;
-    if (++named > kMostNamed) return text + " and others";
-    text += (named > 1 ? ", " : " ") + std::to_string(block->requested) + " bytes at " +
-            hexadecimal("heap+", block->offset);
+    if (block->free()) {
+      continue;
+    }
+    if (++named > kMostNamed) {
+      return text + " and others";
+    }
+    text +=
+        fmt::format("{} {} bytes at {}", named > 1 ? "," : "", block->requested, hexadecimal("heap+", block->offset));
   }
   return text;
 }

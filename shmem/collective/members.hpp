@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes part in a collective call, and how they meet.
+// The PEs of a collective call, and how they synchronise.
 #pragma once
 
 #include <algorithm>
@@ -9,69 +9,76 @@
 #include <optional>
 #include <vector>
 
-#include "shmem/collective/carrier.hpp"
-#include "shmem/collective/tuning.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/config/tuning.hpp"
+#include "shmem/layout/sync_view.hpp"
+#include "shmem/net/network.hpp"
+#include "shmem/team/eager.hpp"
 
 namespace shmem {
 
-class Span;
+class SpanningTeam;
 
-/// The PEs of a team or of an active set, seen from one of them, for the time of one call.
+/// The PEs of a team or an active set, seen from one of them, for the duration of one call.
 ///
-/// A collective meets at its beginning, when everybody's buffers may be read; then each member fetches what it needs
-/// from the others' memory; then it meets again, when nobody reads them any more. Nothing is sent. Small data of teams
-/// are carried instead.
+/// A collective synchronises at its beginning, after which all buffers may be read; each member fetches what it needs
+/// from the others' memory; a second sync ends the reading. Nothing is sent. Small data of teams travels with the words
+/// of the synchronisation instead (EagerChannel).
 struct Members {
   const Job& job;
   TeamMap map;  // by numbers of the world
   int me;
-  /// Everybody has come. What was stored before is visible.
-  std::function<Result<void>()> meet;
-  /// The same, and what each gives is told to all, by member.
-  std::function<Result<std::vector<std::uint64_t>>(std::uint64_t mine)> tell;
-  // For SHMEM_DEBUG: which team it is, or by which words the PEs of an active set meet.
+  /// Returns when all members have called it. Their earlier stores are visible.
+  std::function<Result<void>()> sync;
+  /// The same, and returns each member's number, by member.
+  std::function<Result<std::vector<std::uint64_t>>(std::uint64_t mine)> allgather;
+  // For SHMEM_DEBUG: the team, or the words by which the PEs of an active set synchronise.
   int slot = -1;
   const long* psync = nullptr;
   std::optional<TeamMap> here = {};          // those on this node; nothing: unknown
-  Carrier* carrier = nullptr;                // none where data cannot be carried
+  EagerChannel* eager = nullptr;             // none if data cannot be sent eagerly
   const CollectiveChoice* choice = nullptr;  // the same on all members; none: direct
-  // Of a team on several nodes, with the carrier of its members on this one: collective/on_nodes.hpp.
-  Span* span = nullptr;
-  Carrier* node_carrier = nullptr;
+  SpanningTeam* spanning = nullptr;          // a team on several nodes: collective/on_nodes.hpp
 
   [[nodiscard]] int size() const { return map.size; }
   /// `bytes` as CollectiveLimits count them.
-  [[nodiscard]] bool carries(Collective collective, std::size_t bytes) const {
-    return carrier != nullptr && bytes <= limits(collective).carried;
+  [[nodiscard]] bool is_eager(Collective collective, std::size_t bytes) const {
+    return eager != nullptr && bytes <= limits(collective).eager;
   }
   [[nodiscard]] bool splits(Collective collective, std::size_t bytes) const {
-    return bytes >= limits(collective).split;
+    return bytes >= limits(collective).scatter_allgather;
   }
-  [[nodiscard]] bool is_far(int member) const { return job.nodes.number(map.pe(member)) < 0; }
-  /// `mine`, which has been found to be symmetric, as a member has it. REQUIRES: not is_far(member).
+  [[nodiscard]] bool is_remote(int member) const { return job.nodes.number(map.pe(member)) < 0; }
+  /// The address of `mine` in a member, once it has been found to be symmetric. REQUIRES: not is_remote(member).
   [[nodiscard]] std::byte* at(const void* mine, int member) const {
     return job.translate(mine, job.nodes.number(map.pe(member)));
   }
-  /// `size` bytes from `offset` on of what a member has as `mine`, to be read: where they are, or copied to `room`.
+  /// For reading: `size` bytes from `offset` on of a member's `mine`, in place or copied to `room`.
   Result<const std::byte*> read(const void* mine, std::size_t offset, std::size_t size, int member,
                                 std::byte* room) const {
-    if (!is_far(member)) return at(mine, member) + offset;
-    auto ok = fetch_far(room, mine, offset, size, member);
-    return ok ? Result<const std::byte*>(room) : tl::make_unexpected(ok.error());
+    if (!is_remote(member)) {
+      return at(mine, member) + offset;
+    }
+    auto ok = fetch_remote(room, mine, offset, size, member);
+    return ok ? Result<const std::byte*>(room) : ok.error();
   }
-  /// The same, copied to `to` in any case; a member's own part may be in place.
+  /// The same, always copied to `to`; a member's own part may be in place.
   Result<void> fetch(std::byte* to, const void* mine, std::size_t offset, std::size_t size, int member) const {
-    if (size == 0) return {};
-    if (is_far(member)) return fetch_far(to, mine, offset, size, member);
-    std::memmove(to, at(mine, member) + offset, size);  // through the cache: it is for this PE to use
+    if (size == 0) {
+      return {};
+    }
+    if (is_remote(member)) {
+      return fetch_remote(to, mine, offset, size, member);
+    }
+    std::memmove(to, at(mine, member) + offset, size);  // through the cache: this PE is about to use it
     return {};
   }
 
  private:
-  Result<void> fetch_far(std::byte* to, const void* mine, std::size_t offset, std::size_t size, int member) const {
-    const auto from = job.locate_far(static_cast<const std::byte*>(mine) + offset, size, map.pe(member));
-    if (from) return job.network->get(to, *from, size);
+  Result<void> fetch_remote(std::byte* to, const void* mine, std::size_t offset, std::size_t size, int member) const {
+    const auto from = job.locate_remote(static_cast<const std::byte*>(mine) + offset, size, map.pe(member));
+    if (from) {
+      return job.network->get(to, *from, size);
+    }
     return fail(std::errc::bad_address, "shmem: PE " + std::to_string(map.pe(member)) + " has no such memory");
   }
   [[nodiscard]] CollectiveLimits limits(Collective collective) const {
@@ -79,7 +86,7 @@ struct Members {
   }
 };
 
-/// Of so many bytes, what the `i`th of `shares` does for all: whole cache lines, so that no line is written by two.
+/// The bytes that share `i` of `shares` covers: whole cache lines, so that no two members write the same line.
 struct Share {
   std::size_t begin, size;
 };
@@ -92,25 +99,24 @@ inline Share share_of(int i, int shares, std::size_t bytes) {
   return {edge(i), edge(i + 1) - edge(i)};
 }
 
-/// All members give, and `use(member, given)` is called for what each has given, in the order of their numbers.
-/// REQUIRES: there is a carrier.
+/// All members give, and use(member, given) is called for each gift in the order of the members. REQUIRES: eager.
 template <typename Use>
 Result<void> exchange(const Members& members, const void* data, std::size_t size, Use use) {
-  Carrier& carrier = *members.carrier;
-  if (auto ok = carrier.begin(); !ok) {
+  EagerChannel& eager = *members.eager;
+  if (auto ok = eager.begin(); !ok) {
     return ok;
   }
-  if (auto ok = carrier.give(data, size); !ok) {
+  if (auto ok = eager.give(data, size); !ok) {
     return ok;
   }
   for (int member = 0; member < members.size(); ++member) {
-    const auto given = carrier.take(member);
+    const auto given = eager.take(member);
     if (!given) {
-      return tl::make_unexpected(given.error());
+      return given.error();
     }
     use(member, *given);
   }
-  carrier.end(true);
+  eager.end(true);
   return {};
 }
 

@@ -11,7 +11,7 @@
 namespace shmem {
 namespace {
 
-/// Through the cache: what is fetched is for this PE to use.
+/// Through the cache: this PE is about to use it.
 void fetch(std::byte* to, const std::byte* from, std::size_t size) {
   if (size != 0) {
     std::memmove(to, from, size);  // a member's own part may be in place
@@ -28,15 +28,15 @@ void fetch(std::byte* to, const std::byte* from, const Strided& block) {
   }
 }
 
-/// Meets, calls work(member) for all members, and meets again. Everybody begins with his own part, then goes to the
-/// right: so not all read the same member's memory at once.
+/// Synchronises, calls work(member) for all members, and synchronises again. Each member begins with its own part and
+/// continues to the right, so that not all read the same member's memory at once.
 template <typename Work>
 Result<void> between_meetings(const Members& members, Work work) {
-  auto ok = members.meet();
+  auto ok = members.sync();
   for (int distance = 0; ok && distance < members.size(); ++distance) {
     ok = work((members.me + distance) % members.size());
   }
-  return ok ? members.meet() : ok;
+  return ok ? members.sync() : ok;
 }
 
 }  // namespace
@@ -45,34 +45,35 @@ namespace {
 
 Result<void> broadcast_carried(const Members& members, void* dest, const void* source, std::size_t size, int root,
                                bool root_too) {
-  Carrier& carrier = *members.carrier;
-  if (auto ok = carrier.begin(); !ok) {
+  EagerChannel& eager = *members.eager;
+  if (auto ok = eager.begin(); !ok) {
     return ok;
   }
   if (members.me == root) {
-    if (auto ok = carrier.give(source, size); !ok) {
+    if (auto ok = eager.give(source, size); !ok) {
       return ok;
     }
     if (root_too) {
       fetch(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), size);
     }
   } else {
-    const auto given = carrier.take(root);
+    const auto given = eager.take(root);
     if (!given) {
-      return tl::make_unexpected(given.error());
+      return given.error();
     }
     fetch(static_cast<std::byte*>(dest), given->data, size);
   }
-  carrier.end(false);
+  eager.end(false);
   return {};
 }
 
-/// Each member but the root reads a share of the root's, and then the others' shares where they have put them.
+/// Each member except the root reads a share of the root's data, then the other shares from the members that have read
+/// them.
 Result<void> broadcast_split(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
                              bool root_too) {
   const int shares = members.size() - 1;
   const auto share_number = [&](int member) { return (member - root + members.size()) % members.size() - 1; };
-  if (auto ok = members.meet(); !ok) {
+  if (auto ok = members.sync(); !ok) {
     return ok;
   }
   const bool at_root = members.me == root;
@@ -84,7 +85,7 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
     fetch(dest, static_cast<const std::byte*>(source), size);
   }
   if (ok) {
-    ok = members.meet();
+    ok = members.sync();
   }
   for (int distance = 1; ok && distance < members.size() && !at_root; ++distance) {
     const int member = (members.me + distance) % members.size();
@@ -93,23 +94,23 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
       ok = members.fetch(dest + theirs.begin, dest, theirs.begin, theirs.size, member);
     }
   }
-  return ok ? members.meet() : ok;
+  return ok ? members.sync() : ok;
 }
 
 }  // namespace
 
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root,
                        bool root_too) {
-  if (members.span != nullptr && root_too) {
+  if (members.spanning != nullptr && root_too) {
     return on_nodes::broadcast(members, dest, source, size, root);
   }
-  if (members.carries(Collective::kBroadcast, size)) {
+  if (members.is_eager(Collective::kBroadcast, size)) {
     return broadcast_carried(members, dest, source, size, root, root_too);
   }
   if (members.splits(Collective::kBroadcast, size) && members.size() > 2 && size != 0) {
     return broadcast_split(members, static_cast<std::byte*>(dest), source, size, root, root_too);
   }
-  if (auto ok = members.meet(); !ok) {
+  if (auto ok = members.sync(); !ok) {
     return ok;
   }
   if (members.me != root || root_too) {
@@ -117,16 +118,16 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
       return ok;
     }
   }
-  return members.meet();
+  return members.sync();
 }
 
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size) {
-  if (members.span != nullptr) {
+  if (members.spanning != nullptr) {
     return on_nodes::fcollect(members, dest, source, size);
   }
   auto* to = static_cast<std::byte*>(dest);
-  if (members.carries(Collective::kFcollect, size)) {
-    return exchange(members, source, size, [&](int member, const Carrier::Given& given) {
+  if (members.is_eager(Collective::kFcollect, size)) {
+    return exchange(members, source, size, [&](int member, const EagerChannel::Given& given) {
       fetch(to + static_cast<std::size_t>(member) * size, given.data, size);
     });
   }
@@ -137,30 +138,31 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
 
 namespace {
 
-/// The lengths are carried, and with them what is short; what is longer is read from its member when all are known.
+/// The lengths are sent eagerly, with short contents; longer contents are read from their members when all lengths are
+/// known.
 Result<void> collect_carried(const Members& members, void* dest, const void* source, std::size_t size,
                              const std::function<Result<void>(std::size_t total)>& check) {
-  Carrier& carrier = *members.carrier;
+  EagerChannel& eager = *members.eager;
   std::size_t total = 0;
-  bool all_carried = true;
+  bool all_eager = true;
   Result<void> fits;
   auto* to = static_cast<std::byte*>(dest);
-  // Nothing is written before all is known: twice over the members, and the second time all have given.
-  auto ok = exchange(members, source, size, [&](int member, const Carrier::Given& given) {
+  // Nothing is written before all is known: two passes over the members, and by the second all have given.
+  auto ok = exchange(members, source, size, [&](int member, const EagerChannel::Given& given) {
     total += given.size;
-    all_carried = all_carried && members.carries(Collective::kCollect, given.size);
+    all_eager = all_eager && members.is_eager(Collective::kCollect, given.size);
     if (member + 1 < members.size()) {
       return;
     }
     fits = check(total);
     for (int from = 0; fits && from < members.size(); ++from) {
-      const Carrier::Given piece = carrier.take(from).value();
-      fetch(to, members.carries(Collective::kCollect, piece.size) ? piece.data : members.at(source, from), piece.size);
+      const EagerChannel::Given piece = eager.take(from).value();
+      fetch(to, members.is_eager(Collective::kCollect, piece.size) ? piece.data : members.at(source, from), piece.size);
       to += piece.size;
     }
   });
-  if (ok && !all_carried) {
-    ok = members.meet();  // nobody reads the others' memory any more
+  if (ok && !all_eager) {
+    ok = members.sync();  // no member reads another member's memory any more
   }
   return ok ? fits : ok;
 }
@@ -169,15 +171,15 @@ Result<void> collect_carried(const Members& members, void* dest, const void* sou
 
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check) {
-  if (members.span != nullptr) {
+  if (members.spanning != nullptr) {
     return on_nodes::collect(members, dest, source, size, check);
   }
-  if (members.carries(Collective::kCollect, 1)) {
+  if (members.is_eager(Collective::kCollect, 1)) {
     return collect_carried(members, dest, source, size, check);
   }
-  const auto lengths = members.tell(size);
+  const auto lengths = members.allgather(size);
   if (!lengths) {
-    return tl::make_unexpected(lengths.error());
+    return lengths.error();
   }
   Result<void> fits = check(std::accumulate(lengths->begin(), lengths->end(), std::size_t{0}));
   auto* to = static_cast<std::byte*>(dest);
@@ -186,26 +188,26 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
     fits = members.fetch(to, source, 0, length, member);
     to += length;
   }
-  auto ok = members.meet();
+  auto ok = members.sync();
   return ok ? fits : ok;
 }
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
-  if (members.span != nullptr && on_nodes::takes_alltoall(block)) {
+  if (members.spanning != nullptr && on_nodes::takes_alltoall(block)) {
     return on_nodes::alltoall(members, dest, source, block);
   }
   auto* to = static_cast<std::byte*>(dest);
   const std::size_t to_block = block.to_step * block.count;
   const std::size_t from_block = block.from_step * block.count;
   const std::size_t packed = block.element * block.count;
-  if (members.carries(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size()))) {
-    std::array<std::byte, kMostCarried> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  if (members.is_eager(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size()))) {
+    std::array<std::byte, kEagerLimit> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
     const Strided pack{block.element, block.from_step, block.element,
                        block.count * static_cast<std::size_t>(members.size())};
     fetch(all.data(), static_cast<const std::byte*>(source), pack);
     const Strided unpack{block.to_step, block.element, block.element, block.count};
     return exchange(members, all.data(), packed * static_cast<std::size_t>(members.size()),
-                    [&](int member, const Carrier::Given& given) {
+                    [&](int member, const EagerChannel::Given& given) {
                       fetch(to + static_cast<std::size_t>(member) * to_block,
                             given.data + static_cast<std::size_t>(members.me) * packed, unpack);
                     });
@@ -214,7 +216,7 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
   return between_meetings(members, [&](int member) -> Result<void> {
     std::byte* const theirs = to + static_cast<std::size_t>(member) * to_block;
     const std::size_t offset = static_cast<std::size_t>(members.me) * from_block;
-    if (!members.is_far(member)) {
+    if (!members.is_remote(member)) {
       fetch(theirs, members.at(source, member) + offset, block);
       return {};
     }

@@ -6,23 +6,23 @@
 
 namespace shmem {
 
-/// `source` of member `root` to everybody's `dest`, on the root only where `root_too`.
+/// Copies `source` of member `root` to every `dest`, the root's only with `root_too`.
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root,
                        bool root_too);
 
-/// Everybody's `source` one behind the other; each has as much.
+/// Concatenates every member's `source`; all have the same size.
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size);
 
-/// The same where each has as much as it says. `check(total)` is asked before anything is written to `dest`.
+/// The same with a size per member. check(total) is called before anything is written to `dest`.
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check);
 
-/// Elements whose beginnings are so many bytes apart, here and there.
+/// Elements with the distances between their starts, at the destination and at the source.
 struct Strided {
   std::size_t to_step, from_step, element, count;
 };
 
-/// Block i of member j becomes block j of member i: a block is `count` elements, and blocks follow each other.
+/// Block i of member j becomes block j of member i: a block is `count` elements, and blocks are contiguous.
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block);
 
 }  // namespace shmem

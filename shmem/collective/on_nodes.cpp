@@ -7,28 +7,26 @@
 #include <span>
 #include <vector>
 
-#include "shmem/collective/by_rails.hpp"
-#include "shmem/collective/node_phases.hpp"
+#include "shmem/collective/multi_leader.hpp"
+#include "shmem/team/spanning_team.hpp"
 
 namespace shmem::on_nodes {
 namespace {
 
-/// While a piece is on its way between nodes, the one before it is copied on them.
+/// While a piece travels between nodes, the previous one is copied on them.
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-/// Up to here, for all members of a node, its first one writes what they get: they need not be waited for again.
+/// Up to this size, for all members of a node, its first member writes the others' results, without another sync.
 constexpr std::size_t kWrittenByFirst = std::size_t{32} << 10;
-/// Of one member to another: longer blocks are not worth two copies more.
+/// From one member to another: longer blocks are not worth two more copies.
 constexpr std::size_t kLongestPacked = std::size_t{4} << 10;
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
-  if (size != 0 && to != from) std::memmove(to, from, size);
+  if (size != 0 && to != from) {
+    std::memmove(to, from, size);
+  }
 }
 
-NodePhases phases_of(const Members& members) {
-  return {members.job, *members.span, *members.node_carrier, members.here->size};
-}
-
-/// The team's members by node, in the order of Span::firsts().
+/// The team's members by node, in the order of SpanningTeam::firsts().
 std::vector<std::vector<int>> by_node(const Members& members) {
   const Nodes& nodes = members.job.nodes;
   std::vector<int> place(static_cast<std::size_t>(nodes.count), -1);
@@ -45,67 +43,76 @@ std::vector<std::vector<int>> by_node(const Members& members) {
 }
 
 int first_here(const Members& members) {
-  return *members.map.member(members.span->firsts()[static_cast<std::size_t>(members.span->my_node())]);
+  return *members.map.member(members.spanning->firsts()[static_cast<std::size_t>(members.spanning->my_node())]);
 }
 
 template <typename Use>
 void for_others_here(const Members& members, Use use) {
-  for (int i = 1; i < members.here->size; ++i) use(*members.map.member(members.job.nodes.world(members.here->pe(i))));
+  for (int i = 1; i < members.here->size; ++i) {
+    use(*members.map.member(members.job.nodes.world(members.here->pe(i))));
+  }
 }
 
-/// What the first member of the node has in `dest`, or is about to have, goes to the others there.
-class Handing {
+/// Copies what is, or will be, in `dest` of the node's first member to the other members there.
+class Handout {
  public:
-  Handing(const Members& members, void* dest, std::size_t size)
+  Handout(const Members& members, void* dest, std::size_t size)
       : members_(members),
-        phases_(phases_of(members)),
+        team_(*members.spanning),
         dest_(static_cast<std::byte*>(dest)),
         by_first_(size * static_cast<std::size_t>(members.here->size) <= kWrittenByFirst) {}
 
-  /// After the first has done its work: a part is there.
+  /// After the first member's work: a part is there.
   Result<void> hand(const Result<void>& done, std::size_t begin, std::size_t size) {
-    if (done && by_first_ && phases_.leads()) {
+    if (done && by_first_ && team_.leads()) {
       for_others_here(members_,
                       [&](int member) { copy_bytes(members_.at(dest_, member) + begin, dest_ + begin, size); });
     }
-    const auto released = phases_.release(done);
-    if (!released) return tl::make_unexpected(released.error());
+    const auto released = team_.release_here(done);
+    if (!released) {
+      return released.error();
+    }
     fetch(begin, size);
     return {};
   }
   void fetch(std::size_t begin, std::size_t size) {
-    if (!by_first_ && !phases_.leads())
+    if (!by_first_ && !team_.leads()) {
       copy_bytes(dest_ + begin, members_.at(dest_, first_here(members_)) + begin, size);
+    }
   }
-  /// The first does not write there again before others have read it.
-  Result<void> end() { return by_first_ ? Result<void>{} : phases_.gather(); }
+  /// The first member does not write there again before the others have read it.
+  Result<void> end() { return by_first_ ? Result<void>{} : team_.gather_here(); }
 
  private:
   const Members& members_;
-  NodePhases phases_;
+  SpanningTeam& team_;
   std::byte* dest_;
   bool by_first_;
 };
 
-/// All come; then, piece by piece, the first of the node does work(begin, size), and the others get what it has then.
+/// All arrive; then, for each piece, the node's first member does work(begin, size), and the others copy the result.
 template <typename Work>
 Result<void> by_pieces(const Members& members, void* dest, std::size_t size, std::size_t piece, Work work) {
-  if (auto ok = phases_of(members).gather(); !ok) return ok;
-  Handing handing(members, dest, size);
+  if (auto ok = members.spanning->gather_here(); !ok) {
+    return ok;
+  }
+  Handout handing(members, dest, size);
   std::size_t begin = 0;
   do {
     const std::size_t some = std::min(piece, size - begin);
-    if (auto ok = handing.hand(members.span->leads() ? work(begin, some) : Result<void>{}, begin, some); !ok) return ok;
+    if (auto ok = handing.hand(members.spanning->leads() ? work(begin, some) : Result<void>{}, begin, some); !ok) {
+      return ok;
+    }
     begin += some;
   } while (begin < size);
   return handing.end();
 }
 
-/// The pieces of all members, where they are: those of a node stand together.
+/// The pieces of all members, and their places: those of a node are contiguous.
 struct Blocks {
   std::vector<std::size_t> of_nodes;  // bytes
   std::vector<std::size_t> begins;    // by member
-  bool in_order = true;               // as the members are
+  bool in_order = true;               // in the order of the members
 
   Blocks(const std::vector<std::vector<int>>& nodes, const std::vector<std::uint64_t>& sizes) : begins(sizes.size()) {
     std::size_t end = 0;
@@ -122,15 +129,17 @@ struct Blocks {
   }
 };
 
-/// At the first of a node: everybody's piece of `source`, from `offset` on, to `all`.
+/// On a node's first member: copies each member's piece of `source`, from `offset` on, to `all`.
 Result<void> gather_blocks(const Members& members, const std::vector<std::vector<int>>& nodes, const Blocks& blocks,
                            const std::vector<std::uint64_t>& sizes, const void* source, std::size_t offset,
                            std::byte* all) {
-  for (const int member : nodes[static_cast<std::size_t>(members.span->my_node())]) {
+  for (const int member : nodes[static_cast<std::size_t>(members.spanning->my_node())]) {
     const auto i = static_cast<std::size_t>(member);
-    if (sizes[i] != 0) copy_bytes(all + blocks.begins[i], members.at(source, member) + offset, sizes[i]);
+    if (sizes[i] != 0) {
+      copy_bytes(all + blocks.begins[i], members.at(source, member) + offset, sizes[i]);
+    }
   }
-  return members.span->leaders().allgather(blocks.of_nodes, all);
+  return members.spanning->leaders().allgather(blocks.of_nodes, all);
 }
 
 /// The same to `dest`, in the order of the members.
@@ -138,7 +147,9 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
                              const std::vector<std::uint64_t>& sizes, const void* source, std::byte* dest,
                              std::size_t total) {
   const Blocks blocks(nodes, sizes);
-  if (blocks.in_order) return gather_blocks(members, nodes, blocks, sizes, source, 0, dest);
+  if (blocks.in_order) {
+    return gather_blocks(members, nodes, blocks, sizes, source, 0, dest);
+  }
   std::vector<std::byte> all(total);
   auto ok = gather_blocks(members, nodes, blocks, sizes, source, 0, all.data());
   for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
@@ -148,20 +159,22 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
   return ok;
 }
 
-/// At the first of a node: what each member has said, from what those on this node have.
-Result<std::vector<std::uint64_t>> tell_all(const Members& members, const std::vector<std::vector<int>>& nodes,
-                                            const std::vector<std::uint64_t>& here) {
+/// On a node's first member: the number of each member of the team, gathered from those on this node.
+Result<std::vector<std::uint64_t>> allgather(const Members& members, const std::vector<std::vector<int>>& nodes,
+                                             const std::vector<std::uint64_t>& here) {
   const std::vector<std::uint64_t> words(static_cast<std::size_t>(members.size()), sizeof(std::uint64_t));
   const Blocks blocks(nodes, words);
   std::vector<std::uint64_t> all(words.size());
-  const auto own = static_cast<std::size_t>(members.span->my_node());
+  const auto own = static_cast<std::size_t>(members.spanning->my_node());
   const std::size_t begin = blocks.begins[static_cast<std::size_t>(nodes[own].front())] / sizeof(std::uint64_t);
   std::copy(here.begin(), here.end(), all.begin() + static_cast<std::ptrdiff_t>(begin));
-  if (auto ok = members.span->leaders().allgather(blocks.of_nodes, all.data()); !ok) {
-    return tl::make_unexpected(ok.error());
+  if (auto ok = members.spanning->leaders().allgather(blocks.of_nodes, all.data()); !ok) {
+    return ok.error();
   }
   std::vector<std::uint64_t> in_order;
-  for (const std::size_t place : blocks.begins) in_order.push_back(all[place / sizeof(std::uint64_t)]);
+  for (const std::size_t place : blocks.begins) {
+    in_order.push_back(all[place / sizeof(std::uint64_t)]);
+  }
   return in_order;
 }
 
@@ -170,15 +183,18 @@ Result<std::vector<std::uint64_t>> tell_all(const Members& members, const std::v
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root) {
   const Nodes& nodes = members.job.nodes;
   const auto node_of = [&](int pe) { return nodes.node_of[static_cast<std::size_t>(pe)]; };
-  const std::vector<int>& firsts = members.span->firsts();
+  const std::vector<int>& firsts = members.spanning->firsts();
   const auto speaks = [&](int first) { return node_of(first) == node_of(members.map.pe(root)); };
   const auto root_node = static_cast<int>(std::find_if(firsts.begin(), firsts.end(), speaks) - firsts.begin());
   auto* const to = static_cast<std::byte*>(dest);
-  if (by_rails::pays(members, size)) return by_rails::broadcast(members, to, source, size, root, root_node);
+  if (multi_leader::pays(members, size)) {
+    return multi_leader::broadcast(members, to, source, size, root, root_node);
+  }
   return by_pieces(members, dest, size, kPiece, [&](std::size_t begin, std::size_t some) {
-    if (root_node == members.span->my_node() && some != 0)
+    if (root_node == members.spanning->my_node() && some != 0) {
       copy_bytes(to + begin, members.at(source, root) + begin, some);
-    return members.span->leaders().broadcast(to + begin, some, root_node);
+    }
+    return members.spanning->leaders().broadcast(to + begin, some, root_node);
   });
 }
 
@@ -192,25 +208,31 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
 
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
                      const std::function<Result<void>(std::size_t total)>& check) {
-  NodePhases phases = phases_of(members);
+  SpanningTeam& team = *members.spanning;
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.here->size));
-  auto ok = phases.gather(size, [&](int i, std::uint64_t theirs) { sizes[static_cast<std::size_t>(i)] = theirs; });
-  if (!ok) return ok;
+  auto ok = team.gather_here(size, [&](int i, std::uint64_t theirs) { sizes[static_cast<std::size_t>(i)] = theirs; });
+  if (!ok) {
+    return ok;
+  }
   std::size_t total = 0;
-  if (phases.leads()) {
+  if (team.leads()) {
     const auto nodes = by_node(members);
-    const auto all = tell_all(members, nodes, sizes);
-    ok = all ? Result<void>{} : tl::make_unexpected(all.error());
+    const auto all = allgather(members, nodes, sizes);
+    ok = all ? Result<void>{} : all.error();
     if (ok) {
       total = std::accumulate(all->begin(), all->end(), std::size_t{0});
       ok = check(total);
     }
-    if (ok) ok = gather_in_order(members, nodes, *all, source, static_cast<std::byte*>(dest), total);
+    if (ok) {
+      ok = gather_in_order(members, nodes, *all, source, static_cast<std::byte*>(dest), total);
+    }
   }
-  const auto told = phases.release(ok, total);  // the others learn how much it is
-  if (!told) return tl::make_unexpected(told.error());
-  Handing handing(members, dest, kWrittenByFirst + 1);
-  handing.fetch(0, *told);
+  const auto over = team.release_here(ok, total);  // the others learn the total
+  if (!over) {
+    return over.error();
+  }
+  Handout handing(members, dest, kWrittenByFirst + 1);
+  handing.fetch(0, *over);
   return handing.end();
 }
 
@@ -235,10 +257,10 @@ void copy_block(std::byte* to, std::size_t to_step, const std::byte* from, std::
   }
 }
 
-/// At the first of a node: what its members send to those of each node, and what they get.
+/// On a node's first member: what its members send to those of each node, and receive from them.
 Result<void> exchange_blocks(const Members& members, void* dest, const void* source, const Strided& block) {
   const auto nodes = by_node(members);
-  const auto& here = nodes[static_cast<std::size_t>(members.span->my_node())];
+  const auto& here = nodes[static_cast<std::size_t>(members.spanning->my_node())];
   const std::size_t packed = block.element * block.count;
   std::vector<std::vector<std::byte>> out;
   std::vector<std::vector<std::byte>> in;
@@ -256,7 +278,9 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
   }
   const std::vector<std::span<const std::byte>> from(out.begin(), out.end());
   const std::vector<std::span<std::byte>> to(in.begin(), in.end());
-  if (auto ok = members.span->leaders().alltoall(from, to); !ok) return ok;
+  if (auto ok = members.spanning->leaders().alltoall(from, to); !ok) {
+    return ok;
+  }
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const std::byte* at = in[node].data();
     for (const int theirs : nodes[node]) {
@@ -274,50 +298,61 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
   const std::size_t packed = block.element * block.count;
-  const bool nothing_to_pack = members.span->nodes() == members.size() || packed > kLongestPacked;
-  if (nothing_to_pack && !has_gaps(block)) return by_rails::alltoall(members, dest, source, packed);
-  return phases_of(members).around(
+  const bool nothing_to_pack = members.spanning->nodes() == members.size() || packed > kLongestPacked;
+  if (nothing_to_pack && !has_gaps(block)) {
+    return multi_leader::alltoall(members, dest, source, packed);
+  }
+  return members.spanning->sync_around(
       [&] { return block.count == 0 ? Result<void>{} : exchange_blocks(members, dest, source, block); });
 }
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
   auto* const to = static_cast<std::byte*>(dest);
-  if (by_rails::pays(members, count * reduction.element)) {
-    return by_rails::reduce(members, reduction, to, source, count);
+  if (multi_leader::pays(members, count * reduction.element)) {
+    return multi_leader::reduce(members, reduction, to, source, count);
   }
   return by_pieces(members, dest, count * reduction.element, kPiece, [&](std::size_t begin, std::size_t some) {
-    // In place too: nobody else reads the first one's source, and it reads a piece of the others' before they get it.
+    // In place too: no other member reads the first member's source, which reads a piece of the others before they
+    // receive it.
     copy_bytes(to + begin, static_cast<const std::byte*>(source) + begin, some);
     const std::size_t elements = some / reduction.element;
     for_others_here(members, [&](int member) {
-      if (elements != 0) reduction.combine(to + begin, members.at(source, member) + begin, elements);
+      if (elements != 0) {
+        reduction.combine(to + begin, members.at(source, member) + begin, elements);
+      }
     });
-    return members.span->leaders().allreduce(to + begin, elements, reduction);
+    return members.spanning->leaders().allreduce(to + begin, elements, reduction);
   });
 }
 
 namespace {
 
-/// At the first of a node: one piece of what its members get, from everybody's, so that nodes may take turns among the
-/// members. In place too: nothing is written before all has been read.
+/// On a node's first member: one piece of its members' results, computed from all members, so that nodes may alternate
+/// among the members. In place too: nothing is written before all has been read.
 Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                         std::size_t begin, std::size_t size, bool inclusive) {
   const auto nodes = by_node(members);
   const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
   const Blocks blocks(nodes, sizes);
   std::vector<std::byte> all(size * sizes.size());
-  if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all.data()); !ok) return ok;
+  if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all.data()); !ok) {
+    return ok;
+  }
   std::vector<std::byte> before(size);
   for (int member = 0; member < members.size(); ++member) {
     const std::byte* theirs = all.data() + blocks.begins[static_cast<std::size_t>(member)];
-    if (!inclusive && !members.is_far(member)) copy_bytes(members.at(dest, member) + begin, before.data(), size);
+    if (!inclusive && !members.is_remote(member)) {
+      copy_bytes(members.at(dest, member) + begin, before.data(), size);
+    }
     if (member == 0) {
       copy_bytes(before.data(), theirs, size);
     } else {
       reduction.combine(before.data(), theirs, size / reduction.element);
     }
-    if (inclusive && !members.is_far(member)) copy_bytes(members.at(dest, member) + begin, before.data(), size);
+    if (inclusive && !members.is_remote(member)) {
+      copy_bytes(members.at(dest, member) + begin, before.data(), size);
+    }
   }
   return {};
 }
@@ -330,7 +365,7 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
   const std::size_t elements =
       std::max<std::size_t>(kPiece / static_cast<std::size_t>(members.size()) / reduction.element, 1);
   const std::size_t piece = elements * reduction.element;
-  return phases_of(members).around([&]() -> Result<void> {
+  return members.spanning->sync_around([&]() -> Result<void> {
     Result<void> ok;
     for (std::size_t begin = 0; ok && begin < size; begin += piece) {
       ok = scan_piece(members, reduction, static_cast<std::byte*>(dest), source, begin, std::min(piece, size - begin),

@@ -72,13 +72,13 @@ void combine_elements(void* first, const void* second, std::size_t count) {
   }
 }
 
-/// One of the types of each size and sign: `long` and `long long` share their code.
+/// The type whose code is used: one per size and sign, so that `long` and `long long` share theirs.
 template <typename T>
-struct Same {
+struct ImplementationType {
   using type = T;
 };
 template <std::integral T>
-struct Same<T> {
+struct ImplementationType<T> {
   using Signed = std::conditional_t<
       sizeof(T) == 1, std::int8_t,
       std::conditional_t<sizeof(T) == 2, std::int16_t, std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>>>;
@@ -87,7 +87,7 @@ struct Same<T> {
 
 template <typename Operation, typename T>
 constexpr Reduction reduction() {
-  return {sizeof(T), combine_elements<Operation, typename Same<T>::type>};
+  return {sizeof(T), combine_elements<Operation, typename ImplementationType<T>::type>};
 }
 
 }  // namespace shmem

@@ -10,13 +10,12 @@
 namespace shmem {
 namespace {
 
-/// Up to here every member may combine everything: two meetings, and no more than this to put aside.
+/// Up to this size every member combines everything: two syncs, and no more scratch than this.
 constexpr std::size_t kSmall = 2048;
-/// Combined at a time, so that what is being combined stays in the cache closest to the processor.
+/// Bytes combined at a time: they stay in the cache closest to the processor.
 constexpr std::size_t kPiece = std::size_t{8} << 10;
 
-/// Elements `begin` to `end` of members `first` to `last`, combined into `to`. `to` may be where they stand at this
-/// member.
+/// Combines elements `begin` to `end` of members `first` to `last` into `to`, which may be this member's own.
 Result<void> combine(const Members& members, const Reduction& reduction, std::byte* to, const void* source,
                      std::size_t begin, std::size_t end, int last) {
   const std::size_t most = std::max<std::size_t>(kPiece / reduction.element, 1);
@@ -29,7 +28,7 @@ Result<void> combine(const Members& members, const Reduction& reduction, std::by
     for (int member = 0; member <= last; ++member) {
       const auto theirs = members.read(source, offset, bytes, member, room.data());
       if (!theirs) {
-        return tl::make_unexpected(theirs.error());
+        return theirs.error();
       }
       if (member == 0) {
         std::memcpy(sum.data(), *theirs, bytes);
@@ -44,13 +43,13 @@ Result<void> combine(const Members& members, const Reduction& reduction, std::by
 
 Result<void> reduce_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
                           std::size_t count) {
-  if (auto ok = members.meet(); !ok) {
+  if (auto ok = members.sync(); !ok) {
     return ok;
   }
   alignas(64) std::array<std::byte, kSmall> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
   auto ok = combine(members, reduction, all.data(), source, 0, count, members.size() - 1);
   if (ok) {
-    ok = members.meet();
+    ok = members.sync();
   }
   if (ok) {
     std::memcpy(dest, all.data(), count * reduction.element);
@@ -58,12 +57,12 @@ Result<void> reduce_small(const Members& members, const Reduction& reduction, vo
   return ok;
 }
 
-/// What members 0 to `last` give is combined by this one; zeros where that is nobody.
-Result<void> combine_carried(const Members& members, const Reduction& reduction, void* dest, const void* source,
-                             std::size_t count, int last) {
-  alignas(64) std::array<std::byte, kMostCarried> all{};
+/// Combines what members 0 to `last` give; zeros if there are none.
+Result<void> combine_eager(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                           std::size_t count, int last) {
+  alignas(64) std::array<std::byte, kEagerLimit> all{};
   const std::size_t bytes = count * reduction.element;
-  auto ok = exchange(members, source, bytes, [&](int member, const Carrier::Given& given) {
+  auto ok = exchange(members, source, bytes, [&](int member, const EagerChannel::Given& given) {
     if (member == 0 && last >= 0) {
       std::memcpy(all.data(), given.data, bytes);
     } else if (member <= last) {
@@ -76,7 +75,8 @@ Result<void> combine_carried(const Members& members, const Reduction& reduction,
   return ok;
 }
 
-/// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two: none lies in two lines.
+/// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two, so that none straddles
+/// two lines.
 struct Elements {
   std::size_t begin, end;
 };
@@ -89,27 +89,27 @@ Elements elements_of(int member, const Members& members, std::size_t count, std:
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
-  if (members.span != nullptr) {
+  if (members.spanning != nullptr) {
     return on_nodes::reduce(members, reduction, dest, source, count);
   }
   const std::size_t bytes = count * reduction.element;
-  if (members.carries(Collective::kReduce, bytes)) {
-    return combine_carried(members, reduction, dest, source, count, members.size() - 1);
+  if (members.is_eager(Collective::kReduce, bytes)) {
+    return combine_eager(members, reduction, dest, source, count, members.size() - 1);
   }
   if (bytes <= kSmall && !members.splits(Collective::kReduce, bytes)) {
     return reduce_small(members, reduction, dest, source, count);
   }
-  if (auto ok = members.meet(); !ok) {
+  if (auto ok = members.sync(); !ok) {
     return ok;
   }
-  // Each combines one share of the elements and leaves it in its own dest. In place too: nobody else reads that share
-  // of this member's source.
+  // Each member combines one share of the elements into its own dest. In place too: no other member reads that share of
+  // this member's source.
   auto* to = static_cast<std::byte*>(dest);
   const Elements mine = elements_of(members.me, members, count, reduction.element);
   auto ok = combine(members, reduction, to + mine.begin * reduction.element, source, mine.begin, mine.end,
                     members.size() - 1);
   if (ok) {
-    ok = members.meet();
+    ok = members.sync();
   }
   for (int distance = 1; ok && distance < members.size(); ++distance) {
     const int member = (members.me + distance) % members.size();
@@ -117,7 +117,7 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
     const std::size_t offset = theirs.begin * reduction.element;
     ok = members.fetch(to + offset, dest, offset, (theirs.end - theirs.begin) * reduction.element, member);
   }
-  return ok ? members.meet() : ok;
+  return ok ? members.sync() : ok;
 }
 
 namespace {
@@ -131,7 +131,7 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
   return {};
 }
 
-/// In place: others read this member's source, so that what it becomes waits until they have.
+/// In place: others read this member's source, so the result is written after they have.
 Result<void> scan_in_place(const Members& members, const Reduction& reduction, std::byte* dest, std::size_t count,
                            int last) {
   alignas(64) std::array<std::byte, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
@@ -140,7 +140,7 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
     const std::size_t end = std::min(count, i + most);
     auto ok = scan_piece(members, reduction, piece.data(), dest, i, end, last);
     if (ok) {
-      ok = members.meet();
+      ok = members.sync();
     }
     if (!ok) {
       return ok;
@@ -154,14 +154,14 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
 
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive) {
-  if (members.span != nullptr) {
+  if (members.spanning != nullptr) {
     return on_nodes::scan(members, reduction, dest, source, count, inclusive);
   }
   const int last = inclusive ? members.me : members.me - 1;
-  if (members.carries(Collective::kScan, count * reduction.element)) {
-    return combine_carried(members, reduction, dest, source, count, last);
+  if (members.is_eager(Collective::kScan, count * reduction.element)) {
+    return combine_eager(members, reduction, dest, source, count, last);
   }
-  if (auto ok = members.meet(); !ok) {
+  if (auto ok = members.sync(); !ok) {
     return ok;
   }
   auto* to = static_cast<std::byte*>(dest);
@@ -169,7 +169,7 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
     return scan_in_place(members, reduction, to, count, last);
   }
   auto ok = scan_piece(members, reduction, to, source, 0, count, last);
-  return ok ? members.meet() : ok;
+  return ok ? members.sync() : ok;
 }
 
 }  // namespace shmem

@@ -6,18 +6,18 @@
 
 namespace shmem {
 
-/// How two elements become one: first[i] = first[i] OP second[i].
+/// Combines two elements: first[i] = first[i] OP second[i].
 struct Reduction {
   std::size_t element;  // bytes
   void (*combine)(void* first, const void* second, std::size_t count);
 };
 
-/// Element i of everybody's `dest` becomes that of all members combined, in the order of their numbers, or node by
-/// node: the same bits on all members. `dest` is `source`, or they do not overlap.
+/// Element i of every `dest` becomes the combination of all members' elements i, in the order of their numbers, or node
+/// by node: the same bits on all members. `dest` is `source`, or they do not overlap.
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count);
 
-/// The same of members 0 to this one (`inclusive`), or to the one before it; zeros where that is nobody.
+/// The same for members 0 to this one (`inclusive`), or to the one before it; zeros if there are none.
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive);
 

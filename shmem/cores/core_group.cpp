@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/cores/core_group.hpp"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -10,10 +11,10 @@ namespace shmem {
 namespace {
 
 constexpr std::uint64_t kFailed = 1;
-constexpr std::uint64_t kOneMeeting = 2;
+constexpr std::uint64_t kOneBarrier = 2;
 
-/// Waits until word.value == value without ever waking up for nothing: here nobody can die alone. The orders are those
-/// of publish() and wait_on().
+/// Waits until word.value == value without timed wake-ups: no thread can die alone here. The memory orders are those of
+/// publish() and wait_on().
 void wait_for(SyncWord& word, const WaitPolicy& policy, std::uint64_t value) {
   const auto is_there = [&] { return word.value.load(std::memory_order_acquire) == value; };
   if (spin_until(policy, is_there)) {
@@ -27,7 +28,7 @@ void wait_for(SyncWord& word, const WaitPolicy& policy, std::uint64_t value) {
   word.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// Signals are for the threads of the application; a thread inherits the mask of its maker.
+/// Signals are for the threads of the application; a thread inherits its creator's mask.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -59,17 +60,17 @@ std::errc CoreCheck::operator()() const {
 
 Result<std::unique_ptr<CoreGroup>> CoreGroup::create(int cores, const WaitPolicy& policy) {
   if (cores < 1) {
-    return shmem::fail(std::errc::invalid_argument, "shmem: a core group of " + std::to_string(cores) +
-                                                        " cores was asked for; there must be one at least");
+    return shmem::fail(std::errc::invalid_argument,
+                       fmt::format("shmem: a core group of {} cores was asked for; there must be one at least", cores));
   }
   std::unique_ptr<CoreGroup> group{new CoreGroup{cores, policy}};
   try {
     group->start_threads();
   } catch (const std::system_error& error) {
     return shmem::fail(std::errc{error.code().value()},
-                       "shmem: cannot make the threads of a group of " + std::to_string(cores) + " cores (" +
-                           std::to_string(group->threads_.size() + 1) + " are there): " + error.code().message() +
-                           "; ask for fewer cores or raise `ulimit -u`");
+                       fmt::format("shmem: cannot make the threads of a group of {} cores ({} are there): {}; ask for "
+                                   "fewer cores or raise `ulimit -u`",
+                                   cores, group->threads_.size() + 1, error.code().message()));
   }
   return group;
 }
@@ -94,11 +95,10 @@ std::errc CoreGroup::run(const Kernel& kernel, const Check& check) {
   kernel_ = &kernel;
   check_ = &check;
   exception_ = nullptr;
-  // Relaxed: all threads sleep, or are on their way there, and nobody but this one looks at these; started_ publishes
-  // them.
+  // Relaxed: all threads sleep, or are about to, and only this one reads these; started_ publishes them.
   error_.store(0, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
-  meeting_.value.store(0, std::memory_order_relaxed);
+  barrier_.value.store(0, std::memory_order_relaxed);
   publish(started_, ++runs_);
   run_core(0);
   wait_for(ended_, policy_, runs_ * threads_.size());
@@ -116,7 +116,7 @@ void CoreGroup::serve(int index) {
       return;
     }
     run_core(index);
-    // Release: what this core did is visible to run() once it has seen all of them end.
+    // Release: this core's work is visible to run() once it has seen all cores end.
     ended_.value.fetch_add(1, std::memory_order_seq_cst);
     wake_sleepers(ended_);
   }
@@ -136,36 +136,36 @@ void CoreGroup::run_core(int index) {
     return;
   }
   int none = 0;
-  // Relaxed: the store of exception_ is for run(), which is ordered after it by ended_.
+  // Relaxed: the store to exception_ is for run(), which ended_ orders after it.
   if (error_.compare_exchange_strong(none, static_cast<int>(error), std::memory_order_relaxed)) {
     exception_ = thrown;
   }
-  // Whoever waits for this core at a meeting waits in vain. Pairs with come() and outcome().
-  meeting_.value.fetch_or(kFailed, std::memory_order_seq_cst);
-  wake_sleepers(meeting_);
+  // Cores that wait for this one at a barrier must stop waiting. Pairs with arrive() and outcome().
+  barrier_.value.fetch_or(kFailed, std::memory_order_seq_cst);
+  wake_sleepers(barrier_);
 }
 
-CoreGroup::Place CoreGroup::come() {
-  // The meeting cannot end before this core has come, so this is the number of it. Acquire: pairs with the core that
-  // ended the last one, below, and with one that has failed.
-  const std::uint64_t before = meeting_.value.load(std::memory_order_acquire);
+CoreGroup::Place CoreGroup::arrive() {
+  // The barrier cannot end before this core arrives, so this is its number. Acquire: pairs with the core that ended the
+  // previous one, below, and with one that has failed.
+  const std::uint64_t before = barrier_.value.load(std::memory_order_acquire);
   if ((before & kFailed) != 0) {
     return {before, std::errc::operation_canceled, false};
   }
-  // Each core releases what it did before the meeting; the last one acquires it all and passes it on through meeting_.
+  // Each core releases its work before the barrier; the last one acquires all of it and passes it on through barrier_.
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < cores_) {
     return {before, {}, false};
   }
-  arrived_.store(0, std::memory_order_relaxed);  // for the next meeting; meeting_ publishes it
-  meeting_.value.fetch_add(kOneMeeting, std::memory_order_seq_cst);
-  wake_sleepers(meeting_);
+  arrived_.store(0, std::memory_order_relaxed);  // for the next barrier; barrier_ publishes it
+  barrier_.value.fetch_add(kOneBarrier, std::memory_order_seq_cst);
+  wake_sleepers(barrier_);
   return {before, {}, true};
 }
 
 std::errc CoreGroup::outcome(std::uint64_t before) const {
-  // Acquire: pairs with the core that ended the meeting, in come().
-  const bool held = (meeting_.value.load(std::memory_order_acquire) | kFailed) != (before | kFailed);
-  return held ? std::errc{} : std::errc::operation_canceled;
+  // Acquire: pairs with the core that ended the barrier, in arrive().
+  const bool passed = (barrier_.value.load(std::memory_order_acquire) | kFailed) != (before | kFailed);
+  return passed ? std::errc{} : std::errc::operation_canceled;
 }
 
 }  // namespace shmem

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector cores of a PE as threads: a group of them runs a kernel, all at once, when it is told to.
+// The vector cores of a PE as threads: a group runs a kernel on all of them at once.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class CoreCheck {
   const CoreGroup& group_;
 };
 
-/// The same, and what `watch` says of this one wait.
+/// The same, and `watch` for this one wait.
 template <std::invocable Watch>
 class WatchedCheck {
  public:
@@ -54,7 +54,7 @@ class ThreadCore {
   // Acquire: pairs with store() and fetch_add() of other cores.
   static std::uint64_t load(const SyncWord& word) { return word.value.load(std::memory_order_acquire); }
   static void store(SyncWord& word, std::uint64_t value) { publish(word, value); }
-  // Release: what this core stored before it came is visible to the last to come, who acquires it and passes it on.
+  // Release: this core's earlier stores are visible to the last one to arrive, which acquires and passes them on.
   static std::uint64_t fetch_add(SyncWord& word, std::uint64_t value) {
     return word.value.fetch_add(value, std::memory_order_acq_rel);
   }
@@ -64,11 +64,11 @@ class ThreadCore {
   static void dcci(const void* /*address*/) {}
   static void dcci_all() {}
   std::errc sync() { return sync(check_); }
-  /// The same; `check` ends it instead of the run's.
+  /// The same; `check` ends it instead of the run's Check.
   template <std::invocable Check>
   std::errc sync(const Check& check);
 
-  /// For waits that are not for a SyncWord: how, and what ends them.
+  /// For waits for anything but a SyncWord: the policy and the Check.
   [[nodiscard]] const WaitPolicy& policy() const;
   [[nodiscard]] const CoreCheck& check() const { return check_; }
 
@@ -82,16 +82,16 @@ class ThreadCore {
 };
 
 /// A fixed number of cores: the thread that calls run() is core 0, the others are threads of the group, which sleep
-/// between kernels without waking up. They take no signals. run() is called by one thread at a time. Not for use after
+/// between kernels without waking up. They take no signals. run() is called by one thread at a time. Unusable after
 /// fork().
 class CoreGroup {
  public:
   using Kernel = std::function<std::errc(ThreadCore&)>;
-  /// Asked by waiting cores, several at once: errc{} to go on waiting.
+  /// Called by waiting cores, several at once: errc{} to continue.
   using Check = std::function<std::errc()>;
 
   /// `policy` is for as many threads as there are cores in all PEs that wait for each other on this machine. Errors:
-  /// invalid_argument, or what kept a thread from being made.
+  /// invalid_argument, or why a thread could not be created.
   static Result<std::unique_ptr<CoreGroup>> create(int cores, const WaitPolicy& policy);
   CoreGroup(const CoreGroup&) = delete;
   CoreGroup& operator=(const CoreGroup&) = delete;
@@ -100,7 +100,7 @@ class CoreGroup {
   [[nodiscard]] int count() const { return cores_; }
 
   /// Runs `kernel` on every core and returns when all have ended: errc{} or the first error that any of them returned.
-  /// An exception of a kernel counts as a failure and is thrown again here.
+  /// An exception of a kernel counts as a failure and is rethrown here.
   std::errc run(
       const Kernel& kernel, const Check& check = [] { return std::errc{}; });
 
@@ -112,18 +112,18 @@ class CoreGroup {
   void start_threads();
   void serve(int index);
   void run_core(int index);
-  // Relaxed: pairs with run_core(), and says no more than that waits are to end.
+  // Relaxed: pairs with run_core(), and only says that waits must end.
   [[nodiscard]] bool failed() const { return error_.load(std::memory_order_relaxed) != 0; }
   std::errc check() const { return failed() ? std::errc::operation_canceled : (*check_)(); }
   template <std::invocable CheckOfWait>
-  std::errc meet(const CheckOfWait& check);
-  /// `held`: the meeting was held. Otherwise this core waits for it from `before` on.
+  std::errc barrier(const CheckOfWait& check);
+  /// `passed`: the barrier is over. Otherwise this core waits for its end, from `before` on.
   struct Place {
     std::uint64_t before;
     std::errc error;
-    bool held;
+    bool passed;
   };
-  Place come();
+  Place arrive();
   [[nodiscard]] std::errc outcome(std::uint64_t before) const;
 
   // Fixed after create().
@@ -140,10 +140,10 @@ class CoreGroup {
   // Written by all cores.
   std::exception_ptr exception_;  // by the core that set error_ first; read after all have ended
   std::atomic<int> error_{0};     // the first std::errc
-  std::atomic<int> arrived_{0};   // cores at the meeting
+  std::atomic<int> arrived_{0};   // cores at the barrier
   SyncWord started_{};            // runs begun
   SyncWord ended_{};              // kernels ended on threads of the group
-  SyncWord meeting_{};            // 2 * meetings held | 1 once a core has failed
+  SyncWord barrier_{};            // 2 * barriers passed | 1 once a core has failed
 };
 
 inline const WaitPolicy& ThreadCore::policy() const {
@@ -152,23 +152,23 @@ inline const WaitPolicy& ThreadCore::policy() const {
 
 template <std::invocable Check>
 std::errc ThreadCore::sync(const Check& check) {
-  return group_.meet(check);
+  return group_.barrier(check);
 }
 
 template <std::invocable CheckOfWait>
-std::errc CoreGroup::meet(const CheckOfWait& check) {
-  const Place place = come();
-  if (place.held || place.error != std::errc{}) {
+std::errc CoreGroup::barrier(const CheckOfWait& check) {
+  const Place place = arrive();
+  if (place.passed || place.error != std::errc{}) {
     return place.error;
   }
   const auto changed = [&place](std::uint64_t seen) { return seen != place.before; };
-  const std::errc error = wait_on(meeting_, policy_, changed, check);
+  const std::errc error = wait_on(barrier_, policy_, changed, check);
   return error != std::errc{} ? error : outcome(place.before);
 }
 
 static_assert(Core<ThreadCore>);
 
-/// A core whose waits also end when `watch` says so, which is asked once a wait has given up spinning. Satisfies Core.
+/// A core whose waits also end when `watch` says so, which is called once a wait has stopped spinning. Satisfies Core.
 template <std::invocable Watch>
 class WatchedCore {
  public:

@@ -21,7 +21,7 @@ bool lists(const std::string& commas, const std::string& word) {
   return ("," + commas + ",").find("," + word + ",") != std::string::npos;
 }
 
-/// mountinfo writes blanks and the like as \ooo.
+/// mountinfo writes blanks and similar characters as \ooo.
 std::string unescape(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,9 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     const auto dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
+    if (dash == std::string::npos) {
+      continue;
+    }
     std::istringstream before(line);
     std::istringstream after(line.substr(dash + 3));
     std::string skipped;
@@ -64,9 +66,13 @@ std::string own_group(const std::string& root, bool unified) {
   for (std::string line; std::getline(file, line);) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
+    if (second == std::string::npos) {
+      continue;
+    }
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (unified ? controllers.empty() : lists(controllers, "cpu")) return line.substr(second + 1);
+    if (unified ? controllers.empty() : lists(controllers, "cpu")) {
+      return line.substr(second + 1);
+    }
   }
   return "/";
 }
@@ -85,7 +91,7 @@ std::uint64_t thousandths(std::int64_t quota, std::int64_t period) {
   return quota > 0 && period > 0 ? static_cast<std::uint64_t>(quota) * 1000 / static_cast<std::uint64_t>(period) : 0;
 }
 
-/// Of one group; 0: it has none.
+/// For one group; 0: no limit.
 std::uint64_t limit_of(const std::string& folder, bool unified) {
   std::int64_t quota = 0;
   std::int64_t period = 0;
@@ -109,8 +115,12 @@ void look_up(const std::string& root, const Hierarchy& hierarchy, std::optional<
   for (;;) {
     const std::string folder = top + path;
     const std::uint64_t limit = limit_of(folder, hierarchy.unified);
-    if (limit != 0 && (!tightest || limit < tightest->thousandths)) tightest = CpuQuota{identity_of(folder), limit};
-    if (path.empty()) return;
+    if (limit != 0 && (!tightest || limit < tightest->thousandths)) {
+      tightest = CpuQuota{identity_of(folder), limit};
+    }
+    if (path.empty()) {
+      return;
+    }
     path.resize(path.rfind('/'));
   }
 }
@@ -119,7 +129,9 @@ void look_up(const std::string& root, const Hierarchy& hierarchy, std::optional<
 
 std::optional<CpuQuota> cpu_quota(const std::string& root) {
   std::optional<CpuQuota> tightest;
-  for (const Hierarchy& hierarchy : hierarchies(root)) look_up(root, hierarchy, tightest);
+  for (const Hierarchy& hierarchy : hierarchies(root)) {
+    look_up(root, hierarchy, tightest);
+  }
   return tightest;
 }
 

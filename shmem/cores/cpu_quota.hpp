@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much processor time control groups leave to this process: what containers and batch systems limit, and no
-// affinity shows.
+// The processor time that control groups leave to this process: containers and batch systems limit it, and the affinity
+// mask does not show it.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,16 @@
 
 namespace shmem {
 
-/// The tightest limit on the way from this process's control group to the root.
+/// The tightest limit between this process's control group and the root.
 struct CpuQuota {
-  std::uint64_t group;        // which one that is: processes with the same number share the quota
-  std::uint64_t thousandths;  // of a processor
+  std::uint64_t group;        // processes with the same number share the quota
+  std::uint64_t thousandths;  // in thousandths of a processor
 
   bool operator==(const CpuQuota&) const = default;
 };
 
 /// Nothing if no group has a limit, or the system has no control groups. Reads cpu.max (version 2), cpu.cfs_quota_us
-/// and cpu.cfs_period_us (version 1) of the file systems that /proc/self/mountinfo names; `root` stands before all
-/// paths.
+/// and cpu.cfs_period_us (version 1) of the file systems in /proc/self/mountinfo; `root` is prefixed to all paths.
 std::optional<CpuQuota> cpu_quota(const std::string& root = "");
 
 }  // namespace shmem

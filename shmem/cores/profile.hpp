@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long parts of kernels take on each core.
+// The time that parts of kernels take on each core.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace shmem {
 
-/// A part of a kernel has a number, its frame. Each core writes its own row; the host reads them when no kernel runs.
-/// The layout is that of shmemx_prof_t.
+/// A part of a kernel has a number, its frame. Each core writes its own row; the host reads the rows when no kernel
+/// runs. The layout is that of shmemx_prof_t.
 struct Profile {
   static constexpr std::size_t kCores = 64;
   static constexpr std::size_t kFrames = 1024;

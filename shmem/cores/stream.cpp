@@ -52,14 +52,20 @@ void Stream::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     given_.wait(lock, [this] { return over_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    Work& work = queue_.front();  // stays where it is: others add behind it only
+    if (queue_.empty()) {
+      return;
+    }
+    Work& work = queue_.front();  // stays in place: other threads only append to the queue
     lock.unlock();
     const std::errc error = work();
     lock.lock();
-    if (error_ == std::errc{}) error_ = error;
+    if (error_ == std::errc{}) {
+      error_ = error;
+    }
     queue_.pop_front();
-    if (queue_.empty()) idle_.notify_all();
+    if (queue_.empty()) {
+      idle_.notify_all();
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream: work that is done in the order it was given, while the giver goes on.
+// A stream: work items that run in order while the caller continues.
 #pragma once
 
 #include <condition_variable>
@@ -11,25 +11,25 @@
 
 namespace shmem {
 
-/// Owns a thread, which sleeps while there is nothing to do. Any thread may give work and wait for it. The end of the
-/// object comes when all work is done.
+/// Owns a thread, which sleeps while there is nothing to do. Any thread may add work and wait for it. The destructor
+/// waits for all work.
 class Stream {
  public:
   using Work = std::function<std::errc()>;
 
-  /// Throws std::system_error if there can be no more threads.
+  /// Throws std::system_error if no thread can be created.
   Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();
 
-  /// `work` begins when all that was given before is done, and after that it does not matter what came of that.
+  /// `work` begins when all earlier work is done, whatever its result was.
   void give(Work work);
-  /// Waits until all that was given so far is done. The first error since the last call.
+  /// Waits for all work added so far. Returns the first error since the last call.
   std::errc synchronize();
-  /// The same, and leaves the error to synchronize().
+  /// The same, but leaves the error to synchronize().
   void wait();
-  /// The calling thread is that of a stream.
+  /// The calling thread is a stream's thread.
   static bool is_own_thread();
 
  private:
@@ -38,7 +38,7 @@ class Stream {
   std::mutex mutex_;
   std::condition_variable given_;
   std::condition_variable idle_;
-  std::deque<Work> queue_;  // the front is being done
+  std::deque<Work> queue_;  // the front is running
   std::errc error_{};
   bool over_ = false;
   std::thread thread_;  // last: it uses the others

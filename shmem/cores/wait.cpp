@@ -15,10 +15,9 @@
 namespace shmem {
 namespace {
 
-// A round trip between two processors is well below a microsecond; a wait that takes longer than these spins has a
-// reason.
+// A round trip between two processors is well below a microsecond; a wait that outlasts these spins has another cause.
 constexpr unsigned kSpinsAlone = 4000;
-// Enough for every other PE to have had its turn; each yield is a context switch when PEs outnumber processors.
+// Enough for every other PE to be scheduled once; each yield is a context switch when PEs outnumber processors.
 constexpr unsigned kYields = 16;
 
 int own_processors() {
@@ -32,12 +31,12 @@ timespec timespec_of(std::chrono::nanoseconds time) {
   return {seconds.count(), (time - seconds).count()};
 }
 
-// All of them shared, not FUTEX_PRIVATE: the words are in memory that several processes map.
+// Shared, not FUTEX_PRIVATE: several processes map the words.
 futex_waitv waiter(const void* word, std::uint32_t seen) {
   return {.val = seen, .uaddr = reinterpret_cast<std::uintptr_t>(word), .flags = FUTEX_32, .__reserved = 0};
 }
 
-/// False where the kernel is older than 5.16, or a container keeps the call from us.
+/// False if the kernel is older than 5.16, or a container blocks the call.
 bool sleep_on_both(const void* word, std::uint32_t seen, std::chrono::nanoseconds limit, const Alarm& alarm) {
   const std::array<futex_waitv, 2> words{waiter(word, seen), waiter(&alarm, 0)};
   const timespec end = timespec_of(Clock::now().time_since_epoch() + limit);
@@ -57,8 +56,7 @@ void wake(const void* word) {
   ::syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// The kernel compares 32 bits. On a little-endian machine the low half of a 64-bit word, the one that changes, is
-// first.
+// The kernel compares 32 bits. On a little-endian machine the low half of a 64-bit word, which changes, comes first.
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 }  // namespace

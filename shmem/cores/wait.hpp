@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting: spin, then yield, then sleep. PEs often outnumber processors, and then a spinning loser is what the winner
+// Waiting: spin, then yield, then sleep. PEs often outnumber processors, and then a spinning waiter delays the PE it
 // waits for.
 #pragma once
 
@@ -14,29 +14,29 @@ namespace shmem {
 
 using Clock = std::chrono::steady_clock;
 
-/// No sleep is longer: whoever waits looks at its Check (deadline, aborted job, dead peer) at least this often.
+/// No sleep is longer: a waiter calls its Check (deadline, aborted job, dead peer) at least this often.
 constexpr std::chrono::milliseconds kLongestSleep{100};
 
-/// What is to go on while somebody waits: this PE's part in what PEs on other nodes do.
+/// Work that must continue during waits: this PE's part in operations of other nodes.
 class Background {
  public:
   Background() = default;
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
   virtual ~Background() = default;
-  /// Does what other PEs wait for. True if there was anything. Cheap: waits call it at each look. Thread-safe.
+  /// Makes progress for other PEs. True if there was anything to do. Cheap: waits call it at each turn. Thread-safe.
   virtual bool advance() = 0;
 };
 
-/// No sleep is longer where there is something in the background.
+/// No sleep is longer if there is background work.
 constexpr std::chrono::microseconds kLongestBackgroundNap{500};
 
 void yield_processor();
 
-/// Whether it pays to yield the processor. If it goes to others of the same job, a yield is the shortest way to what is
-/// waited for; if somebody computes there, it is gone for a slice of milliseconds, while who sleeps gets it back as
-/// soon as he is woken. Shown by how long yields take: after a long one there are none for a while, and for longer each
-/// time that the next one is long, too. Any number of threads.
+/// Whether yielding the processor pays. If the processor goes to other PEs of the job, a yield is the fastest way to
+/// the awaited change; if another program computes there, it is lost for a time slice of milliseconds, while a sleeper
+/// gets it back as soon as it is woken. The duration of yields decides: after a long one there are none for a while,
+/// and for longer each time that the next one is long, too. Any number of threads.
 class YieldWatch {
  public:
   static constexpr std::chrono::microseconds kLong{500};
@@ -52,7 +52,7 @@ class YieldWatch {
     yield_processor();
     note(before, Clock::now());
   }
-  /// A yield has taken so long.
+  /// Reports the duration of a yield.
   void note(Clock::time_point before, Clock::time_point after) {
     if (after - before >= kLong) [[unlikely]] {
       pause_from(after);
@@ -67,14 +67,14 @@ class YieldWatch {
   std::atomic<Clock::rep> pause_{0};
 };
 
-/// How long a waiter stays on its processor before it sleeps.
+/// How long a waiter keeps its processor before it sleeps.
 struct WaitPolicy {
   unsigned spins = 0;
   unsigned yields = 0;
-  /// Changes from 0, and is woken, when everybody who sleeps is to look at his Check: the job's end. May be none.
+  /// Changes from 0, and is woken, when all sleepers must call their Check: the job's end. May be nullptr.
   const std::atomic<std::uint32_t>* alarm = nullptr;
   Background* background = nullptr;
-  /// Asked before each yield; none: yields are believed to pay.
+  /// Asked before each yield; nullptr: yields always pay.
   YieldWatch* yield_watch = nullptr;
 
   /// After so many spins and yields.
@@ -88,7 +88,7 @@ struct WaitPolicy {
       yield_processor();
     }
   }
-  /// True if there was anything to do, and therefore may be more: whoever waits looks again before he sleeps.
+  /// True if there was anything to do, so that there may be more: a waiter then checks again before it sleeps.
   bool advance() const {
     if (background != nullptr) [[unlikely]] {
       return background->advance();
@@ -100,11 +100,12 @@ struct WaitPolicy {
   }
 };
 
-/// The policy for `runnable` processes or threads that wait for each other on so many processors; 0: on those that this
-/// process may use. A process that is bound to a part of its job's processors sees only these.
+/// The policy for `runnable` processes or threads that wait for each other on `processors`; 0: those that this process
+/// may use. A process that is bound to a part of its job's processors sees only these.
 WaitPolicy wait_policy(int runnable, int processors = 0);
 
-/// A word that grows and that others may sleep on, alone on its cache line. Lives in shared memory; all zero at first.
+/// A growing word that other threads and processes may sleep on, alone on its cache line. In shared memory; all zero at
+/// first.
 struct alignas(64) SyncWord {
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint32_t> sleepers;
@@ -121,7 +122,7 @@ inline void cpu_pause() {
 }
 
 using Alarm = std::atomic<std::uint32_t>;
-/// Sleeps at most `limit`, or not at all if the low half of the word is no longer that of `seen`, or there is an alarm.
+/// Sleeps up to `limit`, or not at all if the low half of the word differs from that of `seen`, or the alarm is set.
 void futex_sleep(const std::atomic<std::uint64_t>& word, std::uint64_t seen, std::chrono::nanoseconds limit,
                  const Alarm* alarm = nullptr);
 void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit,
@@ -129,7 +130,7 @@ void futex_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std
 void futex_wake_all(const std::atomic<std::uint64_t>& word);
 void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
-// What follows works on a SyncWord; templates, so that a test can put the words of a memory model in its place.
+// The following works on a SyncWord; templates, so that a test can use the words of a memory model instead.
 
 /// After a seq_cst change of `word`: wakes sleepers, without a system call when there are none.
 template <typename Word>
@@ -139,16 +140,16 @@ void wake_sleepers(Word& word) {
   }
 }
 
-/// Stores `value`; what the caller stored before is visible to whoever sees it. Wakes sleepers, without a system call
-/// when there are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second look
-/// of Waiting: either the sleeper sees the value or the publisher sees the sleeper.
+/// Stores `value`; the caller's earlier stores are visible once it is. Wakes sleepers, without a system call when there
+/// are none. The exchange and the load of `sleepers` are seq_cst, as are the increment and the second check of Waiting:
+/// either the sleeper sees the value or the publisher sees the sleeper.
 template <typename Word>
 void publish(Word& word, std::uint64_t value) {
   word.value.exchange(value, std::memory_order_seq_cst);
   wake_sleepers(word);
 }
 
-/// Spins and yields only: true once done() holds, false when the policy is used up.
+/// Only spins and yields: true once done() holds, false when the policy is used up.
 template <std::predicate Done>
 bool spin_until(const WaitPolicy& policy, Done done) {
   for (unsigned i = 0; i < policy.spins; ++i) {
@@ -168,7 +169,7 @@ bool spin_until(const WaitPolicy& policy, Done done) {
   return done();
 }
 
-/// How long a waiter may sleep before it asks `check` again: a Check that has a deadline says so.
+/// How long a waiter may sleep before it calls `check` again, if the Check has a deadline.
 template <std::invocable Check>
 std::chrono::nanoseconds longest_sleep(const Check& check) {
   if constexpr (requires { check.longest_sleep(); }) {
@@ -178,14 +179,14 @@ std::chrono::nanoseconds longest_sleep(const Check& check) {
   }
 }
 
-/// What one waiter does between two looks at a word: spins, then yields, then sleeps on the word. `check` is asked
-/// before each sleep: errc{} to go on, anything else ends the wait with it.
+/// A waiter's action between two checks of a word: spin, then yield, then sleep on the word. `check` is called before
+/// each sleep: errc{} to continue, anything else ends the wait.
 template <std::invocable Check>
 class Waiting {
  public:
   Waiting(const WaitPolicy& policy, Check& check) : policy_(policy), check_(check) {}
 
-  /// `seen` is what the word held at the last look.
+  /// `seen` is the word's value at the last check.
   template <typename Word>
   std::errc pause(Word& word, std::uint64_t seen) {
     const bool advanced = policy_.advance();
@@ -217,12 +218,12 @@ class Waiting {
     if (word.value.load(std::memory_order_seq_cst) == seen) {
       futex_sleep(word.value, seen, policy_.limit_nap(longest_sleep(check_)), policy_.alarm);
     }
-    // Relaxed: a publisher that still counts us wakes nobody, no more.
+    // Relaxed: a publisher that still counts this waiter makes one superfluous wake-up call.
     word.sleepers.fetch_sub(1, std::memory_order_relaxed);
     return {};
   }
 
-  static constexpr unsigned kLook = 64;  // turns with something to do between two looks at the Check
+  static constexpr unsigned kLook = 64;  // turns with background work between two calls of the Check
 
   const WaitPolicy& policy_;
   Check& check_;
@@ -235,19 +236,19 @@ template <typename Word, std::predicate<std::uint64_t> Done, std::invocable Chec
 std::errc wait_on(Word& word, const WaitPolicy& policy, Done done, Check check) {
   Waiting waiting(policy, check);
   for (;;) {
-    // Acquire: pairs with publish(); what was stored before the value is visible after it.
+    // Acquire: pairs with publish(); stores before the value are visible after it.
     const std::uint64_t seen = word.value.load(std::memory_order_acquire);
     if (done(seen)) {
       return {};
     }
     if (const std::errc error = waiting.pause(word, seen); error != std::errc{}) {
-      // Whoever came and then ended the job, or himself, has come. Acquire: as above.
+      // A member that arrived and then aborted or died still counts as arrived. Acquire: as above.
       return done(word.value.load(std::memory_order_acquire)) ? std::errc{} : error;
     }
   }
 }
 
-/// Waits until done() where nobody wakes us: naps of 50 us, doubling to `longest`.
+/// Waits until done() without a wake-up: sleeps of 50 us, doubling to `longest`.
 template <std::predicate Done, std::invocable Check>
 std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longest, Done done, Check check) {
   if (spin_until(policy, done)) {

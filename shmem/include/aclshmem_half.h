@@ -32,7 +32,9 @@ ACLSHMEMI_HALF_INLINE float shmemi_bfloat16_to_float(uint16_t bits) {
 }
 ACLSHMEMI_HALF_INLINE uint16_t shmemi_bfloat16_from_float(float value) {
   const uint32_t bits = shmemi_bits_of_float(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return (uint16_t)(bits >> 16 | 0x40U); /* not a number, and stays so */
+  if ((bits & 0x7fffffffU) > 0x7f800000U) {
+    return (uint16_t)(bits >> 16 | 0x40U); /* not a number, and stays so */
+  }
   return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
@@ -44,15 +46,21 @@ ACLSHMEMI_HALF_INLINE float shmemi_half_to_float(uint16_t bits) {
     const float value = (float)fraction * 5.9604644775390625e-8F;
     return sign != 0 ? -value : value;
   }
-  if (exponent == 0x1fU) return shmemi_float_of_bits(sign | 0x7f800000U | fraction << 13);
+  if (exponent == 0x1fU) {
+    return shmemi_float_of_bits(sign | 0x7f800000U | fraction << 13);
+  }
   return shmemi_float_of_bits(sign | (exponent + 112U) << 23 | fraction << 13);
 }
 ACLSHMEMI_HALF_INLINE uint16_t shmemi_half_from_float(float value) {
   const uint32_t bits = shmemi_bits_of_float(value);
   const uint32_t sign = bits >> 16 & 0x8000U;
   const uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return (uint16_t)(sign | 0x7e00U | (magnitude >> 13 & 0x3ffU));
-  if (magnitude >= 0x477ff000U) return (uint16_t)(sign | 0x7c00U); /* from 65520 on: infinite */
+  if (magnitude > 0x7f800000U) {
+    return (uint16_t)(sign | 0x7e00U | (magnitude >> 13 & 0x3ffU));
+  }
+  if (magnitude >= 0x477ff000U) {
+    return (uint16_t)(sign | 0x7c00U); /* from 65520 on: infinite */
+  }
   if (magnitude < 0x38800000U) { /* below 2^-14: subnormal; the addition of 0.5 rounds at the last of its bits */
     const float rounded = shmemi_float_of_bits(magnitude) + 0.5F;
     return (uint16_t)(sign | (shmemi_bits_of_float(rounded) - 0x3f000000U));

@@ -4,40 +4,36 @@
  *
  * Conventions
  *  - Link with -lshmem (or compile with oshcc, oshc++) and start with oshrun.
- *  - A symmetric address names the same object on every PE. It is one inside the symmetric heap (section 9.3), or of a
+ *  - A symmetric address names the same object on every PE. It is inside the symmetric heap (section 9.3), or in a
  *    global or static variable of the program (section 3.2); see "Global and static variables" below.
  *  - "Collective over T" means that all PEs of T make the call, in the same order as their other collective calls on T.
- *  - Calls may be made by any thread, also at once, whichever thread level was asked for. What the program sees to:
- *    collective calls on one team are made one after the other; those of the heap, setting up and shmem_finalize are
- *    calls on SHMEM_TEAM_WORLD; a team or context is ended when no thread uses it. A thread that waits keeps none of
- *    the others from anything.
- *  - A call that returns nothing and cannot do what it should ends the job with a message on standard error that names
- * the call, the value and the PE. Calls that return something say so as written at each.
+ *  - Any thread may make calls, several at once, with every thread level. The program must serialise collective calls
+ *    on one team (calls of the heap, start and shmem_finalize are on SHMEM_TEAM_WORLD), and destroy a team or context
+ *    when no thread uses it. A waiting thread does not block other threads.
+ *  - A call without a result that fails ends the job with a message on standard error that names the call, the value
+ *    and the PE. Errors of calls with a result are described at each.
  *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
  *  - Generic names (shmem_put and the like) are macros in C11 (shmem_generic.h) and overloads in C++ (shmem_cxx.h).
- *  - In C there are OpenSHMEM's signatures only. In C++ the forms of the same names that Ascend SHMEM has are overloads
- *    (shmem_overloads.h). SHMEM_NO_OVERLOADS leaves both kinds of overloads out.
+ *  - In C there are OpenSHMEM's signatures only. In C++ Ascend SHMEM's forms of the same names are overloads
+ *    (shmem_overloads.h). SHMEM_NO_OVERLOADS removes both kinds of overloads.
  */
 /*
  * Global and static variables
- *  - Symmetric are those that can be written: initialised or not, of file or function scope, of the executable and of
- *    the shared libraries that the program brings along: those behind DT_NEEDED that are neither in /lib or /usr/lib
- * nor a known runtime (of a language, a sanitizer, message passing). Not symmetric are constants, thread-local
- * variables, and what dlopen() loads.
+ *  - Writable variables are symmetric: initialised or not, of file or function scope, of the executable and of the
+ *    program's own shared libraries: those in DT_NEEDED that are neither in /lib or /usr/lib nor a known runtime (of a
+ *    language, a sanitizer, message passing). Constants, thread-local variables and libraries loaded by dlopen() are
+ *    not symmetric.
  *  - They are symmetric between shmem_init and shmem_finalize and keep their values across both. Before and after, each
- *    PE has its own. The first use of a page by reading takes memory too.
- *  - PEs that run another program, or the same with other libraries, share the heap with this one but none of its
- *    globals: shmem_addr_accessible gives 0.
- *  - SHMEM_SYMMETRIC_GLOBALS=off leaves them as they are. They are also left so, on all PEs, where shared memory cannot
- *    take their place on one of them; SHMEM_INFO=1 prints the reason, and so does a call that is given one.
- *  - Threads that run during shmem_init and shmem_finalize may use them: a store then waits for a moment. Such a thread
- *    must not block SIGSEGV, and a system call that writes into a global may give EFAULT then. If there are such
- *    threads, a handler of SIGSEGV is installed, which passes on what is not its own to the one before. (Under valgrind
- *    that needs --vex-iropt-register-updates=allregs-at-mem-access.)
- *  - A child made by fork() has its own copy of what of them was used, made before the child (handlers of
- *    pthread_atfork that were registered before this library was loaded run before the child has it), and is no PE.
- *    Without such a copy: _Fork(), clone(). system() and posix_spawn() need none.
- *  - Core dumps have them, but for zero-initialised data of 16 MiB and more in one object, and not the symmetric heap.
+ *    PE has its own. Even the first read of a page allocates memory.
+ *  - PEs that run another program, or the same with other libraries, share the heap with this PE but none of its
+ *    globals: shmem_addr_accessible returns 0.
+ *  - With SHMEM_SYMMETRIC_GLOBALS=off they are not symmetric; nor are they on any PE if one PE cannot replace them by
+ *    shared memory. SHMEM_INFO=1 prints the reason, and so does a call with such an address.
+ *  - Other threads must not store to them during shmem_init and shmem_finalize: such a store may be lost.
+ *  - A child made by fork() is not a PE and has its own copy of the pages in use, made before the child (handlers of
+ *    pthread_atfork that were registered before this library was loaded run before the copy is in place). _Fork() and
+ *    clone() make no such copy; system() and posix_spawn() need none.
+ *  - Core dumps contain them, except zero-initialised data of 16 MiB or more in one object, but not the symmetric heap.
  */
 #ifndef SHMEM_SHMEM_H
 #define SHMEM_SHMEM_H
@@ -92,28 +88,28 @@ extern "C" {
 
 #define SHMEM_TEAM_NUM_CONTEXTS 1L
 typedef struct {
-  int num_contexts; /* contexts that the program means to make from the team */
+  int num_contexts; /* contexts that the program plans to create from the team */
 } shmem_team_config_t;
 
 /* ---- Set-up, exit, query (section 9.1) ---- */
 
-/* Collective over the job. Starts the library. Called first; while the library runs, further calls only count, and as
- * many calls of shmem_finalize end it. After that it may be started again, also with another environment. Ends the
- * process with a message if the job cannot be set up, on all PEs. */
+/* Collective over the job. Starts the library. Called first; while the library runs, further calls only
+ * count, and the same number of shmem_finalize calls ends it. After that it may be started again, also with another
+ * environment. If the job cannot be set up, all PEs end with a message. */
 SHMEM_DECLARE(void, init, (void))
-/* As shmem_init, which asks for SHMEM_THREAD_SINGLE. *provided is `requested`, or more if an earlier call has asked for
- * more: all levels can be had, and shmem_query_thread gives the one in force. Returns 0; non-zero with a message, and
- * starts nothing, if `requested` is no level or `provided` is NULL. The other queries below do nothing but print a
- * message where they have nowhere to put their answer. */
+/* As shmem_init, which requests SHMEM_THREAD_SINGLE. *provided is `requested`, or more if an earlier call requested
+ * more: all levels are available, and shmem_query_thread returns the current one. Returns 0; or, if `requested` is not
+ * a level or `provided` is NULL, prints a message, starts nothing and returns non-zero. The other queries below only
+ * print a message if an argument for a result is NULL. */
 SHMEM_DECLARE(int, init_thread, (int requested, int* provided))
 SHMEM_DECLARE(void, query_thread, (int* provided))
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
 SHMEM_DECLARE(void, query_initialized, (int* initialized))
-/* Collective over the job. Completes all transfers, gives everything back. The symmetric heap is gone afterwards,
- * global variables keep their values. Does nothing before the last call of as many as there were of shmem_init. A PE
- * that exits with status 0 without it does as if it had called it (deprecated since 1.2). */
+/* Collective over the job. Completes all transfers and releases all resources. The symmetric heap is gone afterwards,
+ * global variables keep their values. If there were several calls of shmem_init, only the last call does that; the
+ * others are as shmem_barrier_all. A PE that exits with status 0 calls it implicitly (deprecated since 1.2). */
 SHMEM_DECLARE(void, finalize, (void))
-/* Ends all PEs of the job, wherever they are, with this exit status. Does not return. */
+/* Ends all PEs of the job, on all nodes, with this exit status. Does not return. */
 SHMEM_DECLARE(void, global_exit, (int status))
 /* This PE's number, 0 to shmem_n_pes() - 1; the number of PEs. -1 before shmem_init. */
 SHMEM_DECLARE(int, my_pe, (void))
@@ -141,27 +137,27 @@ SHMEM_DECLARE_NAME(int, _num_pes, (void))
  *
  * Collective over the job, with equal arguments on all PEs. Every call is a barrier of the world, whatever its
  * arguments are (size 0 and NULL included), and completes the caller's puts. The PEs' arguments are compared in that
- * barrier. If they differ, or are wrong on one PE, nothing is done and every PE prints who asked for what; then, and if
- * the arguments are equal and wrong, or there is no room, allocation gives NULL on all PEs and shmem_free ends the job.
+ * barrier. If they differ, or are wrong on one PE, nothing is done and every PE prints the calls by PE; then, and if
+ * the arguments are equal and wrong, or memory is short, allocation returns NULL on all PEs and shmem_free ends the
+ * job.
  * If a PE is in another collective call of the world instead, the job ends, with a message that names it. Blocks begin
- * at multiples of 64 and share no cache line. Their contents are undefined, but as said at each. */
+ * at multiples of 64 and share no cache line. Their contents are undefined unless stated otherwise. */
 
-/* NULL for size 0, and if there is no room (set SHMEM_SYMMETRIC_SIZE). Ends with the barrier. The block is freed by
- * shmem_free. */
+/* NULL for size 0, and if memory is short (set SHMEM_SYMMETRIC_SIZE). Ends with the barrier. Freed by shmem_free. */
 SHMEM_DECLARE(void*, malloc, (size_t size))
-/* As shmem_malloc. `hints`: 0 or an or of the two below, which say that other PEs will use the block for atomics or as
- * signals. Other bits do nothing; all are compared. */
+/* As shmem_malloc. `hints`: 0 or an or of the two below, for blocks that other PEs use for atomics or as
+ * signals. Other bits have no effect; all are compared. */
 #define SHMEM_MALLOC_ATOMICS_REMOTE 1L
 #define SHMEM_MALLOC_SIGNAL_REMOTE 2L
 SHMEM_DECLARE(void*, malloc_with_hints, (size_t size, long hints))
-/* count * size bytes, zero. NULL, with a message, if that is more than can be addressed. */
+/* count * size bytes, zero. NULL, with a message, on overflow. */
 SHMEM_DECLARE(void*, calloc, (size_t count, size_t size))
 /* The block begins at a multiple of `alignment`, a power of two not larger than the heap; anything else gives NULL,
  * with a message. */
 SHMEM_DECLARE(void*, align, (size_t alignment, size_t size))
-/* Makes the block `size` bytes large, in place if it can; else its contents, as many as fit, are in another block,
- * which is aligned as shmem_malloc's, and there is a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free,
- * giving NULL, if `size` is 0. NULL also if there is no room, and the block is as it was. */
+/* Changes the block to `size` bytes, in place if possible; else copies the contents that fit to another block, aligned
+ * as shmem_malloc's, and makes a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free, returning NULL, if
+ * `size` is 0. NULL also if memory is short; the block is then unchanged. */
 SHMEM_DECLARE(void*, realloc, (void* ptr, size_t size))
 /* Begins with the barrier. NULL frees nothing. */
 SHMEM_DECLARE(void, free, (void* ptr))
@@ -199,11 +195,11 @@ SHMEM_DECLARE(void, team_destroy, (shmem_team_t team))
 
 /* ---- Barriers (section 9.9) ----
  *
- * On a core of a kernel (shmemx_launch) those of the world and of teams are of all cores of all members. */
+ * On a core of a kernel (shmemx_launch) those of the world and of teams synchronise all cores of all members. */
 
-/* Collective over the world: shmem_quiet, then everybody has come. */
+/* Collective over the world: shmem_quiet, then waits until all PEs have arrived. */
 SHMEM_DECLARE(void, barrier_all, (void))
-/* Collective over the world: everybody has come. Completes no transfers. */
+/* Collective over the world: waits until all PEs have arrived. Completes no transfers. */
 SHMEM_DECLARE(void, sync_all, (void))
 /* Collective over the team. 0, or non-zero with a message: the team is invalid, a PE died, or SHMEM_BARRIER_TIMEOUT
  * passed. */

@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Those that give a TYPE give what was there before. Those named _nbi leave it in *fetch at the latest when quiet
- * returns. compare_swap stores `value` if `cond` was there. */
+/* Routines that return a TYPE return the previous value. The _nbi forms store it in *fetch at the latest when quiet
+ * returns. compare_swap stores `value` if the previous value was `cond`. */
 #define SHMEM_DECLARE_AMO(NAME, TYPE)                                                               \
   SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch, (const TYPE* source, int pe))                   \
   SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_set, (TYPE * dest, TYPE value, int pe))                \
@@ -74,8 +74,8 @@ SHMEM_AMO_TYPES(SHMEM_DECLARE_AMO)
 #define SHMEM_SIGNAL_SET 0
 #define SHMEM_SIGNAL_ADD 1
 
-/* A put, and then `signal` is stored to (SHMEM_SIGNAL_SET) or added to (SHMEM_SIGNAL_ADD) the signal of PE `pe`: who
- * sees the signal sees the data. _nbi: `source` must not be changed before quiet. */
+/* A put, and then `signal` is stored to (SHMEM_SIGNAL_SET) or added to (SHMEM_SIGNAL_ADD) the signal of PE `pe`: a
+ * PE that sees the signal sees the data. _nbi: `source` must not be changed before quiet. */
 #define SHMEM_DECLARE_SIGNAL(NAME, TYPE)                                                                         \
   SHMEM_DECLARE_WITH_CTX(                                                                                        \
       void, NAME##_put_signal,                                                                                   \

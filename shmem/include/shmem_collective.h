@@ -3,9 +3,9 @@
  * Collective routines (OpenSHMEM 1.6, section 9.11). Included by shmem.h.
  *
  * Called by all PEs of the team, with the same arguments but for what is said; `dest` and `source` are symmetric.
- * Those of a team give 0, or non-zero with a message on standard error: SHMEM_TEAM_INVALID, a wrong argument, or a PE
+ * Those of a team return 0, or non-zero with a message on standard error: SHMEM_TEAM_INVALID, a wrong argument, or a PE
  * that died. `dest` may be used, and `source` changed, when the call returns; other PEs may be in the call still.
- * `dest` and `source` are the same or do not overlap where that is said (in place), else they do not overlap.
+ * `dest` and `source` do not overlap, or ("in place") may be the same.
  */
 #ifndef SHMEM_SHMEM_COLLECTIVE_H
 #define SHMEM_SHMEM_COLLECTIVE_H
@@ -18,9 +18,9 @@ extern "C" {
 #endif
 
 /*
- * broadcast    `nelems` elements of PE_root's source to everybody's dest, its own too. In place on the root.
- * collect      everybody's elements one behind the other, by PE number; `nelems` may differ from PE to PE.
- * fcollect     the same with as many on all PEs.
+ * broadcast    `nelems` elements of PE_root's source to the dest of all PEs, its own too. In place on the root.
+ * collect      the elements of all PEs, concatenated by PE number; `nelems` may differ from PE to PE.
+ * fcollect     the same with equal `nelems` on all PEs.
  * alltoall     block i, of `nelems` elements, of PE j becomes block j of PE i.
  * alltoalls    the same with elements that are `dst` and `sst` apart.
  */
@@ -43,7 +43,7 @@ SHMEM_DECLARE(int, alltoallmem, (shmem_team_t team, void* dest, const void* sour
 SHMEM_DECLARE(int, alltoallsmem,
               (shmem_team_t team, void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems))
 
-/* Element i of everybody's dest becomes the combination of all PEs' elements i, in the order of their numbers. In
+/* Element i of every dest becomes the combination of all PEs' elements i, in the order of their numbers. In
  * place. */
 #define SHMEM_REDUCE_PARAMETERS(TYPE) (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nreduce)
 #define SHMEM_DECLARE_BITWISE(NAME, TYPE)                              \

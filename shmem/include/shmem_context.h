@@ -45,7 +45,7 @@ typedef struct shmem_ctx* shmem_ctx_t; /* a handle, not an address */
 #define SHMEM_CTX_NOSTORE 4L
 
 /* A context of the world, or of `team`. Not collective. 0, or non-zero, and *ctx is SHMEM_CTX_INVALID, if the team is
- * invalid, an option is none, or no more contexts can be made (4096 at once). Thread-safe. */
+ * invalid, an option is invalid, or there are too many contexts (4096 at once). Thread-safe. */
 SHMEM_DECLARE(int, ctx_create, (long options, shmem_ctx_t* ctx))
 SHMEM_DECLARE(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t* ctx))
 /* Completes what was done on it and ends it. SHMEM_CTX_INVALID does nothing; the default context cannot be destroyed.

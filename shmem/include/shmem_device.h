@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels call. A kernel is a function that shmemx_launch (shmemx.h) runs on every core of this PE at once; a core
+ * Calls for kernels. A kernel is a function that shmemx_launch (shmemx.h) runs on every core of this PE at once; a core
  * is a thread.
  *
  *  - The calls find out by themselves on which core they are; the shmemx_core_* forms take the core that the kernel was
  *    given, and end the job if it is not the caller's.
  *  - Names that the host has too (shmem_barrier_all, shmem_team_sync, shmem_quiet, shmem_my_pe, ...) are not declared
  *    again: called by a core they are the core's, called by any other thread they are the host's. Barriers and syncs of
- *    cores are for all cores of all members: the cores of a PE meet, the PEs meet, the cores meet again. shmem_quiet
- * and shmem_fence are for the calling core's own puts and signals.
- *  - Calls that only a core can make end the job, with a message, where there is no kernel. So do a team, a PE, a
- *    comparison or an address that is none.
+ *    cores are for all cores of all members: the cores of a PE synchronise, then the PEs, then the cores again.
+ *    shmem_quiet and shmem_fence are for the calling core's own puts and signals.
+ *  - Calls for cores end the job, with a message, outside of kernels. So does an invalid team, PE, comparison or
+ *    address.
  *  - Every wait ends when the job does, when another core's kernel has failed, and after SHMEM_BARRIER_TIMEOUT. On a
- *    core it then returns what says that nothing came (SIZE_MAX for an index, 0 for a number, the last value), the core
- *    keeps the error, which shmemx_launch returns, and all its later waits end at once. On the host it ends the job.
+ *    core it then returns SIZE_MAX for an index, 0 for a number, or the last value; the core keeps the error, which
+ *    shmemx_launch returns, and all its later waits end at once. On the host it ends the job.
  *  - aclshmem.h has Ascend's names for all of this.
  *
  * C programs have the calls; the typed and overloaded forms are for C++, from C++11 on.
@@ -33,14 +33,14 @@ extern "C" {
 
 /* ---- The core ---- */
 
-/* The core that the calling thread is; NULL outside of kernels. Owned by the library, for the time of the kernel. */
+/* The core that the calling thread is; NULL outside of kernels. Owned by the library during the kernel. */
 SHMEM_API shmemx_core_t* shmemx_current_core(void) SHMEM_NOEXCEPT;
 /* Ends the job with a message that names `call` if `core` is not the calling thread's. */
 SHMEM_API void shmemx_core_check(const shmemx_core_t* core, const char* call) SHMEM_NOEXCEPT;
 
-/* A word that means what the program wants. What the host sets is given to every core of each kernel that it launches
- * from then on; 0 before. What a core sets is that core's, until the kernel ends. (On Ascend processors it is the base
- * of the hardware's synchronisation between cores, which the host asks for and kernels set; cores need none here.) */
+/* A word for the program's own use. The host's value goes to every core of each kernel launched from then on; 0 at
+ * first. A core's value is its own, until the kernel ends. (On Ascend processors it is the base of the hardware's
+ * synchronisation between cores, which the host requests and kernels set; cores need none here.) */
 SHMEM_API uint64_t shmemx_get_ffts_config(void) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_set_ffts_config(uint64_t config) SHMEM_NOEXCEPT;
 
@@ -54,7 +54,7 @@ SHMEM_API void shmemx_barrier_vec(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_barrier_all_vec(void) SHMEM_NOEXCEPT;
 
 /*
- * Collective over the PEs of a list, and in a kernel over all of their cores: shmem_quiet, then everybody has come. The
+ * Collective over the PEs of a list, and in a kernel over all of their cores: shmem_quiet, then waits for all. The
  * list has `count` different numbers of `team`, the caller's among them, and is the same on all of its PEs but for the
  * order. Lists may differ from call to call and overlap; PEs that are in several lists come to them in one order, as
  * they would to teams. No team is made, and nothing is to be given back. _vec: for cores only.
@@ -70,10 +70,9 @@ SHMEM_API int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes,
  *
  * "Clean and invalidate": writes lines back to memory if they are changed, and drops them; of one address, of a range,
  * of everything. Processors that run Linux keep the caches of their cores coherent, so no line is written back or
- * dropped here: it would cost a hundred times more and change nothing that anybody could see. What is left of it is
- * order: what the core stored before is visible before what it stores after, and it reads anew what it reads after, so
- * that polling a plain variable with it works. A kernel that is to run elsewhere calls it where memory is not
- * coherent. */
+ * dropped here: it would cost a hundred times more without a visible effect. It only orders: earlier stores of the
+ * core are visible before later ones, and later loads read memory again, so that polling a plain variable with it
+ * works. A portable kernel calls it for memory that is not coherent. */
 SHMEM_API void shmemx_dcci(const void* address) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_dcci_range(const void* address, size_t bytes) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_dcci_all(void) SHMEM_NOEXCEPT;
@@ -84,7 +83,7 @@ SHMEM_API void shmemx_dcci_all(void) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 
-/* ---- Words of this PE: waiting for them, and looking at them ---- */
+/* ---- Words of this PE: waiting for them, and testing them ---- */
 
 #define SHMEMX_FLOAT 0
 #define SHMEMX_INT8 1
@@ -100,31 +99,31 @@ SHMEM_API void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op,
 #define SHMEMX_ANY 1
 #define SHMEMX_SOME 2
 
-/* Which elements, compared how with what. Nothing of it is kept. */
+/* Elements and the comparison. Nothing is kept after the call. */
 typedef struct shmemx_elements_t {
   const char* call;   /* for messages */
   void* elements;     /* symmetric */
   int type;           /* SHMEMX_FLOAT ... */
   size_t count;       /* elements */
-  const int* status;  /* NULL, or for each element: not 0 leaves it out */
+  const int* status;  /* NULL, or for each element: not 0 skips it */
   int cmp;            /* SHMEM_CMP_* */
   const void* values; /* of the type: one, or one for each element */
   int value_for_each; /* 1: one for each */
 } shmemx_elements_t;
 
-/* Waits until all, any or some of the elements that are not left out compare so; what other PEs stored before is
- * visible then. SHMEMX_ALL: 1. SHMEMX_ANY: the index of one of them. SHMEMX_SOME: how many do, and their indices in
- * `indices`, which has room for all; else `indices` may be NULL. If all are left out it returns at once: 1, SIZE_MAX
- * (which is no index), 0. */
+/* Waits until all, any or some of the elements that are not skipped satisfy the comparison; earlier stores of other
+ * PEs are visible then. SHMEMX_ALL: 1. SHMEMX_ANY: the index of one of them. SHMEMX_SOME: their number, and their
+ * indices in `indices`, which has room for all; else `indices` may be NULL. If all are skipped it returns at once: 1,
+ * SIZE_MAX (not an index), 0. */
 SHMEM_API size_t shmemx_wait_elements(const shmemx_elements_t* elements, int which, size_t* indices) SHMEM_NOEXCEPT;
 /* The same without waiting: 0, SIZE_MAX and 0 if it is not so. */
 SHMEM_API size_t shmemx_test_elements(const shmemx_elements_t* elements, int which, size_t* indices) SHMEM_NOEXCEPT;
 
-/* ---- What barriers are made of ----
+/* ---- Words for barriers ----
  *
  * Words for barriers that a program writes itself; the library's own use others. They are zero at first, those of a
  * team when it is made, those of the cores also after a kernel that failed. Change them by shmemx_sync_set only, which
- * wakes who waits. */
+ * wakes waiters. */
 typedef struct shmemx_sync_word_t {
   uint64_t value;
   char reserved[56]; /* a cache line each */
@@ -146,7 +145,7 @@ SHMEM_API int shmemx_core_sync_in_memory(shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) SHMEM_NOEXCEPT;
 SHMEM_API shmemx_sync_word_t* shmemx_team_sync_counter(shmem_team_t team, int pe) SHMEM_NOEXCEPT;
 
-/* Stores `value`, to be seen by whoever waits or looks, with everything that was stored before. */
+/* Stores `value`; earlier stores are visible to a thread that sees it. */
 SHMEM_API void shmemx_sync_set(shmemx_sync_word_t* word, uint64_t value) SHMEM_NOEXCEPT;
 /* Waits until the word compares so. Errors: as shmemx_core_sync; on the host a wait that fails ends the job. */
 SHMEM_API int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) SHMEM_NOEXCEPT;
@@ -210,8 +209,8 @@ inline int32_t shmemx_core_signal_wait_until(const shmemx_core_t* core, int32_t*
 
 /* ---- Words and arrays of them, by their type ----
  *
- * What shmemx_wait_elements and shmemx_test_elements do, for T of float, int8_t ... int64_t, uint8_t ... uint64_t,
- * char: `elements` and `element` are symmetric words of this PE; those whose status is not 0 are left out, none if
+ * shmemx_wait_elements and shmemx_test_elements for T of float, int8_t ... int64_t, uint8_t ... uint64_t,
+ * char: `elements` and `element` are symmetric words of this PE; those whose status is not 0 are skipped, none if
  * `status` is NULL. _vector: a value for each element. Each has a form shmemx_core_... that takes the core first. */
 
 template <typename T>

@@ -3,7 +3,7 @@
  * Point-to-point synchronisation and locks (OpenSHMEM 1.6, sections 9.11 and 9.13). Included by shmem.h.
  *
  * The words are this PE's own, symmetric and aligned; other PEs change them by atomics, puts of one element and
- * signals. What was stored before such a change is visible to who has seen it. Thread-safe.
+ * signals. Stores before such a change are visible to a PE that has seen it. Thread-safe.
  */
 #ifndef SHMEM_SHMEM_WAIT_H
 #define SHMEM_SHMEM_WAIT_H
@@ -23,12 +23,12 @@ extern "C" {
 #define SHMEM_CMP_LE 5
 
 /*
- * wait_until waits until *ivar compares so with `cmp_value`, test looks once and gives 1 or 0.
+ * wait_until waits until *ivar satisfies the comparison with `cmp_value`; test checks once and returns 1 or 0.
  *
- * _all, _any and _some are about `nelems` words. Those whose status[i] is not 0 are left out; NULL leaves none out.
- * wait_until_all and test_all: all compare so; none to look at is so too. _any gives the index of one that does,
- * SIZE_MAX if there is none to look at or (test) none that does. _some gives how many do and puts their indices into
- * `indices`, which has room for nelems; 0 if there is none to look at or (test) none that does. In the _vector forms
+ * _all, _any and _some are for `nelems` words. Those whose status[i] is not 0 are skipped; NULL skips none.
+ * wait_until_all and test_all: all satisfy the comparison, also if all are skipped. _any returns the index of one that
+ * does, SIZE_MAX if all are skipped or (test) none does. _some returns how many do and puts their indices into
+ * `indices`, which has room for nelems; 0 if all are skipped or (test) none does. In the _vector forms
  * word i is compared with cmp_values[i].
  */
 #define SHMEM_DECLARE_WAIT(NAME, TYPE)                                           \
@@ -77,10 +77,10 @@ SHMEM_DECLARE(void, long_wait, (long* ivar, long cmp_value))
 SHMEM_DECLARE(void, longlong_wait, (long long* ivar, long long cmp_value))
 
 /*
- * Locks. The lock is a symmetric long, 0 before its first use on all PEs, and one for all: PEs get it in the order in
- * which they ask. What a holder put and stored before clear_lock is visible to the next. test_lock gives 0 if it has
- * taken the lock, 1 if another PE holds it. To set a lock that one holds, or clear one that one does not hold, ends
- * the job.
+ * Locks. The lock is a symmetric long, 0 before its first use on all PEs, and one for all: PEs get it in the order of
+ * their requests. Puts and stores of a holder before clear_lock are visible to the next holder. test_lock returns 0 if
+ * it has taken the lock, 1 if another PE holds it. Setting a lock that this PE holds, or clearing one that it does not
+ * hold, ends the job.
  */
 SHMEM_DECLARE(void, set_lock, (long* lock))
 SHMEM_DECLARE(void, clear_lock, (long* lock))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libshmem has beyond OpenSHMEM. The conventions are those of shmem.h; calls that give an int give 0 or a negative
- * errno, and shmemx_error_text() then says what went wrong.
+ * libshmem's extensions of OpenSHMEM. The conventions are those of shmem.h; calls with an int result return 0 or a
+ * negative errno, and shmemx_error_text() then describes the error.
  */
 #ifndef SHMEM_SHMEMX_H
 #define SHMEM_SHMEMX_H
@@ -19,15 +19,15 @@ extern "C" {
 SHMEM_API const char* shmemx_error_text(void) SHMEM_NOEXCEPT;
 
 /* ---- Starting with attributes: by a unique id over TCP, by MPI, or as the environment says. The calls and their
- * fields are those of Ascend SHMEM; so is what they do, where nothing else is said. ---- */
+ * fields are those of Ascend SHMEM; so is their behaviour unless stated otherwise. ---- */
 
 #define SHMEMX_STATUS_NOT_INITIALIZED 0
 #define SHMEMX_STATUS_IS_INITIALIZED 2
 /* Which of the two the library is in. Ascend's 1 (memory made, not yet mapped) is never seen. */
 SHMEM_API int shmemx_init_status(void) SHMEM_NOEXCEPT;
 
-/* Where one PE of a job listens for the others, and 128 random bits that let a PE in: who has them can join the job, so
- * they go to its PEs only, over a channel that the application trusts. They are never printed. Plain bytes: copy them.
+/* Where one PE of a job listens for the others, and the 128 random bits that a PE needs to join: send them only to
+ * the PEs of the job, over a channel that the application trusts. They are never printed. Plain bytes: copy them.
  */
 typedef struct shmemx_uniqueid_t {
   int32_t version;
@@ -42,17 +42,17 @@ typedef struct shmemx_uniqueid_t {
   }
 
 /*
- * Called by one process that will be a PE of the job, mostly PE 0; its bytes go to all others by what the application
- * has (MPI, a file, a message). Not collective; the library need not run. From now on this process listens, at the
+ * Called by one process that will be a PE of the job, mostly PE 0; the application sends its bytes to all others
+ * (by MPI, a file, a message). Not collective; the library need not run. From now on this process listens, at the
  * address of SHMEM_UID_SESSION_ID (ip:port, [ipv6]:port, host:port), else of the interface SHMEM_UID_SOCK_IFNAME
- * (name, name:inet4, name:inet6), else of the first interface that other hosts can reach, else at loopback; nowhere
- * else, and on a free port unless one is given. One job can be started by an id; a further call makes the id of an
- * earlier one that has not been used worthless. Errors: -EINVAL `uid` is NULL, or the environment is malformed;
- * -EADDRNOTAVAIL no such address; -EADDRINUSE; what getrandom or socket failed with.
+ * (name, name:inet4, name:inet6), else of the first interface that other hosts can reach, else at loopback, and
+ * on a free port unless one is given. An id starts one job; a further call invalidates an earlier unused id.
+ * Errors: -EINVAL `uid` is NULL, or the environment is malformed;
+ * -EADDRNOTAVAIL no such address; -EADDRINUSE; errors of getrandom or socket.
  */
 SHMEM_API int shmemx_get_uniqueid(shmemx_uniqueid_t* uid) SHMEM_NOEXCEPT;
 
-/* How to start. Set it to SHMEMX_INIT_ATTR_INITIALIZER, then what is to differ. */
+/* How to start. Set it to SHMEMX_INIT_ATTR_INITIALIZER, then change members. */
 typedef struct shmemx_init_attr_t {
   int32_t version;
   int32_t my_pe;             /* this PE's number, 0 to n_pes - 1 */
@@ -74,23 +74,24 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
                                             shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
 /* Exactly one of these. */
-#define SHMEMX_INIT_WITH_DEFAULT                                                       \
+#define SHMEMX_INIT_WITH_DEFAULT \
   (1U << 0) /* ip_port if it is not "", else comm_args if not NULL, else as shmem_init \
              */
 #define SHMEMX_INIT_WITH_MPI (1U << 1)
 #define SHMEMX_INIT_WITH_UNIQUEID (1U << 3)
 
 /*
- * Collective over the job. Starts the library as shmem_init does, but returns what shmem_init ends the process for; the
- * PEs find each other as `flags` say, whatever SHMEM_BOOTSTRAP says. `attr` may be NULL with SHMEMX_INIT_WITH_DEFAULT.
+ * Collective over the job. Starts the library as shmem_init does, but returns errors instead of ending the process; the
+ * PEs connect as `flags` say, whatever SHMEM_BOOTSTRAP says. `attr` may be NULL with SHMEMX_INIT_WITH_DEFAULT.
  * It succeeds on all PEs or on none. PEs on several hosts are refused. Ended by shmem_finalize; then it may be called
  * again, by unique id with a new one. Without a launcher, a PE that dies ends the waits of the others with an error,
  * and shmem_global_exit ends all of them with its status.
  *
  * Errors: -EALREADY the library runs; -EINVAL flags, attributes or environment, as shmemx_error_text says, or those of
- * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job; -ECONNREFUSED nobody
- * listens; -ETIMEDOUT PEs did not come, named in the text; -EOWNERDEAD, -ECONNRESET a PE died or gave up; -ECANCELED,
- * -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no MPI here; -ENOMEM the heap; -EMFILE.
+ * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job; -ECONNREFUSED no
+ * listener; -ETIMEDOUT PEs did not connect, named in the text; -EOWNERDEAD, -ECONNRESET a PE died or gave up;
+ * -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no MPI here; -ENOMEM the heap;
+ * -EMFILE.
  */
 SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
@@ -99,7 +100,7 @@ typedef struct shmemx_heap_stats_t {
   size_t size; /* bytes; this and the next three are the same on all PEs */
   size_t used; /* bytes in live blocks, rounded up to multiples of 64 */
   size_t live_blocks;
-  size_t largest_free; /* bytes of the largest block that could be had now */
+  size_t largest_free; /* bytes of the largest block that is available now */
   char pages[16];      /* "hugetlb", "thp" (where the kernel finds some), or the size of small ones: "4 KiB" */
   char numa[64];       /* where this PE's heap lies: "local (node 1)", "interleave (nodes 0, 1)", or "none" */
   char reason[512];    /* why these two are not better, or "" */
@@ -114,8 +115,8 @@ SHMEM_API int shmemx_heap_stats(shmemx_heap_stats_t* stats) SHMEM_NOEXCEPT;
 #define SHMEMX_LOG_WARN 2
 #define SHMEMX_LOG_ERROR 3
 #define SHMEMX_LOG_FATAL 4
-/* Gets each message, without an end of line, in place of standard error; `text` is its own for the time of the call
- * only. Called by any thread of the library, also at the end of the process. */
+/* Gets each message, without an end of line, in place of standard error; `text` is valid during the call only.
+ * Called by any thread of the library, also at the end of the process. */
 typedef void (*shmemx_logger_t)(int level, const char* text);
 /* Before or after shmem_init, for the whole process. NULL: standard error again. */
 SHMEM_API void shmemx_set_logger(shmemx_logger_t logger) SHMEM_NOEXCEPT;
@@ -125,25 +126,25 @@ SHMEM_API int shmemx_set_log_level(int level) SHMEM_NOEXCEPT;
 
 /* ---- Teams and their barriers ---- */
 
-/* Collective over the team: shmem_quiet, then everybody has come. */
+/* Collective over the team: shmem_quiet, then waits until all members have arrived. */
 SHMEM_API void shmemx_team_barrier(shmem_team_t team) SHMEM_NOEXCEPT;
 /*
- * The same in two phases, so that work can stand between: what this PE stored before shmemx_barrier_arrive (which calls
- * shmem_quiet) is visible to every member whose shmemx_barrier_test or _wait has returned 0. All members make a barrier
- * this way, or all in one call; a team has one open barrier at a time, and until that is over other collective calls on
- * the team are refused (-EBUSY, or the end of the job where they cannot report). All four calls are for host threads,
- * and for one of them at a time. Errors: -EINVAL no such team, and see below; -EOWNERDEAD a member that has not come
- * has died; -ECANCELED the job was ended; -EPROTO a member makes this barrier in one call: after these three the team
- * is of no use.
+ * The same in two phases, with other work in between: this PE's stores before shmemx_barrier_arrive (which calls
+ * shmem_quiet) are visible to every member whose shmemx_barrier_test or _wait has returned 0. All members make a
+ * barrier this way, or all in one call; a team has one open barrier at a time, and until that is over other collective
+ * calls on the team are refused (-EBUSY, or the end of the job where they cannot report). All four calls are for host
+ * threads, and for one of them at a time. Errors: -EINVAL no such team, and see below; -EOWNERDEAD a missing member has
+ * died; -ECANCELED the job was ended; -EPROTO a member makes this barrier in one call: after these three the team is
+ * unusable.
  *
- * shmemx_barrier_arrive waits for nobody. -EBUSY: a barrier is open.
- * shmemx_barrier_test gives 0 when all have come, and then the barrier is over; -EAGAIN not yet; -EINVAL none is open.
+ * shmemx_barrier_arrive does not wait. -EBUSY: a barrier is open.
+ * shmemx_barrier_test returns 0 when all have arrived, which ends the barrier; -EAGAIN not yet; -EINVAL none is open.
  * shmemx_barrier_wait waits for that. -ETIMEDOUT: not within SHMEM_BARRIER_TIMEOUT; -EINVAL none is open.
- * shmemx_barrier_timed arrives, unless a barrier is open, and waits at most timeout_ns. -ETIMEDOUT: shmemx_error_text
- * names the PEs that have not come.
+ * shmemx_barrier_timed arrives, unless a barrier is open, and waits up to timeout_ns. -ETIMEDOUT: shmemx_error_text
+ * names the missing PEs.
  *
- * After -ETIMEDOUT the barrier is still open: this PE has arrived, and the others may go on once the missing ones come.
- * Any of test, wait and timed takes it up again.
+ * After -ETIMEDOUT the barrier is still open: this PE has arrived, and the others continue once the missing ones
+ * arrive. Continue with test, wait or timed.
  */
 SHMEM_API int shmemx_barrier_arrive(shmem_team_t team) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_barrier_test(shmem_team_t team) SHMEM_NOEXCEPT;
@@ -157,13 +158,13 @@ SHMEM_API int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_t
 SHMEM_API int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) SHMEM_NOEXCEPT;
 
 /*
- * Collective over the team: synchronise by `algorithm` from now on: "gba", "auto" (gba if it can be had), or in
- * software one of those that shmem_info lists.
- * Errors: -EINVAL no such team or algorithm; -ENODEV "gba" cannot be had, the same on all members.
+ * Collective over the team: synchronise by `algorithm` from now on: "gba", "auto" (gba if available), or a
+ * software algorithm that shmem_info lists.
+ * Errors: -EINVAL no such team or algorithm; -ENODEV "gba" is not available, the same on all members.
  */
 SHMEM_API int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;
 
-/* A team as this PE sees it: who is in it, how it synchronises and how often it has. */
+/* A team as this PE sees it: its members, how it synchronises, and how often it has. */
 typedef struct shmemx_team_info_t {
   int n_pes; /* members */
   int my_pe; /* this PE's number in it */
@@ -178,31 +179,31 @@ typedef struct shmemx_team_info_t {
 SHMEM_API int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) SHMEM_NOEXCEPT;
 
 /*
- * What this PE knows of its barriers on a team since the team was made. Times are in nanoseconds, and taken of every
- * 64th barrier only (of all with SHMEM_INFO or SHMEM_TRACE), so that taking them costs nothing: they are sums and
- * maxima over the `timed` barriers. Barriers of the same number are timed on all members whose environment is the same.
+ * This PE's statistics of a team's barriers since the team was created. Times are in nanoseconds. To keep their cost
+ * low only every 64th barrier is timed (all with SHMEM_INFO or SHMEM_TRACE): they are sums and maxima over the `timed`
+ * barriers. Barriers of the same number are timed on all members whose environment is the same.
  */
 typedef struct shmemx_barrier_stats_t {
   uint64_t barriers;  /* that this PE has completed; of collective calls that are barriers too, such as shmem_malloc */
   uint64_t by_device; /* of these, released by the GBA */
   uint64_t by_software; /* the others */
   uint64_t timed;
-  uint64_t wait_ns; /* from this PE's arrival until it was let go */
+  uint64_t wait_ns; /* from this PE's arrival until its release */
   uint64_t max_wait_ns;
   uint64_t skew_ns; /* from the first member's arrival to the last one's */
   uint64_t max_skew_ns;
-  uint64_t my_last_count;   /* how often this PE came last */
-  uint64_t most_last_count; /* how often the PE did that did so most often */
-  int32_t most_last_pe;     /* who that is, by its number in the team; -1: nothing was timed */
+  uint64_t my_last_count;   /* how often this PE arrived last */
+  uint64_t most_last_count; /* how often the PE that was most often last did */
+  int32_t most_last_pe;     /* that PE's number in the team; -1: nothing was timed */
   int32_t reserved;         /* 0 */
 } shmemx_barrier_stats_t;
-/* Not collective. By the thread that the team's barriers are made by, between two of them. Errors: -EINVAL no such
+/* Not collective. Call it between two barriers, from the thread that makes them. Errors: -EINVAL no such
  * team, or stats is NULL. */
 SHMEM_API int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) SHMEM_NOEXCEPT;
 
 /* ---- Kernels on the vector cores of this PE, which are threads of it ---- */
 
-typedef struct shmemx_core_t shmemx_core_t; /* one core, for the time of a kernel; owned by the library */
+typedef struct shmemx_core_t shmemx_core_t; /* one core, during a kernel; owned by the library */
 typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
 
 /*
@@ -211,7 +212,7 @@ typedef void (*shmemx_kernel_t)(shmemx_core_t* core, void* argument);
  *
  * In a kernel, RMA, signals, queries and barriers may be called; the barriers and syncs of the world and of teams,
  * under all their names, are collective there over all cores of all members, which are launched with the same calls on
- * all of them. Whatever else is collective is for the host: on a core it ends the job.
+ * all of them. Other collective calls are for the host: on a core they end the job.
  *
  * A wait that fails gives its error to the core, where it cannot return it: all later barriers and waits of that core
  * fail with it at once, and so do the other cores' waits when its kernel has returned. Errors: what that was
@@ -223,7 +224,7 @@ SHMEM_API int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) S
 /* The calls below take the core that the kernel was given. With another, or outside of a kernel, they end the job. */
 SHMEM_API int shmemx_core_index(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_count(const shmemx_core_t* core) SHMEM_NOEXCEPT;
-/* As the host calls of these names, for cores: they read what the host has written down for them, and nothing else. -1
+/* As the host calls of these names, for cores: they read only a copy that the host has made for them. -1
  * for a team that this PE is not in; NULL for an address outside the symmetric heap, or no such PE. */
 SHMEM_API int shmemx_core_my_pe(const shmemx_core_t* core) SHMEM_NOEXCEPT;
 SHMEM_API int shmemx_core_n_pes(const shmemx_core_t* core) SHMEM_NOEXCEPT;
@@ -232,12 +233,12 @@ SHMEM_API int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t tea
 SHMEM_API int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
                                             shmem_team_t dest_team) SHMEM_NOEXCEPT;
 SHMEM_API void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) SHMEM_NOEXCEPT;
-/* Meets the other cores of this PE. Errors: as shmemx_launch gives; the kernel should return then. */
+/* A barrier of the cores of this PE. Errors: as shmemx_launch; the kernel should return then. */
 SHMEM_API int shmemx_core_sync(shmemx_core_t* core) SHMEM_NOEXCEPT;
-/* Called by all cores of all PEs of the team: shmem_quiet, then everybody has come. Errors: as shmemx_core_sync. */
+/* Called by all cores of all PEs of the team: shmem_quiet, then waits for all of them. Errors: as shmemx_core_sync. */
 SHMEM_API int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
 
-/* ---- Streams: work done in the order it is given, by a thread, while the caller goes on ---- */
+/* ---- Streams: a thread does work in order while the caller continues ---- */
 
 typedef struct shmemx_stream_t shmemx_stream_t;
 
@@ -245,8 +246,8 @@ typedef struct shmemx_stream_t shmemx_stream_t;
  * shmem_finalize. Errors: -EINVAL `stream` is NULL; -EAGAIN no more threads. */
 SHMEM_API int shmemx_stream_create(shmemx_stream_t** stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_stream_destroy(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
-/* Waits until all work given so far is done. In all these calls NULL is a stream that the library has. Errors: the
- * first since the last call, as the work's own call would give it. */
+/* Waits until all work given so far is done. In all these calls NULL is the library's own stream. Errors: the
+ * first error of the work since the last call. */
 SHMEM_API int shmemx_stream_synchronize(shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 /* As shmemx_team_barrier, shmem_quiet, shmem_putmem and shmem_getmem, in the order of the stream; `source` and `dest`
  * belong to it until that is done. Arguments are checked at once, and wrong ones end the job. A team's collective calls
@@ -262,18 +263,18 @@ SHMEM_API void shmemx_getmem_on_stream(void* dest, const void* source, size_t by
 SHMEM_API void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) SHMEM_NOEXCEPT;
-/* shmemx_launch in the order of the stream, whose thread is core 0; `argument` belongs to it until that is done. What
- * goes wrong is told by shmemx_stream_synchronize: -EBUSY another stream or thread runs a kernel. */
+/* shmemx_launch in the order of the stream, whose thread is core 0; `argument` belongs to it until then.
+ * shmemx_stream_synchronize returns its errors: -EBUSY another stream or thread runs a kernel. */
 SHMEM_API void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
-/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. A
- * wait that fails is told by shmemx_stream_synchronize. */
+/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. 
+ * shmemx_stream_synchronize reports a failed wait. */
 SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
                                             shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
                                                     shmemx_stream_t* stream) SHMEM_NOEXCEPT;
 
-/* Where this PE's symmetric heap begins. Not to be freed. */
+/* The beginning of this PE's symmetric heap. Not to be freed. */
 SHMEM_API void* shmemx_heap_base(void) SHMEM_NOEXCEPT;
 
 /* ---- 32-bit signals, as Ascend SHMEM has them ---- */

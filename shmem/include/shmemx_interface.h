@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What interfaces with other names are built on (aclshmem.h is one). The calls do what those of shmem.h do, but
- * elements have a size in place of a type, and messages name `call`, which is what the user wrote. `call` is a constant
+ * For interfaces with other names, such as aclshmem.h. The calls do the same as those of shmem.h, but elements have a
+ * size in place of a type, and messages name `call`, the name that the user wrote. `call` is a constant
  * that lives as long as the program.
  *
- * On a core of a kernel they are the core's. On the host those without a stream begin when the work is done that was
- * given to the stream which the library has, as if they had been given to it, too.
+ * On a core of a kernel they are the core's. On the host those without a stream begin after the work of the library's
+ * own stream, as if they were in it too.
  */
 #ifndef SHMEM_SHMEMX_INTERFACE_H
 #define SHMEM_SHMEMX_INTERFACE_H
@@ -52,9 +52,8 @@ SHMEM_API void shmemx_get_one(const char* call, void* value, const void* source,
 
 /* ---- Copies through scratch memory ----
  *
- * Each thread has SHMEMX_SCRATCH_SIZE bytes of its own, which stand for what a core of another processor has beside the
- * memory. Where a pointer to scratch is taken, a number below that is an offset in the caller's; any other is the
- * address of memory. */
+ * Each thread has SHMEMX_SCRATCH_SIZE bytes of its own, which stand for a core's own memory on other processors. A
+ * pointer to scratch below that number is an offset in the caller's scratch; any other is an address in memory. */
 #define SHMEMX_SCRATCH_SIZE (256U << 10)
 /* The address that such a pointer means. The scratch is the library's, for as long as the thread lives. */
 SHMEM_API void* shmemx_scratch(const void* pointer) SHMEM_NOEXCEPT;
@@ -68,7 +67,7 @@ SHMEM_API void shmemx_get_staged(const char* call, void* dest, const void* sourc
 
 /* ---- Signals of 32 bits ---- */
 
-/* shmemx_signal32_op: what was put before it is visible to who sees the signal. And shmemx_signal32_wait_until. */
+/* shmemx_signal32_op: puts before it are visible to a PE that sees the signal. And shmemx_signal32_wait_until. */
 SHMEM_API void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 SHMEM_API int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) SHMEM_NOEXCEPT;
 
@@ -88,8 +87,8 @@ SHMEM_API int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int
 #define SHMEMX_BFLOAT16 10
 
 /* One operation on the word `dest` of a PE. `operand` and, to compare with, `condition` are of the type; they are read
- * where the operation has them. What was there before goes to *before unless it is NULL. Numbers with a point have no
- * and, or, xor and compare_swap. */
+ * if the operation has them. The previous value goes to *before unless that is NULL. Floating-point types have no and,
+ * or, xor and compare_swap. */
 typedef struct shmemx_atomic_t {
   const char* call;
   int operation; /* SHMEMX_FETCH ... */
@@ -118,16 +117,16 @@ typedef struct shmemx_prof_t {
 /* Do nothing on other PEs, on the host, on cores from 64 on, and for a frame that is not 0 to 1023. */
 SHMEM_API void shmemx_prof_start(int frame) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_prof_end(int frame) SHMEM_NOEXCEPT;
-/* What has been measured since the start of the library, whose it is until its end: to be looked at while no kernel
- * runs. NULL on other PEs. */
+/* The measurements since the start of the library, which owns them: read them while no kernel runs. NULL on
+ * other PEs. */
 SHMEM_API shmemx_prof_t* shmemx_prof(void) SHMEM_NOEXCEPT;
 /* Prints that to standard output: a line for each core and frame. */
 SHMEM_API void shmemx_prof_print(void) SHMEM_NOEXCEPT;
 
-/* ---- What there is not here ---- */
+/* ---- Unsupported calls ---- */
 
-/* For calls that stand for what is not here: an error message that names the call, once for each on each PE,
- * and always -ENOTSUP. */
+/* For calls without an implementation: prints an error that names the call, once per call and PE, and
+ * returns -ENOTSUP. */
 SHMEM_API int shmemx_not_supported(const char* call) SHMEM_NOEXCEPT;
 
 #ifdef __cplusplus

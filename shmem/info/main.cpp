@@ -6,9 +6,8 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "shmem/barrier/tuning_table.hpp"
-#include "shmem/collective/tuning.hpp"
-#include "shmem/options.hpp"
+#include "shmem/config/options.hpp"
+#include "shmem/config/tuning.hpp"
 #include "shmem/version.hpp"
 
 namespace {
@@ -63,8 +62,12 @@ int print_json(const std::vector<Setting>& settings, const Tables& tables) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
                          {"value", setting.value},     {"default", setting.spec->initial},
                          {"from", setting.source},     {"help", setting.spec->help}};
-    if (setting.spec->old_name != nullptr) entry["old_name"] = setting.spec->old_name;
-    if (setting.problem) entry["error"] = *setting.problem;
+    if (setting.spec->old_name != nullptr) {
+      entry["old_name"] = setting.spec->old_name;
+    }
+    if (setting.problem) {
+      entry["error"] = *setting.problem;
+    }
     variables.push_back(std::move(entry));
   }
   auto algorithms = nlohmann::json::array();
@@ -103,7 +106,7 @@ void print_text(const std::vector<Setting>& settings, const Tables& tables) {
   }
   std::printf(
       "What auto chooses of them, by %s: the first line that fits a team of so many PEs, alone on their\n"
-      "processors or crowded\n",
+      "processors or oversubscribed\n",
       tables.barriers.name().c_str());
   for (const shmem::TuningRow& row : tables.barriers.rows()) {
     std::printf("  %s\n", to_string(row).c_str());
@@ -142,11 +145,15 @@ int run(int argc, char** argv) {
     status = kWrongValue;
   }
   for (const Setting& setting : settings) {
-    if (!setting.problem) continue;
+    if (!setting.problem) {
+      continue;
+    }
     std::fprintf(stderr, "%s\n", setting.problem->c_str());
     status = kWrongValue;
   }
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return status;
+  }
   std::fputs("shmem_info: cannot write to standard output\n", stderr);
   return kWrongValue;
 }

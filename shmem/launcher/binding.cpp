@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/binding.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,13 +14,13 @@
 #include <memory>
 #include <sstream>
 
-#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem::launcher {
 
 namespace {
 
-/// More than any machine has; kernels are built for at most 8192.
+/// More than any machine has; kernels are built for up to 8192.
 constexpr int kMostCpus = 1 << 16;
 
 struct CpuSetFree {
@@ -31,15 +32,19 @@ std::optional<int> number(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 0 || value >= kMostCpus) return std::nullopt;
+  if (error != std::errc{} || rest != end || value < 0 || value >= kMostCpus) {
+    return std::nullopt;
+  }
   return value;
 }
 
-/// The list in the first line of a file; nothing if there is none.
+/// The list in the first line of a file; nothing without the file.
 std::optional<Cpus> read_cpus(const std::string& file) {
   std::ifstream stream(file);
   std::string line;
-  if (!std::getline(stream, line)) return std::nullopt;
+  if (!std::getline(stream, line)) {
+    return std::nullopt;
+  }
   return parse_cpus(line);
 }
 
@@ -49,17 +54,23 @@ Cpus common(const Cpus& a, const Cpus& b) {
   return both;
 }
 
-/// Each core with those of its hardware threads that are allowed, in the order of the first of these.
+/// Each core with its allowed hardware threads, in the order of the first of these.
 std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
   std::vector<Place> found;
   for (const int cpu : allowed) {
-    const std::string topology = sysfs + "/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    const std::string topology = fmt::format("{}/cpu/cpu{}/topology/", sysfs, cpu);
     auto threads = read_cpus(topology + "core_cpus_list");
-    if (!threads) threads = read_cpus(topology + "thread_siblings_list");  // Linux before 5.2
+    if (!threads) {
+      threads = read_cpus(topology + "thread_siblings_list");  // Linux before 5.2
+    }
     Cpus usable = common(allowed, threads.value_or(Cpus{cpu}));
-    if (usable.empty()) usable = {cpu};
-    if (usable.front() != cpu) continue;  // its core is there already
-    found.push_back({"core " + std::to_string(found.size()), std::move(usable)});
+    if (usable.empty()) {
+      usable = {cpu};
+    }
+    if (usable.front() != cpu) {
+      continue;  // its core is already in the list
+    }
+    found.push_back({fmt::format("core {}", found.size()), std::move(usable)});
   }
   return found;
 }
@@ -70,25 +81,41 @@ std::vector<Place> nodes(const Cpus& allowed, const std::string& sysfs) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(sysfs + "/node", error)) {
     const std::string name = entry.path().filename();
-    if (name.rfind("node", 0) != 0) continue;
+    if (name.rfind("node", 0) != 0) {
+      continue;
+    }
     const auto node = number(name.substr(4));
     const auto cpus = read_cpus(entry.path() / "cpulist");
-    if (!node || !cpus) continue;
-    if (Cpus usable = common(allowed, *cpus); !usable.empty()) by_number.emplace(*node, std::move(usable));
+    if (!node || !cpus) {
+      continue;
+    }
+    if (Cpus usable = common(allowed, *cpus); !usable.empty()) {
+      by_number.emplace(*node, std::move(usable));
+    }
   }
   std::vector<Place> found;
   found.reserve(by_number.size());
-  for (auto& [node, cpus] : by_number) found.push_back({"NUMA node " + std::to_string(node), std::move(cpus)});
-  if (found.empty()) found.push_back({"NUMA node 0", allowed});
+  for (auto& [node, cpus] : by_number) {
+    found.push_back({fmt::format("NUMA node {}", node), std::move(cpus)});
+  }
+  if (found.empty()) {
+    found.push_back({"NUMA node 0", allowed});
+  }
   return found;
 }
 
 }  // namespace
 
 std::optional<Bind> bind_of(const std::string& name) {
-  if (name == "none") return Bind::kNone;
-  if (name == "core") return Bind::kCore;
-  if (name == "numa") return Bind::kNuma;
+  if (name == "none") {
+    return Bind::kNone;
+  }
+  if (name == "core") {
+    return Bind::kCore;
+  }
+  if (name == "numa") {
+    return Bind::kNuma;
+  }
   return std::nullopt;
 }
 
@@ -100,8 +127,12 @@ std::optional<Cpus> parse_cpus(const std::string& text) {
     const auto dash = part.find('-');
     const auto first = number(part.substr(0, dash));
     const auto last = dash == std::string::npos ? first : number(part.substr(dash + 1));
-    if (!first || !last || *last < *first) return std::nullopt;
-    for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
+    if (!first || !last || *last < *first) {
+      return std::nullopt;
+    }
+    for (int cpu = *first; cpu <= *last; ++cpu) {
+      cpus.push_back(cpu);
+    }
   }
   std::sort(cpus.begin(), cpus.end());
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
@@ -114,12 +145,16 @@ Result<Cpus> own_cpus() {
     const CpuSet set(CPU_ALLOC(static_cast<std::size_t>(room)));
     const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
     if (::sched_getaffinity(0, size, set.get()) != 0) {
-      if (errno == EINVAL) continue;
+      if (errno == EINVAL) {
+        continue;
+      }
       break;
     }
     Cpus cpus;
     for (int cpu = 0; cpu < room; ++cpu) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) cpus.push_back(cpu);
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) {
+        cpus.push_back(cpu);
+      }
     }
     return cpus;
   }
@@ -131,7 +166,9 @@ bool run_on(const Cpus& cpus) {
   const CpuSet set(CPU_ALLOC(room));
   const std::size_t size = CPU_ALLOC_SIZE(room);
   CPU_ZERO_S(size, set.get());
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+  for (const int cpu : cpus) {
+    CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+  }
   return ::sched_setaffinity(0, size, set.get()) == 0;
 }
 
@@ -152,7 +189,9 @@ Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)
 
 const Place& Binding::of(int pe, int pes) const {
   const auto index = static_cast<std::size_t>(pe);
-  if (bind_ == Bind::kNuma) return places_[index * places_.size() / static_cast<std::size_t>(pes)];
+  if (bind_ == Bind::kNuma) {
+    return places_[index * places_.size() / static_cast<std::size_t>(pes)];
+  }
   return places_[index % places_.size()];
 }
 

@@ -18,13 +18,13 @@ std::optional<Bind> bind_of(const std::string& name);
 /// Processors by their kernel numbers, ascending.
 using Cpus = std::vector<int>;
 
-/// "0-3,8": as the kernel writes such lists. Nothing if the text is none.
+/// "0-3,8": the kernel's format. Nothing if the text is malformed.
 std::optional<Cpus> parse_cpus(const std::string& text);
 
-/// The processors that this process may use: its mask, and with it what its control group allows.
+/// The processors that this process may use: its affinity mask, restricted by its control group.
 Result<Cpus> own_cpus();
 
-/// Somewhere to keep a PE.
+/// Somewhere to bind a PE to.
 struct Place {
   std::string name;  // "core 3", "NUMA node 1"; empty: anywhere
   Cpus cpus;         // at least one
@@ -33,17 +33,17 @@ struct Place {
 /// Where the PEs of one job run. Constant.
 class Binding {
  public:
-  /// `sysfs` is /sys/devices/system. What it does not tell is taken for the simplest: each processor is a core, and all
-  /// are on one node. Of cores and nodes only `allowed` processors are used. REQUIRES: allowed is not empty.
+  /// `sysfs` is /sys/devices/system. Missing information is assumed to be the simplest: each processor is a core, and
+  /// all are on one node. Only `allowed` processors are used. REQUIRES: allowed is not empty.
   Binding(Bind bind, const Cpus& allowed, const std::string& sysfs);
 
   [[nodiscard]] bool is_bound() const { return bind_ != Bind::kNone; }
-  /// Of PE `pe` of `pes`. Cores are dealt in turn, again from the first when there are more PEs than cores; nodes in
-  /// blocks, so that neighbours are near each other.
+  /// For PE `pe` of `pes`. Cores are assigned in turn, again from the first when there are more PEs than cores; nodes
+  /// in blocks, so that neighbours are near each other.
   [[nodiscard]] const Place& of(int pe, int pes) const;
   /// "bound to core 1 (CPU 1)", "not bound (CPUs 0-3)".
   [[nodiscard]] std::string text(int pe, int pes) const;
-  /// How many processors all PEs together may use.
+  /// The number of processors that all PEs together may use.
   [[nodiscard]] int processors() const { return processors_; }
 
  private:
@@ -52,7 +52,7 @@ class Binding {
   std::vector<Place> places_;
 };
 
-/// Keeps this process on `cpus`. False with errno.
+/// Binds this process to `cpus`. False with errno.
 bool run_on(const Cpus& cpus);
 
 }  // namespace shmem::launcher

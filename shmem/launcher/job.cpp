@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/job.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,9 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shmem/bootstrap/pe_list.hpp"
-#include "shmem/launcher/leftovers.hpp"
-#include "shmem/launcher/message.hpp"
+#include "shmem/bootstrap/message_text.hpp"
+#include "shmem/launcher/streams.hpp"
+#include "shmem/launcher/support_processes.hpp"
 
 namespace shmem::launcher {
 
@@ -21,16 +22,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long we let PEs wait for one that is gone and has not failed.
+/// How long PEs may wait for one that is gone but has not failed.
 constexpr milliseconds kDesertion{1000};
-/// How long a PE may keep the job up after it was killed: the kernel does not always let go of a process.
+/// How long a killed PE may delay the job: the kernel does not always release a process at once.
 constexpr milliseconds kKillLimit{10000};
-/// How often we look at what nothing wakes us for: a PE that ends the job, PEs that wait in vain.
+/// The poll interval for events that wake no poll(): a PE that ends the job, PEs that wait for one that has left.
 constexpr milliseconds kLook{100};
 
 constexpr int kTimeoutStatus = 124;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
+
+/// Their meaning is the program's; batch systems send them some time before they end a job.
+bool is_for_pes(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2;
+}
 
 }  // namespace
 
@@ -40,7 +46,9 @@ Job::Job(Parts parts)
       pes_(static_cast<std::size_t>(parts_.options.pes())) {}
 
 int Job::run() {
-  if (parts_.options.timeout) timeout_ = Clock::now() + *parts_.options.timeout;
+  if (parts_.options.timeout) {
+    timeout_ = Clock::now() + *parts_.options.timeout;
+  }
   start_pes();
   while (any_running()) {
     wait_for_something();
@@ -56,10 +64,13 @@ int Job::run() {
     advance_ending();
   }
   std::vector<pid_t> kept = {parts_.guard.group()};
-  if (parts_.device) kept.push_back(parts_.device->pid());
+  if (parts_.device) {
+    kept.push_back(parts_.device->pid());
+  }
   const int ended = end_leftovers(kept, parts_.options.grace);
-  if (ended > 0 && ending_ == Ending::kNo)
-    say("ended " + std::to_string(ended) + " processes that PEs had left behind");
+  if (ended > 0 && ending_ == Ending::kNo) {
+    say(fmt::format("ended {} processes that PEs had left behind", ended));
+  }
   finish_output();
   return status_.value_or(0);
 }
@@ -77,9 +88,13 @@ PePrograms::Common Job::what_pes_share() const {
 
 Result<pid_t> Job::start_pe(int pe) {
   auto ends = parts_.output.connect(pe);
-  if (!ends) return tl::make_unexpected(ends.error());
+  if (!ends) {
+    return ends.error();
+  }
   ChildProgram program = programs_.of(pe);
-  if (pe == 0) program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
+  if (pe == 0) {
+    program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
+  }
   program.output = ends->output.get();
   program.error = ends->error.get();
   return start(program, parts_.signals.mask_before(), parts_.reports);
@@ -90,14 +105,18 @@ void Job::start_pes() {
   for (int pe = 0; pe < pes; ++pe) {
     const auto pid = start_pe(pe);
     if (!pid) {
-      say("cannot start PE " + std::to_string(pe) + ": " + pid.error().text);
-      end(1, "oshrun cannot start PE " + std::to_string(pe), Ending::kTerminated);
+      say(fmt::format("cannot start PE {}: {}", pe, pid.error().text));
+      end(1, fmt::format("oshrun cannot start PE {}", pe), Ending::kTerminated);
       break;
     }
     pes_[static_cast<std::size_t>(pe)] = Pe{*pid, true, false};
-    if (parts_.options.report_bindings) say(name_of(pe) + " is " + parts_.binding.text(pe, pes));
+    if (parts_.options.report_bindings) {
+      say(name_of(pe) + " is " + parts_.binding.text(pe, pes));
+    }
   }
-  if (parts_.terminal) parts_.terminal->pipe_end().reset();
+  if (parts_.terminal) {
+    parts_.terminal->pipe_end().reset();
+  }
 }
 
 // ---- Watching
@@ -106,31 +125,45 @@ void Job::wait_for_something() {
   const auto outputs = parts_.output.wanted();
   std::array<pollfd, 4> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
                               parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}, outputs[0], outputs[1]};
-  const int ready = ::poll(polls.data(), polls.size(), static_cast<int>(patience().count()));
-  if (ready > 0 && polls[1].revents != 0) parts_.terminal->move();
+  const int ready = ::poll(polls.data(), polls.size(), static_cast<int>(poll_limit().count()));
+  if (ready > 0 && polls[1].revents != 0) {
+    parts_.terminal->move();
+  }
   parts_.output.move();
 }
 
-milliseconds Job::patience() const {
+milliseconds Job::poll_limit() const {
   auto until = Clock::now() + kLook;
-  if (ending_ != Ending::kNo) until = std::min(until, next_step_);
-  if (timeout_) until = std::min(until, *timeout_);
+  if (ending_ != Ending::kNo) {
+    until = std::min(until, next_step_);
+  }
+  if (timeout_) {
+    until = std::min(until, *timeout_);
+  }
   return std::max(std::chrono::ceil<milliseconds>(until - Clock::now()), milliseconds{0});
 }
 
 void Job::read_signals() {
   while (const int signal = parts_.signals.next()) {
-    if (signal == SIGCHLD) continue;  // reap() looks anyway
+    if (signal == SIGCHLD) {
+      continue;  // reap() looks anyway
+    }
     if (signal == SIGTSTP) {
       stop_with_terminal();
       continue;
     }
-    if (ending_ == Ending::kKilled) continue;
-    if (ending_ == Ending::kTerminated) {  // asked twice: at once
+    if (is_for_pes(signal)) {
+      forward(signal);
+      continue;
+    }
+    if (ending_ == Ending::kKilled) {
+      continue;
+    }
+    if (ending_ == Ending::kTerminated) {  // the second request: at once
       end(128 + signal, "", Ending::kKilled);
       continue;
     }
-    const std::string name = "signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+    const std::string name = fmt::format("signal {} ({})", signal, ::strsignal(signal));
     say("ending the job: " + name);
     end(128 + signal, "oshrun got " + name, Ending::kTerminated);
   }
@@ -138,7 +171,9 @@ void Job::read_signals() {
 
 void Job::read_exec_failures() {
   while (const auto failure = parts_.reports.next()) {
-    if (ending_ != Ending::kNo) continue;
+    if (ending_ != Ending::kNo) {
+      continue;
+    }
     const std::string text = text_of(*failure);
     say(text);
     const bool not_found = failure->step == ExecFailure::kExecute && failure->error == ENOENT;
@@ -151,9 +186,9 @@ std::string Job::text_of(const ExecFailure& failure) const {
   const std::string error = std::string(": ") + std::strerror(failure.error);
   switch (failure.step) {
     case ExecFailure::kPrepare:
-      return "cannot set up the process of PE " + std::to_string(pe) + error;
+      return fmt::format("cannot set up the process of PE {}{}", pe, error);
     case ExecFailure::kBind:
-      return "cannot keep PE " + std::to_string(pe) + " " + parts_.binding.text(pe, parts_.options.pes()) + error;
+      return fmt::format("cannot keep PE {} {}{}", pe, parts_.binding.text(pe, parts_.options.pes()), error);
     case ExecFailure::kEnterFolder:
       return "cannot run " + programs_.file_of(pe) + " in " + programs_.folder_of(pe) + error;
     case ExecFailure::kExecute:
@@ -169,18 +204,26 @@ void Job::reap() {
   int wait_status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0) {
-    if (parts_.device && pid == parts_.device->pid()) device_ended(wait_status);
-    if (pid == parts_.guard.group()) parts_.guard.note_end();
+    if (parts_.device && pid == parts_.device->pid()) {
+      device_ended(wait_status);
+    }
+    if (pid == parts_.guard.group()) {
+      parts_.guard.note_end();
+    }
     const auto pe =
         std::find_if(pes_.begin(), pes_.end(), [&](const Pe& one) { return one.running && one.pid == pid; });
-    if (pe == pes_.end()) continue;  // what PEs left behind
+    if (pe == pes_.end()) {
+      continue;  // a process that a PE left behind
+    }
     pe->running = false;
     ended.emplace_back(static_cast<int>(pe - pes_.begin()), wait_status);
   }
-  // Of those that ended together one that was killed is rather the cause, others the consequence.
+  // Among PEs that ended together, a killed one is probably the cause and the others the consequence.
   std::stable_sort(ended.begin(), ended.end(),
                    [](const auto& a, const auto& b) { return WIFSIGNALED(a.second) && !WIFSIGNALED(b.second); });
-  for (const auto& [pe, how] : ended) pe_ended(pe, how);
+  for (const auto& [pe, how] : ended) {
+    pe_ended(pe, how);
+  }
 }
 
 void Job::pe_ended(int pe, int wait_status) {
@@ -191,7 +234,7 @@ void Job::pe_ended(int pe, int wait_status) {
     const std::string text = name_of(pe) + " " + exit_text(wait_status);
     say(text);
     if (left) {
-      status_ = status_.value_or(status);  // the others do not wait for it
+      status_ = status_.value_or(status);  // other PEs do not wait for it
     } else {
       end(status, text, Ending::kTold);
     }
@@ -201,40 +244,54 @@ void Job::pe_ended(int pe, int wait_status) {
 }
 
 void Job::device_ended(int wait_status) {
-  say("the fake device (pid " + std::to_string(parts_.device->pid()) + ") " + exit_text(wait_status) +
-      "; the job goes on with software barriers");
+  say(fmt::format("the fake device (pid {}) {}; the job goes on with software barriers", parts_.device->pid(),
+                  exit_text(wait_status)));
   parts_.device->note_end();
 }
 
 void Job::look_for_abort() {
-  if (ending_ != Ending::kNo) return;
+  if (ending_ != Ending::kNo) {
+    return;
+  }
   const auto ended = parts_.memory.ended();
-  if (!ended) return;
+  if (!ended) {
+    return;
+  }
   const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
   if (ended->status != 0) {
-    say((by_pe ? name_of(ended->pe) : std::string("a PE")) + " ended the job with status " +
-        std::to_string(ended->status) + (ended->reason.empty() ? "" : ": " + ended->reason));
+    say(fmt::format("{} ended the job with status {}{}", by_pe ? name_of(ended->pe) : std::string("a PE"),
+                    ended->status, ended->reason.empty() ? "" : ": " + ended->reason));
   }
   end(ended->status, ended->reason, Ending::kTold);
 }
 
 void Job::look_for_deserters() {
-  if (ending_ != Ending::kNo) return;
+  if (ending_ != Ending::kNo) {
+    return;
+  }
   std::vector<int> deserters;
   std::vector<int> waiting;
   for (int pe = 0; pe < parts_.options.pes(); ++pe) {
     const Pe& one = pes_[static_cast<std::size_t>(pe)];
-    if (one.deserted) deserters.push_back(pe);
-    // Relaxed: nothing else is read because of it.
+    if (one.deserted) {
+      deserters.push_back(pe);
+    }
+    // Relaxed: no other data depends on it.
     const bool joined = parts_.memory.slot(pe).state.load(std::memory_order_relaxed) == PeState::kJoined;
-    if (one.running && joined) waiting.push_back(pe);
+    if (one.running && joined) {
+      waiting.push_back(pe);
+    }
   }
   if (deserters.empty() || waiting.empty()) {
     deserted_since_.reset();
     return;
   }
-  if (!deserted_since_) deserted_since_ = Clock::now();
-  if (Clock::now() - *deserted_since_ < kDesertion) return;
+  if (!deserted_since_) {
+    deserted_since_ = Clock::now();
+  }
+  if (Clock::now() - *deserted_since_ < kDesertion) {
+    return;
+  }
   const std::string text = name_of(deserters.front()) + " exited with status 0 without leaving the job " +
                            "(shmem_finalize), and " + pe_list(waiting) + (waiting.size() == 1 ? " is" : " are") +
                            " still in it";
@@ -245,11 +302,15 @@ void Job::look_for_deserters() {
 // ---- Ending
 
 void Job::end(int status, const std::string& reason, Ending ending) {
-  if (ending_ == Ending::kNo) status_ = status_.value_or(status);
+  if (ending_ == Ending::kNo) {
+    status_ = status_.value_or(status);
+  }
   parts_.memory.end(kLauncher, status, reason);
   ending_ = ending;
   next_step_ = Clock::now() + parts_.options.grace;
-  if (ending == Ending::kTerminated) signal_pes(SIGTERM);
+  if (ending == Ending::kTerminated) {
+    signal_pes(SIGTERM);
+  }
   if (ending == Ending::kKilled) {
     signal_pes(SIGKILL);
     next_step_ = Clock::now() + kKillLimit;
@@ -257,7 +318,9 @@ void Job::end(int status, const std::string& reason, Ending ending) {
 }
 
 void Job::advance_ending() {
-  if (ending_ == Ending::kNo || Clock::now() < next_step_ || !any_running()) return;
+  if (ending_ == Ending::kNo || Clock::now() < next_step_ || !any_running()) {
+    return;
+  }
   const int status = status_.value_or(1);
   switch (ending_) {
     case Ending::kNo:
@@ -268,7 +331,9 @@ void Job::advance_ending() {
       return end(status, "", Ending::kKilled);
     case Ending::kKilled:
       say("PEs do not die of SIGKILL (the kernel is busy for them); leaving them");
-      for (Pe& pe : pes_) pe.running = false;
+      for (Pe& pe : pes_) {
+        pe.running = false;
+      }
   }
 }
 
@@ -276,9 +341,19 @@ void Job::signal_pes(int signal) {
   parts_.guard.signal_group(signal);
   parts_.guard.signal_group(SIGCONT);
   for (const Pe& pe : pes_) {
-    if (!pe.running) continue;
+    if (!pe.running) {
+      continue;
+    }
     ::kill(pe.pid, signal);  // it may have moved to a group of its own
     ::kill(pe.pid, SIGCONT);
+  }
+}
+
+void Job::forward(int signal) const {
+  for (const Pe& pe : pes_) {
+    if (pe.running) {
+      ::kill(pe.pid, signal);
+    }
   }
 }
 
@@ -289,7 +364,7 @@ void Job::stop_with_terminal() {
 }
 
 void Job::finish_output() {
-  // What PEs have left in their pipes, and then the lines that they have not ended.
+  // The rest in the PEs' pipes, then their unfinished lines.
   if (drain_output()) {
     parts_.output.release_all();
     drain_output();
@@ -298,17 +373,25 @@ void Job::finish_output() {
 
 bool Job::drain_output() {
   Output& output = parts_.output;
-  // While the reader has not taken what there is, nothing more is read.
+  // While the reader has not taken the pending output, nothing more is read.
   while (output.move() || output.is_pending()) {
-    if (!output.is_pending()) continue;
+    if (!output.is_pending()) {
+      continue;
+    }
     const auto outputs = output.wanted();
     std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
     ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
     while (const int signal = parts_.signals.next()) {
-      if (signal == SIGTSTP) stop_with_terminal();
-      if (signal != SIGCHLD && signal != SIGTSTP) return false;
+      if (signal == SIGTSTP) {
+        stop_with_terminal();
+      }
+      if (signal != SIGCHLD && signal != SIGTSTP && !is_for_pes(signal)) {
+        return false;
+      }
     }
-    if (timeout_ && Clock::now() >= *timeout_) return false;
+    if (timeout_ && Clock::now() >= *timeout_) {
+      return false;
+    }
   }
   return true;
 }
@@ -318,7 +401,7 @@ bool Job::any_running() const {
 }
 
 std::string Job::name_of(int pe) const {
-  return "PE " + std::to_string(pe) + " (pid " + std::to_string(pes_[static_cast<std::size_t>(pe)].pid) + ")";
+  return fmt::format("PE {} (pid {})", pe, pes_[static_cast<std::size_t>(pe)].pid);
 }
 
 }  // namespace shmem::launcher

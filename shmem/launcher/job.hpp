@@ -13,13 +13,12 @@
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
-#include "shmem/launcher/device_process.hpp"
-#include "shmem/launcher/guard.hpp"
 #include "shmem/launcher/options.hpp"
 #include "shmem/launcher/output.hpp"
 #include "shmem/launcher/pe_programs.hpp"
 #include "shmem/launcher/signals.hpp"
-#include "shmem/launcher/terminal_input.hpp"
+#include "shmem/launcher/streams.hpp"
+#include "shmem/launcher/support_processes.hpp"
 
 namespace shmem::launcher {
 
@@ -27,7 +26,7 @@ namespace shmem::launcher {
 /// thread.
 class Job {
  public:
-  /// What the job stands on, made before the first PE starts.
+  /// The parts of a job that are made before the first PE starts.
   struct Parts {
     Options options;
     std::vector<std::string> files;  // of the programs
@@ -46,7 +45,7 @@ class Job {
   Job& operator=(const Job&) = delete;
   ~Job() = default;
 
-  /// To the end of the last PE, and of what the PEs have started. Returns the job's exit status.
+  /// Runs until the last PE, and every process that the PEs have started, has ended. Returns the job's exit status.
   int run();
 
  private:
@@ -55,9 +54,9 @@ class Job {
   struct Pe {
     pid_t pid = -1;
     bool running = false;
-    bool deserted = false;  // exited with status 0 and without leaving the job
+    bool deserted = false;  // exited with status 0 without leaving the job
   };
-  /// How far the job is on its way to an early end.
+  /// The stage of an early end.
   enum class Ending { kNo, kTold, kTerminated, kKilled };
 
   // Starting.
@@ -67,7 +66,7 @@ class Job {
 
   // Watching.
   void wait_for_something();
-  [[nodiscard]] std::chrono::milliseconds patience() const;
+  [[nodiscard]] std::chrono::milliseconds poll_limit() const;
   void read_signals();
   void read_exec_failures();
   void reap();
@@ -81,9 +80,11 @@ class Job {
   void end(int status, const std::string& reason, Ending ending);
   void advance_ending();
   void signal_pes(int signal);
+  /// To the PEs only, not to what they have started.
+  void forward(int signal) const;
   void stop_with_terminal();
   void finish_output();
-  /// As long as the reader likes, like any program that writes; false: a signal or --timeout ended that.
+  /// Waits as long as the reader needs, like any program that writes; false: a signal or --timeout ended that.
   bool drain_output();
 
   [[nodiscard]] bool any_running() const;
@@ -96,9 +97,9 @@ class Job {
   std::vector<Pe> pes_;
   std::optional<int> status_;
   Ending ending_ = Ending::kNo;
-  Clock::time_point next_step_{};                    // of the ending
+  Clock::time_point next_step_{};                    // of the end
   std::optional<Clock::time_point> timeout_;         // of --timeout
-  std::optional<Clock::time_point> deserted_since_;  // since when some wait for others that will not come
+  std::optional<Clock::time_point> deserted_since_;  // since when PEs wait for others that will not come
 };
 
 }  // namespace shmem::launcher

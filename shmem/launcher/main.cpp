@@ -6,11 +6,10 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <new>
 
+#include "shmem/launcher/child.hpp"
 #include "shmem/launcher/job.hpp"
-#include "shmem/launcher/message.hpp"
-#include "shmem/launcher/program_path.hpp"
+#include "shmem/launcher/streams.hpp"
 
 namespace {
 
@@ -19,59 +18,80 @@ using shmem::JobMemory;
 using shmem::Result;
 using namespace shmem::launcher;
 
-/// What we open later must not become standard input, output or error because one of them was closed.
+/// Keeps files that are opened later from becoming standard input, output or error if one of those was closed.
 void open_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0) [[maybe_unused]]
-      const int opened = ::open("/dev/null", O_RDWR);
+    if (::fcntl(fd, F_GETFD) < 0) {
+      [[maybe_unused]] const int opened = ::open("/dev/null", O_RDWR);
+    }
   }
 }
 
 template <typename T>
 bool got(const Result<T>& result, Error& error) {
-  if (!result) error = result.error();
+  if (!result) {
+    error = result.error();
+  }
   return result.has_value();
 }
 
 Result<Binding> choose_binding(Bind bind) {
   const auto cpus = own_cpus();
-  if (!cpus) return tl::make_unexpected(cpus.error());
+  if (!cpus) {
+    return cpus.error();
+  }
   return Binding(bind, *cpus, "/sys/devices/system");
 }
 
-/// A PE that is alone has our output to itself, and our terminal.
+/// A PE that is alone has the output and the terminal to itself.
 Result<Output> open_output(const Options& options) {
   const bool is_direct = options.direct_output || (options.pes() == 1 && !options.tag_output);
   return is_direct ? Result<Output>(Output()) : Output::open(options.tag_output, options.pes());
 }
 
-/// Everything that the job stands on. What was made is undone if something is not to be had.
+/// All parts of the job. Undone as a whole if one of them cannot be made.
 Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   Error error;
   auto signals = Signals::block();
-  if (!got(signals, error)) return tl::make_unexpected(error);
+  if (!got(signals, error)) {
+    return error;
+  }
   auto binding = choose_binding(options.bind);
-  if (!got(binding, error)) return tl::make_unexpected(error);
+  if (!got(binding, error)) {
+    return error;
+  }
   auto memory = JobMemory::create(options.pes(), binding->is_bound() ? binding->processors() : 0);
-  if (!got(memory, error)) return tl::make_unexpected(error);
+  if (!got(memory, error)) {
+    return error;
+  }
   auto guard = Guard::start();
-  if (!got(guard, error)) return tl::make_unexpected(error);
+  if (!got(guard, error)) {
+    return error;
+  }
   auto reports = ExecReports::open();
-  if (!got(reports, error)) return tl::make_unexpected(error);
+  if (!got(reports, error)) {
+    return error;
+  }
   std::optional<DeviceProcess> device;
   if (options.gba == "fake") {
     auto started = DeviceProcess::start(signals->mask_before(), options.ports);
-    if (!got(started, error)) return tl::make_unexpected(error);
+    if (!got(started, error)) {
+      return error;
+    }
     device.emplace(std::move(*started));
   }
   std::optional<TerminalInput> terminal;
   if (::isatty(STDIN_FILENO) != 0) {
     auto opened = TerminalInput::open(STDIN_FILENO);
-    if (!got(opened, error)) return tl::make_unexpected(error);
+    if (!got(opened, error)) {
+      return error;
+    }
     terminal.emplace(std::move(*opened));
   }
   auto output = open_output(options);
-  if (!got(output, error)) return tl::make_unexpected(error);
+  if (!got(output, error)) {
+    return error;
+  }
   return Job::Parts{std::move(options),  std::move(files),  std::move(*binding), std::move(*signals),
                     std::move(*memory),  std::move(*guard), std::move(*reports), std::move(device),
                     std::move(terminal), std::move(*output)};
@@ -83,13 +103,15 @@ Result<std::vector<std::string>> find_programs(const std::vector<Program>& progr
   for (const Program& program : programs) {
     auto file =
         find_program(program.command.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, program.folder);
-    if (!file) return tl::make_unexpected(file.error());
+    if (!file) {
+      return file.error();
+    }
     files.push_back(std::move(*file));
   }
   return files;
 }
 
-/// What a shell returns for a program that it cannot run.
+/// The exit status of a shell for a program that it cannot run.
 int status_of(const Error& error) {
   return error.code == std::errc::no_such_file_or_directory ? 127 : 126;
 }
@@ -106,7 +128,7 @@ int run(int argc, char** argv) {
     say(files.error().text);
     return status_of(files.error());
   }
-  // What PEs start and abandon becomes our child, so that it can be ended with the job.
+  // Processes that PEs start and abandon become children of oshrun, so that they can be ended with the job.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   auto parts = prepare(std::move(*options), std::move(*files));
   if (!parts) {

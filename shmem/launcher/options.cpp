@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/launcher/options.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,9 +11,9 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <sstream>
 
 #include "shmem/bootstrap/job_memory.hpp"
+#include "uapi/gba_device.h"
 
 namespace shmem::launcher {
 
@@ -30,12 +31,16 @@ constexpr const char* kDescription =
 constexpr std::array kOptionsWithValue = {"-n",      "--np",   "-x",      "--wdir",   "--gba",
                                           "--ports", "--bind", "--grace", "--timeout"};
 
-/// One program's part of the command line, last first as CLI11 wants it, with -np, which it would read as -n p, as
+/// One program's part of the command line, in reverse as CLI11 wants it, with -np, which it would read as -n p, as
 /// --np.
 Arguments for_parser(Arguments part) {
   for (std::size_t i = 0; i < part.size() && part[i].rfind('-', 0) == 0; ++i) {
-    if (part[i] == "-np") part[i] = "--np";
-    if (std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), part[i]) != kOptionsWithValue.end()) ++i;
+    if (part[i] == "-np") {
+      part[i] = "--np";
+    }
+    if (std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), part[i]) != kOptionsWithValue.end()) {
+      ++i;
+    }
   }
   std::reverse(part.begin(), part.end());
   return part;
@@ -58,18 +63,24 @@ Refusal wrong_usage(const std::string& text) {
   return {kUsageStatus, "oshrun: " + text + "\nTry: oshrun --help\n"};
 }
 
-/// "NAME=VALUE", or "NAME" for what it is in our environment.
-tl::expected<std::pair<std::string, std::string>, Refusal> parse_export(const std::string& text) {
+/// "NAME=VALUE", or "NAME" for its value in oshrun's environment.
+base::Result<std::pair<std::string, std::string>, Refusal> parse_export(const std::string& text) {
   const auto equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  if (name.empty()) return tl::make_unexpected(wrong_usage("-x " + text + ": NAME or NAME=VALUE is wanted"));
-  if (equals != std::string::npos) return std::pair(name, text.substr(equals + 1));
+  if (name.empty()) {
+    return wrong_usage("-x " + text + ": NAME or NAME=VALUE is wanted");
+  }
+  if (equals != std::string::npos) {
+    return std::pair(name, text.substr(equals + 1));
+  }
   const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return tl::make_unexpected(wrong_usage("-x " + name + ": it is not set here; give NAME=VALUE"));
+  if (value == nullptr) {
+    return wrong_usage("-x " + name + ": it is not set here; give NAME=VALUE");
+  }
   return std::pair(name, std::string(value));
 }
 
-/// CLI11 does not know of the program that follows the options.
+/// CLI11 does not know about the program after the options.
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
@@ -77,17 +88,12 @@ class Help : public CLI::Formatter {
   }
 };
 
-/// What CLI11 fills in.
+/// Filled in by CLI11.
 struct Raw {
-  int pes = 1;
+  Options job;
+  Program program;
   Arguments exports;
-  std::string folder;
-  std::string gba;
-  int ports = 0;
   std::string bind = "none";
-  bool report_bindings = false;
-  bool tag_output = false;
-  bool direct_output = false;
   double grace = 1;
   double timeout = 0;
 };
@@ -95,16 +101,18 @@ struct Raw {
 Check number_check(double least, double most, const std::string& what) {
   return [=](const std::string& text) -> std::string {
     double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
-    std::ostringstream message;
-    message << text << " is not " << what << " from " << least << " to " << most;
-    return message.str();
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+      return {};
+    }
+    return fmt::format("{} is not {} from {:g} to {:g}", text, what, least, most);
   };
 }
 
-/// A misspelt word must not be taken for a path that leads nowhere.
+/// A misspelt word must not be taken for a path.
 std::string check_gba(const std::string& text) {
-  if (text == "fake" || text == "off" || text == "require") return {};
+  if (text == "fake" || text == "off" || text == "require") {
+    return {};
+  }
   const bool names_device = text.find_first_of("/:@") != std::string::npos || ::access(text.c_str(), F_OK) == 0;
   return names_device ? std::string() : text + " is not fake, off, require or the path of a device";
 }
@@ -113,35 +121,35 @@ std::string check_bind(const std::string& text) {
   return bind_of(text) ? std::string() : text + " is not none, core or numa";
 }
 
-/// What each program has of its own.
+/// The options of each program.
 void declare_program(CLI::App& app, Raw& raw) {
-  app.add_option("-n,--np", raw.pes, "How many PEs (also -np); default 1")
+  app.add_option("-n,--np", raw.program.pes, "How many PEs (also -np); default 1")
       ->type_name("N")
       ->check(number_check(1, kMaxLocalPes, "a number of PEs"));
   app.add_option("-x", raw.exports, "Set a variable in the environment of the PEs; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--wdir", raw.folder, "Run the program in this folder")->type_name("DIR");
+  app.add_option("--wdir", raw.program.folder, "Run the program in this folder")->type_name("DIR");
 }
 
-/// What stands before the first program only.
+/// The options before the first program only.
 void declare_job(CLI::App& app, Raw& raw) {
-  app.add_option("--gba", raw.gba,
+  app.add_option("--gba", raw.job.gba,
                  "fake: a fake device of the job's own; off: software barriers only; require: no job without a "
                  "device; PATH: this device. Default: what GBA_DEVICE says, then /dev/gba0")
       ->type_name("fake|off|require|PATH")
       ->check(check_gba);
-  app.add_option("--ports", raw.ports,
+  app.add_option("--ports", raw.job.ports,
                  "How many ports of the switch the fake device has, which the PEs share; default one for each PE")
       ->type_name("M")
-      ->check(number_check(1, kMaxLocalPes, "a number of ports"));
+      ->check(number_check(1, GBA_MAX_MEMBERS, "a number of ports"));
   app.add_option("--bind", raw.bind, "Keep each PE on one core, or on the cores of one NUMA node; default none")
       ->type_name("none|core|numa")
       ->check(check_bind);
-  app.add_flag("--report-bindings", raw.report_bindings, "Say on which processors each PE runs");
-  app.add_flag("--tag-output", raw.tag_output, "Begin each line that a PE prints with [PE]");
-  app.add_flag("--direct-output", raw.direct_output,
+  app.add_flag("--report-bindings", raw.job.report_bindings, "Say on which processors each PE runs");
+  app.add_flag("--tag-output", raw.job.tag_output, "Begin each line that a PE prints with [PE]");
+  app.add_flag("--direct-output", raw.job.direct_output,
                "Let PEs write to oshrun's output themselves: lines of PEs may mix");
   app.add_option("--grace", raw.grace,
                  "How long PEs get to end once one has failed, before SIGTERM, and then before SIGKILL; default 1")
@@ -152,19 +160,23 @@ void declare_job(CLI::App& app, Raw& raw) {
       ->check(number_check(1e-3, 1e9, "a number of seconds"));
 }
 
-tl::expected<Program, Refusal> convert(const Raw& raw, Arguments command, bool is_first) {
-  if (!command.empty() && command.front() == "--") command.erase(command.begin());
-  if (command.empty()) return tl::make_unexpected(wrong_usage("no program to run is named"));
-  if (command.front().rfind('-', 0) == 0) {
-    return tl::make_unexpected(wrong_usage("there is no option " + command.front() +
-                                           (is_first ? "" : " here (after \":\" only -n, -x and --wdir)")));
+base::Result<Program, Refusal> convert(const Raw& raw, Arguments command, bool is_first) {
+  if (!command.empty() && command.front() == "--") {
+    command.erase(command.begin());
   }
-  Program program;
-  program.pes = raw.pes;
-  program.folder = raw.folder;
+  if (command.empty()) {
+    return wrong_usage("no program to run is named");
+  }
+  if (command.front().rfind('-', 0) == 0) {
+    return wrong_usage("there is no option " + command.front() +
+                       (is_first ? "" : " here (after \":\" only -n, -x and --wdir)"));
+  }
+  Program program = raw.program;
   for (const std::string& text : raw.exports) {
     auto parsed = parse_export(text);
-    if (!parsed) return tl::make_unexpected(parsed.error());
+    if (!parsed) {
+      return parsed.error();
+    }
     program.exports.push_back(std::move(*parsed));
   }
   program.command = std::move(command);
@@ -176,34 +188,35 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 }
 
 Options job_options(const Raw& raw) {
-  Options options;
-  options.gba = raw.gba;
-  options.ports = raw.ports;
+  Options options = raw.job;
   options.bind = *bind_of(raw.bind);
-  options.report_bindings = raw.report_bindings;
-  options.tag_output = raw.tag_output;
-  options.direct_output = raw.direct_output;
   options.grace = milliseconds_of(raw.grace);
-  if (raw.timeout > 0) options.timeout = milliseconds_of(raw.timeout);
+  if (raw.timeout > 0) {
+    options.timeout = milliseconds_of(raw.timeout);
+  }
   return options;
 }
 
-/// Reads one part; the first one brings the options of the job.
-tl::expected<Program, Refusal> parse_part(Arguments part, Options* job) {
+/// Reads one part; the first one contains the options of the job.
+base::Result<Program, Refusal> parse_part(Arguments part, Options* job) {
   CLI::App app(kDescription, "oshrun");
   Raw raw;
   app.formatter(std::make_shared<Help>());
   app.prefix_command();
   declare_program(app, raw);
-  if (job != nullptr) declare_job(app, raw);
+  if (job != nullptr) {
+    declare_job(app, raw);
+  }
   try {
     app.parse(for_parser(std::move(part)));
   } catch (const CLI::CallForHelp&) {
-    return tl::make_unexpected(Refusal{0, app.help()});
+    return Refusal{0, app.help()};
   } catch (const CLI::ParseError& error) {
-    return tl::make_unexpected(wrong_usage(error.what()));
+    return wrong_usage(error.what());
   }
-  if (job != nullptr) *job = job_options(raw);
+  if (job != nullptr) {
+    *job = job_options(raw);
+  }
   return convert(raw, app.remaining(), job != nullptr);
 }
 
@@ -214,25 +227,26 @@ int Options::pes() const {
                          [](int sum, const Program& program) { return sum + program.pes; });
 }
 
-tl::expected<Options, Refusal> parse_options(int argc, const char* const* argv) {
+base::Result<Options, Refusal> parse_options(int argc, const char* const* argv) {
   Options options;
   std::vector<Program> programs;
   for (Arguments& part : split(Arguments(argv + 1, argv + argc))) {
     auto program = parse_part(std::move(part), programs.empty() ? &options : nullptr);
-    if (!program) return tl::make_unexpected(program.error());
+    if (!program) {
+      return program.error();
+    }
     programs.push_back(std::move(*program));
   }
   options.programs = std::move(programs);
   if (options.ports > 0 && options.gba != "fake") {
-    return tl::make_unexpected(wrong_usage("--ports is for --gba fake: other devices have the ports that they have"));
+    return wrong_usage("--ports is for --gba fake: other devices have the ports that they have");
   }
   if (options.tag_output && options.direct_output) {
-    return tl::make_unexpected(wrong_usage("--tag-output and --direct-output exclude each other"));
+    return wrong_usage("--tag-output and --direct-output exclude each other");
   }
-  // Each is at most that many: their number is bounded before the sum can overflow.
+  // Each number is bounded before the sum can overflow.
   if (options.programs.size() > kMaxLocalPes || options.pes() > kMaxLocalPes) {
-    return tl::make_unexpected(
-        wrong_usage("the programs together have more than " + std::to_string(kMaxLocalPes) + " PEs"));
+    return wrong_usage(fmt::format("the programs together have more than {} PEs", kMaxLocalPes));
   }
   return options;
 }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
@@ -13,17 +12,17 @@
 
 namespace shmem::launcher {
 
-/// What some of the job's PEs run.
+/// A program that some of the job's PEs run.
 struct Program {
   int pes = 1;
   std::vector<std::pair<std::string, std::string>> exports;  // of -x
-  std::string folder;                                        // to run in; empty: ours
+  std::string folder;                                        // to run in; empty: oshrun's
   std::vector<std::string> command;                          // with its arguments; never empty
 };
 
 struct Options {
-  std::string gba;  // "fake", "off", "require", a path; empty: what the environment says
-  int ports = 0;    // of the fake device; 0: as many as it has by itself, enough for one a PE
+  std::string gba;  // "fake", "off", "require", a path; empty: as the environment says
+  int ports = 0;    // of the fake device; 0: its default, enough for one per PE
   Bind bind = Bind::kNone;
   bool report_bindings = false;
   bool tag_output = false;
@@ -35,7 +34,7 @@ struct Options {
   [[nodiscard]] int pes() const;
 };
 
-/// Why there is nothing to run: the user asked for help, or for something that cannot be.
+/// Why nothing runs: the user asked for help, or made an error.
 struct Refusal {
   int status;  // 0: help, 2: wrong usage
   std::string text;
@@ -43,6 +42,6 @@ struct Refusal {
 
 constexpr int kUsageStatus = 2;
 
-tl::expected<Options, Refusal> parse_options(int argc, const char* const* argv);
+base::Result<Options, Refusal> parse_options(int argc, const char* const* argv);
 
 }  // namespace shmem::launcher

@@ -2,28 +2,28 @@
 #include "shmem/launcher/output.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "shmem/launcher/message.hpp"
+#include "shmem/launcher/streams.hpp"
 
 namespace shmem::launcher {
 
 namespace {
 
-/// What a pipe holds: one read of this size empties it.
+/// The capacity of a pipe: one read of this size empties it.
 constexpr std::size_t kPipeRoom = std::size_t{64} << 10;
 constexpr int kMostEvents = 64;
 /// How long an unfinished line waits on a terminal before it is shown.
 constexpr std::chrono::milliseconds kMoment{100};
-/// Descriptors that a launcher has open for other things.
+/// Descriptors that a launcher has open for other purposes.
 constexpr rlim_t kOtherFiles = 64;
 
 struct stat status_of(int fd) {
@@ -38,19 +38,26 @@ bool is_same_file(int a, int b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Raises our soft limit to at least `count`; what it was.
+/// Raises the soft limit to at least `count`; returns the previous limit.
 Result<rlimit> allow_open_files(rlim_t count) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return fail_errno(errno, "cannot read the limit on open files");
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return fail_errno(errno, "cannot read the limit on open files");
+  }
   const rlimit before = limit;
-  if (limit.rlim_cur >= count) return before;
+  if (limit.rlim_cur >= count) {
+    return before;
+  }
   if (limit.rlim_max < count) {
-    return fail(std::errc::too_many_files_open, "the output of so many PEs needs " + std::to_string(count) +
-                                                    " open files, and the limit is " + std::to_string(limit.rlim_max) +
-                                                    ": raise it (ulimit -Hn), or give --direct-output");
+    return fail(std::errc::too_many_files_open,
+                fmt::format("the output of so many PEs needs {} open files, and the limit is {}: raise it (ulimit "
+                            "-Hn), or give --direct-output",
+                            count, limit.rlim_max));
   }
   limit.rlim_cur = count;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return fail_errno(errno, "cannot raise the limit on open files");
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return fail_errno(errno, "cannot raise the limit on open files");
+  }
   return before;
 }
 
@@ -61,7 +68,7 @@ bool is_null_device(int fd) {
 
 }  // namespace
 
-OutputStream::OutputStream(UniqueFd readable, int target, Lines::Style style, int pes)
+OutputStream::OutputStream(base::UniqueFd readable, int target, Lines::Style style, int pes)
     : readable_(std::move(readable)),
       sink_(target),
       lines_(style, pes),
@@ -70,18 +77,24 @@ OutputStream::OutputStream(UniqueFd readable, int target, Lines::Style style, in
       buffer_(kPipeRoom) {}
 
 Result<std::unique_ptr<OutputStream>> OutputStream::open(int target, Lines::Style style, int pes) {
-  UniqueFd readable(::epoll_create1(EPOLL_CLOEXEC));
-  if (!readable) return fail_errno(errno, "cannot wait for what PEs print: epoll_create1");
+  base::UniqueFd readable(::epoll_create1(EPOLL_CLOEXEC));
+  if (!readable) {
+    return fail_errno(errno, "cannot wait for what PEs print: epoll_create1");
+  }
   return std::unique_ptr<OutputStream>(new OutputStream(std::move(readable), target, style, pes));
 }
 
-Result<UniqueFd> OutputStream::connect(int pe) {
+Result<base::UniqueFd> OutputStream::connect(int pe) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, "cannot make a pipe (see ulimit -n)");
-  UniqueFd read(ends[0]);
-  UniqueFd write(ends[1]);
-  // Our end only: the PE gets an ordinary one.
-  if (::fcntl(read.get(), F_SETFL, O_NONBLOCK) != 0) return fail_errno(errno, "cannot set up a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return fail_errno(errno, "cannot make a pipe (see ulimit -n)");
+  }
+  base::UniqueFd read(ends[0]);
+  base::UniqueFd write(ends[1]);
+  // Only oshrun's end: the PE gets an ordinary one.
+  if (::fcntl(read.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return fail_errno(errno, "cannot set up a pipe");
+  }
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = pe;
@@ -100,42 +113,56 @@ bool OutputStream::move() {
   sink_.flush();
   bool moved = false;
   std::array<epoll_event, kMostEvents> events{};
-  // Each that is ready has its turn; who prints all the time does not keep us here.
+  // One read per ready pipe: a PE that prints all the time does not keep oshrun here.
   for (std::size_t seen = 0; seen < pipes_.size() && !sink_.is_pending() && sink_.error() == 0; seen += kMostEvents) {
     const int ready = ::epoll_wait(readable_.get(), events.data(), kMostEvents, 0);
     bool read = false;
-    for (int i = 0; i < ready; ++i) read |= read_from(events[static_cast<std::size_t>(i)].data.fd);
+    for (int i = 0; i < ready; ++i) {
+      read |= read_from(events[static_cast<std::size_t>(i)].data.fd);
+    }
     moved |= read;
     sink_.put(out_);
     out_.clear();
-    if (ready < kMostEvents) break;
+    if (ready < kMostEvents) {
+      break;
+    }
   }
-  if (sink_.error() != 0) give_up();
+  if (sink_.error() != 0) {
+    give_up();
+  }
   return moved;
 }
 
 bool OutputStream::read_from(int pe) {
-  UniqueFd& pipe = pipes_[static_cast<std::size_t>(pe)];
+  base::UniqueFd& pipe = pipes_[static_cast<std::size_t>(pe)];
   const ssize_t got = ::read(pipe.get(), buffer_.data(), buffer_.size());
-  if (got < 0) return false;
+  if (got < 0) {
+    return false;
+  }
   if (got == 0) {
     lines_.release(pe, out_);
     pipe.reset();
     return true;
   }
   lines_.add(pe, std::string_view(buffer_.data(), static_cast<std::size_t>(got)), out_);
-  if (on_terminal_ && !waiting_since_ && lines_.is_waiting(pe)) waiting_since_ = Clock::now();
+  if (on_terminal_ && !waiting_since_ && lines_.is_waiting(pe)) {
+    waiting_since_ = Clock::now();
+  }
   return true;
 }
 
 void OutputStream::show_waiting(Clock::time_point now) {
-  if (!waiting_since_ || now - *waiting_since_ < kMoment) return;
+  if (!waiting_since_ || now - *waiting_since_ < kMoment) {
+    return;
+  }
   waiting_since_.reset();
   release_all();
 }
 
 void OutputStream::release_all() {
-  for (std::size_t pe = 0; pe < pipes_.size(); ++pe) lines_.release(static_cast<int>(pe), out_);
+  for (std::size_t pe = 0; pe < pipes_.size(); ++pe) {
+    lines_.release(static_cast<int>(pe), out_);
+  }
   sink_.put(out_);
   out_.clear();
 }
@@ -146,11 +173,15 @@ void OutputStream::put_own(std::string_view line) {
   out_.clear();
 }
 
-/// The reader is gone, or the disk full: PEs learn of it as if they wrote there themselves.
+/// The reader is gone, or the disk is full: PEs get the error as if they wrote there themselves.
 void OutputStream::give_up() {
-  if (!readable_) return;
-  if (sink_.error() != EPIPE) say(std::string("cannot write what PEs print: ") + std::strerror(sink_.error()));
-  pipes_ = std::vector<UniqueFd>(pipes_.size());
+  if (!readable_) {
+    return;
+  }
+  if (sink_.error() != EPIPE) {
+    say(std::string("cannot write what PEs print: ") + std::strerror(sink_.error()));
+  }
+  pipes_ = std::vector<base::UniqueFd>(pipes_.size());
   readable_.reset();
 }
 
@@ -158,18 +189,28 @@ Result<Output> Output::open(bool tags, int pes) {
   Output output;
   output.is_one_ = is_same_file(STDOUT_FILENO, STDERR_FILENO);
   const auto before = allow_open_files(static_cast<rlim_t>(pes) * (output.is_one_ ? 1 : 2) + kOtherFiles);
-  if (!before) return tl::make_unexpected(before.error());
+  if (!before) {
+    return before.error();
+  }
   output.open_files_before_ = *before;
   const auto stream = [&](int target) -> Result<std::unique_ptr<OutputStream>> {
-    if (is_null_device(target)) return std::unique_ptr<OutputStream>();
+    if (is_null_device(target)) {
+      return std::unique_ptr<OutputStream>();
+    }
     return OutputStream::open(target, {tags, ::isatty(target) != 0}, pes);
   };
   auto first = stream(STDOUT_FILENO);
-  if (!first) return tl::make_unexpected(first.error());
+  if (!first) {
+    return first.error();
+  }
   output.output_ = std::move(*first);
-  if (output.is_one_) return output;
+  if (output.is_one_) {
+    return output;
+  }
   auto second = stream(STDERR_FILENO);
-  if (!second) return tl::make_unexpected(second.error());
+  if (!second) {
+    return second.error();
+  }
   output.error_ = std::move(*second);
   return output;
 }
@@ -178,16 +219,22 @@ Result<Output::Ends> Output::connect(int pe) {
   Ends ends;
   if (output_) {
     auto end = output_->connect(pe);
-    if (!end) return tl::make_unexpected(end.error());
+    if (!end) {
+      return end.error();
+    }
     ends.output = std::move(*end);
   }
   if (output_ && is_one_) {
     ends.error.reset(::fcntl(ends.output.get(), F_DUPFD_CLOEXEC, 0));
-    if (!ends.error) return fail_errno(errno, "cannot hand a pipe to a PE");
+    if (!ends.error) {
+      return fail_errno(errno, "cannot hand a pipe to a PE");
+    }
   }
   if (error_) {
     auto end = error_->connect(pe);
-    if (!end) return tl::make_unexpected(end.error());
+    if (!end) {
+      return end.error();
+    }
     ends.error = std::move(*end);
   }
   return ends;
@@ -202,7 +249,9 @@ bool Output::move() {
   const auto now = OutputStream::Clock::now();
   bool moved = false;
   for (const auto& stream : {output_.get(), error_.get()}) {
-    if (stream == nullptr) continue;
+    if (stream == nullptr) {
+      continue;
+    }
     moved |= stream->move();
     stream->show_waiting(now);
   }
@@ -212,13 +261,17 @@ bool Output::move() {
 void Output::say(const std::string& text) {
   move();
   OutputStream* stream = is_one_ ? output_.get() : error_.get();
-  if (stream == nullptr) return launcher::say(text);
+  if (stream == nullptr) {
+    return launcher::say(text);
+  }
   stream->put_own("oshrun: " + text + "\n");
 }
 
 void Output::release_all() {
   for (const auto& stream : {output_.get(), error_.get()}) {
-    if (stream != nullptr) stream->release_all();
+    if (stream != nullptr) {
+      stream->release_all();
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PEs print, on its way to oshrun's standard output and standard error.
+// The output of PEs, on its way to oshrun's standard output and standard error.
 #pragma once
 
 #include <poll.h>
@@ -12,15 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "shmem/launcher/lines.hpp"
-#include "shmem/launcher/sink.hpp"
-#include "shmem/memory/fd.hpp"
+#include "base/fd.hpp"
+#include "shmem/launcher/streams.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem::launcher {
 
-/// One stream of all PEs: a pipe from each, and the sink that their lines go to. While the sink has no room nothing is
-/// read, so that PEs that print wait as they would at a slow terminal. Used by one thread.
+/// One stream of all PEs: a pipe from each, and the sink for their lines. While the sink is full nothing is read, so
+/// that PEs that print wait as they would at a slow terminal. Used by one thread.
 class OutputStream {
  public:
   using Clock = std::chrono::steady_clock;
@@ -28,16 +27,16 @@ class OutputStream {
   /// `target` is a descriptor that outlives the object.
   static Result<std::unique_ptr<OutputStream>> open(int target, Lines::Style style, int pes);
 
-  /// What PE `pe` writes to; to be closed here once the PE has it.
-  Result<UniqueFd> connect(int pe);
+  /// The descriptor that PE `pe` writes to; close it here once the PE has it.
+  Result<base::UniqueFd> connect(int pe);
 
-  /// What to poll for; then call move().
+  /// The descriptors to poll; then call move().
   [[nodiscard]] pollfd wanted() const;
-  /// Reads what is there, once from each PE, and writes what can be written. False if nothing was there.
+  /// Reads available output, once from each PE, and writes as much as possible. False if there was none.
   bool move();
-  /// On a terminal: shows lines that have not been ended for a while, e.g. questions.
+  /// On a terminal: shows lines that have been unfinished for a while, for example questions.
   void show_waiting(Clock::time_point now);
-  /// Passes on what waits for the end of its line.
+  /// Passes on the unfinished lines.
   void release_all();
   void put_own(std::string_view line);
 
@@ -45,50 +44,50 @@ class OutputStream {
   [[nodiscard]] bool is_on_terminal() const { return on_terminal_; }
 
  private:
-  OutputStream(UniqueFd readable, int target, Lines::Style style, int pes);
+  OutputStream(base::UniqueFd readable, int target, Lines::Style style, int pes);
 
   bool read_from(int pe);
   void give_up();
 
-  UniqueFd readable_;  // the pipes that something is in
+  base::UniqueFd readable_;  // epoll: the pipes with output
   Sink sink_;
   Lines lines_;
   bool on_terminal_;
-  std::vector<UniqueFd> pipes_;  // by PE
+  std::vector<base::UniqueFd> pipes_;  // by PE
   std::optional<Clock::time_point> waiting_since_;
   std::vector<char> buffer_;
   std::string out_;
 };
 
-/// Both streams. Where both go to the same place one pipe serves both, so that a PE's own order is kept.
+/// Both streams. If both go to the same place one pipe serves both, so that a PE's own order is kept.
 class Output {
  public:
-  /// Descriptors for one PE; none: ours.
+  /// Descriptors for one PE; none: oshrun's.
   struct Ends {
-    UniqueFd output;
-    UniqueFd error;
+    base::UniqueFd output;
+    base::UniqueFd error;
   };
 
-  /// Nothing passes through us: PEs write to our output and error themselves.
+  /// Nothing passes through oshrun: PEs write to its output and error themselves.
   Output() = default;
-  /// Raises our limit on open files to what `pes` pipes need.
+  /// Raises the limit on open files for the pipes of `pes` PEs.
   static Result<Output> open(bool tags, int pes);
 
-  /// REQUIRES: connected once for each PE.
+  /// REQUIRES: called once for each PE.
   Result<Ends> connect(int pe);
   [[nodiscard]] std::array<pollfd, 2> wanted() const;
-  /// Moves what can be moved, without waiting. False if nothing was there.
+  /// Moves available output without waiting. False if there was none.
   bool move();
-  /// Says it on standard error as a line of its own, after what PEs have printed so far.
+  /// Prints `text` on standard error as a line of its own, after the PEs' output so far.
   void say(const std::string& text);
-  /// After the last PE: what waits for the end of its line. Then call move() until is_pending() is false.
+  /// After the last PE: passes on unfinished lines. Then call move() until is_pending() is false.
   void release_all();
   [[nodiscard]] bool is_pending() const;
-  /// True if standard output passes through us to a terminal.
+  /// True if standard output passes through oshrun to a terminal.
   [[nodiscard]] bool is_for_terminal() const;
-  /// True if standard error does.
+  /// The same for standard error.
   [[nodiscard]] bool is_error_for_terminal() const;
-  /// The limit on open files that PEs should have, if ours is another.
+  /// The limit on open files that PEs should have, if it differs from oshrun's.
   [[nodiscard]] const std::optional<rlimit>& open_files_before() const { return open_files_before_; }
 
  private:

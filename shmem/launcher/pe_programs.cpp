@@ -24,18 +24,26 @@ PePrograms::PePrograms(const Options& options, std::vector<std::string> files, c
   for (const Program& program : options.programs) {
     Environment environment;
     set_device(environment, options.gba, common_.device);
-    for (const auto& [name, value] : program.exports) environment.set(name, value);
+    for (const auto& [name, value] : program.exports) {
+      environment.set(name, value);
+    }
     environment.set(kJobFdVariable, std::to_string(common_.job_memory));
     environment.set(kJobSizeVariable, std::to_string(pes_));
-    if (common_.lines_to_terminal) environment.set(kJobLinesVariable, "1");
-    if (common_.error_to_terminal) environment.set(kJobErrorTerminalVariable, "1");
+    if (common_.lines_to_terminal) {
+      environment.set(kJobLinesVariable, "1");
+    }
+    if (common_.error_to_terminal) {
+      environment.set(kJobErrorTerminalVariable, "1");
+    }
     environments_.push_back(std::move(environment));
   }
 }
 
 std::size_t PePrograms::index_of(int pe) const {
   std::size_t index = 0;
-  while (pe >= options_.programs[index].pes) pe -= options_.programs[index++].pes;
+  while (pe >= options_.programs[index].pes) {
+    pe -= options_.programs[index++].pes;
+  }
   return index;
 }
 
@@ -50,7 +58,9 @@ ChildProgram PePrograms::of(int pe) const {
   child.tag = pe;
   child.group = common_.group;
   child.inherited = common_.job_memory;
-  if (binding_.is_bound()) child.cpus = binding_.of(pe, pes_).cpus;
+  if (binding_.is_bound()) {
+    child.cpus = binding_.of(pe, pes_).cpus;
+  }
   child.folder = options_.programs[index].folder;
   child.open_files = common_.open_files;
   return child;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each PE is started as.
+// The command line and environment of each PE.
 #pragma once
 
 #include <string>
@@ -7,30 +7,29 @@
 
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
-#include "shmem/launcher/environment.hpp"
 #include "shmem/launcher/options.hpp"
 
 namespace shmem::launcher {
 
-/// The programs of a job, PE by PE. What is given to the constructor is copied or outlives the object. Constant.
+/// The programs of a job by PE. The constructor's arguments are copied or outlive the object. Constant.
 class PePrograms {
  public:
-  /// What all PEs have alike.
+  /// Common to all PEs.
   struct Common {
     pid_t group;
     int job_memory;          // its descriptor
-    std::string device;      // for GBA_DEVICE, of the job's own device; empty: none
-    bool lines_to_terminal;  // their standard output passes through us to a terminal
-    bool error_to_terminal;  // their standard error does
+    std::string device;      // for GBA_DEVICE: the job's own device; empty: none
+    bool lines_to_terminal;  // standard output passes through oshrun to a terminal
+    bool error_to_terminal;  // the same for standard error
     std::optional<rlimit> open_files;
   };
 
-  /// `files`: where the options' programs were found.
+  /// `files`: the paths of the options' programs.
   PePrograms(const Options& options, std::vector<std::string> files, const Binding& binding, Common common);
 
   /// Without descriptors for standard input, output and error.
   [[nodiscard]] ChildProgram of(int pe) const;
-  /// Where the program of `pe` was found, and where it is to run: for messages.
+  /// The path of `pe`'s program and the folder it runs in: for messages.
   [[nodiscard]] const std::string& file_of(int pe) const { return files_[index_of(pe)]; }
   [[nodiscard]] const std::string& folder_of(int pe) const { return options_.programs[index_of(pe)].folder; }
 

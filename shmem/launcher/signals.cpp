@@ -18,19 +18,23 @@ bool is_ignored(int signal) {
 }  // namespace
 
 Result<Signals> Signals::block() {
-  // Inherited as ignored, it would keep us from learning how a PE ended.
+  // Inherited as ignored, it would hide how a PE ended.
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t waited{};
   ::sigemptyset(&waited);
   ::sigaddset(&waited, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
-    if (!is_ignored(signal)) ::sigaddset(&waited, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
+    if (!is_ignored(signal)) {
+      ::sigaddset(&waited, signal);
+    }
   }
   sigset_t blocked = waited;
   ::sigaddset(&blocked, SIGPIPE);
   sigset_t before{};
-  if (::sigprocmask(SIG_BLOCK, &blocked, &before) != 0) return fail_errno(errno, "cannot block signals");
-  UniqueFd fd(::signalfd(-1, &waited, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (::sigprocmask(SIG_BLOCK, &blocked, &before) != 0) {
+    return fail_errno(errno, "cannot block signals");
+  }
+  base::UniqueFd fd(::signalfd(-1, &waited, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) {
     const int error = errno;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -41,7 +45,9 @@ Result<Signals> Signals::block() {
 
 int Signals::next() const {
   signalfd_siginfo info{};
-  if (::read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
+  if (::read(fd_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) {
+    return 0;
+  }
   return static_cast<int>(info.ssi_signo);
 }
 

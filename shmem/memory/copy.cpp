@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-// ThreadSanitizer does not see streaming stores, so there it gets a copy that it sees.
+// ThreadSanitizer does not see streaming stores, so there an ordinary copy takes their place.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define SHMEM_HAS_STREAMING 1
 #include <immintrin.h>
@@ -19,11 +19,11 @@ namespace {
 constexpr std::size_t kLine = 64;
 
 void fetch(const std::byte* line) {
-  _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T0);
+  __builtin_prefetch(line);
 }
 
-// Whole lines, so that the processor combines the stores into one write to memory each. `to` is aligned to a line. As
-// many lines are fetched from `soon`, which need not be memory.
+// Copies whole lines, so that the processor combines the stores into one write to memory each. `to` is aligned to a
+// line. As many lines are prefetched from `soon`, which need not be memory.
 
 void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t size, const std::byte* soon) {
   for (std::size_t line = 0; line < size; line += kLine) {
@@ -56,11 +56,11 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t size, const 
   }
 }
 
-/// How far ahead of the copy lines are fetched: across the pages at whose ends the processor's own fetching stops, and
-/// less than its nearest cache has room for.
+/// How far ahead lines are prefetched: across page ends, where the processor's own prefetching stops, and less than its
+/// nearest cache holds.
 constexpr std::size_t kAhead = 8192;
 
-/// Past the cache, without the fence that has to follow. Fetches the first of the `next_size` bytes at `next`.
+/// Past the cache, without the fence that must follow. Prefetches the first of the `next_size` bytes at `next`.
 void stream(std::byte* to, const std::byte* from, std::size_t size, const std::byte* next, std::size_t next_size) {
   const std::size_t head = std::min(size, -reinterpret_cast<std::uintptr_t>(to) % kLine);
   const std::size_t body = (size - head) / kLine * kLine;
@@ -75,21 +75,21 @@ void stream(std::byte* to, const std::byte* from, std::size_t size, const std::b
   std::memcpy(to + body, from + body, tail);
 }
 
-/// Copied between two looks at the clock: more than the stores that a processor has on their way.
+/// Copied between two readings of the clock: more than the stores that a processor has in flight.
 constexpr std::size_t kSample = 4096;
-/// Ticks of the time stamp counter, 2 to 4 a nanosecond, for a line of a sample. Measured: 4 where the line is in one
-/// of this processor's caches, 14 where it is nobody's, 16 to 55 where it is another's, and 6 for streaming.
+/// Ticks of the time stamp counter, 2 to 4 per nanosecond, for a line of a sample. Measured: 4 if the line is in a
+/// cache of this processor, 14 if it is in no cache, 16 to 55 if it is in another processor's, and 6 for streaming.
 constexpr std::uint64_t kPatience = 12;
-/// One slow sample is perhaps an interrupt, or the first of a page.
+/// One slow sample may be an interrupt, or the first access to a page.
 constexpr int kSlowSamples = 2;
-/// Lines that a piece has only a part of go through the cache anyway.
+/// Lines that a piece covers only in part go through the cache anyway.
 constexpr std::size_t kLeastStreamed = 4 * kLine;
 
 }  // namespace
 
-/// Until that is found to be slow. Returns how far it has come.
+/// Stops when the cache is found to be slow. Returns the number of bytes copied.
 std::size_t BatchCopy::copy_while_fast(Piece piece) {
-  // Local, as is the piece: the compiler must think that a copy may change this object.
+  // Locals, like the piece: otherwise the compiler must assume that a copy may change this object.
   std::uint64_t looked = looked_ != 0 ? looked_ : __rdtsc();
   std::size_t unseen = unseen_;
   int slow = slow_;
@@ -142,7 +142,7 @@ void BatchCopy::add(void* destination, const void* source, std::size_t size) {
 }
 
 void BatchCopy::finish() {
-  copy(last_, last_);  // nothing is to come: fetches what it has already
+  copy(last_, last_);  // nothing follows: prefetches lines that it already has
   last_ = {};
   fence();
 }
@@ -156,7 +156,7 @@ void BatchCopy::fence() {
 
 void copy_bytes(void* destination, const void* source, std::size_t size) {
   if (size >= kStreamingFrom) {
-    // Not by way of add() and finish(), which takes some nanoseconds more.
+    // add() and finish() would take some nanoseconds more.
     const BatchCopy::Piece piece{static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), size};
     BatchCopy batch;
     batch.copy(piece, piece);
@@ -170,7 +170,7 @@ void copy_streaming(void* destination, const void* source, std::size_t size) {
   if (size != 0) {
     const auto* from = static_cast<const std::byte*>(source);
     stream(static_cast<std::byte*>(destination), from, size, from, size);
-    // The data before whatever the caller stores next, a "done" flag for one.
+    // Orders the data before the caller's next store, for example of a "done" flag.
     _mm_sfence();
   }
 }

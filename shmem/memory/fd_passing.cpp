@@ -15,7 +15,7 @@
 #include <cstring>
 #include <vector>
 
-#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem {
 
@@ -24,9 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How long the leader sleeps before it looks whether the job was aborted.
+/// The interval at which a sleeping leader checks whether the job was aborted.
 constexpr milliseconds kSlice{100};
-/// A PE sends its number right after it has connected; who does not is none of ours.
+/// A PE sends its number right after it has connected; a client that does not is not one of our PEs.
 constexpr milliseconds kHelloLimit{5000};
 
 struct Address {
@@ -34,7 +34,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-Address address_of(const RandomName& name) {
+Address address_of(const base::RandomName& name) {
   constexpr char kPrefix[] = {'\0', 's', 'h', 'm', 'e', 'm', '-'};  // a leading 0: not in the file system
   Address address;
   address.socket.sun_family = AF_UNIX;
@@ -52,12 +52,13 @@ bool is_our_user(int socket) {
 }
 
 void limit_waits(int socket, milliseconds limit) {
+  limit = std::max(limit, milliseconds{1});  // 0 would be no limit
   const timeval time{.tv_sec = limit.count() / 1000, .tv_usec = (limit.count() % 1000) * 1000};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 }
 
-/// Room for one message: a byte, for without data no descriptors go, and the descriptors.
+/// Room for one message: one byte, without which no descriptors are sent, and the descriptors.
 struct Message {
   char byte = 0;
   iovec data{.iov_base = &byte, .iov_len = 1};
@@ -75,6 +76,16 @@ struct Message {
   ~Message() = default;
 };
 
+/// `call()` until no signal interrupts it.
+template <typename Call>
+auto retry(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
+
 bool send_fds(int socket, std::span<const int> fds) {
   assert(!fds.empty() && fds.size() <= kMostPassedFds);
   Message message(CMSG_SPACE(fds.size_bytes()));
@@ -83,29 +94,34 @@ bool send_fds(int socket, std::span<const int> fds) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(fds.size_bytes());
   std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  return ::sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
+  return retry([&] { return ::sendmsg(socket, &message.header, MSG_NOSIGNAL); }) == 1;
 }
 
-/// What came with a message; some may have got lost on the way (MSG_CTRUNC).
-std::vector<UniqueFd> fds_in(const msghdr& message) {
-  std::vector<UniqueFd> fds;
+/// The descriptors that came with a message; some may have been lost (MSG_CTRUNC).
+std::vector<base::UniqueFd> fds_in(const msghdr& message) {
+  std::vector<base::UniqueFd> fds;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return fds;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return fds;
+  }
   std::array<int, kMostPassedFds> numbers{};
   const std::size_t bytes = std::min(header->cmsg_len - CMSG_LEN(0), sizeof(numbers));
   std::memcpy(numbers.data(), CMSG_DATA(header), bytes);
-  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) fds.emplace_back(numbers[i]);
+  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) {
+    fds.emplace_back(numbers[i]);
+  }
   return fds;
 }
 
-Result<std::vector<UniqueFd>> receive_fds(int socket) {
+Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
   Message message(sizeof(message.control));
-  ssize_t got = 0;
-  do {
-    got = ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
-  if (got == 0) return fail(std::errc::connection_reset, "PE 0 closed the connection (has it died?)");
+  const ssize_t got = retry([&] { return ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); });
+  if (got < 0) {
+    return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
+  }
+  if (got == 0) {
+    return fail(std::errc::connection_reset, "PE 0 closed the connection (has it died?)");
+  }
   auto fds = fds_in(message.header);
   if (fds.empty() || (message.header.msg_flags & MSG_CTRUNC) != 0) {
     return fail(std::errc::too_many_files_open,
@@ -114,17 +130,23 @@ Result<std::vector<UniqueFd>> receive_fds(int socket) {
   return fds;
 }
 
-/// Which PE is at the other end, or -1 if that is nobody who should get the descriptors.
+/// The PE at the other end, or -1 if it must not get the descriptors.
 int answer(int client, std::span<const int> fds, const std::vector<bool>& served) {
-  if (!is_our_user(client)) return -1;
+  if (!is_our_user(client)) {
+    return -1;
+  }
   limit_waits(client, kHelloLimit);
   std::int32_t pe = -1;
-  if (::recv(client, &pe, sizeof(pe), 0) != static_cast<ssize_t>(sizeof(pe))) return -1;
-  if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) return -1;
+  if (retry([&] { return ::recv(client, &pe, sizeof(pe), 0); }) != static_cast<ssize_t>(sizeof(pe))) {
+    return -1;
+  }
+  if (pe < 1 || pe >= static_cast<std::int32_t>(served.size()) || served[static_cast<std::size_t>(pe)]) {
+    return -1;
+  }
   return send_fds(client, fds) ? pe : -1;
 }
 
-/// True once a client is there to be accepted; false if none came within `limit`.
+/// True when a client is waiting to be accepted; false after `limit`.
 bool poll_client(int socket, milliseconds limit) {
   pollfd poll{.fd = socket, .events = POLLIN, .revents = 0};
   return ::poll(&poll, 1, static_cast<int>(limit.count())) > 0;
@@ -133,7 +155,9 @@ bool poll_client(int socket, milliseconds limit) {
 std::vector<int> missing(const std::vector<bool>& served) {
   std::vector<int> pes;
   for (std::size_t pe = 1; pe < served.size(); ++pe) {
-    if (!served[pe]) pes.push_back(static_cast<int>(pe));
+    if (!served[pe]) {
+      pes.push_back(static_cast<int>(pe));
+    }
   }
   return pes;
 }
@@ -141,10 +165,14 @@ std::vector<int> missing(const std::vector<bool>& served) {
 }  // namespace
 
 Result<FdServer> FdServer::open() {
-  const auto name = random_name();
-  if (!name) return tl::make_unexpected(name.error());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
+  const auto name = base::random_name();
+  if (!name) {
+    return name.error();
+  }
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return fail_errno(errno, "cannot make a Unix socket for the node's PEs: socket");
+  }
   const Address address = address_of(*name);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
     return fail_errno(errno, "cannot make a Unix socket for the node's PEs: bind");
@@ -159,19 +187,27 @@ Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_poin
                              const Bootstrap& bootstrap) {
   std::vector<bool> served(static_cast<std::size_t>(pes), false);
   for (int waiting = pes - 1; waiting > 0;) {
-    if (const auto reason = bootstrap.aborted()) return fail(std::errc::operation_canceled, *reason);
+    if (const auto reason = bootstrap.aborted()) {
+      return fail(std::errc::operation_canceled, *reason);
+    }
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
       return fail(std::errc::timed_out, pe_list(missing(served)) + " did not fetch the node's memory in time");
     }
-    if (!poll_client(socket_.get(), std::min(left, kSlice))) continue;
-    const UniqueFd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!poll_client(socket_.get(), std::min(left, kSlice))) {
+      continue;
+    }
+    const base::UniqueFd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client) {
-      if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) continue;
+      if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) {
+        continue;
+      }
       return fail_errno(errno, "cannot hand out the node's memory: accept");
     }
     const int pe = answer(client.get(), fds, served);
-    if (pe < 0) continue;
+    if (pe < 0) {
+      continue;
+    }
     served[static_cast<std::size_t>(pe)] = true;
     --waiting;
   }
@@ -179,22 +215,35 @@ Result<void> FdServer::serve(std::span<const int> fds, int pes, Clock::time_poin
 }
 
 Result<FdClient> FdClient::open() {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) return fail_errno(errno, "cannot make a Unix socket to reach PE 0: socket");
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) {
+    return fail_errno(errno, "cannot make a Unix socket to reach PE 0: socket");
+  }
   return FdClient(std::move(socket));
 }
 
-Result<std::vector<UniqueFd>> FdClient::fetch(const RandomName& name, int pe, milliseconds limit) {
-  limit_waits(socket_.get(), limit);
+Result<std::vector<base::UniqueFd>> FdClient::fetch(const base::RandomName& name, int pe, milliseconds limit) {
   const Address address = address_of(name);
-  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+  // A connection to a Unix socket that a signal interrupts has not begun.
+  const auto deadline = Clock::now() + limit;
+  const auto connect = [&] {
+    limit_waits(socket_.get(), std::chrono::ceil<milliseconds>(deadline - Clock::now()));
+    const int result = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size);
+    if (result != 0 && errno == EINTR && Clock::now() >= deadline) {
+      errno = ETIMEDOUT;
+    }
+    return result;
+  };
+  if (retry(connect) != 0) {
     return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "cannot reach PE 0: connect");
   }
+  limit_waits(socket_.get(), limit);
   if (!is_our_user(socket_.get())) {
     return fail(std::errc::permission_denied, "the socket of PE 0 belongs to another user");
   }
   const std::int32_t self = pe;
-  if (::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(self))) {
+  if (retry([&] { return ::send(socket_.get(), &self, sizeof(self), MSG_NOSIGNAL); }) !=
+      static_cast<ssize_t>(sizeof(self))) {
     return fail_errno(errno, "cannot reach PE 0: send");
   }
   return receive_fds(socket_.get());

@@ -8,48 +8,48 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
+#include "base/random_name.hpp"
 #include "shmem/bootstrap/bootstrap.hpp"
-#include "shmem/memory/fd.hpp"
-#include "shmem/memory/random_name.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
-/// Most that can be handed out at once.
+/// The most descriptors that can be handed out at once.
 constexpr std::size_t kMostPassedFds = 4;
 
-/// The leader's end: a Unix socket that stands in no file system and that only processes of our user are answered on.
+/// The leader's end: a Unix socket outside the file system that serves only processes of our user.
 class FdServer {
  public:
   static Result<FdServer> open();
 
-  /// The abstract socket is "shmem-" and this; told to the others by allgather.
-  [[nodiscard]] const RandomName& name() const { return name_; }
+  /// The abstract socket is "shmem-" and this name, which the other PEs get by allgather.
+  [[nodiscard]] const base::RandomName& name() const { return name_; }
 
-  /// Gives `fds` to each of the PEs 1 to pes - 1, once. Ends early with an Error when the job is aborted, and at
-  /// `deadline` with one that names who did not ask.
+  /// Gives `fds` to each of the PEs 1 to pes - 1, once. Returns an Error when the job is aborted, and at `deadline` one
+  /// that names the PEs that did not ask.
   Result<void> serve(std::span<const int> fds, int pes, std::chrono::steady_clock::time_point deadline,
                      const Bootstrap& bootstrap);
 
  private:
-  FdServer(UniqueFd socket, const RandomName& name) : socket_(std::move(socket)), name_(name) {}
+  FdServer(base::UniqueFd socket, const base::RandomName& name) : socket_(std::move(socket)), name_(name) {}
 
-  UniqueFd socket_;
-  RandomName name_;
+  base::UniqueFd socket_;
+  base::RandomName name_;
 };
 
-/// Another PE's end. What can be wrong on this side is found out by open(), before the leader counts on it.
+/// Another PE's end. open() finds local problems before the leader counts on this PE.
 class FdClient {
  public:
   static Result<FdClient> open();
 
-  /// Connects, says that it is `pe`, and gets the leader's descriptors in their order, closed on exec. Once only.
-  Result<std::vector<UniqueFd>> fetch(const RandomName& name, int pe, std::chrono::milliseconds limit);
+  /// Connects, sends `pe`, and receives the leader's descriptors in order, closed on exec. Once only.
+  Result<std::vector<base::UniqueFd>> fetch(const base::RandomName& name, int pe, std::chrono::milliseconds limit);
 
  private:
-  explicit FdClient(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit FdClient(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
-  UniqueFd socket_;
+  base::UniqueFd socket_;
 };
 
 }  // namespace shmem

@@ -16,12 +16,12 @@ namespace shmem {
 
 namespace {
 
-/// The loader gives numbers.
+/// The loader gives addresses as numbers.
 std::byte* pointer(std::uintptr_t address) {
   return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// An executable or library as the loader has placed it.
+/// An executable or library as loaded.
 struct Object {
   std::string path;  // "" for the executable
   std::string soname;
@@ -36,15 +36,23 @@ struct Object {
 void read_dynamic(Object& object, const ElfW(Dyn) * dynamic) {
   const char* strings = nullptr;
   for (const auto* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag != DT_STRTAB) continue;
-    // glibc has added the base where it may write there.
+    if (entry->d_tag != DT_STRTAB) {
+      continue;
+    }
+    // glibc has added the base if it can write there.
     const ElfW(Addr) address = entry->d_un.d_ptr;
     strings = reinterpret_cast<const char*>(pointer(address < object.base ? object.base + address : address));
   }
-  if (strings == nullptr) return;
+  if (strings == nullptr) {
+    return;
+  }
   for (const auto* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_NEEDED) object.needed.emplace_back(strings + entry->d_un.d_val);
-    if (entry->d_tag == DT_SONAME) object.soname = strings + entry->d_un.d_val;
+    if (entry->d_tag == DT_NEEDED) {
+      object.needed.emplace_back(strings + entry->d_un.d_val);
+    }
+    if (entry->d_tag == DT_SONAME) {
+      object.soname = strings + entry->d_un.d_val;
+    }
   }
 }
 
@@ -60,24 +68,32 @@ int add_object(dl_phdr_info* info, std::size_t /*size*/, void* objects) {
       read_dynamic(object, reinterpret_cast<const ElfW(Dyn)*>(object.at(header.p_vaddr)));
     }
   }
-  if (object.soname.empty()) object.soname = object.path.substr(object.path.rfind('/') + 1);
+  if (object.soname.empty()) {
+    object.soname = object.path.substr(object.path.rfind('/') + 1);
+  }
   static_cast<std::vector<Object>*>(objects)->push_back(std::move(object));
   return 0;
 }
 
-/// The executable, then the libraries that are the program's own, by their distance from it.
+/// The executable, then the program's own libraries, by their distance from it.
 std::vector<Object> own_objects() {
   std::vector<Object> loaded;
   ::dl_iterate_phdr(add_object, &loaded);
-  if (loaded.empty()) return {};
+  if (loaded.empty()) {
+    return {};
+  }
   std::vector<Object> own{loaded.front()};
   for (std::size_t next = 0; next < own.size(); ++next) {
     const std::vector<std::string> needed = own[next].needed;
     for (const auto& name : needed) {
       const auto is_named = [&](const Object& object) { return object.soname == name || object.path == name; };
       const auto found = std::find_if(loaded.begin() + 1, loaded.end(), is_named);
-      if (found == loaded.end() || is_runtime(found->path, found->soname)) continue;
-      if (std::none_of(own.begin(), own.end(), is_named)) own.push_back(*found);
+      if (found == loaded.end() || is_runtime(found->path, found->soname)) {
+        continue;
+      }
+      if (std::none_of(own.begin(), own.end(), is_named)) {
+        own.push_back(*found);
+      }
     }
   }
   return own;
@@ -95,12 +111,16 @@ std::vector<GlobalRange> ranges_of(const Object& object) {
   std::vector<GlobalRange> ranges;
   const ElfW(Phdr)* relro = nullptr;
   for (std::size_t i = 0; i < object.header_count; ++i) {
-    if (object.headers[i].p_type == PT_GNU_RELRO) relro = &object.headers[i];
+    if (object.headers[i].p_type == PT_GNU_RELRO) {
+      relro = &object.headers[i];
+    }
   }
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
     // Shared memory in place of a segment with code would not be executable.
-    if (header.p_type != PT_LOAD || (header.p_flags & (PF_W | PF_X)) != PF_W) continue;
+    if (header.p_type != PT_LOAD || (header.p_flags & (PF_W | PF_X)) != PF_W) {
+      continue;
+    }
     const auto start = reinterpret_cast<std::uintptr_t>(object.at(header.p_vaddr));
     const std::uintptr_t begin = down_to_page(start);
     const GlobalRange whole{pointer(begin), up_to_page(start + header.p_memsz) - begin,
@@ -118,10 +138,12 @@ std::vector<GlobalRange> ranges_of(const Object& object) {
 /// FNV-1a.
 class Hash {
  public:
-  // Reads what sanitizers put between constants too.
+  // Reads also what sanitizers put between constants.
   __attribute__((no_sanitize("address"))) void add(const void* data, std::size_t size) {
     const auto* bytes = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < size; ++i) value_ = (value_ ^ bytes[i]) * 0x100000001b3U;
+    for (std::size_t i = 0; i < size; ++i) {
+      value_ = (value_ ^ bytes[i]) * 0x100000001b3U;
+    }
   }
   void add(std::uint64_t number) { add(&number, sizeof(number)); }
   [[nodiscard]] std::uint64_t value() const { return value_; }
@@ -130,12 +152,14 @@ class Hash {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-/// False if the linker has left no build id.
+/// False if the linker left no build id.
 bool add_build_id(const Object& object, Hash& hash) {
   constexpr std::string_view kOwner{"GNU\0", 4};
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
-    if (header.p_type != PT_NOTE) continue;
+    if (header.p_type != PT_NOTE) {
+      continue;
+    }
     const std::size_t alignment = header.p_align == 8 ? 8 : 4;
     const auto padded = [&](std::size_t size) { return (size + alignment - 1) & ~(alignment - 1); };
     for (std::size_t at = 0; at + sizeof(ElfW(Nhdr)) <= header.p_memsz;) {
@@ -153,12 +177,14 @@ bool add_build_id(const Object& object, Hash& hash) {
   return false;
 }
 
-/// Code and constants, as far as one looks at them in a moment.
+/// Code and constants, as far as they can be hashed quickly.
 void add_contents(const Object& object, Hash& hash) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   for (std::size_t i = 0; i < object.header_count; ++i) {
     const auto& header = object.headers[i];
-    if (header.p_type != PT_LOAD || (header.p_flags & (PF_W | PF_R)) != PF_R) continue;
+    if (header.p_type != PT_LOAD || (header.p_flags & (PF_W | PF_R)) != PF_R) {
+      continue;
+    }
     hash.add(header.p_filesz);
     hash.add(object.at(header.p_vaddr), std::min<std::size_t>(header.p_filesz, kMost));
   }
@@ -180,9 +206,15 @@ std::vector<GlobalRange> without(const GlobalRange& range, const std::byte* hole
     return GlobalRange{range.begin + skipped, size, std::min(size, initialized)};
   };
   std::vector<GlobalRange> pieces;
-  if (hole >= hole_end || hole >= end || hole_end <= range.begin) return {piece(range.begin, end)};
-  if (hole > range.begin) pieces.push_back(piece(range.begin, hole));
-  if (hole_end < end) pieces.push_back(piece(hole_end, end));
+  if (hole >= hole_end || hole >= end || hole_end <= range.begin) {
+    return {piece(range.begin, end)};
+  }
+  if (hole > range.begin) {
+    pieces.push_back(piece(range.begin, hole));
+  }
+  if (hole_end < end) {
+    pieces.push_back(piece(hole_end, end));
+  }
   return pieces;
 }
 
@@ -192,7 +224,9 @@ Result<void> check_untouched(const std::vector<GlobalRange>& ranges) {
     unsigned long begin = 0;
     unsigned long end = 0;
     std::array<char, 5> access{};  // "rw-p": read, write, no execute, private
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, access.data()) != 3) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, access.data()) != 3) {
+      continue;
+    }
     const auto overlaps = [&](const GlobalRange& range) {
       const auto first = reinterpret_cast<std::uintptr_t>(range.begin);
       return begin < first + range.size && first < end;
@@ -208,12 +242,12 @@ bool is_runtime(const std::string& path, const std::string& name) {
   constexpr std::array<std::string_view, 9> kSystem{
       "/lib/", "/lib32/", "/lib64/", "/libx32/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "linux-"};
   constexpr std::array<std::string_view, 33> kRuntimes{
-      // The system's and the compilers'.
+      // Of the system and the compilers.
       "ld-", "libc.", "libm.", "libmvec.", "libpthread.", "libdl.", "librt.", "libutil.", "libresolv.", "libstdc++.",
       "libgcc_s.", "libc++", "libgomp.", "libomp.", "libatomic.", "libgfortran.", "libquadmath.", "libunwind.",
       // Sanitizers.
       "libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt.",
-      // Ours, and what other ways of passing messages stand on.
+      // Our own, and those of other message-passing systems.
       "libshmem", "libgba.", "libmpi", "libopen-", "libpmix.", "libucp.", "libucs.", "libuct.", "libucm."};
   const auto begins = [](const std::string& text) {
     return [&text](std::string_view start) { return text.compare(0, start.size(), start) == 0; };
@@ -227,7 +261,9 @@ GlobalImage find_globals() {
   Hash hash;
   for (const Object& object : own_objects()) {
     hash.add(object.soname.data(), object.soname.size());
-    if (!add_build_id(object, hash)) add_contents(object, hash);
+    if (!add_build_id(object, hash)) {
+      add_contents(object, hash);
+    }
     for (const GlobalRange& range : ranges_of(object)) {
       hash.add(reinterpret_cast<std::uintptr_t>(range.begin) - object.base);
       hash.add(range.size);

@@ -2,6 +2,8 @@
 #include "shmem/memory/global_swap.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,60 +11,71 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
 
-#include "shmem/memory/global_fork.hpp"
-#include "shmem/memory/size_text.hpp"
-#include "shmem/memory/store_guard.hpp"
+#include "base/size_text.hpp"
 
 namespace shmem {
 
 namespace {
 
-/// From this size on the part of a range that begins as zero is left out of core dumps, which would allocate all of it.
+/// From this size on, the part of a range that begins as zero is excluded from core dumps, which would allocate all of
+/// it.
 constexpr std::size_t kMostDumped = std::size_t{16} << 20;
 
-// Between the protection of the ranges and the exchange nothing of ours may store into them: no call of a function that
-// the program may bring itself (memcpy, malloc), and none that a sanitizer watches.
+// A store into a range between its copy and its exchange is lost. So nothing here calls a function that the program may
+// replace (memcpy, malloc) or that a sanitizer instruments.
 
 using Word = std::uint64_t;
 
-/// Volatile, so that it is not made a call of memcpy again.
+/// Volatile, so that the compiler does not turn it into a call of memcpy.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void copy_words(std::byte* to, const std::byte* from,
                                                                                std::size_t size) {
   auto* target = reinterpret_cast<volatile Word*>(to);
   const auto* source = reinterpret_cast<const volatile Word*>(from);
-  for (std::size_t i = 0; i < size / sizeof(Word); ++i) target[i] = source[i];
+  for (std::size_t i = 0; i < size / sizeof(Word); ++i) {
+    target[i] = source[i];
+  }
 }
 
 __attribute__((no_sanitize("address", "thread", "undefined"))) bool is_zero(const std::byte* from, std::size_t size) {
   const auto* source = reinterpret_cast<const volatile Word*>(from);
   for (std::size_t i = 0; i < size / sizeof(Word); ++i) {
-    if (source[i] != 0) return false;
+    if (source[i] != 0) {
+      return false;
+    }
   }
   return true;
 }
 
-/// Which pages of this process have memory. Reading one that has none would give it some.
+/// Which pages of this process have memory. Reading a page that has none would allocate some.
 class PageMap {
  public:
   PageMap() : file_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
 
-  /// Also true if that is not to be found out.
+  /// Also true if it cannot be determined.
   bool has_memory(std::uintptr_t page_number) {
-    if (!file_) return true;
+    if (!file_) {
+      return true;
+    }
     if (page_number < first_ || page_number >= first_ + known_) {
       const auto got = ::pread(file_.get(), entries_.data(), sizeof(entries_),
                                static_cast<off_t>(page_number * sizeof(entries_[0])));
       first_ = page_number;
       known_ = got > 0 ? static_cast<std::size_t>(got) / sizeof(entries_[0]) : 0;
-      if (known_ == 0) return true;
+      if (known_ == 0) {
+        return true;
+      }
     }
     return (entries_[page_number - first_] >> 62) != 0;  // bit 63: present, bit 62: swapped out
   }
 
  private:
-  UniqueFd file_;
+  base::UniqueFd file_;
   std::array<std::uint64_t, 512> entries_{};
   std::uintptr_t first_ = 0;
   std::size_t known_ = 0;
@@ -73,19 +86,27 @@ void copy_private(const GlobalRange& range, std::byte* to, std::size_t page, Pag
   for (std::size_t at = 0; at < range.size; at += page) {
     const std::byte* from = range.begin + at;
     const bool of_file = at < range.initialized;  // has contents before it has memory
-    if (!of_file && !pages.has_memory(reinterpret_cast<std::uintptr_t>(from) / page)) continue;
-    if (!is_zero(from, page)) copy_words(to + at, from, page);
+    if (!of_file && !pages.has_memory(reinterpret_cast<std::uintptr_t>(from) / page)) {
+      continue;
+    }
+    if (!is_zero(from, page)) {
+      copy_words(to + at, from, page);
+    }
   }
 }
 
-/// From the shared memory at `file_offset` of `file`, but for its holes, into private memory that is zero.
+/// From the shared memory at `file_offset` of `file`, without its holes, into private memory that is zero.
 void copy_shared(const GlobalRange& range, std::byte* to, int file, std::size_t file_offset) {
   const std::size_t end = file_offset + range.size;
   for (std::size_t at = file_offset; at < end;) {
     const off_t data = ::lseek(file, static_cast<off_t>(at), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return;  // holes only
+    if (data < 0 && errno == ENXIO) {
+      return;  // holes only
+    }
     const std::size_t from = data < 0 ? at : static_cast<std::size_t>(data);
-    if (from >= end) return;
+    if (from >= end) {
+      return;
+    }
     const off_t hole = data < 0 ? -1 : ::lseek(file, data, SEEK_HOLE);
     const std::size_t stop = hole < 0 ? end : std::min(end, static_cast<std::size_t>(hole));
     copy_words(to + (from - file_offset), range.begin + (from - file_offset), stop - from);
@@ -96,7 +117,9 @@ void copy_shared(const GlobalRange& range, std::byte* to, int file, std::size_t 
 void leave_large_ones_out_of_dumps(const std::vector<GlobalRange>& ranges, std::size_t page) {
   for (const GlobalRange& range : ranges) {
     const std::size_t dumped = (range.initialized + page - 1) & ~(page - 1);
-    if (range.size - dumped >= kMostDumped) ::madvise(range.begin + dumped, range.size - dumped, MADV_DONTDUMP);
+    if (range.size - dumped >= kMostDumped) {
+      ::madvise(range.begin + dumped, range.size - dumped, MADV_DONTDUMP);
+    }
   }
 }
 
@@ -104,6 +127,72 @@ bool holds_my_stack(const GlobalRange& range) {
   const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
   return here >= range.begin && here < range.begin + range.size;
 }
+
+/// The handlers of fork() find it here because they have no argument.
+struct Forks {
+  std::mutex mutex;  // held by a thread from before its fork() to the end of fork(), in both processes
+  const GlobalSwap* swap = nullptr;
+  std::optional<SpareRanges> for_child;
+};
+
+Forks& forks() {
+  static Forks forks;
+  return forks;
+}
+
+void before_fork() {
+  forks().mutex.lock();
+  if (forks().swap == nullptr) {
+    return;
+  }
+  auto spare = SpareRanges::of_process(forks().swap->ranges());
+  if (!spare) {
+    return;
+  }
+  forks().swap->copy_to(*spare);
+  forks().for_child.emplace(*std::move(spare));
+}
+
+void after_fork_in_parent() {
+  forks().for_child.reset();
+  forks().mutex.unlock();
+}
+
+void after_fork_in_child() {
+  if (forks().swap != nullptr && (!forks().for_child || forks().for_child->put_in_place() != 0)) {
+    constexpr std::string_view kText =
+        "shmem: no memory for the global variables of a child made by fork(); it is ended, as its stores would be seen "
+        "by the PE\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+    ::_exit(1);
+  }
+  forks().swap = nullptr;
+  forks().for_child.reset();
+  forks().mutex.unlock();
+}
+
+/// Registered when the library is loaded, before the program can register its own: prepare handlers run in reverse
+/// order, child handlers in the order of registration.
+__attribute__((constructor)) void register_handlers() {
+  forks();  // constructed first, so destroyed last
+  ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/// Blocks signals on this thread while it lives: a handler might store into the ranges.
+class SignalBlock {
+ public:
+  SignalBlock() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+  ~SignalBlock() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 std::size_t page_size() {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -117,7 +206,9 @@ Result<SpareRanges> SpareRanges::map(std::vector<GlobalRange> ranges, int flags,
   for (std::size_t i = 0; i < spare.ranges_.size(); ++i) {
     const std::size_t size = spare.ranges_[i].size;
     void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, file, static_cast<off_t>(offset));
-    if (data == MAP_FAILED) return fail_errno(errno, "cannot map " + size_text(size) + " for global variables");
+    if (data == MAP_FAILED) {
+      return fail_errno(errno, fmt::format("cannot map {} for global variables", base::size_text(size)));
+    }
     spare.memory_[i] = static_cast<std::byte*>(data);
     offset += file < 0 ? 0 : size;
   }
@@ -134,14 +225,16 @@ Result<SpareRanges> SpareRanges::of_process(std::vector<GlobalRange> ranges) {
 
 SpareRanges::~SpareRanges() {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
-    if (memory_[i] != nullptr) ::munmap(memory_[i], ranges_[i].size);
+    if (memory_[i] != nullptr) {
+      ::munmap(memory_[i], ranges_[i].size);
+    }
   }
 }
 
 int SpareRanges::put_in_place() {
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const GlobalRange& range = ranges_[i];
-    // One step: at no time is there nothing at these addresses.
+    // One step: at no time are these addresses unmapped.
     if (::mremap(memory_[i], range.size, range.size, MREMAP_MAYMOVE | MREMAP_FIXED, range.begin) == MAP_FAILED) {
       return errno;
     }
@@ -151,7 +244,7 @@ int SpareRanges::put_in_place() {
   return 0;
 }
 
-GlobalSwap::GlobalSwap(std::vector<GlobalRange> ranges, UniqueFd file, std::size_t offset)
+GlobalSwap::GlobalSwap(std::vector<GlobalRange> ranges, base::UniqueFd file, std::size_t offset)
     : ranges_(std::move(ranges)), file_(std::move(file)), offset_(offset) {
   struct stat status {};
   if (::fstat(file_.get(), &status) == 0) {
@@ -169,31 +262,37 @@ Result<std::unique_ptr<GlobalSwap>> GlobalSwap::begin(std::vector<GlobalRange> r
   if (std::any_of(ranges.begin(), ranges.end(), holds_my_stack)) {
     return fail(std::errc::bad_address, "this thread's stack is a global variable, which cannot be moved under it");
   }
-  if (auto untouched = check_untouched(ranges); !untouched) return tl::make_unexpected(untouched.error());
-  UniqueFd own(::fcntl(file, F_DUPFD_CLOEXEC, 0));
-  if (!own) return fail_errno(errno, "cannot keep the memory of the global variables open: fcntl");
+  if (auto untouched = check_untouched(ranges); !untouched) {
+    return untouched.error();
+  }
+  base::UniqueFd own(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+  if (!own) {
+    return fail_errno(errno, "cannot keep the memory of the global variables open: fcntl");
+  }
   auto spare = SpareRanges::of_file(ranges, file, offset);
-  if (!spare) return tl::make_unexpected(spare.error());
+  if (!spare) {
+    return spare.error();
+  }
   std::unique_ptr<GlobalSwap> swap(new GlobalSwap(std::move(ranges), std::move(own), offset));
   PageMap pages;
   const std::size_t page = page_size();
   int error = 0;
   {
     const SignalBlock no_signals;
-    const ForkLock no_forks;
-    const StoreGuard guard(swap->ranges_);
-    error = guard.error();
-    for (std::size_t i = 0; error == 0 && i < swap->ranges_.size(); ++i) {
+    const std::lock_guard no_forks(forks().mutex);
+    for (std::size_t i = 0; i < swap->ranges_.size(); ++i) {
       copy_private(swap->ranges_[i], spare->memory(i), page, pages);
     }
-    if (error == 0) error = spare->put_in_place();
-    if (error == 0) isolate_forks(swap.get());
+    error = spare->put_in_place();
+    if (error == 0) {
+      forks().swap = swap.get();
+    }
   }
   if (error != 0) {
     const auto size = swap->ranges_.size();
-    swap->ranges_.resize(spare->placed());  // those are put back
-    return fail_errno(error, "cannot put shared memory in the place of " + std::to_string(size) +
-                                 " ranges of global variables (mprotect, mremap)");
+    swap->ranges_.resize(spare->placed());  // only those are put back
+    return fail_errno(
+        error, fmt::format("cannot put shared memory in the place of {} ranges of global variables (mremap)", size));
   }
   leave_large_ones_out_of_dumps(swap->ranges_, page);
   return swap;
@@ -215,14 +314,13 @@ void GlobalSwap::copy_to(const SpareRanges& spare) const {
 GlobalSwap::~GlobalSwap() {
   auto spare = SpareRanges::of_process(ranges_);
   const SignalBlock no_signals;
-  const ForkLock no_forks;
-  isolate_forks(nullptr);
-  // Without memory the variables stay where they are; nobody else maps that any more.
-  if (!spare) return;
-  const StoreGuard guard(ranges_);
-  if (guard.error() != 0) return;
-  copy_to(*spare);
-  spare->put_in_place();
+  const std::lock_guard no_forks(forks().mutex);
+  forks().swap = nullptr;
+  // Without memory the variables stay where they are; no other process maps that memory any more.
+  if (spare) {
+    copy_to(*spare);
+    spare->put_in_place();
+  }
 }
 
 }  // namespace shmem

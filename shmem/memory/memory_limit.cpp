@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/memory_limit.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include <limits>
 #include <sstream>
 
-#include "shmem/memory/size_text.hpp"
+#include "base/size_text.hpp"
 
 namespace shmem {
 
@@ -19,20 +20,24 @@ namespace {
 using Bytes = std::optional<std::size_t>;
 
 Bytes smaller(Bytes a, Bytes b) {
-  if (!a || !b) return a ? a : b;
+  if (!a || !b) {
+    return a ? a : b;
+  }
   return std::min(*a, *b);
 }
 
-/// Nothing where there is no such file, or it says "max".
+/// Nothing if there is no such file, or it says "max".
 Bytes read_limit(const std::string& file) {
   std::ifstream stream(file);
   std::size_t bytes = 0;
-  if (stream >> bytes) return bytes;
+  if (stream >> bytes) {
+    return bytes;
+  }
   return std::nullopt;
 }
 
-/// The limits of `path` and of everything above it. In a container `path` may be the host's name for what is mounted
-/// as the root here; then only the root's file is found.
+/// The limits of `path` and of all groups above it. In a container `path` may be the host's name for what is mounted as
+/// the root here; then only the root's file is found.
 Bytes limit_of_path(const std::string& mount, std::string path, const std::string& file) {
   Bytes limit = read_limit(mount + "/" + file);
   while (path.size() > 1) {
@@ -48,7 +53,9 @@ bool lists_memory(const std::string& controllers) {
   std::istringstream stream(controllers);
   std::string name;
   while (std::getline(stream, name, ',')) {
-    if (name == "memory") return true;
+    if (name == "memory") {
+      return true;
+    }
   }
   return false;
 }
@@ -60,7 +67,7 @@ std::string contents(const std::string& file) {
   return text.str();
 }
 
-/// Files of the two versions of control groups; none of the first if that is nullptr.
+/// Files of the two versions of control groups; nullptr: version 1 has no such file.
 Bytes cgroup_limit(const std::string& membership, const std::string& mount, const char* file, const char* old_file) {
   Bytes limit;
   std::istringstream lines(membership);
@@ -68,7 +75,9 @@ Bytes cgroup_limit(const std::string& membership, const std::string& mount, cons
   while (std::getline(lines, line)) {  // hierarchy:controllers:/path
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
+    if (first == std::string::npos || second == std::string::npos) {
+      continue;
+    }
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
@@ -87,12 +96,14 @@ std::size_t meminfo_value(const std::string& meminfo, const std::string& name) {
   std::size_t kilobytes = 0;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    if (words >> word >> kilobytes && word == name + ":") return kilobytes << 10;
+    if (words >> word >> kilobytes && word == name + ":") {
+      return kilobytes << 10;
+    }
   }
   return 0;
 }
 
-/// Of address space, in use by this process.
+/// The address space that this process uses.
 std::size_t address_space_used() {
   std::ifstream stream("/proc/self/statm");
   std::size_t pages = 0;
@@ -111,7 +122,9 @@ std::optional<std::size_t> cgroup_swap_limit(const std::string& membership, cons
 }
 
 std::optional<std::size_t> commit_limit(const std::string& overcommit, const std::string& meminfo) {
-  if (overcommit.empty() || overcommit.front() != '2') return std::nullopt;
+  if (overcommit.empty() || overcommit.front() != '2') {
+    return std::nullopt;
+  }
   const std::size_t limit = meminfo_value(meminfo, "CommitLimit");
   return limit - std::min(limit, meminfo_value(meminfo, "Committed_AS"));
 }
@@ -140,13 +153,18 @@ MemoryLimit memory_limit() {
 
 Result<void> check_address_space(std::size_t bytes) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return {};
+  }
   const std::size_t used = address_space_used();
-  if (bytes <= limit.rlim_cur && used <= limit.rlim_cur - bytes) return {};
-  return fail(std::errc::not_enough_memory, "they take " + size_text(bytes) +
-                                                " of address space, and this process may have " +
-                                                size_text(limit.rlim_cur) + ", of which it uses " + size_text(used) +
-                                                "; raise that limit (ulimit -v)");
+  if (bytes <= limit.rlim_cur && used <= limit.rlim_cur - bytes) {
+    return {};
+  }
+  return fail(
+      std::errc::not_enough_memory,
+      fmt::format("they take {} of address space, and this process may have {}, of which it uses {}; raise that limit "
+                  "(ulimit -v)",
+                  base::size_text(bytes), base::size_text(limit.rlim_cur), base::size_text(used)));
 }
 
 }  // namespace shmem

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/node_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,22 +14,19 @@
 #include <string>
 #include <vector>
 
+#include "base/memfd.hpp"
+#include "base/size_text.hpp"
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/bootstrap/pe_list.hpp"
+#include "shmem/bootstrap/message_text.hpp"
 #include "shmem/memory/fd_passing.hpp"
-#include "shmem/memory/huge_pages.hpp"
-#include "shmem/memory/memfd.hpp"
 #include "shmem/memory/memory_limit.hpp"
-#include "shmem/memory/numa.hpp"
-#include "shmem/memory/size_text.hpp"
+#include "shmem/memory/pages.hpp"
 
 namespace shmem {
 
 namespace {
 
 constexpr int kLeader = 0;
-/// Long enough for hundreds of PEs on few processors.
-constexpr std::chrono::seconds kHandOutLimit{60};
 
 /// Why a step failed on one PE. Fits one step of the local bootstrap.
 struct Report {
@@ -42,28 +41,34 @@ Report report_of(const Error& error) {
   return report;
 }
 
-/// Collective: well only if it went well everywhere; else the Error of the first PE that has one, with its number.
+/// Collective: success only if all PEs succeeded; else the Error of the first PE that failed, with its number.
 template <typename T>
 Result<void> agree(Bootstrap& bootstrap, const Result<T>& mine) {
   const auto failure = first_of(bootstrap.everybody(), mine ? std::nullopt : std::optional(report_of(mine.error())));
-  if (!failure) return tl::make_unexpected(mine ? failure.error() : mine.error());
-  if (!*failure) return {};
+  if (!failure) {
+    return mine ? failure.error() : mine.error();
+  }
+  if (!*failure) {
+    return {};
+  }
   const auto& [pe, report] = **failure;
-  return fail(std::errc{report.code}, "shmem: PE " + std::to_string(pe) + ": " + report.text.data());
+  return fail(std::errc{report.code}, fmt::format("shmem: PE {}: {}", pe, report.text.data()));
 }
 
 std::string heap_text(std::size_t size) {
-  return "a symmetric heap of " + size_text(size);
+  return "a symmetric heap of " + base::size_text(size);
 }
 
 /// "PEs 0, 2-3 ask for 1 GiB, PE 1 for 2 MiB".
-std::string who_asked_what(const std::vector<std::uint64_t>& sizes) {
+std::string requests_text(const std::vector<std::uint64_t>& sizes) {
   std::map<std::uint64_t, std::vector<int>> askers;
-  for (std::size_t pe = 0; pe < sizes.size(); ++pe) askers[sizes[pe]].push_back(static_cast<int>(pe));
+  for (std::size_t pe = 0; pe < sizes.size(); ++pe) {
+    askers[sizes[pe]].push_back(static_cast<int>(pe));
+  }
   std::string text;
   for (const auto& [size, pes] : askers) {
     text += (text.empty() ? "" : ", ") + pe_list(pes) + (pes.size() == 1 ? " asks for " : " ask for ") +
-            size_text(static_cast<std::size_t>(size));
+            base::size_text(static_cast<std::size_t>(size));
   }
   return text;
 }
@@ -71,36 +76,41 @@ std::string who_asked_what(const std::vector<std::uint64_t>& sizes) {
 /// Collective: an Error on all PEs unless all ask for the same.
 Result<void> check_equal(Bootstrap& bootstrap, std::size_t heap_size) {
   const auto sizes = allgather(bootstrap.everybody(), std::uint64_t{heap_size});
-  if (!sizes) return tl::make_unexpected(sizes.error());
-  if (std::all_of(sizes->begin(), sizes->end(), [&](std::uint64_t size) { return size == heap_size; })) return {};
+  if (!sizes) {
+    return sizes.error();
+  }
+  if (std::all_of(sizes->begin(), sizes->end(), [&](std::uint64_t size) { return size == heap_size; })) {
+    return {};
+  }
   return fail(std::errc::invalid_argument,
-              "shmem: the PEs ask for symmetric heaps of different sizes: " + who_asked_what(*sizes) +
-                  "; give all of them the same SHMEM_SYMMETRIC_SIZE");
+              fmt::format("shmem: the PEs ask for symmetric heaps of different sizes: {}; give all of them the same "
+                          "SHMEM_SYMMETRIC_SIZE",
+                          requests_text(*sizes)));
 }
 
-/// What each PE has in the memory.
+/// The sizes of each PE's parts of the memory.
 struct Shares {
   std::size_t heap_size;
   std::size_t globals_size;
 };
 
-/// The memfd is sparse, so that the heaps together may be larger than the memory there is; one of them may not.
+/// The memfd is sparse, so the heaps together may be larger than the memory, but one heap may not.
 Result<void> check_size(const Shares& shares, int pes) {
   const std::size_t heap_size = shares.heap_size;
   if (heap_size == 0) {
     return fail(std::errc::invalid_argument,
-                "a symmetric heap of 0 bytes is of no use; set SHMEM_SYMMETRIC_SIZE to a larger size");
+                "a symmetric heap needs more than 0 bytes; set SHMEM_SYMMETRIC_SIZE to a larger size");
   }
   const MemoryLimit limit = memory_limit();
   if (heap_size > limit.bytes) {
     return fail(std::errc::not_enough_memory, heap_text(heap_size) + " is more than the " + limit.source + ", " +
-                                                  size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
+                                                  base::size_text(limit.bytes) + "; set SHMEM_SYMMETRIC_SIZE to less");
   }
   const std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(pes);
   if (heap_size + kHeapAlignment + kMetadataSize + kBoardShare + shares.globals_size > most) {
-    return fail(std::errc::not_enough_memory, heap_text(heap_size) + " for each of " + std::to_string(pes) +
-                                                  " PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to "
-                                                  "less");
+    return fail(std::errc::not_enough_memory,
+                fmt::format("{} for each of {} PEs is more than can be addressed; set SHMEM_SYMMETRIC_SIZE to less",
+                            heap_text(heap_size), pes));
   }
   return {};
 }
@@ -118,18 +128,18 @@ std::size_t areas_size(const Shares& shares, int pes) {
 }
 
 Error about_heap(Error error, std::size_t heap_size, int pes) {
-  error.text = heap_text(heap_size) + " for each of " + std::to_string(pes) + " PEs: " + error.text +
-               " (SHMEM_SYMMETRIC_SIZE sets the size)";
+  error.text = fmt::format("{} for each of {} PEs: {} (SHMEM_SYMMETRIC_SIZE sets the size)", heap_text(heap_size), pes,
+                           error.text);
   return error;
 }
 
-/// What the leader makes and the others fetch, in this order.
+/// Made by the leader and fetched by the other PEs, in this order.
 struct NodeFiles {
-  UniqueFd heaps;
-  UniqueFd areas;
+  base::UniqueFd heaps;
+  base::UniqueFd areas;
 };
 
-/// What the leader holds while the others fetch it.
+/// Held by the leader while the other PEs fetch the files.
 struct Stock {
   NodeFiles files;
   PageKind pages;
@@ -138,95 +148,120 @@ struct Stock {
 };
 
 Result<Stock> make_stock(const Shares& shares, int pes, HugePages wanted) {
-  if (auto fits = check_size(shares, pes); !fits) return tl::make_unexpected(fits.error());
+  if (auto fits = check_size(shares, pes); !fits) {
+    return fits.error();
+  }
   auto heaps = create_heap_file(heaps_size(shares, pes), wanted);
-  if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
-  auto areas = create_memfd("shmem-areas", areas_size(shares, pes));
-  if (!areas) return tl::make_unexpected(areas.error());
+  if (!heaps) {
+    return about_heap(heaps.error(), shares.heap_size, pes);
+  }
+  auto areas = base::create_memfd("shmem-areas", areas_size(shares, pes));
+  if (!areas) {
+    return areas.error();
+  }
   auto server = FdServer::open();
-  if (!server) return tl::make_unexpected(server.error());
+  if (!server) {
+    return server.error();
+  }
   return Stock{NodeFiles{std::move(heaps->file), std::move(*areas)}, heaps->pages, std::move(heaps->reason),
                std::move(*server)};
 }
 
-/// What a PE has in the end. The file is kept where parts of it are to be mapped a second time.
+/// A PE's final mappings. The file is kept if parts of it are mapped a second time.
 struct Mapped {
-  Mapping heaps;
-  Mapping areas;
-  UniqueFd areas_file;
+  base::Mapping heaps;
+  base::Mapping areas;
+  base::UniqueFd areas_file;
   Placement placement;
 };
 
-Result<Mapping> map_heaps(int file, const Shares& shares, int me, int pes) {
+Result<base::Mapping> map_heaps(int file, const Shares& shares, int me, int pes) {
   const std::size_t size = heaps_size(shares, pes);
-  if (auto sound = check_memfd(file, size); !sound) return tl::make_unexpected(sound.error());
+  if (auto sound = base::check_memfd(file, size); !sound) {
+    return sound.error();
+  }
   const std::size_t heap_size = round_up(shares.heap_size);
   const std::size_t alignment = std::bit_floor(heap_size);
   if (auto room = check_address_space(size + alignment + areas_size(shares, pes) + kHeapAlignment); !room) {
-    return tl::make_unexpected(about_heap(room.error(), shares.heap_size, pes));
+    return about_heap(room.error(), shares.heap_size, pes);
   }
-  auto heaps = Mapping::share(file, size, alignment, heap_size * static_cast<std::size_t>(me));
-  if (!heaps) return tl::make_unexpected(about_heap(heaps.error(), shares.heap_size, pes));
+  auto heaps = base::Mapping::share(file, size, alignment, heap_size * static_cast<std::size_t>(me));
+  if (!heaps) {
+    return about_heap(heaps.error(), shares.heap_size, pes);
+  }
   return heaps;
 }
 
-Result<Mapping> map_areas(int file, const Shares& shares, int pes) {
+Result<base::Mapping> map_areas(int file, const Shares& shares, int pes) {
   const std::size_t size = areas_size(shares, pes);
-  if (auto sound = check_memfd(file, size); !sound) return tl::make_unexpected(sound.error());
-  return Mapping::share(file, size, kHeapAlignment);
+  if (auto sound = base::check_memfd(file, size); !sound) {
+    return sound.error();
+  }
+  return base::Mapping::share(file, size, kHeapAlignment);
 }
 
 std::byte* heap_of(const Mapped& mapped, const Shares& shares, int pe) {
   return mapped.heaps.data() + round_up(shares.heap_size) * static_cast<std::size_t>(pe);
 }
 
-/// `pages` is what the leader has made the file of.
+/// `pages` are those of the leader's file.
 Result<Mapped> map_files(NodeFiles files, const Shares& shares, Bootstrap& bootstrap, PageKind pages,
                          NumaPolicy policy) {
   auto heaps = map_heaps(files.heaps.get(), shares, bootstrap.rank(), bootstrap.size());
-  if (!heaps) return tl::make_unexpected(heaps.error());
+  if (!heaps) {
+    return heaps.error();
+  }
   auto areas = map_areas(files.areas.get(), shares, bootstrap.size());
-  if (!areas) return tl::make_unexpected(areas.error());
-  if (shares.globals_size == 0) files.areas.reset();
+  if (!areas) {
+    return areas.error();
+  }
+  if (shares.globals_size == 0) {
+    files.areas.reset();
+  }
   Mapped mapped{std::move(*heaps), std::move(*areas), std::move(files.areas), {}};
-  // Before anybody touches the heaps.
+  // Before any PE touches the heaps.
   NumaPlacement numa =
       place(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size), policy, system_numa());
-  if (pages == PageKind::kThp) advise_huge_pages(mapped.heaps.data(), mapped.heaps.size());
+  if (pages == PageKind::kThp) {
+    advise_huge_pages(mapped.heaps.data(), mapped.heaps.size());
+  }
   mapped.placement = {pages, std::move(numa.text), std::move(numa.reason)};
   return mapped;
 }
 
-/// What the leader tells.
-struct Told {
-  RandomName name;
+/// Sent by the leader to the other PEs.
+struct Offer {
+  base::RandomName name;
   PageKind pages;
 };
 
-/// Collective. `mine` counts on the leader only.
-Result<Told> tell(Bootstrap& bootstrap, const Told& mine) {
+/// Collective. Only the leader's `mine` matters.
+Result<Offer> broadcast(Bootstrap& bootstrap, const Offer& mine) {
   const auto all = allgather(bootstrap, mine);
-  if (!all) return tl::make_unexpected(all.error());
-  return (*all)[kLeader];
+  return all ? Result<Offer>((*all)[kLeader]) : all.error();
 }
 
 /// Where the leader writes why the pages of the heaps are not larger: the end of its metadata area.
-std::span<char> notes_in(const Mapping& areas) {
+std::span<char> notes_in(const base::Mapping& areas) {
   return {reinterpret_cast<char*>(areas.data() + kMetadataSize - kNotesSize), kNotesSize};
 }
 
-/// The leader's part: tell, hand out, map.
+/// The leader's part: broadcast, hand out, map.
 Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request,
-                    const std::string& refused) {
+                    const std::string& refused, std::chrono::milliseconds limit) {
   auto stock = make_stock(shares, bootstrap.size(), request.pages);
-  if (auto ready = agree(bootstrap, stock); !ready) return tl::make_unexpected(ready.error());
-  if (auto told = tell(bootstrap, {stock->server.name(), stock->pages}); !told) {
-    return tl::make_unexpected(told.error());
+  if (auto ready = agree(bootstrap, stock); !ready) {
+    return ready.error();
   }
-  const auto deadline = std::chrono::steady_clock::now() + kHandOutLimit;
+  if (auto offer = broadcast(bootstrap, {stock->server.name(), stock->pages}); !offer) {
+    return offer.error();
+  }
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   const std::array files{stock->files.heaps.get(), stock->files.areas.get()};
   auto served = stock->server.serve(files, bootstrap.size(), deadline, bootstrap);
-  if (!served) return tl::make_unexpected(served.error());
+  if (!served) {
+    return served.error();
+  }
   auto mapped = map_files(std::move(stock->files), shares, bootstrap, stock->pages, request.numa);
   if (mapped) {
     const std::string between = refused.empty() || stock->pages_reason.empty() ? "" : "; ";
@@ -235,67 +270,90 @@ Result<Mapped> lead(Bootstrap& bootstrap, const Shares& shares, const PlacementR
   return mapped;
 }
 
-/// Everybody else's part: hear, fetch, map.
-Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request) {
+/// The part of the other PEs: receive, fetch, map.
+Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const PlacementRequest& request,
+                      std::chrono::milliseconds limit) {
   auto client = FdClient::open();
-  if (auto ready = agree(bootstrap, client); !ready) return tl::make_unexpected(ready.error());
-  const auto told = tell(bootstrap, {});
-  if (!told) return tl::make_unexpected(told.error());
-
-  auto files = client->fetch(told->name, bootstrap.rank(), kHandOutLimit);
-  if (!files) return tl::make_unexpected(files.error());
-  if (files->size() != 2) {
-    return fail(std::errc::bad_message, "PE 0 gave " + std::to_string(files->size()) + " file descriptors, not 2");
+  if (auto ready = agree(bootstrap, client); !ready) {
+    return ready.error();
   }
-  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, told->pages,
+  const auto offer = broadcast(bootstrap, {});
+  if (!offer) {
+    return offer.error();
+  }
+
+  auto files = client->fetch(offer->name, bootstrap.rank(), limit);
+  if (!files) {
+    return files.error();
+  }
+  if (files->size() != 2) {
+    return fail(std::errc::bad_message, fmt::format("PE 0 gave {} file descriptors, not 2", files->size()));
+  }
+  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, offer->pages,
                    request.numa);
 }
 
-/// Collective: whether any PE has pages of the pool. Those of one node have the same.
+/// Collective: whether any PE has pages of the pool. The PEs of one node agree.
 Result<bool> any_from_pool(Bootstrap& bootstrap, const Mapped& mapped) {
   const bool mine = mapped.placement.pages == PageKind::kHugetlb;
-  if (&bootstrap.everybody() == &bootstrap) return mine;
+  if (&bootstrap.everybody() == &bootstrap) {
+    return mine;
+  }
   const auto all = allgather(bootstrap.everybody(), std::uint8_t{mine ? std::uint8_t{1} : std::uint8_t{0}});
-  if (!all) return tl::make_unexpected(all.error());
+  if (!all) {
+    return all.error();
+  }
   return std::find(all->begin(), all->end(), 1) != all->end();
 }
 
-/// Collective: with pages of the pool, touches this PE's heap. "", or who cannot and why.
+/// Collective: with pages of the pool, touches this PE's heap. "", or which PE failed and why.
 Result<std::string> populate_all(Bootstrap& bootstrap, const Mapped& mapped, const Shares& shares) {
   const auto mine = mapped.placement.pages == PageKind::kHugetlb
                         ? populate(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size))
                         : Result<void>{};
   const auto missing = first_of(bootstrap.everybody(), mine ? std::nullopt : std::optional(report_of(mine.error())));
-  if (!missing) return tl::make_unexpected(missing.error());
-  if (!*missing) return std::string();
-  return "hugetlb: PE " + std::to_string((*missing)->pe) + ": " + (*missing)->what.text.data();
+  if (!missing) {
+    return missing.error();
+  }
+  if (!*missing) {
+    return std::string();
+  }
+  return fmt::format("hugetlb: PE {}: {}", (*missing)->pe, (*missing)->what.text.data());
 }
 
-/// What this PE found itself reads as what it hears of others.
+/// Gives an error of this PE the same form as one reported by another PE.
 Error with_prefix(Error error, int me) {
   constexpr const char* kPrefix = "shmem: ";
-  if (error.text.rfind(kPrefix, 0) != 0) error.text.insert(0, kPrefix + ("PE " + std::to_string(me)) + ": ");
+  if (error.text.rfind(kPrefix, 0) != 0) {
+    error.text.insert(0, fmt::format("{}PE {}: ", kPrefix, me));
+  }
   return error;
 }
 
 }  // namespace
 
 Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size,
-                                      PlacementRequest request) {
+                                      PlacementRequest request, std::chrono::milliseconds limit) {
   const Shares shares{heap_size, globals_size};
-  if (auto equal = check_equal(bootstrap, heap_size); !equal) return tl::make_unexpected(equal.error());
-  std::string refused;  // why pages of the pool, which were there, could not be taken after all
+  if (auto equal = check_equal(bootstrap, heap_size); !equal) {
+    return equal.error();
+  }
+  std::string refused;  // why pages of the pool could not be used although there were some
   for (;;) {
-    auto mapped =
-        bootstrap.rank() == kLeader ? lead(bootstrap, shares, request, refused) : follow(bootstrap, shares, request);
+    auto mapped = bootstrap.rank() == kLeader ? lead(bootstrap, shares, request, refused, limit)
+                                              : follow(bootstrap, shares, request, limit);
     if (auto agreed = agree(bootstrap, mapped); !agreed) {
-      return tl::make_unexpected(with_prefix(mapped ? agreed.error() : mapped.error(), bootstrap.everybody().rank()));
+      return with_prefix(mapped ? agreed.error() : mapped.error(), bootstrap.everybody().rank());
     }
     const auto from_pool = any_from_pool(bootstrap, *mapped);
-    if (!from_pool) return tl::make_unexpected(from_pool.error());
+    if (!from_pool) {
+      return from_pool.error();
+    }
     if (*from_pool) {
       auto missing = populate_all(bootstrap, *mapped, shares);
-      if (!missing) return tl::make_unexpected(missing.error());
+      if (!missing) {
+        return missing.error();
+      }
       if (!missing->empty()) {
         refused = *std::move(missing);
         request.pages = HugePages::kThp;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/symmetric_globals.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/size_text.hpp"
 #include "shmem/bootstrap/allgather.hpp"
-#include "shmem/memory/size_text.hpp"
 
 namespace shmem {
 
@@ -16,24 +18,30 @@ namespace {
 using Reason = std::array<char, 200>;
 
 std::optional<Reason> reason_of(const std::string& text) {
-  if (text.empty()) return std::nullopt;
+  if (text.empty()) {
+    return std::nullopt;
+  }
   Reason reason{};
   text.copy(reason.data(), reason.size() - 1);
   return reason;
 }
 
-/// What a PE tells the others of its globals.
+/// A PE's description of its globals for the other PEs.
 struct Facts {
   std::uint64_t identity;
   std::uint64_t size;
 };
 
-/// Collective: the first PE's reason, with its number; empty if nobody has one.
+/// Collective: the first PE's reason, with its number; empty if no PE has one.
 Result<std::string> first_reason(Bootstrap& bootstrap, const std::string& mine) {
   const auto first = first_of(bootstrap, reason_of(mine));
-  if (!first) return tl::make_unexpected(first.error());
-  if (!*first) return std::string();
-  return "PE " + std::to_string((*first)->pe) + ": " + (*first)->what.data();
+  if (!first) {
+    return first.error();
+  }
+  if (!*first) {
+    return std::string();
+  }
+  return fmt::format("PE {}: {}", (*first)->pe, (*first)->what.data());
 }
 
 }  // namespace
@@ -42,11 +50,17 @@ Result<SymmetricGlobals> SymmetricGlobals::plan(Bootstrap& bootstrap, const Glob
                                                 const std::string& why_not) {
   SymmetricGlobals globals;
   const auto reason = first_reason(bootstrap, why_not);
-  if (!reason) return tl::make_unexpected(reason.error());
+  if (!reason) {
+    return reason.error();
+  }
   globals.why_not_ = *reason;
-  if (!globals.why_not_.empty()) return globals;
+  if (!globals.why_not_.empty()) {
+    return globals;
+  }
   const auto all = allgather(bootstrap, Facts{image.identity, image.size()});
-  if (!all) return tl::make_unexpected(all.error());
+  if (!all) {
+    return all.error();
+  }
   for (const Facts& facts : *all) {
     globals.stride_ = std::max<std::size_t>(globals.stride_, facts.size);
     globals.same_.push_back(facts.identity == image.identity);
@@ -58,9 +72,13 @@ Result<SymmetricGlobals> SymmetricGlobals::plan(Bootstrap& bootstrap, const Glob
 }
 
 void SymmetricGlobals::only_here(const std::vector<int>& here) {
-  if (same_.empty()) return;
+  if (same_.empty()) {
+    return;
+  }
   same_everywhere_ = std::exchange(same_, {});
-  for (const int pe : here) same_.push_back(same_everywhere_[static_cast<std::size_t>(pe)]);
+  for (const int pe : here) {
+    same_.push_back(same_everywhere_[static_cast<std::size_t>(pe)]);
+  }
   me_ = static_cast<int>(std::find(here.begin(), here.end(), me_) - here.begin());
 }
 
@@ -75,10 +93,12 @@ Result<void> SymmetricGlobals::share(Bootstrap& bootstrap, const NodeMemory& mem
     }
   }
   const auto reason = first_reason(bootstrap, problem);
-  if (reason && why_not_.empty()) why_not_ = *reason;
+  if (reason && why_not_.empty()) {
+    why_not_ = *reason;
+  }
   if (!reason || !why_not_.empty()) {
     release();
-    return reason ? Result<void>() : tl::make_unexpected(reason.error());
+    return reason ? Result<void>() : reason.error();
   }
   std::size_t offset = 0;
   for (const GlobalRange& range : ranges_) {
@@ -96,8 +116,10 @@ void SymmetricGlobals::release() {
 
 std::string SymmetricGlobals::describe() const {
   std::size_t size = 0;
-  for (const Entry& entry : entries_) size += entry.size;
-  return std::to_string(entries_.size()) + (entries_.size() == 1 ? " range, " : " ranges, ") + size_text(size);
+  for (const Entry& entry : entries_) {
+    size += entry.size;
+  }
+  return fmt::format("{}{}{}", entries_.size(), entries_.size() == 1 ? " range, " : " ranges, ", base::size_text(size));
 }
 
 bool SymmetricGlobals::differs(const void* mine, int pe) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value in shared memory that one thread writes now and then and others read at any time, never half-written.
+// A value in shared memory that one thread writes occasionally and others read at any time, never half-written.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace shmem {
 
-/// All zero is a valid one that holds an all-zero T which nobody has written. One writer at a time; any number of
-/// readers in any process. Readers never wait for long: they try again while a write is under way.
+/// All zero is valid: a zero T that was never written. One writer at a time; any number of readers in any process.
+/// Readers retry while a write is under way, which is short.
 template <typename T>
 requires std::is_trivially_copyable_v<T>
 class Versioned {
@@ -22,17 +22,21 @@ class Versioned {
     std::memcpy(words.data(), &value, sizeof value);
     const std::uint64_t version = version_.load(std::memory_order_relaxed);  // only this thread writes it
     version_.store(version + 1, std::memory_order_relaxed);
-    // Each word is stored with release, so that who sees a new word finds the odd version in its second look.
-    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
-    version_.store(version + 2, std::memory_order_release);  // pairs with the first look of read()
+    // Each word is stored with release, so that a reader of a new word finds the odd version in its second check.
+    for (std::size_t i = 0; i < kWords; ++i) {
+      words_[i].store(words[i], std::memory_order_release);
+    }
+    version_.store(version + 2, std::memory_order_release);  // pairs with the first check of read()
   }
 
   [[nodiscard]] T read() const {
     for (;;) {
       const std::uint64_t before = version_.load(std::memory_order_acquire);
       Words words{};
-      // Acquire: the second look must not come before these, and they pair with write().
-      for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+      // Acquire: the second check must not come before these, and they pair with write().
+      for (std::size_t i = 0; i < kWords; ++i) {
+        words[i] = words_[i].load(std::memory_order_acquire);
+      }
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) {
         T value{};
         std::memcpy(&value, words.data(), sizeof value);
@@ -41,7 +45,7 @@ class Versioned {
     }
   }
 
-  /// Grows with each write; odd while one is under way; 0 before the first.
+  /// Grows with each write; odd during one; 0 before the first.
   [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/net/messages.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -8,7 +10,7 @@ namespace shmem {
 namespace {
 
 std::string text_of(int pe, bool sent) {
-  return (sent ? "message to PE " : "message from PE ") + std::to_string(pe);
+  return fmt::format("{}{}", sent ? "message to PE " : "message from PE ", pe);
 }
 
 }  // namespace
@@ -20,55 +22,71 @@ void Messages::give_up() {
   under_way_.clear();
 }
 
-tl::unexpected<Error> Messages::failure(const Message& message, const Error& error) {
+Error Messages::fail_all(const Message& message, const Error& error) {
   give_up();
-  constexpr std::string_view kWhose = "shmem: ";  // the call says it
-  const std::size_t begin = error.text.starts_with(kWhose) ? kWhose.size() : 0;
-  return fail(error.code, text_of(message.pe, message.sent) + ": " + error.text.substr(begin));
+  constexpr std::string_view kPrefix = "shmem: ";  // the call adds it
+  const std::size_t begin = error.text.starts_with(kPrefix) ? kPrefix.size() : 0;
+  failed_ = fail(error.code, fmt::format("{}: {}", text_of(message.pe, message.sent), error.text.substr(begin)));
+  return *failed_;
 }
 
-Result<void> Messages::begin(Message message, const Result<std::uint64_t>& request) {
-  if (!request) return failure(message, request.error());
-  message.request = *request;
-  under_way_.push_back(message);
-  return {};
+void Messages::begin(const Result<std::uint64_t>& request, int pe, bool sent) {
+  if (request) {
+    under_way_.push_back({.request = *request, .pe = pe, .sent = sent});
+  } else {
+    fail_all({.request = 0, .pe = pe, .sent = sent}, request.error());
+  }
 }
 
-Result<void> Messages::send(int pe, const void* from, std::size_t bytes) {
-  return begin({.request = 0, .pe = pe, .sent = true}, network_.start_send(pe, tag_, from, bytes));
+void Messages::send(int pe, const void* from, std::size_t bytes) {
+  if (!failed_) {
+    begin(network_.start_send(pe, tag_, from, bytes), pe, true);
+  }
 }
 
-Result<void> Messages::receive(int pe, void* to, std::size_t bytes) {
-  return begin({.request = 0, .pe = pe, .sent = false}, network_.start_receive(pe, tag_, to, bytes));
+void Messages::receive(int pe, void* to, std::size_t bytes) {
+  if (!failed_) {
+    begin(network_.start_receive(pe, tag_, to, bytes), pe, false);
+  }
 }
 
 Result<void> Messages::wait_first() {
-  // It has no number any more after the wait, whatever comes of it.
+  if (failed_) {
+    return *failed_;
+  }
+  // Its number is invalid after the wait, even if that fails.
   const Message message = under_way_.front();
   under_way_.pop_front();
   std::optional<std::chrono::nanoseconds> limit;
-  if (deadline_) limit = std::max(*deadline_ - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
+  if (deadline_) {
+    limit = std::max(*deadline_ - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
+  }
   const auto ok = network_.wait(message.request, limit);
-  if (!ok) return failure(message, ok.error());
-  return {};
+  return ok ? ok : fail_all(message, ok.error());
 }
 
 Result<void> Messages::wait(std::size_t left) {
   while (under_way_.size() > left) {
-    if (auto ok = wait_first(); !ok) return ok;
+    if (auto ok = wait_first(); !ok) {
+      return ok;
+    }
   }
-  return {};
+  return outcome();
 }
 
 Result<bool> Messages::test() {
   while (!under_way_.empty()) {
     const Message message = under_way_.front();
     const auto done = network_.test(message.request);
-    if (done && !*done) return false;
+    if (done && !*done) {
+      return false;
+    }
     under_way_.pop_front();
-    if (!done) return failure(message, done.error());
+    if (!done) {
+      return fail_all(message, done.error());
+    }
   }
-  return true;
+  return failed_ ? Result<bool>(*failed_) : true;
 }
 
 std::string Messages::first() const {

@@ -15,12 +15,12 @@ namespace shmem {
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-/// Messages of one tag that are under way, in the order in which they were begun. An Error says which PE the message
-/// was to or from, and gives up all others, so that no failed call leaves the network at work in its memory; so does
-/// the end of this object.
+/// Messages of one tag that are under way, in the order of the calls. After a failure, later calls do nothing, and each
+/// wait returns the same Error, which names the PE of the message. A failure and the destructor give up all messages,
+/// so that the network no longer uses the caller's memory.
 class Messages {
  public:
-  /// No wait is longer than until `deadline`; without one, than what the network allows.
+  /// No wait lasts beyond `deadline`; without one, the network's limit counts.
   Messages(Network& network, std::uint64_t tag, Deadline deadline = {})
       : network_(network), tag_(tag), deadline_(deadline) {}
   Messages(const Messages&) = delete;
@@ -28,15 +28,17 @@ class Messages {
   ~Messages() { give_up(); }
 
   // PEs are world numbers.
-  Result<void> send(int pe, const void* from, std::size_t bytes);
-  Result<void> receive(int pe, void* to, std::size_t bytes);
+  void send(int pe, const void* from, std::size_t bytes);
+  void receive(int pe, void* to, std::size_t bytes);
 
   [[nodiscard]] std::size_t count() const { return under_way_.size(); }
-  /// Until the first one is done. REQUIRES: there is one.
+  /// The failure, if there was one. Does not wait.
+  [[nodiscard]] Result<void> outcome() const { return failed_ ? Result<void>(*failed_) : Result<void>(); }
+  /// Waits for the first message. REQUIRES: there is one, or outcome() is an Error.
   Result<void> wait_first();
-  /// Until so many are left.
+  /// Waits until only `left` messages are under way.
   Result<void> wait(std::size_t left = 0);
-  /// True: all are done.
+  /// True: all are done. Does not wait.
   Result<bool> test();
   /// "message from PE 3": the first one. REQUIRES: there is one.
   [[nodiscard]] std::string first() const;
@@ -47,14 +49,15 @@ class Messages {
     int pe;
     bool sent;
   };
-  Result<void> begin(Message message, const Result<std::uint64_t>& request);
-  tl::unexpected<Error> failure(const Message& message, const Error& error);
+  void begin(const Result<std::uint64_t>& request, int pe, bool sent);
+  Error fail_all(const Message& message, const Error& error);
   void give_up();
 
   Network& network_;
   std::uint64_t tag_;
   Deadline deadline_;
   std::deque<Message> under_way_;
+  std::optional<Error> failed_;
 };
 
 }  // namespace shmem

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/net/progress_thread.hpp"
+#include <fmt/format.h>
 
+#include <stop_token>
 #include <system_error>
+#include <utility>
 
-#include "shmem/cores/wait.hpp"
+#include "shmem/net/network.hpp"
 
 namespace shmem {
 
-Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Network& network) {
-  std::unique_ptr<ProgressThread> made(new ProgressThread(network));
+Result<std::jthread> start_progress_thread(Network& network, std::function<void()> worked) {
+  const auto run = [&network, worked = std::move(worked)](const std::stop_token& stop) {
+    const std::stop_callback wake(stop, [&network] { network.wake(); });
+    while (!stop.stop_requested()) {
+      if (!network.advance()) {
+        network.sleep(kLongestSleep);
+      } else if (worked) {
+        worked();
+      }
+    }
+  };
   try {
-    made->thread_ = std::jthread([&network](const std::stop_token& stop) { run(stop, network); });
+    return std::jthread(run);
   } catch (const std::system_error& error) {
     return fail(static_cast<std::errc>(error.code().value()),
-                std::string("shmem: no thread for the network's progress: ") + error.what());
-  }
-  return made;
-}
-
-ProgressThread::~ProgressThread() {
-  thread_.request_stop();
-  network_.wake();
-}
-
-void ProgressThread::run(const std::stop_token& stop, Network& network) {
-  while (!stop.stop_requested()) {
-    if (!network.advance()) network.nap(kLongestSleep);
+                fmt::format("shmem: no thread for the network's progress: {}", error.what()));
   }
 }
 

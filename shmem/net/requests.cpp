@@ -16,11 +16,11 @@ template <typename Word>
 void store(std::byte* memory, const std::byte* bytes) {
   Word word = 0;
   std::memcpy(&word, bytes, sizeof word);
-  // Release: who sees it (wait_until() and its like acquire) finds what was put before.
+  // Release: a reader of the word (wait_until() and similar calls acquire) sees earlier puts.
   std::atomic_ref(*reinterpret_cast<Word*>(memory)).store(word, std::memory_order_release);
 }
 
-/// Acquire and release: a word may be a lock, or tell of what was put before.
+/// Acquire and release: a word may be a lock, or signal earlier puts.
 template <typename Word>
 std::optional<std::uint64_t> apply(std::byte* memory, const Request& request) {
   constexpr auto kOrder = std::memory_order_acq_rel;
@@ -52,15 +52,21 @@ std::optional<std::uint64_t> apply(std::byte* memory, const Request& request) {
 
 std::optional<std::span<std::byte>> RequestedMemory::find(const Request& request, std::uint64_t bytes) const {
   const auto segment = static_cast<std::size_t>(request.segment);
-  if (segment >= segments_.size()) return std::nullopt;
+  if (segment >= segments_.size()) {
+    return std::nullopt;
+  }
   const std::span<std::byte> all = segments_[segment];
-  if (bytes > all.size() || request.offset > all.size() - bytes) return std::nullopt;
+  if (bytes > all.size() || request.offset > all.size() - bytes) {
+    return std::nullopt;
+  }
   return all.subspan(request.offset, bytes);
 }
 
 bool RequestedMemory::put(const Request& request, std::span<const std::byte> bytes) const {
   const auto to = find(request, bytes.size());
-  if (!to) return false;
+  if (!to) {
+    return false;
+  }
   if (bytes.size() == sizeof(std::uint64_t) && aligned(to->data(), sizeof(std::uint64_t))) {
     store<std::uint64_t>(to->data(), bytes.data());
   } else if (bytes.size() == sizeof(std::uint32_t) && aligned(to->data(), sizeof(std::uint32_t))) {

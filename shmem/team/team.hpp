@@ -1,169 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team: which PEs, where they synchronise, and how.
+// A team: its PEs, and how they synchronise. A team is local (all members on this node) or spans nodes.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "shmem/barrier/algorithms.hpp"
-#include "shmem/barrier/gba_team.hpp"
 #include "shmem/barrier/statistics.hpp"
-#include "shmem/collective/carrier.hpp"
+#include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/cores/core_group.hpp"
-#include "shmem/team/span.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/layout/sync_view.hpp"
+#include "shmem/layout/vote_result.hpp"
+#include "shmem/team/eager.hpp"
 
 namespace shmem {
 
-/// How a team's barriers were done, since it was made.
+struct GbaMember;
+class SpanningTeam;
+
+/// How a team's barriers were done since the team was created.
 struct BarrierStats {
   std::uint64_t by_device = 0;
   std::uint64_t by_software = 0;
   [[nodiscard]] std::uint64_t total() const { return by_device + by_software; }
 };
 
+/// What a member knows about a team that it creates.
+struct TeamPlan {
+  TeamMap here{};           // the members on this node, by their numbers there
+  TeamMap world{};          // all members, by their numbers in the world
+  int slot = 0;             // agreed among the members
+  std::uint64_t count = 0;  // the number of the last barrier in that slot, the same on all members
+  int contexts = 0;         // that the program plans to create (shmem_team_config_t)
+  std::uint32_t id = 0;     // by which members on several nodes find each other: see SpanningTeam
+};
+
 /// One member's side of a team. Used by one thread at a time. The Job outlives it.
 ///
-/// Life: made (software barriers work from then on), optionally given a group of the device, used, dissolved,
-/// destroyed.
+/// Life: created (software barriers work from then on), optionally given a group of the device, used, ended, destroyed.
 class Team {
  public:
-  /// `slot` is agreed among the members; `count` is the number of the last barrier there, the same on all of them;
-  /// `contexts` is the number of contexts that the program means to make (shmem_team_config_t).
-  Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts = 0);
-  /// Of one that is on several nodes, or not on all of them: `map` are the members here, `world` all of them. `id`: as
-  /// Span.
-  Team(const Job& job, const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world,
-       std::uint32_t id);
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  virtual ~Team() = default;
 
-  // Of all members, by their numbers in the world.
+  // All members, by their numbers in the world.
   [[nodiscard]] const TeamMap& map() const { return world_; }
   [[nodiscard]] int me() const { return me_; }
   [[nodiscard]] int size() const { return world_.size; }
-  // Of those on this node, by their numbers there.
+  // The members on this node, by their numbers on the node.
   [[nodiscard]] const TeamMap& map_here() const { return map_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
-  /// nullptr: all members are on this node.
-  [[nodiscard]] Span* span() const { return span_.get(); }
+  /// nullptr if all members are on this node.
+  [[nodiscard]] virtual SpanningTeam* spanning() { return nullptr; }
 
   [[nodiscard]] int slot() const { return slot_; }
   [[nodiscard]] int contexts() const { return contexts_; }
-  [[nodiscard]] BarrierStats stats() const {
-    return span_ ? BarrierStats{span_->by_device(), spanning_syncs_ - span_->by_device()}
-                 : BarrierStats{statistics_.by_device(), statistics_.by_software()};
-  }
+  [[nodiscard]] virtual BarrierStats stats() const = 0;
+  /// Of the members on this node.
   [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
-  /// Of a team on several nodes "gba" if the nodes meet through it.
-  [[nodiscard]] const char* algorithm() const {
-    return (span_ ? span_->gba_active() : gba_.active()) ? "gba" : name_of(software_.algorithm);
-  }
+  /// "gba" if the next sync goes through the device; for a team on several nodes, if the sync of its nodes does.
+  [[nodiscard]] virtual const char* algorithm() const = 0;
   /// Why the team does not use the device, or "".
-  [[nodiscard]] const std::string& gba_reason() const { return span_ ? span_->gba_reason() : gba_.reason(); }
+  [[nodiscard]] virtual const std::string& gba_reason() const = 0;
+  /// With SHMEM_INFO: before the team ends, the first member logs a line about its barriers.
+  virtual void report() const = 0;
+  /// The end of the line that is logged when the team is created. `choice`: why it has this software algorithm.
+  [[nodiscard]] virtual std::string gba_text(const std::string& choice) const = 0;
 
-  /// With SHMEM_INFO: one line of the first member about the team's barriers, before the team ends.
-  void report() const;
+  /// Collective. Returns once all members have called it. An Error names the missing members; the team cannot be used
+  /// afterwards.
+  virtual Result<void> sync() = 0;
+  /// A sync of the members on this node only.
+  virtual Result<void> sync_here() = 0;
 
-  /// Collective. Returns once all members have called it. An Error says for whom it waited; the team is of no use then.
-  Result<void> sync();
-  /// The same of the members on this node alone.
-  Result<void> sync_here();
-
-  /// Collective, a sync of the team in software: its barriers are by what member 0 chooses from then on, if they do not
-  /// go through the device. Before, they are by a central counter.
+  /// Collective, a sync of the team in software. From then on, barriers that do not go through the device use what
+  /// member 0 chooses; before, a central counter.
   Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
-  /// As `other`, a team of the same members, before the first barrier.
+  /// Takes the choices of `other`, a team of the same members. Before the first barrier.
   void follow(const Team& other) {
     software_ = other.software_;
     collectives_ = other.collectives_;
   }
-  /// How collectives that move or combine data go; the same on all members.
+  /// How collectives move and combine data; the same on all members.
   [[nodiscard]] const CollectiveChoice& collectives() const { return collectives_; }
-  /// What carries their data where that is little.
-  [[nodiscard]] Carrier& carrier() { return carrier_; }
+  /// Carries small data of the members on this node.
+  [[nodiscard]] EagerChannel& eager() { return eager_; }
 
-  // A sync in two phases, so that work can stand between: arrive, then test or wait until it is over. All members make
-  // it so. Until then the team's other collective calls are refused (device_or_resource_busy).
-  /// Collective. An Error, and nothing is done, if one is open.
-  Result<void> arrive();
-  /// A sync is open: this member has arrived and does not know yet that all have.
-  [[nodiscard]] bool is_open() const { return open_.has_value(); }
-  /// REQUIRES: is_open(). True: it is over, and no more open.
-  Result<bool> test();
-  /// REQUIRES: is_open(). Waits for the end, at most `limit` in place of SHMEM_BARRIER_TIMEOUT. After timed_out it is
-  /// still open and can be waited for again.
-  Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {});
-  /// An Error if a sync is open: before any other collective call.
+  // A sync in two phases, with work in between: arrive, then test or wait until it is over. All members make it so.
+  // Until it is over the team's other collective calls are refused (device_or_resource_busy).
+  /// Collective. An Error, without an effect, if one is open.
+  virtual Result<void> arrive() = 0;
+  /// This member has arrived, and does not yet know that all members have.
+  [[nodiscard]] bool is_open() const { return open_; }
+  /// REQUIRES: is_open(). True: the sync is over, and no longer open.
+  virtual Result<bool> test() = 0;
+  /// REQUIRES: is_open(). Waits for the end, up to `limit` instead of SHMEM_BARRIER_TIMEOUT. After timed_out the sync
+  /// is still open and can be waited for again.
+  virtual Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) = 0;
+  /// An Error if a sync is open or the team has failed. Checked before any other collective call.
   [[nodiscard]] Result<void> ready() const;
 
-  /// Collective, a sync of the team: do all give the same digest, and is none unwilling? Only members on other nodes
-  /// are compared with: those of one node have memory for that. The first member's number is told to all.
-  Result<Verdict> vote(std::uint64_t digest, bool willing, std::uint64_t number);
+  /// Collective, a sync of the team: have all members the same digest, and are all willing? Compares nodes only:
+  /// members of one node compare in their memory. All get the first member's number.
+  virtual Result<VoteResult> vote(std::uint64_t digest, bool willing, std::uint64_t number) = 0;
   /// Collective, a sync of the team: an Error on all members unless all make the same `call`.
   Result<void> agree_on_call(const TeamCall& call);
   /// Collective, a sync of the team, after agree_on_call: an Error on all members unless all can do what they agreed
-  /// on; else what the first member gives as `number`.
+  /// on; else the first member's `number`.
   Result<std::uint64_t> agree_on_outcome(const Result<void>& mine, std::uint64_t number);
 
-  /// Collective. Asks for a group of the device for this team, all or nobody; without one the team stays on software.
-  /// On several nodes the first members of all of them are its members: barrier/gba_span.hpp.
-  /// `ports`: that the PEs of the node have open, the first one's the first.
-  /// `member.port` outlives the team. A group that is lost is replaced by another one as soon as that can be had.
-  Result<void> use_gba(const GbaMember& member, int ports);
-  /// Why nobody asks for a group for this team.
-  void explain_no_gba(std::string reason) {
-    span_ ? span_->explain_no_gba(std::move(reason)) : gba_.explain(std::move(reason));
-  }
-  /// Collective. Gives the group back, if there is one; software barriers from then on.
-  Result<void> dissolve();
-  /// Collective. As dissolve, and says why in gba_reason().
+  /// Collective. Asks for a group of the device for this team: all members get it or none; without one the team keeps
+  /// software barriers. On several nodes, the leaders are the group's members: offload/inter_node_barrier.hpp. `ports`:
+  /// how many PEs of the node, from the first one on, have a port. `member.port` outlives the team. A lost group is
+  /// replaced as soon as the device has another one.
+  virtual Result<void> use_gba(const GbaMember& member, int ports) = 0;
+  /// Sets the reason why no member asks for a group.
+  virtual void explain_no_gba(std::string reason) = 0;
+  /// Collective. Gives the group back, if the team has one; software barriers from then on.
+  virtual Result<void> dissolve() = 0;
+  /// Collective. dissolve(), with a reason for gba_reason().
   Result<void> use_software(std::string reason);
+  /// Collective, the last call: dissolve(), when all members have arrived.
+  virtual Result<void> end() { return dissolve(); }
 
-  /// Collective over all cores of all members. In software the cores share the work; through the device core 0 does it.
-  /// After an error the team is of no use.
+  /// Collective over all cores of all members. In software the cores share the work; through the device and between
+  /// nodes core 0 does it. After an Error the team cannot be used.
   Result<void> sync_on(ThreadCore& core);
 
- private:
-  /// The number of the barrier that this member now enters.
-  std::uint64_t enter(bool split = false);
-  [[nodiscard]] BarrierName name_in_software(bool split) const;
-  [[nodiscard]] BarrierName name_as_served(bool split) const;
-  void close();
-  /// It is over.
+ protected:
+  Team(const Job& job, const TeamPlan& plan);
+
+  /// Called by core 0 in sync_on(). True: the barrier is entered and the cores share it. False: core 0 alone makes it
+  /// with sync_by_core_zero().
+  virtual bool enter_on_cores() = 0;
+  virtual Result<void> sync_by_core_zero() = 0;
+
+  /// Enters the next barrier and returns its number.
+  std::uint64_t enter(bool split = false) {
+    ++count_;
+    if (split) {
+      view_.mine().split.store(count_, std::memory_order_relaxed);
+    }
+    // For messages, and for the slot's next team after a sync of the parent. Release: pairs with BarrierMonitor.
+    view_.mine().entered.store(count_, std::memory_order_release);
+    statistics_.arrive(count_);
+    return count_;
+  }
+  /// The entered barrier is over.
   void leave() { view_.mine().left.store(count_, std::memory_order_release); }
+  /// A barrier of the members on this node.
   Result<void> software_sync();
-  Result<void> spanning_sync();
-  Result<void> fail_for_good(std::errc error, const BarrierWatch& watch);
-  Result<void> gba_sync(std::uint64_t count);
-  [[nodiscard]] std::string describe_calls(std::size_t turn) const;
+  /// software_sync() as a sync in the statistics; nothing if there is only one member here.
+  Result<void> counted_software_sync();
+  Result<void> fail_for_good(Error error) {
+    failed_ = std::move(error);
+    return *failed_;
+  }
+  [[nodiscard]] BarrierName name_in_software(bool split) const;
 
   const Job& job_;
-  TeamMap map_;    // those on this node
-  TeamMap world_;  // all
-  int me_;         // among all
-  int slot_;
-  int contexts_;
-  SyncView view_;
+  const TeamMap map_;    // the members on this node
+  const TeamMap world_;  // all members
+  const int me_;         // in world_
+  const int slot_;
+  const int contexts_;
+  const SyncView view_;
   BarrierChoice software_;
   CollectiveChoice collectives_{};
-  Carrier carrier_;
-  std::uint64_t count_;        // of the last barrier entered, by whatever way
+  EagerChannel eager_;
+  std::uint64_t count_;  // of the last barrier entered, whatever its algorithm
+  BarrierStatistics statistics_;
+  bool open_ = false;            // a sync in two phases
+  std::optional<Error> failed_;  // of the last barrier: the team cannot be used any more
+
+ private:
+  [[nodiscard]] std::string describe_calls(std::size_t turn) const;
+  [[nodiscard]] Error differing_calls(const std::string& calls) const;
+  Result<void> share_sync(ThreadCore& core);
+
   std::uint64_t calls_ = 0;    // of agree_on_call
   std::uint64_t choices_ = 0;  // agreed on
-  GbaTeam gba_;
-  BarrierStatistics statistics_;
-  struct Open {
-    bool by_gba;
-    BarrierWatch watch;  // of test()
-  };
-  std::optional<Open> open_;
-  std::optional<Error> failed_;  // of the barrier after which there can be no other
-  std::unique_ptr<Span> span_;
-  std::uint64_t spanning_syncs_ = 0;
-  // Of barriers on cores; written by core 0.
+  // For sync_on(); written by core 0.
   bool by_core_zero_ = false;
-  Result<void> core_outcome_{};  // of the device
+  Result<void> core_outcome_{};
 };
 
-/// Meets the other cores of this PE.
-Result<void> meet_cores(const Job& job, ThreadCore& core);
+/// A barrier of the cores of this PE.
+Result<void> sync_cores(const Job& job, ThreadCore& core);
 
 }  // namespace shmem

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/team/team_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <tuple>
+
+#include "shmem/team/local_team.hpp"
+#include "shmem/team/spanning_team.hpp"
 
 namespace shmem {
 
@@ -15,20 +20,25 @@ Team* TeamTable::find(int handle) const {
 bool TeamTable::set_taken(int pe, int slot, bool taken) const {
   auto& word = job_.metadata(pe).taken_teams[static_cast<std::size_t>(slot) / 64];
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  // Release and acquire: who takes a slot that was given back finds the words that its last team left there.
+  // Release and acquire: a PE that takes a returned slot sees the words of the slot's last team.
   const std::uint64_t before =
       taken ? word.fetch_or(bit, std::memory_order_acq_rel) : word.fetch_and(~bit, std::memory_order_release);
   return ((before & bit) != 0) != taken;
 }
 
-Team& TeamTable::add(const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world,
-                     std::uint32_t id) {
-  const auto index = static_cast<std::size_t>(slot);
-  // Acquire: pairs with remove() by another thread of this PE, which may have had the slot last.
+Team& TeamTable::add(const TeamPlan& plan) {
+  const auto index = static_cast<std::size_t>(plan.slot);
+  // Acquire: pairs with remove() by another thread of this PE, which may have used the slot last.
   std::ignore = job_.metadata(job_.me).taken_teams[index / 64].load(std::memory_order_acquire);
-  teams_[index] = std::make_unique<Team>(job_, map, slot, count, contexts, world, id);
+  if (plan.world.size == plan.here.size) {
+    teams_[index] = std::make_unique<LocalTeam>(job_, plan);
+  } else {
+    teams_[index] = std::make_unique<SpanningTeam>(job_, plan);
+  }
+  // Relaxed: other threads only compare it with ids that they have never seen.
+  live_ids_[index].store(plan.id, std::memory_order_relaxed);
   Team& team = *teams_[index];
-  job_.core_state().team[index].write({world.start, world.stride, world.size, team.me()});
+  job_.core_state().team[index].write({plan.world.start, plan.world.stride, plan.world.size, team.me()});
   return team;
 }
 
@@ -37,48 +47,52 @@ void TeamTable::remove(int slot) {
   teams_[index]->report();
   job_.core_state().team[index].write({});
   teams_[index].reset();
+  live_ids_[index].store(0, std::memory_order_relaxed);
   set_taken(job_.me, slot, false);
 }
 
 namespace {
 
-/// The PEs of this node by their numbers in the world, as a team.
-Result<TeamMap> evenly_spaced(const Nodes& nodes, int size) {
-  const int start = nodes.world(0);
-  const TeamMap map{start, size > 1 ? nodes.world(1) - start : 1, size};
-  for (int number = 0; number < size; ++number) {
-    if (nodes.world(number) != map.pe(number)) {
-      return fail(std::errc::not_supported, "shmem: the numbers of the PEs of " + nodes.host(start) +
-                                                " are not evenly spaced (start PEs of a node one after another, or "
-                                                "one on each node by turns)");
+struct SharedTeamMaps {
+  TeamMap here;
+  TeamMap world;
+};
+
+/// The team of the PEs that share memory with PE `me` of this node. The members of a team are evenly spaced, so a node
+/// whose PEs are not has several such teams.
+SharedTeamMaps shared_team(const Nodes& nodes, int size, int me) {
+  for (int first = 0;;) {
+    const int start = nodes.world(first);
+    const int stride = first + 1 < size ? nodes.world(first + 1) - start : 1;
+    int end = first + 1;
+    while (end < size && nodes.world(end) == start + (end - first) * stride) {
+      ++end;
     }
+    if (me < end) {
+      const int pes = end - first;
+      return {.here = {first, 1, pes}, .world = {start, pes > 1 ? stride : 1, pes}};
+    }
+    first = end;
   }
-  return map;
 }
 
 }  // namespace
 
 Result<void> TeamTable::make_predefined() {
   const TeamMap here{0, 1, job_.size};
-  const auto neighbours = evenly_spaced(job_.nodes, job_.size);
   set_taken(job_.me, kWorldTeam, true);
   set_taken(job_.me, kSharedTeam, true);
-  Team& world = add(here, kWorldTeam, 0, 0, {0, 1, job_.world_size()}, 0);
-  if (!neighbours) {
-    return tl::make_unexpected(neighbours.error());
-  }
-  Team& shared = add(here, kSharedTeam, 0, 0, *neighbours, 0);
+  Team& world = add({.here = here, .world = {0, 1, job_.world_size()}, .slot = kWorldTeam});
+  const SharedTeamMaps neighbours = shared_team(job_.nodes, job_.size, job_.me);
+  Team& shared = add({.here = neighbours.here, .world = neighbours.world, .slot = kSharedTeam});
   shared.explain_no_gba("its PEs share memory");
   auto ok = equip_(world);
   shared.follow(world);
   return ok;
 }
 
-// Unique among the teams that a PE is in: made of the number of the PE that gives it, and a number from 1 of its own,
-// which comes again after 65,535 teams. The world's is 0.
-std::uint32_t TeamTable::next_id() {
-  const std::uint32_t own = ids_.fetch_add(1, std::memory_order_relaxed);
-  return (static_cast<std::uint32_t>(job_.world_me()) & 0x3fff) << 16 | (own % 0xffff + 1);
+bool TeamTable::is_in_use(std::uint32_t id) const {
+  return std::ranges::any_of(live_ids_, [id](const auto& live) { return live.load(std::memory_order_relaxed) == id; });
 }
 
 bool TeamTable::try_to_reserve(const TeamMap& map, int slot) const {
@@ -97,8 +111,8 @@ void TeamTable::give_back(const TeamMap& map, int slot) const {
   }
 }
 
-// Threads of the members may be making other teams, of other parents, at this moment. Each slot goes to who takes it on
-// all members first; one that two try at once may be left to neither of them.
+// Threads of the members may be creating teams of other parents at the same time. A slot goes to the thread that first
+// takes it on all members; if two threads try at once, possibly neither gets it.
 int TeamTable::reserve_slot(const TeamMap& map) const {
   for (std::size_t word = 0; word < kMaxTeams / 64; ++word) {
     std::uint64_t taken = 0;
@@ -121,19 +135,20 @@ Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
   if (slot >= 0) {
     return {};
   }
-  return fail(std::errc::no_buffer_space, "shmem: no team slot is free on all " + std::to_string(map.size) +
-                                              " PEs of the new team (a PE can be in " + std::to_string(kMaxTeams) +
-                                              " teams; destroy some)");
+  return fail(std::errc::no_buffer_space,
+              fmt::format("shmem: no team slot is free on all {} PEs of the new team (a PE can be in {} teams; destroy "
+                          "some)",
+                          map.size, kMaxTeams));
 }
 
-// The words that PEs wait for are never set back: a PE of an earlier team that is still looking at them must find them
-// large enough. None is larger than the last barrier that its team entered, and the new team goes on from the largest
-// that any member has been in.
+// The words that PEs wait for never go back: a PE of an earlier team that still reads them must find them large enough.
+// No word is larger than the last barrier that its team entered. So the new team continues from the largest barrier
+// that any member has entered.
 std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
   std::uint64_t count = 0;
   for (int i = 0; i < map.size; ++i) {
     const TeamSync& theirs = job_.team_sync(slot, map.pe(i));
-    // One number for both kinds of calls.
+    // Barriers and calls that carry data share one number.
     count =
         std::max({count, theirs.entered.load(std::memory_order_relaxed), theirs.calls.load(std::memory_order_relaxed)});
   }
@@ -142,14 +157,14 @@ std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
 
 void TeamTable::clear_slot(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
-  // Relaxed: a sync of the parent is before the new team's first use of them. A member that reads this one as
-  // its colleague's computes the same maximum.
+  // Relaxed: a sync of the parent precedes the new team's first use of them. A member that already reads the new values
+  // computes the same maximum.
   mine.entered.store(count, std::memory_order_relaxed);
   mine.left.store(count, std::memory_order_relaxed);
   mine.calls.store(count, std::memory_order_relaxed);
   mine.calls_over.store(count, std::memory_order_relaxed);
-  job_.carried_words(slot, job_.me).finished.value.store(count, std::memory_order_relaxed);
-  // Nobody has come: the earlier team may have ended in the middle of a barrier.
+  job_.eager_words(slot, job_.me).finished.value.store(count, std::memory_order_relaxed);
+  // Not arrived: the earlier team may have ended in the middle of a barrier.
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);
   mine.arrival.word[1].store(0, std::memory_order_relaxed);
@@ -157,33 +172,35 @@ void TeamTable::clear_slot(int slot, std::uint64_t count) const {
 }
 
 Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
-  // A sync: everybody has finished what he did with the teams before.
+  // A sync: all members are done with earlier teams.
   if (auto ok = parent.agree_on_call(request.call); !ok) {
-    return tl::make_unexpected(ok.error());
-  }
-  if (request.refusal) {
-    return tl::make_unexpected(*request.refusal);
+    return ok.error();
   }
   std::optional<TeamMap> map;
   Result<void> offered;
-  if (request.map) {
+  if (request.refusal) {
+    offered = *request.refusal;  // other PEs may know of no problem, and wait for this PE's vote
+  } else if (request.map) {
     if (auto here = members_here(job_.nodes, *request.map); here) {
       map = *here;
     } else {
-      offered = tl::make_unexpected(here.error());
+      offered = here.error();
     }
   }
   const bool first = map && map->start == job_.me;
   if (first) {
     offered = offer_slot(parent, *map);
   }
-  // A sync: the slots of all maps are known.
-  const auto id = parent.agree_on_outcome(offered, next_id());
+  // The id of the parent's first PE is taken, and only teams on several nodes need one.
+  const bool gives_id = parent.me() == 0 && parent.spanning() != nullptr;
+  const std::uint32_t proposed = gives_id ? ids_.next([this](std::uint32_t id) { return is_in_use(id); }) : 0;
+  // A sync: after it the slots of all maps are known.
+  const auto id = parent.agree_on_outcome(offered, proposed);
   if (!id) {
     if (first && offered) {
       give_back(*map, parent.view().mine().new_team);
     }
-    return tl::make_unexpected(id.error());
+    return id.error();
   }
   int slot = -1;
   std::uint64_t count = 0;
@@ -192,30 +209,32 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
     count = agree_on_count(*map, slot);
     clear_slot(slot, count);
   }
-  // Everybody has cleared the words.
+  // All members have cleared the words.
   if (auto ok = parent.sync_here(); !ok || !map) {
-    return ok ? Result<int>(-1) : tl::make_unexpected(ok.error());
+    return ok ? Result<int>(-1) : ok.error();
   }
-  Team& made = add(*map, slot, count, request.contexts, *request.map, static_cast<std::uint32_t>(*id));
+  Team& made = add({.here = *map,
+                    .world = *request.map,
+                    .slot = slot,
+                    .count = count,
+                    .contexts = request.contexts,
+                    .id = static_cast<std::uint32_t>(*id)});
   if (auto ok = equip_(made); !ok) {
-    return tl::make_unexpected(ok.error());
+    return ok.error();
   }
   return slot;
 }
 
 Result<void> TeamTable::destroy(int handle) {
   Team& team = *find(handle);
-  auto ok = team.span() != nullptr ? team.sync() : Result<void>{};
-  if (ok) {
-    ok = team.dissolve();
-  }
+  auto ok = team.end();
   remove(handle);
   return ok;
 }
 
 Result<void> TeamTable::destroy_all() {
-  // Teams that the program left are not collective any more here: their members may be at different ones. Only the
-  // world is sure to be complete; the groups of the others go back without ceremony.
+  // Teams that the program did not destroy are not ended collectively: their members may be at different teams. Only
+  // the world is known to be complete; the groups of the other teams are given back without a sync.
   for (int handle = static_cast<int>(teams_.size()) - 1; handle > kWorldTeam; --handle) {
     if (find(handle) != nullptr) {
       remove(handle);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live teams of this PE, by handle, and how new ones come to be.
+// The live teams of this PE, by handle, and the creation of new ones.
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,59 +17,88 @@ namespace shmem {
 constexpr int kWorldTeam = 0;   // SHMEM_TEAM_WORLD
 constexpr int kSharedTeam = 1;  // SHMEM_TEAM_SHARED
 
-/// What a PE asks of a split.
+/// A PE's request to split a team.
 struct SplitRequest {
   TeamCall call{};                 // as the program made it; the same on all PEs of the parent
-  std::optional<Error> refusal{};  // why it cannot be had: the answer once all are known to have made the same call
-  std::optional<TeamMap> map{};    // the new team that this PE will be in, by numbers of the world
+  std::optional<Error> refusal{};  // the answer to a call that is invalid here; then it fails on all PEs
+  std::optional<TeamMap> map{};    // the new team of this PE, by numbers of the world
   int contexts = 0;
 };
 
-/// A handle is the team's slot, which all members on a node agree on. Several threads may look for teams, and make and
-/// end teams of different parents, at once; a team that one of them ends is used by none.
+/// The ids that a PE gives to teams on several nodes. Different PEs give different ones; a PE repeats its own after 2^30
+/// of them divided by the number of PEs (rounded up to a power of two), and those of its live teams never.
+class TeamIds {
+ public:
+  TeamIds(int pe, int pes)
+      : own_bits_(kBits - std::bit_width(static_cast<std::uint32_t>(pes - 1))),
+        mine_(static_cast<std::uint32_t>(pe) << own_bits_) {}
+
+  /// The next one for which `in_use(id)` is false. Not 0, which is the world's. Thread-safe.
+  template <typename InUse>
+  std::uint32_t next(InUse in_use) {
+    for (;;) {
+      const std::uint32_t own = given_.fetch_add(1, std::memory_order_relaxed) + 1;
+      const std::uint32_t id = mine_ | (own & ((std::uint32_t{1} << own_bits_) - 1));
+      if (id != 0 && !in_use(id)) {
+        return id;
+      }
+    }
+  }
+
+ private:
+  static constexpr int kBits = 30;  // groups mark their messages by the others: team/spanning_team.cpp
+  int own_bits_;
+  std::uint32_t mine_;
+  std::atomic<std::uint32_t> given_{0};
+};
+
+/// A handle is the team's slot, which all members on a node agree on. Several threads at once may find teams, and
+/// create and end teams of different parents. A team that one thread ends is not used by another.
 class TeamTable {
  public:
-  /// `equip` gives a new team its barriers; collective over the team.
+  /// Gives a new team its barriers; collective over the team.
   using Equip = std::function<Result<void>(Team&)>;
 
-  TeamTable(const Job& job, Equip equip) : job_(job), equip_(std::move(equip)), teams_(kMaxTeams) {}
+  TeamTable(const Job& job, Equip equip)
+      : job_(job), equip_(std::move(equip)), ids_(job.world_me(), job.world_size()), teams_(kMaxTeams) {}
 
-  /// Collective over the job; a barrier of the bootstrap has passed since the memory was made.
+  /// Collective over the job, after a barrier of the bootstrap since the memory was created.
   Result<void> make_predefined();
 
-  /// The live team of this handle, or nullptr.
+  /// The live team with this handle, or nullptr.
   [[nodiscard]] Team* find(int handle) const;
 
-  /// Collective over `parent`. The handle of the new team that this PE is in, or -1 without one. Several teams may be
-  /// made at once: all PEs of a map pass the same one, and maps do not overlap. PEs that make different calls are told
-  /// so, all of them, and nothing is made. REQUIRES: all PEs of the map are in the parent.
+  /// Collective over `parent`. Returns the handle of this PE's new team, or -1 without one. Several teams can be
+  /// created at once: all PEs of a map pass the same map, and maps do not overlap. If PEs make different calls, all of
+  /// them get an Error and no team is created. REQUIRES: all PEs of the map are in the parent.
   Result<int> split(Team& parent, const SplitRequest& request);
 
   /// Collective over the team. REQUIRES: not a predefined team.
   Result<void> destroy(int handle);
-  /// Collective over the job: ends all teams of this PE, world last.
+  /// Collective over the job: ends all teams of this PE, the world last.
   Result<void> destroy_all();
 
  private:
-  // Maps are of the members on this node.
+  // Maps here are of the members on this node.
   [[nodiscard]] int reserve_slot(const TeamMap& map) const;
   [[nodiscard]] bool try_to_reserve(const TeamMap& map, int slot) const;
   void give_back(const TeamMap& map, int slot) const;
-  /// For the first member of the map: a slot for it, or why there is none. The other members of the map learn it from
-  /// the parent's words. REQUIRES: a sync of the parent passes before it is read, and another before the next split.
+  /// Called by the first member of the map: reserves a slot, and stores it in the parent's words for the other members.
+  /// REQUIRES: a sync of the parent before it is read, and another one before the next split.
   Result<void> offer_slot(Team& parent, const TeamMap& map) const;
   [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
   void clear_slot(int slot, std::uint64_t count) const;
-  Team& add(const TeamMap& map, int slot, std::uint64_t count, int contexts, const TeamMap& world, std::uint32_t id);
-  std::uint32_t next_id();
+  Team& add(const TeamPlan& plan);
+  [[nodiscard]] bool is_in_use(std::uint32_t id) const;
   void remove(int slot);
-  /// False if it was so already.
+  /// False if nothing changed.
   bool set_taken(int pe, int slot, bool taken) const;
 
   const Job& job_;
   Equip equip_;
-  std::atomic<std::uint32_t> ids_{0};         // that this PE has given out
-  std::vector<std::unique_ptr<Team>> teams_;  // by handle; of fixed size, so that threads do not meet in it
+  TeamIds ids_;
+  std::vector<std::atomic<std::uint32_t>> live_ids_ = std::vector<std::atomic<std::uint32_t>>(kMaxTeams);  // by handle
+  std::vector<std::unique_ptr<Team>> teams_;  // by handle; of fixed size, so that threads do not interfere
 };
 
 }  // namespace shmem

@@ -38,7 +38,9 @@ inline Names exported_by(const std::string& library) {
   for (std::string line; std::getline(lines, line);) {
     const std::string name = line.substr(0, line.find_first_of(" @"));
     const bool version_node = line.find(" A ") != std::string::npos;
-    if (!version_node) names.insert(name);
+    if (!version_node) {
+      names.insert(name);
+    }
   }
   return names;
 }

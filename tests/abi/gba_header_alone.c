@@ -19,7 +19,9 @@ const any_function gba_every_call[] = {
 int main(void) {
   unsigned i;
   for (i = 0; i < sizeof(gba_every_call) / sizeof(gba_every_call[0]); ++i) {
-    if (gba_every_call[i] == 0) return 1;
+    if (gba_every_call[i] == 0) {
+      return 1;
+    }
   }
   return gba_version()[0] == '\0';
 }

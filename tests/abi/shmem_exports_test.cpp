@@ -9,7 +9,9 @@ namespace {
 exports::Names routines_of_the_specification() {
   std::ifstream file(SHMEM_SYMBOLS);
   exports::Names names;
-  for (std::string line; std::getline(file, line);) names.insert(line.substr(0, line.find(' ')));
+  for (std::string line; std::getline(file, line);) {
+    names.insert(line.substr(0, line.find(' ')));
+  }
   return names;
 }
 

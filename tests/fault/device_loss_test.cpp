@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "tests/integration/fake_device/raw_client.hpp"
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
+#include "tools/raw_client/raw_client.hpp"
 #include "uapi/gba_debug.h"
 
 namespace {

@@ -9,14 +9,12 @@
 #include <limits>
 #include <string>
 
-#include "fake_device/mapping.hpp"
-#include "fake_device/socket_io.hpp"
+#include "base/mapping.hpp"
+#include "fake_device/message.hpp"
 #include "tests/fuzz/check.hpp"
 
 namespace fuzz {
 namespace {
-
-using fake_device::UniqueFd;
 
 constexpr std::size_t kPage = 4096;
 constexpr off_t kMemoryPages = 16;
@@ -24,8 +22,8 @@ constexpr unsigned kMostPages = 64;
 constexpr std::size_t kMostDescriptors = 40;
 constexpr std::size_t kMostReceived = 8;
 
-UniqueFd make_eventfd(bool full) {
-  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | (full ? 0 : EFD_NONBLOCK)));
+base::UniqueFd make_eventfd(bool full) {
+  base::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | (full ? 0 : EFD_NONBLOCK)));
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - 1;
   if (full) {
     check(::write(fd.get(), &most, sizeof most) == sizeof most, "an eventfd can be filled");
@@ -33,11 +31,11 @@ UniqueFd make_eventfd(bool full) {
   return fd;
 }
 
-UniqueFd one_of_two(int (*make)(int*), unsigned which) {
+base::UniqueFd one_of_two(int (*make)(int*), unsigned which) {
   std::array<int, 2> ends{-1, -1};
   check(make(ends.data()) == 0, "a pair of descriptors can be made");
-  const UniqueFd other(ends[1 - which]);
-  return UniqueFd(ends[which]);
+  const base::UniqueFd other(ends[1 - which]);
+  return base::UniqueFd(ends[which]);
 }
 
 int make_pipe(int* ends) {
@@ -48,8 +46,8 @@ int make_sockets(int* ends) {
   return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
 }
 
-UniqueFd make_memory(int seals) {
-  UniqueFd fd(::memfd_create("client", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+base::UniqueFd make_memory(int seals) {
+  base::UniqueFd fd(::memfd_create("client", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   check(fd && ::ftruncate(fd.get(), kMemoryPages * static_cast<off_t>(kPage)) == 0, "memory can be made");
   check(seals == 0 || ::fcntl(fd.get(), F_ADD_SEALS, seals) == 0, "memory can be sealed");
   return fd;
@@ -142,7 +140,8 @@ std::size_t Client::send_some(std::size_t limit) {
 void Client::read(std::size_t limit) {
   while (limit != 0 && socket_) {
     const auto room = reader_.room();
-    auto some = fake_device::receive_some(socket_.get(), room.first(std::min(limit, room.size())));
+    auto some =
+        fake_device::receive_some(socket_.get(), room.first(std::min(limit, room.size())), device_.closer(), account_);
     if (some.count <= 0) {
       break;
     }
@@ -190,8 +189,7 @@ int Client::received(unsigned which) const {
 
 void Client::store(unsigned which, std::size_t offset, std::uint64_t value) const {
   constexpr std::size_t kSize = GBA_BAR2_SIZE;
-  const fake_device::Mapping pages(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, received(which), 0),
-                                   kSize);
+  const base::Mapping pages(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, received(which), 0), kSize);
   if (pages) {
     auto* const word = pages.data() + offset % kSize / sizeof value * sizeof value;
     reinterpret_cast<std::atomic<std::uint64_t>*>(word)->store(value, std::memory_order_release);
@@ -229,7 +227,7 @@ void Client::misuse(unsigned which, Misuse how) const {
 }
 
 int Client::memory(unsigned which) {
-  UniqueFd& file = memory_[which % memory_.size()];
+  base::UniqueFd& file = memory_[which % memory_.size()];
   if (!file) {
     file = make_memory(0);
   }
@@ -241,13 +239,13 @@ void Client::resize(unsigned which, unsigned pages) {
   device_.settle();
 }
 
-UniqueFd Client::make(Descriptor kind) {
-  const auto opened = [](const char* path, int flags) { return UniqueFd(::open(path, flags | O_CLOEXEC)); };
+base::UniqueFd Client::make(Descriptor kind) {
+  const auto opened = [](const char* path, int flags) { return base::UniqueFd(::open(path, flags | O_CLOEXEC)); };
   switch (kind) {
     case Descriptor::kMemory:
-      return UniqueFd(::dup(memory(0)));
+      return base::UniqueFd(::dup(memory(0)));
     case Descriptor::kOtherMemory:
-      return UniqueFd(::dup(memory(1)));
+      return base::UniqueFd(::dup(memory(1)));
     case Descriptor::kReadOnlyMemory:
       return opened(("/proc/self/fd/" + std::to_string(memory(0))).c_str(), O_RDONLY);
     case Descriptor::kSealedMemory:
@@ -269,9 +267,9 @@ UniqueFd Client::make(Descriptor kind) {
     case Descriptor::kPath:
       return opened("/", O_PATH);
     case Descriptor::kReceived:
-      return received_.empty() ? UniqueFd() : UniqueFd(::dup(received(0)));
+      return received_.empty() ? base::UniqueFd() : base::UniqueFd(::dup(received(0)));
   }
-  return UniqueFd();
+  return base::UniqueFd();
 }
 
 }  // namespace fuzz

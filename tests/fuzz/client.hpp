@@ -18,7 +18,7 @@ class Client {
 
   /// Connects if it is not connected.
   void connect();
-  void vanish() { socket_ = fake_device::UniqueFd(); }
+  void vanish() { socket_ = base::UniqueFd(); }
   void shut_down(unsigned how) const;
 
   void queue(std::uint16_t command, std::uint32_t flags, std::span<const std::byte> payload);
@@ -39,18 +39,19 @@ class Client {
   void keep_reply(fake_device::Message message);
   int memory(unsigned which);
   [[nodiscard]] int received(unsigned which) const;
-  fake_device::UniqueFd make(Descriptor kind);
+  base::UniqueFd make(Descriptor kind);
 
   Device& device_;
-  fake_device::UniqueFd socket_;
+  base::UniqueFd socket_;
   std::vector<std::byte> outgoing_;
-  std::vector<fake_device::UniqueFd> fds_;
+  std::vector<base::UniqueFd> fds_;
   std::size_t cut_ = 0;
   bool drop_rest_ = false;
   fake_device::MessageReader reader_;
+  std::shared_ptr<fake_device::FdAccount> account_ = std::make_shared<fake_device::FdAccount>();
   std::deque<std::uint16_t> stores_;
-  std::vector<fake_device::UniqueFd> received_;
-  std::array<fake_device::UniqueFd, 2> memory_;
+  std::vector<fake_device::Given> received_;
+  std::array<base::UniqueFd, 2> memory_;
 };
 
 }  // namespace fuzz

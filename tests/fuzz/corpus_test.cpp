@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "fake_device/sigbus_guard.hpp"
+#include "fake_device/shared_memory.hpp"
 #include "tests/fuzz/seeds.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -13,7 +13,6 @@ namespace {
 
 using fake_device::Session;
 using fake_device::Time;
-using fake_device::UniqueFd;
 
 constexpr Time kHandshakeLimit = 10'000'000'000;
 constexpr unsigned kMostRounds = 100'000;
@@ -26,9 +25,10 @@ short ready_for(int fd, int events) {
 }  // namespace
 
 // It says little: what a server has to say of bad clients would be most of the output.
-Device::Device(fake_device::EventSignaller& signaller)
+Device::Device(fake_device::EventSignaller& signaller, fake_device::Closer& closer)
     : log_(fake_device::LogLevel::kError),
       signaller_(signaller),
+      closer_(closer),
       engine_(fake_device::gba_profile(), kMembers + kClientPorts),
       ports_(kMembers, kClientPorts) {}
 
@@ -36,11 +36,13 @@ Device::~Device() {
   sessions_.clear();
 }
 
-UniqueFd Device::connect() {
+base::UniqueFd Device::connect() {
   std::array<int, 2> ends{-1, -1};
   check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0, "a socket can be made");
-  sessions_.push_back(std::make_unique<Session>(UniqueFd(ends[0]), *this, ports_, now_ + kHandshakeLimit));
-  return UniqueFd(ends[1]);
+  const auto account = std::make_shared<fake_device::FdAccount>();
+  fake_device::Given socket(closer_, account, base::UniqueFd(ends[0]));
+  sessions_.push_back(std::make_unique<Session>(std::move(socket), account, *this, ports_, now_ + kHandshakeLimit));
+  return base::UniqueFd(ends[1]);
 }
 
 void Device::settle() {
@@ -66,13 +68,13 @@ void Device::settle() {
 bool Device::handle(Session& session) {
   const int wanted = (session.wants_read() ? POLLIN : 0) | (session.wants_write() ? POLLOUT : 0);
   const short events = ready_for(session.socket(), wanted);
-  if (session.ended() || events == 0) {
+  if (session.ended() || (events == 0 && !session.under_way())) {
     return false;
   }
   if ((events & POLLOUT) != 0) {
     session.on_writable();
   }
-  if (session.wants_read()) {
+  if (session.wants_read() || session.under_way()) {
     session.on_readable(now_);
   } else if ((events & (POLLHUP | POLLERR)) != 0) {
     session.on_hangup();
@@ -98,7 +100,12 @@ void Device::drop_ended() {
 
 void Device::pass(Time time) {
   now_ += time;
-  std::erase_if(sessions_, [&](const auto& session) { return session->deadline() <= now_; });
+  for (const auto& session : sessions_) {
+    if (session->deadline() <= now_) {
+      session->on_deadline();
+    }
+  }
+  drop_ended();
   settle();
 }
 

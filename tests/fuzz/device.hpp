@@ -15,22 +15,24 @@ inline constexpr unsigned kClientPorts = 3;
 /// One thread. A step of it handles all that there is to handle, so what happens depends on the input alone.
 class Device final : public fake_device::SessionHost {
  public:
-  explicit Device(fake_device::EventSignaller& signaller);
+  Device(fake_device::EventSignaller& signaller, fake_device::Closer& closer);
   ~Device();
 
   /// The client's end of a new connection; non-blocking.
-  fake_device::UniqueFd connect();
+  base::UniqueFd connect();
   /// Looks at doorbells, sockets, kicks and timers until there is nothing more to do.
   void settle();
   void pass(fake_device::Time time);
   void sleep_and_wake();
-  [[nodiscard]] fake_device::Time now() const { return now_; }
+  [[nodiscard]] fake_device::Time now() const override { return now_; }
   [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
   [[nodiscard]] fake_device::PortPool& ports() { return ports_; }
 
   fake_device::Engine& engine() override { return engine_; }
   const fake_device::Log& log() override { return log_; }
   fake_device::EventSignaller& signaller() override { return signaller_; }
+  fake_device::Closer& closer() override { return closer_; }
+  fake_device::DmaPool& dma_pool() override { return dma_pool_; }
   void wants_attention(int socket) override { attention_.push_back(socket); }
 
  private:
@@ -40,6 +42,8 @@ class Device final : public fake_device::SessionHost {
 
   fake_device::Log log_;
   fake_device::EventSignaller& signaller_;
+  fake_device::Closer& closer_;
+  fake_device::DmaPool dma_pool_;
   fake_device::Engine engine_;
   fake_device::PortPool ports_;
   std::vector<std::unique_ptr<fake_device::Session>> sessions_;

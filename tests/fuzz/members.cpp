@@ -9,8 +9,7 @@
 namespace fuzz {
 namespace {
 
-using fake_device::Mapping;
-using fake_device::UniqueFd;
+using base::Mapping;
 
 constexpr std::uint64_t kIova = 0x7000'0000;
 constexpr std::size_t kMemory = 4096;
@@ -24,7 +23,7 @@ std::uint64_t load(const std::byte* at) {
 }  // namespace
 
 Member::Member(Device& device, unsigned port) : device_(device) {
-  auto function = fake_device::Function::open(device.engine(), port, *this, device.signaller());
+  auto function = fake_device::Function::open(device.engine(), port, *this, device.signaller(), device.dma_pool());
   check(function.has_value(), "a function can be opened");
   function_ = *std::move(function);
   const auto bits = std::as_bytes(std::span(&kMemoryAndMaster, 1));
@@ -49,18 +48,22 @@ unsigned Member::command(unsigned opcode, unsigned group, unsigned member, std::
   return static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, read(GBA_REG_CMD_STATUS)));
 }
 
+fake_device::Given Member::given(base::UniqueFd fd) {
+  return {device_.closer(), std::make_shared<fake_device::FdAccount>(), std::move(fd)};
+}
+
 void Member::give_memory() {
-  UniqueFd file(::memfd_create("member", MFD_CLOEXEC));
+  base::UniqueFd file(::memfd_create("member", MFD_CLOEXEC));
   check(file && ::ftruncate(file.get(), kMemory) == 0, "memory can be made");
-  memory_ = Mapping(::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0), kMemory);
-  check(function_->map(kIova, kMemory, 0, VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE, std::move(file)) == 0,
+  memory_ = base::Mapping(::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0), kMemory);
+  check(function_->map(kIova, kMemory, 0, VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE, given(std::move(file))) == 0,
         "memory can be mapped");
 }
 
 void Member::take_interrupts(unsigned vector) {
-  eventfd_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(eventfd_.get()));
+  eventfd_ = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(given(base::UniqueFd(::dup(eventfd_.get()))));
   check(function_->set_irqs(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER, vector, 1, {},
                             std::move(fds)) == 0,
         "an interrupt can be armed");
@@ -116,7 +119,7 @@ Members::Members(Device& device) : device_(device), members_{Member(device, 0), 
 void Members::do_barrier() {
   ++sequence_;
   for (unsigned member = 0; member < kMembers; ++member) {
-    check(members_[member].flag(group_) == sequence_ - 1, "nobody is released before all have arrived");
+    check(members_[member].flag(group_) == sequence_ - 1, "no member is released before all have arrived");
     members_[member].ring(group_, member, sequence_);
     device_.settle();
   }

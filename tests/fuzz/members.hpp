@@ -33,12 +33,13 @@ class Member final : public fake_device::FunctionClient {
 
  private:
   void give_memory();
+  fake_device::Given given(base::UniqueFd fd);
   void take_interrupts(unsigned vector);
 
   Device& device_;
   std::unique_ptr<fake_device::Function> function_;
-  fake_device::Mapping memory_;
-  fake_device::UniqueFd eventfd_;
+  base::Mapping memory_;
+  base::UniqueFd eventfd_;
 };
 
 class Members {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "fake_device/commands.hpp"
 #include "fake_device/message.hpp"
-#include "fake_device/negotiation.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/script.hpp"
 #include "tests/fuzz/targets.hpp"
@@ -42,7 +42,7 @@ void parse(const Message& message) {
     check(fake_device::version_reply(*limits).size() + sizeof(vfio_user_header) <= VFIO_USER_MAX_VERSION_REPLY,
           "the reply to VERSION is short");
   } else {
-    check(!limits.error().empty(), "a refusal has a reason");
+    check(!limits.error().text.empty(), "a refusal has a reason");
   }
 }
 

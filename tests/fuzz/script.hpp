@@ -29,7 +29,7 @@ enum class Step : std::uint8_t {
   kTick,      // u8: 2^n nanoseconds pass
   kJoin,      // u8 client, u8 member: JOIN to the group that this client has allocated last
   kSleep,     // the device goes to sleep and is woken
-  kBarrier,   // the members beside it do a barrier
+  kBarrier,   // the well-behaved members do a barrier
 };
 inline constexpr unsigned kSteps = 17;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "fake_device/sigbus_guard.hpp"
+#include "fake_device/shared_memory.hpp"
 #include "tests/fuzz/targets.hpp"
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {

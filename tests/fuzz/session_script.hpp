@@ -103,7 +103,7 @@ class Script {
                         GBA_FIELD_PUT(GBA_CMD_OPCODE, opcode) | GBA_FIELD_PUT(GBA_CMD_GROUP, group) |
                             GBA_FIELD_PUT(GBA_CMD_MEMBER, member) | GBA_FIELD_PUT(GBA_CMD_KEY, key));
   }
-  /// The first group that clients get is 1: the members beside them have 0.
+  /// The first group that clients get is 1: the well-behaved members have 0.
   Script& make_group(unsigned members, std::uint64_t timeout = 0) {
     constexpr std::uint64_t kBase = GBA_GROUP_BASE(1);
     return command(GBA_CMD_ALLOC)

@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned kClients = kClientPorts + 1;  // one more than find a port
 constexpr unsigned kMostSteps = 300;
+constexpr unsigned kCloseLimit = 20'000;  // milliseconds
 
 /// Plays an input to a device.
 class Player {
@@ -162,8 +163,10 @@ std::size_t open_files() {
 
 void run_session(std::span<const std::byte> bytes) {
   static fake_device::EventSignaller signaller;  // once: its end takes the kernel longer than all else here
-  Device device(signaller);
+  static fake_device::Closer closer;
+  Device device(signaller, closer);
   Members members(device);
+  check(closer.done(kCloseLimit), "descriptors are closed");
   const auto files = open_files();
   {
     Input input(bytes);
@@ -171,6 +174,7 @@ void run_session(std::span<const std::byte> bytes) {
     members.do_barrier();
   }
   check_nothing_is_left(device);
+  check(closer.done(kCloseLimit), "descriptors are closed");
   check(open_files() == files, "no descriptor of a client is kept");
   members.do_barrier();
   members.check_groups_are_free();

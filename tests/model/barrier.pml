@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barrier protocol of uapi/README.md, rules 9-18 and 25-33: one group of the device, three members, the words that
-// they publish, and what may befall the device and the ways to it. README.md beside this file says what is left out, and
-// why what is one step here may be one.
+// The barrier protocol of uapi/README.md, rules 9-18 and 25-33, in all the variants that the code has: the members, the
+// words that they publish, and what they do in a barrier. device.pml is the device and its faults, alarm.pml how a member
+// that pulls tells the others, shape.pml where the members are. README.md explains the variants, and says what is left
+// out and why several stores may be one step here.
 
-#define MEMBERS 3
+// ---- Configuration
+#ifndef MEMBERS
+#define MEMBERS 3           // 2 to 4
+#endif
 #ifndef FIRST
 #define FIRST 0             // the barrier before the first one
 #endif
@@ -11,14 +15,18 @@
 #define LAST 4              // the last barrier
 #endif
 #ifndef FAULTS
-#define FAULTS 2            // how many things go wrong, at most
+#define FAULTS 2            // up to so many faults
 #endif
 #ifndef P
 #define P 2                 // rule 29
 #endif
-
-#define ALL(condition) (condition(0) && condition(1) && condition(2))
-#define ANY(condition) (condition(0) || condition(1) || condition(2))
+// ALARM_NETWORK or ALARM_NODE; otherwise a member that pulls marks its word.
+// NODE<m>: the node of member m, with ALARM_NODE. Members of one node share memory.
+// PORT<m>: the member whose port member m uses. OPENERS: members behind one port gather at the one that opened it;
+// SHARED_PORTS: they all publish words, and that member rings for them.
+// WORDS_IN_SOFTWARE: barriers in software end by words, too.
+// BLOCK<m>: the block of member m. With several, a barrier of all members is two of each block: an odd and an even one.
+#include "shape.pml"
 
 // ---- Published words, rule 25
 #define ON 0
@@ -27,184 +35,46 @@
 #define OFFER 2             // in a check round
 #define READY 3
 #ifdef MUTANT_ONE_SLOT
-#define WORD(m, n) word[m]
+#define SLOT(m, n) (m)
 #else
-#define WORD(m, n) word[2 * (m) + (n) % 2]
+#define SLOT(m, n) (2 * (m) + (n) % 2)
 #endif
+#define WORD(m, n) word[SLOT(m, n)]
 #define SEQUENCE_OF_WORD(m, n) (WORD(m, n) / 4)
 #define SAYS(n, vote) ((n) * 4 + (vote))
 byte word[2 * MEMBERS];
+#ifdef MUTANT_WORDS_RESTART
+byte before[MEMBERS];       // the first barrier of this member's group
+#define NUMBER(n, m) ((n) - before[m])
+#else
+#define NUMBER(n, m) (n)
+#endif
 
 // ---- The members, as the checks see them
 byte entered[MEMBERS];      // the last barrier that was entered
 byte left[MEMBERS];         // the last barrier that was left
 bool software[MEMBERS];     // the next barrier is software's
-bool stopped;               // nothing goes wrong any more, and nobody is the first to enter a barrier
+bool stopped;               // no more faults, and no member is the first to enter a barrier
 
-// ---- The device. A group that is allocated anew takes the place of the old one, doorbell slots included.
-#define ERROR 128           // of a flag
-bool up = true;
-bool allocated;
-bool serving;               // enabled, and not in ERROR
-byte released;              // R
-bool joined[MEMBERS], marked[MEMBERS];
-byte slot[MEMBERS];         // doorbell slots: 0, or the sequence of an arrival
-byte flag[MEMBERS];
-byte base;                  // MUTANT_RESTART: the barrier that the device calls 0
-byte highest;               // that any incarnation of the group has released
-
-// ---- The ways to it
-bool connected[MEMBERS];    // the member's connection works
-bool unanswered[MEMBERS];   // an arrival or a flag was lost that it waits for: arriving again helps
-
-// ---- What goes wrong. Members that no fault has hit yet are alike, but for member 0 where it makes offers: it is enough
-// to try the first of them.
-byte faults;                // that are still to come
-byte named;                 // members up to this one may be hit
-#define FAULT(m) (faults > 0 && (m) <= named)
-inline blame(m) {
-  faults--;
-  if
-  :: named == m -> named++
-  :: else
-  fi
-}
-
-inline store_flag(m, value) {
-  if
-  :: flag[m] = value
-  :: FAULT(m) && entered[m] != left[m] -> blame(m); unanswered[m] = true
-  fi
-}
-
-inline store_error(m) {
-  if
-  :: joined[m] -> store_flag(m, ERROR + released)
-  :: else
-  fi
-}
-
-inline clear_marks() {
-  marked[0] = false; marked[1] = false; marked[2] = false
-}
-
-inline clear_joined() {
-  joined[0] = false; joined[1] = false; joined[2] = false
-}
-
-inline fail_group() {       // rule 16
-  if
-  :: serving ->
-    serving = false;
-    clear_marks();
-    store_error(0);
-    store_error(1);
-    store_error(2)
-  :: else
-  fi
-}
-
-inline leave_group(m) {     // rule 24: by command, or because the device has noticed that the port is lost
-  if
-  :: joined[m] -> joined[m] = false; fail_group()
-  :: else
-  fi
-}
-
-inline free_group() {       // rule 4
-  fail_group();
-  clear_joined();
-  allocated = false;
-  released = 0
-}
-
-inline die() {
-  up = false;
-  allocated = false;
-  serving = false;
-  released = 0;
-  clear_joined();
-  clear_marks();
-  connected[0] = false; connected[1] = false; connected[2] = false;
-  slot[0] = 0; slot[1] = 0; slot[2] = 0
-}
-
-#define BARRIER (released + base)
-#define HAS_ENTERED(m) (entered[m] >= BARRIER)
-#define HAS_PUBLISHED(m) (SEQUENCE_OF_WORD(m, BARRIER) >= BARRIER)
-#define HAS_VOTED_OFF(m) (WORD(m, BARRIER) == SAYS(BARRIER, OFF))
-
-inline release() {          // rule 11
-  released++;
-  clear_marks();
-  assert(ALL(HAS_ENTERED));                 // early release
-  assert(ALL(HAS_PUBLISHED));               // whom the release does not reach can pull
-  assert(!ANY(HAS_VOTED_OFF));              // rule 28
-  assert(BARRIER > highest);                // nothing is released twice
-  highest = BARRIER;
-  if
-  :: store_flag(0, released); store_flag(1, released); store_flag(2, released)
-  :: faults > 0 ->                          // the device is lost between two of these stores
-    faults--;
-    if :: flag[0] = released :: true fi;
-    if :: flag[1] = released :: true fi;
-    if :: flag[2] = released :: true fi;
-    die()
-  fi
-}
-
-inline take_arrival(m) {    // rules 10 to 13
-  arrival = slot[m];
-  slot[m] = 0;
-  if
-  :: !joined[m]
-  :: joined[m] && !serving -> store_flag(m, ERROR + released)
-  :: joined[m] && serving && arrival <= released -> store_flag(m, released)
-  :: joined[m] && serving && arrival > released ->
-    assert(arrival == released + 1);        // rule 13: a round is ahead of the device's
-    marked[m] = true;
-    if
-    :: marked[0] && marked[1] && marked[2] -> release()
-    :: else
-    fi
-  fi;
-  arrival = 0
-}
-
-inline lose_member(m) {
-  blame(m);
-  connected[m] = false;
-  if :: slot[m] = 0 :: true fi;             // an arrival under way, too
-  if
-  :: true -> leave_group(m)                 // the device has noticed that the port is lost
-  :: true -> fail_group()                   // rule 34: its link is down, and it is a member still
-  fi
-}
-
-active proctype device() {
-  byte arrival;
-end:
-  do
-  :: atomic { slot[0] != 0 -> take_arrival(0) }
-  :: atomic { slot[1] != 0 -> take_arrival(1) }
-  :: atomic { slot[2] != 0 -> take_arrival(2) }
-  :: atomic { up && faults > 0 -> faults--; die() }
-  :: atomic { serving && faults > 0 -> faults--; fail_group() }
-  :: atomic { joined[0] && connected[0] && FAULT(0) -> lose_member(0) }
-  :: atomic { joined[1] && connected[1] && FAULT(1) -> lose_member(1) }
-  :: atomic { joined[2] && connected[2] && FAULT(2) -> lose_member(2) }
-  :: atomic { !stopped -> stopped = true; faults = 0; named = 0 }
-  od
-}
+#include "device.pml"
 
 // ---- A member in barrier n
 
 #define IS_AHEAD(m) (entered[m] > n)
-#define IS_HERE(m) (entered[m] >= n)
-#define DOES_LIKE_ME(m) (entered[m] != n || software[m] == software[me])
-#define HAS_WORD(m) (SEQUENCE_OF_WORD(m, n) == n)
-#define SAYS_OFF(m) (WORD(m, n) == SAYS(n, OFF))
-#define SAYS_READY(m) (WORD(m, n) == SAYS(n, READY))
+#define MAY_ENTER (n < LAST && (!stopped || ANY(IS_AHEAD)))
+#if BLOCKS > 1              // a barrier of all is an odd and an even one of each block
+#define HAS_COME(m) (entered[m] >= n - 1 + n % 2)
+#ifdef MUTANT_SKIP_THIRD_STEP
+#define IS_OVER_FOR_ALL (n % 2 == 0 || !OWNS(me))
+#else
+#define IS_OVER_FOR_ALL (n % 2 == 0)
+#endif
+#endif
+#define IS_HERE(m) (!WITH_ME(m) || entered[m] >= n)
+#define DOES_LIKE_ME(m) (!WITH_ME(m) || !HAS_WORDS(m) || entered[m] != n || software[m] == software[me])
+#define HAS_WORD(m) (!WITH_ME(m) || !HAS_WORDS(m) || SEQUENCE_OF_WORD(m, n) == NUMBER(n, me))
+#define SAYS_OFF(m) (WITH_ME(m) && HAS_WORDS(m) && WORD(m, n) == SAYS(NUMBER(n, me), OFF))
+#define SAYS_READY(m) (!WITH_ME(m) || !HAS_WORDS(m) || WORD(m, n) == SAYS(n, READY))
 
 inline enter() {
   entered[me] = n;
@@ -213,156 +83,76 @@ inline enter() {
 
 inline leave() {
   assert(ALL(IS_HERE));                     // early release
+#if BLOCKS > 1
+  assert(!IS_OVER_FOR_ALL || ALL(HAS_COME));
+#endif
   left[me] = n;
   unanswered[me] = false
 }
 
 inline publish(vote) {
-  WORD(me, n) = SAYS(n, vote)
+  WORD(me, n) = SAYS(NUMBER(n, me), vote)
 }
 
-inline ring() {
-  if
-  :: connected[me] -> slot[me] = n - base; unanswered[me] = false
-  :: connected[me] && FAULT(me) -> blame(me); unanswered[me] = true
-  :: connected[me] && FAULT(me) -> blame(me); connected[me] = false
-  :: !connected[me]
-  fi
-}
-
-#if defined(MUTANT_LOOK_AT_OFF_ONLY)
-#define PULLS(m) SAYS_OFF(m)
-#elif defined(MUTANT_LOOK_AT_OFF_OF_THIS_AND_NEXT)
-#define PULLS(m) (SAYS_OFF(m) || WORD(m, n + 1) == SAYS(n + 1, OFF))
-#else
-#define PULLS(m) (SAYS_OFF(m) || WORD(m, n) == SAYS(n, PULL))
-#define MARKS_PULL
-#endif
-
-#ifdef MUTANT_WHOLE_WORD
-#define COUNTS(m) (WORD(m, n) == SAYS(n, ON))
-#else
-#define COUNTS(m) HAS_WORD(m)
-#endif
+#include "alarm.pml"
 
 #ifdef MUTANT_ALONE
 #define ALL_USE_SOFTWARE true
 #else
-#define ALL_USE_SOFTWARE ANY(SAYS_OFF)
+#define ALL_USE_SOFTWARE ANYBODY_SAYS_OFF
 #endif
 #ifdef MUTANT_BACK_ALONE
-#define ALL_USE_DEVICE ready
+#define ALL_USE_DEVICE(condition) ready
 #else
-#define ALL_USE_DEVICE ALL(SAYS_READY)
+#define ALL_USE_DEVICE(condition) (condition)
 #endif
-
-#define FLAG_IS_N ((flag[me] & 127) == n - base)
-#define FLAG_IS_ERROR (flag[me] >= ERROR && !FLAG_IS_N)
 
 // Rules 18 and 27. Trouble is what the member's driver finds out in the end: an error release, no connection, a link
-// that is down, that it is no member any more; or something that nobody else knows of.
+// that is down, that it is no longer a member; or a fault that no other member knows of.
 inline await_release() {
   do
-  :: FLAG_IS_N -> break
+#ifdef SHARED_PORTS
+  :: atomic { IS_RELEASED -> hand_on_release(); break }
+#else
+  :: IS_RELEASED -> break
+#endif
   :: atomic {
-      FLAG_IS_ERROR || ANY(PULLS) || !connected[me] || !joined[me] || FAULT(me) ->
+      HAS_TROUBLE || SEES_ALARM || FAULT(me) ->
       if
-      :: FLAG_IS_ERROR || ANY(PULLS) || !connected[me] || !joined[me]
-      :: connected[me] && FAULT(me) -> blame(me); connected[me] = false
+      :: HAS_TROUBLE || SEES_ALARM
+      :: (connected[me] || !HOLDS(me)) && FAULT(me) -> blame(me); connected[me] = false
       fi;
       off = true;
-#ifdef MARKS_PULL
-      publish(PULL);
-#endif
+      mark_trouble();
       break
     }
-  :: atomic { unanswered[me] && connected[me] -> ring() }
+#ifdef MUTANT_SHARER_FINISHES_BY_WORDS
+  :: !HOLDS(me) && ALL(HAS_WORD) -> break
+#endif
+  :: atomic { HAS_RUNG && unanswered[me] && connected[me] -> ring() }
+#ifdef SHARED_PORTS
+  :: atomic { MAY_RING -> ring(); rung[me] = true }
+#endif
 #ifdef MUTANT_FINISH_BY_WORDS
   :: ALL(HAS_WORD) -> break
 #endif
   od
 }
 
-// Whatever sequence a flag has that is over, only its ERROR may matter yet.
-inline forget_flag() {
-#ifndef MUTANT_OLD_LINE
-  flag[me] = (software[me] -> 0 : flag[me] & ERROR)
-#else
-  skip
-#endif
-}
-
-inline leave_and_free() {
-  if
-  :: software[me] && (joined[me] || me == 0 && allocated) ->
-    atomic {
-      if
-      :: connected[me] ->
-        leave_group(me);
-        if :: me == 0 && allocated -> free_group() :: else fi
-      :: else
-      fi
-    }
-  :: else
-  fi
-}
-
-// A new connection where the old one is lost; the device may have come back. By then it knows that the old one is gone.
-inline reopen() {
-  if :: !up -> up = true :: true fi;
-  if
-  :: up && !connected[me] ->
-    leave_group(me);
-    if :: me == 0 && allocated -> free_group() :: else fi;
-    connected[me] = true
-  :: else
-  fi
-}
-
-inline offer() {            // rule 30
-  reopen();
-  if
-  :: connected[me] ->
-    assert(!allocated);
-    allocated = true;
-    serving = true;
-#if defined(MUTANT_RESTART) || defined(MUTANT_OLD_LINE)
-    released = 0;
-#else
-    released = n + P;
-#endif
-    vote = OFFER
-  :: true
-  fi
-}
-
-inline join() {             // rule 31
-  atomic {
-    reopen();
-    if
-    :: connected[me] && allocated ->
-      joined[me] = true;
-      ready = true;
-#ifdef MUTANT_OLD_LINE
-      slot[me] = 0
-#else
-      flag[me] = 0
-#endif
-    :: true
-    fi
-  }
-}
-
-// The words of n are all there when a member leaves n: so they were since they came.
+// The words of n are all there when a member leaves n: none has been overwritten since it was published.
 inline end_device_round() {
   if
-  :: !off -> await_release()
+  :: !off ->
+    await_release();
+#ifdef ALARM_NETWORK
+    raise_alarms()
+#endif
   :: else
   fi;
   if
-  :: atomic { !off -> leave(); assert(ALL(HAS_WORD)); forget_flag() }
+  :: atomic { !off && IS_MET -> leave(); assert(ALL(HAS_WORD)); forget_flag() }
   :: atomic {
-      off && ALL(COUNTS) ->
+      off && WORDS_ARE_THERE && IS_MET ->
       leave();
       assert(ALL(HAS_WORD));
       if
@@ -375,24 +165,35 @@ inline end_device_round() {
   leave_and_free()
 }
 
+inline use_device() {
+  software[me] = false;
+#if defined(MUTANT_RESTART) || defined(MUTANT_OLD_LINE)
+  restarted = n;
+#endif
+  begin_alarms()
+}
+
+#ifndef ALARM_NETWORK
+#define BY_CHECK (software[me] && n % P == 0)
+
 // Rules 29 to 31: c, or S where a group was offered at c.
 inline check_round() {
   atomic { enter(); publish(vote); vote = OFF };
   if
-  :: atomic { !invited && ALL(HAS_WORD) -> leave(); invited = (WORD(0, n) == SAYS(n, OFFER)) };
+  :: atomic {
+      !invited && ALL(HAS_WORD) && IS_MET ->
+      leave();
+      invited = (WORD(OWNER(me), n) == SAYS(n, OFFER))
+    };
     if
-    :: invited -> join()
+    :: invited -> atomic { join() }
     :: else
     fi
   :: atomic {
-      invited && ALL(HAS_WORD) ->
+      invited && ALL(HAS_WORD) && IS_MET ->
       leave();
       if
-      :: ALL_USE_DEVICE ->
-        software[me] = false;
-#if defined(MUTANT_RESTART) || defined(MUTANT_OLD_LINE)
-        base = n
-#endif
+      :: ALL_USE_DEVICE(ALL(SAYS_READY)) -> use_device()
       :: else
       fi;
       invited = false;
@@ -401,32 +202,105 @@ inline check_round() {
     leave_and_free()
   fi
 }
+#else
+#define BY_CHECK false
+
+// Between two barriers, in software: the members of a block ask for a group again, and tell each other by messages,
+// first whether a group is offered, then whether they have joined it. A message says which barrier it comes after.
+byte offered[BLOCKS];
+byte answer[MEMBERS];
+#define HAS_LEFT(m) (!WITH_ME(m) || left[m] >= n)
+#define HAS_ANSWERED(m) (!WITH_ME(m) || answer[m] / 4 == n)
+#define ANSWERS_READY(m) (!WITH_ME(m) || answer[m] == SAYS(n, READY))
+
+inline ask_again() {
+  if
+  :: OWNS(me) -> atomic { offer(n); offered[BLOCK(me)] = SAYS(n, vote); vote = OFF }
+  :: else
+  fi;
+  atomic {
+    ALL(HAS_LEFT) && offered[BLOCK(me)] / 4 == n;
+    if
+    :: offered[BLOCK(me)] == SAYS(n, OFFER) ->
+      assert(!IS_OLD_ALARM);                // the new group would be given up for it
+      join();
+      answer[me] = SAYS(n, (ready -> READY : OFF));
+      invited = true
+    :: else
+    fi
+  };
+  if
+  :: invited ->
+    atomic {
+      ALL(HAS_ANSWERED);
+      if
+      :: ALL_USE_DEVICE(ALL(ANSWERS_READY)) -> use_device()
+      :: else
+      fi;
+      invited = false;
+      ready = false
+    };
+    leave_and_free()
+  :: else
+  fi
+}
+#endif
 
 #define BY_DEVICE (!software[me])
-#define BY_CHECK (software[me] && n % P == 0)
-#define BY_SOFTWARE (software[me] && n % P != 0)
+#define BY_SOFTWARE (software[me] && !BY_CHECK)
+#if BLOCKS == 1
+#define IS_NEXT MAY_ENTER
+#define ASKS_AGAIN (software[me] && n % P == 0 && n < LAST)
+#else
+// A barrier of all: of each block, of the first members of the blocks, and of each block again.
+#define HAS_LEFT_FIRST_STEP(m) (!OWNS(m) || left[m] >= n)
+#ifdef MUTANT_SKIP_SECOND_STEP
+#define HAS_DONE_SECOND_STEP true
+#else
+#define HAS_DONE_SECOND_STEP (!OWNS(me) || ALL(HAS_LEFT_FIRST_STEP))
+#endif
+#define IS_NEXT (n % 2 == 0 && MAY_ENTER || n % 2 == 1 && HAS_DONE_SECOND_STEP)
+#define ASKS_AGAIN (software[me] && n % P == 0 && n < LAST && !ALONE(me))
+#endif
+
+#ifdef WORDS_IN_SOFTWARE
+#define SOFTWARE_IS_OVER ALL(HAS_WORD)
+#else
+#define SOFTWARE_IS_OVER ALL(IS_HERE)
+#endif
 
 proctype member(byte me) {
   byte n = FIRST;           // this barrier
   bool off;                 // rule 27
   bool invited, ready;      // a group was offered; this member has joined it
   byte vote = OFF;          // at the next check round
+#ifdef ALARM_NETWORK
+  byte to_alarm;            // members that it has not told yet
+#endif
 end:
   do
   :: atomic {
-      n < LAST && (!stopped || ANY(IS_AHEAD)) ->
+      IS_NEXT ->
       n++;
+      gather();
       if
       :: BY_DEVICE ->
         enter();
 #ifndef MUTANT_RING_FIRST
         publish((off -> OFF : ON));
 #endif
-        if :: !off -> ring() :: else fi
-      :: BY_SOFTWARE -> enter()
-      :: BY_CHECK && !invited && me == 0 -> offer()
+        if
+        :: !off -> ring_or_wait()
+        :: off -> mark_off()
+        fi
+      :: BY_SOFTWARE ->
+        enter();
+#ifdef WORDS_IN_SOFTWARE
+        publish(OFF)
+#endif
+      :: BY_CHECK && !invited && OWNS(me) -> offer(n + P)
       :: BY_CHECK && invited && ready -> if :: vote = READY :: true fi
-      :: BY_CHECK && (!invited && me != 0 || invited && !ready)
+      :: BY_CHECK && (!invited && !OWNS(me) || invited && !ready)
       fi
     };
 #ifdef MUTANT_RING_FIRST
@@ -434,26 +308,59 @@ end:
 #endif
     if
     :: BY_DEVICE -> end_device_round()
-    :: atomic { BY_SOFTWARE && ALL(IS_HERE) -> leave() }
+    :: atomic { BY_SOFTWARE && SOFTWARE_IS_OVER -> leave() }
+#ifndef ALARM_NETWORK
     :: BY_CHECK -> check_round()
+#endif
+    fi;
+#ifdef ALARM_NETWORK
+    if
+    :: ASKS_AGAIN -> ask_again()
+    :: else
     fi
+#endif
   od
 }
+
+#define SET_UP(m, with) \
+  entered[m] = FIRST; \
+  left[m] = FIRST; \
+  connected[m] = HOLDS(m); \
+  joined[m] = HOLDS(m) && with; \
+  software[m] = !with || ALONE(m)
+#ifdef OPENERS
+#define RUN(m, with) if :: HOLDS(m) -> run member(m) :: else -> run sharer(m) fi
+#else
+#define RUN(m, with) run member(m)
+#endif
 
 init {
   atomic {
     faults = FAULTS;
-    named = (P <= LAST -> 1 : 0);
-    connected[0] = true; connected[1] = true; connected[2] = true;
-    entered[0] = FIRST; entered[1] = FIRST; entered[2] = FIRST;
-    left[0] = FIRST; left[1] = FIRST; left[2] = FIRST;
-    highest = FIRST;
+    named = FIRST_TO_BE_HIT;
+    highest[0] = FIRST;
 #ifdef BEGIN_IN_SOFTWARE
-    software[0] = true; software[1] = true; software[2] = true;
+    FOR_EACH(SET_UP, false);
 #else
-    allocated = true; serving = true; released = FIRST;
-    joined[0] = true; joined[1] = true; joined[2] = true;
+    FOR_EACH(SET_UP, true);
+    allocated[0] = true; serving[0] = true; released[0] = FIRST;
 #endif
-    run member(0); run member(1); run member(2)
+    run device(0);
+#if BLOCKS > 1
+    highest[1] = FIRST;
+    if
+    :: !ALONE(SECOND_BLOCK) ->
+      allocated[1] = true; serving[1] = true; released[1] = FIRST;
+      run device(1)
+    :: else
+    fi;
+#endif
+#if NODES > 1
+    run leader(0); run leader(1);
+#if NODES > 2
+    run leader(2);
+#endif
+#endif
+    FOR_EACH(RUN, 0)
   }
 }

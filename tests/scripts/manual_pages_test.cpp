@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <map>
 
-#include "shmem/options.hpp"
+#include "shmem/config/options.hpp"
 #include "tests/abi/exports.hpp"
 #include "tests/support/manual.hpp"
 
@@ -39,7 +39,9 @@ Names names_of(const std::string& page) {
 std::map<std::string, int> count_names() {
   std::map<std::string, int> count;
   for (const auto& [file, page] : pages()) {
-    for (const auto& name : names_of(page)) ++count[name];
+    for (const auto& name : names_of(page)) {
+      ++count[name];
+    }
   }
   return count;
 }
@@ -53,23 +55,29 @@ std::string stem(const std::string& routine) {
       "(.*)");
   static const std::regex kSized("(i?b?(?:put|get))(?:8|16|32|64|128)(|_.*)");
   std::smatch typed;
-  if (!std::regex_match(routine, typed, kTyped)) return routine;
+  if (!std::regex_match(routine, typed, kTyped)) {
+    return routine;
+  }
   return "shmem_" + std::regex_replace(typed[1].str(), kSized, "$1$2");
 }
 
 Names stems_of_routines() {
   std::ifstream file(in_tree("tests/abi/openshmem_symbols.txt"));
   Names stems;
-  for (std::string line; std::getline(file, line);) stems.insert(stem(line.substr(0, line.find(' '))));
+  for (std::string line; std::getline(file, line);) {
+    stems.insert(stem(line.substr(0, line.find(' '))));
+  }
   return stems;
 }
 
 /// What the headers declare beside shmem.h, but for shmemx_interface.h, which is what other interfaces are built on.
 Names calls_beyond_the_standard() {
   Names calls;
-  for (const auto& file : std::filesystem::directory_iterator(in_tree("shmem/include"))) {
-    if (file.path().extension() == ".h" && file.path().filename() != "shmemx_interface.h") {
-      calls.merge(exports::declared_in(file.path(), "SHMEM_API", "shmemx_"));
+  for (const char* folder : {"shmem/include", "ascend/include"}) {
+    for (const auto& file : std::filesystem::directory_iterator(in_tree(folder))) {
+      if (file.path().extension() == ".h" && file.path().filename() != "shmemx_interface.h") {
+        calls.merge(exports::declared_in(file.path(), "SHMEM_API", "shmemx_"));
+      }
     }
   }
   return calls;
@@ -79,9 +87,12 @@ TEST(ManualPages, AreWellFormed) {
   for (const auto& [file, page] : pages()) {
     EXPECT_EQ(page.find(R"(.\" SPDX-License-Identifier: Apache-2.0)"), 0U) << file;
     std::vector<std::string> sections{"NAME", "DESCRIPTION", "SEE ALSO"};
-    if (file.ends_with(".3")) sections.insert(sections.end(), {"SYNOPSIS", "THREADS", "EXAMPLES"});
-    for (const auto& section : sections)
+    if (file.ends_with(".3")) {
+      sections.insert(sections.end(), {"SYNOPSIS", "THREADS", "EXAMPLES"});
+    }
+    for (const auto& section : sections) {
       EXPECT_NE(page.find("\n.SH " + section + "\n"), std::string::npos) << file << ": " << section;
+    }
   }
 }
 
@@ -91,7 +102,9 @@ TEST(ManualPages, AreReadWithoutWarnings) {
        "cd \"$0\" && if command -v groff >/dev/null; then groff -ww -man -Tutf8 -z -- *.[37]; else echo no groff; fi; "
        "if command -v mandoc >/dev/null; then mandoc -T lint -W error -- *.[37]; fi",
        in_tree("docs/man")});
-  if (warnings.output == "no groff\n") GTEST_SKIP() << warnings.output;
+  if (warnings.output == "no groff\n") {
+    GTEST_SKIP() << warnings.output;
+  }
   EXPECT_TRUE(warnings.exit.clean());
   EXPECT_THAT(warnings.output, IsEmpty());
 }
@@ -113,9 +126,13 @@ TEST(ManualPages, NameEachRoutineOnceAndNothingElse) {
   expected.merge(calls_beyond_the_standard());
   EXPECT_GT(expected.size(), 200U);
   auto count = count_names();
-  for (const auto& name : expected) EXPECT_EQ(count[name], 1) << "pages that name " << name;
+  for (const auto& name : expected) {
+    EXPECT_EQ(count[name], 1) << "pages that name " << name;
+  }
   expected.merge(Names{"shmem", "aclshmem"});
-  for (const auto& [name, number] : count) EXPECT_TRUE(expected.contains(name)) << name << " is no routine";
+  for (const auto& [name, number] : count) {
+    EXPECT_TRUE(expected.contains(name)) << name << " is no routine";
+  }
 }
 
 /// `text` with `plain` for each `pattern`.
@@ -150,7 +167,9 @@ TEST(ManualPages, DeclareWhatTheHeadersDo) {
   std::ofstream out(file);
   out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n";
   for (const auto& [name, page] : pages()) {
-    if (!name.ends_with(".3")) continue;
+    if (!name.ends_with(".3")) {
+      continue;
+    }
     // Each family has a routine for these, and most pages have one family.
     out << (name.starts_with("acl") ? assertions(page, "int32", "int32_t") : assertions(page, "int", "int"));
   }

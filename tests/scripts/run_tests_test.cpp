@@ -74,6 +74,16 @@ TEST_F(RunTests, SayWhyTheFuzzTargetsAreSkipped) {
   EXPECT_THAT(required.output, EndsWith("test.sh: the fuzz targets were skipped, but label fuzz is required\n"));
 }
 
+TEST_F(RunTests, FailIfATestFailsOnArm64) {
+  StandIns::write(tree_.file("scripts/arm64-root.sh"), "echo \"libraries in $1\"");
+  tree_.programs().add("ctest", "[[ $* != *build-arm64* ]] || exit 8");
+  const auto outcome = tree_.run("test.sh", {"--arm64"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("libraries in build-arm64-root\n"));
+  EXPECT_THAT(outcome.output, EndsWith("test.sh: the unit tests failed on arm64\n"));
+  EXPECT_TRUE(tree_.run("test.sh").exit.clean());
+}
+
 TEST_F(RunTests, FailIfTheBuildFails) {
   ctest_that("true");
   tree_.programs().add("cmake", "false");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@ namespace {
 using test_support::run;
 using test_support::TempDir;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string hexadecimal(unsigned value, int digits) {
   char text[16];
@@ -27,6 +29,7 @@ std::string hexadecimal(unsigned value, int digits) {
 
 const std::string kVendor = hexadecimal(GBA_PCI_VENDOR_ID, 4);
 const std::string kDevice = hexadecimal(GBA_PCI_DEVICE_ID, 4);
+const std::string kDeviceVf = hexadecimal(GBA_PCI_DEVICE_ID_VF, 4);
 const std::string kDeviceSwitch = hexadecimal(GBA_PCI_DEVICE_ID_SWITCH, 4);
 
 std::string generated(const std::string& name) {
@@ -62,8 +65,8 @@ std::string rule_for(const std::string& subsystem) {
 }
 
 TEST(UdevRules, AreWellFormed) {
-  const std::regex rule(R"re((\s*[A-Z]+(\{[a-z_]+\})?(==|!=|=|\+=|-=|:=)"[^"]*"(,|$))+\s*)re");
-  EXPECT_EQ(rules().size(), 4U);
+  const std::regex rule(R"re((\s*[A-Z]+(\{[A-Za-z_]+\})?(==|!=|=|\+=|-=|:=)"[^"]*"(,|$))+\s*)re");
+  EXPECT_EQ(rules().size(), 6U);
   for (const auto& line : rules()) {
     EXPECT_TRUE(std::regex_match(line, rule)) << line;
   }
@@ -81,7 +84,7 @@ TEST(UdevRules, SatisfyUdevadmVerifyWhereItIsThere) {
 TEST(UdevRules, BindTheHeadersIdsToVfioPci) {
   const auto rule = rule_for("pci");
   EXPECT_THAT(rule, HasSubstr("ATTR{vendor}==\"" + kVendor + "\""));
-  EXPECT_THAT(rule, HasSubstr("ATTR{device}==\"" + kDevice + "|" + kDeviceSwitch + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTR{device}==\"" + kDevice + "|" + kDeviceVf + "|" + kDeviceSwitch + "\""));
   EXPECT_THAT(rule, HasSubstr("ATTR{class}==\"" + hexadecimal(GBA_PCI_CLASS, 6) + "\""));
   EXPECT_THAT(rule, HasSubstr("ATTR{driver_override}=\"vfio-pci\""));
   EXPECT_THAT(rule, HasSubstr("/sys/bus/pci/drivers_probe"));
@@ -90,22 +93,33 @@ TEST(UdevRules, BindTheHeadersIdsToVfioPci) {
 TEST(UdevRules, GiveTheCharacterDeviceToGroupGbaUnderAName) {
   const auto rule = rule_for("vfio-dev");
   EXPECT_THAT(rule, HasSubstr("ATTRS{vendor}==\"" + kVendor + "\""));
-  EXPECT_THAT(rule, HasSubstr("ATTRS{device}==\"" + kDevice + "|" + kDeviceSwitch + "\""));
+  EXPECT_THAT(rule, HasSubstr("ATTRS{device}==\"" + kDevice + "|" + kDeviceVf + "|" + kDeviceSwitch + "\""));
   EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
-  EXPECT_THAT(rule, HasSubstr("SYMLINK+=\"gba$result\""));
+  EXPECT_THAT(rule, HasSubstr("SYMLINK+=\"gba$result gba/by-path/$id\""));
 }
 
-TEST(UdevRules, GiveTheNodeOfAnIommuGroupToGroupGbaUnderTheSameName) {
+TEST(UdevRules, NameTheOthersAgainWhenOneComesOrGoes) {
+  const auto all = rules();
+  const auto rule = std::find_if(all.begin(), all.end(), [](const std::string& text) {
+    return text.find("ENV{PCI_ID}==\"1EAF:0B01|1EAF:0B02|1EAF:0B00\"") != std::string::npos;
+  });
+  ASSERT_NE(rule, all.end());
+  EXPECT_THAT(*rule, HasSubstr("ACTION==\"add|remove\""));
+  EXPECT_THAT(*rule, HasSubstr("--action=change --subsystem-match=vfio-dev --subsystem-match=vfio")) << "no loop";
+}
+
+TEST(UdevRules, GiveTheNodeOfAnIommuGroupOfGbasToGroupGba) {
   const auto rule = rule_for("vfio");
-  EXPECT_THAT(rule, HasSubstr("KERNEL==\"[0-9]*\", PROGRAM==\"gba-index --group $kernel\"")) << "not the container";
-  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\", SYMLINK+=\"gba$result\""));
+  EXPECT_THAT(rule, HasSubstr("KERNEL==\"[0-9]*\", PROGRAM==\"gba-index --rights $kernel\"")) << "not the container";
+  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
   EXPECT_THAT(rule_for("vfio-dev"), HasSubstr("link_priority=10")) << "which wins where there are both";
 }
 
-TEST(UdevRules, GiveTheIommuToGroupGba) {
+TEST(UdevRules, ShareTheIommuAndTakeItFromNobody) {
   const auto rule = rule_for("misc");
   EXPECT_THAT(rule, HasSubstr("KERNEL==\"iommu\""));
-  EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
+  EXPECT_THAT(rule, HasSubstr("gba-index --share /dev/iommu"));
+  EXPECT_THAT(rule, Not(HasSubstr("GROUP")));
 }
 
 /// A sysfs with one other function between GBAs of both kinds.
@@ -116,6 +130,7 @@ class GbaIndex : public testing::Test {
     add("0000:3a:00.0", kVendor, kDeviceSwitch);
     add("0000:3a:00.1", "0x8086", kDevice);
     add("0000:3a:00.2", kVendor, "0x1234");
+    add("0000:39:00.0", "0x8086", "0x2030", "0x060400");
   }
 
   test_support::Outcome index_of(const std::string& address) {
@@ -123,6 +138,9 @@ class GbaIndex : public testing::Test {
   }
   test_support::Outcome index_of_group(const std::string& group) {
     return run({generated("gba-index"), "--group", group}, {"SYSFS_PATH=" + dir_.path()});
+  }
+  int rights_of_group(const std::string& group) {
+    return run({generated("gba-index"), "--rights", group}, {"SYSFS_PATH=" + dir_.path()}).exit.code;
   }
   void put_in_group(const std::string& group, const std::string& address) {
     const auto root = std::filesystem::path(dir_.path());
@@ -132,11 +150,13 @@ class GbaIndex : public testing::Test {
   }
 
  private:
-  void add(const std::string& address, const std::string& vendor, const std::string& device) {
+  void add(const std::string& address, const std::string& vendor, const std::string& device,
+           const std::string& pci_class = "0x120000") {
     const auto folder = std::filesystem::path(dir_.path()) / "bus/pci/devices" / address;
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "vendor") << vendor << '\n';
     std::ofstream(folder / "device") << device << '\n';
+    std::ofstream(folder / "class") << pci_class << '\n';
   }
 
   TempDir dir_;
@@ -155,8 +175,9 @@ TEST_F(GbaIndex, RefusesWhatIsNoGba) {
 
 TEST_F(GbaIndex, FindsTheOneOfAnIommuGroup) {
   put_in_group("7", "0000:3b:00.0");
-  put_in_group("7", "0000:3a:00.1");  // something else
-  EXPECT_EQ(index_of_group("7").output, "1\n");
+  put_in_group("7", "0000:39:00.0");  // the bridge above it
+  EXPECT_EQ(index_of_group("7").output, "1 0000:3b:00.0\n");
+  EXPECT_EQ(rights_of_group("7"), 0);
 }
 
 TEST_F(GbaIndex, LeavesOtherIommuGroupsAlone) {
@@ -166,9 +187,19 @@ TEST_F(GbaIndex, LeavesOtherIommuGroupsAlone) {
   EXPECT_EQ(index_of_group("9").exit.code, 1) << "gone by now";
 }
 
+TEST_F(GbaIndex, OpensNoGroupWithAnotherDevice) {
+  put_in_group("7", "0000:3b:00.0");
+  put_in_group("7", "0000:3a:00.1");
+  EXPECT_EQ(rights_of_group("7"), 1);
+  const auto outcome = index_of_group("7");
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("must not open: 0000:3a:00.1"));
+}
+
 TEST_F(GbaIndex, NamesNoGroupOfTwo) {
   put_in_group("7", "0000:3b:00.0");
   put_in_group("7", "0000:3a:00.0");
+  EXPECT_EQ(rights_of_group("7"), 0) << "each is opened by its address";
   const auto outcome = index_of_group("7");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("more than one GBA"));

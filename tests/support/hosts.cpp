@@ -84,13 +84,19 @@ exec "${0%/*}/$host" sh -c "$*"
 }  // namespace
 
 std::optional<std::string> Hosts::missing() {
-  if (::geteuid() != 0) return "only root can make network namespaces";
-  if (test_support::run({"ip", "-Version"}).exit.code == 127) return "there is no ip (Debian: iproute2)";
+  if (::geteuid() != 0) {
+    return "only root can make network namespaces";
+  }
+  if (test_support::run({"ip", "-Version"}).exit.code == 127) {
+    return "there is no ip (Debian: iproute2)";
+  }
   auto command = kHost;
   command.push_back(
       "mount -t tmpfs tmpfs /dev/shm; ip link add br0 type bridge; ip link add v0 type veth peer name eth0");
   const auto outcome = test_support::run(command);
-  if (!outcome.exit.clean()) return "no namespaces, bridges or veth pairs here: " + outcome.output;
+  if (!outcome.exit.clean()) {
+    return "no namespaces, bridges or veth pairs here: " + outcome.output;
+  }
   return std::nullopt;
 }
 
@@ -123,7 +129,9 @@ Hosts::Hosts(int number) : number_(number) {
   names << "127.0.0.1 localhost\n";
   for (int host = 0; host < number_; ++host) {
     names << ipv4(host) << ' ' << name(host) << '\n';
-    if (has_ipv6()) names << ipv6(host) << ' ' << name(host) << '\n';
+    if (has_ipv6()) {
+      names << ipv6(host) << ' ' << name(host) << '\n';
+    }
   }
   names.close();
   switch_ = hold({"unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"});
@@ -167,10 +175,14 @@ void Hosts::write_scripts() const {
 /// It is no child of the test's, so that it outlives the test, and whoever kills that with all its children.
 void Hosts::start_keeper() {
   std::string command = "exec setsid --fork " + files("keeper") + " " + dir_.path() + " " + network_of(*switch_);
-  for (const auto& holder : holders_) command += " " + network_of(*holder);
+  for (const auto& holder : holders_) {
+    command += " " + network_of(*holder);
+  }
   command += " >/dev/null 2>&1";
   keeper_.reset(::popen(command.c_str(), "we"));
-  if (keeper_ == nullptr) throw std::runtime_error("cannot start " + command);
+  if (keeper_ == nullptr) {
+    throw std::runtime_error("cannot start " + command);
+  }
 }
 
 void Hosts::connect() const {
@@ -180,18 +192,24 @@ void Hosts::connect() const {
     cables += "link add " + port(host) + " type veth peer name eth0 netns " + std::to_string(holder.pid()) + "\n";
   }
   ip(*switch_, cables);
-  for (int host = 0; host < number_; ++host) plug_in(host);
+  for (int host = 0; host < number_; ++host) {
+    plug_in(host);
+  }
 }
 
 void Hosts::plug_in(int host) const {
   ip(*switch_, "link set " + port(host) + " master br0 up\n");
   std::string addresses = "link set lo up\naddress add " + ipv4(host) + "/24 dev eth0\n";
-  if (has_ipv6()) addresses += "address add " + ipv6(host) + "/64 dev eth0 nodad\n";
+  if (has_ipv6()) {
+    addresses += "address add " + ipv6(host) + "/64 dev eth0 nodad\n";
+  }
   ip(*holders_[static_cast<std::size_t>(host)], addresses + "link set eth0 up\n");
 }
 
 void Hosts::use_cable(int host, const Cable& cable) {
-  if (cables_.erase(host) == 0) ip(*switch_, "link delete " + port(host) + "\n");
+  if (cables_.erase(host) == 0) {
+    ip(*switch_, "link delete " + port(host) + "\n");
+  }
   const auto holder = std::to_string(holders_[static_cast<std::size_t>(host)]->pid());
   cables_[host] = hold({test_program("slow_link"), std::to_string(switch_->pid()), port(host), holder, "eth0",
                         std::to_string(cable.delay.count()), std::to_string(std::lround(cable.loss * 1e6)),
@@ -203,7 +221,9 @@ void Hosts::ip(const Process& holder, const std::string& commands) const {
   std::ofstream(files("batch")) << commands;
   const auto outcome =
       test_support::run({"nsenter", "--target", std::to_string(holder.pid()), "--net", "ip", "-batch", files("batch")});
-  if (!outcome.exit.clean()) throw std::runtime_error("ip: " + outcome.output + "in:\n" + commands);
+  if (!outcome.exit.clean()) {
+    throw std::runtime_error("ip: " + outcome.output + "in:\n" + commands);
+  }
 }
 
 std::vector<std::string> Hosts::on(int host, const std::vector<std::string>& command) const {
@@ -244,8 +264,12 @@ Traffic Hosts::traffic(int host) const {
     std::string name;
     std::uint64_t value[10]{};
     fields >> name;
-    for (auto& field : value) fields >> field;
-    if (fields && name == port(host) + ":") return {value[1], value[9]};
+    for (auto& field : value) {
+      fields >> field;
+    }
+    if (fields && name == port(host) + ":") {
+      return {value[1], value[9]};
+    }
   }
   throw std::runtime_error("the kernel has no counters of " + port(host));
 }

@@ -31,7 +31,9 @@ std::vector<std::string> echo(const std::string& what, std::vector<std::string> 
 std::size_t answers(const Process& client) {
   const std::string text = client.output();
   std::size_t count = 0;
-  for (auto at = text.find("answer"); at != std::string::npos; at = text.find("answer", at + 1)) ++count;
+  for (auto at = text.find("answer"); at != std::string::npos; at = text.find("answer", at + 1)) {
+    ++count;
+  }
   return count;
 }
 
@@ -51,7 +53,9 @@ std::set<std::string> networks() {
   std::error_code gone;
   for (const auto& process : std::filesystem::directory_iterator("/proc")) {
     const auto network = std::filesystem::read_symlink(process.path() / "ns/net", gone);
-    if (!gone) found.insert(network);
+    if (!gone) {
+      found.insert(network);
+    }
   }
   return found;
 }
@@ -64,14 +68,18 @@ std::string network_of(const Hosts& hosts, int host) {
 class HostsOfTests : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+    if (const auto missing = Hosts::missing()) {
+      GTEST_SKIP() << *missing;
+    }
   }
 };
 
 TEST_F(HostsOfTests, ReachEachOtherByNameOverBothFamilies) {
   const Hosts hosts(3);
   std::vector<std::pair<std::string, std::string>> families{{"ipv4", Hosts::ipv4(2)}};
-  if (Hosts::has_ipv6()) families.emplace_back("ipv6", Hosts::ipv6(2));
+  if (Hosts::has_ipv6()) {
+    families.emplace_back("ipv6", Hosts::ipv6(2));
+  }
   for (const auto& [family, address] : families) {
     Process server = hosts.start(2, echo("serve", {address}));
     ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
@@ -139,9 +147,13 @@ TEST_F(HostsOfTests, LoseWhatIsLongerThanTheSwitchTakes) {
   const auto talk = [&hosts](Seconds limit) {
     return hosts.run(0, echo("talk", {"h1", "ipv4", "100000"}), {}, limit).output;
   };
-  for (const int host : {0, 1}) hosts.set_mtu(host, 9000);
+  for (const int host : {0, 1}) {
+    hosts.set_mtu(host, 9000);
+  }
   EXPECT_THAT(talk(kLimit), HasSubstr("whole"));
-  for (const int host : {0, 1}) hosts.set_mtu(host, 9000, 1500);
+  for (const int host : {0, 1}) {
+    hosts.set_mtu(host, 9000, 1500);
+  }
   EXPECT_EQ(talk(Seconds{0.5}), "");
 }
 
@@ -149,13 +161,19 @@ class SlowHosts : public HostsOfTests {
  protected:
   void SetUp() override {
     HostsOfTests::SetUp();
-    if (IsSkipped()) return;
-    if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "there is no /dev/net/tun";
+    if (IsSkipped()) {
+      return;
+    }
+    if (::access("/dev/net/tun", R_OK | W_OK) != 0) {
+      GTEST_SKIP() << "there is no /dev/net/tun";
+    }
     hosts_ = std::make_unique<Hosts>(2);
   }
   /// Of both.
   void use(const test_support::Cable& cable) {
-    for (const int host : {0, 1}) hosts_->use_cable(host, cable);
+    for (const int host : {0, 1}) {
+      hosts_->use_cable(host, cable);
+    }
     server_ = std::make_unique<Process>(hosts_->on(1, echo("serve", {Hosts::ipv4(1)})));
     ASSERT_TRUE(server_->wait_for_output("serving", kLimit)) << server_->output();
   }
@@ -245,7 +263,9 @@ TEST_F(HostsOfTests, GoWithATestThatIsKilled) {
   if (test == 0) {
     ::setenv("TMPDIR", dir.path().c_str(), 1);
     const Hosts hosts(2);
-    if (!hosts.run(1, {"sh", "-c", "setsid --fork sleep " + seconds}).exit.clean()) ::_exit(1);
+    if (!hosts.run(1, {"sh", "-c", "setsid --fork sleep " + seconds}).exit.clean()) {
+      ::_exit(1);
+    }
     std::ofstream(dir.file("network")) << network_of(hosts, 1) << '\n';
     ::pause();
   }
@@ -254,7 +274,9 @@ TEST_F(HostsOfTests, GoWithATestThatIsKilled) {
   while (network.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::ifstream file(dir.file("network"));
-    if (std::string line; std::getline(file, line) && !file.eof()) network = line;
+    if (std::string line; std::getline(file, line) && !file.eof()) {
+      network = line;
+    }
   }
   EXPECT_EQ(networks().count(network), 1U) << network;
   ::kill(test, SIGKILL);

@@ -31,7 +31,9 @@ class JobOnHosts {
                               "SHMEM_SYMMETRIC_SIZE=64M",
                               "SHMEM_BOOTSTRAP_TIMEOUT=20"};
       environment.insert(environment.end(), all.begin(), all.end());
-      if (pe < own.size()) environment.insert(environment.end(), own[pe].begin(), own[pe].end());
+      if (pe < own.size()) {
+        environment.insert(environment.end(), own[pe].begin(), own[pe].end());
+      }
       pes_.push_back(std::make_unique<Process>(hosts.on(host_of[pe], command), environment));
     }
   }
@@ -42,7 +44,9 @@ class JobOnHosts {
   /// True once every PE has said this.
   [[nodiscard]] bool all_say(const std::string& text, Seconds limit = kPatience) const {
     for (const auto& pe : pes_) {
-      if (!pe->wait_for_output(text, limit)) return false;
+      if (!pe->wait_for_output(text, limit)) {
+        return false;
+      }
     }
     return true;
   }
@@ -59,7 +63,9 @@ class JobOnHosts {
   }
   [[nodiscard]] std::string output() const {
     std::string text;
-    for (std::size_t pe = 0; pe < pes_.size(); ++pe) text += "-- PE " + std::to_string(pe) + ":\n" + pes_[pe]->output();
+    for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+      text += "-- PE " + std::to_string(pe) + ":\n" + pes_[pe]->output();
+    }
     return text;
   }
 

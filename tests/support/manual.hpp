@@ -46,7 +46,9 @@ inline std::set<std::string> options_in_manual(const std::string& page) {
 inline std::set<std::string> completions(const std::string& script, const std::string& function,
                                          const std::string& program, const std::vector<std::string>& words) {
   std::string quoted = program;
-  for (const auto& word : words) quoted += " '" + word + "'";
+  for (const auto& word : words) {
+    quoted += " '" + word + "'";
+  }
   const auto outcome =
       run({"bash", "-c",
            "source " + script + "; COMP_WORDS=(" + quoted + "); COMP_CWORD=" + std::to_string(words.size()) + "; " +

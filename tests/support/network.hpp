@@ -12,7 +12,9 @@ namespace test_support {
 
 inline bool has_ipv6_loopback() {
   const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return false;
+  if (socket < 0) {
+    return false;
+  }
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
   address.sin6_addr = IN6ADDR_LOOPBACK_INIT;

@@ -25,7 +25,9 @@ int main(int argc, char** argv) try {
   auto line = hosts.on(0, {argv + 2, argv + argc});
   std::vector<char*> arguments;
   arguments.reserve(line.size() + 1);
-  for (auto& word : line) arguments.push_back(word.data());
+  for (auto& word : line) {
+    arguments.push_back(word.data());
+  }
   arguments.push_back(nullptr);
   pid_t child = -1;
   int status = 0;

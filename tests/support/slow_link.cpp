@@ -38,7 +38,9 @@ constexpr std::size_t kMostWaiting = 1000;
 class File {
  public:
   File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {
-    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), path);
+    if (fd_ < 0) {
+      throw std::system_error(errno, std::generic_category(), path);
+    }
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -91,7 +93,9 @@ class Direction {
   /// Takes what has come.
   void take() {
     for (ssize_t size = 0; (size = ::read(from_.fd(), buffer_.data(), buffer_.size())) > 0;) {
-      if (random_() % 1'000'000 < quality_.loss_per_million || waiting_.size() >= kMostWaiting) continue;
+      if (random_() % 1'000'000 < quality_.loss_per_million || waiting_.size() >= kMostWaiting) {
+        continue;
+      }
       // On the way for as long as its bits take, behind those before it, and then the delay.
       const auto bits = static_cast<std::uint64_t>(size) * 8;
       free_ = std::max(free_, Clock::now()) +

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace {
 
@@ -24,17 +24,26 @@ test_support::Outcome tests(const std::string& filter) {
   return run({test_support::test_program("tests_of_each_kind"), "--gtest_filter=" + filter});
 }
 
-TEST(MainOfTests, TellsThatATestWasSkipped) {
+class MainOfTests : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test_support::kEmulated) {
+      GTEST_SKIP() << "programs of the build tree cannot be started in an emulator";
+    }
+  }
+};
+
+TEST_F(MainOfTests, TellsThatATestWasSkipped) {
   const auto outcome = tests("*Passes:*IsSkipped");
   EXPECT_EQ(outcome.exit.code, 77) << outcome.output;
   EXPECT_THAT(outcome.output, testing::HasSubstr("on purpose"));
 }
 
-TEST(MainOfTests, TellsAFailureFirst) {
+TEST_F(MainOfTests, TellsAFailureFirst) {
   EXPECT_EQ(tests("*").exit.code, 1);
 }
 
-TEST(MainOfTests, IsContentIfAllPass) {
+TEST_F(MainOfTests, IsContentIfAllPass) {
   EXPECT_EQ(tests("*Passes").exit.code, 0);
 }
 
@@ -44,7 +53,6 @@ TEST(Process, GoesWithATestThatIsKilled) {
   std::ofstream(name).flush();
   const pid_t test = ::fork();
   if (test == 0) {
-    ::setenv("TMPDIR", dir.path().c_str(), 1);  // it will not clean up
     const test_support::Process follower({"tail", "-f", name});
     ::pause();
   }
@@ -59,6 +67,74 @@ TEST(Process, GoesWithATestThatIsKilled) {
   ::kill(test, SIGKILL);
   ::waitpid(test, nullptr, 0);
   EXPECT_EQ(wait_for(0), 0U);
+}
+
+std::vector<std::string> shell(const std::string& script) {
+  return {"sh", "-c", script};
+}
+
+TEST(Process, OutputAndEnvironmentAreThoseThatWereAskedFor) {
+  const std::string script = "echo out; echo error >&2; echo $WORD; exit 3";
+  const std::vector<std::string> environment{"WORD=a=b"};
+  const auto both = base::run(shell(script), environment, Seconds{20});
+  EXPECT_EQ(both.exit.code, 3);
+  EXPECT_EQ(both.output, "out\nerror\na=b\n");
+  const auto standard =
+      base::run(shell(script), environment, Seconds{20}, {.output = base::Output::kStandardCollected});
+  EXPECT_EQ(standard.output, "out\na=b\n");
+  const auto none = base::run(shell(script), environment, Seconds{20}, {.output = base::Output::kDiscarded});
+  EXPECT_EQ(none.exit.code, 3);
+  EXPECT_EQ(none.output, "");
+}
+
+TEST(Process, SaysHowTheProgramEnded) {
+  EXPECT_TRUE(run(shell("true")).exit.clean());
+  EXPECT_EQ(run(shell("kill -9 $$")).exit.signal, SIGKILL);
+  EXPECT_EQ(run({"/no/such/program"}).exit.code, 127);
+  EXPECT_EQ(run(shell("sleep 60"), {}, Seconds{0.05}).exit.signal, SIGKILL) << "the limit";
+  test_support::Process process(shell("exit 4"));
+  EXPECT_EQ(process.wait().code, 4);
+  EXPECT_EQ(process.wait(Seconds{0})->code, 4);
+  EXPECT_FALSE(process.running());
+}
+
+TEST(Process, KillsTheWholeGroup) {
+  const test_support::TempDir dir;
+  const std::string name = dir.file("grandchild");
+  std::ofstream(name).flush();
+  {
+    test_support::Process process(shell("tail -f " + name + " & echo started; wait"));
+    ASSERT_TRUE(process.wait_for_output("started", Seconds{20}));
+  }
+  EXPECT_TRUE(test_support::none_matching(name));
+}
+
+TEST(Process, MayHaveTimeToCleanUp) {
+  const test_support::TempDir dir;
+  const std::string cleaned = dir.file("cleaned");
+  {
+    test_support::Process process(
+        shell("trap 'echo > " + cleaned + "; exit 0' TERM; echo ready; while :; do sleep 0.01; done"), {},
+        {.grace = Seconds{20}});
+    ASSERT_TRUE(process.wait_for_output("ready", Seconds{20}));
+    process.stop();  // and is resumed for that
+  }
+  EXPECT_TRUE(std::ifstream(cleaned).good());
+}
+
+TEST(Process, StopsAndGoesOn) {
+  test_support::Process process({"cat", "/dev/zero"}, {}, {.output = base::Output::kDiscarded});
+  const auto state = [&process] {
+    std::ifstream file("/proc/" + std::to_string(process.pid()) + "/stat");
+    std::string text;
+    file >> text >> text >> text;
+    return text;
+  };
+  process.stop();
+  EXPECT_EQ(state(), "T");
+  process.resume();
+  EXPECT_NE(state(), "T");
+  EXPECT_TRUE(process.running());
 }
 
 }  // namespace

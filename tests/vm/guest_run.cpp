@@ -6,10 +6,10 @@
 #include <optional>
 #include <stdexcept>
 
-#include "tests/integration/fake_device/raw_client.hpp"
 #include "tests/support/job.hpp"
 #include "tests/vm/console.hpp"
 #include "tests/vm/machine.hpp"
+#include "tools/raw_client/raw_client.hpp"
 
 namespace vm {
 namespace {
@@ -20,8 +20,8 @@ constexpr Seconds kBootLimit{120};
 constexpr Seconds kStepLimit{60};
 
 void make_initramfs(const std::string& kernel, const std::string& output) {
-  const auto outcome = test_support::run({std::string(GBA_SOURCE_DIR) + "/tests/vm/make-initramfs.sh", cache_folder(),
-                                          kernel, test_support::test_program("vm_guest"), output});
+  const auto outcome = test_support::run({GBA_SOURCE_DIR "/tests/vm/make-initramfs.sh", cache_folder(), kernel,
+                                          test_support::test_program("vm_guest"), output});
   if (!outcome.exit.clean()) {
     throw std::runtime_error("make-initramfs.sh failed: " + outcome.output);
   }

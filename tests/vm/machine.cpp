@@ -48,7 +48,9 @@ std::string another_path(const std::string& socket, const test_support::TempDir&
 /// What QEMU's monitor reads; it answers into a file.
 std::fstream make_monitor(const std::string& path) {
   const auto commands = path + ".in";
-  if (::mkfifo(commands.c_str(), 0600) != 0) throw std::system_error(errno, std::generic_category(), "mkfifo");
+  if (::mkfifo(commands.c_str(), 0600) != 0) {
+    throw std::system_error(errno, std::generic_category(), "mkfifo");
+  }
   std::ofstream(path + ".out").flush();
   return std::fstream(commands);  // to read, too: otherwise it would wait for QEMU
 }
@@ -103,7 +105,7 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "pipe,id=monitor,path=" + dir.file(kMonitor),
       "-monitor",
       "chardev:monitor",
-      // Not stdio: that would read the terminal of whoever runs the test, and QEMU's complaints would cut lines in two.
+      // Not stdio: that would read the terminal of the test, and QEMU's complaints would cut lines in two.
       "-chardev",
       "file,id=console,path=" + dir.file(kConsole),
       "-serial",

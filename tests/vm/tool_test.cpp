@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -35,11 +36,19 @@ std::string boot(const std::string& kernel) {
   const test_support::TempDir dir;
   const auto made = test_support::run({GBA_SOURCE_DIR "/tests/vm/make-tool-initramfs.sh", vm::cache_folder(), kernel,
                                        test_support::program("gba"), GBA_UDEV_DIR, dir.file("initramfs")});
-  if (!made.exit.clean()) return "make-tool-initramfs.sh failed: " + made.output;
+  if (!made.exit.clean()) {
+    return "make-tool-initramfs.sh failed: " + made.output;
+  }
   const test_support::FakeDevice device;
   vm::Machine machine(kernel, dir.file("initramfs"), device.socket());
   machine.process().wait(test_support::Seconds{240});
   return machine.console();
+}
+
+/// A message of the guest's kernel, which may come between the lines of a command.
+bool is_from_kernel(const std::string& line) {
+  static const std::regex time(R"(^\[ *[0-9]+\.[0-9]{6}\] )");
+  return std::regex_search(line, time);
 }
 
 AllSaid parse(const std::string& console) {
@@ -49,13 +58,15 @@ AllSaid parse(const std::string& console) {
   Said* current = nullptr;
   std::istringstream lines(console);
   for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && line.back() == '\r') line.pop_back();
+    while (!line.empty() && line.back() == '\r') {
+      line.pop_back();
+    }
     if (line.starts_with(begin)) {
       current = &all[line.substr(begin.size())];
     } else if (current != nullptr && line.starts_with(end)) {
       current->code = std::stoi(line.substr(end.size()));
       current = nullptr;
-    } else if (current != nullptr) {
+    } else if (current != nullptr && !is_from_kernel(line)) {
       current->text += line + "\n";
     }
   }
@@ -68,7 +79,9 @@ class Tool : public testing::TestWithParam<std::string> {
   const Said& said(const std::string& name) {
     static std::map<std::string, std::string> consoles;
     static std::map<std::string, AllSaid> runs;
-    if (runs.find(GetParam()) == runs.end()) runs[GetParam()] = parse(consoles[GetParam()] = boot(GetParam()));
+    if (runs.find(GetParam()) == runs.end()) {
+      runs[GetParam()] = parse(consoles[GetParam()] = boot(GetParam()));
+    }
     const Said& found = runs[GetParam()][name];
     EXPECT_NE(found.code, -1) << name << " has not ended in:\n" << consoles[GetParam()];
     return found;
@@ -84,7 +97,9 @@ class Tool : public testing::TestWithParam<std::string> {
   Json finding(const std::string& name, int code, const std::string& check) {
     const Json all = json(name, code);
     for (const auto& entry : all.value("checks", Json::array())) {
-      if (entry.at("check") == check) return entry;
+      if (entry.at("check") == check) {
+        return entry;
+      }
     }
     ADD_FAILURE() << "no " << check << " in " << all;
     return Json::object();
@@ -93,7 +108,9 @@ class Tool : public testing::TestWithParam<std::string> {
     Names found;
     const Json all = json(name, code);
     for (const auto& entry : all.value("checks", Json::array())) {
-      if (entry.at("verdict") == "problem") found.insert(entry.at("check"));
+      if (entry.at("verdict") == "problem") {
+        found.insert(entry.at("check"));
+      }
     }
     return found;
   }
@@ -130,15 +147,15 @@ TEST_P(Tool, ListsWhatNoDriverHas) {
 
 TEST_P(Tool, SaysThatNoDriverHasTheFunction) {
   EXPECT_THAT(problems("check_at_first", 1), IsSupersetOf({"driver", "device node"}));
-  const std::string mend = finding("check_at_first", 1, "driver").value("mend", "");
-  EXPECT_THAT(mend, AllOf(HasSubstr("driver_override"), HasSubstr("drivers_probe")));
+  const std::string fix = finding("check_at_first", 1, "driver").value("fix", "");
+  EXPECT_THAT(fix, AllOf(HasSubstr("driver_override"), HasSubstr("drivers_probe")));
   if (!has_iommufd()) {  // where VFIO is built in
-    EXPECT_THAT(finding("check_at_first", 1, "vfio-pci").value("mend", ""), HasSubstr("modprobe vfio-pci"));
+    EXPECT_THAT(finding("check_at_first", 1, "vfio-pci").value("fix", ""), HasSubstr("modprobe vfio-pci"));
   }
 }
 
 TEST_P(Tool, IsAtWorkForRootAfterTheCommandsThatMendIt) {
-  EXPECT_EQ(said("mend_at_first").code, 0) << said("mend_at_first").text;
+  EXPECT_EQ(said("fix_at_first").code, 0) << said("fix_at_first").text;
   expect_at_work("root");
 }
 
@@ -147,13 +164,13 @@ TEST_P(Tool, SaysThatAUserHasNoRightsWithoutTheRules) {
   EXPECT_EQ(problems("check_without_rule", 1),
             has_iommufd() ? (Names{"device node", "memory node"}) : Names{"device node"});
   const Json node = finding("check_without_rule", 1, "device node");
-  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user worker has no rights"), HasSubstr("root:root 0600")));
-  EXPECT_THAT(node.value("mend", ""), HasSubstr("70-gba.rules"));
+  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user worker has no permission"), HasSubstr("root:root 0600")));
+  EXPECT_THAT(node.value("fix", ""), HasSubstr("70-gba.rules"));
 }
 
 TEST_P(Tool, MendsRightsByTheRules) {
-  EXPECT_EQ(said("mend_without_rule").code, 0) << said("mend_without_rule").text;
-  expect_nodes("nodes_after_mend");
+  EXPECT_EQ(said("fix_without_rule").code, 0) << said("fix_without_rule").text;
+  expect_nodes("nodes_after_fix");
 }
 
 TEST_P(Tool, FindsEverythingDoneByTheRulesAtTheStart) {
@@ -176,13 +193,13 @@ TEST_P(Tool, KnowsAFunctionByItsName) {
 TEST_P(Tool, SaysThatAStrangerHasNoRights) {
   EXPECT_THAT(problems("check_stranger", 1), testing::Contains("device node"));
   const Json node = finding("check_stranger", 1, "device node");
-  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user stranger has no rights"), HasSubstr("root:gba 0660")));
-  EXPECT_EQ(node.value("mend", ""), "usermod -a -G gba stranger (as root), then log in anew");
+  EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user stranger has no permission"), HasSubstr("root:gba 0660")));
+  EXPECT_EQ(node.value("fix", ""), "usermod -a -G gba stranger (as root), then log in again");
   EXPECT_EQ(json("info_stranger", 2).at("error").at("name"), "EACCES");
 }
 
 TEST_P(Tool, DoesWith64KibOfLockedMemory) {
-  const Json memlock = finding("check_member", 0, "memlock");  // who has no more
+  const Json memlock = finding("check_member", 0, "memlock");  // a user with no more
   EXPECT_EQ(memlock.value("verdict", ""), "ok");
   EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 64 KiB, needed 12 KiB"));
 }
@@ -191,7 +208,7 @@ TEST_P(Tool, DoesWith64KibOfLockedMemory) {
 TEST_P(Tool, DoesWithAPageOfLockedMemoryAndSaysWhatIsBetter) {
   const Json memlock = finding("check_4", 0, "memlock");
   EXPECT_EQ(memlock.value("verdict", ""), "note");
-  EXPECT_THAT(memlock.value("mend", ""), HasSubstr("ulimit -l"));
+  EXPECT_THAT(memlock.value("fix", ""), HasSubstr("ulimit -l"));
   EXPECT_EQ(json("info_4", 0).value("flags", ""), "dma");
   EXPECT_EQ(json("selftest_4", 0).at("ok"), true);
 }
@@ -207,7 +224,7 @@ TEST_P(Tool, SaysThatLockedMemoryIsTooLittleWhereFlagsMustBeInIt) {
   EXPECT_THAT(problems("check_dma", 1), testing::Contains("memlock"));
   const Json memlock = finding("check_dma", 1, "memlock");
   EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 0 bytes"));
-  EXPECT_THAT(memlock.value("mend", ""), HasSubstr("ulimit -l"));
+  EXPECT_THAT(memlock.value("fix", ""), HasSubstr("ulimit -l"));
   EXPECT_THAT(json("info_dma", 2).at("error").value("text", ""), HasSubstr("RLIMIT_MEMLOCK"));
 }
 
@@ -218,7 +235,9 @@ TEST_P(Tool, SaysThatSomebodyElseHasTheFunction) {
 
 INSTANTIATE_TEST_SUITE_P(All, Tool, testing::ValuesIn(vm::kernels()), [](const auto& kernel) {
   std::string name = kernel.param;
-  for (char& c : name) c = c == '-' ? '_' : c;
+  for (char& c : name) {
+    c = c == '-' ? '_' : c;
+  }
   return name;
 });
 

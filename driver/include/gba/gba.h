@@ -3,62 +3,64 @@
  * libgba: barriers in a switch, from user space.
  *
  * Conventions
- *  - Handles are opaque and owned by the caller: what gba_open and gba_group_join give is ended by gba_close and
+ *  - Handles are opaque and owned by the caller: those of gba_open and gba_group_join are released by gba_close and
  *    gba_group_leave, nothing else.
- *  - A call returns 0 or a negative errno. gba_error_text() then says, for the calling thread, what was tried, on what,
- *    what came back and what can be done. Besides those listed, an errno of the operating system may come (-EMFILE,
- *    -ENOMEM). A NULL that is not said to be allowed is -EINVAL.
+ *  - A call returns 0 or a negative errno. gba_error_text() then describes, for the calling thread, what failed, on
+ * which device, with which result, and what to do. Besides the errnos listed, a call may return one of the operating
+ * system
+ *    (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
  *  - No call hangs: a device that does not answer within 5 seconds is lost. Memory stays mapped: no call crashes on a
- *    lost device, and it can be closed and opened anew. One that the kernel wants back, to unplug it or to take it from
- *    vfio-pci, is given back by the first call that notices; its groups are left and freed before, which is an error
- *    release to the other members.
+ *    lost device, and it can be closed and reopened. If the kernel wants a device back, to unplug it or to take it from
+ *    vfio-pci, the first call that notices leaves and frees its groups, which is an error release for the other
+ * members, and then releases the device.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.
  *
- * A barrier among n members: one member allocates and enables a group and hands its gba_group_handle, which is plain
- * data, to the others by whatever means it has; every member joins as one of 0..n-1; then, for k = handle.sequence + 1,
+ * A barrier among n members: one member allocates and enables a group and sends its gba_group_handle, which is plain
+ * data, to the others; every member joins as one of 0..n-1; then, for k = handle.sequence + 1,
  * + 2, ...:
  *
  *     gba_group_arrive(group, k);
  *     int error = gba_group_wait(group, k, timeout_ns);
  *
- * To a forked child its parent's devices are lost: it can neither ring nor be released, and may open them anew. The
- * library handles SIGBUS in the memory of its devices, where unplugging them shows, and hands any other on to the
- * handler that was there before the first gba_open; whoever installs one later should do the same.
+ * To a forked child its parent's devices are lost: it can neither arrive nor be released, does not keep their ports when
+ * the parent ends, and may open them again, whatever other threads of the parent were doing. The library handles SIGBUS
+ * in the memory of its devices, which shows that they were unplugged, and hands any other SIGBUS, also one that a process
+ * sends, on to the handler that was installed before the first gba_open. A handler that is installed later should do the
+ * same.
  *
- * What can go wrong with a device has an errno each. The device is *lost* to this process: every call on it fails so
- * from then on, until it is closed and opened anew. It is found at once by whoever waits, but for -ENODEV:
+ * Each failure of a device has an errno. The device is *lost* to this process: every call on it fails with that errno
+ * from then on, until it is closed and reopened. Waiting callers notice at once, except for -ENODEV:
  *
  *     -ENODEV        it reads all ones: pulled out, powered off, or its memory decoding is off
  *     -ENXIO         its memory answered with SIGBUS: unplugged, or its memory decoding is off
  *     -EREMOTEIO     a PCI error that cannot be corrected (VFIO's ERR)
  *     -ESHUTDOWN     the kernel wants it back, to unplug it or to give it to another driver (VFIO's REQ)
- *     -ECONNABORTED  the process that it is has ended or was killed
+ *     -ECONNABORTED  the device is a process, which has ended or was killed
  *     -EHOSTDOWN     it has not answered for 5 seconds
- *     -EBADMSG       what it says cannot be understood
- *     -ECHILD        it is the device of the process that this one was forked from
+ *     -EBADMSG       its answers break the protocol
+ *     -ECHILD        it belongs to the process that this one was forked from
  *
- * The device is there and does not work; a group it served is in error afterwards:
+ * The device is present but does not work; its groups are in error afterwards:
  *
- *     -EIO           FATAL: it serves nobody until it is reset (gba_device_reset)
+ *     -EIO           FATAL: it does not work until it is reset (gba_device_reset)
  *     -ENETDOWN      a link is down, this port's or another member's
- *     -EOVERFLOW     an interrupt storm; gba_device_check alone says so, since barriers go on without the interrupt
  *
- * A barrier will not end for this member, from gba_group_test, sleep and wait alone:
+ * A barrier will not end for this member (returned by gba_group_test, sleep and wait only):
  *
  *     -ECONNRESET    the group or the whole device was reset
- *     -ENETRESET     this port was reset by somebody else (FLR), so it is no member any more
+ *     -ENETRESET     another process reset this port (FLR), so it is not a member any more
  *     -EOWNERDEAD    the group was taken back: its owner freed it or has ended, or it was reclaimed
  *     -EPIPE         a member left, or its process ended
- *     -ECOMM         the release is lost, and arriving again for 5 seconds has not mended that; one that is lost once
- *                    is mended unseen
+ *     -ECOMM         the release is lost, and arriving again for 5 seconds has not repaired that; a single loss is
+ *                    repaired silently
  *     -ETIME         the round took longer than the group's TIMEOUT register allows
  *     -EFAULT        the device could not write a release flag
  *     -EPROTO        a member rang out of order
  *
- * What no flag, event or connection tells (-ENODEV, -EIO, -ENETDOWN before the group was enabled, -ENETRESET, -ECOMM)
- * the device is asked about once a barrier has taken a second, and every two seconds from then on.
+ * No flag, event or connection shows -ENODEV, -EIO, -ENETDOWN before the group was enabled, -ENETRESET and -ECOMM. For
+ * these the device is asked when a barrier has taken a second, and every two seconds from then on.
  *
  * Not supported: a member waiting for an earlier sequence than its last arrival.
  */
@@ -81,11 +83,11 @@ typedef struct gba_device gba_device; /* an open function of a GBA: one switch p
 typedef struct gba_group gba_group;   /* this port's membership in one barrier group */
 
 /* Where the device's releases land, which members poll. */
-#define GBA_FLAGS_AUTO 0u /* in host memory, or in the device's where the host gives it no DMA */
+#define GBA_FLAGS_AUTO 0u /* in host memory, or in the device's if the host gives it no DMA */
 #define GBA_FLAGS_DMA 1u  /* in host memory */
-#define GBA_FLAGS_BAR 2u  /* in the device's memory, BAR4: every look goes over the bus */
+#define GBA_FLAGS_BAR 2u  /* in the device's memory, BAR4: every poll crosses the bus */
 
-/* To be added to them: open it even if it reports FATAL, so that it can be reset. */
+/* May be added: open the device even if it reports FATAL, so that it can be reset. */
 #define GBA_OPEN_FATAL 0x100u
 
 /* How to open a device. Zero everything, then set `size`. */
@@ -116,28 +118,28 @@ typedef struct gba_device_counters {
 /* Names a group to other members, in this or another process or host. Plain data: copy it, send it. */
 typedef struct gba_group_handle {
   uint32_t group;
-  uint32_t key;          /* lets a member in; 16 wrong ones lock a port out */
+  uint32_t key;          /* admits a member; 16 wrong keys lock a port out */
   uint32_t member_count; /* members are 0..member_count-1 */
   uint32_t reserved;     /* 0 */
   uint64_t sequence;     /* the group's first barrier is sequence + 1 */
 } gba_group_handle;
 
-/* A group of the device as anybody sees it, owner, member or neither. */
+/* A group of the device as every port sees it: owner, member or neither. */
 typedef struct gba_group_status {
   uint32_t group;
   uint32_t member_count;                     /* 0: not configured, or not allocated */
   uint32_t arrival_count;                    /* in the open round */
   uint32_t status;                           /* GBA_STATUS_* of uapi/gba_regs.h: READY, ACTIVE, COMPLETE, ERROR */
   uint32_t error_code;                       /* why ERROR: GBA_ERROR_* of uapi/gba_device.h, else 0 */
-  uint32_t error_member;                     /* GBA_NO_MEMBER where none is meant */
-  uint32_t enabled;                          /* 1: arrivals are let in */
+  uint32_t error_member;                     /* GBA_NO_MEMBER if none is meant */
+  uint32_t enabled;                          /* 1: arrivals are accepted */
   uint32_t reserved;                         /* 0 */
   uint64_t sequence;                         /* last released */
   uint64_t timeout_ns;                       /* 0: none */
-  uint64_t round_age_ns;                     /* since the open round's first arrival; 0: none is open, or not known */
+  uint64_t round_age_ns;                     /* since the open round's first arrival; 0: none is open, or unknown */
   uint64_t members[GBA_GROUP_MASK_WORDS];    /* member m is bit m % 64 of word m / 64 */
   uint64_t arrived[GBA_GROUP_MASK_WORDS];    /* in the open round; in error, in the one that failed */
-  uint16_t ports[GBA_GROUP_MASK_WORDS * 64]; /* of each member; GBA_NO_PORT: nobody has joined, or not known */
+  uint16_t ports[GBA_GROUP_MASK_WORDS * 64]; /* of each member; GBA_NO_PORT: not joined, or unknown */
 } gba_group_status;
 
 #define GBA_NO_MEMBER 0xffffu
@@ -155,10 +157,10 @@ GBA_API const char* gba_error_text(void);
 #define GBA_ADDRESS_SIZE 32 /* of a PCI address as text, "0000:3b:00.0", with its end */
 
 /*
- * The GBAs of this machine that vfio-pci has, in the order of their PCI addresses, which gba_open takes: up to `room` of
- * them go to `addresses`, and *count is how many there are. One that another process has open is among them.
+ * The GBAs of this machine that vfio-pci has, in the order of their PCI addresses, which gba_open takes: up to `room`
+ * of them go to `addresses`, and *count is how many there are. Devices that another process has open are included.
  * `addresses` may be NULL if `room` is 0. Reads sysfs. Thread-safe. Errors: -EINVAL count is NULL, or addresses is, or
- * $GBA_PCI_ID is no PCI id.
+ * $GBA_PCI_ID is not a PCI id.
  */
 GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_t* count);
 
@@ -169,18 +171,21 @@ GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_
  *  - a PCI address, 0000:3b:00.0: either of the two, whichever the kernel has;
  *  - "vfio-user:PATH", or the path of a Unix socket (PATH beginning with @: an abstract one): a vfio-user server.
  * Opening the same device again in one process, by whatever name, gives the same device once more; each needs its
- * gba_close. Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks
- * another version; -EACCES no permission; -EBUSY it has no free port or another opener; -EPERM another device in its
- * IOMMU group keeps it from VFIO; -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low
- * for its flags; -EIO it reports FATAL; -ECONNREFUSED nobody serves the socket; -ETIMEDOUT whoever serves it does not
- * answer; -EINVAL out is NULL, the path cannot be one or means several devices, or $GBA_PCI_ID is no PCI id.
+ * gba_close. Several functions of one IOMMU group can be open in one process, and in no other meanwhile.
+ * Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks another version;
+ * -EACCES no permission, or an SR-IOV function wants another VF token (README.md, Bring-up); -EBUSY it
+ * has no free port or another process has it open; -EPERM another device in its IOMMU group keeps it from VFIO;
+ * -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low for its flags; -EIO it reports
+ * FATAL; -ECONNREFUSED no server has the socket; -ETIMEDOUT the server does not answer; -EINVAL out is NULL, the path is
+ * invalid or means several devices, $GBA_PCI_ID is not a PCI id, or $GBA_VF_TOKEN no UUID.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
 
 /*
- * gba_open with options. NULL options are the defaults, which $GBA_FLAGS (auto, dma or bar) may change; of a device
- * that this process has open already the options of the first opener hold. Thread-safe. Errors: those of gba_open;
- * -EINVAL the options cannot be, or $GBA_FLAGS; -ENOTSUP flags in device memory are wanted and it has none.
+ * gba_open with options. NULL options are the defaults, which $GBA_FLAGS (auto, dma, huge or bar; huge is dma with the
+ * flags in a huge page if the system has a free one) may change; for a device that this process has already open the
+ * options of the first opener hold. Thread-safe. Errors: those of gba_open; -EINVAL the options or $GBA_FLAGS are
+ * invalid; -ENOTSUP flags in device memory are wanted and it has none.
  */
 GBA_API int gba_open_with(const char* path, const gba_open_options* options, gba_device** out);
 
@@ -190,63 +195,62 @@ GBA_API int gba_open_with(const char* path, const gba_open_options* options, gba
  */
 GBA_API void gba_close(gba_device* device);
 
-/* Errors: -EINVAL; those of a lost device (info is filled in all the same). */
+/* Errors: -EINVAL; those of a lost device (info is filled in nevertheless). */
 GBA_API int gba_device_get_info(gba_device* device, gba_device_info* info);
 
 /* Errors: -EINVAL; those of a lost device. */
 GBA_API int gba_device_get_counters(gba_device* device, gba_device_counters* counters);
 
 /*
- * Asks the device how it is. 0: well. Errors: -EINVAL; those of a lost device; -EIO it reports FATAL; -ENETDOWN this
- * port's link is down; -EOVERFLOW it raised far more interrupts for a group than were asked for, so that they have been
- * switched off until this port joins that group anew: barriers go on, and a sleeping member looks every millisecond.
+ * Checks the device. 0: healthy. Errors: -EINVAL; those of a lost device; -EIO it reports FATAL; -ENETDOWN this port's
+ * link is down.
  */
 GBA_API int gba_device_check(gba_device* device);
 
 /*
- * Reads the registers of a group, one after the other: while barriers go on they are not of one moment. Errors: -EINVAL
- * an argument is NULL, or the device has no such group; those of a lost device.
+ * Reads the registers of a group, one after the other: while barriers go on they are not from one moment. Errors:
+ * -EINVAL an argument is NULL, or the device has no such group; those of a lost device.
  */
 GBA_API int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status);
 
 /*
  * Resets the whole device, not this port alone: every group of every port gets an error release (-ECONNRESET) and is in
- * error until it is freed. It mends FATAL. Errors: -EINVAL; -EPERM this is not the privileged port; -EIO it reports
- * FATAL all the same; those of a lost device.
+ * error until it is freed. It clears FATAL. Errors: -EINVAL; -EPERM this is not the privileged port; -EIO it still
+ * reports FATAL; those of a lost device.
  */
 GBA_API int gba_device_reset(gba_device* device);
 
 /*
  * Allocates a group for members 0..member_count-1 whose first barrier is sequence + 1; this port owns it. It must be
- * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members; -ENOSPC all
- * groups are taken; those of a lost device.
+ * enabled before any member arrives. Errors: -EINVAL member_count is 0 or more than the device's members, or
+ * sequence is not below 2^54; -ENOSPC all groups are taken; those of a lost device.
  */
 GBA_API int gba_group_alloc(gba_device* device, uint32_t member_count, uint64_t sequence, gba_group_handle* handle);
 
 /*
- * Owner: lets arrivals in. Errors: -EINVAL; -EPERM another port's group; -ESTALE the group is in error; those of a lost
+ * Owner: accepts arrivals. Errors: -EINVAL; -EPERM another port's group; -ESTALE the group is in error; those of a lost
  * device.
  */
 GBA_API int gba_group_enable(gba_device* device, const gba_group_handle* handle);
 
 /*
- * Owner: lets no more arrivals in. To end a group in good order: when all members have been released for the last time,
- * disable it, then all leave, then free it; nobody gets an error release. Errors: -EINVAL; -EPERM; those of a lost
+ * Owner: accepts no more arrivals. To end a group in good order: when all members have been released for the last time,
+ * disable it, then all leave, then free it; no member gets an error release. Errors: -EINVAL; -EPERM; those of a lost
  * device.
  */
 GBA_API int gba_group_disable(gba_device* device, const gba_group_handle* handle);
 
 /*
- * Owner: gives the group back; members it still has get an error release and are unbound. Errors: -EINVAL; -EPERM;
- * -ENOENT it has been freed already; those of a lost device.
+ * Owner: frees the group; its remaining members get an error release and are unbound. Errors: -EINVAL; -EPERM;
+ * -ENOENT it is already free; those of a lost device.
  */
 GBA_API int gba_group_free(gba_device* device, const gba_group_handle* handle);
 
 /*
- * Binds this port to `member` of the group and sets up its release flag. A port is one member of a group at most.
+ * Binds this port to `member` of the group and sets up its release flag. A port is at most one member of a group.
  * Members may join before or after the group is enabled. Errors: -EINVAL no such member; -EACCES wrong key, or this
- * port is locked out; -EADDRINUSE the member is taken; -EALREADY this port has joined; -ENOENT no such group; -ENOMEM;
- * those of a lost device.
+ * port is locked out; -EADDRINUSE the member is taken; -EALREADY this port has already joined; -ENOENT no such group;
+ * -ENOMEM; those of a lost device.
  */
 GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, uint32_t member, gba_group** out);
 
@@ -257,9 +261,9 @@ GBA_API int gba_group_join(gba_device* device, const gba_group_handle* handle, u
 GBA_API int gba_group_leave(gba_group* group);
 
 /*
- * Arrives at barrier `sequence`: one posted store. What the caller stored before is visible to whoever is released by
- * it. Arriving again at the same sequence is harmless. Does not fail: a lost device is found by test and wait. NULL
- * does nothing.
+ * Arrives at barrier `sequence`: one posted store. What the caller stored before is visible to the members that it
+ * releases. Arriving again at the same sequence is harmless. Does not fail: a lost device is found by test and wait.
+ * NULL does nothing.
  */
 GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
 
@@ -267,26 +271,28 @@ GBA_API void gba_group_arrive(gba_group* group, uint64_t sequence);
  * Looks at the release flag once. 0: all have arrived at `sequence`, and what they stored before is visible.
  * -EAGAIN: not yet. Any other error ends the group for this member (none of the members will be released from
  * `sequence`, or this one cannot learn of it): all those of the list at the beginning. Success and -EAGAIN make no
- * system call, but for one look at the device in a thousand -EAGAINs; a failure asks the device for its details.
+ * system call, except for one check of the device in a thousand -EAGAINs; a failure asks the device for its details.
  */
 GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
 
 /*
- * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms (asking a device that
- * does not answer takes its 5 seconds, once); gives 0, -EAGAIN or an error as gba_group_test does. It repeats the
- * arrival with a request for an interrupt first, so a lost arrival or release is mended: REQUIRES that this member has
- * arrived at `sequence`. A caller that has other things to look at calls this in a loop with a bounded time.
+ * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms (1 ms if the device
+ * cannot interrupt or the machine has no interrupt vector left; 5 seconds, once, if the device does not answer).
+ * Returns 0, -EAGAIN or an error like gba_group_test. It first repeats the arrival with a request for an interrupt, which
+ * repairs a lost arrival or release. REQUIRES that this member has arrived at `sequence`. A caller with other work calls
+ * this in a loop with a bounded time.
  */
 GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns);
 
 /*
- * Waits: spins for a moment, then sleeps (gba_group_sleep). timeout_ns may be GBA_WAIT_FOREVER. Gives 0 or an error as
- * gba_group_test does, or -ETIMEDOUT, and then gba_error_text names the members that have not arrived; the wait can be
- * taken up again.
+ * Waits: spins for a moment, then sleeps (gba_group_sleep). timeout_ns may be GBA_WAIT_FOREVER. Returns 0 or an error
+ * like gba_group_test, or -ETIMEDOUT; gba_error_text then names the members that have not arrived, and the caller may
+ * wait again.
  */
 GBA_API int gba_group_wait(gba_group* group, uint64_t sequence, uint64_t timeout_ns);
 
-/* Who has not arrived in the open round, as a mask; asks the device. Errors: -EINVAL; those of a lost device. */
+/* The members that have not arrived in the open round, as a mask; asks the device. Errors: -EINVAL; those of a lost
+ * device. */
 GBA_API int gba_group_missing(gba_group* group, uint64_t mask[GBA_GROUP_MASK_WORDS]);
 
 #ifdef __cplusplus

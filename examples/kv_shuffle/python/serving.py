@@ -27,7 +27,7 @@ class Request:
 
 
 class Scheduler:
-    """What all PEs know: who holds which sequence, in which blocks."""
+    """Known to all PEs: which PE holds which sequence, in which blocks."""
 
     def __init__(self, pes: int) -> None:
         self.random = np.random.default_rng(1)

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string>
 
 /// A communicator of our own.
 struct shmem_mpi_job {
@@ -70,7 +69,9 @@ const char* problem_of_mpi() {
 void write_text(int status, char* text, std::size_t room) {
   std::array<char, MPI_MAX_ERROR_STRING> words{};
   int length = 0;
-  if (MPI_Error_string(status, words.data(), &length) != MPI_SUCCESS) words[0] = '\0';
+  if (MPI_Error_string(status, words.data(), &length) != MPI_SUCCESS) {
+    words[0] = '\0';
+  }
   std::snprintf(text, room, "%s (%d)", words.data(), status);
 }
 
@@ -87,7 +88,9 @@ int open_job(const void* communicator, shmem_mpi_job** job, char* text, std::siz
     return MPI_ERR_COMM;
   }
   std::unique_ptr<shmem_mpi_job> made(new (std::nothrow) shmem_mpi_job);
-  if (!made) return MPI_ERR_NO_MEM;
+  if (!made) {
+    return MPI_ERR_NO_MEM;
+  }
   const int status = MPI_Comm_idup(from, &made->communicator, &made->opening);
   if (status != MPI_SUCCESS) {
     write_text(status, text, room);
@@ -99,7 +102,9 @@ int open_job(const void* communicator, shmem_mpi_job** job, char* text, std::siz
 
 int job_opened(shmem_mpi_job* job, int* done) {
   const int status = MPI_Test(&job->opening, done, MPI_STATUS_IGNORE);
-  if (status != MPI_SUCCESS || *done == 0) return status;
+  if (status != MPI_SUCCESS || *done == 0) {
+    return status;
+  }
   return MPI_Comm_set_errhandler(job->communicator, MPI_ERRORS_RETURN);
 }
 
@@ -133,7 +138,9 @@ int test_transfer(shmem_mpi_job* /*job*/, shmem_mpi_transfer* transfer, int* don
   int status = MPI_Test(&request, done, &what);
   keep(transfer, request);
   int count = 0;
-  if (status == MPI_SUCCESS && *done != 0) status = MPI_Get_count(&what, MPI_BYTE, &count);
+  if (status == MPI_SUCCESS && *done != 0) {
+    status = MPI_Get_count(&what, MPI_BYTE, &count);
+  }
   *size = static_cast<std::size_t>(count);
   return status;
 }
@@ -145,9 +152,13 @@ void abort_job(shmem_mpi_job* job, int status) {
 void close_job(shmem_mpi_job* job, int unfinished) {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (unfinished != 0 && finalized == 0) return;  // for the rest of the process
+  if (unfinished != 0 && finalized == 0) {
+    return;  // for the rest of the process
+  }
   const std::unique_ptr<shmem_mpi_job> owned(job);
-  if (finalized == 0) MPI_Comm_free(&job->communicator);
+  if (finalized == 0) {
+    MPI_Comm_free(&job->communicator);
+  }
 }
 
 constexpr shmem_mpi_plugin kPlugin{SHMEM_MPI_PLUGIN_VERSION,

@@ -23,7 +23,9 @@ class BarrierTest : public FakeDevice {
     for (std::uint32_t m = 0; m < count; ++m) {
       // The last one may be told to hold.
       Run mine = run;
-      if (m + 1 < count) mine.hold_at = 0;
+      if (m + 1 < count) {
+        mine.hold_at = 0;
+      }
       add_member(handle_, m, mine);
     }
   }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "driver/tool/eventfds.hpp"
+#include "driver/tool/system.hpp"
 #include "gba/gba.h"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/support/soak.hpp"
@@ -40,7 +40,7 @@ struct Size {
 
 class BarrierSizes : public BarrierTest, public testing::WithParamInterface<Size> {};
 
-TEST_P(BarrierSizes, NobodyIsReleasedBeforeAllHaveArrived) {
+TEST_P(BarrierSizes, NoMemberIsReleasedBeforeAllHaveArrived) {
   start_members(GetParam().members, {.rounds = GetParam().rounds});
   expect_all_done();
   gba_device_counters counters{};
@@ -66,13 +66,17 @@ TEST_F(BarrierTest, KilledDeviceIsReportedToAllWaiters) {
                   "failed wait " + std::to_string(ECONNABORTED) + " gba: the device vfio-user:" + path() + " is lost");
 }
 
-TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNobody) {
+TEST_F(BarrierTest, DeviceKilledAtAnyMomentHangsNoMember) {
   const int kills = test_support::repeats(20, 500);
   for (int i = 0; i < kills; ++i) {
-    if (i > 0) start();
+    if (i > 0) {
+      start();
+    }
     const std::size_t before = member_count();
     start_members(3, {.rounds = UINT64_C(1) << 40});
-    for (std::size_t m = before; m < member_count(); ++m) ASSERT_TRUE(member(m).wait_for_output("joined", kLimit));
+    for (std::size_t m = before; m < member_count(); ++m) {
+      ASSERT_TRUE(member(m).wait_for_output("joined", kLimit));
+    }
     ::usleep(static_cast<useconds_t>(500 * (i % 20)));
     kill_device();
     for (std::size_t m = before; m < member_count(); ++m) {
@@ -110,7 +114,7 @@ TEST_F(BarrierTest, TimeoutNamesTheMissingMember) {
   EXPECT_GE(timed_out, 1U);
 }
 
-TEST_F(BarrierTest, MissingTellsWhoHasNotArrived) {
+TEST_F(BarrierTest, MissingNamesTheMembersThatHaveNotArrived) {
   const auto device = open();
   const auto handle = alloc(device.get(), 130);
   ASSERT_EQ(gba_group_enable(device.get(), &handle), 0);
@@ -127,7 +131,9 @@ TEST_F(BarrierTest, MissingTellsWhoHasNotArrived) {
 long voluntary_switches(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(24));
+    if (line.starts_with("voluntary_ctxt_switches:")) {
+      return std::stol(line.substr(24));
+    }
   }
   return -1;
 }
@@ -156,7 +162,7 @@ TEST_F(BarrierTest, SleeperIsInterruptedInEachOpening) {
   }
 }
 
-TEST_F(BarrierTest, DeviceCanBeOpenedAnewAfterItsLoss) {
+TEST_F(BarrierTest, DeviceCanBeReopenedAfterItsLoss) {
   auto lost = open();
   const auto handle = alloc(lost.get(), 1);
   auto group = join(lost.get(), handle, 0);
@@ -212,7 +218,7 @@ TEST_P(FlagsTest, LandWhereTheyAreWanted) {
   expect_all_done();
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, FlagsTest, testing::Values("auto", "dma", "bar"),
+INSTANTIATE_TEST_SUITE_P(Places, FlagsTest, testing::Values("auto", "dma", "huge", "bar"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST_F(BarrierTest, OptionsThatCannotBeAreRefused) {
@@ -230,7 +236,7 @@ TEST_F(BarrierTest, OptionsThatCannotBeAreRefused) {
   EXPECT_EQ(info.flags, GBA_FLAGS_BAR);
   ::setenv("GBA_FLAGS", "elsewhere", 1);
   EXPECT_EQ(gba_open(path().c_str(), &device), -EINVAL);
-  EXPECT_THAT(gba_error_text(), HasSubstr("not auto, dma or bar"));
+  EXPECT_THAT(gba_error_text(), HasSubstr("not auto, dma, huge or bar"));
   ::unsetenv("GBA_FLAGS");
 }
 

@@ -3,7 +3,8 @@
 //
 //   driver_member DEVICE GROUP KEY COUNT SEQUENCE MEMBER FIRST LAST SHARED [WAIT_MS [HOLD_AT]]
 //
-// SHARED is a file of one 8-byte word a member, where each says how far it is. After a barrier nobody may be behind.
+// SHARED is a file of one 8-byte word per member, where each records its progress. After a barrier no member may be
+// behind.
 // At HOLD_AT it says "holding" and does not arrive. Ends with 0, or after a failed wait with 3 and "failed".
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -57,7 +58,9 @@ std::span<std::uint64_t> map_words(const char* path, std::size_t count) {
   const int fd = ::open(path, O_RDWR | O_CLOEXEC);
   void* data = ::mmap(nullptr, count * 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);
-  if (data == MAP_FAILED) std::abort();
+  if (data == MAP_FAILED) {
+    std::abort();
+  }
   return {static_cast<std::uint64_t*>(data), count};
 }
 
@@ -70,13 +73,17 @@ int failed(const char* what, int error) {
 void hold() {
   std::printf("holding\n");
   std::fflush(stdout);
-  for (;;) ::pause();
+  for (;;) {
+    ::pause();
+  }
 }
 
 bool anybody_behind(std::span<std::uint64_t> words, std::uint64_t sequence) {
   for (auto& word : words) {
     // Relaxed: the barrier itself must have ordered the others' stores before this.
-    if (std::atomic_ref(word).load(std::memory_order_relaxed) < sequence) return true;
+    if (std::atomic_ref(word).load(std::memory_order_relaxed) < sequence) {
+      return true;
+    }
   }
   return false;
 }
@@ -84,11 +91,15 @@ bool anybody_behind(std::span<std::uint64_t> words, std::uint64_t sequence) {
 int run_barriers(const Arguments& arguments, gba_group* group) {
   const auto words = map_words(arguments.shared, arguments.handle.member_count);
   for (std::uint64_t k = arguments.first; k <= arguments.last; ++k) {
-    if (k == arguments.hold_at) hold();
+    if (k == arguments.hold_at) {
+      hold();
+    }
     std::atomic_ref(words[arguments.member]).store(k, std::memory_order_relaxed);
     gba_group_arrive(group, k);
     const int error = gba_group_wait(group, k, arguments.wait_ms * 1'000'000);
-    if (error != 0) return failed("wait", error);
+    if (error != 0) {
+      return failed("wait", error);
+    }
     if (anybody_behind(words, k)) {
       std::printf("wrong: released from %llu before all arrived\n", static_cast<unsigned long long>(k));
       return 4;
@@ -101,18 +112,26 @@ int run_barriers(const Arguments& arguments, gba_group* group) {
 
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-  if (words.size() < 10) return 2;
+  if (words.size() < 10) {
+    return 2;
+  }
   const Arguments arguments = parse(words);
   gba_device* device = nullptr;
   int error = gba_open(arguments.device, &device);
-  if (error != 0) return failed("open", error);
+  if (error != 0) {
+    return failed("open", error);
+  }
   gba_group* group = nullptr;
   error = gba_group_join(device, &arguments.handle, arguments.member, &group);
-  if (error != 0) return failed("join", error);
+  if (error != 0) {
+    return failed("join", error);
+  }
   std::printf("joined\n");
   std::fflush(stdout);
   const int code = run_barriers(arguments, group);
-  if (code != 0) return code;
+  if (code != 0) {
+    return code;
+  }
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   std::printf("done switches %ld\n", usage.ru_nvcsw);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that forks while it is a member of a barrier.
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 #include "gba/gba.h"
 #include "tests/integration/driver/fixture.hpp"
@@ -35,7 +40,9 @@ class ForkTest : public FakeDevice {
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
+  if (child == 0) {
+    ::_exit(body());
+  }
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -62,25 +69,149 @@ TEST_F(ForkTest, AChildThatEndsOrClosesTakesNothingFromItsParent) {
               return 0;
             }),
             0);
-  for (std::uint64_t k = 1; k <= 100; ++k) ASSERT_TRUE(barrier(k)) << gba_error_text();
+  for (std::uint64_t k = 1; k <= 100; ++k) {
+    ASSERT_TRUE(barrier(k)) << gba_error_text();
+  }
 }
 
 TEST_F(ForkTest, AChildMayOpenTheDeviceForItself) {
   ASSERT_TRUE(barrier(1));
   EXPECT_EQ(in_child([&] {
               gba_device* own = nullptr;
-              if (gba_open(path().c_str(), &own) != 0) return 1;
+              if (gba_open(path().c_str(), &own) != 0) {
+                return 1;
+              }
               gba_device_info info{};
-              if (gba_device_get_info(own, &info) != 0 || info.port != 1) return 2;
+              if (gba_device_get_info(own, &info) != 0 || info.port != 1) {
+                return 2;
+              }
               gba_group_handle handle{};
               gba_group* group = nullptr;
-              if (gba_group_alloc(own, 1, 0, &handle) != 0 || gba_group_enable(own, &handle) != 0) return 3;
-              if (gba_group_join(own, &handle, 0, &group) != 0) return 4;
+              if (gba_group_alloc(own, 1, 0, &handle) != 0 || gba_group_enable(own, &handle) != 0) {
+                return 3;
+              }
+              if (gba_group_join(own, &handle, 0, &group) != 0) {
+                return 4;
+              }
               gba_group_arrive(group, 1);
               return gba_group_wait(group, 1, 60'000'000'000) == 0 ? 0 : 5;
             }),
             0);
   EXPECT_TRUE(barrier(2));
+}
+
+/// A pipe between processes, one byte at a time.
+class Signpost {
+ public:
+  Signpost() { EXPECT_EQ(::pipe(static_cast<int*>(ends_)), 0); }
+  Signpost(const Signpost&) = delete;
+  Signpost& operator=(const Signpost&) = delete;
+  ~Signpost() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  void raise() const { EXPECT_EQ(::write(ends_[1], "", 1), 1); }
+  void wait() const {
+    char byte = 0;
+    EXPECT_EQ(::read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(ForkTest, AChildIsNotReleasedWithItsParent) {
+  ASSERT_TRUE(barrier(1));
+  const Signpost released;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    released.wait();
+    ::_exit(gba_group_test(group_.get(), 2) == -ECHILD ? 0 : 1);
+  }
+  ASSERT_TRUE(barrier(2));
+  released.raise();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(ForkTest, AChildDoesNotKeepTheMembershipsOfAParentThatDies) {
+  const gba_group_handle pair = alloc(device_.get(), 2);
+  const GroupPointer first = join(device_.get(), pair, 0);
+  const Signpost joined;
+  const Signpost done;
+  const pid_t member = ::fork();
+  if (member == 0) {
+    const DevicePointer own = open();
+    const GroupPointer second = join(own.get(), pair, 1);
+    if (::fork() == 0) {
+      joined.raise();
+      done.wait();  // a worker that outlives its parent
+      ::_exit(0);
+    }
+    for (;;) {
+      ::pause();
+    }
+  }
+  joined.wait();
+  ASSERT_EQ(gba_group_enable(device_.get(), &pair), 0) << gba_error_text();
+  gba_group_arrive(first.get(), 1);
+  ::kill(member, SIGKILL);
+  ASSERT_EQ(::waitpid(member, nullptr, 0), member);
+  EXPECT_EQ(gba_group_wait(first.get(), 1, 20'000'000'000), -EPIPE) << gba_error_text();
+  done.raise();
+}
+
+/// How a child ends that is forked while another thread is inside `busy`, which takes about 5 s.
+template <typename Busy, typename Body>
+int in_child_beside(Busy busy, Body body) {
+  std::thread other(busy);
+  std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  const int status = in_child([&] {
+    ::alarm(30);
+    return body();
+  });
+  other.join();
+  return status;
+}
+
+TEST_F(ForkTest, AChildMayOpenADeviceAlthoughAnotherThreadWasOpeningOne) {
+  const std::string name = dir().file("silent.sock");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(static_cast<char*>(address.sun_path), sizeof(address.sun_path) - 1);
+  const int silent = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(silent, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(silent, 4), 0);
+  EXPECT_EQ(in_child_beside(
+                [&] {
+                  gba_device* none = nullptr;
+                  EXPECT_NE(gba_open(name.c_str(), &none), 0);
+                },
+                [&] {
+                  gba_device* own = nullptr;
+                  return gba_open(path().c_str(), &own) == 0 ? 0 : 1;
+                }),
+            0);
+  ::close(silent);
+}
+
+TEST_F(ForkTest, AChildIsNotHeldUpByWhatAnotherThreadWasDoing) {
+  process().signal(SIGSTOP);
+  EXPECT_EQ(in_child_beside(
+                [&] {
+                  gba_group_handle none{};
+                  EXPECT_EQ(gba_group_alloc(device_.get(), 1, 0, &none), -EHOSTDOWN);
+                },
+                [&] {
+                  gba_group_handle none{};
+                  const int alloc = gba_group_alloc(device_.get(), 1, 0, &none);
+                  gba_group_leave(group_.release());
+                  gba_close(device_.release());
+                  return alloc == -ECHILD ? 0 : 1;
+                }),
+            0);
+  process().signal(SIGCONT);
 }
 
 }  // namespace

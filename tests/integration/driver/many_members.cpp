@@ -4,7 +4,8 @@
 //   many_members DEVICE MEMBERS BARRIERS
 //
 // Each member is a process with the device opened for itself. All add to one shared count before they arrive at k, so
-// whoever is released from k must find MEMBERS * k there. Ends with 0, or with 1 after the first process that failed.
+// a member that is released from k must find MEMBERS * k there. Ends with 0, or with 1 after the first process that
+// failed.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -45,15 +46,21 @@ struct Job {
 
 Shared& make_shared_page(const Job& job) {
   const int fd = ::memfd_create("many-members", MFD_CLOEXEC);
-  if (fd < 0 || ::ftruncate(fd, sizeof(Shared)) != 0) std::abort();
+  if (fd < 0 || ::ftruncate(fd, sizeof(Shared)) != 0) {
+    std::abort();
+  }
   void* const page = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);
-  if (page == MAP_FAILED) std::abort();
+  if (page == MAP_FAILED) {
+    std::abort();
+  }
   auto& shared = *static_cast<Shared*>(page);
   pthread_barrierattr_t attributes;
   ::pthread_barrierattr_init(&attributes);
   ::pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  if (::pthread_barrier_init(&shared.meeting, &attributes, job.members) != 0) std::abort();
+  if (::pthread_barrier_init(&shared.meeting, &attributes, job.members) != 0) {
+    std::abort();
+  }
   return shared;
 }
 
@@ -72,7 +79,9 @@ class Member {
     check(gba_group_join(device_, &shared_.handle, index_, &group_), "join");
     meet();
     const auto begin = Clock::now();
-    for (std::uint64_t k = 1; k <= job_.barriers; ++k) pass(k);
+    for (std::uint64_t k = 1; k <= job_.barriers; ++k) {
+      pass(k);
+    }
     meet();
     const std::chrono::duration<double, std::micro> time = Clock::now() - begin;
     if (is_owner()) {
@@ -86,7 +95,9 @@ class Member {
   [[nodiscard]] bool is_owner() const { return index_ == 0; }
 
   void check(int error, const char* what) const {
-    if (error == 0) return;
+    if (error == 0) {
+      return;
+    }
     fail(std::string(what) + ": " + gba_error_text());
   }
   [[noreturn]] void fail(const std::string& what) const {
@@ -145,10 +156,14 @@ class Children {
     const pid_t parent = ::getpid();
     for (std::uint32_t index = 0; index < job.members; ++index) {
       const pid_t pid = ::fork();
-      if (pid < 0) return;
+      if (pid < 0) {
+        return;
+      }
       if (pid == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (::getppid() != parent) std::_Exit(1);
+        if (::getppid() != parent) {
+          std::_Exit(1);
+        }
         Member(job, shared, index).run();
         std::_Exit(0);
       }
@@ -156,7 +171,7 @@ class Children {
     }
   }
   [[nodiscard]] std::size_t count() const { return pids_.size(); }
-  /// False: one has failed, and the others, who would wait for it, have been killed.
+  /// False: one has failed, and the others, which would wait for it, have been killed.
   bool wait() {
     bool good = true;
     while (!pids_.empty()) {
@@ -171,7 +186,9 @@ class Children {
     return good;
   }
   void kill() {
-    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids_) {
+      ::kill(pid, SIGKILL);
+    }
   }
 
  private:
@@ -182,7 +199,9 @@ class Children {
 
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-  if (words.size() != 4) return 2;
+  if (words.size() != 4) {
+    return 2;
+  }
   const Job job{.device = words[1],
                 .members = static_cast<std::uint32_t>(std::strtoul(words[2], nullptr, 10)),
                 .barriers = std::strtoull(words[3], nullptr, 10)};

@@ -62,7 +62,9 @@ TEST_F(OpenTest, ManyConnectionsLeaveNothingOpen) {
   for (int i = 0; i < test_support::repeats(1000, 10000); ++i) {
     const auto device = open();
     ASSERT_NE(device, nullptr) << i;
-    if (i % 8 != 0) continue;
+    if (i % 8 != 0) {
+      continue;
+    }
     const auto handle = alloc(device.get(), 1);
     ASSERT_NE(join(device.get(), handle, 0), nullptr) << i;
   }
@@ -116,7 +118,9 @@ TEST_F(OnePortTest, DeviceWithoutAFreePortIsBusy) {
 
 TEST_F(OpenTest, Group33IsRefused) {
   const auto device = open();
-  for (int i = 0; i < 32; ++i) (void)alloc(device.get(), 1);
+  for (int i = 0; i < 32; ++i) {
+    (void)alloc(device.get(), 1);
+  }
   gba_group_handle handle{};
   EXPECT_EQ(gba_group_alloc(device.get(), 1, 0, &handle), -ENOSPC);
   EXPECT_THAT(gba_error_text(), HasSubstr("cannot allocate a group: all groups of the device are taken"));
@@ -148,7 +152,9 @@ TEST_F(OpenTest, WrongKeyIsRefusedAndSixteenLockOut) {
   gba_group_handle wrong = handle;
   wrong.key ^= 1;
   gba_group* group = nullptr;
-  for (int i = 0; i < 16; ++i) ASSERT_EQ(gba_group_join(device.get(), &wrong, 0, &group), -EACCES);
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_EQ(gba_group_join(device.get(), &wrong, 0, &group), -EACCES);
+  }
   EXPECT_THAT(gba_error_text(), HasSubstr("the key is wrong"));
   EXPECT_EQ(gba_group_join(device.get(), &handle, 0, &group), -EACCES);
   EXPECT_THAT(gba_error_text(), HasSubstr("locked out"));
@@ -235,7 +241,9 @@ TEST_F(OpenTest, GroupsOfOnePortDoNotDisturbEachOther) {
       }
     });
   }
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads) {
+    thread.join();
+  }
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_P(ProfileTest, RunsBarriersInItsLastGroup) {
   expect_all_done();
 }
 
-TEST_P(ProfileTest, NamesWhoIsMissing) {
+TEST_P(ProfileTest, NamesTheMissingMembers) {
   start_members(2, {.rounds = 5, .wait_ms = 1000, .hold_at = 3});
   expect_failures(1, "member 1 did not arrive");
 }

@@ -10,23 +10,25 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/fake_device/raw_client.hpp"
 #include "tests/support/process.hpp"
+#include "tools/raw_client/raw_client.hpp"
 
 namespace raw {
 
 class FakeDevice : public ::testing::Test {
  protected:
   FakeDevice() : FakeDevice(std::vector<std::string>{}) {}
-  explicit FakeDevice(const std::vector<std::string>& options) : device_(command_line(path(), options)) {
+  /// `launcher`: what starts the device, with its command line as further arguments.
+  explicit FakeDevice(const std::vector<std::string>& options, const std::vector<std::string>& launcher = {})
+      : device_(command_line(path(), options, launcher)) {
     if (!device_.wait_for_output("ready on", test_support::Seconds(20))) {
       throw std::runtime_error("the device is not ready: " + device_.output());
     }
   }
 
-  static std::vector<std::string> command_line(const std::string& socket,
-                                               const std::vector<std::string>& options = {}) {
-    std::vector<std::string> line{test_support::program("gba-fake-device"), "--socket", socket, "--log-level", "info"};
+  static std::vector<std::string> command_line(const std::string& socket, const std::vector<std::string>& options = {},
+                                               std::vector<std::string> line = {}) {
+    line.insert(line.end(), {test_support::program("gba-fake-device"), "--socket", socket, "--log-level", "info"});
     line.insert(line.end(), options.begin(), options.end());
     return line;
   }

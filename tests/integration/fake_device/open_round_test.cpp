@@ -77,7 +77,7 @@ TEST_F(OpenRound, RunsIntoItsTimeoutThoughTheDeviceSleeps) {
   EXPECT_EQ(third_.wait_flag(group_, 0), 1U);
   arrive_two(2);
   expect_error(GBA_ERROR_TIMEOUT, 1, 2);
-  EXPECT_EQ(third_.wait_flag(group_, 1), error_word(GBA_ERROR_TIMEOUT, 1)) << "who is late too";
+  EXPECT_EQ(third_.wait_flag(group_, 1), error_word(GBA_ERROR_TIMEOUT, 1)) << "the late member";
   EXPECT_EQ(owner_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_TIMEOUT));
   EXPECT_EQ(owner_.read(GBA_REG_COUNTER_TIMEOUTS), 1U);
 }

@@ -27,7 +27,9 @@ struct Call {
   std::vector<std::int64_t> from{}, to{};
 
   [[nodiscard]] int make(shmemx_kv_plan_t** plan) const {
-    if (table.empty()) return shmemx_kv_plan_create(moves.data(), moves.size(), mode, plan);
+    if (table.empty()) {
+      return shmemx_kv_plan_create(moves.data(), moves.size(), mode, plan);
+    }
     return shmemx_kv_plan_create_pairs(table_pes, shmem_my_pe(), table.data(), from.data(), to.data(),
                                        static_cast<std::int64_t>(from.size()), plan);
   }
@@ -36,7 +38,9 @@ struct Call {
 class Bench {
  public:
   Bench() {
-    if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &kOptions, &op_) != 0) give_up(shmemx_error_text());
+    if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &kOptions, &op_) != 0) {
+      give_up(shmemx_error_text());
+    }
     arena_.add(random_, caches_);
   }
   Bench(const Bench&) = delete;
@@ -53,8 +57,12 @@ class Bench {
   [[nodiscard]] Call pairs_call() const {
     Call made = call();
     made.table = {1, 0, 0, 1, 3, 1, 2, 0};
-    if (me_ == 0) made.from = {0, 3}, made.to = {4, 5};
-    if (me_ == 3) made.from = {1, 2}, made.to = {0, 7};
+    if (me_ == 0) {
+      made.from = {0, 3}, made.to = {4, 5};
+    }
+    if (me_ == 3) {
+      made.from = {1, 2}, made.to = {0, 7};
+    }
     return made;
   }
 
@@ -62,7 +70,9 @@ class Bench {
   [[nodiscard]] int make(const Call& call) const {
     shmemx_kv_plan_t* plan = nullptr;
     if (!call.without_plan) {
-      if (const int error = call.make(&plan); error != 0) return error;
+      if (const int error = call.make(&plan); error != 0) {
+        return error;
+      }
     }
     const Plan owned(plan);
     return shmemx_kv_shuffle(op_, plan, call.without_cache ? nullptr : &call.cache);
@@ -76,7 +86,9 @@ class Bench {
 
   /// Of this PE alone.
   void expect(const char* name, bool right, const std::string& got) {
-    if (!right) std::printf("PE %d: WRONG: %s: %s\n", me_, name, got.c_str()), ++wrong_;
+    if (!right) {
+      std::printf("PE %d: WRONG: %s: %s\n", me_, name, got.c_str()), ++wrong_;
+    }
   }
   void expect_error(const char* name, int got, int wanted, const std::string& text) {
     const std::string said = got != 0 ? shmemx_error_text() : "";

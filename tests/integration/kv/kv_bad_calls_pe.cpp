@@ -15,7 +15,9 @@ using kv_model::Moves;
 
 Moves in_model(const std::vector<shmemx_kv_move_t>& moves) {
   Moves all;
-  for (const auto& move : moves) all.push_back({{move.src_pe, move.src_block}, {move.dst_pe, move.dst_block}});
+  for (const auto& move : moves) {
+    all.push_back({{move.src_pe, move.src_block}, {move.dst_pe, move.dst_block}});
+  }
   return all;
 }
 
@@ -32,7 +34,9 @@ void Bench::expect_untouched_and_works(const char* name) {
 
 void Bench::refused(const char* name, int bad, const std::string& text, const std::function<void(Call&)>& spoil) {
   Call spoilt = call();
-  if (bad == kAll || bad == me_) spoil(spoilt);
+  if (bad == kAll || bad == me_) {
+    spoil(spoilt);
+  }
   const int error = make(spoilt);
   const std::string said = error != 0 ? shmemx_error_text() : "";
   const std::string wanted = bad == kAll || bad == me_ ? text : "PE " + std::to_string(bad);
@@ -43,7 +47,9 @@ void Bench::refused(const char* name, int bad, const std::string& text, const st
 
 void Bench::pairs_refused(const char* name, int bad, const std::string& text, const std::function<void(Call&)>& spoil) {
   Call spoilt = pairs_call();
-  if (bad == kAll || bad == me_) spoil(spoilt);
+  if (bad == kAll || bad == me_) {
+    spoil(spoilt);
+  }
   const int error = make(spoilt);
   const std::string said = error != 0 ? shmemx_error_text() : "";
   std::printf("PE %d: %s: %d %s\n", me_, name, error, said.c_str());
@@ -54,8 +60,12 @@ void Bench::pairs_refused(const char* name, int bad, const std::string& text, co
     const std::string wanted = bad == kAll || bad == me_ ? text : "PE " + std::to_string(bad);
     expect(name, error < 0 && said.find(wanted) != std::string::npos, "the text has no \"" + wanted + "\": " + said);
   }
-  if (bad == 0 || bad == 1) caches_.apply(in_model({{3, 1, 2, 0}, {3, 2, 2, 7}}), SHMEMX_KV_COPY);
-  if (bad == 2 || bad == 3) caches_.apply(in_model({{0, 0, 1, 4}, {0, 3, 1, 5}}), SHMEMX_KV_COPY);
+  if (bad == 0 || bad == 1) {
+    caches_.apply(in_model({{3, 1, 2, 0}, {3, 2, 2, 7}}), SHMEMX_KV_COPY);
+  }
+  if (bad == 2 || bad == 3) {
+    caches_.apply(in_model({{0, 0, 1, 4}, {0, 3, 1, 5}}), SHMEMX_KV_COPY);
+  }
   expect_untouched_and_works(name);
 }
 
@@ -92,7 +102,9 @@ void bad_plans(Bench& bench) {
 void bad_caches(Bench& bench) {
   using Spoil = std::function<void(shmemx_kv_cache_t&)>;
   const auto both = [&](const char* name, const std::string& text, const Spoil& spoil) {
-    for (const int bad : {kAll, 2}) bench.refused(name, bad, text, [&](Call& call) { spoil(call.cache); });
+    for (const int bad : {kAll, 2}) {
+      bench.refused(name, bad, text, [&](Call& call) { spoil(call.cache); });
+    }
   };
   std::vector<std::byte> elsewhere(2 * kShape.bytes());
   both("K elsewhere", "symmetric", [&](shmemx_kv_cache_t& cache) { cache.k = elsewhere.data(); });
@@ -133,7 +145,9 @@ void bad_caches(Bench& bench) {
        [](shmemx_kv_cache_t& cache) { cache.layers = cache.kv_heads = std::int64_t{1} << 32; });
   // Good in itself, but not the others'.
   const auto differs = [&](const char* name, const Spoil& spoil) {
-    for (const int bad : {0, 1, 3}) bench.refused(name, bad, "cache", [&](Call& call) { spoil(call.cache); });
+    for (const int bad : {0, 1, 3}) {
+      bench.refused(name, bad, "cache", [&](Call& call) { spoil(call.cache); });
+    }
   };
   differs("other layers", [](shmemx_kv_cache_t& cache) { cache.layers = 1; });
   differs("other heads", [](shmemx_kv_cache_t& cache) { cache.kv_heads = 1; });
@@ -242,7 +256,9 @@ void bad_operators(Bench& bench) {
     bench.expect(name, error < 0 && op == nullptr, "an operator");
     const std::string wanted = mine ? text : "PE " + std::to_string(bad);
     bench.expect(name, said.find(wanted) != std::string::npos, "the text has no \"" + wanted + "\": " + said);
-    if (error == 0) shmemx_kv_op_destroy(op);
+    if (error == 0) {
+      shmemx_kv_op_destroy(op);
+    }
     op = nullptr;
     bench.expect_untouched_and_works(name);
   };
@@ -270,7 +286,9 @@ void bad_operators(Bench& bench) {
     bench.expect_error("not a member", shmemx_kv_shuffle_start(op, plan.get(), &call.cache), -EINVAL, "not in the");
   }
   bench.expect_error("team of three", shmemx_kv_op_destroy(op), 0, "");
-  if (team != SHMEM_TEAM_INVALID) shmem_team_destroy(team);
+  if (team != SHMEM_TEAM_INVALID) {
+    shmem_team_destroy(team);
+  }
   bench.expect_error("nothing to destroy", shmemx_kv_op_destroy(nullptr), 0, "");
   bench.expect_untouched_and_works("operators");
 }
@@ -294,7 +312,9 @@ void bad_phases(Bench& bench) {
   shmemx_kv_cache_t cache = call.cache;
   cache.element_size = 3;
   int error = shmemx_kv_shuffle_start(bench.op(), plan.get(), bench.me() == 1 ? &cache : &call.cache);
-  if (error == 0) error = shmemx_kv_shuffle_wait(bench.op());
+  if (error == 0) {
+    error = shmemx_kv_shuffle_wait(bench.op());
+  }
   bench.expect_error("element size of one, in phases", error < 0 ? -1 : 0, -1, bench.me() == 1 ? "element" : "PE 1");
   bench.expect_untouched_and_works("phases that fail");
   // An operator that is destroyed while it shuffles.
@@ -311,7 +331,9 @@ void bad_phases(Bench& bench) {
 void await_others() {
   static long there = 0;  // symmetric
   shmem_long_atomic_inc(&there, 0);
-  for (int i = 0; i < 3000 && shmem_long_atomic_fetch(&there, 0) < shmem_n_pes(); ++i) ::usleep(10'000);
+  for (int i = 0; i < 3000 && shmem_long_atomic_fetch(&there, 0) < shmem_n_pes(); ++i) {
+    ::usleep(10'000);
+  }
 }
 
 /// What is found out when SHMEM_BARRIER_TIMEOUT is over. Prints for the test to see; whether the operator can be used
@@ -325,15 +347,25 @@ void when_time_is_over(Bench& bench, const std::string& how) {
   };
   if (how.starts_with("late")) {
     const int late = how == "late-sender-pairs" ? 0 : 1;
-    if (bench.me() == late) ::sleep(2);
+    if (bench.me() == late) {
+      ::sleep(2);
+    }
     say(bench.make(call));
-    // Who has given up is not met by who comes late.
-    if (!pairs && bench.me() != late) say(bench.make(call));
-    if (bench.me() != late) ::sleep(3);
-    if (!pairs || bench.me() < 2) bench.expect_untouched("late");
+    // A late PE does not synchronize with one that has given up.
+    if (!pairs && bench.me() != late) {
+      say(bench.make(call));
+    }
+    if (bench.me() != late) {
+      ::sleep(3);
+    }
+    if (!pairs || bench.me() < 2) {
+      bench.expect_untouched("late");
+    }
   } else if (how.starts_with("once-more")) {
     say(bench.make(call));
-    if (bench.me() != 1) say(bench.make(call));
+    if (bench.me() != 1) {
+      say(bench.make(call));
+    }
   } else {  // one has a plan of pairs, the others another
     say(bench.make(bench.me() == 1 ? bench.pairs_call() : call));
   }
@@ -347,7 +379,9 @@ void when_time_is_over(Bench& bench, const std::string& how) {
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   shmem_init();
-  if (shmem_n_pes() != kv_test::kPes) return 2;
+  if (shmem_n_pes() != kv_test::kPes) {
+    return 2;
+  }
   int wrong = 0;
   {
     kv_test::Bench bench;

@@ -28,7 +28,9 @@ TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
 }
 
 TEST(KvBadCalls, AreRefusedBetweenNodes) {
-  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
   const auto program = kv_test::on_nodes(2, {test_program("kv_bad_calls_pe")});
   const Outcome outcome = test_support::run(oshrun(4, "off", program), {}, Seconds{120});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -55,7 +57,9 @@ void expect_waited(const std::string& output, int pe, const std::string& whom) {
 
 TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
   const auto output = when_time_is_over("late").output;
-  for (const int pe : {0, 2, 3}) expect_waited(output, pe, "PE 1");
+  for (const int pe : {0, 2, 3}) {
+    expect_waited(output, pe, "PE 1");
+  }
   EXPECT_THAT(output, HasSubstr("PE 1: -" + std::to_string(ECONNABORTED) + " kv_shuffle: PE 1, call 1: PE 0 gave up"));
   EXPECT_THAT(output, testing::Not(HasSubstr("WRONG")));
 }
@@ -63,10 +67,12 @@ TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
 TEST(KvBadCalls, APartnerThatIsLateIsNamedWhenTheTimeIsOver) {
   const auto output = when_time_is_over("late-pairs").output;
   expect_waited(output, 0, "PE 1");
-  for (const char* pe : {"PE 2: 0 \n", "PE 3: 0 \n"}) EXPECT_THAT(output, HasSubstr(pe));
+  for (const char* pe : {"PE 2: 0 \n", "PE 3: 0 \n"}) {
+    EXPECT_THAT(output, HasSubstr(pe));
+  }
 }
 
-TEST(KvBadCalls, ASenderThatIsLateDoesNotSendToWhoHasGivenUp) {
+TEST(KvBadCalls, ALateSenderDoesNotSendToAReceiverThatHasGivenUp) {
   const auto output = when_time_is_over("late-sender-pairs").output;
   expect_waited(output, 1, "PE 0");
   EXPECT_THAT(output, HasSubstr("PE 0: -" + std::to_string(ECONNABORTED) + " kv_shuffle: PE 0, call 1 by pairs"));
@@ -76,7 +82,9 @@ TEST(KvBadCalls, ASenderThatIsLateDoesNotSendToWhoHasGivenUp) {
 TEST(KvBadCalls, AMemberThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
   const auto output = when_time_is_over("once-more").output;
   EXPECT_THAT(output, HasSubstr("PE 1: 0 \n"));
-  for (const int pe : {0, 2, 3}) expect_waited(output, pe, "PE 1");
+  for (const int pe : {0, 2, 3}) {
+    expect_waited(output, pe, "PE 1");
+  }
 }
 
 TEST(KvBadCalls, APartnerThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
@@ -87,7 +95,9 @@ TEST(KvBadCalls, APartnerThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
 
 TEST(KvBadCalls, PairsOnOnePeAndAPlanOfAllOnTheOthersFailOnAll) {
   const auto output = when_time_is_over("mixed").output;
-  for (const char* pe : {"PE 0: -", "PE 1: -", "PE 2: -", "PE 3: -"}) EXPECT_THAT(output, HasSubstr(pe));
+  for (const char* pe : {"PE 0: -", "PE 1: -", "PE 2: -", "PE 3: -"}) {
+    EXPECT_THAT(output, HasSubstr(pe));
+  }
 }
 
 }  // namespace

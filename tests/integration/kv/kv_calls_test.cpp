@@ -39,7 +39,7 @@ TEST(KvCalls, MoveBlocksBetweenProcesses) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: works"), HasSubstr("PE 1: works")));
 }
 
-TEST(KvCalls, SequencesAreWholeWhereABalancedPlanPlacesThem) {
+TEST(KvCalls, SequencesAreCompleteWhereABalancedPlanPlacesThem) {
   const Outcome outcome = run_pes("balance");
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0: sequence 0 is whole"), HasSubstr("PE 1: sequence 1 is whole"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kv_shuffle --check finds, in a job of one PE.
-#include "shmem/kv/program/expected.hpp"
+#include "tools/kv_shuffle/caches.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ using kv_program::Expected;
 using kv_program::Format;
 using kv_program::Part;
 using kv_program::Shape;
-using shmem::kv::Move;
+using Move = shmemx_kv_move_t;
 
 /// Parts of 100 bytes, no multiple of the words that they are filled with.
 Shape shape(Format format) {
@@ -68,7 +68,9 @@ TEST_P(ExpectedTest, KnowsAllBytesOfACache) {
       const std::byte* first = caches_.bytes(part, block).data();
       const bool in_v = caches_.v() != nullptr && first >= caches_.v() && first < caches_.v() + bytes;
       const auto at = static_cast<std::size_t>(in_v ? first - caches_.v() : first - caches_.k()) + (in_v ? bytes : 0);
-      for (std::size_t i = at; i < at + 100; ++i) ++seen[i];
+      for (std::size_t i = at; i < at + 100; ++i) {
+        ++seen[i];
+      }
     }
   });
   const auto objects = caches_.v() != nullptr ? 2U : 1U;
@@ -97,7 +99,7 @@ TEST_P(ExpectedTest, TakesAllMovesOfAShuffleAtOnce) {
   EXPECT_EQ(expected_.compare(caches_), "");
 }
 
-TEST_P(ExpectedTest, WantsSourcesClearedThatAreNobodysDestination) {
+TEST_P(ExpectedTest, WantsSourcesClearedThatAreNoMovesDestination) {
   expected_.apply(std::vector<Move>{{0, 0, 0, 1}, {0, 1, 0, 2}}, true);
   copy(1, 2);
   copy(0, 1);

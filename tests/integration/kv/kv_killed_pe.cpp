@@ -44,7 +44,9 @@ struct Sight {
   template <typename Function>
   static void each_word(const Function& function) {
     for (std::int64_t part = 0; part < 2 * kShape.layers; ++part) {
-      for (std::size_t i = 0; i < kShape.block_bytes() / sizeof(std::uint64_t); ++i) function(part, i);
+      for (std::size_t i = 0; i < kShape.block_bytes() / sizeof(std::uint64_t); ++i) {
+        function(part, i);
+      }
     }
   }
   void fill() const {
@@ -65,10 +67,12 @@ struct Sight {
     return zero;
   }
 
-  [[nodiscard]] bool is_far(int pe) const { return shmem_ptr(memory, pe) == nullptr; }
+  [[nodiscard]] bool is_remote(int pe) const { return shmem_ptr(memory, pe) == nullptr; }
   [[nodiscard]] bool on_several_nodes() const {
     for (int pe = 0; pe < pes; ++pe) {
-      if (is_far(pe)) return true;
+      if (is_remote(pe)) {
+        return true;
+      }
     }
     return false;
   }
@@ -100,7 +104,9 @@ struct Sight {
       row[0] = pe ^ 1;
       row[1] = pe % 2;
     }
-    for (const auto& move : moves()) pairs.sent[static_cast<std::size_t>(move.from.pe)].push_back(move);
+    for (const auto& move : moves()) {
+      pairs.sent[static_cast<std::size_t>(move.from.pe)].push_back(move);
+    }
     return kv_test::make_pairs(pairs, me);
   }
   [[nodiscard]] shmemx_kv_cache_t cache() const { return kv_test::describe(kShape, memory, nullptr); }
@@ -114,7 +120,9 @@ void check_blocks(const Sight& sight, int pe, bool finished) {
     const auto to = std::ranges::find(moves, slot, &kv_model::Move::to);
     const bool cleared = sight.mode() == SHMEMX_KV_MOVE && to == moves.end() &&
                          std::ranges::find(moves, slot, &kv_model::Move::from) != moves.end();
-    if (!finished && (to != moves.end() || cleared)) continue;
+    if (!finished && (to != moves.end() || cleared)) {
+      continue;
+    }
     if (!(cleared ? sight.is_zero(slot) : sight.holds(slot, to == moves.end() ? slot : to->from))) {
       give_up("block " + std::to_string(block) + " of PE " + std::to_string(pe) +
               (finished ? " after a shuffle that went well" : ", which is not the plan's, has changed"));
@@ -139,7 +147,9 @@ void check_blocks(const Sight& sight, int pe, bool finished) {
 
 int shuffle(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) {
   const auto cache = sight.cache();
-  if (sight.kind != "phases") return shmemx_kv_shuffle(op, plan.get(), &cache);
+  if (sight.kind != "phases") {
+    return shmemx_kv_shuffle(op, plan.get(), &cache);
+  }
   const int error = shmemx_kv_shuffle_start(op, plan.get(), &cache);
   return error != 0 ? error : shmemx_kv_shuffle_wait(op);
 }
@@ -148,12 +158,18 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
   const int error = shuffle(sight, op, plan);
   const std::string text = error != 0 ? shmemx_error_text() : "";
   std::printf("PE %d: %d %s\n", sight.me, error, text.c_str());
-  if (error != 0 && !sight.names_victim(text)) give_up("the text does not name the PE that has died");
+  if (error != 0 && !sight.names_victim(text)) {
+    give_up("the text does not name the PE that has died");
+  }
   check_blocks(sight, sight.me, error == 0);
   // Over on all PEs, also on the one that was killed then.
-  if (error == 0 && sight.kind != "pairs" && !sight.is_far(sight.victim)) check_blocks(sight, sight.victim, true);
+  if (error == 0 && sight.kind != "pairs" && !sight.is_remote(sight.victim)) {
+    check_blocks(sight, sight.victim, true);
+  }
   const int again = shuffle(sight, op, plan);
-  if (again == 0 && (sight.kind != "pairs" || sight.me == (sight.victim ^ 1))) give_up("a shuffle without the victim");
+  if (again == 0 && (sight.kind != "pairs" || sight.me == (sight.victim ^ 1))) {
+    give_up("a shuffle without the victim");
+  }
   std::printf("PE %d: survives, %d\n", sight.me, shmemx_kv_op_destroy(op));
   std::fflush(stdout);
 }
@@ -161,25 +177,33 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4) {
+    return 2;
+  }
   shmem_init();
   const Sight sight{argv[1], std::stoi(argv[2])};
   shmemx_kv_options_t options{};
   options.staging_bytes = 1 << 18;  // so that a cycle takes many rounds
   shmemx_kv_op_t* op = nullptr;
-  if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &op) != 0) give_up(shmemx_error_text());
+  if (shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &op) != 0) {
+    give_up(shmemx_error_text());
+  }
   const auto plan = sight.plan();
   sight.fill();
   Clock::duration took{};
   for (int i = 0; i < 2; ++i) {  // the first touches the memory
     const auto begin = Clock::now();
-    if (shuffle(sight, op, plan) != 0) give_up(shmemx_error_text());
+    if (shuffle(sight, op, plan) != 0) {
+      give_up(shmemx_error_text());
+    }
     took = Clock::now() - begin;
   }
   shmem_barrier_all();
   sight.fill();
   shmem_barrier_all();
-  if (sight.me == sight.victim) die(sight, op, plan, took * std::stoi(argv[3]) / 1000);
+  if (sight.me == sight.victim) {
+    die(sight, op, plan, took * std::stoi(argv[3]) / 1000);
+  }
   survive(sight, op, plan);
   shmem_finalize();
   return 0;

@@ -46,7 +46,9 @@ class Collector {
   std::int64_t some_blocks() { return random_.between(1, blocks_); }
 
   void add(const Slot& from, const Slot& to) {
-    if (received_.contains(to) || (mode_ == SHMEMX_KV_MOVE && sent_.contains(from))) return;
+    if (received_.contains(to) || (mode_ == SHMEMX_KV_MOVE && sent_.contains(from))) {
+      return;
+    }
     received_.insert(to);
     sent_.insert(from);
     moves.push_back({from, to});
@@ -70,36 +72,53 @@ class Collector {
   }
   void chain(bool closed) {
     std::vector<Slot> slots;
-    for (std::int64_t i = random_.between(2, std::int64_t{2} * pes_ + 2); i > 0; --i) slots.push_back(random_slot());
-    for (std::size_t i = 1; i < slots.size(); ++i) add(slots[i - 1], slots[i]);
-    if (closed) add(slots.back(), slots.front());
+    for (std::int64_t i = random_.between(2, std::int64_t{2} * pes_ + 2); i > 0; --i) {
+      slots.push_back(random_slot());
+    }
+    for (std::size_t i = 1; i < slots.size(); ++i) {
+      add(slots[i - 1], slots[i]);
+    }
+    if (closed) {
+      add(slots.back(), slots.front());
+    }
   }
   void whole_caches() {
     std::vector<std::int64_t> ring(static_cast<std::size_t>(pes_));
-    for (std::size_t i = 0; i < ring.size(); ++i) ring[i] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      ring[i] = static_cast<std::int64_t>(i);
+    }
     random_.shuffle(ring);
     ring.resize(static_cast<std::size_t>(random_.between(std::min(2, pes_), pes_)));
     for (std::size_t i = 0; i < ring.size(); ++i) {
-      for (std::int64_t block = 0; block < blocks_; ++block)
+      for (std::int64_t block = 0; block < blocks_; ++block) {
         add({ring[i], block}, {ring[(i + 1) % ring.size()], block});
+      }
     }
   }
   void within_a_pe() {
     std::vector<std::int64_t> to(static_cast<std::size_t>(blocks_));
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      to[i] = static_cast<std::int64_t>(i);
+    }
     random_.shuffle(to);
     const std::int64_t pe = random_slot().pe;
-    for (std::int64_t i = some_blocks() - 1; i >= 0; --i) add({pe, i}, {pe, to[static_cast<std::size_t>(i)]});
+    for (std::int64_t i = some_blocks() - 1; i >= 0; --i) {
+      add({pe, i}, {pe, to[static_cast<std::size_t>(i)]});
+    }
   }
   /// Neighbours to neighbours, on the same PE perhaps with an overlap.
   void run() {
     const std::int64_t length = some_blocks();
     const Slot from{random_slot().pe, random_.between(0, blocks_ - length)};
     const Slot to{random_.one_in(3) ? from.pe : random_slot().pe, random_.between(0, blocks_ - length)};
-    for (std::int64_t i = 0; i < length; ++i) add({from.pe, from.block + i}, {to.pe, to.block + i});
+    for (std::int64_t i = 0; i < length; ++i) {
+      add({from.pe, from.block + i}, {to.pe, to.block + i});
+    }
   }
   void anything() {
-    for (std::int64_t i = random_.between(1, pes_ * blocks_); i > 0; --i) add(random_slot(), random_slot());
+    for (std::int64_t i = random_.between(1, pes_ * blocks_); i > 0; --i) {
+      add(random_slot(), random_slot());
+    }
   }
 
   Random& random_;
@@ -120,8 +139,12 @@ void fill(Random& random, std::vector<std::byte>& bytes) {
 
 Moves random_moves(Random& random, int pes, std::int64_t blocks, int mode) {
   Collector collector(random, pes, blocks, mode);
-  if (random.one_in(20)) return {};
-  for (std::int64_t i = random.one_in(2) ? 1 : random.between(2, 6); i > 0; --i) collector.add_some();
+  if (random.one_in(20)) {
+    return {};
+  }
+  for (std::int64_t i = random.one_in(2) ? 1 : random.between(2, 6); i > 0; --i) {
+    collector.add_some();
+  }
   return collector.moves;
 }
 
@@ -138,13 +161,17 @@ std::vector<shmemx_kv_move_t> as_given(Random& random, const Moves& moves) {
 
 Moves PairPlan::all() const {
   Moves moves;
-  for (const Moves& of_one : sent) moves.insert(moves.end(), of_one.begin(), of_one.end());
+  for (const Moves& of_one : sent) {
+    moves.insert(moves.end(), of_one.begin(), of_one.end());
+  }
   return moves;
 }
 
 PairPlan random_pairs(Random& random, int pes, std::int64_t blocks) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(pes));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = static_cast<std::int64_t>(i);
+  }
   random.shuffle(order);
   PairPlan plan{std::vector<std::int64_t>(2 * order.size()), std::vector<Moves>(order.size())};
   for (std::size_t i = 0; i < order.size(); i += 2) {
@@ -157,7 +184,9 @@ PairPlan random_pairs(Random& random, int pes, std::int64_t blocks) {
     row(b)[0] = a;
     row(b)[1] = random.between(1, 3);
     for (std::int64_t block = 0; sends && block < blocks; ++block) {
-      if (random.one_in(2)) plan.sent[static_cast<std::size_t>(a)].push_back({{a, random.below(blocks)}, {b, block}});
+      if (random.one_in(2)) {
+        plan.sent[static_cast<std::size_t>(a)].push_back({{a, random.below(blocks)}, {b, block}});
+      }
     }
     random.shuffle(plan.sent[static_cast<std::size_t>(a)]);
   }
@@ -188,7 +217,9 @@ Shape random_shape(Random& random, std::size_t most_bytes) {
     shape.dim = 7;
   }
   // Larger ones where there is room.
-  for (int i = 0; i < 6 && 4 * shape.bytes() < most_bytes; ++i) shape.page *= 2;
+  for (int i = 0; i < 6 && 4 * shape.bytes() < most_bytes; ++i) {
+    shape.page *= 2;
+  }
   while (shape.bytes() > most_bytes) {
     std::int64_t& largest = std::max({std::ref(shape.blocks), std::ref(shape.page), std::ref(shape.dim)},
                                      [](std::int64_t a, std::int64_t b) { return a < b; });
@@ -222,13 +253,17 @@ Place place_of(const Shape& shape, std::int64_t layer, int side, std::int64_t bl
 Caches::Caches(Random& random, int pes, const Shape& shape)
     : shape_(shape),
       blocks_(static_cast<std::size_t>(pes * shape.layers * shape.sides() * shape.blocks), Block(shape.block_bytes())) {
-  for (Block& block : blocks_) fill(random, block);
+  for (Block& block : blocks_) {
+    fill(random, block);
+  }
 }
 
 void Caches::apply(const Moves& moves, int mode) {
   const std::vector<Block> before = blocks_;
   std::set<Slot> received;
-  for (const Move& move : moves) received.insert(move.to);
+  for (const Move& move : moves) {
+    received.insert(move.to);
+  }
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     for (int side = 0; side < shape_.sides(); ++side) {
       for (const auto& [from, to] : moves) {
@@ -244,7 +279,9 @@ void Caches::apply(const Moves& moves, int mode) {
 void Caches::change(const Slot& slot) {
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     for (int side = 0; side < shape_.sides(); ++side) {
-      for (std::byte& byte : blocks_[index(slot.pe, layer, side, slot.block)]) byte ^= std::byte{0xa5};
+      for (std::byte& byte : blocks_[index(slot.pe, layer, side, slot.block)]) {
+        byte ^= std::byte{0xa5};
+      }
     }
   }
 }

@@ -13,9 +13,13 @@ namespace kv_test {
 
 /// False on a machine without UCX, or of a libshmem that was built without.
 inline bool has_network() {
-  if (!KV_WITH_UCX) return false;
+  if (!KV_WITH_UCX) {
+    return false;
+  }
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr) dlclose(library);
+  if (library != nullptr) {
+    dlclose(library);
+  }
   return library != nullptr;
 }
 

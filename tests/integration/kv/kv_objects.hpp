@@ -26,7 +26,9 @@ using Plan = std::unique_ptr<shmemx_kv_plan_t, DestroyPlan>;
 
 inline Plan make_plan(const std::vector<shmemx_kv_move_t>& moves, int mode) {
   shmemx_kv_plan_t* plan = nullptr;
-  if (shmemx_kv_plan_create(moves.data(), moves.size(), mode, &plan) != 0) give_up(shmemx_error_text());
+  if (shmemx_kv_plan_create(moves.data(), moves.size(), mode, &plan) != 0) {
+    give_up(shmemx_error_text());
+  }
   return Plan(plan);
 }
 
@@ -66,7 +68,9 @@ class Arena {
       : bytes_(bytes),
         owned_(globals == nullptr ? static_cast<std::byte*>(shmem_malloc(bytes)) : nullptr),
         base_(globals == nullptr ? owned_ : globals) {
-    if (base_ == nullptr) give_up("no memory");
+    if (base_ == nullptr) {
+      give_up("no memory");
+    }
     clear();
   }
   Arena(const Arena&) = delete;
@@ -87,7 +91,9 @@ class Arena {
     Spot spot{&caches, take(random, shape), 0};
     if (shape.format == SHMEMX_KV_APART) {
       spot.v = take(random, shape);
-      if (random.one_in(2)) std::swap(spot.k, spot.v);
+      if (random.one_in(2)) {
+        std::swap(spot.k, spot.v);
+      }
     }
     spots_.push_back(spot);
     const auto image = expected(shmem_my_pe());
@@ -102,7 +108,9 @@ class Arena {
     const auto& spot = spots_[index];
     each_part(spot, [&](std::int64_t layer, int side, std::int64_t which, std::size_t at) {
       const auto& bytes = spot.caches->block(shmem_my_pe(), layer, side, which);
-      if (which == block) std::memcpy(base_ + at, bytes.data(), bytes.size());
+      if (which == block) {
+        std::memcpy(base_ + at, bytes.data(), bytes.size());
+      }
     });
   }
 
@@ -116,9 +124,13 @@ class Arena {
       shmem_getmem(fetched.data(), base_, fetched.size(), pe);
       bytes = fetched.data();
     }
-    if (std::memcmp(bytes, image.data(), image.size()) == 0) return "";
+    if (std::memcmp(bytes, image.data(), image.size()) == 0) {
+      return "";
+    }
     std::size_t at = 0;
-    while (bytes[at] == image[at]) ++at;
+    while (bytes[at] == image[at]) {
+      ++at;
+    }
     return "PE " + std::to_string(pe) + ": " + describe_byte(at) + " is " +
            std::to_string(static_cast<int>(bytes[at])) + " and not " + std::to_string(static_cast<int>(image[at]));
   }
@@ -136,7 +148,9 @@ class Arena {
     const std::size_t begin =
         (end_ + static_cast<std::size_t>(random.below(200)) + alignment - 1) / alignment * alignment;
     end_ = begin + shape.k_bytes();
-    if (end_ > bytes_) give_up("the arena is too small");
+    if (end_ > bytes_) {
+      give_up("the arena is too small");
+    }
     return begin;
   }
 
@@ -169,7 +183,9 @@ class Arena {
     for (std::size_t i = 0; i < spots_.size(); ++i) {
       const std::size_t size = spots_[i].caches->shape().block_bytes();
       each_part(spots_[i], [&](std::int64_t layer, int side, std::int64_t block, std::size_t begin) {
-        if (at < begin || at >= begin + size) return;
+        if (at < begin || at >= begin + size) {
+          return;
+        }
         text = "cache " + std::to_string(i) + " (" + spots_[i].caches->shape().text() + "), layer " +
                std::to_string(layer) + ", " + (side == 0 ? "K" : "V") + ", block " + std::to_string(block) + ", byte " +
                std::to_string(at - begin);

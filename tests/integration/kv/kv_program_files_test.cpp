@@ -87,7 +87,9 @@ TEST_F(KvFiles, OfATraceAreExportedAndTakenAgain) {
 TEST_F(KvFiles, AreCheckedByInputsAndTablesWhereNothingIsGolden) {
   generate(2);
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-    if (entry.path().filename().string().find("golden") != std::string::npos) std::filesystem::remove(entry.path());
+    if (entry.path().filename().string().find("golden") != std::string::npos) {
+      std::filesystem::remove(entry.path());
+    }
   }
   const Outcome outcome = import(2);
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -125,7 +127,9 @@ TEST_P(KvBadFiles, AreNamedBeforeAnythingMoves) {
   write(file("src_block_table_pe_1.bin"), numbers({0, 1, 2}));
   write(file("dst_block_table_pe_1.bin"), numbers({70, 71, 72}));
   std::filesystem::remove(file(bad.file));
-  if (bad.content) write(file(bad.file), *bad.content);
+  if (bad.content) {
+    write(file(bad.file), *bad.content);
+  }
   expect_failure(import(2), 1, file(bad.file) + bad.message);
   EXPECT_FALSE(has_outputs());
 }

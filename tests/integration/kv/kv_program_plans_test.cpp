@@ -38,7 +38,9 @@ INSTANTIATE_TEST_SUITE_P(Public, KvTraces,
 TEST_P(KvTraces, AreEvenerAndCheaperWithTheBalancedPlan) {
   const char* folder = std::getenv("GBA_TEST_DATA");
   const std::string trace = (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + GetParam();
-  if (!std::filesystem::exists(trace)) GTEST_SKIP() << "no " << trace;
+  if (!std::filesystem::exists(trace)) {
+    GTEST_SKIP() << "no " << trace;
+  }
   const std::vector<std::string> arguments{"--trace", trace, "--rounds",   "all", "--blocks", "400", "--heads", "1",
                                            "--page",  "64",  "--head-dim", "8",   "--cores",  "1"};
   std::vector<std::string> balanced = arguments;
@@ -50,8 +52,12 @@ TEST_P(KvTraces, AreEvenerAndCheaperWithTheBalancedPlan) {
   for (const json& round : even["rounds"]) {
     std::int64_t before = 0;
     std::int64_t after = 0;
-    for (const json& load : round["load_before"]) before += load.get<std::int64_t>();
-    for (const json& load : round["load_after"]) after += load.get<std::int64_t>();
+    for (const json& load : round["load_before"]) {
+      before += load.get<std::int64_t>();
+    }
+    for (const json& load : round["load_after"]) {
+      after += load.get<std::int64_t>();
+    }
     EXPECT_EQ(before, after);
     tokens += before;
   }

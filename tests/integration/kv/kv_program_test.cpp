@@ -51,7 +51,9 @@ TEST_P(KvShufflePes, ChecksEveryByteWithADevice) {
 }
 
 TEST(KvShuffle, ChecksEveryByteBetweenNodes) {
-  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
   for (const char* plan : {"pair", "balanced"}) {
     const auto program = kv_test::on_nodes(
         2, {test_support::program("kv_shuffle"), "--check", "--plan", plan, "--rounds", "2", "--repeats", "1"});
@@ -70,7 +72,7 @@ TEST(KvShuffle, TakesAnyEvenNumberOfCoresAndAnyShape) {
       2);
 }
 
-TEST(KvShuffle, SaysHowFastItIsBesideMemcpy) {
+TEST(KvShuffle, ComparesItsSpeedWithMemcpy) {
   EXPECT_THAT(shuffle(2, "off", {}).output,
               ContainsRegex("speed: .*[0-9.]+ GB/s; memcpy by as many threads [0-9.]+ GB/s \\([0-9]+ %\\)"));
 }
@@ -180,7 +182,9 @@ TEST(KvShuffleManual, IsReadWithoutWarnings) {
   const auto warnings = test_support::run(
       {"sh", "-c", "if command -v groff >/dev/null; then groff -ww -man -Tutf8 -z -- \"$0\"; else echo no groff; fi",
        KV_PROGRAM "/kv_shuffle.1"});
-  if (warnings.output == "no groff\n") GTEST_SKIP() << warnings.output;
+  if (warnings.output == "no groff\n") {
+    GTEST_SKIP() << warnings.output;
+  }
   EXPECT_EQ(warnings.output, "");
 }
 

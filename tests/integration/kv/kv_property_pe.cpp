@@ -23,7 +23,9 @@ using kv_test::Plan;
 std::string g_where;  // NOLINT: of this program's only thread, for messages
 
 void check(int error, const char* doing) {
-  if (error != 0) give_up(g_where + ": " + doing + ": " + std::to_string(error) + " " + shmemx_error_text());
+  if (error != 0) {
+    give_up(g_where + ": " + doing + ": " + std::to_string(error) + " " + shmemx_error_text());
+  }
 }
 
 /// Global variables are symmetric, too: where caches lie half of the times, if there is room for them.
@@ -78,10 +80,14 @@ class Operator {
     cache = {};  // it has been copied
   }
   void finish(bool by_test) {
-    if (!by_test) return check(shmemx_kv_shuffle_wait(op_), "waiting");
+    if (!by_test) {
+      return check(shmemx_kv_shuffle_wait(op_), "waiting");
+    }
     for (int done = 0; done == 0;) {
       check(shmemx_kv_shuffle_test(op_, &done), "testing");
-      if (done == 0) std::this_thread::yield();
+      if (done == 0) {
+        std::this_thread::yield();
+      }
     }
   }
   void shuffle(const Plan& plan, const shmemx_kv_cache_t& cache) {
@@ -126,7 +132,9 @@ class Case {
   }
 
   void run() {
-    for (std::int64_t phases = common_.between(1, 2); phases > 0; --phases) with_teams(random_teams(common_, pes_));
+    for (std::int64_t phases = common_.between(1, 2); phases > 0; --phases) {
+      with_teams(random_teams(common_, pes_));
+    }
   }
 
  private:
@@ -136,7 +144,9 @@ class Case {
     for (const Members& team : teams) {
       shmem_team_t handle = SHMEM_TEAM_INVALID;
       shmem_team_split_strided(SHMEM_TEAM_WORLD, team.first, team.stride, team.count, nullptr, 0, &handle);
-      if (handle != SHMEM_TEAM_INVALID) mine = handle;
+      if (handle != SHMEM_TEAM_INVALID) {
+        mine = handle;
+      }
     }
     teams_ = teams;
     const auto options = random_options(common_, caches_[0].shape());
@@ -146,14 +156,18 @@ class Case {
                std::to_string(options.path) + ", " + std::to_string(options.staging_bytes) + " bytes for staging";
     {
       Operator op(mine, options);
-      for (std::int64_t shuffles = common_.between(1, 5); shuffles > 0; --shuffles) one_after_another(op);
+      for (std::int64_t shuffles = common_.between(1, 5); shuffles > 0; --shuffles) {
+        one_after_another(op);
+      }
       if (caches_.size() == 2) {
         Operator other(mine, others);
         both_at_once(op, other);
         one_after_another(op);
       }
     }
-    if (mine != SHMEM_TEAM_INVALID) shmem_team_destroy(mine);
+    if (mine != SHMEM_TEAM_INVALID) {
+      shmem_team_destroy(mine);
+    }
   }
 
   [[nodiscard]] const Members* my_team() const {
@@ -186,13 +200,19 @@ class Case {
 
   /// Blocks that no plan names are the application's during a shuffle.
   void use_others(std::size_t cache, const std::vector<Slot>& named) {
-    if (look_at_others_) return;  // they may not have done it yet
+    if (look_at_others_) {
+      return;  // they may not have done it yet
+    }
     const std::int64_t blocks = caches_[cache].shape().blocks;
     for (std::int64_t i = common_.below(std::int64_t{2} * pes_); i > 0; --i) {
       const Slot slot{common_.below(pes_), common_.below(blocks)};
-      if (std::ranges::find(named, slot) != named.end()) continue;
+      if (std::ranges::find(named, slot) != named.end()) {
+        continue;
+      }
       caches_[cache].change(slot);
-      if (slot.pe == me_) arena_.store(cache, slot.block);
+      if (slot.pe == me_) {
+        arena_.store(cache, slot.block);
+      }
     }
   }
 
@@ -202,7 +222,9 @@ class Case {
     look_at_others_ = common_.one_in(3);
     std::vector<Slot> named;
     std::vector<Plan> plans;
-    for (std::int64_t i = common_.one_in(4) ? 3 : 1; i > 0; --i) plans.push_back(next_plan(cache, &named));
+    for (std::int64_t i = common_.one_in(4) ? 3 : 1; i > 0; --i) {
+      plans.push_back(next_plan(cache, &named));
+    }
     const bool takes_part = my_team() != nullptr;
     const auto described = arena_.cache(cache);
     const std::int64_t how = own_.below(4);  // PEs may do it differently
@@ -213,16 +235,24 @@ class Case {
       if (how == 0) {
         op.on_stream(plans[i], described, stream_);
       } else if (how == 1) {
-        if (last) use_others(cache, named), used = true;
+        if (last) {
+          use_others(cache, named), used = true;
+        }
         op.shuffle(plans[i], described);
       } else {
         op.start(plans[i], described);
-        if (last) use_others(cache, named), used = true;
+        if (last) {
+          use_others(cache, named), used = true;
+        }
         op.finish(how == 2);
       }
     }
-    if (!used) use_others(cache, named);
-    if (how == 0) check(shmemx_stream_synchronize(stream_), "on a stream");
+    if (!used) {
+      use_others(cache, named);
+    }
+    if (how == 0) {
+      check(shmemx_stream_synchronize(stream_), "on a stream");
+    }
     compare();
   }
 
@@ -243,13 +273,17 @@ class Case {
     compare();
   }
 
-  /// Now and then: who is in a call before the others must not be ahead of them.
+  /// Sometimes: a PE that enters a call early must not get ahead of the others.
   void come_late() {
-    if (own_.one_in(6)) std::this_thread::sleep_for(std::chrono::microseconds(own_.below(600)));
+    if (own_.one_in(6)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(own_.below(600)));
+    }
   }
 
   void compare(int pe) const {
-    if (const std::string wrong = arena_.compare(pe); !wrong.empty()) give_up(g_where + ": " + wrong);
+    if (const std::string wrong = arena_.compare(pe); !wrong.empty()) {
+      give_up(g_where + ": " + wrong);
+    }
   }
 
   /// Also now and then what another member of the team has, as the shuffle is over on all of them.
@@ -258,7 +292,9 @@ class Case {
     if (look_at_others_ && my_team() != nullptr && !pairs_) {
       compare(static_cast<int>(my_team()->world(own_.below(my_team()->count))));
     }
-    if (look_at_others_) shmem_barrier_all();
+    if (look_at_others_) {
+      shmem_barrier_all();
+    }
   }
 
   int me_ = shmem_my_pe(), pes_ = shmem_n_pes();
@@ -275,7 +311,9 @@ class Case {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4) {
+    return 2;
+  }
   shmem_init();
   const std::uint64_t seed = std::stoull(argv[1]);
   const std::uint64_t cases = std::stoull(argv[2]);
@@ -287,7 +325,9 @@ int main(int argc, char** argv) {
     const bool global =
         seed % 2 == 0 && room <= g_memory.size() && shmem_ptr(g_memory.data(), shmem_my_pe()) != nullptr;
     Arena arena(room, global ? g_memory.data() : nullptr);
-    for (std::uint64_t i = 0; i < cases; ++i) Case(arena, stream, seed, i, bytes).run();
+    for (std::uint64_t i = 0; i < cases; ++i) {
+      Case(arena, stream, seed, i, bytes).run();
+    }
     shmemx_stream_destroy(stream);
   }
   std::printf("PE %d: right\n", shmem_my_pe());

@@ -20,7 +20,9 @@ void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes,
   const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
   std::vector<std::string> program{test_support::test_program("kv_property_pe"), seed, std::to_string(count),
                                    std::to_string(bytes)};
-  if (pes_a_node != 0) program = kv_test::on_nodes(pes_a_node, program);
+  if (pes_a_node != 0) {
+    program = kv_test::on_nodes(pes_a_node, program);
+  }
   const auto outcome =
       test_support::run(test_support::oshrun(pes, gba, program), {}, test_support::Seconds{repeats(200, 3600)});
   EXPECT_TRUE(outcome.exit.clean()) << "-n " << pes << " kv_property_pe " << seed << " " << count << " " << bytes
@@ -48,7 +50,9 @@ TEST(KvProperty, FourPesAndWorkForAllCores) {
 }
 
 TEST(KvProperty, FourToEightPes) {
-  for (const int pes : {4, 5, 8}) expect_right(pes, "off", repeats(15, 8000), kSmall);
+  for (const int pes : {4, 5, 8}) {
+    expect_right(pes, "off", repeats(15, 8000), kSmall);
+  }
 }
 
 TEST(KvProperty, SixteenPes) {
@@ -57,19 +61,25 @@ TEST(KvProperty, SixteenPes) {
 
 /// Cases are few: each makes teams and operators, of which every call is one between nodes.
 TEST(KvProperty, TwoNodes) {
-  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
   expect_right(2, "off", repeats(6, 2000), kSmall, 1);
   expect_right(4, "off", repeats(4, 2000), kSmall, 2);
 }
 
 TEST(KvProperty, ThreeNodes) {
-  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
   expect_right(3, "off", repeats(4, 1000), kSmall, 1);
   expect_right(6, "off", repeats(1, 500), kSmall, 2);
 }
 
 TEST(KvProperty, LargeBlocksOnTwoNodes) {
-  if (!kv_test::has_network()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+  if (!kv_test::has_network()) {
+    GTEST_SKIP() << "UCX (libucx0) is not installed";
+  }
   expect_right(4, "off", repeats(2, 200), kMedium, 2);
 }
 

@@ -79,12 +79,12 @@ TEST_F(BadNodes, AreNamedWhenTheyAreFrozen) {
     job.pe(1).signal(SIGSTOP);
     for (const std::size_t pe : {0U, 2U}) {
       EXPECT_TRUE(job.pe(pe).wait(JobOnHosts::kPatience)) << action;
-      EXPECT_THAT(job.pe(pe).output(), HasSubstr("PE 1 (on h1) for 1 s in vain")) << action;
+      EXPECT_THAT(job.pe(pe).output(), HasSubstr("PE 1 (on h1) and timed out after 1 s")) << action;
     }
     job.pe(1).signal(SIGCONT);
     EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
     // It was told by the others, or finds that what it waited for took so long.
-    EXPECT_THAT(job.pe(1).output(), AllOf(HasSubstr("PE 1 (on h1)"), HasSubstr("for 1 s in vain"))) << action;
+    EXPECT_THAT(job.pe(1).output(), AllOf(HasSubstr("PE 1 (on h1)"), HasSubstr("timed out after 1 s"))) << action;
   }
 }
 
@@ -106,7 +106,9 @@ TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
         hosts.run(host, {"sh", "-c",
                          "ip rule add pref 10 ipproto tcp " + port + " 7000 lookup main && ip rule add pref 20 to " +
                              Hosts::ipv4(1 - host) + " ipproto tcp blackhole"});
-    if (!rules.exit.clean()) GTEST_SKIP() << "no rules for ports here: " << rules.output;
+    if (!rules.exit.clean()) {
+      GTEST_SKIP() << "no rules for ports here: " << rules.output;
+    }
   }
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_NETWORK_TIMEOUT=3"});
   EXPECT_THAT(job.codes(), kFailed) << job.output();
@@ -123,9 +125,11 @@ TEST_F(BadNodes, AreToldThatAnotherJobHasTheirPort) {
   const JobOnHosts second(hosts, {0, 1}, {test_program("net_pes"), "hello"},
                           {"SHMEM_UID_SECRET=second", "SHMEM_BOOTSTRAP_TIMEOUT=3"});
   EXPECT_THAT(second.codes(), kFailed) << second.output();
-  for (const std::size_t pe : {0U, 1U}) EXPECT_THAT(second.pe(pe).output(), HasSubstr(Hosts::ipv4(0) + ":7000"));
+  for (const std::size_t pe : {0U, 1U}) {
+    EXPECT_THAT(second.pe(pe).output(), HasSubstr(Hosts::ipv4(0) + ":7000"));
+  }
   EXPECT_THAT(second.pe(0).output(), HasSubstr("Address already in use"));
-  EXPECT_THAT(second.pe(1).output(), HasSubstr("has not the secret of that job"));
+  EXPECT_THAT(second.pe(1).output(), HasSubstr("does not have the secret of that job"));
 }
 
 TEST_F(BadNodes, AreNamedForTheirHeapSizes) {

@@ -12,10 +12,10 @@
 #include <random>
 #include <thread>
 
-#include "tests/integration/fake_device/raw_client.hpp"
 #include "tests/integration/net/job_on_hosts.hpp"
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
+#include "tools/raw_client/raw_client.hpp"
 #include "uapi/gba_debug.h"
 
 namespace {
@@ -119,7 +119,9 @@ class BarriersOnHosts {
     std::vector<JobOnHosts::Environment> own;
     for (const auto& [device, switch_name] : port_of) {
       own.push_back({"GBA_DEVICE=" + device->path()});
-      if (!switch_name.empty()) own.back().push_back("SHMEM_GBA_SWITCH=" + switch_name);
+      if (!switch_name.empty()) {
+        own.back().push_back("SHMEM_GBA_SWITCH=" + switch_name);
+      }
     }
     return own;
   }
@@ -152,8 +154,8 @@ TEST_F(DeviceOfHosts, DoesTheirBarriers) {
     job.expect_good_end();
     EXPECT_GE(job.by_device(), kRounds * places.size()) << job.output();
     EXPECT_EQ(job.by_software(), 0U) << job.output();
-    EXPECT_THAT(job.output(),
-                HasSubstr(places.size() == 3 ? "its 3 nodes meet through it" : "its 2 nodes meet through it"));
+    EXPECT_THAT(job.output(), HasSubstr(places.size() == 3 ? "its 3 nodes synchronise through it"
+                                                           : "its 2 nodes synchronise through it"));
     const auto told = run({program("gba"), "info", "--json", device.path()});
     EXPECT_GE(sum_of(told.output, "\"releases\":"), kRounds) << told.output;
   }
@@ -277,8 +279,10 @@ TEST_F(DevicesOfHosts, DoTheirBarriersTogether) {
   job.expect_good_end();
   EXPECT_GE(job.by_device(), 4 * kRounds) << job.output();
   EXPECT_EQ(job.by_software(), 0U) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("its 4 nodes meet through it, in 2 groups"));
-  for (const FakeDevice* device : {&a, &b}) EXPECT_GE(releases(*device), 2 * kRounds);
+  EXPECT_THAT(job.output(), HasSubstr("its 4 nodes synchronise through it, in 2 groups"));
+  for (const FakeDevice* device : {&a, &b}) {
+    EXPECT_GE(releases(*device), 2 * kRounds);
+  }
 }
 
 TEST_F(DevicesOfHosts, LoseNoBarrierWhenOneIsKilledAndThenTheOther) {
@@ -298,7 +302,7 @@ TEST_F(DevicesOfHosts, LoseNoBarrierWhenOneIsKilledAndThenTheOther) {
     ASSERT_TRUE(job.goes_on(30)) << job.output();
     job.end();
     EXPECT_GE(job.by_device(), 4 * 20U) << job.output();
-    EXPECT_THAT(job.output(), HasSubstr("2 of its 4 nodes meet by messages after"));
+    EXPECT_THAT(job.output(), HasSubstr("2 of its 4 nodes synchronise by messages after"));
   }
 }
 

@@ -12,7 +12,9 @@ namespace test_support {
 class OnHosts : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+    if (const auto missing = Hosts::missing()) {
+      GTEST_SKIP() << *missing;
+    }
   }
 };
 

@@ -35,7 +35,9 @@ void say(const char* what, long number = -1) {
 }
 
 void check(bool good, const char* what) {
-  if (good) return;
+  if (good) {
+    return;
+  }
   say(what);
   shmem_global_exit(9);
 }
@@ -55,7 +57,9 @@ void use_all_memory(long salt) {
   auto* words = static_cast<long*>(shmem_calloc(kWords, sizeof(long)));
   auto* count = static_cast<long*>(shmem_calloc(1, sizeof(long)));
   std::vector<long> mine(kWords);
-  for (int i = 0; i < kWords; ++i) mine[static_cast<std::size_t>(i)] = salt + me * kWords + i;
+  for (int i = 0; i < kWords; ++i) {
+    mine[static_cast<std::size_t>(i)] = salt + me * kWords + i;
+  }
   shmem_long_put(words, mine.data(), kWords, right());
   shmem_long_put(global_words, mine.data(), kWords, right());
   shmem_long_p(&global_word, salt + me, right());
@@ -80,15 +84,21 @@ void traffic(const std::string& file) {
   for (long round = 1;; ++round) {
     const bool over = shmem_my_pe() == 0 && exists(file);
     if (over) {
-      for (int pe = 0; pe < shmem_n_pes(); ++pe) shmem_long_p(word + 1, round, pe);
+      for (int pe = 0; pe < shmem_n_pes(); ++pe) {
+        shmem_long_p(word + 1, round, pe);
+      }
     }
     shmem_long_p(word, round, right());
     shmem_barrier_all();
     check(*word == round, "has the word of another round");
     const bool end = word[1] != 0;
     shmem_barrier_all();
-    if (shmem_my_pe() == 0) say("round", round);
-    if (end) break;
+    if (shmem_my_pe() == 0) {
+      say("round", round);
+    }
+    if (end) {
+      break;
+    }
   }
   say("is through");
 }
@@ -97,7 +107,9 @@ void large() {
   constexpr std::size_t kBytes = 8 << 20;
   auto* to = static_cast<unsigned char*>(shmem_malloc(kBytes));
   std::vector<unsigned char> from(kBytes);
-  for (std::size_t i = 0; i < kBytes; ++i) from[i] = static_cast<unsigned char>(i * 31 + i / 4096 + shmem_my_pe());
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    from[i] = static_cast<unsigned char>(i * 31 + i / 4096 + shmem_my_pe());
+  }
   shmem_barrier_all();
   shmem_putmem(to, from.data(), kBytes, right());
   shmem_barrier_all();
@@ -111,7 +123,9 @@ void large() {
 /// Words of one place go to a place that overlaps with it, but of the others.
 void shift() {
   for (int pe = 0; pe < shmem_n_pes(); ++pe) {
-    if (pe != shmem_my_pe()) shmem_long_put(global_words + 1, global_words, kWords - 1, pe);
+    if (pe != shmem_my_pe()) {
+      shmem_long_put(global_words + 1, global_words, kWords - 1, pe);
+    }
   }
   shmem_barrier_all();
   say("is through");
@@ -132,12 +146,16 @@ void compute(const std::string& file) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     *back = now();
   } else {
-    while (!exists(file)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!exists(file)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     check(shmem_long_g(word, 1) == 17, "reads another word");
     answered = now();
   }
   shmem_barrier_all();
-  if (shmem_my_pe() == 0) say(answered < shmem_double_g(back, 1) ? "was answered meanwhile" : "was answered after it");
+  if (shmem_my_pe() == 0) {
+    say(answered < shmem_double_g(back, 1) ? "was answered meanwhile" : "was answered after it");
+  }
 }
 
 /// PE 0 reads words of PE 1, on its node, until PE 2 has had its answer from PE 0 and says so there.
@@ -148,13 +166,17 @@ void poll() {
   for (long way = 1; way <= 4; ++way) {
     shmem_barrier_all();
     if (shmem_my_pe() == 2) {
-      if (way == 4) shmem_set_lock(&lock);
+      if (way == 4) {
+        shmem_set_lock(&lock);
+      }
       shmem_long_p(&told, -way, 1);
       shmem_quiet();
       while (shmem_long_g(&word, 0) != 17 + way) {
       }
       shmem_long_p(&told, way, 1);
-      if (way == 4) shmem_clear_lock(&lock);
+      if (way == 4) {
+        shmem_clear_lock(&lock);
+      }
     }
     if (shmem_my_pe() == 0) {
       while (shmem_long_g(&told, 1) != -way) {
@@ -165,7 +187,9 @@ void poll() {
         while (shmem_long_g(&told, 1) != way) {
         }
       }
-      while (way == 2 && seen != way) shmem_getmem(&seen, &told, sizeof seen, 1);
+      while (way == 2 && seen != way) {
+        shmem_getmem(&seen, &told, sizeof seen, 1);
+      }
       if (way == 3) {
         while (shmem_long_atomic_fetch(&told, 1) != way) {
         }
@@ -197,30 +221,56 @@ void copy_for_ever(bool get) {
 }
 
 void run(const std::string& action, const std::string& file) {
-  if (action == "hello") use_all_memory(0);
-  if (action == "large") large();
-  if (action == "traffic") traffic(file);
-  if (action == "compute") compute(file);
-  if (action == "poll") poll();
-  if (action == "shift") shift();
-  if (action == "mistake") shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();
+  if (action == "hello") {
+    use_all_memory(0);
+  }
+  if (action == "large") {
+    large();
+  }
+  if (action == "traffic") {
+    traffic(file);
+  }
+  if (action == "compute") {
+    compute(file);
+  }
+  if (action == "poll") {
+    poll();
+  }
+  if (action == "shift") {
+    shift();
+  }
+  if (action == "mistake") {
+    shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();
+  }
   // For ever: the others are to end. PE 1 is the one that the test ends.
   if (action == "get") {
-    for (;;) shmem_long_g(&global_word, right());
+    for (;;) {
+      shmem_long_g(&global_word, right());
+    }
   }
   if (action == "put") {
-    for (;;) shmem_long_p(&global_word, 1, right());
+    for (;;) {
+      shmem_long_p(&global_word, 1, right());
+    }
   }
-  if (action == "get_large" || action == "put_large") copy_for_ever(action == "get_large");
+  if (action == "get_large" || action == "put_large") {
+    copy_for_ever(action == "get_large");
+  }
   if (action == "add") {
-    for (;;) shmem_long_atomic_add(&global_word, 1, right());
+    for (;;) {
+      shmem_long_atomic_add(&global_word, 1, right());
+    }
   }
   if (action == "barrier") {
-    if (shmem_my_pe() == 1) ::pause();
+    if (shmem_my_pe() == 1) {
+      ::pause();
+    }
     shmem_barrier_all();
   }
   if (action == "wait") {
-    if (shmem_my_pe() == 1) ::pause();
+    if (shmem_my_pe() == 1) {
+      ::pause();
+    }
     shmem_long_wait_until(&global_word, SHMEM_CMP_EQ, 1);
   }
 }
@@ -228,7 +278,9 @@ void run(const std::string& action, const std::string& file) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
+  if (argc < 2) {
+    return 2;
+  }
   const std::string action = argv[1];
   const std::string file = argc > 2 ? argv[2] : "";
   if (action == "again") {

@@ -54,7 +54,9 @@ TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
 /// Programs for Ascend SHMEM, which give each of the library's PEs a device.
 TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
   std::vector<const char*> programs{"rma_c", "sync_c", "device"};
-  if (repeats(1, 2) == 2) programs.insert(programs.end(), {"rma_cxx", "sync_cxx", "kernel"});
+  if (repeats(1, 2) == 2) {
+    programs.insert(programs.end(), {"rma_cxx", "sync_cxx", "kernel"});
+  }
   for (const std::string program : programs) {
     const auto job = test_support::run(oshrun(4, "off", in_nodes_of(2, {test_program("ascend_" + program + "_pes")})),
                                        {"SHMEM_CYCLE_PROF_PE=3"}, kLimit);
@@ -84,12 +86,16 @@ bool soak() {
 }
 
 std::vector<const char*> languages() {
-  if (!soak()) return {"c"};
+  if (!soak()) {
+    return {"c"};
+  }
   return {"c", "cxx"};
 }
 
 std::vector<Places> all_places() {
-  if (!soak()) return {{2, 2}};
+  if (!soak()) {
+    return {{2, 2}};
+  }
   return {{2, 1}, {3, 1}, {2, 2}};
 }
 
@@ -136,13 +142,17 @@ TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
                              {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--host",
                               hosts.slots(2), test_program("net_pes"), "hello"},
                              {"TMPDIR=" + dir.path(), "SHMEM_GBA=off", "SHMEM_INFO=1"}, kLimit);
-  if (job.exit.code == 127) GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+  if (job.exit.code == 127) {
+    GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+  }
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("2 nodes"));
 }
 
 TEST_F(NodesOfAJob, FindEachOtherByIpv6) {
-  if (!Hosts::has_ipv6()) GTEST_SKIP() << "this kernel has no IPv6";
+  if (!Hosts::has_ipv6()) {
+    GTEST_SKIP() << "this kernel has no IPv6";
+  }
   const Hosts hosts(2);
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"},
                        {"SHMEM_UID_SESSION_ID=[" + Hosts::ipv6(0) + "]:7000"});
@@ -152,7 +162,9 @@ TEST_F(NodesOfAJob, FindEachOtherByIpv6) {
 TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
   const Hosts hosts(2);
   std::vector<std::string> interfaces{"SHMEM_INFO=0", "SHMEM_UID_SOCK_IFNAME=eth0"};  // any, and this one
-  if (Hosts::has_ipv6()) interfaces.emplace_back("SHMEM_UID_SOCK_IFNAME=eth0:inet6");
+  if (Hosts::has_ipv6()) {
+    interfaces.emplace_back("SHMEM_UID_SOCK_IFNAME=eth0:inet6");
+  }
   for (const std::string& interface : interfaces) {
     const TempDir dir;
     std::vector<std::unique_ptr<test_support::Process>> pes;
@@ -185,7 +197,9 @@ TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
 TEST_F(NodesOfAJob, ShuffleBlocksOfCaches) {
   const Hosts hosts(3);
   std::vector<const char*> formats{"by-layer"};
-  if (soak()) formats = {"apart", "by-layer", "interleaved", "by-block", "latent"};
+  if (soak()) {
+    formats = {"apart", "by-layer", "interleaved", "by-block", "latent"};
+  }
   for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
     for (const char* format : formats) {
       // In a move every block that goes is cleared, which must wait for those that come.
@@ -198,12 +212,15 @@ TEST_F(NodesOfAJob, ShuffleBlocksOfCaches) {
   }
 }
 
-TEST_F(NodesOfAJob, AnswerWhileTheyComputeOnlyWithAProgressThread) {
+TEST_F(NodesOfAJob, AnswerWhileTheyComputeUnlessTheyHaveNoProgressThread) {
   const Hosts hosts(2);
   for (const bool thread : {false, true}) {
     const TempDir dir;
-    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "compute", dir.file("computes")},
-                         {thread ? "SHMEM_PROGRESS_THREAD=1" : "SHMEM_PROGRESS_THREAD=0"});
+    JobOnHosts::Environment environment;
+    if (!thread) {
+      environment.emplace_back("SHMEM_PROGRESS_THREAD=0");
+    }
+    const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "compute", dir.file("computes")}, environment);
     expect_clean(job);
     EXPECT_THAT(job.pe(0).output(), HasSubstr(thread ? "was answered meanwhile" : "was answered after it"));
   }
@@ -231,7 +248,9 @@ TEST_F(NodesOfAJob, StartMeetAndFinishWithManyPes) {
   const Hosts hosts(4);
   const int each = repeats(4, 16);
   std::vector<int> host_of;
-  for (int host = 0; host < hosts.number(); ++host) host_of.insert(host_of.end(), static_cast<std::size_t>(each), host);
+  for (int host = 0; host < hosts.number(); ++host) {
+    host_of.insert(host_of.end(), static_cast<std::size_t>(each), host);
+  }
   const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "nothing"}, {"SHMEM_BOOTSTRAP_TIMEOUT=120"});
   expect_clean(job);
   EXPECT_TRUE(job.all_say("ready"));

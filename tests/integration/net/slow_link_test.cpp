@@ -40,8 +40,12 @@ class SlowLink : public OnHosts, public testing::WithParamInterface<std::pair<co
  protected:
   void SetUp() override {
     OnHosts::SetUp();
-    if (IsSkipped()) return;
-    if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "there is no /dev/net/tun";
+    if (IsSkipped()) {
+      return;
+    }
+    if (::access("/dev/net/tun", R_OK | W_OK) != 0) {
+      GTEST_SKIP() << "there is no /dev/net/tun";
+    }
     hosts_ = std::make_unique<Hosts>(2);
     hosts_->use_cable(1, GetParam().second);
   }
@@ -65,7 +69,9 @@ TEST_P(SlowLink, TakesWhatALinkTakes) {
 TEST_P(SlowLink, PassesTheOpenShmemPrograms) {
   for (const std::string family : {"setup", "team", "rma", "atomic", "wait", "collective", "threads"}) {
     expect_clean({0, 0, 1, 1}, {test_program("openshmem_" + family + "_c_pes")}, {"SHMEM_SYMMETRIC_SIZE=1G"});
-    if (!soak()) break;  // the others take up to minutes
+    if (!soak()) {
+      break;  // the others take up to minutes
+    }
   }
 }
 
@@ -73,7 +79,9 @@ TEST_P(SlowLink, ShufflesBlocksOfCaches) {
   for (const char* plan : {"pair", "balanced"}) {
     expect_clean({0, 0, 1, 1},
                  {program("kv_shuffle"), "--check", "--page", "8", "--rounds", "1", "--repeats", "1", "--plan", plan});
-    if (!soak()) break;
+    if (!soak()) {
+      break;
+    }
   }
 }
 
@@ -94,14 +102,18 @@ Use use_of(pid_t process) {
   std::getline(stat, text);
   std::istringstream fields(text.substr(text.rfind(')') + 1));
   std::string skipped;
-  for (int field = 0; field < 11; ++field) fields >> skipped;
+  for (int field = 0; field < 11; ++field) {
+    fields >> skipped;
+  }
   double user = 0;
   double system = 0;
   fields >> user >> system;
   use.seconds = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::ifstream status(folder + "/status");
   while (std::getline(status, text)) {
-    if (text.starts_with("voluntary_ctxt_switches:")) use.sleeps = std::stoull(text.substr(text.find(':') + 1));
+    if (text.starts_with("voluntary_ctxt_switches:")) {
+      use.sleeps = std::stoull(text.substr(text.find(':') + 1));
+    }
   }
   return use;
 }
@@ -112,7 +124,9 @@ using PesOfNodes = OnHosts;
 TEST_F(PesOfNodes, LeaveTheirProcessorsWhileTheyWaitForANode) {
   const Hosts hosts(2);
   std::vector<const char*> actions{"get", "barrier"};
-  if (soak()) actions.insert(actions.end(), {"put", "wait"});
+  if (soak()) {
+    actions.insert(actions.end(), {"put", "wait"});
+  }
   for (const char* action : actions) {
     const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), action});
     ASSERT_TRUE(job.all_say("ready")) << job.output();

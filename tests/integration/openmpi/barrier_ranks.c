@@ -15,20 +15,26 @@ static int rank, size;
 
 /* world N: blocking barriers of MPI_COMM_WORLD. */
 static void world_case(char** numbers) {
-  for (int count = atoi(numbers[0]); count > 0; --count) ranks_barrier(&world);
+  for (int count = atoi(numbers[0]); count > 0; --count) {
+    ranks_barrier(&world);
+  }
 }
 
 /* mixed N: blocking and non-blocking ones, up to 4 at the same time, without a blocking one first. */
 static void mixed_case(char** numbers) {
   for (int round = 0; round < atoi(numbers[0]); ++round) {
     ranks_ibarriers(&world, 1 + round % 4);
-    if (round % 3 == 1) ranks_barrier(&world);
+    if (round % 3 == 1) {
+      ranks_barrier(&world);
+    }
   }
 }
 
 /* A barrier or some, by what the communicator's number says. */
 static void exercise(tested_t* tested, int rounds) {
-  if (tested->comm == MPI_COMM_NULL) return;
+  if (tested->comm == MPI_COMM_NULL) {
+    return;
+  }
   for (int round = 0; round < rounds; ++round) {
     if ((round + tested->slot) % 2 == 0) {
       ranks_barrier(tested);
@@ -60,13 +66,19 @@ static void kinds_case(char** numbers) {
   MPI_Comm_idup(MPI_COMM_WORLD, &comms[5], &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_dup(MPI_COMM_SELF, &comms[6]);
-  for (int kind = 0; kind < KINDS; ++kind) ranks_watch(&tested[kind], comms[kind], ranks_new_slot());
+  for (int kind = 0; kind < KINDS; ++kind) {
+    ranks_watch(&tested[kind], comms[kind], ranks_new_slot());
+  }
   for (int round = 0; round < rounds; ++round) {
-    for (int kind = 0; kind < KINDS; ++kind) exercise(&tested[kind], 2);
+    for (int kind = 0; kind < KINDS; ++kind) {
+      exercise(&tested[kind], 2);
+    }
     ranks_barrier(&world);
   }
   for (int kind = 0; kind < KINDS; ++kind) {
-    if (comms[kind] != MPI_COMM_NULL) MPI_Comm_free(&comms[kind]);
+    if (comms[kind] != MPI_COMM_NULL) {
+      MPI_Comm_free(&comms[kind]);
+    }
   }
 }
 
@@ -83,9 +95,13 @@ static void many_case(char** numbers) {
     ranks_barrier(&tested[i]);
   }
   for (int round = 0; round < atoi(numbers[1]); ++round) {
-    for (int i = 0; i < count; ++i) exercise(&tested[i], 2);
+    for (int i = 0; i < count; ++i) {
+      exercise(&tested[i], 2);
+    }
   }
-  for (int i = 0; i < count; ++i) MPI_Comm_free(&comms[i]);
+  for (int i = 0; i < count; ++i) {
+    MPI_Comm_free(&comms[i]);
+  }
 }
 
 /* churn N: communicators made and freed, used once, by an MPI_Ibarrier, or not at all. */
@@ -125,7 +141,9 @@ static void inter_case(char** numbers) {
 static void killed_case(char** numbers) {
   const int at = atoi(numbers[1]);
   for (int i = 0; i < atoi(numbers[0]); ++i) {
-    if (i == at && rank == 0) kill(atoi(numbers[2]), SIGKILL);
+    if (i == at && rank == 0) {
+      kill(atoi(numbers[2]), SIGKILL);
+    }
     if (i % 5 == 4) {
       ranks_ibarriers(&world, 3);
     } else {
@@ -144,7 +162,9 @@ static void parting_case(char** numbers) {
     tested_t tested;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     ranks_watch(&tested, comm, slot);
-    if (i == atoi(numbers[1]) && rank == size - 1 && device != 0) kill(device, SIGKILL);
+    if (i == atoi(numbers[1]) && rank == size - 1 && device != 0) {
+      kill(device, SIGKILL);
+    }
     ranks_barrier(&tested);
     MPI_Comm_free(&comm);
   }
@@ -154,7 +174,9 @@ static void parting_case(char** numbers) {
 /* whose N: what is called after N barriers. */
 static void whose_case(char** numbers) {
   world_case(numbers);
-  if (rank == 0) whose_print(MPI_COMM_WORLD);
+  if (rank == 0) {
+    whose_print(MPI_COMM_WORLD);
+  }
 }
 
 /* idle 0: no barrier at all. */
@@ -182,8 +204,12 @@ static void threads_case(char** numbers) {
     pthread_create(&ids[i], NULL, thread_of_ranks, &of_threads[i]);
   }
   exercise(&world, rounds_of_threads);
-  for (int i = 0; i < threads; ++i) pthread_join(ids[i], NULL);
-  for (int i = 0; i < threads; ++i) MPI_Comm_free(&comms[i]);
+  for (int i = 0; i < threads; ++i) {
+    pthread_join(ids[i], NULL);
+  }
+  for (int i = 0; i < threads; ++i) {
+    MPI_Comm_free(&comms[i]);
+  }
 }
 
 /* reset N AT COMMAND: rank 0 runs it before its barrier AT. */
@@ -199,28 +225,47 @@ static void reset_case(char** numbers) {
 
 /* late RANK BEFORE AT_ONCE: one does not come to the barrier that BEFORE others have preceded; AT_ONCE is how many
  * MPI_Ibarriers there are of it, or 0. Without any before it is one of a new communicator, on whose device the members
- * cannot have agreed, since the late one does nothing for it. */
+ * cannot have agreed, since the late one does nothing for it. The rank whose error ends the job calls it last, so that it
+ * misses the late one only. */
 static void late_case(char** numbers) {
   const int late = atoi(numbers[0]);
   const int before = atoi(numbers[1]);
   const int at_once = atoi(numbers[2]);
   const int ends_the_job = rank == (late == 0 ? 1 : 0);
   tested_t tested = world;
-  for (int i = 0; i < before; ++i) ranks_barrier(&tested);
-  if (before == 0) MPI_Comm_dup(MPI_COMM_WORLD, &tested.comm);
-  if (rank == late) pause();
-  if (!ends_the_job) MPI_Comm_set_errhandler(tested.comm, MPI_ERRORS_RETURN);
+  tested_t callers;
+  ranks_watch(&callers, MPI_COMM_WORLD, ranks_new_slot());
+  for (int i = 0; i < before; ++i) {
+    ranks_barrier(&tested);
+  }
+  if (before == 0) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &tested.comm);
+  }
+  if (rank == late) {
+    ranks_enter(&callers);
+    pause();
+  }
+  if (ends_the_job) {
+    ranks_wait_for_others(&callers);
+  } else {
+    ranks_enter(&callers);
+    MPI_Comm_set_errhandler(tested.comm, MPI_ERRORS_RETURN);
+  }
   if (at_once > 0) {
     ranks_ibarriers(&tested, at_once);
   } else {
     ranks_barrier(&tested);
   }
-  if (!ends_the_job) pause(); /* so that all say for whom they have waited */
+  if (!ends_the_job) {
+    pause(); /* so that all say for whom they have waited */
+  }
 }
 
 static int barrier_of_either_kind(int blocking) {
   MPI_Request request;
-  if (blocking) return MPI_Barrier(MPI_COMM_WORLD);
+  if (blocking) {
+    return MPI_Barrier(MPI_COMM_WORLD);
+  }
   const int error = MPI_Ibarrier(MPI_COMM_WORLD, &request);
   return error != MPI_SUCCESS ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
@@ -235,23 +280,31 @@ static void again_case(char** numbers) {
   const int is_late = rank == size - 1;
   tested_t failed;
   ranks_watch(&failed, MPI_COMM_WORLD, ranks_new_slot());
-  for (int i = 0; i < before; ++i) ranks_barrier(&world);
+  for (int i = 0; i < before; ++i) {
+    ranks_barrier(&world);
+  }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  while (is_late && !ranks_others_have_entered(&failed, failed.entered + 1)) usleep(1000);
+  if (is_late) {
+    ranks_wait_for_others(&failed);
+  }
   const uint64_t entered = ranks_enter(&world);
   do {
     error = barrier_of_either_kind((before + ++calls) % 2);
-    if (calls == 1) ranks_enter(&failed);
+    if (calls == 1) {
+      ranks_enter(&failed);
+    }
   } while (error != MPI_SUCCESS && calls < 100);
   ranks_check(&world, entered);
-  ranks_expect((calls > 1) == !is_late, "only who waits fails");
+  ranks_expect((calls > 1) == !is_late, "only the barriers of waiting ranks fail");
   ranks_barrier(&world);
   ranks_ibarriers(&world, 3);
 }
 
 /* dies RANK N: one is killed when the others are in the barrier after N. */
 static void dies_case(char** numbers) {
-  for (int before = atoi(numbers[1]); before > 0; --before) ranks_barrier(&world);
+  for (int before = atoi(numbers[1]); before > 0; --before) {
+    ranks_barrier(&world);
+  }
   if (rank == atoi(numbers[0])) {
     usleep(200000);
     raise(SIGKILL);
@@ -303,7 +356,9 @@ int main(int count, char** arguments) {
                {"again", again_case, 1},     {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
                {"spawned", spawned_case, 1}, {"whose", whose_case, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-    if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) continue;
+    if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) {
+      continue;
+    }
     file = arguments[1];
     ranks_init(file, strcmp(cases[i].name, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -146,7 +146,9 @@ TEST_F(Barrier, MayBeCalledByManyThreads) {
 TEST_F(Barrier, ParametersAreShown) {
   for (const std::string framework : {"coll", "scoll"}) {
     const std::string component = std::string(OPENMPI_COMPONENTS) + "/mca_" + framework + "_gba.so";
-    if (framework == "scoll" && !std::filesystem::exists(component)) continue;
+    if (framework == "scoll" && !std::filesystem::exists(component)) {
+      continue;
+    }
     const auto info = test_support::run(
         {framework == "coll" ? "ompi_info" : "oshmem_info", "--param", framework, "gba", "--level", "9"},
         {std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});

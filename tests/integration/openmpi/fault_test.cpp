@@ -37,7 +37,7 @@ TEST_F(Fault, DeviceThatIsResetIsDoneWithout) {
                                           "or the device was reset")));
 }
 
-TEST_F(Fault, ReleasesThatAreLostAreMended) {
+TEST_F(Fault, LostReleasesAreRecovered) {
   for (const char* kind : {"world", "mixed"}) {
     const FakeDevice device({"--fault", "drop-release:group=0,member=1,count=5"});
     const auto job = run(3, device.path(), {kind, "20"});
@@ -78,7 +78,7 @@ TEST_F(Fault, DeviceThatIsSharedAndKilledIsDoneWithout) {
 }
 
 /// All of its ports are somebody else's.
-TEST_F(Fault, DeviceThatNobodyCanOpenIsDoneWithout) {
+TEST_F(Fault, DeviceThatNoRankCanOpenIsNotUsed) {
   const FakeDevice device({"--ports", "1"});
   test_support::Process other({test_support::program("gba"), "groups", "--watch", device.path()});
   ASSERT_TRUE(other.wait_for_output("0 of 32 groups", test_support::Seconds{20}));
@@ -118,13 +118,13 @@ TEST_F(Fault, NoDeviceCostsNothing) {
               AllOf(HasSubstr("MPI_Barrier: mca_coll_gba.so+"), HasSubstr("MPI_Ibarrier: mca_coll_gba.so+")));
 }
 
-TEST_F(Fault, RankWithoutTheComponentIsDoneWithoutTheDevice) {
+TEST_F(Fault, RankWithoutTheComponentKeepsAllFromTheDevice) {
   const FakeDevice device;
   const auto job = run(1, device.path(),
                        {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_disable=1",
                         test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, HasSubstr("a member does without the component"));
+  EXPECT_THAT(job.output, HasSubstr("a member does not use the component"));
 }
 
 /// Another release's structs differ: the component refuses to be opened, and says so.

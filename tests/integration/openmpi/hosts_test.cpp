@@ -17,8 +17,12 @@ class OnHosts : public openmpi_test::Mpirun {
  protected:
   void SetUp() override {
     Mpirun::SetUp();
-    if (IsSkipped()) return;
-    if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+    if (IsSkipped()) {
+      return;
+    }
+    if (const auto missing = Hosts::missing()) {
+      GTEST_SKIP() << *missing;
+    }
     hosts_ = std::make_unique<Hosts>(2);
   }
 

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const Options kOneSecond{"--mca", "coll_gba_timeout", "1"};
+const Options kTimeout{"--mca", "coll_gba_timeout", "3"};
 
 /// Command lines of this machine that name `text`.
 std::vector<std::string> processes_with(const std::string& text) {
@@ -35,11 +35,11 @@ std::vector<std::string> processes_with(const std::string& text) {
 
 class Rank : public Mpirun {
  protected:
-  /// Jobs of three ranks that wait for a second, all at the same time.
+  /// Jobs of three ranks that wait until the timeout, all at the same time.
   [[nodiscard]] std::vector<Outcome> run_at_once(const std::vector<std::vector<std::string>>& commands) const {
     const FakeDevice device;
     Options options{"--mca", "coll_gba_device_path", device.path()};
-    options.insert(options.end(), kOneSecond.begin(), kOneSecond.end());
+    options.insert(options.end(), kTimeout.begin(), kTimeout.end());
     std::vector<std::unique_ptr<Process>> jobs;
     for (const auto& command : commands) {
       const std::string file = entered() + std::to_string(jobs.size());
@@ -58,7 +58,7 @@ TEST_F(Rank, ThatDoesNotComeIsNamedAndTheBarrierFails) {
   for (const auto& job : run_at_once(
            {{"late", "1", "0", "0"}, {"late", "1", "0", "2"}, {"late", "1", "1", "0"}, {"late", "1", "1", "2"}})) {
     EXPECT_FALSE(job.exit.clean());
-    EXPECT_THAT(job.output, HasSubstr(" has taken 1 s (coll_gba_timeout); ranks that have not come: 1\n"));
+    EXPECT_THAT(job.output, HasSubstr(" has taken 3 s (coll_gba_timeout); ranks that have not come: 1\n"));
   }
 }
 
@@ -97,7 +97,7 @@ TEST_F(Rank, ThatDiesEndsTheJob) {
 TEST_F(Rank, ThatDiesIsNamed) {
   const FakeDevice device;
   Options options{"--enable-recovery"};
-  options.insert(options.end(), kOneSecond.begin(), kOneSecond.end());
+  options.insert(options.end(), kTimeout.begin(), kTimeout.end());
   const auto job = run(3, device.path(), {"dies", "1", "3"}, options);
   EXPECT_THAT(job.output, HasSubstr("ranks that have not come: 1\n"));
   EXPECT_THAT(processes_with(entered()), IsEmpty());

@@ -16,10 +16,14 @@ static _Atomic int failures;
 static int next_slot;
 
 void ranks_expect(int holds, const char* what) {
-  if (holds) return;
+  if (holds) {
+    return;
+  }
   int rank = -1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (atomic_fetch_add(&failures, 1) < 5) printf("rank %d: failed: %s\n", rank, what);
+  if (atomic_fetch_add(&failures, 1) < 5) {
+    printf("rank %d: failed: %s\n", rank, what);
+  }
 }
 
 /* A performance variable of the component counts from when its handle was made. */
@@ -34,14 +38,18 @@ static void start_counting(void) {
   MPI_T_pvar_session_create(&session);
   for (int i = 0; i < 3; ++i) {
     int index = 0;
-    if (MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) continue; /* disabled */
+    if (MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) {
+      continue; /* disabled */
+    }
     MPI_T_pvar_handle_alloc(session, index, NULL, &handles[i], &count);
   }
 }
 
 static unsigned long long counted(int index) {
   unsigned long long value = 0;
-  if (handles[index] != MPI_T_PVAR_HANDLE_NULL) MPI_T_pvar_read(session, handles[index], &value);
+  if (handles[index] != MPI_T_PVAR_HANDLE_NULL) {
+    MPI_T_pvar_read(session, handles[index], &value);
+  }
   return value;
 }
 
@@ -49,9 +57,13 @@ void ranks_init(const char* path, int threads) {
   int provided = 0;
   MPI_Init_thread(NULL, NULL, threads, &provided);
   const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0 || ftruncate(file, sizeof *shared) != 0) abort();
+  if (file < 0 || ftruncate(file, sizeof *shared) != 0) {
+    abort();
+  }
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (shared == MAP_FAILED) abort();
+  if (shared == MAP_FAILED) {
+    abort();
+  }
   close(file);
   start_counting();
   ranks_expect(provided == threads, "the level of threads");
@@ -87,9 +99,13 @@ void ranks_watch(tested_t* tested, MPI_Comm comm, int slot) {
   MPI_Group world;
   int ranks[RANKS];
   *tested = (tested_t){.comm = comm, .slot = slot};
-  if (comm == MPI_COMM_NULL) return;
+  if (comm == MPI_COMM_NULL) {
+    return;
+  }
   MPI_Comm_size(comm, &tested->size);
-  for (int rank = 0; rank < tested->size; ++rank) ranks[rank] = rank;
+  for (int rank = 0; rank < tested->size; ++rank) {
+    ranks[rank] = rank;
+  }
   MPI_Comm_group(comm, &group);
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   MPI_Group_translate_ranks(group, tested->size, ranks, world, tested->world_ranks);
@@ -115,19 +131,19 @@ void ranks_check(const tested_t* tested, uint64_t entered) {
   for (int rank = 0; rank < tested->size; ++rank) {
     const int world = tested->world_ranks[rank];
     ranks_expect(atomic_load_explicit(&shared->entered[tested->slot][world], memory_order_relaxed) >= entered,
-                 "left a barrier that somebody had not entered");
+                 "left a barrier before all members had entered it");
   }
 }
 
-int ranks_others_have_entered(const tested_t* tested, uint64_t entered) {
+void ranks_wait_for_others(const tested_t* tested) {
   int self = 0;
-  int missing = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
   for (int rank = 0; rank < tested->size; ++rank) {
     const int world = tested->world_ranks[rank];
-    missing += world != self && atomic_load(&shared->entered[tested->slot][world]) < entered;
+    while (world != self && atomic_load(&shared->entered[tested->slot][world]) <= tested->entered) {
+      usleep(1000);
+    }
   }
-  return missing == 0;
 }
 
 void ranks_barrier(tested_t* tested) {
@@ -146,8 +162,12 @@ void ranks_ibarriers(tested_t* tested, int count) {
   /* Every other one is tested for, the rest is waited for. */
   for (int i = 0; i < count; ++i) {
     int done = 0;
-    while (i % 2 == 0 && !done) MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
-    if (!done) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    while (i % 2 == 0 && !done) {
+      MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
+    }
+    if (!done) {
+      MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    }
     ranks_check(tested, entered[i]);
   }
 }

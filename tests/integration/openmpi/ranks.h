@@ -37,8 +37,9 @@ void ranks_watch(tested_t* tested, MPI_Comm comm, int slot);
 void ranks_barrier(tested_t* tested);
 uint64_t ranks_enter(tested_t* tested);
 void ranks_check(const tested_t* tested, uint64_t entered);
-int ranks_others_have_entered(const tested_t* tested, uint64_t entered); /* not a check */
-void ranks_ibarriers(tested_t* tested, int count);                       /* so many at the same time */
+/* Until all others have entered the barrier after this rank's last; makes no progress of MPI. */
+void ranks_wait_for_others(const tested_t* tested);
+void ranks_ibarriers(tested_t* tested, int count); /* `count` at the same time */
 
 void ranks_expect(int holds, const char* what);
 

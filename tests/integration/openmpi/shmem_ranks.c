@@ -50,7 +50,9 @@ static void sets_case(int count, char** numbers) {
   }
   for (int i = 0; i < 2 * count; ++i) {
     for (int set = 0; set < 3; ++set) {
-      if (!member[set]) continue;
+      if (!member[set]) {
+        continue;
+      }
       const uint64_t entered = ranks_enter(&tested[set]);
       long* const words = sync_words[2 * set + i % 2];
       if (i % 3 == 0) {
@@ -60,7 +62,9 @@ static void sets_case(int count, char** numbers) {
       }
       ranks_check(&tested[set], entered);
     }
-    if (i % 4 == 3) barrier_all();
+    if (i % 4 == 3) {
+      barrier_all();
+    }
   }
 }
 
@@ -84,9 +88,13 @@ static void mixed_case(int count, char** numbers) {
 /* killed N AT PID: PE 0 kills the device before its barrier AT. */
 static void killed_case(int count, char** numbers) {
   for (int i = 0; i < count; ++i) {
-    if (i == atoi(numbers[0]) && pe == 0) kill(atoi(numbers[1]), SIGKILL);
+    if (i == atoi(numbers[0]) && pe == 0) {
+      kill(atoi(numbers[1]), SIGKILL);
+    }
     barrier_all();
-    if (i % 2 == 1) shmem_barrier(0, 0, pes, sync_words[i / 2 % 2]);
+    if (i % 2 == 1) {
+      shmem_barrier(0, 0, pes, sync_words[i / 2 % 2]);
+    }
   }
 }
 
@@ -131,33 +139,59 @@ static void threads_case(int count, char** numbers) {
     sets[i].delay = (useconds_t)(pe % 2 == 0 ? i : 2 - i) * 30000;
     MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, pe, &comm);
     ranks_watch(&sets[i].tested, comm, ranks_new_slot());
-    if (member) make_group(sets[i].start, sets[i].size, i);
+    if (member) {
+      make_group(sets[i].start, sets[i].size, i);
+    }
   }
   barrier_all();
-  for (int i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, thread_of_set, &sets[i]);
-  for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 3; ++i) {
+    pthread_create(&threads[i], NULL, thread_of_set, &sets[i]);
+  }
+  for (int i = 0; i < 3; ++i) {
+    pthread_join(threads[i], NULL);
+  }
   barrier_all();
 }
 
 /* Signals whose handlers do nothing come at the end of a job. */
 static void stay_away(void) {
-  for (;;) pause();
+  for (;;) {
+    pause();
+  }
 }
 
 /* late N: PE 1 does not come to a barrier of all. */
 static void late_case(int count, char** numbers) {
   (void)numbers;
-  for (int i = 0; i < count; ++i) barrier_all();
-  if (pe == 1) stay_away();
+  for (int i = 0; i < count; ++i) {
+    barrier_all();
+  }
+  if (pe == 1) {
+    stay_away();
+  }
   barrier_all();
 }
 
-/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. */
+/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. The others call it
+ * after PE 1, the first member, whose timeout has to pass first. */
 static void absent_case(int count, char** numbers) {
+  tested_t callers;
+  MPI_Comm comm;
   (void)count;
   (void)numbers;
-  if (pe > 0) make_group(1, pes - 1, 0);
-  if (pe == 0 || pe == 2) stay_away();
+  MPI_Comm_split(MPI_COMM_WORLD, pe == 1 || pe == 3, pe, &comm);
+  ranks_watch(&callers, comm, ranks_new_slot());
+  if (pe > 0) {
+    make_group(1, pes - 1, 0);
+  }
+  if (pe == 0 || pe == 2) {
+    stay_away();
+  }
+  if (pe == 1) {
+    ranks_enter(&callers);
+  } else {
+    ranks_wait_for_others(&callers);
+  }
   shmem_barrier(1, 0, pes - 1, sync_words[0]);
 }
 
@@ -169,9 +203,13 @@ static void start_counting(void) {
   int index = 0;
   int count = 0;
   MPI_T_pvar_session_create(&session);
-  if (MPI_T_pvar_get_index("scoll_gba_offloaded", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) abort();
+  if (MPI_T_pvar_get_index("scoll_gba_offloaded", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) {
+    abort();
+  }
   MPI_T_pvar_handle_alloc(session, index, NULL, &by_device, &count);
-  if (MPI_T_pvar_get_index("scoll_gba_fallen_back", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) abort();
+  if (MPI_T_pvar_get_index("scoll_gba_fallen_back", MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) {
+    abort();
+  }
   MPI_T_pvar_handle_alloc(session, index, NULL, &by_others, &count);
 }
 
@@ -180,7 +218,9 @@ static void report_counts(void) {
   unsigned long long others = 0;
   MPI_T_pvar_read(session, by_device, &device);
   MPI_T_pvar_read(session, by_others, &others);
-  if (pe == 0) printf("OpenSHMEM: by the device %llu, by others %llu\n", device, others);
+  if (pe == 0) {
+    printf("OpenSHMEM: by the device %llu, by others %llu\n", device, others);
+  }
   MPI_T_pvar_session_free(&session);
 }
 
@@ -193,7 +233,9 @@ int main(int count, char** arguments) {
                {"killed", killed_case, 6}, {"threads", threads_case, 4}, {"late", late_case, 4},
                {"absent", absent_case, 4}};
   int finalized = 0;
-  if (count < 4) return 2;
+  if (count < 4) {
+    return 2;
+  }
   const int threads = strcmp(arguments[2], "threads") == 0;
   for (size_t i = 0; i < sizeof sync_words / sizeof sync_words[0][0]; ++i) {
     (&sync_words[0][0])[i] = SHMEM_SYNC_VALUE;
@@ -222,6 +264,8 @@ int main(int count, char** arguments) {
   const int code = ranks_report();
   shmem_finalize();
   MPI_Finalized(&finalized);
-  if (!finalized) MPI_Finalize();
+  if (!finalized) {
+    MPI_Finalize();
+  }
   return code;
 }

@@ -14,7 +14,9 @@
 
 static void print_place(const char* name, const void* function) {
   Dl_info info;
-  if (dladdr(function, &info) == 0) return;
+  if (dladdr(function, &info) == 0) {
+    return;
+  }
   const char* const slash = strrchr(info.dli_fname, '/');
   printf("%s: %s+%#tx\n", name, slash == NULL ? info.dli_fname : slash + 1,
          (const char*)function - (const char*)info.dli_fbase);

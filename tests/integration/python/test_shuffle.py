@@ -210,7 +210,7 @@ class Errors(ShuffleTest):
             ({"path": "fast"}, "path is 'auto' or 'direct' or 'scratch', not 'fast'"),
             ({"cores": -1}, "."),
             ({"cores": 2 + self.me}, "."),
-            ({"team": 99}, "this PE is in no team 99"),
+            ({"team": 99}, "this PE is not in team 99"),
         ):
             with self.assertRaisesRegex(ValueError, text):
                 Operator(**arguments)

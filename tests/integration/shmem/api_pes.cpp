@@ -230,6 +230,7 @@ void barrier_choice() {
   shmem_sync_all();
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "fastest") != 0);
   CHECK(std::strstr(shmemx_error_text(), "fastest") != nullptr);
+  CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, nullptr) == -EINVAL);
   CHECK(shmemx_team_info(42, &after) != 0);
   shmemx_barrier_stats_t stats;
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) == 0 && shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"put-size", "shmem_putmem: 18446744073709551615 bytes"},
                     Mistake{"signal-pe", "shmem_signal_set: there is no PE -1"},
                     Mistake{"free-global", "which is not in the symmetric heap"},
-                    Mistake{"compare", "shmem_signal_wait_until: 6 is no comparison"},
+                    Mistake{"compare", "shmem_signal_wait_until: 6 is not a comparison"},
                     Mistake{"free", "which is not in the symmetric heap"},
                     Mistake{"double-free", "was it freed before?"},
                     Mistake{"free-on-one", "PE 0: shmem_free(offset 0); PE 1: shmem_free(0x"},
@@ -136,6 +136,15 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
 TEST(GlobalExit, EndsAllPesWithItsStatus) {
   const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit"}));
   EXPECT_EQ(job.exit.code, 9) << job.output;
+}
+
+TEST(GlobalExit, WithStatusZeroIsNoFailure) {
+  const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "global-exit-0"}));
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_NE(job.output.find("level 1: shmem: PE 1 called shmem_global_exit(0)"), std::string::npos) << job.output;
+  for (const char* failure : {"level 3", "level 4", "oshrun:"}) {
+    EXPECT_EQ(job.output.find(failure), std::string::npos) << job.output;
+  }
 }
 
 TEST(Wrappers, CompileAndLinkProgramsOfBothLanguages) {

@@ -186,7 +186,9 @@ void kernels() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    return 2;
+  }
   const int rank = ascend::number("OSHRUN_RANK");
   const int size = ascend::number("OSHRUN_SIZE");
   messages();
@@ -197,7 +199,9 @@ int main(int argc, char** argv) {
   aclshmemx_init_attr_t attr;
   CHECK(aclshmemx_set_attr_uniqueid_args(rank, size, 16 << 20, &uid, &attr) == ACLSHMEM_SUCCESS);
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_SUCCESS);
-  if (failures != 0) return 1;
+  if (failures != 0) {
+    return 1;
+  }
   CHECK(aclshmemx_init_status() == ACLSHMEM_STATUS_IS_INITIALIZED);
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attr) == ACLSHMEM_INNER_ERROR);
   CHECK(aclshmem_my_pe() == rank && aclshmem_n_pes() == size);

@@ -96,11 +96,15 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
   ~Board() {
-    if (in_file_ != nullptr) ::munmap(in_file_, kFile);
+    if (in_file_ != nullptr) {
+      ::munmap(in_file_, kFile);
+    }
   }
   /// Collective.
   void end() {
-    if (in_heap_ != nullptr) shmem_free(in_heap_);
+    if (in_heap_ != nullptr) {
+      shmem_free(in_heap_);
+    }
   }
 
   [[nodiscard]] bool exists() const { return in_heap_ != nullptr || in_file_ != nullptr; }
@@ -179,7 +183,9 @@ int main(int argc, char** argv) {
   std::uint64_t early = 0;
   std::minstd_rand random(static_cast<unsigned>(me) + 1);
   Watch watch;
-  if (me == 0) board.show(&Shown::last, arguments.rounds);
+  if (me == 0) {
+    board.show(&Shown::last, arguments.rounds);
+  }
   shmem_barrier_all();
   for (std::uint64_t k = 1; k <= board.look(&Shown::last, 0); ++k) {
     if (asked_to_cut != 0 || (me == arguments.cut_pe && k == arguments.cut_round)) {
@@ -188,15 +194,20 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
     // The round after this one: others may not look for the last round any more before they enter this one.
-    if (me == 0 && asked_to_end != 0 && board.look(&Shown::last, 0) == arguments.rounds)
+    if (me == 0 && asked_to_end != 0 && board.look(&Shown::last, 0) == arguments.rounds) {
       board.show(&Shown::last, k + 1);
-    if (arguments.skew != 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % arguments.skew));
+    }
+    if (arguments.skew != 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % arguments.skew));
+    }
     board.show(&Shown::entered, k);
     shmem_barrier_all();
     for (int pe = 0; pe < pes; ++pe) {
       early += board.look(&Shown::entered, pe) < k ? 1 : 0;
     }
-    if (arguments.watch && me == 0) watch.look();
+    if (arguments.watch && me == 0) {
+      watch.look();
+    }
   }
 
   shmemx_team_info_t stats;

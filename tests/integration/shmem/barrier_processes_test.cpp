@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shmem/bootstrap/local.hpp"
-#include "shmem/team/sync_view.hpp"
+#include "shmem/layout/sync_view.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/barrier_threads.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
@@ -32,7 +32,9 @@ std::string check_all(const Job& job, const std::vector<int>& core_counts, int b
     for (const int cores : core_counts) {
       run.cores = cores;
       run.barriers = barriers / static_cast<int>(core_counts.size());
-      if (std::string text = check_run(job, run); !text.empty()) return text;
+      if (std::string text = check_run(job, run); !text.empty()) {
+        return text;
+      }
       run.before += static_cast<std::uint64_t>(run.barriers);
     }
   }
@@ -46,10 +48,14 @@ std::vector<std::string> in_job(int pes, const std::vector<int>& core_counts, in
       [&](int pe) -> std::string {
         std::unique_ptr<shmem::Bootstrap> bootstrap = shmem::LocalBootstrap::join(shared, pe).value();
         auto memory = shmem::NodeMemory::create(*bootstrap, std::size_t{4} << 20);
-        if (!memory) return memory.error().text;
+        if (!memory) {
+          return memory.error().text;
+        }
         const Job job{{}, std::move(bootstrap), *std::move(memory), pe, pes, shmem::wait_policy(pes)};
         std::string text = check_all(job, core_counts, barriers);
-        if (!text.empty()) job.bootstrap->abort(1, text);
+        if (!text.empty()) {
+          job.bootstrap->abort(1, text);
+        }
         return text;
       },
       std::chrono::seconds{test_support::repeats(100, 3600)});
@@ -57,7 +63,7 @@ std::vector<std::string> in_job(int pes, const std::vector<int>& core_counts, in
 
 class BarrierProcesses : public testing::TestWithParam<int> {};
 
-TEST_P(BarrierProcesses, LetNobodyLeaveBeforeAllHaveEntered) {
+TEST_P(BarrierProcesses, LetNoMemberLeaveBeforeAllHaveEntered) {
   const int pes = GetParam();
   const std::vector<int> cores = pes <= 17 ? std::vector{1, 1, 2, 3} : std::vector{1};
   EXPECT_THAT(in_job(pes, cores, shmem_test::barriers_for(pes)), testing::Each(testing::IsEmpty()));

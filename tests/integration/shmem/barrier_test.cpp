@@ -123,7 +123,7 @@ TEST(Job, ChoosesByTheTableThatItIsGiven) {
     std::ofstream(file) << "libshmem-barrier-tuning 1\n" << rows;
     return run(oshrun(3, "off", {test_program("barrier_pes"), "50"}), {"SHMEM_INFO=1", "SHMEM_BARRIER_TUNING=" + file});
   };
-  const auto job = job_with("alone 3 tournament\nalone * basic\ncrowded 3 tournament\ncrowded * basic\n");
+  const auto job = job_with("alone 3 tournament\nalone * basic\noversubscribed 3 tournament\noversubscribed * basic\n");
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_NE(job.output.find("PE 2: tournament, early 0"), std::string::npos) << job.output;
   EXPECT_NE(job.output.find("3 PEs in all on"), std::string::npos) << job.output;

@@ -63,14 +63,18 @@ int huge_pages(const std::string& which) {
 class HugePages : public testing::Test {
  protected:
   bool pool_of(int pages) {
-    if (huge_pages("nr_hugepages") != 0) return false;  // somebody's who uses it
+    if (huge_pages("nr_hugepages") != 0) {
+      return false;  // somebody's who uses it
+    }
     pool_ = std::make_unique<Setting>(kPoolSize, std::to_string(pages));
     return huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0;
   }
   /// Bounded: memory goes back when the last of the killed processes is gone.
   static bool comes_back(int pages) {
     for (int i = 0; i < 500; ++i) {
-      if (huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0) return true;
+      if (huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0) {
+        return true;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return false;
@@ -88,7 +92,9 @@ std::string output_of_job(std::vector<std::string> environment) {
 }
 
 TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
-  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPool)) {
+    GTEST_SKIP() << "no pool of huge pages can be made here";
+  }
   for (const char* wanted : {"SHMEM_HUGEPAGES=auto", "SHMEM_HUGEPAGES=hugetlb"}) {
     const std::string output = output_of_job({wanted});
     EXPECT_THAT(output, AllOf(HasSubstr("pages hugetlb; numa "), HasSubstr("hugetlb 8192 kB"))) << wanted;
@@ -99,11 +105,13 @@ TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
 }
 
 TEST_F(HugePages, AreNotTakenWhereOneIsMissing) {
-  if (!pool_of(kPagesOfAJob - 1)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPagesOfAJob - 1)) {
+    GTEST_SKIP() << "no pool of huge pages can be made here";
+  }
   const std::string output = output_of_job({"SHMEM_HUGEPAGES=hugetlb"});
-  EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb cannot be had"),
+  EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb is not available"),
                             HasSubstr("8 pages of 2 MiB are needed and "), HasSubstr("vm.nr_hugepages")));
-  EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("cannot be had"), std::string::npos);
+  EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("is not available"), std::string::npos);
   EXPECT_TRUE(comes_back(kPagesOfAJob - 1));
 }
 
@@ -112,9 +120,13 @@ class HugeTlbGroup {
  public:
   explicit HugeTlbGroup(const std::string& bytes) {
     for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-      if (first_line(std::string(root) + "/cgroup.controllers").find("hugetlb") != std::string::npos) root_ = root;
+      if (first_line(std::string(root) + "/cgroup.controllers").find("hugetlb") != std::string::npos) {
+        root_ = root;
+      }
     }
-    if (root_.empty()) return;
+    if (root_.empty()) {
+      return;
+    }
     before_ = first_line(root_ + "/cgroup.subtree_control");
     std::ofstream(root_ + "/cgroup.subtree_control") << "+hugetlb";
     folder_ = root_ + "/shmem-heap-pages-test";
@@ -124,7 +136,9 @@ class HugeTlbGroup {
   HugeTlbGroup(const HugeTlbGroup&) = delete;
   HugeTlbGroup& operator=(const HugeTlbGroup&) = delete;
   ~HugeTlbGroup() {
-    if (root_.empty()) return;
+    if (root_.empty()) {
+      return;
+    }
     ::rmdir(folder_.c_str());
     if (before_.find("hugetlb") == std::string::npos) {
       std::ofstream(root_ + "/cgroup.subtree_control") << "-hugetlb";
@@ -142,8 +156,12 @@ class HugeTlbGroup {
 
 TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
   const HugeTlbGroup group("6M");
-  if (!group.limits()) GTEST_SKIP() << "no control group can be made here that limits huge pages";
-  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!group.limits()) {
+    GTEST_SKIP() << "no control group can be made here that limits huge pages";
+  }
+  if (!pool_of(kPool)) {
+    GTEST_SKIP() << "no pool of huge pages can be made here";
+  }
   const auto job = run({"sh", "-c", group.enter() + " && exec \"$0\" \"$@\"", test_support::program("oshrun"), "-n",
                         std::to_string(kPes), "--gba", "off", test_program("heap_pages_pe")},
                        kSmallHeaps);
@@ -154,7 +172,9 @@ TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
 }
 
 TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
-  if (!pool_of(kPool)) GTEST_SKIP() << "no pool of huge pages can be made here";
+  if (!pool_of(kPool)) {
+    GTEST_SKIP() << "no pool of huge pages can be made here";
+  }
   Process job(oshrun(kPes, "off", {test_program("heap_pages_pe"), "wait"}), kSmallHeaps);
   ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
   EXPECT_LE(huge_pages("free_hugepages"), kPool - kPagesOfAJob);
@@ -164,7 +184,9 @@ TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
 
 TEST(TransparentHugePages, AreTakenWhereTheKernelAllowsThem) {
   const Setting setting(kThp, "advise");
-  if (first_line(kThp).find("[advise]") == std::string::npos) GTEST_SKIP() << kThp << " cannot be changed here";
+  if (first_line(kThp).find("[advise]") == std::string::npos) {
+    GTEST_SKIP() << kThp << " cannot be changed here";
+  }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=thp"}), AllOf(HasSubstr("pages thp;"), HasSubstr("thp 4096 kB")));
   if (huge_pages("nr_hugepages") == 0) {
     EXPECT_THAT(output_of_job({}), HasSubstr("pages thp;")) << "the next choice";
@@ -173,9 +195,11 @@ TEST(TransparentHugePages, AreTakenWhereTheKernelAllowsThem) {
 
 TEST(TransparentHugePages, AreMissedAloudWhereTheyWereAskedFor) {
   const Setting setting(kThp, "never");
-  if (first_line(kThp).find("[never]") == std::string::npos) GTEST_SKIP() << kThp << " cannot be changed here";
+  if (first_line(kThp).find("[never]") == std::string::npos) {
+    GTEST_SKIP() << kThp << " cannot be changed here";
+  }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=thp"}),
-              AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=thp cannot be had"), HasSubstr("is \"never\"")));
+              AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=thp is not available"), HasSubstr("is \"never\"")));
 }
 
 TEST(HeapInfo, SaysWhichPagesAndWhichNodeAndWhyNotBetter) {

@@ -2,7 +2,7 @@
 // Calls made by kernels, on the cores of real PEs.
 #include <gtest/gtest.h>
 
-#include "shmem/barrier/algorithm_table.hpp"
+#include "shmem/config/barrier_choice.hpp"
 #include "tests/support/job.hpp"
 
 namespace {
@@ -41,7 +41,7 @@ TEST(KernelBarriers, HoldWithEveryAlgorithm) {
   }
 }
 
-TEST(KernelWaits, EndWhenAPeDoesNotComeAndSayForWhomTheyWaited) {
+TEST(KernelWaits, EndAndNameTheMissingPe) {
   for (const char* gba : {"off", "fake"}) {
     const auto job =
         run(oshrun(3, gba, {test_program("kernel_pes"), "lost-pe"}), {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
@@ -93,13 +93,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"list-vec", "shmemx_partial_barrier_vec: this thread runs no kernel"},
                     Mistake{"pool", "shmemx_core_sync_pool: this thread runs no kernel"},
                     Mistake{"kernel-barrier-team", "shmemx_barrier_vec: 99 is not a team"},
-                    Mistake{"kernel-compare", "shmemx_wait_until: 6 is no comparison"},
+                    Mistake{"kernel-compare", "shmemx_wait_until: 6 is not a comparison"},
                     Mistake{"kernel-address", "shmemx_test: 4 bytes at the given address are not inside"},
                     Mistake{"kernel-alignment", "shmemx_test: the given address is not aligned"},
                     Mistake{"kernel-operation", "shmemx_signal32_op: 2 is neither SHMEM_SIGNAL_SET"},
                     Mistake{"kernel-pe", "shmemx_signal32_op: there is no PE 2"},
                     Mistake{"kernel-word", "shmemx_sync_set: the given address is not that of a word of a pool"},
-                    Mistake{"kernel-indices", "shmemx_wait_until_some: there is nowhere to put the indices"},
+                    Mistake{"kernel-indices", "shmemx_wait_until_some: the indices have no destination"},
                     Mistake{"stream-team", "shmemx_barrier_on_stream: 17 is not a team"},
                     Mistake{"stream-old-team", "shmemx_barrier_on_stream: 2 is not a team"},
                     Mistake{"kernel-team", "shmem_team_sync: 17 is not a team"}),

@@ -22,7 +22,9 @@ int start(const MPI_Comm* communicator, unsigned timeout = 0) {
   attr.shm_init_timeout = timeout;
   attr.comm_args = const_cast<MPI_Comm*>(communicator);
   const int code = shmemx_init_attr(SHMEMX_INIT_WITH_MPI, &attr);
-  if (code != 0) std::printf("process %d: shmemx_init_attr gave %d: %s\n", world_rank, code, shmemx_error_text());
+  if (code != 0) {
+    std::printf("process %d: shmemx_init_attr gave %d: %s\n", world_rank, code, shmemx_error_text());
+  }
   return code;
 }
 
@@ -43,7 +45,9 @@ bool hello(int expected_from) {
 
 int run_world() {
   for (int i = 0; i < 2; ++i) {
-    if (start(nullptr) != 0 || !hello((world_rank + world_size - 1) % world_size)) return 3;
+    if (start(nullptr) != 0 || !hello((world_rank + world_size - 1) % world_size)) {
+      return 3;
+    }
     shmem_finalize();
   }
   return 0;
@@ -57,7 +61,9 @@ int run_split() {
   int size = 0;
   MPI_Comm_rank(half, &rank);
   MPI_Comm_size(half, &size);
-  if (start(&half) != 0 || shmem_my_pe() != rank || shmem_n_pes() != size) return 3;
+  if (start(&half) != 0 || shmem_my_pe() != rank || shmem_n_pes() != size) {
+    return 3;
+  }
   const int previous = world_rank + 2 < world_size ? world_rank + 2 : world_rank % 2;
   const bool right = hello(previous);
   shmem_finalize();
@@ -81,36 +87,66 @@ int run_null() {
 /// Only process 0 comes. MPI still works then.
 int run_late() {
   int code = -ETIMEDOUT;
-  if (world_rank == 0) code = start(nullptr, 1);
-  for (int rank = 1; rank < world_size && world_rank == 0; ++rank) MPI_Send(&code, 1, MPI_INT, rank, 0, MPI_COMM_WORLD);
-  if (world_rank != 0) MPI_Recv(&code, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (world_rank == 0) {
+    code = start(nullptr, 1);
+  }
+  for (int rank = 1; rank < world_size && world_rank == 0; ++rank) {
+    MPI_Send(&code, 1, MPI_INT, rank, 0, MPI_COMM_WORLD);
+  }
+  if (world_rank != 0) {
+    MPI_Recv(&code, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
   return code == -ETIMEDOUT ? 0 : 3;
 }
 
 int run_die() {
-  if (start(nullptr) != 0) return 3;
+  if (start(nullptr) != 0) {
+    return 3;
+  }
   std::printf("PE %d pid %d started\n", shmem_my_pe(), static_cast<int>(::getpid()));
   std::fflush(stdout);
   shmem_barrier_all();
-  if (shmem_my_pe() == 1) ::raise(SIGKILL);
+  if (shmem_my_pe() == 1) {
+    ::raise(SIGKILL);
+  }
   shmem_barrier_all();
   return 0;
 }
 
 int run_exit() {
-  if (start(nullptr) != 0) return 3;
-  if (shmem_my_pe() == 1) shmem_global_exit(9);
-  for (;;) ::pause();
+  if (start(nullptr) != 0) {
+    return 3;
+  }
+  if (shmem_my_pe() == 1) {
+    shmem_global_exit(9);
+  }
+  for (;;) {
+    ::pause();
+  }
 }
 
 int run(const std::string& action) {
-  if (action == "world") return run_world();
-  if (action == "split") return run_split();
-  if (action == "environment") return run_environment();
-  if (action == "null") return run_null();
-  if (action == "late") return run_late();
-  if (action == "die") return run_die();
-  if (action == "exit") return run_exit();
+  if (action == "world") {
+    return run_world();
+  }
+  if (action == "split") {
+    return run_split();
+  }
+  if (action == "environment") {
+    return run_environment();
+  }
+  if (action == "null") {
+    return run_null();
+  }
+  if (action == "late") {
+    return run_late();
+  }
+  if (action == "die") {
+    return run_die();
+  }
+  if (action == "exit") {
+    return run_exit();
+  }
   return 2;
 }
 
@@ -118,12 +154,16 @@ int run(const std::string& action) {
 
 int main(int argc, char** argv) {
   const std::string action = argc > 1 ? argv[1] : "";
-  if (action == "before-mpi") return start(nullptr) == -EINVAL ? 0 : 3;
+  if (action == "before-mpi") {
+    return start(nullptr) == -EINVAL ? 0 : 3;
+  }
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
   const int code = run(action);
   MPI_Finalize();
-  if (action == "null" && start(nullptr) != -EINVAL) return 3;
+  if (action == "null" && start(nullptr) != -EINVAL) {
+    return 3;
+  }
   return code;
 }

@@ -131,7 +131,7 @@ TEST_F(Pmix, NamesThePesThatDoNotCome) {
 TEST_F(Pmix, NamesThePeThatIsKilledAndLeavesNothingBehind) {
   const auto job = run(4, {test_program("oshrun_pe"), "die", "2", "9", mark()});
   EXPECT_FALSE(job.exit.clean()) << job.output;
-  EXPECT_THAT(job.output, AnyOf(HasSubstr("waits in vain for PE 2: exited"), HasSubstr("process rank 2")));
+  EXPECT_THAT(job.output, AnyOf(HasSubstr("waits for PE 2: exited"), HasSubstr("process rank 2")));
   EXPECT_TRUE(none_matching(mark()));
 }
 
@@ -142,7 +142,9 @@ TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
 
 TEST_F(Pmix, EndsThePesWhenTheLauncherIsKilled) {
   const auto job = start(3, {test_program("oshrun_pe"), "stay", mark()});
-  for (const char* pe : {"staying 0", "staying 1", "staying 2"}) ASSERT_TRUE(job->wait_for_output(pe, kLimit));
+  for (const char* pe : {"staying 0", "staying 1", "staying 2"}) {
+    ASSERT_TRUE(job->wait_for_output(pe, kLimit));
+  }
   ::kill(job->pid(), SIGKILL);
   EXPECT_TRUE(none_matching(mark()));
 }
@@ -161,7 +163,9 @@ class Mpi : public Mpirun {
  protected:
   void SetUp() override {
     Mpirun::SetUp();
-    if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+    if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) {
+      GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+    }
   }
 };
 

@@ -45,7 +45,9 @@ class OshrunDevice : public ::testing::Test {
     return test_support::processes_matching(dir_.file("gba-fake-device"));
   }
   [[nodiscard]] std::vector<pid_t> devices_after_a_while() const {
-    for (int i = 0; i < 500 && !devices().empty(); ++i) ::usleep(10000);
+    for (int i = 0; i < 500 && !devices().empty(); ++i) {
+      ::usleep(10000);
+    }
     return devices();
   }
 
@@ -86,7 +88,7 @@ TEST_F(OshrunDevice, IsMissed) {
   const auto outcome = test_support::run({oshrun(), "--gba", "fake", "true"}, {"PATH=/usr/bin:/bin"}, kLimit);
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output,
-              HasSubstr("cannot run gba-fake-device: no such program in PATH, nor is it beside oshrun"));
+              HasSubstr("cannot run gba-fake-device: no such program in PATH, nor in the folder of oshrun"));
 }
 
 TEST_F(OshrunDevice, MayDieWithoutTheJob) {

@@ -34,7 +34,9 @@ TEST(OshrunManual, NamesEveryVariableThatPesGet) {
   const std::string page = test_support::manual(OSHRUN_MANUAL);
   const Words variables = all_of(added, "\n(OSHRUN_[A-Z_]+)=");
   EXPECT_GT(variables.size(), 2U);
-  for (const auto& variable : variables) EXPECT_THAT(page, HasSubstr(variable));
+  for (const auto& variable : variables) {
+    EXPECT_THAT(page, HasSubstr(variable));
+  }
 }
 
 TEST(ShmemInfoManual, NamesEveryOptionAndNoOther) {
@@ -49,7 +51,9 @@ TEST(OshccManual, NamesEveryKindOfShowmeAndNoOther) {
   const Words kinds = all_of(help, kind);
   EXPECT_EQ(all_of(test_support::manual(OSHCC_MANUAL), kind), kinds);
   EXPECT_GT(kinds.size(), 7U);
-  for (const auto& each : kinds) EXPECT_TRUE(test_support::run({test_support::program("oshc++"), each}).exit.clean());
+  for (const auto& each : kinds) {
+    EXPECT_TRUE(test_support::run({test_support::program("oshc++"), each}).exit.clean());
+  }
 }
 
 Words completions(const std::vector<std::string>& words) {

@@ -59,7 +59,9 @@ TEST(OshrunOutput, KeepsAPesOwnOrderWhereBothStreamsAreOne) {
     std::string theirs;
     std::istringstream stream(outcome.output);
     for (std::string line; std::getline(stream, line);) {
-      if (line.rfind(pe, 0) == 0) theirs += line.substr(4) + " ";
+      if (line.rfind(pe, 0) == 0) {
+        theirs += line.substr(4) + " ";
+      }
     }
     EXPECT_EQ(theirs, "o1 e1 o2 e2 o3 e3 ");
   }

@@ -21,11 +21,15 @@ using Arguments = std::vector<std::string>;
 }
 
 void meet(shmem::Bootstrap& bootstrap) {
-  if (auto met = bootstrap.barrier(); !met) give_up(met.error());
+  if (auto met = bootstrap.barrier(); !met) {
+    give_up(met.error());
+  }
 }
 
 [[noreturn]] void sleep_forever() {
-  for (;;) ::pause();
+  for (;;) {
+    ::pause();
+  }
 }
 
 int number(const Arguments& arguments, std::size_t index) {
@@ -34,16 +38,22 @@ int number(const Arguments& arguments, std::size_t index) {
 
 /// "meet N": N barriers, and away.
 int run_meet(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  for (int i = 0; i < number(arguments, 1); ++i) meet(bootstrap);
+  for (int i = 0; i < number(arguments, 1); ++i) {
+    meet(bootstrap);
+  }
   bootstrap.leave();
-  if (bootstrap.rank() == 0) std::cout << "all met" << std::endl;
+  if (bootstrap.rank() == 0) {
+    std::cout << "all met" << std::endl;
+  }
   return 0;
 }
 
 /// "die PE SIGNAL": one PE dies while the others wait for it.
 int run_die(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   meet(bootstrap);
-  if (bootstrap.rank() == number(arguments, 1)) ::raise(number(arguments, 2));
+  if (bootstrap.rank() == number(arguments, 1)) {
+    ::raise(number(arguments, 2));
+  }
   meet(bootstrap);
   return 0;
 }
@@ -63,7 +73,9 @@ int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
 /// "desert PE": one PE exits as if all were well, without leaving the job.
 int run_desert(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   meet(bootstrap);
-  if (bootstrap.rank() != number(arguments, 1)) sleep_forever();
+  if (bootstrap.rank() != number(arguments, 1)) {
+    sleep_forever();
+  }
   return 0;
 }
 
@@ -71,7 +83,9 @@ int run_desert(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
 int run_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   meet(bootstrap);
   bootstrap.leave();
-  if (bootstrap.rank() == number(arguments, 1)) return number(arguments, 2);
+  if (bootstrap.rank() == number(arguments, 1)) {
+    return number(arguments, 2);
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds{300});
   std::cout << "undisturbed" << std::endl;
   return 0;
@@ -79,7 +93,9 @@ int run_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
 
 /// "stay": says that it is there, and stays, whatever it is told.
 int run_stay(shmem::Bootstrap& bootstrap, const Arguments& /*arguments*/) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::signal(signal, SIG_IGN);
+  }
   meet(bootstrap);
   std::cout << "staying " << bootstrap.rank() << std::endl;
   sleep_forever();
@@ -107,12 +123,18 @@ constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());
-  if (!options) give_up(options.error());
+  if (!options) {
+    give_up(options.error());
+  }
   auto bootstrap = shmem::make_bootstrap(shmem::bootstrap_request(*options));
-  if (!bootstrap) give_up(bootstrap.error());
+  if (!bootstrap) {
+    give_up(bootstrap.error());
+  }
   const std::string& what = arguments.at(0);
   for (const auto& [name, body] : kCommands) {
-    if (what == name) return body(**bootstrap, arguments);
+    if (what == name) {
+      return body(**bootstrap, arguments);
+    }
   }
   std::cerr << "oshrun_pe: cannot " << what << std::endl;
   return 2;

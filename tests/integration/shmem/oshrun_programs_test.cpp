@@ -60,7 +60,9 @@ TEST(OshrunPrograms, AreToldWhichOneFailedOfWhichProgram) {
 TEST(OshrunInput, OfAPipeGoesToPeZeroAndOthersReadNothing) {
   const auto outcome = in_shell("head -c 1000000 /dev/zero | \"$0\" -n 3 sh -c 'echo $OSHRUN_RANK:$(wc -c)'");
   EXPECT_EQ(outcome.exit.code, 0);
-  for (const char* line : {"0:1000000\n", "1:0\n", "2:0\n"}) EXPECT_THAT(outcome.output, HasSubstr(line));
+  for (const char* line : {"0:1000000\n", "1:0\n", "2:0\n"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(line));
+  }
 }
 
 TEST(OshrunInput, OfAFileGoesToPeZeroAndOthersReadNothing) {
@@ -70,7 +72,9 @@ TEST(OshrunInput, OfAFileGoesToPeZeroAndOthersReadNothing) {
       "\"$1\"",
       {dir.file("input")});
   EXPECT_EQ(outcome.exit.code, 0);
-  for (const char* line : {"0:1000\n", "1:0\n", ":0\n"}) EXPECT_THAT(outcome.output, HasSubstr(line));
+  for (const char* line : {"0:1000\n", "1:0\n", ":0\n"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(line));
+  }
 }
 
 TEST(OshrunInput, MayBeClosed) {
@@ -86,7 +90,9 @@ int first_allowed_cpu() {
   CPU_ZERO(&set);
   EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
   int cpu = 0;
-  while (!CPU_ISSET(static_cast<std::size_t>(cpu), &set)) ++cpu;
+  while (!CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
+    ++cpu;
+  }
   return cpu;
 }
 

@@ -35,7 +35,9 @@ inline test_support::Outcome in_shell(const std::string& script, std::vector<std
 
 inline std::string repeat(const std::string& text, int times) {
   std::string all;
-  for (int i = 0; i < times; ++i) all += text;
+  for (int i = 0; i < times; ++i) {
+    all += text;
+  }
   return all;
 }
 

@@ -26,7 +26,9 @@ class Terminal {
  public:
   explicit Terminal(std::vector<std::string> arguments) {
     std::vector<char*> pointers;
-    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    for (std::string& argument : arguments) {
+      pointers.push_back(argument.data());
+    }
     pointers.push_back(nullptr);
     pid_ = ::forkpty(&master_, nullptr, nullptr, nullptr);
     if (pid_ == 0) {
@@ -39,7 +41,9 @@ class Terminal {
   ~Terminal() {
     ::close(master_);
     ::kill(pid_, SIGKILL);
-    if (!waited_) ::waitpid(pid_, nullptr, 0);
+    if (!waited_) {
+      ::waitpid(pid_, nullptr, 0);
+    }
   }
 
   void type(const std::string& text) const {
@@ -50,10 +54,14 @@ class Terminal {
     const auto deadline = Clock::now() + kLimit;
     while (shown_.find(text) == std::string::npos && Clock::now() < deadline) {
       pollfd poll{master_, POLLIN, 0};
-      if (::poll(&poll, 1, 100) <= 0) continue;
+      if (::poll(&poll, 1, 100) <= 0) {
+        continue;
+      }
       char buffer[512];
       const ssize_t got = ::read(master_, buffer, sizeof(buffer));
-      if (got <= 0) break;
+      if (got <= 0) {
+        break;
+      }
       shown_.append(buffer, static_cast<std::size_t>(got));
     }
     return shown_;
@@ -63,7 +71,9 @@ class Terminal {
     show_until("a text that is never shown");
     int status = 0;
     for (const auto deadline = Clock::now() + kLimit; Clock::now() < deadline; ::usleep(10000)) {
-      if (::waitpid(pid_, &status, WNOHANG) != pid_) continue;
+      if (::waitpid(pid_, &status, WNOHANG) != pid_) {
+        continue;
+      }
       waited_ = true;
       return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     }

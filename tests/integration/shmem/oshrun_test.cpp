@@ -31,7 +31,9 @@ std::vector<pid_t> left_behind(const std::string& marker) {
   std::vector<pid_t> left;
   do {
     left = test_support::processes_matching(marker);
-    if (left.empty()) break;
+    if (left.empty()) {
+      break;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   } while (std::chrono::steady_clock::now() < deadline);
   return left;
@@ -39,10 +41,12 @@ std::vector<pid_t> left_behind(const std::string& marker) {
 
 // ---- What PEs get
 
-TEST(Oshrun, TellsPesWhoTheyAre) {
+TEST(Oshrun, TellsPesTheirNumbers) {
   const auto outcome = launch({"-n", "3", "sh", "-c", "echo \"[$OSHRUN_RANK/$OSHRUN_SIZE]\""});
   EXPECT_EQ(outcome.exit.code, 0);
-  for (const char* pe : {"[0/3]", "[1/3]", "[2/3]"}) EXPECT_THAT(outcome.output, HasSubstr(pe));
+  for (const char* pe : {"[0/3]", "[1/3]", "[2/3]"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(pe));
+  }
 }
 
 TEST(Oshrun, RunsOnePeByDefault) {
@@ -124,7 +128,7 @@ TEST(Oshrun, NoticesAPeThatExitsWithoutLeaving) {
                                     HasSubstr("and PEs 0, 2 are still in it")));
 }
 
-TEST(Oshrun, DisturbsNobodyForAPeThatFailsAfterItHasLeft) {
+TEST(Oshrun, DisturbsNoPeIfOneFailsAfterItHasLeft) {
   const auto outcome = launch({"-n", "3", pe_program(), "late", "0", "9"});
   EXPECT_EQ(outcome.exit.code, 9);
   EXPECT_THAT(outcome.output, HasSubstr("exited with status 9"));
@@ -157,6 +161,20 @@ TEST_P(OshrunSignal, EndsTheJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Launcher, OshrunSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
+
+// Batch systems warn by them that time is short; the PEs decide what to do.
+TEST(Oshrun, ForwardsUserSignalsToItsPes) {
+  Process job({oshrun(), "-n", "2", "bash", "-c",
+               "trap 'echo first' USR1; trap 'echo second; exit 0' USR2; echo ready; while :; do sleep 0.05; done"});
+  ASSERT_TRUE(job.wait_for_output("ready\nready\n", kLimit)) << job.output();
+  job.signal(SIGUSR1);
+  ASSERT_TRUE(job.wait_for_output("first\nfirst\n", kLimit)) << job.output();
+  job.signal(SIGUSR2);
+  const auto exit = job.wait(kLimit);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 0) << job.output();
+  EXPECT_EQ(job.output(), repeat("ready\n", 2) + repeat("first\n", 2) + repeat("second\n", 2));
+}
 
 TEST(Oshrun, StaysDeafToWhatWasIgnoredWhenItStarted) {  // nohup
   Process job({"sh", "-c", "trap '' HUP; exec \"$0\" sh -c 'echo up; sleep 0.5; echo still up'", oshrun()});

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Oshrun, Wrapper,
 TEST(WrapperShowme, PrintsTheCommandAndRunsNothing) {
   const auto linking = test_support::run({test_support::program("oshcc"), "--showme", "-o", "x", "no such.c"});
   EXPECT_EQ(linking.exit.code, 0);
-  EXPECT_THAT(linking.output, AllOf(HasSubstr("shmem/include"), HasSubstr("-o x no such.c"), HasSubstr("-lshmem")));
+  EXPECT_THAT(linking.output, AllOf(HasSubstr("/include"), HasSubstr("-o x no such.c"), HasSubstr("-lshmem")));
   const auto compiling = test_support::run({test_support::program("oshc++"), "-c", "x.cpp", "--showme"});
   EXPECT_THAT(compiling.output, AllOf(HasSubstr("-c x.cpp"), Not(HasSubstr("-lshmem"))));
 }

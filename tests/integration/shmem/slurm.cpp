@@ -12,7 +12,7 @@
 #include <fstream>
 #include <random>
 
-#include "shmem/memory/fd.hpp"
+#include "base/fd.hpp"
 
 namespace test_support {
 
@@ -23,7 +23,7 @@ constexpr Seconds kDown{20};
 
 /// A port that nobody listens at now.
 int free_port() {
-  const shmem::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
@@ -43,7 +43,9 @@ std::string host_name() {
 void write_key(const std::string& path) {
   std::random_device random;
   std::ofstream file(path, std::ios::binary);
-  for (int i = 0; i < 1024; ++i) file.put(static_cast<char>(random()));
+  for (int i = 0; i < 1024; ++i) {
+    file.put(static_cast<char>(random()));
+  }
   file.close();
   ::chmod(path.c_str(), 0400);
 }
@@ -51,7 +53,9 @@ void write_key(const std::string& path) {
 }  // namespace
 
 std::optional<std::string> Slurm::missing() {
-  if (::geteuid() != 0) return "only root can start slurmd";
+  if (::geteuid() != 0) {
+    return "only root can start slurmd";
+  }
   for (const char* name : {"munged", "slurmctld", "slurmd", "srun", "sinfo", "scancel"}) {
     if (run({name, "--version"}).exit.code == 127) {
       return std::string("there is no ") + name +
@@ -99,7 +103,9 @@ void Slurm::configure() const {
                                        << dir_.file("ids") << ")\n";
     ::chmod(dir_.file("prolog").c_str(), 0700);
     std::ofstream ids(dir_.file("ids"));
-    for (int host = 0; host < hosts_->number(); ++host) ids << Hosts::name(host) << ' ' << hosts_->id(host) << '\n';
+    for (int host = 0; host < hosts_->number(); ++host) {
+      ids << Hosts::name(host) << ' ' << hosts_->id(host) << '\n';
+    }
     file << "TaskProlog=" << dir_.file("prolog") << '\n';
   }
   for (const auto& [name, address] : all) {
@@ -108,10 +114,14 @@ void Slurm::configure() const {
 }
 
 std::vector<std::pair<std::string, std::string>> Slurm::nodes() const {
-  if (hosts_ == nullptr) return {{host_name(), "127.0.0.1"}};
+  if (hosts_ == nullptr) {
+    return {{host_name(), "127.0.0.1"}};
+  }
   std::vector<std::pair<std::string, std::string>> all;
   all.reserve(static_cast<std::size_t>(hosts_->number()));
-  for (int host = 0; host < hosts_->number(); ++host) all.emplace_back(Hosts::name(host), Hosts::ipv4(host));
+  for (int host = 0; host < hosts_->number(); ++host) {
+    all.emplace_back(Hosts::name(host), Hosts::ipv4(host));
+  }
   return all;
 }
 
@@ -134,7 +144,9 @@ Slurm::Slurm(const Hosts* hosts) : hosts_(hosts) {
   daemons_.push_back(on_node(0, {"slurmctld", "-D", "-c", "-f", dir_.file("slurm.conf")}));
   int node = 0;
   for (const auto& [name, address] : nodes()) {
-    for (const char* own : {"spool.", "tmp."}) ::mkdir(dir_.file(own + name).c_str(), 0700);
+    for (const char* own : {"spool.", "tmp."}) {
+      ::mkdir(dir_.file(own + name).c_str(), 0700);
+    }
     daemons_.push_back(on_node(node++, {"slurmd", "-D", "-N", name, "-f", dir_.file("slurm.conf")}));
   }
   while (!ready_ && std::chrono::steady_clock::now() < end) {
@@ -155,7 +167,9 @@ Slurm::~Slurm() {
 
 std::string Slurm::log() const {
   std::string text;
-  for (const auto& daemon : daemons_) text += daemon->output();
+  for (const auto& daemon : daemons_) {
+    text += daemon->output();
+  }
   return text;
 }
 

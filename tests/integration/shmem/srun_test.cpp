@@ -23,11 +23,15 @@ constexpr Seconds kLimit{100};
 class Srun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (!Slurm::missing()) slurm_ = std::make_unique<Slurm>();
+    if (!Slurm::missing()) {
+      slurm_ = std::make_unique<Slurm>();
+    }
   }
   static void TearDownTestSuite() { slurm_.reset(); }
   void SetUp() override {
-    if (const auto missing = Slurm::missing()) GTEST_SKIP() << *missing;
+    if (const auto missing = Slurm::missing()) {
+      GTEST_SKIP() << *missing;
+    }
     ASSERT_TRUE(slurm_->is_ready()) << slurm_->log();
   }
 
@@ -78,13 +82,17 @@ TEST_F(Srun, NamesThePesThatDoNotCome) {
 
 TEST_F(Srun, LeavesNothingBehindWhenItIsKilled) {
   const auto job = slurm_->srun(2, {test_program("oshrun_pe"), "stay", "srun-test-stay"});
-  for (const char* pe : {"staying 0", "staying 1"}) ASSERT_TRUE(job->wait_for_output(pe, kLimit)) << job->output();
+  for (const char* pe : {"staying 0", "staying 1"}) {
+    ASSERT_TRUE(job->wait_for_output(pe, kLimit)) << job->output();
+  }
   job->signal(SIGKILL);
   EXPECT_TRUE(none_matching("srun-test-stay"));
 }
 
 TEST_F(Srun, StartsMpiProgramsByMpi) {
-  if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) {
+    GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  }
   for (const char* how : {"world", "split"}) {
     const auto job = run(4, {test_program("mpi_pes"), how});
     EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -92,7 +100,9 @@ TEST_F(Srun, StartsMpiProgramsByMpi) {
 }
 
 TEST_F(Srun, StartsTasksOnHosts) {
-  if (const auto missing = Hosts::missing()) GTEST_SKIP() << *missing;
+  if (const auto missing = Hosts::missing()) {
+    GTEST_SKIP() << *missing;
+  }
   const Hosts hosts(2);
   const Slurm slurm(&hosts);
   ASSERT_TRUE(slurm.is_ready()) << slurm.log();
@@ -105,7 +115,9 @@ TEST_F(Srun, StartsTasksOnHosts) {
   }
   // Programs of Open MPI's MPI, too, by UCX over the network.
   const auto program = test_program("openmpi_barrier_ranks");
-  if (::access(program.c_str(), X_OK) != 0) GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  if (::access(program.c_str(), X_OK) != 0) {
+    GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
+  }
   const test_support::TempDir dir;
   const auto before = hosts.traffic(1).sent;
   const auto ranks = slurm.srun(4, {program, dir.file("entered"), "world", "300"}, test_support::openmpi_over_ucx());

@@ -26,7 +26,9 @@ constexpr std::int64_t kHeap = 4 << 20;
 }
 
 void must(const char* call, int code) {
-  if (code != 0) give_up(call, code);
+  if (code != 0) {
+    give_up(call, code);
+  }
 }
 
 void publish(const std::string& file, const shmemx_uniqueid_t& id) {
@@ -37,7 +39,9 @@ void publish(const std::string& file, const shmemx_uniqueid_t& id) {
 shmemx_uniqueid_t published(const std::string& file) {
   shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
   for (int i = 0; i < 3000; ++i) {
-    if (std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&id), sizeof(id))) return id;
+    if (std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&id), sizeof(id))) {
+      return id;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   std::printf("nobody published %s\n", file.c_str());
@@ -75,7 +79,9 @@ void hello() {
   shmem_barrier_all();
   std::printf("PE %d of %d: hello from %d\n", me, pes, *from);
   std::fflush(stdout);
-  if (*from != (me + pes - 1) % pes) std::_Exit(5);
+  if (*from != (me + pes - 1) % pes) {
+    std::_Exit(5);
+  }
   shmem_free(from);
 }
 
@@ -86,15 +92,23 @@ void run_hello(const Job& job, int server) {
 }
 
 void run_again(Job job) {
-  if (shmemx_init_status() != SHMEMX_STATUS_NOT_INITIALIZED) give_up("shmemx_init_status", 0);
+  if (shmemx_init_status() != SHMEMX_STATUS_NOT_INITIALIZED) {
+    give_up("shmemx_init_status", 0);
+  }
   must("shmemx_init_attr", start(job));
-  if (shmemx_init_status() != SHMEMX_STATUS_IS_INITIALIZED) give_up("shmemx_init_status", 0);
+  if (shmemx_init_status() != SHMEMX_STATUS_IS_INITIALIZED) {
+    give_up("shmemx_init_status", 0);
+  }
   const int twice = shmemx_init_attr(SHMEMX_INIT_WITH_DEFAULT, nullptr);
-  if (twice != -EALREADY) give_up("a second shmemx_init_attr", twice);
+  if (twice != -EALREADY) {
+    give_up("a second shmemx_init_attr", twice);
+  }
   hello();
   shmem_finalize();
   job.file += ".again";
-  if (--job.size == job.rank) return;
+  if (--job.size == job.rank) {
+    return;
+  }
   must("the third shmemx_init_attr", start(job));
   hello();
   shmem_finalize();
@@ -104,16 +118,24 @@ void run_again(Job job) {
 void run_exit(const Job& job, int ending) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
-  if (job.rank == ending) shmem_global_exit(7);
-  if (job.rank == (ending + job.size - 1) % job.size) shmem_barrier_all();
-  for (;;) ::pause();
+  if (job.rank == ending) {
+    shmem_global_exit(7);
+  }
+  if (job.rank == (ending + job.size - 1) % job.size) {
+    shmem_barrier_all();
+  }
+  for (;;) {
+    ::pause();
+  }
 }
 
 /// PE `victim` dies while the others wait.
 void run_die(const Job& job, int victim) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
-  if (job.rank == victim) ::raise(SIGKILL);
+  if (job.rank == victim) {
+    ::raise(SIGKILL);
+  }
   std::printf("barrier: %d\n", shmem_team_sync(SHMEM_TEAM_WORLD));
 }
 
@@ -121,7 +143,9 @@ void run_die(const Job& job, int victim) {
 void run_die_kernel(const Job& job, bool list) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
-  if (job.rank == 1) ::raise(SIGKILL);
+  if (job.rank == 1) {
+    ::raise(SIGKILL);
+  }
   const shmemx_kernel_t all = [](shmemx_core_t*, void*) { shmem_barrier_all(); };
   const shmemx_kernel_t some = [](shmemx_core_t*, void*) {
     const std::array<std::uint32_t, 3> pes{2, 1, 0};
@@ -132,7 +156,9 @@ void run_die_kernel(const Job& job, bool list) {
 
 /// `call` gave `code` as it should, with a text that says `why`.
 void expect_error(const char* call, int code, int expected, const char* why) {
-  if (code != expected || std::strstr(shmemx_error_text(), why) == nullptr) give_up(call, code);
+  if (code != expected || std::strstr(shmemx_error_text(), why) == nullptr) {
+    give_up(call, code);
+  }
 }
 
 /// Wrong arguments, each by itself, and then that the library can still be started.
@@ -164,7 +190,7 @@ void run_wrong(const Job& job) {
   id.version = 7;
   expect_error("old id", init(SHMEMX_INIT_WITH_UNIQUEID), -EINVAL, "the unique id has version 7");
   std::memset(attr.ip_port, 'x', sizeof(attr.ip_port));
-  expect_error("endless", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "ip_port has no end");
+  expect_error("endless", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "ip_port has no terminating null byte");
   std::strcpy(attr.ip_port, "127.0.0.1:0");
   expect_error("port 0", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "cannot know which port");
   std::strcpy(attr.ip_port, "nowhere");
@@ -174,11 +200,13 @@ void run_wrong(const Job& job) {
   attr = SHMEMX_INIT_ATTR_INITIALIZER;
   attr.my_pe = 1;
   attr.n_pes = 2;
-  expect_error("not the launcher's", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "it is PE 0 of 1");
+  expect_error("not the launcher's", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "its launcher says PE 0 of 1");
   attr = SHMEMX_INIT_ATTR_INITIALIZER;
   attr.local_mem_size = UINT64_MAX;
   expect_error("large", init(SHMEMX_INIT_WITH_DEFAULT), -ENOMEM, "SHMEM_SYMMETRIC_SIZE");
-  if (shmemx_init_status() != SHMEMX_STATUS_NOT_INITIALIZED) give_up("shmemx_init_status", 1);
+  if (shmemx_init_status() != SHMEMX_STATUS_NOT_INITIALIZED) {
+    give_up("shmemx_init_status", 1);
+  }
 
   ::setenv("SHMEM_GBA", "perhaps", 1);
   expect_error("environment", init(SHMEMX_INIT_WITH_DEFAULT), -EINVAL, "SHMEM_GBA=perhaps");
@@ -196,18 +224,40 @@ void run_wrong(const Job& job) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+  if (argc < 5) {
+    return 2;
+  }
   const Job job{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
   const std::string action = argv[4];
-  if (action == "hello") run_hello(job, 0);
-  if (action == "hello-by-last") run_hello(job, job.size - 1);
-  if (action == "again") run_again(job);
-  if (action == "exit") run_exit(job, 1);
-  if (action == "exit-by-server") run_exit(job, 0);
-  if (action == "die") run_die(job, 1);
-  if (action == "die-server") run_die(job, 0);
-  if (action == "die-kernel") run_die_kernel(job, false);
-  if (action == "die-kernel-list") run_die_kernel(job, true);
-  if (action == "wrong") run_wrong(job);
+  if (action == "hello") {
+    run_hello(job, 0);
+  }
+  if (action == "hello-by-last") {
+    run_hello(job, job.size - 1);
+  }
+  if (action == "again") {
+    run_again(job);
+  }
+  if (action == "exit") {
+    run_exit(job, 1);
+  }
+  if (action == "exit-by-server") {
+    run_exit(job, 0);
+  }
+  if (action == "die") {
+    run_die(job, 1);
+  }
+  if (action == "die-server") {
+    run_die(job, 0);
+  }
+  if (action == "die-kernel") {
+    run_die_kernel(job, false);
+  }
+  if (action == "die-kernel-list") {
+    run_die_kernel(job, true);
+  }
+  if (action == "wrong") {
+    run_wrong(job);
+  }
   return 0;
 }

@@ -13,9 +13,8 @@
 #include <random>
 #include <thread>
 
-#include "shmem/bootstrap/uid_address.hpp"
+#include "base/fd.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
-#include "shmem/memory/fd.hpp"
 #include "tests/support/network.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/soak.hpp"
@@ -55,7 +54,9 @@ class Shells {
   }
   [[nodiscard]] std::string output() const {
     std::string text;
-    for (const auto& pe : pes_) text += pe->output();
+    for (const auto& pe : pes_) {
+      text += pe->output();
+    }
     return text;
   }
 
@@ -67,11 +68,15 @@ class Shells {
 class UniqueId : public testing::Test {
  protected:
   void start(int rank, int size, const std::string& action, Environment environment = {}) {
-    if (environment.empty()) environment = {"SHMEM_UID_SOCK_IFNAME=lo"};
+    if (environment.empty()) {
+      environment = {"SHMEM_UID_SOCK_IFNAME=lo"};
+    }
     shells_.start({test_program("uid_pes"), file(), std::to_string(rank), std::to_string(size), action}, environment);
   }
   void start_all(int size, const std::string& action, const Environment& environment = {}) {
-    for (int rank = 0; rank < size; ++rank) start(rank, size, action, environment);
+    for (int rank = 0; rank < size; ++rank) {
+      start(rank, size, action, environment);
+    }
   }
   [[nodiscard]] std::string file() const { return dir_.file("id"); }
 
@@ -88,7 +93,9 @@ struct Place {
 class UniqueIdAt : public UniqueId, public testing::WithParamInterface<Place> {};
 
 TEST_P(UniqueIdAt, StartsAJob) {
-  if (test_support::wants_missing_ipv6(GetParam().session)) GTEST_SKIP() << "no IPv6 loopback on this machine";
+  if (test_support::wants_missing_ipv6(GetParam().session)) {
+    GTEST_SKIP() << "no IPv6 loopback on this machine";
+  }
   start_all(3, "hello", {GetParam().variable});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("PE 0 of 3: hello from 2"), HasSubstr("PE 2 of 3: hello from 1")));
@@ -122,7 +129,7 @@ TEST_F(UniqueId, RefusesWrongArgumentsWithTheirValue) {
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0})) << shells_.output();
 }
 
-TEST_F(UniqueId, LetsNobodyHangWhenAPeIsKilledAtAnyMoment) {
+TEST_F(UniqueId, LetsNoPeHangWhenOneIsKilledAtAnyMoment) {
   std::mt19937 random(1);
   for (int time = 0; time < test_support::repeats(10, 200); ++time) {
     TempDir dir;
@@ -132,20 +139,26 @@ TEST_F(UniqueId, LetsNobodyHangWhenAPeIsKilledAtAnyMoment) {
                    {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
     }
     const auto victim = random() % 4;
-    while (!std::filesystem::exists(dir.file("id"))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!std::filesystem::exists(dir.file("id"))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
     shells.pe(victim).signal(SIGKILL);
     const auto codes = shells.codes();
     for (std::size_t pe = 0; pe < 4; ++pe) {
       EXPECT_NE(codes[pe], 1000) << "PE " << pe << " hangs";
-      if (codes[victim] != -SIGKILL || codes[pe] == 0 || pe == victim) continue;
+      if (codes[victim] != -SIGKILL || codes[pe] == 0 || pe == victim) {
+        continue;
+      }
       // Who never heard from the server does not know which PE that was.
       EXPECT_THAT(shells.pe(pe).output(),
                   AnyOf(HasSubstr("PE " + std::to_string(victim)), HasSubstr("the process that the PEs connect to"),
                         HasSubstr("cannot reach the job")))
           << "PE " << pe;
     }
-    if (HasFailure()) break;
+    if (HasFailure()) {
+      break;
+    }
   }
 }
 
@@ -181,14 +194,18 @@ TEST_F(UniqueId, EndsTheJobOnAllPesWhenTheServingPeEndsIt) {
 TEST_F(UniqueId, NamesThePeThatDied) {
   start_all(3, "die");
   shells_.codes();
-  for (const std::size_t pe : {0U, 2U}) EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 1")) << pe;
+  for (const std::size_t pe : {0U, 2U}) {
+    EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 1")) << pe;
+  }
   EXPECT_THAT(shells_.pe(0).output(), Not(HasSubstr("barrier: 0")));
 }
 
 TEST_F(UniqueId, NamesThePeThatDiedEvenIfItServed) {
   start_all(3, "die-server");
   shells_.codes();
-  for (const std::size_t pe : {1U, 2U}) EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 0")) << pe;
+  for (const std::size_t pe : {1U, 2U}) {
+    EXPECT_THAT(shells_.pe(pe).output(), HasSubstr("PE 0")) << pe;
+  }
 }
 
 TEST_F(UniqueId, NamesThePeThatDiedWhileTheCoresOfOthersWaitForIt) {
@@ -231,7 +248,7 @@ TEST_F(UniqueId, RefusesASecondPeOfTheSameNumber) {
   EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3, 3})) << shells_.output();
   for (std::size_t pe = 0; pe < 3; ++pe) {
     EXPECT_THAT(shells_.pe(pe).output(),
-                AllOf(HasSubstr("PE 1 came twice"), HasSubstr("process " + std::to_string(shells_.pe(2).pid()))));
+                AllOf(HasSubstr("PE 1 joined twice"), HasSubstr("process " + std::to_string(shells_.pe(2).pid()))));
   }
 }
 
@@ -246,7 +263,9 @@ std::string free_port(const std::string& host) {
 class Session : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (test_support::wants_missing_ipv6(GetParam())) GTEST_SKIP() << "no IPv6 loopback on this machine";
+    if (test_support::wants_missing_ipv6(GetParam())) {
+      GTEST_SKIP() << "no IPv6 loopback on this machine";
+    }
   }
   Environment environment(int rank, int size) const {
     return {"SHMEM_BOOTSTRAP=uid", "SHMEM_UID_SESSION_ID=" + session_, "SHMEM_UID_RANK=" + std::to_string(rank),
@@ -263,7 +282,9 @@ class Session : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Session, StartsTheProgramsThatOshrunStarts) {
-  for (int rank = 2; rank >= 0; --rank) start(rank, 3, {"SHMEM_UID_SECRET=quite-a-secret", "SHMEM_DEBUG=1"});
+  for (int rank = 2; rank >= 0; --rank) {
+    start(rank, 3, {"SHMEM_UID_SECRET=quite-a-secret", "SHMEM_DEBUG=1"});
+  }
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0, 0, 0})) << shells_.output();
   EXPECT_THAT(shells_.output(), Not(HasSubstr("quite-a-secret")));
 }
@@ -271,22 +292,24 @@ TEST_P(Session, StartsTheProgramsThatOshrunStarts) {
 TEST_P(Session, CanBeUsedAgainAtOnce) {
   for (int time = 0; time < 3; ++time) {
     Shells shells;
-    for (int rank = 0; rank < 2; ++rank) shells.start({test_program("c11_pes")}, environment(rank, 2));
+    for (int rank = 0; rank < 2; ++rank) {
+      shells.start({test_program("c11_pes")}, environment(rank, 2));
+    }
     EXPECT_EQ(shells.codes(), (std::vector<int>{0, 0})) << shells.output();
   }
 }
 
-TEST_P(Session, RefusesWhoHasAnotherSecret) {
+TEST_P(Session, RefusesPesWithAnotherSecret) {
   start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   start(1, 2, {"SHMEM_UID_SECRET=another", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
   EXPECT_THAT(shells_.pe(0).output(), AllOf(HasSubstr("PE 1 did not come within 2 s"), HasSubstr("refused meanwhile"),
-                                            HasSubstr("it has not the secret of this job")));
+                                            HasSubstr("it does not have the secret of this job")));
   EXPECT_THAT(shells_.pe(1).output(),
-              AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("has not the secret of that job")));
+              AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job")));
 }
 
-TEST_P(Session, SaysWhenNobodyListens) {
+TEST_P(Session, SaysWhenNoPeListens) {
   start(1, 2, {"SHMEM_BOOTSTRAP_TIMEOUT=0.3"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1})) << shells_.output();
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("cannot reach the job at " + session_), HasSubstr("is PE 0 running")));

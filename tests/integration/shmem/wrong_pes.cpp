@@ -86,6 +86,12 @@ int main(int argc, char** argv) {
     shmem_barrier_all();
   } else if (mistake == "finalize-while-open") {
     shmemx_barrier_arrive(SHMEM_TEAM_WORLD);
+  } else if (mistake == "global-exit-0") {  // which is none
+    shmemx_set_logger([](int level, const char* text) { std::printf("level %d: %s\n", level, text); });
+    if (me == 1) {
+      shmem_global_exit(0);
+    }
+    shmem_barrier_all();
   } else if (mistake == "global-exit") {
     if (me == 1) {
       shmem_global_exit(9);

@@ -17,7 +17,9 @@ using testing::HasSubstr;
 /// Verdicts by check.
 std::map<std::string, std::string> verdicts(const Json& result) {
   std::map<std::string, std::string> all;
-  for (const auto& entry : result.at("checks")) all[entry.at("check")] = entry.at("verdict");
+  for (const auto& entry : result.at("checks")) {
+    all[entry.at("check")] = entry.at("verdict");
+  }
   return all;
 }
 
@@ -30,7 +32,7 @@ TEST(Info, TellsWhatTheDeviceIsAndHasCounted) {
   EXPECT_EQ(info.at("members"), 708);
   EXPECT_EQ(info.at("port"), 0);
   EXPECT_EQ(info.at("flags"), "dma");
-  EXPECT_EQ(info.at("condition"), "well");
+  EXPECT_EQ(info.at("condition"), "ok");
   EXPECT_THAT(info.at("features"), testing::Contains("notify"));
   EXPECT_EQ(info.at("counters").at("arrivals"), 0);
   EXPECT_EQ(info.at("counters").size(), 10U);
@@ -53,7 +55,9 @@ TEST(SelfTest, PassesOnAWholeDeviceWithTwoPorts) {
   EXPECT_EQ(result.at("ok"), true) << result;
   const auto all = verdicts(result);
   EXPECT_EQ(all.size(), 18U) << result;
-  for (const auto& [name, verdict] : all) EXPECT_EQ(verdict, "ok") << name << ": " << result;
+  for (const auto& [name, verdict] : all) {
+    EXPECT_EQ(verdict, "ok") << name << ": " << result;
+  }
   EXPECT_EQ(all.count("two members"), 1U);
   // It leaves nothing behind.
   EXPECT_EQ(gba_json({"groups", device.path(), "--interval", "0.01"}).at("groups").size(), 0U);
@@ -155,24 +159,24 @@ TEST_F(Reset, IsNotForAnOrdinaryPort) {
   EXPECT_THAT(refused.at("error").at("text").get<std::string>(), HasSubstr("--admin-socket"));
 }
 
-TEST(FatalError, IsNamedByInfoAndCheckAndMendedByReset) {
+TEST(FatalError, IsReportedByInfoAndCheckAndClearedByReset) {
   const test_support::TempDir folder;
   const std::string admin = folder.file("admin.sock");
   const FakeDevice device({"--admin-socket", admin, "--fault", "fatal"});
-  const auto says_what_mends_it = testing::AllOf(HasSubstr("fatal error (FATAL)"), HasSubstr("gba reset --yes"));
+  const auto says_what_fixes_it = testing::AllOf(HasSubstr("fatal error (FATAL)"), HasSubstr("gba reset --yes"));
 
   const std::string condition = gba_json({"info", device.path()}).at("condition");
-  EXPECT_THAT(condition, says_what_mends_it);
+  EXPECT_THAT(condition, says_what_fixes_it);
   const Json check = gba_json({"check", device.path()}, {}, 1);
   EXPECT_EQ(verdicts(check).at("opens"), "problem");
   const Json& opens = check.at("checks").back();
-  EXPECT_THAT(opens.at("found").get<std::string>(), says_what_mends_it);
-  EXPECT_THAT(opens.at("mend").get<std::string>(), HasSubstr("gba reset --yes"));
+  EXPECT_THAT(opens.at("found").get<std::string>(), says_what_fixes_it);
+  EXPECT_THAT(opens.at("fix").get<std::string>(), HasSubstr("gba reset --yes"));
   EXPECT_EQ(gba_json({"groups", device.path()}, {}, 2).at("error").at("name"), "EIO");
 
   EXPECT_EQ(gba_json({"reset", device.path(), "--yes"}, {}, 2).at("error").at("name"), "EPERM");
   EXPECT_EQ(gba_json({"reset", admin, "--yes"}).at("reset"), true);
-  EXPECT_EQ(gba_json({"info", device.path()}).at("condition"), "well");
+  EXPECT_EQ(gba_json({"info", device.path()}).at("condition"), "ok");
   EXPECT_EQ(gba_json({"check", device.path()}).at("ok"), true);
   const Json tested = gba_json({"selftest", device.path(), "--barriers", "20"});
   EXPECT_EQ(tested.at("ok"), true) << tested;

@@ -53,7 +53,9 @@ class FakeMachine {
     file(at + "/numa_node", "1");
     file(at + "/irq", "0");
     file(at + "/resource", "0x0 0x0 0x0");
-    if (!function.driver.empty()) bind(function.address, function.driver);
+    if (!function.driver.empty()) {
+      bind(function.address, function.driver);
+    }
     if (!function.group.empty()) {
       link(at + "/iommu_group", "../../../../kernel/iommu_groups/" + function.group);
       link("sys/kernel/iommu_groups/" + function.group + "/devices/" + function.address, "../../../../bus");

@@ -29,7 +29,9 @@ class Groups : public driver_test::BarrierTest {
   /// Looks until the only group is in `state`.
   [[nodiscard]] Json wait_for(const std::string& state) const {
     Json group = only_group();
-    for (int looks = 0; looks < 200 && group.at("state") != state; ++looks) group = only_group();
+    for (int looks = 0; looks < 200 && group.at("state") != state; ++looks) {
+      group = only_group();
+    }
     EXPECT_EQ(group.at("state"), state) << group;
     return group;
   }
@@ -62,7 +64,7 @@ TEST_F(Groups, NamesTheMemberThatABarrierWaitsForAndItsPort) {
   EXPECT_GT(only_group().at("round_age_ns"), group.at("round_age_ns"));
 }
 
-TEST_F(Groups, TellsWhoHasNotJoined) {
+TEST_F(Groups, NamesTheMembersThatHaveNotJoined) {
   const auto device = open();
   const auto handle = alloc(device.get(), 300);
   ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
@@ -120,7 +122,9 @@ TEST_F(Groups, WatchesUntilItIsInterrupted) {
     const std::string text = looker.output();
     return std::count(text.begin(), text.end(), '\n');
   };
-  for (int waits = 0; waits < 1000 && lines() < 3; ++waits) (void)looker.wait(test_support::Seconds{0.02});
+  for (int waits = 0; waits < 1000 && lines() < 3; ++waits) {
+    (void)looker.wait(test_support::Seconds{0.02});
+  }
   looker.signal(SIGINT);
   const auto exit = looker.wait(test_support::Seconds{20});
   ASSERT_TRUE(exit);
@@ -141,6 +145,21 @@ TEST_F(Groups, WatchEndsWithTheDevice) {
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 2) << looker.output();
   EXPECT_THAT(looker.output(), HasSubstr("lost"));
+}
+
+class OnePort : public Groups {
+ protected:
+  OnePort() : Groups({"--ports", "1"}) {}
+};
+
+TEST_F(OnePort, OfAJobIsBusyAndTheTextSaysHowToLookElsewhere) {
+  const auto job = open();
+  for (const char* command : {"groups", "info"}) {
+    const auto outcome = gba({command, path()});
+    EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("Every port of the switch shows the groups of all"));
+    EXPECT_THAT(outcome.output, HasSubstr("SHMEM_BARRIER_WARN"));
+  }
 }
 
 }  // namespace

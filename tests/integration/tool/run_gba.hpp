@@ -14,7 +14,7 @@ namespace tool_test {
 
 using Json = nlohmann::json;
 
-/// Nothing of the environment of whoever runs the tests is left, but for `environment`.
+/// The program sees `environment` only, not the environment of the tests.
 inline test_support::Outcome gba(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
   std::vector<std::string> line{"/usr/bin/env", "-u", "GBA_DEVICE", "-u", "GBA_PCI_ID"};
   line.insert(line.end(), environment.begin(), environment.end());

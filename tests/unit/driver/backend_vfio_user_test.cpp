@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/backend_vfio_user.hpp"
+#include "base/memfd.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -68,7 +69,7 @@ TEST_F(VfioUserBackendTest, ReadReplyWithoutItsDataIsALostDevice) {
 }
 
 TEST_F(VfioUserBackendTest, MapsARegionFromTheFileInTheReply) {
-  const auto file = make_sealed_memory("region", 16384).value();
+  const auto file = base::create_memfd("region", 16384).value();
   serve([&](const ServerEnd& end) {
     for (int i = 0; i < 2; ++i) {
       const Received ask = end.receive();
@@ -87,7 +88,7 @@ TEST_F(VfioUserBackendTest, MapsARegionFromTheFileInTheReply) {
   const auto region = backend_->map(2);
   ASSERT_TRUE(region);
   region->bytes()[0] = std::byte{9};
-  EXPECT_EQ(Mapping::share(file.get(), 0, 16384, "all")->bytes()[4096], std::byte{9});
+  EXPECT_EQ(map_shared(file.get(), 0, 16384, "all")->bytes()[4096], std::byte{9});
 }
 
 TEST_F(VfioUserBackendTest, RegionWithoutAFileCannotBeMapped) {
@@ -113,7 +114,7 @@ void offer_eventfds(const ServerEnd& end, const Received& ask, std::span<const v
 }
 
 TEST_F(VfioUserBackendTest, FindsTheEventfdOfARegister) {
-  const UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
   serve([&](const ServerEnd& end) {
     const Received ask = end.receive();
     EXPECT_EQ(ask.get<vfio_user_region_io_fds>().index, 2U);
@@ -131,7 +132,7 @@ TEST_F(VfioUserBackendTest, FindsTheEventfdOfARegister) {
 }
 
 TEST_F(VfioUserBackendTest, DoesWithoutAnEventfdThatIsNotOfferedOrMakesNoSense) {
-  const UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
   serve([&](const ServerEnd& end) {
     end.reply_error(end.receive(), EINVAL);
     const std::array<vfio_user_ioeventfd, 1> wrong_index{
@@ -166,14 +167,14 @@ TEST_F(VfioUserBackendTest, ArmsAndDisarmsOneVector) {
     }
   });
   EXPECT_EQ(backend_->irq_count(2).value(), 33U);
-  const UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
   EXPECT_TRUE(backend_->arm_irq(2, 31, eventfd.get()));
   EXPECT_TRUE(backend_->disarm_irq(2, 31));
 }
 
 TEST_F(VfioUserBackendTest, MapsMemoryForTheDeviceWithItsFile) {
-  const auto file = make_sealed_memory("flags", 4096).value();
-  auto memory = Mapping::share(file.get(), 0, 4096, "flags").value();
+  const auto file = base::create_memfd("flags", 4096).value();
+  auto memory = map_shared(file.get(), 0, 4096, "flags").value();
   serve([](const ServerEnd& end) {
     const Received map = end.receive();
     const auto asked = map.get<vfio_user_dma_map>();
@@ -182,7 +183,7 @@ TEST_F(VfioUserBackendTest, MapsMemoryForTheDeviceWithItsFile) {
     EXPECT_EQ(asked.address, 0x100000000U);
     EXPECT_EQ(asked.size, 4096U);
     ASSERT_EQ(map.fds.size(), 1U);
-    Mapping::share(map.fds[0].get(), asked.offset, 4096, "it")->bytes()[3] = std::byte{7};
+    map_shared(map.fds[0].get(), asked.offset, 4096, "it")->bytes()[3] = std::byte{7};
     end.reply(map, {});
     const Received unmap = end.receive();
     EXPECT_EQ(unmap.get<vfio_user_dma_unmap>().address, 0x100000000U);
@@ -228,8 +229,8 @@ std::errc connect_error(const std::string& name) {
   return socket ? std::errc{} : socket.error().code;
 }
 
-UniqueFd listen_on(const std::string& name, int type, int backlog) {
-  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+base::UniqueFd listen_on(const std::string& name, int type, int backlog) {
+  base::UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(static_cast<void*>(address.sun_path), name.data(), name.size());
@@ -238,22 +239,26 @@ UniqueFd listen_on(const std::string& name, int type, int backlog) {
     address.sun_path[0] = '\0';
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
   }
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) std::abort();
-  if (type == SOCK_STREAM && ::listen(socket.get(), backlog) != 0) std::abort();
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    std::abort();
+  }
+  if (type == SOCK_STREAM && ::listen(socket.get(), backlog) != 0) {
+    std::abort();
+  }
   return socket;
 }
 
 TEST(SendBytes, OfALongMessageSendsTheFileDescriptorsOnce) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)), 0);
-  const UniqueFd sender(ends[0]);
-  const UniqueFd receiver(ends[1]);
-  const UniqueFd eventfd(::eventfd(0, 0));
+  const base::UniqueFd sender(ends[0]);
+  const base::UniqueFd receiver(ends[1]);
+  const base::UniqueFd eventfd(::eventfd(0, 0));
   const std::vector<std::byte> sent(4 << 20, std::byte{1});  // more than a socket holds
   const Deadline deadline = Deadline::after(std::chrono::seconds{30});
   std::thread thread([&] { EXPECT_TRUE(send_bytes(sender.get(), sent, std::array{eventfd.get()}, deadline)); });
   std::vector<std::byte> received(sent.size());
-  std::vector<UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
   EXPECT_TRUE(receive_bytes(receiver.get(), received, fds, deadline));
   thread.join();
   EXPECT_EQ(fds.size(), 1U);
@@ -262,21 +267,21 @@ TEST(SendBytes, OfALongMessageSendsTheFileDescriptorsOnce) {
 
 TEST(ConnectUnix, ReachesAPathAndAnAbstractName) {
   const test_support::TempDir dir;
-  const UniqueFd path = listen_on(dir.file("s"), SOCK_STREAM, 4);
+  const base::UniqueFd path = listen_on(dir.file("s"), SOCK_STREAM, 4);
   EXPECT_EQ(connect_error(dir.file("s")), std::errc{});
   const std::string abstract = "@" + dir.path();
-  const UniqueFd other = listen_on(abstract, SOCK_STREAM, 4);
+  const base::UniqueFd other = listen_on(abstract, SOCK_STREAM, 4);
   EXPECT_EQ(connect_error(abstract), std::errc{});
 }
 
 TEST(ConnectUnix, SaysWhyThereIsNobody) {
   const test_support::TempDir dir;
   EXPECT_EQ(connect_error(dir.file("none")), std::errc::no_such_device);
-  { const UniqueFd dead = listen_on(dir.file("dead"), SOCK_STREAM, 1); }
+  { const base::UniqueFd dead = listen_on(dir.file("dead"), SOCK_STREAM, 1); }
   EXPECT_EQ(connect_error(dir.file("dead")), std::errc::connection_refused);
-  { const UniqueFd file(::open(dir.file("file").c_str(), O_CREAT | O_WRONLY, 0600)); }
+  { const base::UniqueFd file(::open(dir.file("file").c_str(), O_CREAT | O_WRONLY, 0600)); }
   EXPECT_EQ(connect_error(dir.file("file")), std::errc::invalid_argument);
-  const UniqueFd datagram = listen_on(dir.file("datagram"), SOCK_DGRAM, 0);
+  const base::UniqueFd datagram = listen_on(dir.file("datagram"), SOCK_DGRAM, 0);
   EXPECT_EQ(connect_error(dir.file("datagram")), std::errc::invalid_argument);
   EXPECT_EQ(connect_error("/" + std::string(200, 'x')), std::errc::invalid_argument);
   EXPECT_EQ(connect_error("@" + dir.path() + "none"), std::errc::connection_refused);
@@ -284,13 +289,15 @@ TEST(ConnectUnix, SaysWhyThereIsNobody) {
 
 TEST(ConnectUnix, DoesNotWaitWithoutEndForAServerThatAcceptsNobody) {
   const test_support::TempDir dir;
-  const UniqueFd server = listen_on(dir.file("s"), SOCK_STREAM, 0);
-  std::vector<UniqueFd> queued;
+  const base::UniqueFd server = listen_on(dir.file("s"), SOCK_STREAM, 0);
+  std::vector<base::UniqueFd> queued;
   std::errc error{};
   for (int i = 0; i < 8 && error == std::errc{}; ++i) {
     auto socket = connect_unix(dir.file("s"), "it", Deadline::after(std::chrono::milliseconds{20}));
     error = socket ? std::errc{} : socket.error().code;
-    if (socket) queued.push_back(*std::move(socket));
+    if (socket) {
+      queued.push_back(*std::move(socket));
+    }
   }
   EXPECT_EQ(error, std::errc::device_or_resource_busy);
 }

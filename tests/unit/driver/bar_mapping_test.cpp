@@ -17,7 +17,7 @@ namespace {
 class BarMappingTest : public testing::Test {
  protected:
   BarMappingTest() {
-    state_->control_file = UniqueFd(::memfd_create("control", MFD_CLOEXEC));
+    state_->control_file = base::UniqueFd(::memfd_create("control", MFD_CLOEXEC));
     EXPECT_EQ(::ftruncate(state_->control_file.get(), GBA_BAR0_SIZE), 0);
     state_->regions[GBA_REGION_CONTROL].mappable = true;
   }
@@ -53,11 +53,11 @@ TEST_F(BarMappingTest, OfADeviceThatIsPulledOutIsALostDeviceAndNoCrash) {
 }
 
 TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
-  const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL);
+  const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(own);
-  const UniqueFd file(::memfd_create("other", MFD_CLOEXEC));
+  const base::UniqueFd file(::memfd_create("other", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
-  auto other = Mapping::share(file.get(), 0, 4096, "other memory");
+  auto other = map_shared(file.get(), 0, 4096, "other memory");
   ASSERT_TRUE(other);
   ASSERT_EQ(::ftruncate(file.get(), 0), 0);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // which have a handler of their own
@@ -68,8 +68,17 @@ TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
   EXPECT_FALSE(backend_.lost());
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(BarMappingTest, LeavesABusErrorThatAnotherProcessSendsItsEffect) {
+  const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(end_of_child([] { ::kill(::getpid(), SIGBUS); }), SIGBUS);
+  EXPECT_EQ(end_of_child([] { ::raise(SIGBUS); }), SIGBUS);
+}
+#endif
+
 TEST_F(BarMappingTest, IsOrdinaryMemoryInAForkedChild) {
-  auto control = BarMapping::make(backend_, GBA_REGION_CONTROL);
+  auto control = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   auto* const word = reinterpret_cast<volatile std::uint64_t*>(control->bytes().data());
   *word = 1;
@@ -83,9 +92,14 @@ TEST_F(BarMappingTest, IsOrdinaryMemoryInAForkedChild) {
   EXPECT_FALSE(backend_.lost());
 }
 
+TEST_F(BarMappingTest, IsRefusedIfTheDeviceGivesLessThanItSaid) {
+  state_->regions[GBA_REGION_CONTROL].size = GBA_BAR0_SIZE / 2;
+  EXPECT_EQ(BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE).error().code, std::errc::protocol_error);
+}
+
 TEST_F(BarMappingTest, GivesItsPlaceBack) {
   for (int i = 0; i < 2000; ++i) {
-    auto mapping = BarMapping::make(backend_, GBA_REGION_CONTROL);
+    auto mapping = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
     ASSERT_TRUE(mapping) << mapping.error().text;
     BarMapping moved = *std::move(mapping);
     ASSERT_TRUE(moved);

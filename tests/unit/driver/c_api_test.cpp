@@ -4,11 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
+#include "driver/group.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
 #include "tests/support/process.hpp"
+#include "tests/unit/driver/device_fixture.hpp"
+
+/// As in driver/c_api.cpp.
+struct gba_group : gba::Group {
+  using gba::Group::Group;
+};
 
 namespace {
 
@@ -67,6 +75,29 @@ TEST(CApi, LongTextsAreCutNotOverrun) {
   const std::string path = "/" + std::string(4000, 'x');
   EXPECT_LT(gba_open(path.c_str(), &device), 0);
   EXPECT_EQ(std::string(gba_error_text()).size(), 1023U);
+}
+
+class CApiGroup : public gba::test::DeviceFixture {};
+
+TEST_F(CApiGroup, ThrowsNothingWhenMemoryRunsOut) {
+  open();
+  gba_group group(join());
+  state_->control[GBA_REG_CAPS] |= GBA_CAPS_WAKEUP;
+  state_->set_wakeup(GBA_WAKEUP_SLEEPING);
+  state_->out_of_memory = true;
+  EXPECT_NO_THROW(gba_group_arrive(&group, 1)) << "the kick is a message";
+  // One test in 1024 looks at the device, which has to be asked after a second.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{1500};
+  int result = -EAGAIN;
+  EXPECT_NO_THROW(
+      while (result == -EAGAIN && std::chrono::steady_clock::now() < end) { result = gba_group_test(&group, 1); });
+  EXPECT_EQ(result, -ENOMEM);
+  EXPECT_STREQ(gba_error_text(), "gba: out of memory");
+  EXPECT_NO_THROW(result = gba_group_wait(&group, 2, 2'000'000'000));
+  EXPECT_EQ(result, -ENOMEM);
+  std::this_thread::sleep_for(std::chrono::milliseconds{1100});
+  EXPECT_NO_THROW(result = gba_group_sleep(&group, 2, 1));
+  state_->out_of_memory = false;
 }
 
 }  // namespace

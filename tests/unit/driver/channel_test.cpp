@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/driver/scripted_server.hpp"
 
 namespace gba::test {
@@ -168,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, BadReplies,
     testing::Values(Spoiled{"the reply to another message", [](vfio_user_header& h) { ++h.msg_id; }},
                     Spoiled{"the reply to another message", [](vfio_user_header& h) { ++h.command; }},
-                    Spoiled{"a message that is no reply", [](vfio_user_header& h) { h.flags = 0; }},
+                    Spoiled{"a message that is not a reply", [](vfio_user_header& h) { h.flags = 0; }},
                     Spoiled{"a message of 15 bytes", [](vfio_user_header& h) { h.msg_size = 15; }},
                     Spoiled{"a message of 4294967295 bytes", [](vfio_user_header& h) { h.msg_size = UINT32_MAX; }},
                     Spoiled{"a reply that is too short", [](vfio_user_header& h) { h.msg_size = 31; }}));
@@ -178,11 +179,11 @@ TEST(VfioUserChannel, FileDescriptorsGoBothWaysAndCloseOnExec) {
     const Received request = end.receive();
     ASSERT_EQ(request.fds.size(), 1U);
     ::eventfd_write(request.fds[0].get(), 3);
-    const UniqueFd one(::eventfd(1, 0));
-    const UniqueFd two(::eventfd(2, 0));
+    const base::UniqueFd one(::eventfd(1, 0));
+    const base::UniqueFd two(::eventfd(2, 0));
     end.reply(request, wire_bytes(kInfo), std::array{one.get(), two.get()});
   });
-  const UniqueFd mine(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd mine(::eventfd(0, EFD_NONBLOCK));
   const auto channel = server.channel();
   const auto reply = channel->request(VFIO_USER_DEVICE_SET_IRQS, wire_bytes(kInfo), 0, std::array{mine.get()});
   ASSERT_TRUE(reply);
@@ -196,9 +197,12 @@ TEST(VfioUserChannel, FileDescriptorsGoBothWaysAndCloseOnExec) {
 }
 
 TEST(VfioUserChannel, MoreFileDescriptorsThanAgreedBreakIt) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "qemu-user does not say that descriptors were cut off";
+  }
   ScriptedServer server([](const ServerEnd& end) {
     const Received request = end.receive();
-    const UniqueFd one(::eventfd(0, 0));
+    const base::UniqueFd one(::eventfd(0, 0));
     std::array<int, 9> many{};
     many.fill(one.get());
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(many))> control{};
@@ -248,11 +252,15 @@ TEST(VfioUserChannel, ThreadsTakeTurns) {
         const vfio_user_irq_info mine{.argsz = thread, .flags = i, .index = 0, .count = 0};
         const auto reply = channel->request(VFIO_USER_DEVICE_GET_IRQ_INFO, wire_bytes(mine), sizeof(mine));
         const auto echo = reply ? reply->get<vfio_user_irq_info>() : vfio_user_irq_info{};
-        if (echo.argsz == thread && echo.flags == i) ++good;
+        if (echo.argsz == thread && echo.flags == i) {
+          ++good;
+        }
       }
     });
   }
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads) {
+    thread.join();
+  }
   EXPECT_EQ(good, kThreads * kRequests);
 }
 
@@ -265,7 +273,9 @@ TEST(VfioUserChannel, ShutDownWakesAThreadThatWaitsForAReply) {
   });
   const auto channel = server.channel();
   std::thread other([&] {
-    while (!asked) std::this_thread::yield();
+    while (!asked) {
+      std::this_thread::yield();
+    }
     channel->shut_down(Loss::kClosed);
   });
   expect_broken(*channel, "connection closed", Loss::kClosed);

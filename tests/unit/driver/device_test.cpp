@@ -142,7 +142,9 @@ TEST_F(DeviceTest, OpenReportsTheFailureOfEachStep) {
 
 TEST_F(DeviceTest, ReadsEveryCounterFromItsPlace) {
   open();
-  for (std::uint64_t i = 0; i < 10; ++i) state_->control[GBA_REG_COUNTER_ARRIVALS + 8 * i] = 100 + i;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    state_->control[GBA_REG_COUNTER_ARRIVALS + 8 * i] = 100 + i;
+  }
   const auto counters = device_->counters();
   ASSERT_TRUE(counters);
   EXPECT_THAT(
@@ -188,7 +190,11 @@ TEST_F(DeviceTest, AllocTakesAllMembersAndNoMore) {
   EXPECT_EQ(device_->alloc(709, 0).error().code, std::errc::invalid_argument);
   EXPECT_EQ(device_->alloc(0, 0).error().code, std::errc::invalid_argument);
   EXPECT_EQ(device_->alloc(1, std::uint64_t{1} << 56).error().code, std::errc::invalid_argument);
-  EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
+  EXPECT_EQ(device_->alloc(1, (std::uint64_t{1} << 56) - 1).error().code, std::errc::invalid_argument)
+      << "the first barrier would look as if it were released";
+  EXPECT_EQ(device_->alloc(1, FlagMemory::kPoison - 1).error().code, std::errc::invalid_argument);
+  EXPECT_TRUE(device_->alloc(1, (std::uint64_t{1} << 54) - 1));
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kAlloc));
 }
 
 TEST_F(DeviceTest, AllocSaysThatAllGroupsAreTaken) {
@@ -236,6 +242,32 @@ TEST_F(DeviceTest, DisableLetsNoMoreArrivalsIn) {
   ASSERT_TRUE(device_->enable(handle));
   ASSERT_TRUE(device_->disable(handle));
   EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
+}
+
+/// A posted write has arrived when a later read of the same function is answered.
+TEST_F(DeviceTest, WhatItWroteToAGroupHasArrivedBeforeOthersAreTold) {
+  open();
+  const auto handle = device_->alloc(2, 0);
+  ASSERT_TRUE(handle);
+  EXPECT_EQ(state_->log.back(), "read");
+  ASSERT_TRUE(device_->enable(*handle));
+  EXPECT_EQ(state_->log.back(), "read");
+  ASSERT_TRUE(device_->disable(*handle));
+  EXPECT_EQ(state_->log.back(), "read");
+}
+
+TEST_F(DeviceTest, WritesToARemovedDeviceFindItLost) {
+  for (const auto& change : {&Device::enable, &Device::disable}) {
+    state_ = std::make_shared<FakeState>();
+    open();
+    const auto handle = device_->alloc(2, 0);
+    ASSERT_TRUE(handle);
+    state_->removed = true;
+    const auto changed = ((*device_).*change)(*handle);
+    ASSERT_FALSE(changed);
+    EXPECT_EQ(changed.error().code, std::errc::no_such_device);
+    EXPECT_TRUE(device_->backend().lost());
+  }
 }
 
 TEST_F(DeviceTest, OnlyTheOwnerEnablesAndDisables) {
@@ -309,6 +341,19 @@ TEST_F(DeviceTest, LeavesAndFreesItsGroupsWhenTheKernelWantsItBack) {
   EXPECT_TRUE(device_->backend().check_lost());
   EXPECT_TRUE(member.leave());
   EXPECT_EQ(state_->commands.size(), 4U) << "each is said once";
+}
+
+TEST_F(DeviceTest, FreesItsGroupsWhereClosingDoesNotResetTheFunction) {
+  open();
+  ASSERT_TRUE(device_->alloc(12, 0));
+  device_.reset();
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc)) << "the reset does it";
+  state_ = std::make_shared<FakeState>();
+  state_->resets_on_close = false;
+  open();
+  ASSERT_TRUE(device_->alloc(12, 0));
+  device_.reset();
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kFree));
 }
 
 TEST_F(DeviceTest, SaysNothingToADeviceThatIsLostOtherwise) {

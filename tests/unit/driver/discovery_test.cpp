@@ -215,5 +215,20 @@ TEST_F(Discovery, KnowsOnlyTheIdsItIsTold) {
   EXPECT_EQ(finder.find(nullptr)->nodes.address, kAddress);
 }
 
+TEST_F(Discovery, GivesTheTokenToFunctionsThatWantOne) {
+  const VfToken token = vf_token("00112233-4455-6677-8899-aabbccddeeff").value();
+  const DeviceFinder finder(sysfs_.path(), dev_.path(), *expected_pci_ids(nullptr), token);
+  const auto given = [&](const std::string& address) { return finder.find(address.c_str())->nodes.token == token; };
+  const auto folder = sysfs_.root() / "devices/pci0000:3a";
+  sysfs_.add(kAddress, "12", "vfio-pci");
+  sysfs_.add(kOther, "13", "vfio-pci", "0x0b02");
+  EXPECT_FALSE(given(kAddress));
+  std::ofstream(folder / kAddress / "sriov_totalvfs") << "4\n";
+  EXPECT_TRUE(given(kAddress)) << "it sets the token of its virtual functions";
+  EXPECT_FALSE(given(kOther)) << "no virtual function";
+  std::filesystem::create_directory_symlink(folder / kAddress, folder / kOther / "physfn");
+  EXPECT_TRUE(given(kOther));
+}
+
 }  // namespace
 }  // namespace gba::test

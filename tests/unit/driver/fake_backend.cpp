@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/driver/fake_backend.hpp"
+#include "base/memfd.hpp"
 
 #include <unistd.h>
 
@@ -19,9 +20,9 @@ std::uint64_t to_word(std::span<const std::byte> data) {
 }  // namespace
 
 FakeState::FakeState() {
-  doorbell_file = make_sealed_memory("fake-doorbells", GBA_BAR2_SIZE).value();
-  doorbells = Mapping::share(doorbell_file.get(), 0, GBA_BAR2_SIZE, "doorbells").value();
-  loss = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  doorbell_file = base::create_memfd("fake-doorbells", GBA_BAR2_SIZE).value();
+  doorbells = map_shared(doorbell_file.get(), 0, GBA_BAR2_SIZE, "doorbells").value();
+  loss = base::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   config = {{0x00, GBA_PCI_VENDOR_ID}, {0x02, GBA_PCI_DEVICE_ID}, {0x04, 0x0100}};
   regions = {{GBA_REGION_CONTROL, {.size = GBA_BAR0_SIZE, .mappable = false}},
              {GBA_REGION_DOORBELLS, {.size = GBA_BAR2_SIZE, .mappable = true}},
@@ -68,7 +69,9 @@ void FakeState::set_wakeup(std::uint32_t value) const {
 void FakeState::interrupt(std::uint32_t vector) {
   const std::lock_guard lock(mutex);
   const auto eventfd = armed.find(vector);
-  if (eventfd != armed.end()) ::eventfd_write(eventfd->second, 1);
+  if (eventfd != armed.end()) {
+    ::eventfd_write(eventfd->second, 1);
+  }
 }
 
 void FakeState::lose() const {
@@ -82,27 +85,42 @@ std::size_t FakeState::count(const std::string& call) const {
 
 Result<void> FakeBackend::enter(const std::string& call) {
   const bool fails = state_->failing_call == state_->calls++;
-  if (lost()) return tl::make_unexpected(loss_error());
-  if (fails) return fail(state_->failure, "fake: failed in " + call);
+  if (lost()) {
+    return loss_error();
+  }
+  if (state_->out_of_memory) {
+    throw std::bad_alloc();
+  }
+  if (fails) {
+    return fail(state_->failure, "fake: failed in " + call);
+  }
   state_->log.push_back(call);
   return {};
 }
 
 Result<RegionInfo> FakeBackend::region_info(std::uint32_t region) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("region_info"); !entered) return tl::make_unexpected(entered.error());
-  return state_->regions[region];
+  if (auto entered = enter("region_info"); !entered) {
+    return entered.error();
+  }
+  RegionInfo info = state_->regions[region];
+  info.front = info.mappable ? info.size : 0;
+  return info;
 }
 
 Result<void> FakeBackend::read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("read"); !entered) return entered;
+  if (auto entered = enter("read"); !entered) {
+    return entered;
+  }
   std::uint64_t word = (region == GBA_REGION_CONFIG ? state_->config : state_->control)[offset];
   if (region == GBA_REGION_CONTROL && offset == GBA_REG_CMD_STATUS && state_->busy_reads > 0) {
     --state_->busy_reads;
     word = GBA_FIELD_PUT(GBA_CMD_STATUS_BUSY, 1);
   }
-  if (state_->removed) word = GBA_ALL_ONES;
+  if (state_->removed) {
+    word = GBA_ALL_ONES;
+  }
   std::memcpy(data.data(), &word, data.size());
   return {};
 }
@@ -116,7 +134,9 @@ void FakeBackend::run_command(std::uint64_t word) {
 
 Result<void> FakeBackend::write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("write"); !entered) return entered;
+  if (auto entered = enter("write"); !entered) {
+    return entered;
+  }
   const std::uint64_t word = to_word(data);
   if (region == GBA_REGION_CONTROL && offset == GBA_REG_CMD) {
     run_command(word);
@@ -136,57 +156,82 @@ Result<void> FakeBackend::post(std::uint32_t region, std::uint64_t offset, std::
   return enter(kick ? "kick" : "post");
 }
 
-Result<Mapping> FakeBackend::map(std::uint32_t region) {
+Result<base::Mapping> FakeBackend::map(std::uint32_t region) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("map"); !entered) return tl::make_unexpected(entered.error());
+  if (auto entered = enter("map"); !entered) {
+    return entered.error();
+  }
   const bool control = region == GBA_REGION_CONTROL;
-  return Mapping::share((control ? state_->control_file : state_->doorbell_file).get(), 0, state_->regions[region].size,
-                        "a fake region");
+  return map_shared((control ? state_->control_file : state_->doorbell_file).get(), 0, state_->regions[region].size,
+                    "a fake region");
 }
 
-Result<UniqueFd> FakeBackend::doorbell_eventfd(std::uint32_t region, std::uint64_t offset) {
+Result<base::UniqueFd> FakeBackend::doorbell_eventfd(std::uint32_t region, std::uint64_t offset) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("doorbell_eventfd"); !entered) return tl::make_unexpected(entered.error());
-  if (region != GBA_REGION_DOORBELLS || offset != GBA_DOORBELL_WAKEUP || !state_->kick) return UniqueFd{};
-  return UniqueFd(::dup(state_->kick.get()));
+  if (auto entered = enter("doorbell_eventfd"); !entered) {
+    return entered.error();
+  }
+  if (region != GBA_REGION_DOORBELLS || offset != GBA_DOORBELL_WAKEUP || !state_->kick) {
+    return base::UniqueFd{};
+  }
+  return base::UniqueFd(::dup(state_->kick.get()));
 }
 
 Result<std::uint32_t> FakeBackend::irq_count(std::uint32_t index) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("irq_count"); !entered) return tl::make_unexpected(entered.error());
+  if (auto entered = enter("irq_count"); !entered) {
+    return entered.error();
+  }
   return index == GBA_IRQ_MSIX ? state_->vectors : 0;
 }
 
 Result<void> FakeBackend::arm_irq(std::uint32_t /*index*/, std::uint32_t vector, int eventfd) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("arm_irq"); !entered) return entered;
+  if (auto entered = enter("arm_irq"); !entered) {
+    return entered;
+  }
+  if (state_->out_of_vectors) {
+    return fail(std::errc::no_space_on_device, "fake: 2 vectors for it, 33 are needed");
+  }
   state_->armed[vector] = eventfd;
   return {};
 }
 
 Result<void> FakeBackend::disarm_irq(std::uint32_t /*index*/, std::uint32_t vector) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("disarm_irq"); !entered) return entered;
+  if (auto entered = enter("disarm_irq"); !entered) {
+    return entered;
+  }
   state_->armed.erase(vector);
   return {};
 }
 
 Result<void> FakeBackend::dma_map(const DmaBuffer& buffer, std::uint64_t iova) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("dma_map"); !entered) return entered;
-  if (!state_->gives_dma || buffer.memory.size() > state_->largest_dma)
+  if (auto entered = enter("dma_map"); !entered) {
+    return entered;
+  }
+  if (!state_->gives_dma || buffer.memory.size() > state_->largest_dma) {
     return fail(std::errc::operation_not_permitted, "fake: no DMA here");
-  auto mapping = Mapping::share(buffer.fd, 0, buffer.memory.size(), "the driver's flags");
-  if (!mapping) return tl::make_unexpected(mapping.error());
-  if (!state_->dma.emplace(iova, DmaRange{*std::move(mapping), buffer.memory}).second)
+  }
+  auto mapping = map_shared(buffer.fd, 0, buffer.memory.size(), "the driver's flags");
+  if (!mapping) {
+    return mapping.error();
+  }
+  if (!state_->dma.emplace(iova, DmaRange{*std::move(mapping), buffer.memory}).second) {
     throw std::logic_error("IOVA mapped twice");
+  }
   return {};
 }
 
 Result<void> FakeBackend::dma_unmap(std::uint64_t iova, std::size_t /*size*/) {
   const std::lock_guard lock(state_->mutex);
-  if (auto entered = enter("dma_unmap"); !entered) return entered;
-  if (state_->dma.erase(iova) != 1) throw std::logic_error("IOVA was not mapped");
+  if (auto entered = enter("dma_unmap"); !entered) {
+    return entered;
+  }
+  if (state_->dma.erase(iova) != 1) {
+    throw std::logic_error("IOVA was not mapped");
+  }
   return {};
 }
 

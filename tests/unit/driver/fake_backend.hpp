@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,7 @@ namespace gba::test {
 /// Memory mapped for the device. The device may reach it by its file; the test takes the driver's own addresses,
 /// because ThreadSanitizer sees nothing in common between two mappings of one file.
 struct DmaRange {
-  Mapping by_file;
+  base::Mapping by_file;
   std::span<std::byte> memory;
 };
 
@@ -50,15 +51,21 @@ struct FakeState {
   std::map<std::uint64_t, std::uint64_t> control;
   std::map<std::uint32_t, RegionInfo> regions;
   std::uint32_t vectors = GBA_MSIX_VECTORS;
-  UniqueFd doorbell_file;
-  Mapping doorbells;
-  UniqueFd control_file;  // if set, the control region can be mapped from it
-  UniqueFd kick;          // if set, offered as the ioeventfd
-  UniqueFd loss;
+  base::UniqueFd doorbell_file;
+  base::Mapping doorbells;
+  base::UniqueFd control_file;  // if set, the control region can be mapped from it
+  base::UniqueFd kick;          // if set, offered as the ioeventfd
+  base::UniqueFd loss;
   std::atomic<Loss> loss_seen{Loss::kRemoved};  // what loss_event() says; set while others wait for it
   bool gives_dma = true;
   std::size_t largest_dma = SIZE_MAX;
   bool behind_iommu = false;
+  int numa_node = -1;
+  bool resets_on_close = true;
+
+  bool out_of_memory = false;       // every call throws
+  bool out_of_vectors = false;      // arm_irq finds none
+  std::function<void()> when_lost;  // called when the backend declares the loss
 
   // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
   std::map<std::uint64_t, std::uint64_t> command_status;
@@ -90,8 +97,8 @@ class FakeBackend final : public Backend {
   Result<void> read(std::uint32_t region, std::uint64_t offset, std::span<std::byte> data) override;
   Result<void> write(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<void> post(std::uint32_t region, std::uint64_t offset, std::span<const std::byte> data) override;
-  Result<Mapping> map(std::uint32_t region) override;
-  Result<UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) override;
+  Result<base::Mapping> map(std::uint32_t region) override;
+  Result<base::UniqueFd> doorbell_eventfd(std::uint32_t region, std::uint64_t offset) override;
   Result<std::uint32_t> irq_count(std::uint32_t index) override;
   Result<void> arm_irq(std::uint32_t index, std::uint32_t vector, int eventfd) override;
   Result<void> disarm_irq(std::uint32_t index, std::uint32_t vector) override;
@@ -99,13 +106,20 @@ class FakeBackend final : public Backend {
   Result<void> dma_unmap(std::uint64_t iova, std::size_t size) override;
   Result<void> reset() override;
   [[nodiscard]] bool behind_iommu() const override { return state_->behind_iommu; }
+  [[nodiscard]] bool resets_on_close() const override { return state_->resets_on_close; }
+  [[nodiscard]] int numa_node() const override { return state_->numa_node; }
   [[nodiscard]] pollfd loss_event() const override {
     return {.fd = state_->loss.get(), .events = POLLIN, .revents = 0};
   }
   [[nodiscard]] Loss loss_seen() const override { return state_->loss_seen; }
 
  private:
-  void on_loss() override { state_->lose(); }
+  void on_loss() override {
+    state_->lose();
+    if (state_->when_lost) {
+      state_->when_lost();
+    }
+  }
   /// Writes the call down. Its failure, if it is the one to fail.
   Result<void> enter(const std::string& call);
   void run_command(std::uint64_t word);

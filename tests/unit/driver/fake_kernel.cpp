@@ -54,13 +54,16 @@ FakeKernel::FakeKernel() {
 }
 
 FakeKernel::~FakeKernel() {
-  for (const auto& [fd, file] : files_) ::close(fd);
-  for (const auto& [address, size] : mappings_) ::munmap(address, size);
+  for (const auto& [fd, file] : files_) {
+    ::close(fd);
+  }
 }
 
 bool FakeKernel::enter(const std::string& call) {
   log.push_back(call);
-  if (calls++ != failing_call) return true;
+  if (calls++ != failing_call) {
+    return true;
+  }
   failed_call = call;
   errno = failure;
   return false;
@@ -78,9 +81,17 @@ int FakeKernel::give(const File& file) {
 }
 
 int FakeKernel::open(const char* path, int /*flags*/) {
-  if (!enter("open")) return -1;
-  const std::set<std::string> known{kGroupNodes.device, kGroupNodes.iommu, kCdevNodes.device, kCdevNodes.iommu};
-  if (!known.contains(path)) return fail_with(ENOENT);
+  if (!enter("open")) {
+    return -1;
+  }
+  const std::set<std::string> known{kGroupNodes.device, kGroupNodes.iommu, kCdevNodes.device, kCdevNodes.iommu,
+                                    kSecondCdevNodes.device};
+  if (!known.contains(path)) {
+    return fail_with(ENOENT);
+  }
+  if (path == kGroupNodes.device && is_open(path)) {
+    return fail_with(EBUSY);  // a group has one opener
+  }
   return give(path);
 }
 
@@ -90,17 +101,21 @@ int FakeKernel::close(int fd) {
     wrong_ += "closed " + std::to_string(fd) + ", which is not open; ";
     return fail_with(EBADF);
   }
-  if (file->second == kGroupNodes.iommu || file->second == kCdevNodes.iommu) dma.clear();
+  if (file->second == kGroupNodes.iommu || file->second == kCdevNodes.iommu) {
+    dma.clear();
+  }
   files_.erase(file);
   return ::close(fd);
 }
 
-int FakeKernel::dup2(int from, int to) {
+int FakeKernel::dup3(int from, int to, int flags) {
   if (files_.contains(from) && files_.contains(to)) {
-    if (files_[to] == kGroupNodes.iommu) dma.clear();
+    if (files_[to] == kGroupNodes.iommu) {
+      dma.clear();
+    }
     files_[to] = files_[from];
   }
-  return ::dup2(from, to);
+  return ::dup3(from, to, flags);
 }
 
 bool FakeKernel::is_open(const std::string& path) const {
@@ -112,14 +127,18 @@ bool FakeKernel::device_is_open() const {
 }
 
 int FakeKernel::eventfd(unsigned value, int flags) {
-  if (!enter("eventfd")) return -1;
+  if (!enter("eventfd")) {
+    return -1;
+  }
   const int fd = ::eventfd(value, flags);
   files_[fd] = "eventfd";
   return fd;
 }
 
 int FakeKernel::epoll_create1(int flags) {
-  if (!enter("epoll_create1")) return -1;
+  if (!enter("epoll_create1")) {
+    return -1;
+  }
   const int fd = ::epoll_create1(flags);
   files_[fd] = "epoll";
   return fd;
@@ -130,22 +149,50 @@ int FakeKernel::epoll_ctl(int epoll, int operation, int fd, epoll_event* event) 
 }
 
 int FakeKernel::getrlimit(int resource, rlimit* limit) {
-  if (!enter("getrlimit")) return -1;
-  if (resource != RLIMIT_MEMLOCK) return fail_with(EINVAL);
+  if (!enter("getrlimit")) {
+    return -1;
+  }
+  if (resource != RLIMIT_MEMLOCK) {
+    return fail_with(EINVAL);
+  }
   *limit = {.rlim_cur = memory_lock, .rlim_max = memory_lock};
   return 0;
 }
 
+namespace {
+
+std::uint64_t front(const FakeKernel::Region& region) {
+  return region.areas.empty() ? region.size : region.areas.front().size;
+}
+
+/// A BAR's register of 8 bytes is accessed by two halves, which it neither answers nor takes.
+bool splits(std::uint32_t region, std::size_t size) {
+  return region <= VFIO_PCI_BAR5_REGION_INDEX && size > 4;
+}
+
+}  // namespace
+
 ssize_t FakeKernel::pread(int /*fd*/, void* data, std::size_t size, off_t offset) {
-  if (!enter("pread")) return -1;
+  if (!enter("pread")) {
+    return -1;
+  }
   const auto region = static_cast<std::uint32_t>(offset >> kRegionShift);
+  if (splits(region, size)) {
+    std::memset(data, 0, size);
+    return static_cast<ssize_t>(size);
+  }
   std::memcpy(data, bytes(region, static_cast<std::uint64_t>(offset) & 0xffffff, size).data(), size);
   return static_cast<ssize_t>(size);
 }
 
 ssize_t FakeKernel::pwrite(int /*fd*/, const void* data, std::size_t size, off_t offset) {
-  if (!enter("pwrite")) return -1;
+  if (!enter("pwrite")) {
+    return -1;
+  }
   const auto region = static_cast<std::uint32_t>(offset >> kRegionShift);
+  if (splits(region, size)) {
+    return static_cast<ssize_t>(size);
+  }
   memory_[region].resize(regions[region].size);
   std::memcpy(memory_[region].data() + (offset & 0xffffff), data, size);
   return static_cast<ssize_t>(size);
@@ -157,34 +204,54 @@ std::string FakeKernel::bytes(std::uint32_t region, std::uint64_t offset, std::s
 }
 
 void* FakeKernel::mmap(void* address, std::size_t size, int protection, int /*flags*/, int fd, off_t offset) {
-  if (!enter("map")) return MAP_FAILED;
+  if (!enter("map")) {
+    return MAP_FAILED;
+  }
   const auto region = regions.find(static_cast<std::uint32_t>(offset >> kRegionShift));
-  if (files_[fd] != "device" || region == regions.end() || !region->second.mappable || size != region->second.size) {
+  if (files_[fd] != "device" || region == regions.end() || !region->second.mappable || size > front(region->second)) {
     errno = EINVAL;
     return MAP_FAILED;
   }
-  void* memory = ::mmap(address, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  mappings_[memory] = size;
-  return memory;
-}
-
-int FakeKernel::munmap(void* address, std::size_t size) {
-  if (mappings_.erase(address) == 0) wrong_ += "unmapped what is not mapped; ";
-  return ::munmap(address, size);
+  return ::mmap(address, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 int FakeKernel::ioctl(int fd, unsigned long request, void* argument) {
-  if (!enter(ioctl_name(request))) return -1;
+  if (!enter(ioctl_name(request))) {
+    return -1;
+  }
   const auto file = files_.find(fd);
-  if (file == files_.end()) return fail_with(EBADF);
-  if (file->second == kGroupNodes.iommu) return container_ioctl(request, argument);
-  if (file->second == kGroupNodes.device) return group_ioctl(request, argument);
-  if (file->second == kCdevNodes.iommu) return iommufd_ioctl(request, argument);
-  if (file->second == "device") return device_ioctl(request, argument);
-  if (file->second != kCdevNodes.device || request != VFIO_DEVICE_BIND_IOMMUFD) return fail_with(EINVAL);
+  if (file == files_.end()) {
+    return fail_with(EBADF);
+  }
+  if (file->second == kGroupNodes.iommu) {
+    return container_ioctl(request, argument);
+  }
+  if (file->second == kGroupNodes.device) {
+    return group_ioctl(request, argument);
+  }
+  if (file->second == kCdevNodes.iommu) {
+    return iommufd_ioctl(request, argument);
+  }
+  if (file->second == "device") {
+    return device_ioctl(request, argument);
+  }
+  if ((file->second != kCdevNodes.device && file->second != kSecondCdevNodes.device) ||
+      request != VFIO_DEVICE_BIND_IOMMUFD) {
+    return fail_with(EINVAL);
+  }
   // Before it is bound a character device answers to nothing else.
-  const auto& bind = as<vfio_device_bind_iommufd>(argument);
-  if (files_[bind.iommufd] != kCdevNodes.iommu || bind.flags != 0) return fail_with(EINVAL);
+  const auto& bind = as<VfioBind>(argument);
+  if (files_[bind.iommufd] != kCdevNodes.iommu || (bind.flags != 0 && !cdev_knows_token)) {
+    return fail_with(EINVAL);
+  }
+  const bool token = (bind.flags & kVfioBindToken) != 0;
+  if (token && vf_token.text.empty()) {
+    return fail_with(EINVAL);
+  }
+  if (cdev_knows_token && !vf_token.text.empty() &&
+      (!token || std::memcmp(reinterpret_cast<const void*>(bind.token), vf_token.bytes.data(), 16) != 0)) {
+    return fail_with(EACCES);
+  }
   file->second = "device";
   return 0;
 }
@@ -222,23 +289,36 @@ int FakeKernel::group_ioctl(unsigned long request, void* argument) {
       attached_ = files_[as<int>(argument)] == kGroupNodes.iommu;
       return attached_ ? 0 : fail_with(EINVAL);
     case VFIO_GROUP_GET_DEVICE_FD:
-      if (kGroupNodes.address != static_cast<const char*>(argument)) return fail_with(ENODEV);
-      return attached_ ? give("device") : fail_with(EINVAL);
+      return device_of_group(static_cast<const char*>(argument));
     default:
       return fail_with(EINVAL);
   }
 }
 
+int FakeKernel::device_of_group(const std::string& name) {
+  if (!name.starts_with(kGroupNodes.address) && !name.starts_with(kSecondGroupNodes.address)) {
+    return fail_with(ENODEV);
+  }
+  const std::string rest = name.substr(kGroupNodes.address.size());
+  if (vf_token.text.empty() && !rest.empty()) {
+    return fail_with(EINVAL);
+  }
+  if (!vf_token.text.empty() && rest != " vf_token=" + vf_token.text) {
+    return fail_with(EACCES);
+  }
+  return attached_ ? give("device") : fail_with(EINVAL);
+}
+
 int FakeKernel::iommufd_ioctl(unsigned long request, void* argument) {
   switch (request) {
     case IOMMU_IOAS_ALLOC:
-      as<iommu_ioas_alloc>(argument).out_ioas_id = kAddressSpace;
+      as<iommu_ioas_alloc>(argument).out_ioas_id = kAddressSpace + spaces_++;
       return 0;
     case IOMMU_IOAS_IOVA_RANGES:
       return iova_ranges(argument);
     case IOMMU_IOAS_MAP: {
       const auto& map = as<iommu_ioas_map>(argument);
-      const bool good = map.ioas_id == kAddressSpace && (map.flags & IOMMU_IOAS_MAP_FIXED_IOVA) != 0;
+      const bool good = map.ioas_id == attached_to_ && (map.flags & IOMMU_IOAS_MAP_FIXED_IOVA) != 0;
       return good ? map_dma(map.iova, map.length) : fail_with(ENOENT);
     }
     case IOMMU_IOAS_UNMAP: {
@@ -256,8 +336,7 @@ int FakeKernel::iommufd_ioctl(unsigned long request, void* argument) {
 int FakeKernel::device_ioctl(unsigned long request, void* argument) {
   switch (request) {
     case VFIO_DEVICE_ATTACH_IOMMUFD_PT:
-      attached_ = as<vfio_device_attach_iommufd_pt>(argument).pt_id == kAddressSpace;
-      return attached_ ? 0 : fail_with(ENOENT);
+      return attach(as<vfio_device_attach_iommufd_pt>(argument).pt_id);
     case VFIO_DEVICE_GET_INFO: {
       auto& info = as<vfio_device_info>(argument);
       info.flags = device_flags;
@@ -269,7 +348,9 @@ int FakeKernel::device_ioctl(unsigned long request, void* argument) {
       return region_info(argument);
     case VFIO_DEVICE_GET_IRQ_INFO: {
       auto& info = as<vfio_irq_info>(argument);
-      if (!irqs.contains(info.index)) return fail_with(EINVAL);
+      if (!irqs.contains(info.index)) {
+        return fail_with(EINVAL);
+      }
       info.flags = VFIO_IRQ_INFO_EVENTFD;
       info.count = irqs[info.index];
       return 0;
@@ -283,21 +364,43 @@ int FakeKernel::device_ioctl(unsigned long request, void* argument) {
   }
 }
 
+/// All open devices of an IOMMU group are in one address space.
+int FakeKernel::attach(std::uint32_t space) {
+  if (space < kAddressSpace || space >= kAddressSpace + spaces_) {
+    return fail_with(ENOENT);
+  }
+  const auto open = std::count_if(files_.begin(), files_.end(), [](const auto& f) { return f.second == "device"; });
+  if (open > 1 && space != attached_to_) {
+    return fail_with(EBUSY);
+  }
+  attached_ = true;
+  attached_to_ = space;
+  return 0;
+}
+
 int FakeKernel::region_info(void* argument) {
   auto& info = as<vfio_region_info>(argument);
-  if (info.index == VFIO_PCI_VGA_REGION_INDEX) return fail_with(EINVAL);
+  if (info.index == VFIO_PCI_VGA_REGION_INDEX) {
+    return fail_with(EINVAL);
+  }
   const Region& region = regions[info.index];
   info.size = region.size;
   info.offset = static_cast<std::uint64_t>(info.index) << kRegionShift;
   info.flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-  if (region.mappable) info.flags |= VFIO_REGION_INFO_FLAG_MMAP;
-  if (region.areas.empty()) return 0;
+  if (region.mappable) {
+    info.flags |= VFIO_REGION_INFO_FLAG_MMAP;
+  }
+  if (region.areas.empty()) {
+    return 0;
+  }
   info.flags |= VFIO_REGION_INFO_FLAG_CAPS;
   constexpr std::size_t kAreas = offsetof(vfio_region_info_cap_sparse_mmap, areas);
   const std::size_t needed = sizeof(info) + kAreas + region.areas.size() * sizeof(region.areas[0]);
   const std::size_t room = std::exchange(info.argsz, static_cast<std::uint32_t>(needed));
   info.cap_offset = 0;
-  if (room < needed) return 0;
+  if (room < needed) {
+    return 0;
+  }
   info.cap_offset = sizeof(info);
   auto* body = static_cast<std::byte*>(argument) + sizeof(info);
   vfio_region_info_cap_sparse_mmap capability{};
@@ -314,23 +417,35 @@ int FakeKernel::set_irqs(const void* argument) {
   std::vector<int> fds(set.count);
   std::memcpy(fds.data(), static_cast<const std::byte*>(argument) + sizeof(set), fds.size() * sizeof(int));
   std::vector<int>& armed = armed_[set.index];
-  if (set.start + set.count > irqs[set.index]) return fail_with(EINVAL);
-  if (armed.empty() && static_cast<int>(set.start + set.count) > vectors_to_be_had) return vectors_to_be_had;
-  if (armed.empty()) armed.assign(set.start + set.count, -1);
-  if (set.start + set.count > armed.size()) return fail_with(EINVAL);
+  if (set.start + set.count > irqs[set.index]) {
+    return fail_with(EINVAL);
+  }
+  if (armed.empty() && static_cast<int>(set.start + set.count) > vectors_to_be_had) {
+    return vectors_to_be_had;
+  }
+  if (armed.empty()) {
+    armed.assign(set.start + set.count, -1);
+  }
+  if (set.start + set.count > armed.size()) {
+    return fail_with(EINVAL);
+  }
   std::copy(fds.begin(), fds.end(), armed.begin() + set.start);
   return 0;
 }
 
 void FakeKernel::fire(std::uint32_t index, std::uint32_t vector) {
-  if (armed_[index].size() > vector && armed_[index][vector] >= 0) ::eventfd_write(armed_[index][vector], 1);
+  if (armed_[index].size() > vector && armed_[index][vector] >= 0) {
+    ::eventfd_write(armed_[index][vector], 1);
+  }
 }
 
 int FakeKernel::iommu_info(void* argument) const {
   auto& info = as<vfio_iommu_type1_info>(argument);
   info.flags = VFIO_IOMMU_INFO_PGSIZES;
   info.iova_pgsizes = page_sizes;
-  if (!iommu_has_capabilities) return 0;
+  if (!iommu_has_capabilities) {
+    return 0;
+  }
   info.flags |= VFIO_IOMMU_INFO_CAPS;
   // Another capability first, and a chain that does not begin behind the struct.
   constexpr std::size_t kFirst = sizeof(info) + 8;
@@ -338,7 +453,9 @@ int FakeKernel::iommu_info(void* argument) const {
   constexpr std::size_t kRanges = kSecond + sizeof(vfio_iommu_type1_info_cap_iova_range);
   const std::size_t needed = kRanges + ranges.size() * sizeof(vfio_iova_range);
   const std::size_t room = std::exchange(info.argsz, static_cast<std::uint32_t>(needed));
-  if (room < needed) return 0;
+  if (room < needed) {
+    return 0;
+  }
   info.cap_offset = kFirst;
   auto* start = static_cast<std::byte*>(argument);
   vfio_iommu_type1_info_dma_avail available{};
@@ -354,7 +471,9 @@ int FakeKernel::iommu_info(void* argument) const {
 
 int FakeKernel::iova_ranges(void* argument) {
   auto& asked = as<iommu_ioas_iova_ranges>(argument);
-  if (asked.ioas_id != kAddressSpace) return fail_with(ENOENT);
+  if (asked.ioas_id != attached_to_) {
+    return fail_with(ENOENT);
+  }
   const std::size_t room = std::exchange(asked.num_iovas, static_cast<std::uint32_t>(ranges.size()));
   asked.out_iova_alignment = 1;
   std::memcpy(reinterpret_cast<void*>(asked.allowed_iovas), ranges.data(),
@@ -363,7 +482,9 @@ int FakeKernel::iova_ranges(void* argument) {
 }
 
 int FakeKernel::map_dma(std::uint64_t iova, std::uint64_t size) {
-  if (!attached_ || dma.contains(iova)) return fail_with(EEXIST);
+  if (!attached_ || dma.contains(iova)) {
+    return fail_with(EEXIST);
+  }
   dma[iova] = size;
   return 0;
 }
@@ -371,15 +492,20 @@ int FakeKernel::map_dma(std::uint64_t iova, std::uint64_t size) {
 int FakeKernel::unmap_dma(std::uint64_t iova, std::uint64_t& size) {
   const auto found = dma.find(iova);
   size = found == dma.end() ? 0 : found->second;
-  if (found != dma.end()) dma.erase(found);
+  if (found != dma.end()) {
+    dma.erase(found);
+  }
   return 0;
 }
 
 std::string FakeKernel::left_over() const {
   std::string text = wrong_;
-  for (const auto& [fd, file] : files_) text += file + " is open; ";
-  if (!mappings_.empty()) text += std::to_string(mappings_.size()) + " mapped; ";
-  if (!dma.empty()) text += std::to_string(dma.size()) + " mapped for the device; ";
+  for (const auto& [fd, file] : files_) {
+    text += file + " is open; ";
+  }
+  if (!dma.empty()) {
+    text += std::to_string(dma.size()) + " mapped for the device; ";
+  }
   return text;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel with one GBA bound to vfio-pci, at the system call seam. It keeps account of what is open and mapped, and is
+// A kernel with two GBAs of one IOMMU group bound to vfio-pci, at the system call seam. It keeps account of what is open and mapped, and is
 // as strict as a kernel of Linux 6.1 about interrupt vectors.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "driver/backend.hpp"
 #include "driver/system_calls.hpp"
 #include "driver/vfio_device_fd.hpp"
-#include "driver/vfio_kernel.h"
+#include "driver/vfio_kernel.hpp"
 #include "uapi/gba_device.h"
 
 namespace gba::test {
@@ -24,6 +24,11 @@ namespace gba::test {
 inline const VfioNodes kGroupNodes{.device = "/dev/vfio/12", .iommu = "/dev/vfio/vfio", .address = "0000:3b:00.0"};
 inline const VfioNodes kCdevNodes{
     .device = "/dev/vfio/devices/vfio0", .iommu = "/dev/iommu", .address = "0000:3b:00.0"};
+// Another function in the same IOMMU group.
+inline const VfioNodes kSecondGroupNodes{
+    .device = "/dev/vfio/12", .iommu = "/dev/vfio/vfio", .address = "0000:3b:00.1"};
+inline const VfioNodes kSecondCdevNodes{
+    .device = "/dev/vfio/devices/vfio1", .iommu = "/dev/iommu", .address = "0000:3b:00.1"};
 
 class FakeKernel final : public SystemCalls {
  public:
@@ -38,12 +43,11 @@ class FakeKernel final : public SystemCalls {
 
   int open(const char* path, int flags) override;
   int close(int fd) override;
-  int dup2(int from, int to) override;
+  int dup3(int from, int to, int flags) override;
   int ioctl(int fd, unsigned long request, void* argument) override;
   ssize_t pread(int fd, void* data, std::size_t size, off_t offset) override;
   ssize_t pwrite(int fd, const void* data, std::size_t size, off_t offset) override;
   void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) override;
-  int munmap(void* address, std::size_t size) override;
   int eventfd(unsigned value, int flags) override;
   int epoll_create1(int flags) override;
   int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) override;
@@ -68,6 +72,8 @@ class FakeKernel final : public SystemCalls {
   std::map<std::uint32_t, Region> regions;
   std::map<std::uint32_t, std::uint32_t> irqs;  // index -> vectors; EINVAL where there is none
   int vectors_to_be_had = 1024;
+  VfToken vf_token;              // if any: the device is a virtual function that wants it
+  bool cdev_knows_token = true;  // Linux 6.18 and later
   std::vector<IovaRange> ranges;
   std::uint64_t page_sizes = 0x40201000;
   bool iommu_has_capabilities = true;
@@ -94,6 +100,8 @@ class FakeKernel final : public SystemCalls {
   int fail_with(int error);
   int container_ioctl(unsigned long request, void* argument);
   int group_ioctl(unsigned long request, void* argument);
+  int attach(std::uint32_t space);
+  int device_of_group(const std::string& name);
   int device_ioctl(unsigned long request, void* argument);
   int iommufd_ioctl(unsigned long request, void* argument);
   int region_info(void* argument);
@@ -104,9 +112,10 @@ class FakeKernel final : public SystemCalls {
   int unmap_dma(std::uint64_t iova, std::uint64_t& size);
 
   std::map<int, File> files_;
-  std::map<void*, std::size_t> mappings_;
-  std::string wrong_;  // closed or unmapped what was not there
+  std::string wrong_;  // closed what was not there
   bool attached_ = false;
+  std::uint32_t spaces_ = 0;  // address spaces of iommufd
+  std::uint32_t attached_to_ = 0;
   std::map<std::uint32_t, std::vector<int>> armed_;  // index -> eventfd of each vector
   std::map<std::uint32_t, std::vector<std::byte>> memory_;
 };
@@ -118,12 +127,11 @@ class MockSystemCalls : public SystemCalls {
 
   MOCK_METHOD(int, open, (const char*, int), (override));
   MOCK_METHOD(int, close, (int), (override));
-  MOCK_METHOD(int, dup2, (int, int), (override));
+  MOCK_METHOD(int, dup3, (int, int, int), (override));
   MOCK_METHOD(int, ioctl, (int, unsigned long, void*), (override));
   MOCK_METHOD(ssize_t, pread, (int, void*, std::size_t, off_t), (override));
   MOCK_METHOD(ssize_t, pwrite, (int, const void*, std::size_t, off_t), (override));
   MOCK_METHOD(void*, mmap, (void*, std::size_t, int, int, int, off_t), (override));
-  MOCK_METHOD(int, munmap, (void*, std::size_t), (override));
   MOCK_METHOD(int, eventfd, (unsigned, int), (override));
   MOCK_METHOD(int, epoll_create1, (int), (override));
   MOCK_METHOD(int, epoll_ctl, (int, int, int, epoll_event*), (override));

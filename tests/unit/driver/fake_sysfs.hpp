@@ -50,7 +50,9 @@ class FakeSysfs {
     std::filesystem::create_directories(folder);
     std::filesystem::create_directories(root() / "class" / subsystem);
     link(folder / "subsystem", root() / "class" / subsystem);
-    if (number.empty()) return;
+    if (number.empty()) {
+      return;
+    }
     std::ofstream(folder / "dev") << number << '\n';
     std::filesystem::remove(root() / "dev/char" / number);
     link(root() / "dev/char" / number, folder);

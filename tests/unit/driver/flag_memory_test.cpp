@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where releases land, and what is done where one of the places is not to be had.
 #include "driver/flag_memory.hpp"
+#include "base/memfd.hpp"
 
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/mempolicy.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
 
 #include "tests/unit/driver/device_fixture.hpp"
 
@@ -82,16 +93,22 @@ class HugeFlagsTest : public FlagPlaceTest {
  protected:
   static constexpr std::size_t kSmall = FlagMemory::kPageSize;
   /// Of the memory that a device opened so has mapped for DMA.
-  std::size_t mapped() {
-    auto device = open_fake(state_, FlagPlace::kHost);
+  std::size_t mapped(FlagPlace place = FlagPlace::kHugeHost) {
+    auto device = open_fake(state_, place);
     EXPECT_TRUE(device) << device.error().text;
     return state_->dma.begin()->second.memory.size();
   }
   static bool system_has_huge_pages() {
-    const auto page = make_sealed_huge_page("probe");
-    return page && Mapping::share(page->fd.get(), 0, page->size, "probe");
+    const auto page = base::create_memfd("probe", base::kHugePageSize, base::MemfdPages::kHuge);
+    return page && map_shared(page->get(), 0, base::kHugePageSize, "probe");
   }
 };
+
+TEST_F(HugeFlagsTest, AreTakenOnlyIfAskedFor) {
+  state_->behind_iommu = true;
+  EXPECT_EQ(mapped(FlagPlace::kAuto), kSmall);
+  EXPECT_EQ(mapped(FlagPlace::kHost), kSmall);
+}
 
 TEST_F(HugeFlagsTest, AreForDevicesBehindAnIommu) {
   EXPECT_EQ(mapped(), kSmall);
@@ -104,6 +121,44 @@ TEST_F(HugeFlagsTest, GiveWayToSmallOnesWhereTheyAreTooLarge) {
   state_->behind_iommu = true;
   state_->largest_dma = kSmall;
   EXPECT_EQ(mapped(), kSmall);
+}
+
+/// From now on this process cannot allocate the pages of a file, as in a control group without room for them.
+bool refuse_fallocate() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{.len = std::size(program), .filter = static_cast<sock_filter*>(program)};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(FlagPlaceTest, MemoryThatTheKernelCannotGiveIsAnErrorAndNoBusError) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse_fallocate()) {
+      ::_exit(77);
+    }
+    const bool refused = refusal(FlagPlace::kHost).code == std::errc::no_space_on_device;
+    ::_exit(refused && place(FlagPlace::kAuto) == FlagPlace::kBar ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "no system call filter here";
+  }
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(FlagPlaceTest, PrefersTheNodeOfTheDeviceAndInsistsOnNone) {
+  state_->numa_node = 0;
+  const std::shared_ptr<Device> device = open_fake(state_, FlagPlace::kHost).value();
+  int policy = -1;
+  void* const memory = state_->dma.begin()->second.memory.data();
+  if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0, memory, MPOL_F_ADDR) != 0) {
+    GTEST_SKIP() << "a kernel without NUMA";
+  }
+  EXPECT_EQ(policy, MPOL_PREFERRED);
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ class GroupTest : public DeviceFixture {
  protected:
   Group& group() {
     if (!group_) {
-      if (!device_) open();
+      if (!device_) {
+        open();
+      }
       group_.emplace(join());
     }
     return *group_;
@@ -144,7 +146,9 @@ TEST_F(GroupTest, LostDeviceIsFoundByTestingAloneButNotBeforeARelease) {
   state_->lose();
   EXPECT_EQ(group().test(1), std::errc{});
   std::errc now = Group::kNotYet;
-  for (int i = 0; i < 5000 && now == Group::kNotYet; ++i) now = group().test(2);
+  for (int i = 0; i < 5000 && now == Group::kNotYet; ++i) {
+    now = group().test(2);
+  }
   EXPECT_EQ(now, std::errc::no_such_device);
   EXPECT_EQ(group().test(1), std::errc{});
 }
@@ -173,7 +177,7 @@ TEST_F(GroupTest, DeviceThatSleepsIsKickedByARegister) {
 }
 
 TEST_F(GroupTest, DeviceThatSleepsIsKickedByItsEventfdIfItHasOne) {
-  state_->kick = UniqueFd(::eventfd(0, EFD_NONBLOCK));
+  state_->kick = base::UniqueFd(::eventfd(0, EFD_NONBLOCK));
   group();
   state_->set_wakeup(GBA_WAKEUP_SLEEPING);
   group().arrive(1);
@@ -199,17 +203,21 @@ std::uint64_t spin_until_next(const std::atomic<std::uint64_t>& word, std::uint6
 // the device sees the arrival or the member sees WAKEUP; without the member's fence, now and then neither does.
 TEST_F(GroupTest, NoArrivalIsLostToADeviceThatFallsAsleep) {
   constexpr std::uint64_t kEnd = UINT64_MAX;
-  state_->kick = UniqueFd(::eventfd(0, EFD_NONBLOCK));
+  state_->kick = base::UniqueFd(::eventfd(0, EFD_NONBLOCK));
   group();
   std::atomic<std::uint64_t> started{0};
   std::atomic<std::uint64_t> looked{0};
   std::atomic<std::uint64_t> unseen{0};  // how often the device's last look missed the arrival
   std::thread device([&] {
     for (std::uint64_t k = 1;; ++k) {
-      if (spin_until_next(started, k) == kEnd) return;
+      if (spin_until_next(started, k) == kEnd) {
+        return;
+      }
       state_->set_wakeup(GBA_WAKEUP_SLEEPING);
       ordering::doorbell_before_wakeup();
-      if (doorbell() != arrival(k)) unseen.fetch_add(1);
+      if (doorbell() != arrival(k)) {
+        unseen.fetch_add(1);
+      }
       looked.store(k);
     }
   });
@@ -223,7 +231,9 @@ TEST_F(GroupTest, NoArrivalIsLostToADeviceThatFallsAsleep) {
     spin_until_next(looked, k);
     eventfd_t kicks = 0;
     const bool kicked = ::eventfd_read(state_->kick.get(), &kicks) == 0;
-    if (unseen.load() != unseen_before && !kicked) ++lost;
+    if (unseen.load() != unseen_before && !kicked) {
+      ++lost;
+    }
   }
   started.store(kEnd);
   device.join();
@@ -253,7 +263,9 @@ TEST_F(GroupTest, SleepOfAReleasedBarrierRingsNothing) {
 TEST_F(GroupTest, SleepEndsWithTheInterruptAndDrainsIt) {
   group();
   std::thread device([&] {
-    while (doorbell() != (arrival(1) | kNotify)) std::this_thread::yield();
+    while (doorbell() != (arrival(1) | kNotify)) {
+      std::this_thread::yield();
+    }
     release(1);
     state_->interrupt(kGroup);
   });
@@ -275,7 +287,9 @@ TEST_F(GroupTest, WaitWorksWithoutInterrupts) {
   group();
   EXPECT_TRUE(state_->armed.empty());
   std::thread device([&] {
-    while (doorbell() != (arrival(1) | kNotify)) std::this_thread::yield();
+    while (doorbell() != (arrival(1) | kNotify)) {
+      std::this_thread::yield();
+    }
     release(1);
   });
   EXPECT_EQ(group().wait(1, Deadline::never()), std::errc{});
@@ -285,7 +299,9 @@ TEST_F(GroupTest, WaitWorksWithoutInterrupts) {
 TEST_F(GroupTest, LostDeviceWakesASleeper) {
   group();
   std::thread device([&] {
-    while (doorbell() == 0) std::this_thread::yield();
+    while (doorbell() == 0) {
+      std::this_thread::yield();
+    }
     state_->lose();
   });
   EXPECT_EQ(group().wait(1, Deadline::never()), std::errc::no_such_device);
@@ -297,37 +313,6 @@ TEST_F(GroupTest, OneSleepIsEnoughToFindTheLoss) {
   state_->lose();
   EXPECT_EQ(group().sleep(1, hours{1}), std::errc::no_such_device);
   EXPECT_TRUE(device_->backend().lost());
-}
-
-TEST_F(GroupTest, StormOfInterruptsIsSwitchedOffAndMissesNoRelease) {
-  group();
-  ASSERT_TRUE(device_->check_storm());
-  for (int wakes = 0; state_->armed.count(kGroup) != 0; ++wakes) {
-    ASSERT_LT(wakes, 200);
-    state_->interrupt(kGroup);
-    ASSERT_EQ(group().sleep(1, hours{1}), Group::kNotYet);
-  }
-  const Error storm = device_->check_storm().error();
-  EXPECT_EQ(storm.code, std::errc{EOVERFLOW});
-  EXPECT_THAT(storm.text, HasSubstr("an interrupt storm: for group 3"));
-  EXPECT_EQ(group().sleep(1, hours{1}), Group::kNotYet) << "a nap is short now";
-  release(1);
-  EXPECT_EQ(group().wait(1, Deadline::never()), std::errc{});
-  group_.reset();
-  EXPECT_TRUE(device_->check_storm()) << "it is armed anew by the next to join";
-}
-
-TEST_F(GroupTest, InterruptsThatWereAskedForAreNoStorm) {
-  group();
-  for (std::uint64_t k = 1; k <= 500; ++k) {
-    ASSERT_EQ(group().sleep(k, milliseconds{0}), Group::kNotYet);
-    release(k);
-    state_->interrupt(kGroup);
-    if (k % 100 == 0) {  // the others have not been taken yet
-      ASSERT_EQ(group().sleep(k + 1, hours{1}), Group::kNotYet);
-    }
-  }
-  EXPECT_EQ(state_->armed.count(kGroup), 1U);
 }
 
 TEST_F(GroupTest, WaitEndsAtItsDeadlineAndNamesTheMissing) {
@@ -379,7 +364,9 @@ TEST_F(GroupTest, MissingReadsEveryWordOfAFullGroup) {
   }
   const auto missing = group().missing();
   ASSERT_TRUE(missing);
-  for (std::uint64_t word = 0; word < 12; ++word) EXPECT_EQ((*missing)[word], 0xff & ~word);
+  for (std::uint64_t word = 0; word < 12; ++word) {
+    EXPECT_EQ((*missing)[word], 0xff & ~word);
+  }
 }
 
 TEST_F(GroupTest, ReleaseCarriesWhatWasStoredBeforeIt) {
@@ -387,7 +374,9 @@ TEST_F(GroupTest, ReleaseCarriesWhatWasStoredBeforeIt) {
   int payload = 0;
   std::thread device([&] {
     for (std::uint64_t k = 1; k <= 200; ++k) {
-      while ((device_->doorbell(kGroup).load() & 0xffffffff) != k) std::this_thread::yield();
+      while ((device_->doorbell(kGroup).load() & 0xffffffff) != k) {
+        std::this_thread::yield();
+      }
       payload += 1;
       release(k);
       state_->interrupt(kGroup);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/iova.hpp"
+#include "driver/dma_memory.hpp"
 
 #include <gtest/gtest.h>
+
+#include "uapi/gba_device.h"
 
 namespace gba {
 namespace {
@@ -93,9 +95,15 @@ TEST(IovaWindow, StaysWithinWhatTheIommuCanMap) {
   ASSERT_TRUE(odd);
   EXPECT_EQ(odd->first, UINT64_C(0x100001000));
   EXPECT_EQ(odd->size, 2 * kPage);
-  const auto top = choose_window({.ranges = {{UINT64_MAX - kPage + 1, UINT64_MAX}}});
+}
+
+TEST(IovaWindow, LiesWithinWhatEveryDeviceCanReach) {
+  constexpr std::uint64_t kEnd = UINT64_C(1) << GBA_DMA_ADDRESS_BITS;
+  const auto top = choose_window({.ranges = {{kEnd - kPage, UINT64_MAX}}});
   ASSERT_TRUE(top);
   EXPECT_EQ(top->size, kPage);
+  EXPECT_FALSE(choose_window({.ranges = {{kEnd, UINT64_MAX}}}));
+  EXPECT_FALSE(choose_window({.ranges = {{UINT64_MAX - kPage + 1, UINT64_MAX}}}));
 }
 
 TEST(IovaWindow, IsRefusedWhereNothingFits) {

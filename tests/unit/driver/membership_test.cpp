@@ -131,6 +131,15 @@ TEST_F(MembershipTest, FailureOfAnyStepUndoesTheOthers) {
   }
 }
 
+TEST_F(MembershipTest, DoesWithoutAnInterruptIfTheMachineHasTooFewVectors) {
+  state_->out_of_vectors = true;
+  auto membership = Membership::join(device_, handle_, kMember);
+  ASSERT_TRUE(membership) << membership.error().text;
+  EXPECT_EQ(membership->eventfd(), -1);
+  ASSERT_TRUE(membership->leave());
+  EXPECT_EQ(state_->count("disarm_irq"), 0U);
+}
+
 TEST_F(MembershipTest, EveryJoinGetsALineThatTheDeviceNeverStoredTo) {
   std::set<std::uint64_t> addresses;
   for (int round = 0; round < 1000; ++round) {
@@ -147,7 +156,9 @@ TEST_F(MembershipTest, EveryJoinGetsALineThatTheDeviceNeverStoredTo) {
 TEST_F(MembershipTest, PageStaysMappedWhileOneOfItsLinesIsInUse) {
   const Membership first = join();
   const std::uint64_t address = release_address();
-  for (int i = 0; i < 200; ++i) (void)join();
+  for (int i = 0; i < 200; ++i) {
+    (void)join();
+  }
   EXPECT_EQ(state_->dma.size(), 2U);
   const auto page = std::prev(state_->dma.upper_bound(address));
   MmioRegion(page->second.by_file.bytes()).word<std::uint64_t>(address - page->first).store(9);

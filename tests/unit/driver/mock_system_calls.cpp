@@ -8,12 +8,11 @@ using testing::AnyNumber;
 MockSystemCalls::MockSystemCalls(FakeKernel& kernel) {
   EXPECT_CALL(*this, open).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.open(a...); });
   EXPECT_CALL(*this, close).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.close(a...); });
-  EXPECT_CALL(*this, dup2).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.dup2(a...); });
+  EXPECT_CALL(*this, dup3).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.dup3(a...); });
   EXPECT_CALL(*this, ioctl).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.ioctl(a...); });
   EXPECT_CALL(*this, pread).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pread(a...); });
   EXPECT_CALL(*this, pwrite).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.pwrite(a...); });
   EXPECT_CALL(*this, mmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.mmap(a...); });
-  EXPECT_CALL(*this, munmap).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.munmap(a...); });
   EXPECT_CALL(*this, eventfd).Times(AnyNumber()).WillRepeatedly([&](auto... a) { return kernel.eventfd(a...); });
   EXPECT_CALL(*this, epoll_create1).Times(AnyNumber()).WillRepeatedly([&](auto... a) {
     return kernel.epoll_create1(a...);

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -42,7 +44,7 @@ class FindDevice : public testing::Test {
   }
 
   test_support::TempDir dir_;
-  std::vector<UniqueFd> sockets_;
+  std::vector<base::UniqueFd> sockets_;
 };
 
 TEST_F(FindDevice, TakesTheArgumentThenTheVariableThenTheDefault) {
@@ -79,7 +81,7 @@ TEST_F(FindDevice, RefusesWhatIsNoDevice) {
   EXPECT_EQ(error_of(dir_.file("none")), std::errc::no_such_device);
   EXPECT_EQ(error_of("0000:3b:00.0"), std::errc::no_such_device);
   EXPECT_EQ(error_of(dir_.path()), std::errc::invalid_argument);
-  { const UniqueFd file(::open(dir_.file("file").c_str(), O_CREAT | O_WRONLY, 0600)); }
+  { const base::UniqueFd file(::open(dir_.file("file").c_str(), O_CREAT | O_WRONLY, 0600)); }
   EXPECT_EQ(error_of(dir_.file("file")), std::errc::invalid_argument);
   EXPECT_EQ(error_of(dir_.file("file") + "/below"), std::errc::no_such_device);
   EXPECT_EQ(error_of("/dev/null"), std::errc::no_such_device);
@@ -132,6 +134,22 @@ TEST_F(RegistryTest, CloseOfALostDeviceLeavesItsSuccessorShared) {
   EXPECT_EQ(opened_, 2);
 }
 
+/// The last other user lets go of a lost device while it is opened again.
+TEST_F(RegistryTest, MayHoldTheLastReferenceToALostDevice) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    auto state = std::make_shared<FakeState>();
+    auto holder = registry_.open("a", [&] { return open_fake(state); });
+    state->when_lost = [&] { holder->reset(); };
+    ::eventfd_write(state->loss.get(), 1);
+    ::_exit(open("a") ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it waits for itself";
+}
+
 TEST_F(RegistryTest, PassesOnWhyADeviceCannotBeOpened) {
   const auto none = registry_.open(
       "a", []() -> Result<std::unique_ptr<Device>> { return fail(std::errc::no_such_device, "there is none"); });
@@ -144,16 +162,22 @@ TEST_F(RegistryTest, PassesOnWhyADeviceCannotBeOpened) {
 class SlowlyClosed {
  public:
   Result<std::unique_ptr<Device>> open() {
-    if (++live_ > 1) twice_ = true;
+    if (++live_ > 1) {
+      twice_ = true;
+    }
     return open_fake(std::shared_ptr<FakeState>(std::make_unique<FakeState>().release(), [this](FakeState* last) {
       const std::unique_ptr<FakeState> owner(last);
       closing_ = true;
-      for (int i = 0; i < 20 && !twice_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      for (int i = 0; i < 20 && !twice_; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
       --live_;
     }));
   }
   void wait_until_closing() const {
-    while (!closing_) std::this_thread::yield();
+    while (!closing_) {
+      std::this_thread::yield();
+    }
   }
   [[nodiscard]] bool twice() const { return twice_; }
   [[nodiscard]] int live() const { return live_; }
@@ -183,10 +207,14 @@ TEST_F(RegistryTest, OneKeyIsNeverOpenTwiceAtATime) {
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 10; ++i) EXPECT_TRUE(registry_.open("a", [&] { return devices.open(); }));
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_TRUE(registry_.open("a", [&] { return devices.open(); }));
+      }
     });
   }
-  for (auto& thread : threads) thread.join();
+  for (auto& thread : threads) {
+    thread.join();
+  }
   EXPECT_FALSE(devices.twice());
   EXPECT_EQ(devices.live(), 0);
 }

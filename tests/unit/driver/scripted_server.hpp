@@ -12,9 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "driver/fd.hpp"
+#include "base/fd.hpp"
 #include "driver/vfio_user_channel.hpp"
-#include "driver/vfio_user_socket.hpp"
 #include "driver/wait.hpp"
 #include "uapi/vfio_user.h"
 
@@ -23,7 +22,7 @@ namespace gba::test {
 struct Received {
   vfio_user_header header{};
   std::vector<std::byte> payload;
-  std::vector<UniqueFd> fds;
+  std::vector<base::UniqueFd> fds;
 
   template <typename T>
   [[nodiscard]] T get(std::size_t offset = 0) const {
@@ -42,7 +41,9 @@ class ServerEnd {
     const Deadline deadline = Deadline::after(std::chrono::seconds{30});
     Received message;
     auto head = std::as_writable_bytes(std::span(&message.header, 1));
-    if (!receive_bytes(socket_, head, message.fds, deadline)) return {};
+    if (!receive_bytes(socket_, head, message.fds, deadline)) {
+      return {};
+    }
     message.payload.resize(message.header.msg_size - sizeof(vfio_user_header));
     (void)receive_bytes(socket_, message.payload, message.fds, deadline);
     return message;
@@ -88,10 +89,12 @@ class ScriptedServer {
  public:
   explicit ScriptedServer(std::function<void(const ServerEnd&)> script) {
     int ends[2] = {-1, -1};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)) != 0) std::abort();
-    client_ = UniqueFd(ends[0]);
-    thread_ =
-        std::thread([script = std::move(script), server = UniqueFd(ends[1])] { script(ServerEnd(server.get())); });
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)) != 0) {
+      std::abort();
+    }
+    client_ = base::UniqueFd(ends[0]);
+    thread_ = std::thread(
+        [script = std::move(script), server = base::UniqueFd(ends[1])] { script(ServerEnd(server.get())); });
   }
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
@@ -102,7 +105,7 @@ class ScriptedServer {
   }
 
  private:
-  UniqueFd client_;
+  base::UniqueFd client_;
   std::thread thread_;
 };
 

@@ -7,9 +7,10 @@
 #include <cerrno>
 #include <stdexcept>
 
-#include "driver/mapping.hpp"
-#include "driver/member_list.hpp"
+#include "base/memfd.hpp"
+#include "driver/group_status.hpp"
 #include "driver/mmio.hpp"
+#include "driver/system_calls.hpp"
 #include "driver/wait.hpp"
 
 namespace gba {
@@ -20,32 +21,32 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 TEST(Mapping, ShowsWhatTheFileHolds) {
-  const auto file = make_sealed_memory("test", 8192);
+  const auto file = base::create_memfd("test", 8192);
   ASSERT_TRUE(file);
-  const auto one = Mapping::share(file->get(), 4096, 4096, "the second page");
-  const auto both = Mapping::share(file->get(), 0, 8192, "the file");
+  const auto one = map_shared(file->get(), 4096, 4096, "the second page");
+  const auto both = map_shared(file->get(), 0, 8192, "the file");
   ASSERT_TRUE(one && both);
   one->bytes()[1] = std::byte{42};
   EXPECT_EQ(both->bytes()[4097], std::byte{42});
 }
 
 TEST(Mapping, RefusesAFileThatIsTooShortInsteadOfFaultingLater) {
-  const auto file = make_sealed_memory("test", 4096);
+  const auto file = base::create_memfd("test", 4096);
   ASSERT_TRUE(file);
-  const auto mapping = Mapping::share(file->get(), 0, 8192, "the doorbells");
+  const auto mapping = map_shared(file->get(), 0, 8192, "the doorbells");
   ASSERT_FALSE(mapping);
   EXPECT_THAT(mapping.error().text, HasSubstr("cannot map the doorbells"));
 }
 
 TEST(Mapping, SaysWhatCouldNotBeMapped) {
-  const auto mapping = Mapping::share(-1, 0, 4096, "the doorbells");
+  const auto mapping = map_shared(-1, 0, 4096, "the doorbells");
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().code, std::errc::bad_file_descriptor);
   EXPECT_EQ(mapping.error().text, "gba: cannot map the doorbells: bad file descriptor");
 }
 
 TEST(SealedMemory, CannotBeResized) {
-  const auto file = make_sealed_memory("test", 4096);
+  const auto file = base::create_memfd("test", 4096);
   ASSERT_TRUE(file);
   EXPECT_NE(::ftruncate(file->get(), 0), 0);
   EXPECT_NE(::ftruncate(file->get(), 8192), 0);
@@ -64,7 +65,9 @@ TEST(MmioRegion, RefusesWordsOutsideOrUnaligned) {
 
 MemberMask mask_of(std::initializer_list<unsigned> members) {
   MemberMask mask{};
-  for (const unsigned member : members) mask[member / 64] |= std::uint64_t{1} << (member % 64);
+  for (const unsigned member : members) {
+    mask[member / 64] |= std::uint64_t{1} << (member % 64);
+  }
   return mask;
 }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both ways to a device behind the kernel's VFIO have in common.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <set>
+#include <string>
+
 #include "driver/bar_mapping.hpp"
 #include "driver/mmio.hpp"
+#include "driver/registers.hpp"
 #include "tests/unit/driver/vfio_fixture.hpp"
 
 namespace gba::test {
@@ -41,8 +47,12 @@ TEST_P(VfioDevice, SaysWhichCallFailedAndLeavesNothingBehindWhicheverItIs) {
     kernel.failing_call = call;
     const Error error = do_everything(GetParam(), kernel);
     EXPECT_EQ(kernel.left_over(), "") << "after call " << call << ", " << kernel.failed_call;
-    if (kernel.failed_call.empty()) break;
-    if (kernel.failed_call == "getrlimit") continue;  // then the kernel decides
+    if (kernel.failed_call.empty()) {
+      break;
+    }
+    if (kernel.failed_call == "getrlimit") {
+      continue;  // then the kernel decides
+    }
     ++failures;
     EXPECT_EQ(error.code, std::errc::io_error) << error.text;
     EXPECT_THAT(error.text, HasSubstr(kernel.failed_call));
@@ -63,12 +73,18 @@ TEST_P(VfioDevice, KnowsItsRegions) {
   EXPECT_EQ(device.region_info(77)->size, 0U);
 }
 
-TEST_P(VfioDevice, DoesNotMapARegionThatCannotBeMappedWhole) {
+TEST_P(VfioDevice, MapsARegionUpToThePageOfInterruptsThatAnOldKernelLeavesOut) {
   kernel_.regions[GBA_REGION_CONTROL].areas = {{.offset = 0, .size = 0xf0000}, {.offset = 0xf9000, .size = 0x7000}};
   kernel_.regions[GBA_REGION_FLAGS].areas = {{.offset = 0, .size = GBA_BAR4_SIZE}};
   Backend& device = open();
   EXPECT_FALSE(device.region_info(GBA_REGION_CONTROL)->mappable);
+  EXPECT_EQ(device.region_info(GBA_REGION_CONTROL)->front, 0xf0000U);
   EXPECT_TRUE(device.region_info(GBA_REGION_FLAGS)->mappable);
+  const auto control = Registers::open(device, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
+  ASSERT_TRUE(control) << control.error().text;
+  ASSERT_TRUE(control->write<std::uint64_t>(0xf0000 - 8, 7));
+  EXPECT_EQ(control->read<std::uint64_t>(0xf0000 - 8).value(), 7U) << "all 8 bytes at once";
+  EXPECT_EQ(control->read<std::uint64_t>(0xf0000).error().code, std::errc::not_supported);
 }
 
 TEST_P(VfioDevice, ReadsAndWritesWhereTheRegionIsInTheFile) {
@@ -80,6 +96,19 @@ TEST_P(VfioDevice, ReadsAndWritesWhereTheRegionIsInTheFile) {
   ASSERT_TRUE(device.read(GBA_REGION_CONFIG, 0x10, read));
   EXPECT_EQ(read, written);
   EXPECT_EQ(kernel_.bytes(GBA_REGION_CONTROL, 0x58, 2), "\x1a\x2b");
+}
+
+/// The kernel reads and writes a BAR by 4 bytes at most, so a register of 8 bytes would answer 0 and take nothing.
+TEST_P(VfioDevice, RefusesToSplitARegisterOfABar) {
+  kernel_.regions[GBA_REGION_CONTROL].mappable = false;
+  Backend& device = open();
+  std::array<std::byte, 8> eight{};
+  const auto read = device.read(GBA_REGION_CONTROL, 0x58, eight);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, std::errc::not_supported);
+  EXPECT_THAT(read.error().text, HasSubstr("Linux 4.16"));
+  EXPECT_EQ(device.write(GBA_REGION_CONTROL, 0x58, eight).error().code, std::errc::not_supported);
+  EXPECT_TRUE(device.read(GBA_REGION_CONTROL, 0x58, std::span(eight).first(4)));
 }
 
 TEST_P(VfioDevice, RefusesAccessesOutsideARegion) {
@@ -105,8 +134,8 @@ TEST_P(VfioDevice, TakesAShortTransferForAFailure) {
 TEST_P(VfioDevice, RaisesInterrupts) {
   Backend& device = open();
   EXPECT_EQ(device.irq_count(GBA_IRQ_MSIX).value(), GBA_MSIX_VECTORS);
-  const UniqueFd three(::eventfd(0, EFD_NONBLOCK));
-  const UniqueFd last(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd three(::eventfd(0, EFD_NONBLOCK));
+  const base::UniqueFd last(::eventfd(0, EFD_NONBLOCK));
   ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 3, three.get()));
   // A higher one than the first: the kernel has given all vectors by then.
   ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR, last.get()));
@@ -170,7 +199,7 @@ TEST_P(VfioDevice, IsLostWhenTheKernelWantsItBack) {
 
 TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
   Backend& device = open();
-  const BarMapping doorbells = *BarMapping::make(device, GBA_REGION_DOORBELLS);
+  const BarMapping doorbells = *BarMapping::make(device, GBA_REGION_DOORBELLS, GBA_BAR2_SIZE);
   const auto word = MmioRegion(doorbells.bytes()).word<std::uint64_t>(0);
   word.store(77);
   ASSERT_TRUE(kernel_.device_is_open());
@@ -206,6 +235,24 @@ TEST_P(VfioDevice, LeavesTheDeviceToTheProcessThatItWasForkedFrom) {
   EXPECT_EQ(::poll(&event, 1, 0), 0) << "its parent hears nothing";
 }
 
+/// Descriptors of this process that a program it starts would inherit.
+std::set<std::string> inheritable() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) {
+      found.insert(entry.path().filename());
+    }
+  }
+  return found;
+}
+
+TEST_P(VfioDevice, LeavesNoDescriptorToProgramsThatAreStartedAfterALoss) {
+  const auto before = inheritable();
+  open().declare_lost(Loss::kRemoved);
+  EXPECT_EQ(inheritable(), before);
+}
+
 TEST_P(VfioDevice, IsLostByAPciError) {
   Backend& device = open();
   device.set_farewell([] { FAIL() << "the device does not work"; });
@@ -232,7 +279,7 @@ TEST_P(VfioDevice, LivesWithoutErrorInterrupts) {
 
 TEST_P(VfioDevice, FailsEveryCallOnceItIsLost) {
   Backend& device = open();
-  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   const std::span<std::byte> memory = mapping.bytes().first(4096);
   ASSERT_TRUE(device.dma_map({.fd = -1, .memory = memory}, 4096));
   device.declare_lost(Loss::kPciError);
@@ -263,14 +310,15 @@ TEST_P(VfioDevice, IsLostWhenTheKernelSaysSo) {
 TEST_P(VfioDevice, NamesTheLimitThatKeepsMemoryFromBeingPinned) {
   kernel_.memory_lock = 6000;
   Backend& device = open();
-  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
   ASSERT_TRUE(device.dma_map(page, 0x10000));
   const std::size_t calls = kernel_.log.size();
   const auto second = device.dma_map(page, 0x20000);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, std::errc::not_enough_memory);
-  EXPECT_THAT(second.error().text, HasSubstr("RLIMIT_MEMLOCK) is 6000 bytes, the device needs 4096 beside the 4096"));
+  EXPECT_THAT(second.error().text,
+              HasSubstr("RLIMIT_MEMLOCK) is 6000 bytes, the device needs 4096 in addition to the 4096"));
   EXPECT_THAT(second.error().text, HasSubstr("ulimit -l"));
   EXPECT_EQ(kernel_.log.size(), calls + 1) << "found before the kernel is asked";
   ASSERT_TRUE(device.dma_unmap(0x10000, 4096));
@@ -281,14 +329,14 @@ TEST_P(VfioDevice, NeedsNoLimitWithTheCapability) {
   kernel_.memory_lock = 0;
   kernel_.capabilities = 1U << 14;  // CAP_IPC_LOCK
   Backend& device = open();
-  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   EXPECT_TRUE(device.dma_map({.fd = -1, .memory = mapping.bytes()}, 0x10000));
 }
 
 TEST_P(VfioDevice, NamesTheLimitWhenTheKernelRefusesToPinToo) {
   kernel_.memory_lock = 8192;
   Backend& device = open();
-  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
   kernel_.failing_call = kernel_.calls + 1;  // after getrlimit
   kernel_.failure = ENOMEM;
@@ -303,10 +351,12 @@ TEST_P(VfioDevice, NamesTheLimitWhenTheKernelRefusesToPinToo) {
 
 TEST_P(VfioDevice, LeavesItsMappingsAloneInAForkedChild) {
   Backend& device = open();
-  const Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
+  const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   ASSERT_TRUE(device.dma_map({.fd = -1, .memory = mapping.bytes().first(4096)}, 0x10000));
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(device.dma_unmap(0x10000, 4096) || kernel_.dma.empty() ? 1 : 0);
+  if (child == 0) {
+    ::_exit(device.dma_unmap(0x10000, 4096) || kernel_.dma.empty() ? 1 : 0);
+  }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
@@ -319,7 +369,9 @@ TEST_P(VfioDevice, SeesThatNotAllWasUnmapped) {
 
 TEST_P(VfioDevice, AsksForAsManyRangesAsThereAre) {
   kernel_.ranges.clear();
-  for (std::uint64_t i = 0; i < 20; ++i) kernel_.ranges.push_back({.first = i << 20, .last = (i << 20) + 0xffff});
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    kernel_.ranges.push_back({.first = i << 20, .last = (i << 20) + 0xffff});
+  }
   EXPECT_EQ(open().dma_limits()->ranges, kernel_.ranges);
 }
 
@@ -327,6 +379,41 @@ TEST_P(VfioDevice, KnowsWhatTheIommuCanMap) {
   const auto limits = open().dma_limits();
   EXPECT_EQ(limits->ranges, kernel_.ranges);
   EXPECT_EQ(limits->page, 4096U);
+}
+
+TEST_P(VfioDevice, SharesItsIommuGroupWithAnotherOneOfTheProcess) {
+  const Way& way = GetParam();
+  open();
+  EXPECT_EQ(way.open(system_, no_sysfs(), way.second).error().code, std::errc::device_or_resource_busy)
+      << "the kernel takes one opener and one address space";
+  backend_.reset();
+
+  VfioContexts contexts;
+  auto first = way.open_in(system_, no_sysfs(), way.nodes, contexts);
+  auto second = way.open_in(system_, no_sysfs(), way.second, contexts);
+  ASSERT_TRUE(first && second) << (first ? second : first).error().text;
+  const base::Mapping mapping = *(*first)->map(GBA_REGION_DOORBELLS);
+  const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
+  const auto iovas = (*first)->iova_space(*(*first)->dma_limits()).value();
+  EXPECT_EQ((*second)->iova_space(*(*second)->dma_limits()).value(), iovas) << "no address is handed out twice";
+  const std::uint64_t one = iovas->allocate(4096).value();
+  const std::uint64_t two = iovas->allocate(4096).value();
+  ASSERT_TRUE((*first)->dma_map(page, one));
+  ASSERT_TRUE((*second)->dma_map(page, two));
+
+  (*first)->declare_lost(Loss::kPciError);
+  EXPECT_TRUE((*second)->dma_unmap(two, 4096)) << "the other one is still there";
+  EXPECT_TRUE((*first)->dma_unmap(one, 4096));
+  auto again = way.open_in(system_, no_sysfs(), way.nodes, contexts);
+  ASSERT_TRUE(again) << again.error().text;
+  (*again)->declare_lost(Loss::kPciError);
+  (*second)->declare_lost(Loss::kPciError);
+  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "another process may open it";
+  EXPECT_TRUE(way.open_in(system_, no_sysfs(), way.second, contexts)) << "and so may this one";
+  first->reset();
+  second->reset();
+  again->reset();
+  EXPECT_EQ(kernel_.left_over(), "");
 }
 
 }  // namespace

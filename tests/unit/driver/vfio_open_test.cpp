@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to each of the two ways to a device behind the kernel's VFIO.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "tests/unit/driver/fake_sysfs.hpp"
 #include "tests/unit/driver/vfio_fixture.hpp"
 
@@ -170,6 +174,58 @@ TEST_F(VfioOpen, AsksForRangesOnlyAsOftenAsThatHelps) {
   const auto opened = kCdevWay.open(system_, no_sysfs(), kCdevNodes);
   EXPECT_CALL(system_, ioctl(_, IOMMU_IOAS_IOVA_RANGES, _)).WillOnce(SetErrnoAndReturn(EMSGSIZE, -1));
   EXPECT_EQ((*opened)->dma_limits().error().code, std::errc::message_size);
+}
+
+class VfTokens : public VfioOpen {
+ protected:
+  const VfToken token_ = vf_token("00112233-4455-6677-8899-aabbccddeeff").value();
+
+  Error error_with_token(Way way, const VfToken& token) {
+    way.nodes.token = token;
+    return error_of(way);
+  }
+};
+
+TEST_F(VfTokens, OpenAVirtualFunction) {
+  kernel_.vf_token = token_;
+  EXPECT_EQ(token_.bytes[0], 0x00);
+  EXPECT_EQ(token_.bytes[15], 0xff);
+  EXPECT_EQ(error_with_token(kGroupWay, token_).text, "");
+  EXPECT_EQ(error_with_token(kCdevWay, token_).text, "");
+}
+
+TEST_F(VfTokens, AreLeftAwayWhereTheKernelKnowsNone) {
+  kernel_.cdev_knows_token = false;
+  EXPECT_EQ(error_with_token(kCdevWay, token_).text, "");
+}
+
+TEST_F(VfTokens, ThatAreMissingOrWrongHaveATextOfTheirOwn) {
+  kernel_.vf_token = token_;
+  const VfToken other = vf_token("00112233-4455-6677-8899-aabbccddee00").value();
+  std::filesystem::create_directory_symlink("../0000:3a:00.0",
+                                            sysfs_.root() / "devices/pci0000:3a/0000:3b:00.0/physfn");
+  for (const Way& way : {kGroupWay, kCdevWay}) {
+    Error error = error_with_token(way, {});
+    EXPECT_EQ(error.code, std::errc::permission_denied);
+    EXPECT_THAT(error.text, AllOf(HasSubstr("a virtual function of 0000:3a:00.0"), HasSubstr("a VF token is needed"),
+                                  HasSubstr("GBA_VF_TOKEN")));
+    error = error_with_token(way, other);
+    EXPECT_EQ(error.code, std::errc::permission_denied);
+    EXPECT_THAT(error.text, HasSubstr("the VF token is another one"));
+  }
+}
+
+TEST_F(VfTokens, AreUuidsOrFilesWithOne) {
+  const test_support::TempDir folder;
+  const std::string file = folder.file("token");
+  std::ofstream(file) << token_.text << "\n";
+  EXPECT_EQ(vf_token(file.c_str()).value(), token_);
+  std::ofstream(file) << std::string(100'000, 'a');
+  EXPECT_EQ(vf_token(file.c_str()).error().code, std::errc::invalid_argument);
+  for (const std::string& text :
+       {std::string("0011"), token_.text + "0", "g" + token_.text.substr(1), folder.path(), folder.file("none")}) {
+    EXPECT_EQ(vf_token(text.c_str()).error().code, std::errc::invalid_argument) << text;
+  }
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct Specification {
     ++released;
     arrived.reset();
     enabled = setup.armed;
-    tell_all();
+    allgather();
   }
   void fail(unsigned why, unsigned who) {
     if (code == 0) {
@@ -71,7 +71,7 @@ struct Specification {
       code = why;
       culprit = who;
       enabled = false;
-      tell_all();
+      allgather();
       for_each(joined, [&](unsigned member) { events.push_back(raise(member, kErrorVector)); });
     }
   }
@@ -96,7 +96,7 @@ struct Specification {
       freed = true;
     }
   }
-  void give_back() {
+  void free() {
     if (joined.any()) {
       fail(GBA_ERROR_LEAVE, fake_device::kNobody);
     }
@@ -141,7 +141,7 @@ struct Specification {
       interrupt(member);
     }
   }
-  void tell_all() {
+  void allgather() {
     for_each(joined, [&](unsigned member) { tell(member); });
     for_each(asked, [&](unsigned member) { interrupt(member); });
     asked.reset();

@@ -3,37 +3,45 @@
 #include "fake_device/dma_table.hpp"
 
 #include <gmock/gmock.h>
+#include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 
+#include "tests/unit/fake_device/given.hpp"
 #include "uapi/vfio_user.h"
 
 namespace {
 
+using fake_device::DmaPool;
 using fake_device::DmaTable;
+using fake_device::Given;
 using fake_device::guarded_store;
-using fake_device::UniqueFd;
+using fake_device_test::again;
+using fake_device_test::closer;
+using fake_device_test::given;
 
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint32_t kBoth = VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE;
 
-UniqueFd memory(std::size_t size) {
-  UniqueFd fd(::memfd_create("dma-table-test", MFD_CLOEXEC));
+base::UniqueFd memory(std::size_t size) {
+  base::UniqueFd fd(::memfd_create("dma-table-test", MFD_CLOEXEC));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
   return fd;
 }
-UniqueFd again(const UniqueFd& fd) {
-  return UniqueFd(::dup(fd.get()));
-}
-std::uint64_t word_of(const UniqueFd& fd, off_t offset) {
+std::uint64_t word_of(const base::UniqueFd& fd, off_t offset) {
   std::uint64_t value = 0;
   EXPECT_EQ(::pread(fd.get(), &value, sizeof value, offset), static_cast<ssize_t>(sizeof value));
   return value;
 }
 
 TEST(DmaTable, ResolvesAddressesToTheirPlaceInTheFile) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x2000, 0x1000, kBoth, again(file)), 0);
   const auto target = table.resolve(0x101008);
@@ -43,7 +51,8 @@ TEST(DmaTable, ResolvesAddressesToTheirPlaceInTheFile) {
 }
 
 TEST(DmaTable, ResolvesNothingOutsideAcrossAnEndUnalignedOrReadOnly) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
   ASSERT_EQ(table.map(0x200000, 0x1000, 0, VFIO_USER_DMA_READABLE, again(file)), 0);
@@ -57,9 +66,10 @@ TEST(DmaTable, ResolvesNothingOutsideAcrossAnEndUnalignedOrReadOnly) {
 }
 
 TEST(DmaTable, ReachesMemoryWithoutAFileByMessagesOnly) {
-  DmaTable table;
-  ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, UniqueFd()), 0);
-  ASSERT_EQ(table.map(0x200000, 0x1000, 0, VFIO_USER_DMA_READABLE, UniqueFd()), 0);
+  DmaPool pool;
+  DmaTable table(pool);
+  ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, Given()), 0);
+  ASSERT_EQ(table.map(0x200000, 0x1000, 0, VFIO_USER_DMA_READABLE, Given()), 0);
   EXPECT_FALSE(table.resolve(0x100000));
   EXPECT_TRUE(table.by_message(0x100000));
   EXPECT_FALSE(table.by_message(0x200000)) << "read-only";
@@ -67,7 +77,8 @@ TEST(DmaTable, ReachesMemoryWithoutAFileByMessagesOnly) {
 }
 
 TEST(DmaTable, FollowsAFileThatGrows) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x1000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
   ASSERT_EQ(::ftruncate(file.get(), 0x400000), 0);
@@ -78,8 +89,78 @@ TEST(DmaTable, FollowsAFileThatGrows) {
   EXPECT_EQ(word_of(file, 0x3ffff8), 2U);
 }
 
+/// What this process has mapped of files named dma-table-test.
+std::uint64_t mapped_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t total = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("dma-table-test") != std::string::npos) {
+      std::size_t dash = 0;
+      const auto begin = std::stoull(line, &dash, 16);
+      total += std::stoull(line.substr(dash + 1), nullptr, 16) - begin;
+    }
+  }
+  return total;
+}
+
+TEST(DmaTable, MapsOnlyWhatIsAskedFor) {
+  DmaPool pool;
+  DmaTable table(pool);
+  const auto file = memory(kGiB * 1024);
+  ASSERT_TRUE(closer().done(20'000));
+  ASSERT_EQ(table.map(0x100000, 0x2000, 0x5000, kBoth, again(file)), 0);
+  EXPECT_EQ(mapped_bytes(), 0x2000U);
+  ASSERT_EQ(table.map(0x200000, 0x1000, 0x8000, kBoth, again(file)), 0);
+  ASSERT_TRUE(closer().done(20'000));
+  EXPECT_EQ(mapped_bytes(), 0x4000U) << "from the first range of the file to the last";
+  ASSERT_TRUE(guarded_store(*table.resolve(0x101ff8), 1));
+  ASSERT_TRUE(guarded_store(*table.resolve(0x200000), 2));
+  EXPECT_EQ(word_of(file, 0x6ff8), 1U);
+  EXPECT_EQ(word_of(file, 0x8000), 2U);
+  table.unmap_all();
+  ASSERT_TRUE(closer().done(20'000));
+  EXPECT_EQ(mapped_bytes(), 0U);
+}
+
+TEST(DmaTable, LimitsTheBytesOfAClientAndOfAllBeyondTheirOwnPart) {
+  DmaPool pool;
+  pool.bytes = 3 * kGiB;
+  const auto most = static_cast<std::size_t>(DmaPool::kOwnBytes);
+  DmaTable first(pool);
+  DmaTable second(pool);
+  EXPECT_EQ(first.map(0, DmaPool::kMostBytes + 0x1000, 0, kBoth, given(memory(DmaPool::kMostBytes + 0x1000))), ENOSPC);
+  EXPECT_EQ(first.map(0, most + 4 * kGiB, 0, kBoth, given(memory(most + 4 * kGiB))), ENOSPC);
+  ASSERT_EQ(first.map(0, most + 2 * kGiB, 0, kBoth, given(memory(most + 2 * kGiB))), 0);
+  EXPECT_EQ(second.map(0, most + 2 * kGiB, 0, kBoth, given(memory(most + 2 * kGiB))), ENOSPC);
+  ASSERT_EQ(second.map(0, most, 0, kBoth, given(memory(most))), 0) << "each has its own part";
+  ASSERT_EQ(second.map(most, kGiB, 0, kBoth, given(memory(kGiB))), 0);
+  EXPECT_EQ(pool.bytes, 0U);
+  ASSERT_EQ(first.unmap(0, most + 2 * kGiB), 0);
+  EXPECT_EQ(pool.bytes, 2 * kGiB);
+  second.unmap_all();
+  EXPECT_EQ(pool.bytes, 3 * kGiB);
+}
+
+TEST(DmaTable, LimitsTheMapsOfAllBeyondTheirOwnPart) {
+  DmaPool pool;
+  pool.maps = 10;
+  DmaTable table(pool);
+  const auto map = [](DmaTable& into, std::uint64_t count) { return into.map(count << 12, 0x1000, 0, kBoth, Given()); };
+  for (std::uint64_t count = 0; count < DmaPool::kOwnMaps + 10; ++count) {
+    ASSERT_EQ(map(table, count), 0);
+  }
+  EXPECT_EQ(map(table, 1 << 20), ENOSPC);
+  DmaTable other(pool);
+  for (std::uint64_t count = 0; count < DmaPool::kOwnMaps; ++count) {
+    ASSERT_EQ(map(other, count), 0);
+  }
+  table.unmap_all();
+  EXPECT_EQ(map(other, 1 << 20), 0);
+}
+
 TEST(DmaTable, ForgetsWhatIsUnmapped) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
   ASSERT_EQ(table.map(0x101000, 0x1000, 0x1000, kBoth, again(file)), 0);
@@ -91,7 +172,8 @@ TEST(DmaTable, ForgetsWhatIsUnmapped) {
 }
 
 TEST(DmaTable, ForgetsAllThatLiesInARange) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x4000);
   const auto map = [&](std::uint64_t address, std::uint64_t size) {
     ASSERT_EQ(table.map(address, size, 0, kBoth, again(file)), 0);
@@ -113,7 +195,8 @@ TEST(DmaTable, ForgetsAllThatLiesInARange) {
 }
 
 TEST(DmaTable, CoversTheEndsOfTheAddressSpace) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x1000);
   ASSERT_EQ(table.map(0, 0x1000, 0, kBoth, again(file)), 0);
   ASSERT_EQ(table.map(~std::uint64_t{0xfff}, 0x1000, 0, kBoth, again(file)), 0);
@@ -123,26 +206,29 @@ TEST(DmaTable, CoversTheEndsOfTheAddressSpace) {
 }
 
 TEST(DmaTable, LimitsTheFilesOfAClient) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   for (std::uint64_t count = 0; count < fake_device::kMaxDmaFiles; ++count) {
-    ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, memory(0x1000)), 0);
+    ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, given(memory(0x1000))), 0);
   }
-  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, memory(0x1000)), ENOSPC);
+  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, given(memory(0x1000))), ENOSPC);
   ASSERT_EQ(table.unmap(0, 0x1000), 0);
-  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, memory(0x1000)), 0) << "one was given back";
+  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, given(memory(0x1000))), 0) << "one was given back";
 }
 
 TEST(DmaTable, LimitsTheMapsOfAClient) {
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   for (std::uint64_t count = 0; count < fake_device::kMaxDmaMaps; ++count) {
-    ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, UniqueFd()), 0);
+    ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, Given()), 0);
   }
-  EXPECT_EQ(table.map(std::uint64_t{1} << 40, 0x1000, 0, kBoth, UniqueFd()), ENOSPC);
+  EXPECT_EQ(table.map(std::uint64_t{1} << 40, 0x1000, 0, kBoth, Given()), ENOSPC);
 }
 
 TEST(GuardedStore, SurvivesThatTheFileIsTruncated) {
   fake_device::install_sigbus_guard();
-  DmaTable table;
+  DmaPool pool;
+  DmaTable table(pool);
   const auto file = memory(0x2000);
   const auto other = memory(0x1000);
   ASSERT_EQ(table.map(0x100000, 0x2000, 0, kBoth, again(file)), 0);
@@ -153,6 +239,42 @@ TEST(GuardedStore, SurvivesThatTheFileIsTruncated) {
   EXPECT_FALSE(guarded_store(*target, 2));
   EXPECT_TRUE(guarded_store(*table.resolve(0x200000), 3)) << "other memory is not touched";
   EXPECT_EQ(word_of(other, 0), 3U);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // it maps memory of its own when a signal comes
+int lose_memory_without_any_left() {
+  ::alarm(20);
+  fake_device::install_sigbus_guard();
+  DmaPool pool;
+  DmaTable table(pool);
+  const auto file = memory(kGiB);
+  const bool mapped = table.map(0x100000, kGiB, 0, kBoth, again(file)) == 0;
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  const bool lost = ::setrlimit(RLIMIT_DATA, &none) == 0 && ::ftruncate(file.get(), 0) == 0;
+  return mapped && lost && !guarded_store(*table.resolve(0x100000 + kGiB / 2 + 8), 1) ? 0 : 1;
+}
+
+// As where vm.overcommit_memory=2 and all that may be promised is. The kernel counts private memory against both.
+TEST(GuardedStoreDeathTest, NeedsNoMemoryToSurvive) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(::_exit(lose_memory_without_any_left()), ::testing::ExitedWithCode(0), "");
+}
+#endif
+
+TEST(GuardedStore, SurvivesThatAHugePageIsNotThere) {
+  fake_device::install_sigbus_guard();
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  base::UniqueFd file(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
+  if (!file || ::ftruncate(file.get(), kHuge) != 0) {
+    GTEST_SKIP() << "no huge pages in this kernel";
+  }
+  DmaPool pool;
+  DmaTable table(pool);
+  ASSERT_EQ(table.map(0x200000, kHuge, 0, kBoth, again(file)), 0);
+  ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+  for (const std::uint64_t offset : {std::uint64_t{8}, std::uint64_t{kHuge / 2}, std::uint64_t{kHuge - 8}}) {
+    guarded_store(*table.resolve(0x200000 + offset), 1);
+  }
 }
 
 TEST(GuardedStoreDeathTest, LeavesOtherBusErrorsAlone) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interrupts to a client that does with its eventfd what it can.
-#include "fake_device/event_signaller.hpp"
+#include "fake_device/interrupts.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -21,15 +21,14 @@
 #include <thread>
 #include <vector>
 
-#include "fake_device/irq_table.hpp"
 #include "tests/support/soak.hpp"
+#include "tests/unit/fake_device/given.hpp"
 #include "uapi/vfio_user.h"
 
 namespace {
 
 using fake_device::EventSignaller;
 using fake_device::IrqTable;
-using fake_device::UniqueFd;
 
 constexpr std::uint64_t kFull = std::numeric_limits<std::uint64_t>::max() - 1;
 
@@ -40,7 +39,7 @@ std::uint64_t take_count(int eventfd) {
 
 TEST(EventSignaller, AddsOneEachTime) {
   EventSignaller signaller;
-  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   for (int count = 0; count < 1000; ++count) {  // many more than are submitted before completions are taken out
     signaller.signal(eventfd.get());
   }
@@ -50,7 +49,7 @@ TEST(EventSignaller, AddsOneEachTime) {
 
 TEST(EventSignaller, LeavesAFullOneFull) {
   EventSignaller signaller;
-  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | (signaller.never_waits() ? 0 : EFD_NONBLOCK)));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | (signaller.never_waits() ? 0 : EFD_NONBLOCK)));
   ASSERT_EQ(::write(eventfd.get(), &kFull, sizeof kFull), static_cast<ssize_t>(sizeof kFull));
   for (int count = 0; count < 3; ++count) {
     signaller.signal(eventfd.get());
@@ -66,9 +65,9 @@ TEST(EventSignaller, DoesNotChangeHowItsClientReads) {
     GTEST_SKIP() << "no asynchronous I/O here";
   }
   IrqTable irqs(1, signaller);
-  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(mine.get()));
+  const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(fake_device_test::again(mine));
   ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER, 0, 1, {}, std::move(fds)),
             0);
   EXPECT_EQ(::fcntl(mine.get(), F_GETFL) & O_NONBLOCK, 0);
@@ -94,9 +93,9 @@ int signal_without_asynchronous_io() {
   }
   EventSignaller signaller;
   IrqTable irqs(1, signaller);
-  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(mine.get()));
+  const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(fake_device_test::again(mine));
   const bool armed =
       irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER, 0, 1, {}, std::move(fds)) == 0;
   irqs.raise(GBA_IRQ_MSIX, 0);
@@ -166,7 +165,7 @@ TEST(EventSignaller, NeverWaitsForAClientThatFillsItsEventfdInBetween) {
   if (!EventSignaller().never_waits()) {
     GTEST_SKIP() << "no asynchronous I/O here: a client can make the device wait";
   }
-  const UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC));
+  const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC));
   const Raiser raiser(eventfd.get());
   bool going = true;
   for (int round = 0; going && round < test_support::repeats(300, 200000); ++round) {

@@ -179,23 +179,6 @@ TEST_F(FaultsTest, StallAGroupForATime) {
   EXPECT_FALSE(faults_.touches_arrivals());
 }
 
-TEST_F(FaultsTest, RaiseInterruptsThatNobodyAskedFor) {
-  faults_.storm({.kind = GBA_INJECT_STORM, .group = kGroup, .port = 2, .count = 2, .time = 10});
-  EXPECT_EQ(faults_.next_deadline(), 0U);
-  EXPECT_THAT(run_at(0), ElementsAre(raise(2, kGroup)));
-  EXPECT_EQ(faults_.next_deadline(), 10U);
-  EXPECT_THAT(run_at(9), IsEmpty());
-  EXPECT_THAT(run_at(30), ElementsAre(raise(2, kGroup)));
-  EXPECT_EQ(faults_.next_deadline(), kNever);
-  for (const bool gone : {false, true}) {
-    faults_.storm({.kind = GBA_INJECT_STORM, .group = kGroup, .port = 2, .count = kAlways, .time = 10});
-    EXPECT_THAT(run_at(gone ? 60 : 40), SizeIs(1));
-    EXPECT_THAT(run_at(gone ? 70 : 50), SizeIs(1));
-    gone ? faults_.forget(2) : faults_.clear();
-    EXPECT_EQ(faults_.next_deadline(), kNever);
-  }
-}
-
 TEST_F(FaultsTest, DropArrivals) {
   faults_.arm({.kind = GBA_INJECT_DROP_ARRIVAL, .member = 11});
   EXPECT_TRUE(faults_.touches_arrivals());

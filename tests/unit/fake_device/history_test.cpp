@@ -115,7 +115,7 @@ Setup random_setup(unsigned members, unsigned seed) {
           .interrupts = seed % 16 != 0};
 }
 
-constexpr int kInCi = test_support::kSanitized ? 500 : 3000;
+constexpr int kInCi = test_support::kEmulated ? 50 : test_support::kSanitized ? 500 : 3000;
 
 TEST(RandomHistories, OfSmallGroupsAreBarriers) {
   const auto histories = static_cast<unsigned>(test_support::repeats(kInCi, 100000));

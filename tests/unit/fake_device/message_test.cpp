@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fake_device/posted_writes.hpp"
+#include "tests/unit/fake_device/given.hpp"
 
 namespace {
 
@@ -16,8 +16,7 @@ using fake_device::kMaxMessage;
 using fake_device::Message;
 using fake_device::MessageReader;
 using fake_device::PostedWrites;
-using fake_device::UniqueFd;
-using ::testing::ElementsAre;
+using fake_device::VectorSet;
 using ::testing::IsEmpty;
 
 std::vector<std::byte> frame(std::uint16_t command, std::size_t payload) {
@@ -88,8 +87,8 @@ TEST(MessageReader, GivesDescriptorsToTheMessageTheyCameWith) {
   const auto second = frame(2, 4);
   auto room = reader.room();
   std::copy_n(first.begin(), 16, room.begin());
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(STDERR_FILENO));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(fake_device_test::given(base::UniqueFd(::dup(STDERR_FILENO))));
   ASSERT_TRUE(reader.commit(16, std::move(fds)));
   EXPECT_FALSE(reader.take());
   feed(reader, std::span(first).subspan(16, 3), 3);
@@ -112,6 +111,37 @@ TEST(MessageReader, RefusesSizesThatCannotBe) {
   }
 }
 
+TEST(MessageReader, KeepsNoDescriptorsOfAMessageThatBringsTooMany) {
+  const auto account = std::make_shared<fake_device::FdAccount>();
+  MessageReader reader;
+  const auto message = frame(1, 99);
+  std::copy(message.begin(), message.begin() + 16, reader.room().begin());
+  for (std::size_t count = 0; count < 100; ++count) {
+    std::vector<fake_device::Given> fds;
+    fds.emplace_back(fake_device_test::closer(), account, base::UniqueFd(::dup(STDERR_FILENO)));
+    ASSERT_TRUE(reader.commit(count == 0 ? 16 : 1, std::move(fds)));
+    ASSERT_TRUE(count < fake_device::kMaxFds || fake_device_test::closer().done(20'000));
+    EXPECT_LE(account->open, fake_device::kMaxFds);
+    EXPECT_TRUE(count == 99 || !reader.room().empty());
+  }
+  const auto taken = reader.take();
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(taken->too_many_fds);
+  EXPECT_THAT(taken->fds, IsEmpty());
+}
+
+TEST(MessageReader, SaysWhichMessageHasLostDescriptors) {
+  MessageReader reader;
+  const auto message = frame(1, 0);
+  std::copy(message.begin(), message.end(), reader.room().begin());
+  ASSERT_TRUE(reader.commit(8, {}, /*fds_lost=*/true));
+  EXPECT_TRUE(reader.unfinished());
+  ASSERT_TRUE(reader.commit(8, {}));
+  EXPECT_TRUE(reader.take()->fds_lost);
+  EXPECT_FALSE(reader.unfinished());
+  EXPECT_FALSE(feed(reader, message, 100).front().fds_lost);
+}
+
 TEST(PostedWrites, HoldNoInterruptWhileNothingIsOutstanding) {
   PostedWrites writes;
   EXPECT_FALSE(writes.hold(3));
@@ -119,22 +149,35 @@ TEST(PostedWrites, HoldNoInterruptWhileNothingIsOutstanding) {
 
 TEST(PostedWrites, HoldInterruptsUntilTheStoresBeforeThemAreAnswered) {
   PostedWrites writes;
-  const auto first = writes.sent({.group = 0, .iova = 0x10});
+  const auto first = writes.sent({.group = 0, .iova = 0x10}, 5);
   ASSERT_TRUE(writes.hold(1));
-  const auto second = writes.sent({.group = 0, .iova = 0x20});
+  const auto second = writes.sent({.group = 0, .iova = 0x20}, 5);
   ASSERT_TRUE(writes.hold(2));
+  ASSERT_TRUE(writes.hold(2)) << "raised again: once is enough";
   const auto out_of_order = writes.completed(second, true);
   ASSERT_TRUE(out_of_order);
-  EXPECT_THAT(out_of_order->interrupts, IsEmpty());
+  EXPECT_TRUE(out_of_order->interrupts.none());
   const auto rest = writes.completed(first, true);
   ASSERT_TRUE(rest);
-  EXPECT_THAT(rest->interrupts, ElementsAre(1, 2));
+  EXPECT_EQ(rest->interrupts, VectorSet(0b110));
   EXPECT_FALSE(writes.hold(3));
+}
+
+TEST(PostedWrites, SaySinceWhenTheOldestHasNoAnswer) {
+  PostedWrites writes;
+  EXPECT_EQ(writes.oldest(), fake_device::kNever);
+  const auto first = writes.sent({.group = 0, .iova = 0x10}, 100);
+  const auto second = writes.sent({.group = 0, .iova = 0x20}, 200);
+  EXPECT_EQ(writes.oldest(), 100U);
+  writes.completed(second, true);
+  EXPECT_EQ(writes.oldest(), 100U);
+  writes.completed(first, true);
+  EXPECT_EQ(writes.oldest(), fake_device::kNever);
 }
 
 TEST(PostedWrites, NameTheStoreThatFailed) {
   PostedWrites writes;
-  const auto id = writes.sent({.group = 4, .iova = 0x40});
+  const auto id = writes.sent({.group = 4, .iova = 0x40}, 5);
   const auto completion = writes.completed(id, false);
   ASSERT_TRUE(completion && completion->failed);
   EXPECT_EQ(completion->failed->group, 4U);
@@ -144,8 +187,8 @@ TEST(PostedWrites, NameTheStoreThatFailed) {
 TEST(PostedWrites, RefuseAnswersToNothing) {
   PostedWrites writes;
   EXPECT_FALSE(writes.completed(0, true));
-  const auto first = writes.sent({.group = 0, .iova = 0});
-  writes.sent({.group = 0, .iova = 0});
+  const auto first = writes.sent({.group = 0, .iova = 0}, 5);
+  writes.sent({.group = 0, .iova = 0}, 5);
   EXPECT_TRUE(writes.completed(first, true));
   EXPECT_FALSE(writes.completed(first, true)) << "answered twice";
 }

@@ -107,11 +107,11 @@ void PlayedGroup::play(const Step& step) {
       device_.control(setup_.owner, kGroup, control() | GBA_CONTROL_ENABLE);
       break;
     case Step::kFree:
-      spec_.give_back();
+      spec_.free();
       device_.command(setup_.owner, GBA_CMD_FREE, kGroup);
       break;
     case Step::kReclaim:
-      spec_.give_back();
+      spec_.free();
       device_.command(device_.model.privileged_port(), GBA_CMD_RECLAIM, kGroup);
       break;
   }

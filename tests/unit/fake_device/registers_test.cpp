@@ -89,12 +89,12 @@ TEST(GroupRegisters, HoldWhatTheOwnerWrites) {
   const unsigned group = device.alloc(0);
   device.group_write(0, group, GBA_GROUP_MEMBER_COUNT, 708, 4);
   device.group_write(0, group, GBA_GROUP_MEMBER_MASK + 8 * 11, 0xf);
-  device.group_write(0, group, GBA_GROUP_SEQUENCE, GBA_FLAG_SEQUENCE_MASK);
+  device.group_write(0, group, GBA_GROUP_SEQUENCE, GBA_SEQUENCE_MAX);
   device.group_write(0, group, GBA_GROUP_TIMEOUT, 123456789);
   device.control(0, group, GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_COUNT, 4), 708U);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_MASK + 8 * 11), 0xfU);
-  EXPECT_EQ(device.sequence(group), GBA_FLAG_SEQUENCE_MASK);
+  EXPECT_EQ(device.sequence(group), GBA_SEQUENCE_MAX);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_TIMEOUT), 123456789U);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_CONTROL), GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
   EXPECT_EQ(device.fault(0), 0U);
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(OwnersRegisters, BadValues,
                                            BadValue{GBA_GROUP_MEMBER_COUNT, 4, 0xffffffff},
                                            BadValue{GBA_GROUP_MEMBER_MASK, 8, 0x3},  // drops the joined member 2
                                            BadValue{GBA_GROUP_MEMBER_MASK + 8 * 11, 8, 0x10},
-                                           BadValue{GBA_GROUP_SEQUENCE, 8, GBA_FLAG_SEQUENCE_MASK + 1}));
+                                           BadValue{GBA_GROUP_SEQUENCE, 8, GBA_SEQUENCE_MAX + 1}));
 
 TEST(GroupRegisters, AreFixedWhileTheGroupIsEnabled) {
   Device device;

@@ -11,27 +11,27 @@
 #include <cstring>
 #include <limits>
 
+#include "fake_device/commands.hpp"
 #include "fake_device/config_space.hpp"
-#include "fake_device/irq_table.hpp"
-#include "fake_device/negotiation.hpp"
-#include "fake_device/pacer.hpp"
-#include "fake_device/port_pool.hpp"
-#include "fake_device/silent_clients.hpp"
+#include "fake_device/interrupts.hpp"
+#include "fake_device/server_parts.hpp"
+#include "tests/unit/fake_device/given.hpp"
 #include "uapi/vfio_user.h"
 
 namespace {
 
 using fake_device::ConfigSpace;
+using fake_device::Deadlines;
 using fake_device::EventSignaller;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
 using fake_device::kNever;
+using fake_device::kPatience;
 using fake_device::Pacer;
 using fake_device::parse_version;
 using fake_device::PortPool;
 using fake_device::Rest;
 using fake_device::SilentClients;
-using fake_device::UniqueFd;
 
 std::vector<std::byte> version_payload(const std::string& json) {
   std::vector<std::byte> payload(4 + json.size() + 1);
@@ -67,13 +67,30 @@ TEST(Negotiation, AnswersWithinTheLongestReplyOfAKnownClient) {
             VFIO_USER_MAX_VERSION_REPLY);
 }
 
+TEST(Deadlines, AreThoseOfTheClientsThatHaveOne) {
+  Deadlines deadlines;
+  EXPECT_EQ(deadlines.next(), kNever);
+  deadlines.set(1, 30);
+  deadlines.set(2, 20);
+  deadlines.set(3, kNever);
+  EXPECT_EQ(deadlines.next(), 20U);
+  EXPECT_EQ(deadlines.first(), 2);
+  deadlines.set(2, 40);
+  EXPECT_EQ(deadlines.first(), 1);
+  deadlines.set(1, kNever);
+  deadlines.set(2, 40);
+  EXPECT_EQ(deadlines.next(), 40U);
+  deadlines.set(2, kNever);
+  EXPECT_EQ(deadlines.next(), kNever);
+}
+
 TEST(SilentClients, HaveSomePatienceAndLessWhereAnotherWaits) {
   SilentClients silent(2);
   EXPECT_EQ(silent.deadline(/*wanted=*/true), kNever);
   silent.add(5, 100);
-  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatience) << "there is another place";
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + kPatience) << "there is another place";
   silent.add(6, 200);
-  EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + SilentClients::kPatience);
+  EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + kPatience);
   EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatienceWhenFull);
 }
 
@@ -143,9 +160,9 @@ TEST(Interrupts, OfAnUnarmedVectorGoNowhere) {
 TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
   EventSignaller signaller;
   IrqTable irqs(GBA_MSIX_VECTORS, signaller);
-  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(mine.get()));
+  const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(fake_device_test::again(mine));
   ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, kArm, 4, 1, {}, std::move(fds)), 0);
   const std::uint64_t full = std::numeric_limits<std::uint64_t>::max() - 1;
   ASSERT_EQ(::write(mine.get(), &full, sizeof full), static_cast<ssize_t>(sizeof full));
@@ -157,9 +174,9 @@ TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
 TEST(Interrupts, ComeOnceWhenUnmaskedHoweverOftenRaised) {
   EventSignaller signaller;
   IrqTable irqs(GBA_MSIX_VECTORS, signaller);
-  const UniqueFd mine(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  std::vector<UniqueFd> fds;
-  fds.emplace_back(::dup(mine.get()));
+  const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::vector<fake_device::Given> fds;
+  fds.push_back(fake_device_test::again(mine));
   ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, kArm, 0, 1, {}, std::move(fds)), 0);
   ASSERT_EQ(irqs.set(GBA_IRQ_MSIX, VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_MASK, 0, 1, {}, {}), 0);
   irqs.raise(GBA_IRQ_MSIX, 0);
@@ -209,8 +226,8 @@ TEST(PortPool, GivesTheLowestFreePort) {
   EXPECT_EQ(pool.take(), 11U);
   EXPECT_EQ(pool.take(), 12U);
   EXPECT_EQ(pool.take(), std::nullopt);
-  pool.give_back(11);
-  pool.give_back(10);
+  pool.release(11);
+  pool.release(10);
   EXPECT_EQ(pool.take(), 10U);
 }
 

@@ -98,7 +98,7 @@ Sequences random_sequences(Random& random, const Kind& kind, const Planning& pla
   return sequences;
 }
 
-/// Without a tolerance: nobody passes the mean, and a token moved is two less of imbalance.
+/// Without a tolerance no PE passes the mean, and each token that moves reduces the imbalance by two.
 void expect_no_overshoot(const Sequences& sequences, const SequencePlan& plan, std::int64_t pes, std::int64_t page) {
   const auto before = tokens_of(sequences, nullptr, pes);
   const auto after = tokens_of(sequences, &plan, pes);
@@ -230,7 +230,7 @@ TEST(BalanceProperty, NobodyNeedsABlockThatIsCleared) {
     ASSERT_TRUE(plan);
     std::set<std::pair<std::int64_t, std::int64_t>> cleared;
     for (const auto& move : plan->moves) {
-      EXPECT_TRUE(cleared.emplace(move.source_pe, move.source_block).second) << "sent twice, seed " << seed;
+      EXPECT_TRUE(cleared.emplace(move.src_pe, move.src_block).second) << "sent twice, seed " << seed;
     }
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       for (const std::int64_t block : plan->placements[i].blocks) {
@@ -335,14 +335,13 @@ Comparison compare_with_brute_force(int prefixes, int seeds) {
   return total;
 }
 
-// A token less could not have done; what there may be more of is blocks that are not full, one for each sequence but
-// one.
+// Fewer tokens are impossible. More blocks are possible because blocks need not be full: one per sequence, minus one.
 TEST(BalanceProperty, SendsHardlyMoreBlocksThanTheBestPlan) {
   const Comparison total = compare_with_brute_force(0, test_support::repeats(300, 3000));
   EXPECT_LE(total.blocks * 100, total.fewest * 105);
 }
 
-// Which sequences go is decided by their length, and who gets them by what they have: a plan that looks at both can do
+// The plan chooses sequences by their length, and receivers by their blocks: a plan that considers both at once can do
 // better.
 TEST(BalanceProperty, SendsLittleMoreThanTheBestPlanWhereReceiversHaveBlocks) {
   const Comparison total = compare_with_brute_force(3, test_support::repeats(300, 3000));

@@ -10,9 +10,9 @@ namespace {
 
 using kv_test::Blocks;
 using kv_test::Format;
+using kv_test::PairPlan;
 using kv_test::PlayedPes;
 using kv_test::Settings;
-using kv_test::TablePlan;
 using testing::AllOf;
 using testing::Each;
 using testing::Field;
@@ -129,11 +129,11 @@ TEST_F(PairErrors, ThePlanOfAnotherPeOrTeamIsRefused) {
   const auto of_one = played_.table(1, kZeroSendsToOne, {});
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), nullptr, &of_one}),
               an_error(std::errc::invalid_argument, "the plan is PE 1's of 2 PEs, but this is PE 0 of 2"));
-  const auto alone = *TablePlan::create(std::vector<std::int64_t>{0, 1}, 0, {}, {});
+  const auto alone = *PairPlan::create(std::vector<std::int64_t>{0, 1}, 0, {}, {});
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), nullptr, &alone}),
               an_error(std::errc::invalid_argument, "the plan is PE 0's of 1 PEs"));
-  EXPECT_FALSE(TablePlan::create(kZeroSendsToOne, 2, {}, {}));
-  EXPECT_FALSE(TablePlan::create(kZeroSendsToOne, -1, {}, {}));
+  EXPECT_FALSE(PairPlan::create(kZeroSendsToOne, 2, {}, {}));
+  EXPECT_FALSE(PairPlan::create(kZeroSendsToOne, -1, {}, {}));
 }
 
 TEST_F(PairErrors, AReceiversBadCacheIsToldToTheSender) {
@@ -158,11 +158,11 @@ TEST_F(PairErrors, ImpossibleShapesAreNamed) {
   expect_failure_of_both(
       1, [](int, Call& call) { call.cache.shape.element_size = 3; }, "element size 3 is not 1, 2, 4 or 8");
   expect_failure_of_both(
-      1, [](int, Call& call) { call.cache.shape.page = 0; }, "cannot be");
+      1, [](int, Call& call) { call.cache.shape.page = 0; }, "is invalid");
   expect_failure_of_both(
-      1, [](int, Call& call) { call.cache.shape.blocks = -4; }, "cannot be");
+      1, [](int, Call& call) { call.cache.shape.blocks = -4; }, "is invalid");
   expect_failure_of_both(
-      1, [](int, Call& call) { call.cache.shape.heads = call.cache.shape.page = INT64_MAX / 2; }, "cannot be");
+      1, [](int, Call& call) { call.cache.shape.heads = call.cache.shape.page = INT64_MAX / 2; }, "is invalid");
 }
 
 TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedWhenTheTimeIsOver) {

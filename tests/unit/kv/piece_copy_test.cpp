@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/kv/piece_copy.hpp"
+#include "kv/operator/piece_copy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,8 +12,8 @@
 namespace shmem::kv {
 namespace {
 
-/// An engine that does nothing until it is waited for, and then no more than it must: whoever does not wait finds the
-/// bytes not moved, and whoever fills a buffer too early sends on what does not belong there.
+/// An engine that does nothing before a wait, and then no more than it must. A caller that does not wait finds that the
+/// bytes have not moved, and a caller that fills a buffer too early writes wrong bytes.
 class LazyEngine {
  public:
   void read(std::byte* to, const std::byte* from, std::size_t size, int buffer) {

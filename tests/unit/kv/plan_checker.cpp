@@ -37,8 +37,8 @@ class Player {
       has.emplace(place.first, contents.first);
     }
     for (const Move& move : plan.moves) {
-      const Place from{move.source_pe, move.source_block};
-      const Place to{move.destination_pe, move.destination_block};
+      const Place from{move.src_pe, move.src_block};
+      const Place to{move.dst_pe, move.dst_block};
       if (caches_.count(from) == 0) {
         return text(move) + ": nobody's source";
       }
@@ -62,8 +62,8 @@ class Player {
  private:
   static std::string text(const Move& move) {
     std::ostringstream out;
-    out << "block " << move.source_block << " of PE " << move.source_pe << " to block " << move.destination_block
-        << " of PE " << move.destination_pe;
+    out << "block " << move.src_block << " of PE " << move.src_pe << " to block " << move.dst_block << " of PE "
+        << move.dst_pe;
     return out.str();
   }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a plan with caches whose blocks are numbers, and looks at what has become of the sequences.
+// Executes a plan on caches whose blocks are numbers, and checks the sequences afterwards.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "shmem/kv/sequence_plan.hpp"
+#include "kv/planner/sequence_plan.hpp"
 
 namespace kv_test {
 
@@ -20,16 +20,16 @@ struct OwnedSequence {
 
 std::vector<shmem::kv::Sequence> views(const std::vector<OwnedSequence>& sequences);
 
-/// What is wrong with the plan, or "": destinations are free blocks of the cache, each used once; after the moves each
-/// sequence is whole where its placement says; nobody was given a block twice, or contents that it had.
+/// The first error of the plan, or "". Destinations are free blocks of the cache, each used once. After the moves each
+/// sequence is whole at its placement. No PE gets a block twice, or contents that it has.
 std::string check_plan(const std::vector<OwnedSequence>& before, const shmem::kv::Planning& planning,
                        const shmem::kv::SequencePlan& plan);
 
-/// The tokens of each PE, before the plan or, if there is one, behind it.
+/// The tokens of each PE, after the plan if there is one.
 std::vector<std::int64_t> tokens_of(const std::vector<OwnedSequence>& sequences, const shmem::kv::SequencePlan* plan,
                                     std::int64_t pes);
 
-/// The sum of what the PEs are away from the mean, times the number of PEs.
+/// The sum of the PEs' distances from the mean, times the number of PEs.
 std::int64_t imbalance(const std::vector<std::int64_t>& tokens);
 
 }  // namespace kv_test

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans before anything moves: lists of moves, formats, and how copies are divided.
-#include "shmem/kv/plan.hpp"
+#include "kv/operator/plan.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <random>
 
-#include "shmem/kv/copy_list.hpp"
-#include "shmem/kv/windows.hpp"
+#include "kv/operator/copy_list.hpp"
+#include "kv/operator/team_shuffle.hpp"
 
 namespace {
 
@@ -55,8 +55,7 @@ TEST(MovePlan, IsTheSameInWhateverOrder) {
   moves.push_back(moves.front());
   EXPECT_EQ(plan_of(moves).digest(), digest);
   EXPECT_NE(plan_of(moves, Mode::kMove).digest(), digest);
-  for (std::int64_t Move::*member :
-       {&Move::source_pe, &Move::source_block, &Move::destination_pe, &Move::destination_block}) {
+  for (std::int64_t Move::*member : {&Move::src_pe, &Move::src_block, &Move::dst_pe, &Move::dst_block}) {
     auto other = moves;
     other.pop_back();
     other[7].*member += 1000;
@@ -85,15 +84,15 @@ TEST(MovePlan, KnowsPesAndBlocksThatAreNotThere) {
 }
 
 TEST(MovePlan, StagesWhatIsReadElsewhereInThePlan) {
-  // A chain from 0 by 1 to 2, a swap within PE 3, and a block that nobody else touches.
+  // A chain from 0 by 1 to 2, a swap within PE 3, and a block that no other move names.
   const auto plan = plan_of({{0, 0, 1, 0}, {1, 0, 2, 0}, {3, 1, 3, 2}, {3, 2, 3, 1}, {0, 5, 2, 5}});
-  EXPECT_THAT(plan.direct(0), ElementsAre(Move{0, 5, 2, 5}));
+  EXPECT_THAT(plan.immediate(0), ElementsAre(Move{0, 5, 2, 5}));
   EXPECT_THAT(plan.staged(0), ElementsAre(Move{0, 0, 1, 0}));
-  EXPECT_THAT(plan.direct(1), ElementsAre(Move{1, 0, 2, 0}));
+  EXPECT_THAT(plan.immediate(1), ElementsAre(Move{1, 0, 2, 0}));
   EXPECT_THAT(plan.staged(1), IsEmpty());
   EXPECT_THAT(plan.staged(3), ElementsAre(Move{3, 1, 3, 2}, Move{3, 2, 3, 1}));
   EXPECT_EQ(plan.most_staged(), 2U);
-  EXPECT_THAT(plan.direct(2), IsEmpty());
+  EXPECT_THAT(plan.immediate(2), IsEmpty());
 }
 
 TEST(MovePlan, ClearsWhatHasBeenMovedAwayAndNotReplaced) {
@@ -137,31 +136,31 @@ TEST(Layout, NamesWhatCannotBe) {
   };
   EXPECT_EQ(error_of_shape({Format::kApart, 1, 1, 1, 1, 1, 8}), "");
   EXPECT_EQ(error_of_shape({Format::kApart, 1, 1, 1, 1, 1, 16}), "element size 16 is not 1, 2, 4 or 8");
-  EXPECT_THAT(error_of_shape({static_cast<Format>(5), 1, 1, 1, 1, 1, 1}), HasSubstr("format 5 is none"));
-  EXPECT_THAT(error_of_shape({static_cast<Format>(-1), 1, 1, 1, 1, 1, 1}), HasSubstr("format -1 is none"));
+  EXPECT_THAT(error_of_shape({static_cast<Format>(5), 1, 1, 1, 1, 1, 1}), HasSubstr("format 5 is invalid"));
+  EXPECT_THAT(error_of_shape({static_cast<Format>(-1), 1, 1, 1, 1, 1, 1}), HasSubstr("format -1 is invalid"));
   EXPECT_THAT(error_of_shape({Format::kApart, 0, 1, 1, 1, 1, 1}), HasSubstr("0 layers of 1 blocks"));
   EXPECT_THAT(error_of_shape({Format::kApart, 1, INT64_MAX / 2, 2, 1, 1, 1}), HasSubstr("fits into memory"));
-  EXPECT_THAT(error_of_shape({Format::kApart, 1, INT64_MAX / 2, INT64_MAX / 2, 1, 1, 1}), HasSubstr("cannot be"));
+  EXPECT_THAT(error_of_shape({Format::kApart, 1, INT64_MAX / 2, INT64_MAX / 2, 1, 1, 1}), HasSubstr("is invalid"));
 }
 
-TEST(Windows, CoverABlockOnceAndFitIntoTheRoom) {
+TEST(StagingPasses, CoverABlockOnceAndFitIntoTheRoom) {
   for (const Format format : {Format::kApart, Format::kByBlock}) {
     const auto layout = *shmem::kv::layout_of({format, 4, 5, 3, 5, 7, 2});
     for (const std::size_t room : {1U, 64U, 1000U, 10'000U, 1'000'000U}) {
       std::vector<int> covered(layout.planes * layout.chunk);
-      const auto windows = shmem::kv::windows_of(layout, 3, room);
-      for (const auto& window : windows) {
-        EXPECT_LE(window.bytes(), std::max<std::size_t>(room / 3, 64));
-        EXPECT_LE(window.bytes(), windows.front().bytes());
-        for (std::size_t plane = window.first_plane; plane < window.first_plane + window.planes; ++plane) {
-          for (std::size_t byte = window.offset; byte < window.offset + window.size; ++byte) {
+      const auto passes = shmem::kv::staging_passes(layout, 3, room);
+      for (const auto& pass : passes) {
+        EXPECT_LE(pass.bytes(), std::max<std::size_t>(room / 3, 64));
+        EXPECT_LE(pass.bytes(), passes.front().bytes());
+        for (std::size_t plane = pass.first_plane; plane < pass.first_plane + pass.planes; ++plane) {
+          for (std::size_t byte = pass.offset; byte < pass.offset + pass.size; ++byte) {
             ++covered.at(plane * layout.chunk + byte);
           }
         }
       }
       EXPECT_THAT(covered, testing::Each(1)) << room;
     }
-    EXPECT_THAT(shmem::kv::windows_of(layout, 0, 1000), IsEmpty());
+    EXPECT_THAT(shmem::kv::staging_passes(layout, 0, 1000), IsEmpty());
   }
 }
 

@@ -135,7 +135,7 @@ TEST_F(PlanningCalls, RefuseNull) {
   ASSERT_EQ(plan(), 0);
   EXPECT_EQ(shmemx_kv_plan_placement(plan_.get(), 0, nullptr), -EINVAL);
   EXPECT_EQ(shmemx_kv_plan_placement(plan_.get(), 3, &placement), -EINVAL);
-  EXPECT_THAT(shmemx_error_text(), HasSubstr("sequence 3 is none of the 3 that the plan was made for"));
+  EXPECT_THAT(shmemx_error_text(), HasSubstr("sequence 3 is not one of the 3 that the plan was made for"));
   const shmemx_kv_move_t move{0, 0, 1, 0};
   ASSERT_EQ(shmemx_kv_plan_create(&move, 1, SHMEMX_KV_COPY, &made), 0);
   EXPECT_EQ(shmemx_kv_plan_placement(made, 0, &placement), -EINVAL);

@@ -4,11 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shmem/kv/program/json.hpp"
-#include "shmem/kv/program/models.hpp"
-#include "shmem/kv/program/placement_check.hpp"
-#include "shmem/kv/program/report.hpp"
-#include "shmem/kv/program/texts.hpp"
+#include "tools/kv_shuffle/round_planner.hpp"
 
 namespace {
 
@@ -115,8 +111,8 @@ TEST(KvOptions, AreRefusedWithTheReason) {
   for (const char* name : {"--cores", "--rounds", "--repeats", "--blocks", "--heads", "--layers", "--element-size"}) {
     expect_refused({name, "0"}, name);
   }
-  expect_refused({"--model", "Llama-9"}, "there is no such model; these there are:\nmodel ");
-  expect_refused({"--dtype", "fp7"}, "--dtype fp7: these there are: int8, ");
+  expect_refused({"--model", "Llama-9"}, "unknown model; the known models are:\nmodel ");
+  expect_refused({"--dtype", "fp7"}, "--dtype fp7: the known types are: int8, ");
   expect_refused({"--dtype", "fp16", "--element-size", "2"}, "excludes");
   expect_refused({"--mode", "move", "--repeats", "2"}, "with --mode move a round can be shuffled once");
   expect_refused({"--from", "5", "--to", "5"}, "--to is not after --from");
@@ -203,26 +199,43 @@ TEST(KvJson, HoldsAFailureAndNothingElseToo) {
   EXPECT_TRUE(json["rounds"].empty());
 }
 
-/// Two PEs, of which the first has all; its sequences begin alike, and one on the other PE does, too.
+/// Two PEs, of which the first has most tokens. Its sequences begin alike, and so does one of the other PE.
 class KvPlacementCheck : public testing::Test {
  protected:
   void SetUp() override {
-    auto plan = shmem::kv::plan_sequences(sequences_, planning_);
-    ASSERT_TRUE(plan) << plan.error().text;
-    plan_ = *std::move(plan);
-    ASSERT_GT(plan_.summary.blocks_spared, 0);
-    ASSERT_GE(plan_.moves.size(), 2U);
+    const shmemx_kv_planning_t planning{.planner = SHMEMX_KV_BALANCED,
+                                        .mode = SHMEMX_KV_COPY,
+                                        .n_pes = 2,
+                                        .reserved = 0,
+                                        .blocks = kGeometry.blocks,
+                                        .page_size = kGeometry.page,
+                                        .tolerance = 0};
+    shmemx_kv_plan_t* plan = nullptr;
+    ASSERT_EQ(shmemx_kv_plan_balance(sequences_.data(), sequences_.size(), &planning, &plan), 0);
+    plan_.reset(plan);
+    const shmemx_kv_move_t* moves = nullptr;
+    std::size_t count = 0;
+    ASSERT_EQ(shmemx_kv_plan_moves(plan, &moves, &count), 0);
+    moves_.assign(moves, moves + count);
+    ASSERT_GE(moves_.size(), 2U);
+    for (std::size_t i = 0; i < sequences_.size(); ++i) {
+      ASSERT_EQ(shmemx_kv_plan_placement(plan, i, &placements_.emplace_back()), 0);
+    }
   }
-  [[nodiscard]] std::string lost() const { return kv_program::find_misplaced(sequences_, plan_, planning_); }
+  [[nodiscard]] std::string lost() const {
+    return kv_program::find_misplaced(sequences_, moves_, placements_, 2, kGeometry);
+  }
 
+  static constexpr kv_program::Geometry kGeometry{.blocks = 32, .page = 4};
   std::vector<std::int64_t> blocks_{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   std::vector<std::uint64_t> hashes_{77, 78};
-  std::vector<shmem::kv::Sequence> sequences_{{0, 16, std::span(blocks_).subspan(0, 4), hashes_},
-                                              {0, 16, std::span(blocks_).subspan(4, 4), hashes_},
-                                              {0, 16, std::span(blocks_).subspan(8, 4), hashes_},
-                                              {1, 8, std::span(blocks_).subspan(0, 2), hashes_}};
-  shmem::kv::Planning planning_{.pes = 2, .geometry = {32, 4}};
-  shmem::kv::SequencePlan plan_;
+  std::vector<shmemx_kv_sequence_t> sequences_{{0, 16, blocks_.data(), 4, hashes_.data(), 2},
+                                               {0, 16, blocks_.data() + 4, 4, hashes_.data(), 2},
+                                               {0, 16, blocks_.data() + 8, 4, hashes_.data(), 2},
+                                               {1, 8, blocks_.data(), 2, hashes_.data(), 2}};
+  kv_program::PlanHandle plan_;
+  std::vector<shmemx_kv_move_t> moves_;
+  std::vector<shmemx_kv_placement_t> placements_;
 };
 
 TEST_F(KvPlacementCheck, FindsEverySequenceWhole) {
@@ -230,19 +243,21 @@ TEST_F(KvPlacementCheck, FindsEverySequenceWhole) {
 }
 
 TEST_F(KvPlacementCheck, FindsABlockThatIsNotSentOrGoesElsewhere) {
-  const auto moves = plan_.moves;
-  plan_.moves.pop_back();
+  const auto moves = moves_;
+  moves_.pop_back();
   EXPECT_THAT(lost(),
               testing::ContainsRegex("^the plan loses block [0-3] of sequence [0-2], which goes from PE 0 to PE 1"));
-  plan_.moves = moves;
-  std::swap(plan_.moves[0].destination_block, plan_.moves[1].destination_block);
+  moves_ = moves;
+  std::swap(moves_[0].dst_block, moves_[1].dst_block);
   EXPECT_THAT(lost(), HasSubstr("the plan loses block "));
 }
 
 /// How often `part` is in `text`.
 int count(const std::string& text, const std::string& part) {
   int found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
   return found;
 }
 
@@ -250,10 +265,10 @@ TEST(KvReport, DrawsABarBeforeAndOneAfterForEachPe) {
   const std::string svg = kv_program::to_svg(options({}), some_results());
   EXPECT_EQ(svg.find("<svg "), 0U);
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  EXPECT_EQ(count(svg, "<polyline"), 2);
+  EXPECT_EQ(count(svg, "<polyline"), 3);  // the mean, and two lines of imbalance
   EXPECT_THAT(svg, HasSubstr("Tokens of each PE in round 1, the least even one"));
-  // The ground, two legends of two, and two PEs with two each.
-  EXPECT_EQ(count(svg, "<rect"), 1 + 4 + 4);
+  // The background, legends of three and two entries, and two bars for each of two PEs.
+  EXPECT_EQ(count(svg, "<rect"), 1 + 5 + 4);
   EXPECT_THAT(svg, HasSubstr("a &lt;trace&gt; &amp; more"));
   EXPECT_THAT(svg, HasSubstr("mean 20"));
   EXPECT_THAT(svg, HasSubstr("imbalance 25.0 % before, 0.0 % after"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shmem/kv/sequence_plan.hpp"
+#include "kv/planner/sequence_plan.hpp"
 
 #include <gmock/gmock.h>
 
@@ -110,7 +110,7 @@ TEST_F(SequencePlanTest, LeavesPesWithinTheToleranceAlone) {
   EXPECT_EQ(plan().moves.size(), 1U);
 }
 
-// One PE has much too much, all others hardly too little: nobody has a gap for 100 tokens.
+// One PE has far more than the mean, all others slightly less: no PE has a gap for 100 tokens.
 TEST_F(SequencePlanTest, ToleranceLetsReceiversGoPastTheMean) {
   for (int i = 0; i < 20; ++i) {
     hold(0, 100);

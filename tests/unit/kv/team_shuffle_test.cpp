@@ -71,18 +71,17 @@ Caches after(const Caches& before, const Shape& shape, std::size_t v_begin, cons
   Caches caches = before;
   std::set<std::pair<std::int64_t, std::int64_t>> filled;
   for (const Move& move : moves) {
-    const auto from = places_of(shape, v_begin, move.source_block);
-    const auto to = places_of(shape, v_begin, move.destination_block);
+    const auto from = places_of(shape, v_begin, move.src_block);
+    const auto to = places_of(shape, v_begin, move.dst_block);
     for (std::size_t i = 0; i < from.size(); ++i) {
-      caches[static_cast<std::size_t>(move.destination_pe)][to[i]] =
-          before[static_cast<std::size_t>(move.source_pe)][from[i]];
+      caches[static_cast<std::size_t>(move.dst_pe)][to[i]] = before[static_cast<std::size_t>(move.src_pe)][from[i]];
     }
-    filled.insert({move.destination_pe, move.destination_block});
+    filled.insert({move.dst_pe, move.dst_block});
   }
   for (const Move& move : moves) {
-    if (mode == Mode::kMove && filled.count({move.source_pe, move.source_block}) == 0) {
-      for (const std::size_t place : places_of(shape, v_begin, move.source_block)) {
-        caches[static_cast<std::size_t>(move.source_pe)][place] = std::byte{0};
+    if (mode == Mode::kMove && filled.count({move.src_pe, move.src_block}) == 0) {
+      for (const std::size_t place : places_of(shape, v_begin, move.src_block)) {
+        caches[static_cast<std::size_t>(move.src_pe)][place] = std::byte{0};
       }
     }
   }
@@ -172,9 +171,9 @@ TEST(Copier, WakesOtherCoresForMuchWorkAndWhereThereAreProcessors) {
   constexpr std::size_t kMuch = std::size_t{1} << 30;
   EXPECT_EQ(cores_at_work(copier, kMuch), (std::set{0, 1, 2}));
   EXPECT_EQ(cores_at_work(copier, 1000), std::set{0});
-  copier.set_alone(true);
+  copier.use_one_core(true);
   EXPECT_EQ(cores_at_work(copier, kMuch), std::set{0});
-  copier.set_alone(false);
+  copier.use_one_core(false);
   EXPECT_EQ(cores_at_work(copier, kMuch), (std::set{0, 1, 2}));
 }
 
@@ -303,7 +302,7 @@ TEST_F(TeamShuffle, APeThatDoesNotComeEndsTheCall) {
   played_.time_limit = std::chrono::milliseconds{20};
   const auto plan = *MovePlan::create(std::vector<Move>{{0, 0, 1, 1}}, Mode::kCopy);
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), &plan, nullptr}),
-              an_error(std::errc::timed_out, "kv_shuffle: PE 0, call 1: some PE did not come"));
+              an_error(std::errc::timed_out, "kv_shuffle: PE 0, call 1: a PE did not come"));
   EXPECT_TRUE(played_.all_caches() == before_);
 }
 

@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <string>
 
-#include "shmem/kv/trace_file.hpp"
-#include "shmem/kv/window.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/kv/plan_checker.hpp"
+#include "tools/kv_shuffle/trace.hpp"
 
 namespace {
 
+using kv_program::PageTables;
+using kv_program::WindowDealer;
 using kv_test::imbalance;
 using kv_test::OwnedSequence;
 using kv_test::tokens_of;
@@ -21,7 +22,6 @@ using shmem::kv::Geometry;
 using shmem::kv::Planner;
 using shmem::kv::Planning;
 using shmem::kv::SequencePlan;
-using shmem::kv::WindowDealer;
 
 /// Of one window, or of all together.
 struct Result {
@@ -39,20 +39,20 @@ struct Result {
   }
 };
 
-std::vector<OwnedSequence> sequences_of(const shmem::kv::PageTables& tables) {
+std::vector<OwnedSequence> sequences_of(const PageTables& tables) {
   std::vector<OwnedSequence> sequences;
   for (const auto& sequence : tables.sequences()) {
     sequences.push_back({sequence.pe,
                          sequence.tokens,
-                         {sequence.blocks.begin(), sequence.blocks.end()},
-                         {sequence.hashes.begin(), sequence.hashes.end()}});
+                         {sequence.blocks, sequence.blocks + sequence.block_count},
+                         {sequence.hashes, sequence.hashes + sequence.hash_count}});
   }
   return sequences;
 }
 
-Result plan_window(const shmem::kv::PageTables& tables, const Planning& planning) {
+Result plan_window(const PageTables& tables, const Planning& planning) {
   const auto sequences = sequences_of(tables);
-  const auto plan = plan_sequences(tables.sequences(), planning);
+  const auto plan = plan_sequences(views(sequences), planning);
   EXPECT_TRUE(plan) << plan.error().text;
   if (!plan) {
     return {};
@@ -77,7 +77,7 @@ class TraceReplay : public testing::TestWithParam<int> {
     if (access(path.c_str(), R_OK) != 0) {
       GTEST_SKIP() << "no trace " << path;
     }
-    auto made = WindowDealer::create(*shmem::kv::TraceFile::open(path), GetParam(), geometry);
+    auto made = WindowDealer::create(*kv_program::TraceFile::open(path), GetParam(), {geometry.blocks, geometry.page});
     ASSERT_TRUE(made) << made.error().text;
     WindowDealer dealer = *std::move(made);
     Result pair, balanced;
@@ -85,7 +85,7 @@ class TraceReplay : public testing::TestWithParam<int> {
     for (; dealer.dealt() < dealer.requests(); ++windows) {
       auto window = dealer.next();
       ASSERT_TRUE(window) << window.error().text;
-      const shmem::kv::PageTables tables(*std::move(window), geometry.page);
+      const PageTables tables(*std::move(window), geometry.page);
       Planning planning{Planner::kPair, shmem::kv::Mode::kCopy, GetParam(), geometry, 0};
       const Result in_pairs = plan_window(tables, planning);
       planning.planner = Planner::kBalanced;

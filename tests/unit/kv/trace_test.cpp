@@ -5,20 +5,17 @@
 #include <fstream>
 #include <set>
 
-#include "shmem/kv/builtin_trace.hpp"
-#include "shmem/kv/trace_file.hpp"
-#include "shmem/kv/trace_slice.hpp"
-#include "shmem/kv/window.hpp"
 #include "tests/support/process.hpp"
+#include "tools/kv_shuffle/round_planner.hpp"
 
 namespace {
 
-using shmem::kv::BuiltinTrace;
-using shmem::kv::Geometry;
-using shmem::kv::Request;
-using shmem::kv::Trace;
-using shmem::kv::TraceFile;
-using shmem::kv::WindowDealer;
+using kv_program::BuiltinTrace;
+using kv_program::Geometry;
+using kv_program::Request;
+using kv_program::Trace;
+using kv_program::TraceFile;
+using kv_program::WindowDealer;
 using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
@@ -207,10 +204,10 @@ TEST(BuiltinTrace, IsTheSameEveryTime) {
 class ListTrace : public Trace {
  public:
   explicit ListTrace(std::vector<Request> requests) : requests_(std::move(requests)) {}
-  shmem::Result<std::optional<Request>> next() override {
+  kv_program::Result<std::optional<Request>> next() override {
     return at_ == requests_.size() ? std::optional<Request>{} : std::optional(requests_[at_++]);
   }
-  shmem::Result<void> rewind() override {
+  kv_program::Result<void> rewind() override {
     at_ = 0;
     return {};
   }
@@ -220,6 +217,17 @@ class ListTrace : public Trace {
   std::vector<Request> requests_;
   std::size_t at_ = 0;
 };
+
+std::vector<std::vector<std::int64_t>> lengths_of(const kv_program::TraceWindow& window) {
+  std::vector<std::vector<std::int64_t>> lengths;
+  for (const auto& sequences : window) {
+    auto& tokens = lengths.emplace_back();
+    for (const auto& sequence : sequences) {
+      tokens.push_back(sequence.tokens);
+    }
+  }
+  return lengths;
+}
 
 WindowDealer dealer(std::vector<Request> requests, int pes, const Geometry& geometry) {
   return *WindowDealer::create(std::make_unique<ListTrace>(std::move(requests)), pes, geometry);
@@ -279,14 +287,19 @@ TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
 }
 
 TEST(WindowDealer, LaysSequencesOneBehindTheOther) {
-  const shmem::kv::PageTables tables({{{10, {5}}, {9}}, {}, {{25}}}, 10);
+  const kv_program::PageTables tables({{{10, {5}}, {9}}, {}, {{25}}}, 10);
   const auto sequences = tables.sequences();
   ASSERT_EQ(sequences.size(), 3U);
-  EXPECT_THAT(sequences[0].blocks, ElementsAre(0, 1));
-  EXPECT_THAT(sequences[0].hashes, ElementsAre(5));
-  EXPECT_THAT(sequences[1].blocks, ElementsAre(2));
+  const auto blocks = [](const shmemx_kv_sequence_t& sequence) {
+    return std::vector(sequence.blocks, sequence.blocks + sequence.block_count);
+  };
+  EXPECT_THAT(blocks(sequences[0]), ElementsAre(0, 1));
+  ASSERT_EQ(sequences[0].hash_count, 1);
+  EXPECT_EQ(sequences[0].hashes[0], 5U);
+  EXPECT_THAT(blocks(sequences[1]), ElementsAre(2));
+  EXPECT_EQ(sequences[1].hash_count, 0);
   EXPECT_EQ(sequences[2].pe, 2);
-  EXPECT_THAT(sequences[2].blocks, ElementsAre(0, 1, 2));
+  EXPECT_THAT(blocks(sequences[2]), ElementsAre(0, 1, 2));
 }
 
 TEST(WindowDealer, RefusesATraceWithoutRequests) {
@@ -295,12 +308,12 @@ TEST(WindowDealer, RefusesATraceWithoutRequests) {
   EXPECT_THAT(none.error().text, HasSubstr("the trace list has no requests"));
 }
 
-shmem::Result<std::unique_ptr<Trace>> slice(std::int64_t from_ms, std::optional<std::int64_t> to_ms) {
+kv_program::Result<std::unique_ptr<Trace>> slice(std::int64_t from_ms, std::optional<std::int64_t> to_ms) {
   std::vector<Request> requests;
   for (const std::int64_t time : {100, 100, 200, 300, 400}) {
     requests.push_back({time, 1, static_cast<std::int64_t>(requests.size()), {}});
   }
-  return shmem::kv::TraceSlice::create(std::make_unique<ListTrace>(std::move(requests)), from_ms, to_ms);
+  return kv_program::TraceSlice::create(std::make_unique<ListTrace>(std::move(requests)), from_ms, to_ms);
 }
 
 TEST(TraceSlice, HasTheRequestsOfItsTime) {
@@ -331,8 +344,12 @@ TEST(WindowDealer, AnyWindowCanBePlanned) {
     for (int i = 0; i < 100; ++i) {
       const auto window = windows.next();
       ASSERT_TRUE(window);
-      const auto plan = shmem::kv::plan_pairs(lengths_of(*window), geometry);
-      ASSERT_TRUE(plan) << plan.error().text;
+      for (const auto planner : {kv_program::Planner::kPair, kv_program::Planner::kBalanced}) {
+        const kv_program::Options options{
+            .planner = planner, .shape = {.blocks = geometry.blocks, .page_size = geometry.page}, .check = true};
+        const auto plan = kv_program::plan_round(options, *window);
+        ASSERT_TRUE(plan) << plan.error().text;
+      }
     }
   }
 }

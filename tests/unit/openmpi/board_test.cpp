@@ -55,7 +55,7 @@ TEST_F(OpenMpiBoard, IsOpenedByAnotherProcess) {
   EXPECT_EQ(made_.members[3].left, 1U);
 }
 
-TEST_F(OpenMpiBoard, IsNotOpenedByOneWhoExpectsAnotherSize) {
+TEST_F(OpenMpiBoard, IsNotOpenedByAMemberThatExpectsAnotherSize) {
   EXPECT_EQ(open(kLocals + 1), -ESTALE);
   EXPECT_EQ(open(kLocals - 1), -ESTALE);
   EXPECT_EQ(open(0), -EINVAL);

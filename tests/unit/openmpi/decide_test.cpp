@@ -43,7 +43,7 @@ TEST(Decision, IsToUseTheDeviceIfAllCan) {
   EXPECT_EQ(decide(kNodes).reason, GBA_OMPI_USED);
 }
 
-TEST(Decision, NamesTheFirstWhoCannot) {
+TEST(Decision, NamesTheFirstMemberThatCannot) {
   const auto decision = decide({offer(0, 0, 0), offer(0, 1, 1, -EACCES), offer(0, 2, 2, -ENODEV)});
   EXPECT_EQ(decision.reason, GBA_OMPI_NO_DEVICE);
   char text[128];
@@ -51,22 +51,22 @@ TEST(Decision, NamesTheFirstWhoCannot) {
   EXPECT_STREQ(text, "rank 1 cannot use a device (Permission denied)");
 }
 
-TEST(Decision, IsAgainstThoseWhosePortsHolderTakesNoPart) {
+TEST(Decision, RefusesPortsWhoseHolderIsNotAMember) {
   const auto decision = decide({offer(0, 0, 0), offer(0, 3, 1)});
   EXPECT_EQ(decision.reason, GBA_OMPI_NO_HOLDER);
   EXPECT_EQ(decision.member, 1);
   char text[128];
   gba_ompi_decision_text(&decision, text, sizeof text);
-  EXPECT_STREQ(text, "rank 1 shares the port of a process that takes no part");
+  EXPECT_STREQ(text, "rank 1 shares the port of a process that is not a member");
 }
 
 /// Local ranks are those of a node: the one of another node is not meant.
-TEST(Decision, TakesNoHolderOfAnotherNode) {
+TEST(Decision, UsesNoHolderOfAnotherNode) {
   EXPECT_EQ(decide({offer(0, 0, 0), offer(1, 1, 0)}).reason, GBA_OMPI_NO_HOLDER);
 }
 
 /// Those without a certain holder are spread over the holders of their node.
-TEST(Table, SpreadsThoseWhoMayShareAnyPort) {
+TEST(Table, SpreadsMembersThatMayShareAnyPort) {
   const auto any = [](int node, std::uint32_t local_rank) { return offer(node, local_rank, GBA_OMPI_ANY_HOLDER); };
   const Offers offers{any(0, 0), offer(0, 1, 1), offer(2, 0, 0), any(0, 2), any(2, 1), offer(0, 3, 3), any(0, 4)};
   const std::vector<int> holders{1, 1, 2, 5, 2, 5, 1};
@@ -77,14 +77,14 @@ TEST(Table, SpreadsThoseWhoMayShareAnyPort) {
   EXPECT_EQ(decide(offers).reason, GBA_OMPI_USED);
 }
 
-TEST(Decision, IsAgainstThoseWhoCanShareNobodysPort) {
+TEST(Decision, RefusesMembersThatCanShareNoPort) {
   const auto decision = decide({offer(0, 0, 0), offer(1, 1, GBA_OMPI_ANY_HOLDER)});
   EXPECT_EQ(decision.reason, GBA_OMPI_NO_DEVICE);
   EXPECT_EQ(decision.member, 1);
   EXPECT_EQ(decision.error, -EBUSY);
 }
 
-TEST(Table, TellsWhoHoldsWhosePort) {
+TEST(Table, FindsTheHolderOfEachPort) {
   const std::vector<int> holders{0, 1, 3, 3, 1, 1};
   for (int member = 0; member < kMembers; ++member) {
     EXPECT_EQ(gba_ompi_holder_of(kNodes.data(), kMembers, member), holders.at(static_cast<std::size_t>(member)));
@@ -93,7 +93,7 @@ TEST(Table, TellsWhoHoldsWhosePort) {
   EXPECT_EQ(gba_ompi_holders(kNodes.data(), 3), 2U); /* member 3 is number 2 of the group */
 }
 
-TEST(Table, TellsThePlacesOnABoard) {
+TEST(Table, CountsThePlacesOnABoard) {
   EXPECT_EQ(gba_ompi_locals(kNodes.data(), kMembers, 0), 3U);
   EXPECT_EQ(gba_ompi_locals(kNodes.data(), 5, 1), 2U);
   EXPECT_THAT(sharers(0), ElementsAre());
@@ -101,11 +101,11 @@ TEST(Table, TellsThePlacesOnABoard) {
   EXPECT_THAT(sharers(1), ElementsAre(1, 2));
 }
 
-TEST(Table, TellsTheLeadersOfOtherNodes) {
+TEST(Table, FindsTheLeadersOfOtherNodes) {
   std::vector<std::uint32_t> leaders(kMembers);
-  EXPECT_EQ(gba_ompi_far_leaders(kNodes.data(), kMembers, 2, leaders.data()), 1U);
+  EXPECT_EQ(gba_ompi_remote_leaders(kNodes.data(), kMembers, 2, leaders.data()), 1U);
   EXPECT_EQ(leaders[0], 1U);
-  EXPECT_EQ(gba_ompi_far_leaders(kNodes.data(), kMembers, 5, leaders.data()), 1U);
+  EXPECT_EQ(gba_ompi_remote_leaders(kNodes.data(), kMembers, 5, leaders.data()), 1U);
   EXPECT_EQ(leaders[0], 0U);
 }
 

@@ -61,7 +61,7 @@ std::vector<Fault> faults_of(const PlayedJob& job) {
   std::vector<Fault> faults = {{"the group fails", [](PlayedJob& hurt) { hurt.the_switch().fail(); }}};
   for (unsigned member = 0; member < job.size(); ++member) {
     faults.push_back({"OFF of member " + std::to_string(member),
-                      [=](PlayedJob& hurt) { gba_ompi_barrier_turn_off(&hurt.barrier(member), -EIO, "a test"); }});
+                      [=](PlayedJob& hurt) { gba_barrier_turn_off(hurt.barrier(member).lossless, -EIO, "a test"); }});
   }
   for (const Way way : {Way::kFails, Way::kSilent, Way::kCoughs}) {
     const std::string how = ", way " + std::to_string(static_cast<int>(way));
@@ -101,7 +101,7 @@ bool play_all(const JobShape& shape, const Fault& fault, unsigned at, unsigned o
 }
 
 void explore(const std::vector<Node>& nodes, int orders, int barriers) {
-  const JobShape shape{.nodes = nodes, .barriers = static_cast<std::uint64_t>(barriers), .patience = 2};
+  const JobShape shape{.nodes = nodes, .barriers = static_cast<std::uint64_t>(barriers), .spin_time = 2};
   Tally all;
   for (const Fault& fault : faults_of(PlayedJob(shape, [](unsigned) { return 0U; }))) {
     for (unsigned at = 0; play_all(shape, fault, at, static_cast<unsigned>(orders), all);) {

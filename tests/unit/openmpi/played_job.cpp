@@ -20,15 +20,27 @@ PlayedJob::PlayedJob(const JobShape& shape, Pick pick)
       slow_(shape.slow),
       interleaved_one_in_(shape.interleaved_one_in) {
   build(shape);
-  switch_ = std::make_unique<PlayedSwitch>(ports_, shape.before, shape.patience);
+  switch_ = std::make_unique<PlayedSwitch>(ports_, shape.before, shape.spin_time);
+  machine().the_switch = switch_.get();
+  if (gba_barrier_port_open(nullptr, &port_) != 0) {
+    wrong("a port cannot be opened");
+  }
+  for (std::size_t member = 0, local = 0; member < members_.size(); ++member) {
+    local = member == leaders_[members_[member].node] ? 0 : local + 1;
+    make_barrier(members_[member], static_cast<std::uint32_t>(local), shape.before);
+  }
   switch_->before_arrival = [this](std::uint32_t port, std::uint64_t k) {
     check_arrival(port, k);
     interleave();
   };
   switch_->after_look = [this](std::uint32_t) { interleave(); };
-  for (std::uint32_t port = 0; port < ports_; ++port) {
-    members_[member_of_port_[port]].barrier.group = switch_->port(port);
+}
+
+PlayedJob::~PlayedJob() {
+  for (auto& member : members_) {
+    gba_ompi_barrier_end(&member.barrier);
   }
+  gba_barrier_port_close(port_);
 }
 
 void PlayedJob::build(const JobShape& shape) {
@@ -42,19 +54,12 @@ void PlayedJob::build(const JobShape& shape) {
       member.job = this;
       member.node = nodes_.size() - 1;
       member.entered = member.left = shape.before;
+      member.holder = node[local];
       for (std::uint32_t other = 0; other < node.size(); ++other) {
         if (node[local] == local && other != local && node[other] == local) {
           member.sharers.push_back(other);
         }
       }
-      auto& barrier = member.barrier;
-      barrier.board = &memory.board;
-      barrier.local = local;
-      barrier.holder = node[local];
-      barrier.sharers = member.sharers.data();
-      barrier.sharer_count = static_cast<std::uint32_t>(member.sharers.size());
-      barrier.far = {&member, static_cast<std::uint32_t>(shape.nodes.size() - 1), tell};
-      barrier.k = shape.before;
       if (node[local] == local) {
         member_of_port_.push_back(members_.size() - 1);
         ++ports_;
@@ -62,6 +67,27 @@ void PlayedJob::build(const JobShape& shape) {
     }
   }
   channels_.assign(nodes_.size(), std::vector<Channel>(nodes_.size()));
+}
+
+void PlayedJob::make_barrier(Member& member, std::uint32_t local, std::uint64_t before) {
+  const auto is_its = [&](std::size_t number) { return &members_[number] == &member; };
+  const auto port = std::find_if(member_of_port_.begin(), member_of_port_.end(), is_its);
+  const bool holds = port != member_of_port_.end();
+  const gba_ompi_place_t place{.local = local,
+                               .holder = member.holder,
+                               .sharers = member.sharers.data(),
+                               .sharer_count = static_cast<std::uint32_t>(member.sharers.size()),
+                               .port = holds ? port_ : nullptr,
+                               .ports = ports_,
+                               .port_number = holds ? static_cast<std::uint32_t>(port - member_of_port_.begin()) : 0};
+  const gba_ompi_remote_t remote{&member, static_cast<std::uint32_t>(nodes_.size() - 1), tell};
+  const gba_group_handle handle{.group = 0, .key = 1, .member_count = ports_, .reserved = 0, .sequence = before};
+  if (gba_ompi_barrier_make(&member.barrier, &nodes_[member.node].board, &place, &remote) != 0 ||
+      gba_barrier_join(member.barrier.lossless, &handle) != 0) {
+    wrong("a barrier cannot be made");
+    return;
+  }
+  gba_ompi_barrier_begin(&member.barrier, before);
 }
 
 void PlayedJob::wrong(const std::string& what) {
@@ -77,7 +103,7 @@ void PlayedJob::check_arrival(std::uint32_t port, std::uint64_t k) {
   auto behind = member.sharers;
   behind.push_back(member.barrier.local);
   for (const std::uint32_t local : behind) {
-    if (words[local].word[k & 1] != (k << 2 | GBA_OMPI_ON)) {
+    if (words[local].word[k & 1] != k << 2) {
       wrong("member " + std::to_string(member_of_port_[port]) + " rings " + std::to_string(k) + " for local member " +
             std::to_string(local) + ", who has not said that it is there and ON");
     }
@@ -170,7 +196,7 @@ void PlayedJob::enter(Member& member) {
   if (member.over_from == 0) {
     gba_ompi_barrier_start(&member.barrier);
   }
-  if (member.barrier.pulled) {
+  if (gba_ompi_barrier_status(&member.barrier).pulled != 0) {
     wake_node(member.node);
   }
   wake_all();
@@ -185,16 +211,16 @@ void PlayedJob::look(Member& member) {
     all ? leave(member) : rest(member);
     return;
   }
-  const auto& barrier = member.barrier;
-  const auto before = std::tuple(barrier.rung, barrier.pulled);
+  const auto pulled = [&] { return gba_ompi_barrier_status(&member.barrier).pulled != 0; };
+  const auto before = std::tuple(switch_->rung, pulled());
   const int status = member.waits ? gba_ompi_barrier_sleep(&member.barrier, 0) : gba_ompi_barrier_test(&member.barrier);
   if (status == 0) {
     leave(member);
   } else if (status != -EAGAIN) {
     wrong("a barrier gives " + std::to_string(status));
-  } else if (before != std::tuple(barrier.rung, barrier.pulled)) {
+  } else if (before != std::tuple(switch_->rung, pulled())) {
     wake_node(member.node);
-    if (barrier.rung && !barrier.pulled) {
+    if (!pulled()) {
       wake_all();
     }
   } else {
@@ -220,7 +246,7 @@ void PlayedJob::leave(Member& member) {
 void PlayedJob::deliver(std::size_t from, std::size_t to) {
   const Message message = channels_[from][to].front();
   channels_[from][to].erase(channels_[from][to].begin());
-  gba_ompi_barrier_heard(&leader(to).barrier, message.k, message.votes);
+  gba_ompi_barrier_receive(&leader(to).barrier, message.k, message.votes);
   wake_node(to);
 }
 

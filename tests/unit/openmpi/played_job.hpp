@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "openmpi/common/gba_barrier.h"
+#include "openmpi/common/gba_board.h"
 #include "tests/unit/openmpi/played_switch.hpp"
 
 namespace openmpi_test {
@@ -25,7 +25,7 @@ struct JobShape {
   std::vector<Node> nodes{};
   std::uint64_t before = 0;  // the barrier before the first
   std::uint64_t barriers = 3;
-  int patience = 4;                 // of a member whose way to the switch is silently gone
+  int spin_time = 4;                // of a member whose way to the switch is silently gone
   int slow = -1;                    // this member seldom enters a barrier, when others have something to do
   unsigned interleaved_one_in = 0;  // others go on in the middle of a member's step, if pick(this) == 0; 0: never
 };
@@ -35,6 +35,7 @@ class PlayedJob {
   PlayedJob(const JobShape& shape, Pick pick);
   PlayedJob(const PlayedJob&) = delete;
   PlayedJob& operator=(const PlayedJob&) = delete;
+  ~PlayedJob();
 
   /// Plays until all barriers are over, or something is wrong; `before_step` is called with the number of each step.
   /// "": all was well.
@@ -44,6 +45,7 @@ class PlayedJob {
   [[nodiscard]] std::uint32_t ports() const { return ports_; }
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   gba_ompi_barrier_t& barrier(std::size_t member) { return members_[member].barrier; }
+  gba_barrier_status status(std::size_t member) const { return gba_ompi_barrier_status(&members_[member].barrier); }
   /// The first barrier that was not the device's business any more; 0: all were. The same for all members.
   [[nodiscard]] std::uint64_t over_from() const { return members_[0].over_from; }
   [[nodiscard]] unsigned steps() const { return steps_; }
@@ -58,6 +60,7 @@ class PlayedJob {
     PlayedJob* job = nullptr;
     std::size_t node = 0;
     gba_ompi_barrier_t barrier{};
+    std::uint32_t holder = 0;
     std::vector<std::uint32_t> sharers;
     std::uint64_t entered = 0, left = 0;
     std::uint64_t over_from = 0;
@@ -75,6 +78,7 @@ class PlayedJob {
   };
 
   void build(const JobShape& shape);
+  void make_barrier(Member& member, std::uint32_t local, std::uint64_t before);
   void check_arrival(std::uint32_t port, std::uint64_t k);
   static void tell(void* member, std::uint64_t k, std::uint64_t votes);
   void interleave();
@@ -106,6 +110,7 @@ class PlayedJob {
   std::vector<std::vector<Channel>> channels_;  // [from][to]
   std::vector<std::size_t> member_of_port_;
   std::unique_ptr<PlayedSwitch> switch_;
+  gba_barrier_port* port_ = nullptr;  // of all members: the switch knows them by their numbers
   std::uint32_t ports_ = 0;
   unsigned steps_ = 0;
   std::string wrong_;

@@ -9,10 +9,10 @@ struct gba_device {};
 
 namespace openmpi_test {
 
-PlayedSwitch::PlayedSwitch(std::uint32_t members, std::uint64_t sequence, int patience)
+PlayedSwitch::PlayedSwitch(std::uint32_t members, std::uint64_t sequence, int spin_time)
     : ports_(members), marked_(members), released_(sequence) {
   for (std::uint32_t member = 0; member < members; ++member) {
-    ports_[member] = {this, member, Way::kGood, sequence, false, patience};
+    ports_[member] = {this, member, Way::kGood, sequence, false, spin_time};
   }
 }
 
@@ -20,6 +20,13 @@ void PlayedSwitch::fail() {
   error_ = true;
   for (auto& port : ports_) {
     port.error = port.error || port.way == Way::kGood;
+  }
+}
+
+/// The others get an error release, if the switch learns of it.
+void PlayedSwitch::leave(gba_group& port) {
+  if (port.way != Way::kFails && port.way != Way::kSilent) {
+    fail();
   }
 }
 
@@ -89,8 +96,8 @@ int PlayedSwitch::look(gba_group& port, std::uint64_t sequence) {
       port.way = Way::kGood;
       return -EIO;
     case Way::kSilent:
-      port.patience -= port.patience > 0 ? 1 : 0;
-      return port.patience == 0 ? -ECOMM : -EAGAIN;
+      port.spin_time -= port.spin_time > 0 ? 1 : 0;
+      return port.spin_time == 0 ? -ECOMM : -EAGAIN;
   }
   return -EINVAL;
 }
@@ -109,6 +116,7 @@ const char* gba_error_text() {
 }
 
 void gba_group_arrive(gba_group* group, std::uint64_t sequence) {
+  ++group->owner->rung;
   group->owner->before_arrival(group->member, sequence);
   group->owner->arrive(*group, sequence);
 }
@@ -146,5 +154,45 @@ int gba_open(const char* path, gba_device** out) {
 
 void gba_close(gba_device* device) {
   openmpi_test::machine().closed += device != nullptr ? 1 : 0;
+}
+
+int gba_device_check(gba_device* /*device*/) {
+  return 0;
+}
+
+int gba_device_get_info(gba_device* /*device*/, gba_device_info* info) {
+  *info = {};
+  return 0;
+}
+
+int gba_group_alloc(gba_device* /*device*/, std::uint32_t count, std::uint64_t sequence, gba_group_handle* handle) {
+  *handle = {.group = 0, .key = 1, .member_count = count, .reserved = 0, .sequence = sequence};
+  return 0;
+}
+
+int gba_group_enable(gba_device* /*device*/, const gba_group_handle* /*handle*/) {
+  return 0;
+}
+
+int gba_group_disable(gba_device* /*device*/, const gba_group_handle* /*handle*/) {
+  return 0;
+}
+
+int gba_group_free(gba_device* /*device*/, const gba_group_handle* /*handle*/) {
+  return 0;
+}
+
+int gba_group_join(gba_device* /*device*/, const gba_group_handle* /*handle*/, std::uint32_t member, gba_group** out) {
+  *out = openmpi_test::machine().the_switch->port(member);
+  return 0;
+}
+
+int gba_group_leave(gba_group* group) {
+  group->owner->leave(*group);
+  return 0;
+}
+
+int gba_group_missing(gba_group* /*group*/, std::uint64_t* /*mask*/) {
+  return -ENODEV;
 }
 }

@@ -31,14 +31,14 @@ struct gba_group {
   openmpi_test::Way way = openmpi_test::Way::kGood;
   std::uint64_t flag = 0;  // the last sequence released
   bool error = false;
-  int patience = 0;  // looks until -ECOMM
+  int spin_time = 0;  // looks until -ECOMM
 };
 
 namespace openmpi_test {
 
 class PlayedSwitch {
  public:
-  PlayedSwitch(std::uint32_t members, std::uint64_t sequence, int patience);
+  PlayedSwitch(std::uint32_t members, std::uint64_t sequence, int spin_time);
   PlayedSwitch(const PlayedSwitch&) = delete;
   PlayedSwitch& operator=(const PlayedSwitch&) = delete;
 
@@ -47,6 +47,7 @@ class PlayedSwitch {
   /// The group enters error, with a release that says so.
   void fail();
   void lose(std::uint32_t member, Way way);
+  void leave(gba_group& port);
   /// The next release reaches the members of `mask` only; then the ways of all others are `way`, and the device is
   /// gone for everybody.
   void die_in_release(std::uint64_t mask, Way way);
@@ -56,6 +57,8 @@ class PlayedSwitch {
   std::function<void(std::uint32_t member)> after_look = [](auto) {};
 
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
+  /// Doorbells rung for the first time.
+  std::uint64_t rung = 0;
   /// What a member did that a device holds against it, or "".
   [[nodiscard]] const std::string& violation() const { return violation_; }
 
@@ -78,6 +81,7 @@ class PlayedSwitch {
 
 /// What gba_list and gba_open find, and what has been opened; one process's.
 struct PlayedMachine {
+  PlayedSwitch* the_switch = nullptr;  // of the one group that can be joined
   std::vector<std::string> functions;
   std::vector<std::string> opened;  // "(default)": NULL
   int closed = 0;

@@ -40,11 +40,11 @@ class OpenMpiPort : public testing::Test {
     EXPECT_EQ(open(paths, local_rank), 0) << port_.trouble;
     EXPECT_STREQ(port_.trouble, "");
     if (machine().opened.empty()) {
-      EXPECT_EQ(port_.device, nullptr);
+      EXPECT_EQ(port_.port, nullptr);
       EXPECT_NE(port_.holder, local_rank);
       return "shares " + std::to_string(port_.holder);
     }
-    EXPECT_NE(port_.device, nullptr);
+    EXPECT_NE(port_.port, nullptr);
     EXPECT_EQ(port_.holder, local_rank);
     return machine().opened.front();
   }
@@ -110,7 +110,7 @@ TEST_F(OpenMpiPort, IsOneOfTheMachinesFunctionsWhereNothingIsNamed) {
 TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
   machine().error = -EACCES;
   EXPECT_EQ(open("/nowhere/gba0", 0), -EACCES);
-  EXPECT_EQ(port_.device, nullptr);
+  EXPECT_EQ(port_.port, nullptr);
   EXPECT_STREQ(port_.trouble, "the played switch failed");
   gba_ompi_port_close(&port_);
   EXPECT_EQ(machine().closed, 0);
@@ -120,7 +120,7 @@ TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
 TEST_F(OpenMpiPort, OfAServerThatHasNoneLeftIsAnybodyElses) {
   machine().error = -EBUSY;
   EXPECT_EQ(open("@server", 3), 0);
-  EXPECT_EQ(port_.device, nullptr);
+  EXPECT_EQ(port_.port, nullptr);
   EXPECT_EQ(port_.holder, GBA_OMPI_ANY_HOLDER);
   EXPECT_STREQ(port_.trouble, "");
   machine().error = -EBUSY;

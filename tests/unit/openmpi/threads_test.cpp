@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "openmpi/common/gba_barrier.h"
+#include "openmpi/common/gba_board.h"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/fake_gba.hpp"
 
@@ -36,7 +36,7 @@ class Inbox {
   void empty_into(gba_ompi_barrier_t& barrier) {
     const std::lock_guard guard(lock_);
     for (; !messages_.empty(); messages_.pop_front()) {
-      gba_ompi_barrier_heard(&barrier, messages_.front().k, messages_.front().votes);
+      gba_ompi_barrier_receive(&barrier, messages_.front().k, messages_.front().votes);
     }
   }
 
@@ -105,20 +105,23 @@ class Job {
 
   void be(std::size_t node, std::uint32_t local) {
     Teller teller{this, node};
-    gba_ompi_barrier_t barrier{};
-    barrier.board = &boards_[node];
-    barrier.local = local;
-    barrier.holder = local == kSharer ? 1 : local;
-    barrier.sharers = kSharers;
-    barrier.sharer_count = local == 1 ? 1 : 0;
-    barrier.far = {&teller, static_cast<std::uint32_t>(boards_.size() - 1), tell};
-    barrier.k = kBefore;
-    gba_device* device = nullptr;
+    gba_barrier_port* port = nullptr;
     if (local < kHolders) {
-      EXPECT_EQ(gba_open(nullptr, &device), 0);
-      const auto member = static_cast<std::uint32_t>(node) * kHolders + local;
-      EXPECT_EQ(gba_group_join(device, &handle_, member, &barrier.group), 0);
+      EXPECT_EQ(gba_barrier_port_open(nullptr, &port), 0);
     }
+    const gba_ompi_place_t place{
+        .local = local,
+        .holder = local == kSharer ? 1 : local,
+        .sharers = kSharers,
+        .sharer_count = local == 1 ? 1U : 0U,
+        .port = port,
+        .ports = handle_.member_count,
+        .port_number = local < kHolders ? static_cast<std::uint32_t>(node) * kHolders + local : 0};
+    const gba_ompi_remote_t remote{&teller, static_cast<std::uint32_t>(boards_.size() - 1), tell};
+    gba_ompi_barrier_t barrier{};
+    EXPECT_EQ(gba_ompi_barrier_make(&barrier, &boards_[node], &place, &remote), 0);
+    EXPECT_EQ(gba_barrier_join(barrier.lossless, &handle_), 0);
+    gba_ompi_barrier_begin(&barrier, kBefore);
     while (barrier.k < kBefore + barriers_ && !barrier.over) {
       cells_[node * kLocals + local].of[(barrier.k + 1) & 1] = barrier.k + 1;
       gba_ompi_barrier_start(&barrier);
@@ -132,10 +135,8 @@ class Job {
     while (left_ < cells_.size()) {  // other nodes may ask this one's leader
       listen(barrier, node);
     }
-    if (barrier.group != nullptr) {
-      gba_group_leave(barrier.group);
-    }
-    gba_close(device);
+    gba_ompi_barrier_end(&barrier);
+    gba_barrier_port_close(port);
   }
 
   void listen(gba_ompi_barrier_t& barrier, std::size_t node) {

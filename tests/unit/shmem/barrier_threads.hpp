@@ -25,9 +25,15 @@ inline int barriers_for(int pes) {
 #else
   constexpr int kFew = 12'500;
 #endif
-  if (pes <= 4) return test_support::repeats(kFew, 100'000);
-  if (pes <= 17) return test_support::repeats(40, 100'000);
-  if (pes <= 64) return test_support::repeats(pes < 64 ? 20 : 100, 100'000);
+  if (pes <= 4) {
+    return test_support::repeats(kFew, 100'000);
+  }
+  if (pes <= 17) {
+    return test_support::repeats(40, 100'000);
+  }
+  if (pes <= 64) {
+    return test_support::repeats(pes < 64 ? 20 : 100, 100'000);
+  }
   return test_support::repeats(5, 1'000);
 }
 
@@ -68,11 +74,15 @@ class FirstWrong {
       : others_ended_(std::move(others_ended)) {}
   void say(const std::string& text) {
     const std::scoped_lock lock(mutex_);
-    if (text_.empty()) text_ = text;
+    if (text_.empty()) {
+      text_ = text;
+    }
     wrong_ = wrong_ || !text.empty();
   }
   [[nodiscard]] std::errc check() const {
-    if (wrong_ || others_ended_()) return std::errc::operation_canceled;
+    if (wrong_ || others_ended_()) {
+      return std::errc::operation_canceled;
+    }
     return shmem::Clock::now() < deadline_ ? std::errc{} : std::errc::timed_out;
   }
   [[nodiscard]] const std::string& text() const { return text_; }

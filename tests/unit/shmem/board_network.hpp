@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network between threads of the test that also reaches what each shows to the others (FarBoard).
+// A network between threads of the test that also reaches what each shows to the others (RemoteBoard).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "shmem/team/far_board.hpp"
+#include "shmem/layout/remote_board.hpp"
 #include "tests/unit/shmem/thread_network.hpp"
 
 namespace shmem_test {
@@ -20,16 +20,16 @@ namespace shmem_test {
 /// Reaches the boards of all, where messages are not enough. What is posted is done late: with the next quiet().
 class BoardNetwork : public ThreadNetwork {
  public:
-  BoardNetwork(Wires& wires, int me, std::deque<shmem::FarBoard>& boards)
+  BoardNetwork(Wires& wires, int me, std::deque<shmem::RemoteBoard>& boards)
       : ThreadNetwork(wires, me, std::chrono::seconds{20}), boards_(boards) {}
 
-  shmem::Result<std::uint64_t> fetch_atomic(const shmem::FarPlace& place, std::size_t size,
+  shmem::Result<std::uint64_t> fetch_atomic(const shmem::RemotePlace& place, std::size_t size,
                                             shmem::AtomicOperation operation, std::uint64_t /*operand*/,
                                             std::uint64_t /*compared*/) override {
     EXPECT_TRUE(size == 8 && operation == shmem::AtomicOperation::kFetch && place.segment == shmem::Segment::kBoard);
     return std::atomic_ref(at(place)).load(std::memory_order_acquire);
   }
-  shmem::Result<void> post_atomic(const shmem::FarPlace& place, std::size_t size, shmem::AtomicOperation operation,
+  shmem::Result<void> post_atomic(const shmem::RemotePlace& place, std::size_t size, shmem::AtomicOperation operation,
                                   std::uint64_t operand) override {
     EXPECT_TRUE(size == 8 && operation == shmem::AtomicOperation::kSet && place.segment == shmem::Segment::kBoard);
     posted_.emplace_back(place, operand);
@@ -45,13 +45,13 @@ class BoardNetwork : public ThreadNetwork {
   }
 
  private:
-  std::uint64_t& at(const shmem::FarPlace& place) {
+  std::uint64_t& at(const shmem::RemotePlace& place) {
     auto* const bytes = reinterpret_cast<std::byte*>(&boards_[static_cast<std::size_t>(place.pe)]);
     return *reinterpret_cast<std::uint64_t*>(bytes + place.offset);
   }
 
-  std::deque<shmem::FarBoard>& boards_;
-  std::vector<std::pair<shmem::FarPlace, std::uint64_t>> posted_;
+  std::deque<shmem::RemoteBoard>& boards_;
+  std::vector<std::pair<shmem::RemotePlace, std::uint64_t>> posted_;
 };
 
 }  // namespace shmem_test

@@ -53,6 +53,7 @@ struct Switch {
   bool lost = false, returns = false;
   std::uint32_t member_loss = 0, device_loss = 0, failing = 0;
   std::int64_t refused = -1;
+  int ports = 0, most_ports = -1;  // open, and that may be
   std::uint64_t releases = 0;
   std::minstd_rand random{1};
 
@@ -152,6 +153,7 @@ void power_on(int groups) {
   s.member_loss = s.device_loss = s.failing = 0;
   s.refused = -1;
   s.most = 708;
+  s.most_ports = -1;
   s.releases = 0;
 }
 void lose_members(std::uint32_t one_in) {
@@ -174,6 +176,10 @@ void return_at_open(std::uint32_t failing_one_in) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().returns = true;
   the_switch().failing = failing_one_in;
+}
+void limit_ports(int most) {
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().most_ports = most;
 }
 void refuse_member(int member) {
   const std::lock_guard guard(the_switch().lock);
@@ -209,11 +215,17 @@ int gba_open(const char* /*path*/, gba_device** out) {
   if (s.lost || s.chance(s.failing)) {
     return failed(-ECONNREFUSED, "nobody is there");
   }
+  if (s.ports == s.most_ports) {
+    return failed(-EBUSY, "no port is free");
+  }
+  ++s.ports;
   *out = std::make_unique<gba_device>(gba_device{std::make_shared<Way>(Way{s.epoch})}).release();
   return 0;
 }
 void gba_close(gba_device* device) {
   const std::unique_ptr<gba_device> owner(device);
+  const std::lock_guard guard(the_switch().lock);
+  the_switch().ports -= device != nullptr ? 1 : 0;
 }
 
 int gba_device_check(gba_device* device) {

@@ -21,6 +21,8 @@ void lose_device_at_random(std::uint32_t one_in);
 void return_at_open(std::uint32_t failing_one_in);
 /// Groups take at most so many members. 708 after power_on().
 void limit_members(std::uint32_t most);
+/// At most so many ports are open at a time; -1: any number, as after power_on().
+void limit_ports(int most);
 /// `member` cannot join any group; -1: all can.
 void refuse_member(int member);
 

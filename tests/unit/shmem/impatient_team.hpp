@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "shmem/team/team.hpp"
+#include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace shmem_test {
@@ -19,7 +19,7 @@ inline void run_impatient_team(int size, const std::function<void(shmem::Job&, s
       [&](shmem::Job& job) {
         job.metadata(job.me).pid = ::getpid();
         ASSERT_TRUE(job.bootstrap->barrier());
-        shmem::Team team(job, shmem::TeamMap{0, 1, size}, 0, 0);
+        shmem::LocalTeam team(job, shmem::TeamMap{0, 1, size}, 0, 0);
         body(job, team);
       },
       options);

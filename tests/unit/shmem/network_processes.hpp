@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "base/mapping.hpp"
+#include "base/memfd.hpp"
 #include "shmem/bootstrap/local.hpp"
-#include "shmem/memory/mapping.hpp"
-#include "shmem/memory/memfd.hpp"
 #include "shmem/net/network.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
 
@@ -43,18 +43,21 @@ struct NetworkPe {
 
   [[nodiscard]] NetworkSettings settings() {
     NetworkSettings asked{.segments = {heap, globals},
-                          .is_far = std::vector<bool>(static_cast<std::size_t>(pes), true),
+                          .is_remote = std::vector<bool>(static_cast<std::size_t>(pes), true),
                           .names = {},
-                          .limit = std::chrono::seconds{20},
-                          .threads = false};
-    asked.is_far[static_cast<std::size_t>(pe)] = false;
-    for (int other = 0; other < pes; ++other) asked.names.push_back("PE " + std::to_string(other) + " (on kiwi)");
+                          .limit = std::chrono::seconds{20}};
+    asked.is_remote[static_cast<std::size_t>(pe)] = false;
+    for (int other = 0; other < pes; ++other) {
+      asked.names.push_back("PE " + std::to_string(other) + " (on kiwi)");
+    }
     return asked;
   }
   /// "" if there is a network now.
   std::string connect(NetworkSettings asked) {
     auto made = make_network(*world, std::move(asked));
-    if (!made) return made.error().text;
+    if (!made) {
+      return made.error().text;
+    }
     network = std::move(*made);
     return "";
   }
@@ -67,7 +70,9 @@ struct NetworkPe {
   template <typename Done>
   void serve(Done done) const {
     while (!done()) {
-      if (!network->advance()) network->nap(std::chrono::microseconds{200});
+      if (!network->advance()) {
+        network->sleep(std::chrono::microseconds{200});
+      }
     }
   }
 
@@ -84,7 +89,7 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
                                              bool connected = true,
                                              const std::function<void(NetworkSettings&)>& change = {}) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(pes).value());
-  const Mapping shared = Mapping::share(create_memfd("test", 4096).value().get(), 4096).value();
+  const base::Mapping shared = base::Mapping::share(base::create_memfd("test", 4096).value().get(), 4096).value();
   auto& meeting = *reinterpret_cast<Meeting*>(shared.data());
   return in_processes(
       pes,
@@ -92,18 +97,22 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
         NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{20}).value(), meeting};
         if (connected) {
           NetworkSettings settings = place.settings();
-          if (change) change(settings);
-          if (std::string problem = place.connect(std::move(settings)); !problem.empty()) return problem;
+          if (change) {
+            change(settings);
+          }
+          if (std::string problem = place.connect(std::move(settings)); !problem.empty()) {
+            return problem;
+          }
         }
         std::string text = body(place);
-        // As Context does where connections may be under way.
+        // As Runtime does where connections may be under way.
         static_cast<void>(place.network.release());
         return text;
       },
       std::chrono::seconds{40});
 }
 
-inline FarPlace heap_of(int pe, std::uint64_t offset) {
+inline RemotePlace heap_of(int pe, std::uint64_t offset) {
   return {pe, Segment::kHeap, offset};
 }
 
@@ -139,7 +148,9 @@ inline bool has_ucx() {
 class NetworkTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_ucx()) GTEST_SKIP() << "UCX (libucx0) is not installed";
+    if (!has_ucx()) {
+      GTEST_SKIP() << "UCX (libucx0) is not installed";
+    }
   }
 };
 

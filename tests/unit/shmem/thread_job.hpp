@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "shmem/job.hpp"
+#include "shmem/layout/job.hpp"
 
 namespace shmem_test {
 

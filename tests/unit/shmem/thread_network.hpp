@@ -58,7 +58,9 @@ class Wires {
   std::size_t left() {
     const std::scoped_lock lock(mutex);
     std::size_t messages = 0;
-    for (const auto& [key, channel] : channels) messages += channel.messages.size();
+    for (const auto& [key, channel] : channels) {
+      messages += channel.messages.size();
+    }
     return messages;
   }
 
@@ -68,16 +70,22 @@ class Wires {
       const Message& message = channel.messages.front();
       const Receive& receive = channel.receives.front();
       const State state = message.bytes == receive.bytes ? State::kDone : State::kWrongLength;
-      if (state == State::kDone && message.bytes != 0) std::memcpy(receive.to, message.from, message.bytes);
+      if (state == State::kDone && message.bytes != 0) {
+        std::memcpy(receive.to, message.from, message.bytes);
+      }
       requests[receive.request] = state;
-      if (message.request != 0) requests[message.request] = State::kDone;
+      if (message.request != 0) {
+        requests[message.request] = State::kDone;
+      }
       channel.messages.pop_front();
       channel.receives.pop_front();
       changed.notify_all();
     }
   }
   void match_all() {
-    for (auto& [key, channel] : channels) match(channel);
+    for (auto& [key, channel] : channels) {
+      match(channel);
+    }
     std::erase_if(channels,
                   [](const auto& entry) { return entry.second.messages.empty() && entry.second.receives.empty(); });
   }
@@ -100,8 +108,12 @@ class ThreadNetwork : public shmem::Network {
   void fail_at(int call) { fail_at_ = call; }
 
   shmem::Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {
-    if (++calls_ >= fail_at_) return broken();
-    if (tag >> kTagBits != 0) return shmem::fail(std::errc::invalid_argument, "a tag of too many bits");
+    if (++calls_ >= fail_at_) {
+      return broken();
+    }
+    if (tag >> kTagBits != 0) {
+      return shmem::fail(std::errc::invalid_argument, "a tag of too many bits");
+    }
     const std::scoped_lock lock(wires_.mutex);
     Wires::Channel& channel = wires_.channels[{me_, pe, tag}];
     const std::uint64_t request = ++wires_.last_request;
@@ -121,8 +133,12 @@ class ThreadNetwork : public shmem::Network {
     return request;
   }
   shmem::Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) override {
-    if (++calls_ >= fail_at_) return broken();
-    if (tag >> kTagBits != 0) return shmem::fail(std::errc::invalid_argument, "a tag of too many bits");
+    if (++calls_ >= fail_at_) {
+      return broken();
+    }
+    if (tag >> kTagBits != 0) {
+      return shmem::fail(std::errc::invalid_argument, "a tag of too many bits");
+    }
     const std::scoped_lock lock(wires_.mutex);
     Wires::Channel& channel = wires_.channels[{pe, me_, tag}];
     const std::uint64_t request = ++wires_.last_request;
@@ -141,8 +157,12 @@ class ThreadNetwork : public shmem::Network {
     }
     const Wires::State state = wires_.requests.at(request);
     wires_.forget(request);
-    if (fails) return broken();
-    if (state == Wires::State::kUnderWay) return shmem::fail(std::errc::timed_out, "shmem: nothing came");
+    if (fails) {
+      return broken();
+    }
+    if (state == Wires::State::kUnderWay) {
+      return shmem::fail(std::errc::timed_out, "shmem: nothing came");
+    }
     return outcome(state);
   }
   shmem::Result<bool> test(std::uint64_t request) override {
@@ -150,10 +170,17 @@ class ThreadNetwork : public shmem::Network {
     const std::scoped_lock lock(wires_.mutex);
     wires_.match_all();
     const Wires::State state = wires_.requests.at(request);
-    if (fails || state != Wires::State::kUnderWay) wires_.forget(request);
-    if (fails) return broken();
-    if (state == Wires::State::kUnderWay) return false;
-    return outcome(state).map([] { return true; });
+    if (fails || state != Wires::State::kUnderWay) {
+      wires_.forget(request);
+    }
+    if (fails) {
+      return broken();
+    }
+    if (state == Wires::State::kUnderWay) {
+      return false;
+    }
+    const auto ok = outcome(state);
+    return ok ? shmem::Result<bool>(true) : ok.error();
   }
   void cancel(std::uint64_t request) override {
     const std::scoped_lock lock(wires_.mutex);
@@ -161,7 +188,7 @@ class ThreadNetwork : public shmem::Network {
   }
 
   bool advance() override { return false; }
-  void nap(std::chrono::nanoseconds longest) override {
+  void sleep(std::chrono::nanoseconds longest) override {
     std::unique_lock lock(wires_.mutex);
     wires_.changed.wait_for(lock, longest);
   }
@@ -169,24 +196,25 @@ class ThreadNetwork : public shmem::Network {
   [[nodiscard]] std::optional<shmem::Error> lost() const override { return {}; }
   [[nodiscard]] std::string describe() const override { return "threads"; }
 
-  shmem::Result<void> put(const shmem::FarPlace& /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {
+  shmem::Result<void> put(const shmem::RemotePlace& /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {
     return absent();
   }
-  shmem::Result<void> get(void* /*to*/, const shmem::FarPlace& /*from*/, std::size_t /*bytes*/) override {
+  shmem::Result<void> get(void* /*to*/, const shmem::RemotePlace& /*from*/, std::size_t /*bytes*/) override {
     return absent();
   }
-  shmem::Result<void> start_put(const shmem::FarPlace& /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {
+  shmem::Result<void> start_put(const shmem::RemotePlace& /*to*/, const void* /*from*/,
+                                std::size_t /*bytes*/) override {
     return absent();
   }
-  shmem::Result<void> start_get(void* /*to*/, const shmem::FarPlace& /*from*/, std::size_t /*bytes*/) override {
+  shmem::Result<void> start_get(void* /*to*/, const shmem::RemotePlace& /*from*/, std::size_t /*bytes*/) override {
     return absent();
   }
-  shmem::Result<std::uint64_t> fetch_atomic(const shmem::FarPlace& /*word*/, std::size_t /*size*/,
+  shmem::Result<std::uint64_t> fetch_atomic(const shmem::RemotePlace& /*word*/, std::size_t /*size*/,
                                             shmem::AtomicOperation /*operation*/, std::uint64_t /*operand*/,
                                             std::uint64_t /*compared*/) override {
     return absent();
   }
-  shmem::Result<void> post_atomic(const shmem::FarPlace& /*word*/, std::size_t /*size*/,
+  shmem::Result<void> post_atomic(const shmem::RemotePlace& /*word*/, std::size_t /*size*/,
                                   shmem::AtomicOperation /*operation*/, std::uint64_t /*operand*/) override {
     return absent();
   }
@@ -196,15 +224,19 @@ class ThreadNetwork : public shmem::Network {
  private:
   static constexpr int kTagBits = 48;
 
-  static tl::unexpected<shmem::Error> absent() { return shmem::fail(std::errc::not_supported, "messages only"); }
-  static tl::unexpected<shmem::Error> broken() { return shmem::fail(std::errc::io_error, "the test broke it"); }
+  static shmem::Error absent() { return shmem::fail(std::errc::not_supported, "messages only"); }
+  static shmem::Error broken() { return shmem::fail(std::errc::io_error, "the test broke it"); }
   static shmem::Result<void> outcome(Wires::State state) {
-    if (state == Wires::State::kWrongLength) return shmem::fail(std::errc::message_size, "of another length");
+    if (state == Wires::State::kWrongLength) {
+      return shmem::fail(std::errc::message_size, "of another length");
+    }
     return {};
   }
   std::chrono::microseconds delay() {
     // Some only, so that messages of other tags overtake.
-    if (wires_.latest.count() == 0 || random_() % 4 != 0) return std::chrono::microseconds(0);
+    if (wires_.latest.count() == 0 || random_() % 4 != 0) {
+      return std::chrono::microseconds(0);
+    }
     return std::chrono::microseconds(random_() % static_cast<unsigned long>(wires_.latest.count()));
   }
 

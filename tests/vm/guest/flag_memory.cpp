@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "driver/fd.hpp"
+#include "base/fd.hpp"
 #include "tests/vm/guest/require.hpp"
 
 namespace guest {
@@ -30,7 +30,7 @@ FlagMemory::~FlagMemory() {
 }
 
 std::uint64_t FlagMemory::physical_address() const {
-  const gba::UniqueFd fd(require_call(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), "open pagemap"));
+  const base::UniqueFd fd(require_call(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), "open pagemap"));
   const auto page = reinterpret_cast<std::uintptr_t>(bytes_.data()) / kPage;
   std::uint64_t entry = 0;
   require(::pread(fd.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == sizeof entry &&

@@ -7,7 +7,9 @@
 namespace guest {
 
 void require_gba(int result, int wanted, const std::string& what) {
-  if (result == wanted) return;
+  if (result == wanted) {
+    return;
+  }
   throw std::runtime_error(what + " gives " + std::to_string(result) + ", not " + std::to_string(wanted) + ": " +
                            ::gba_error_text());
 }
@@ -56,7 +58,9 @@ void run_barrier(const Member& member, std::uint64_t round) {
 }
 
 void run_barriers(const Member& member, unsigned rounds) {
-  for (unsigned round = 1; round <= rounds; ++round) run_barrier(member, round);
+  for (unsigned round = 1; round <= rounds; ++round) {
+    run_barrier(member, round);
+  }
 }
 
 void end_group(const Device& device, const gba_group_handle& handle, Member member) {

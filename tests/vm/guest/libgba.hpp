@@ -54,7 +54,7 @@ void run_barriers(const Member& member, unsigned rounds);
 /// In a group of its own.
 void run_lone_barriers(const Device& device, unsigned rounds);
 
-/// In good order: nobody gets an error release.
+/// In good order: no member gets an error release.
 void end_group(const Device& device, const gba_group_handle& handle, Member member);
 
 }  // namespace guest

@@ -27,11 +27,13 @@ void give_nodes(const std::vector<PciFunction>& functions) {
     nodes.push_back(function.vfio_device());
   }
   for (const auto& node : nodes) {
-    if (std::filesystem::exists(node)) require_call(::chown(node.c_str(), kUser, kUser), "chown " + node);
+    if (std::filesystem::exists(node)) {
+      require_call(::chown(node.c_str(), kUser, kUser), "chown " + node);
+    }
   }
 }
 
-/// An ordinary user from now on, who may lock `memory` bytes.
+/// Becomes an ordinary user that may lock `memory` bytes.
 void become_user(rlim_t memory) {
   const rlimit limit{.rlim_cur = memory, .rlim_max = memory};
   require_call(::setrlimit(RLIMIT_MEMLOCK, &limit), "RLIMIT_MEMLOCK");
@@ -52,7 +54,7 @@ void open_beside_another(const PciFunction& function) {
   run_lone_barriers(device, kFewRounds);
 }
 
-/// Two processes of a user who may lock one page.
+/// Two processes of a user that may lock one page.
 void check_memory_limit(const std::vector<PciFunction>& functions) {
   constexpr rlim_t kPage = 4096;
   give_nodes(functions);

@@ -24,10 +24,10 @@ struct Message {
   std::array<char, 1024> failure;  // a text, or "" where all is well
 };
 
-std::pair<gba::UniqueFd, gba::UniqueFd> make_sockets() {
+std::pair<base::UniqueFd, base::UniqueFd> make_sockets() {
   std::array<int, 2> ends{};
   require_call(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
-  std::pair<gba::UniqueFd, gba::UniqueFd> sockets(ends[0], ends[1]);
+  std::pair<base::UniqueFd, base::UniqueFd> sockets(ends[0], ends[1]);
   for (const int end : ends) {
     require_call(::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience), "SO_RCVTIMEO");
   }
@@ -70,11 +70,11 @@ gba_group_handle Channel::receive() const {
   return message.handle;
 }
 
-OtherProcess::OtherProcess(const std::function<void(const Channel&)>& body) : channel_(gba::UniqueFd()) {
+OtherProcess::OtherProcess(const std::function<void(const Channel&)>& body) : channel_(base::UniqueFd()) {
   auto [ours, theirs] = make_sockets();
   pid_ = require_call(::fork(), "fork");
   if (pid_ == 0) {
-    ours = gba::UniqueFd();
+    ours = base::UniqueFd();
     run_in_child(body, Channel(std::move(theirs)));
   }
   channel_ = Channel(std::move(ours));

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "driver/fd.hpp"
+#include "base/fd.hpp"
 #include "gba/gba.h"
 
 namespace guest {
@@ -16,7 +16,7 @@ namespace guest {
 /// Both ends of a conversation, one of which is in a child. Everything throws std::exception with the reason.
 class Channel {
  public:
-  explicit Channel(gba::UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit Channel(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
   void send(const gba_group_handle& handle) const;
   /// What the other end has sent; throws what made it fail, if it did.
@@ -28,7 +28,7 @@ class Channel {
   void fail(const std::string& why) const;
 
  private:
-  gba::UniqueFd socket_;
+  base::UniqueFd socket_;
 };
 
 /// Forked from this process, and gone with the object. What its body throws is thrown by receive() and finish().

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/fd.hpp"
 #include "tests/vm/guest/require.hpp"
 #include "uapi/gba_device.h"
 
@@ -76,21 +77,21 @@ std::uint64_t PciFunction::bar_size(unsigned index) const {
   return end == 0 ? 0 : end - std::stoull(first, nullptr, 16) + 1;
 }
 
-gba::Mapping PciFunction::map_bar(unsigned index) const {
+base::Mapping PciFunction::map_bar(unsigned index) const {
   const auto path = file("resource" + std::to_string(index));
-  const gba::UniqueFd fd(require_call(::open(path.c_str(), O_RDWR | O_CLOEXEC), path));
-  return require_result(gba::Mapping::share(fd.get(), 0, bar_size(index), path));
+  const base::UniqueFd fd(require_call(::open(path.c_str(), O_RDWR | O_CLOEXEC), path));
+  return require_result(gba::map_shared(fd.get(), 0, bar_size(index), path));
 }
 
 std::uint32_t PciFunction::read_config(unsigned offset, unsigned size) const {
-  const gba::UniqueFd fd(require_call(::open(file("config").c_str(), O_RDONLY | O_CLOEXEC), "open config space"));
+  const base::UniqueFd fd(require_call(::open(file("config").c_str(), O_RDONLY | O_CLOEXEC), "open config space"));
   std::uint32_t value = 0;
   require(::pread(fd.get(), &value, size, offset) == static_cast<ssize_t>(size), "cannot read config space");
   return value;
 }
 
 void PciFunction::write_config(unsigned offset, std::uint32_t value, unsigned size) const {
-  const gba::UniqueFd fd(require_call(::open(file("config").c_str(), O_RDWR | O_CLOEXEC), "open config space"));
+  const base::UniqueFd fd(require_call(::open(file("config").c_str(), O_RDWR | O_CLOEXEC), "open config space"));
   require(::pwrite(fd.get(), &value, size, offset) == static_cast<ssize_t>(size), "cannot write config space");
 }
 
@@ -98,7 +99,9 @@ unsigned PciFunction::find_capability(unsigned id) const {
   unsigned hops = 0;
   for (unsigned at = read_config(PCI_CAPABILITY_LIST, 1); at != 0; at = read_config(at + PCI_CAP_LIST_NEXT, 1)) {
     require(++hops < 48, "the list of capabilities has no end");
-    if (read_config(at + PCI_CAP_LIST_ID, 1) == id) return at;
+    if (read_config(at + PCI_CAP_LIST_ID, 1) == id) {
+      return at;
+    }
   }
   return 0;
 }
@@ -117,16 +120,22 @@ std::uint64_t PciFunction::interrupts() const {
   std::uint64_t sum = 0;
   std::ifstream in("/proc/interrupts");
   for (std::string line; std::getline(in, line);) {
-    if (line.find("vfio-msix[") == std::string::npos || line.find(address_) == std::string::npos) continue;
+    if (line.find("vfio-msix[") == std::string::npos || line.find(address_) == std::string::npos) {
+      continue;
+    }
     std::istringstream words(line.substr(line.find(':') + 1));
-    for (std::uint64_t of_processor = 0; words >> of_processor;) sum += of_processor;
+    for (std::uint64_t of_processor = 0; words >> of_processor;) {
+      sum += of_processor;
+    }
   }
   return sum;
 }
 
 std::string PciFunction::vfio_device() const {
   const std::filesystem::path folder(file("vfio-dev"));  // which is there without a node, too
-  if (!std::filesystem::exists(folder)) return "";
+  if (!std::filesystem::exists(folder)) {
+    return "";
+  }
   const auto name = std::filesystem::directory_iterator(folder)->path().filename().string();
   const auto node = "/dev/vfio/devices/" + name;
   return std::filesystem::exists(node) ? node : "";

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/mapping.hpp"
+#include "driver/system_calls.hpp"
 
 namespace guest {
 
@@ -24,7 +24,7 @@ class PciFunction {
   /// One of the files that hold a hexadecimal number: class, enable.
   [[nodiscard]] std::uint64_t number(const std::string& file) const;
   [[nodiscard]] std::uint64_t bar_size(unsigned index) const;
-  [[nodiscard]] gba::Mapping map_bar(unsigned index) const;
+  [[nodiscard]] base::Mapping map_bar(unsigned index) const;
 
   [[nodiscard]] std::uint32_t read_config(unsigned offset, unsigned size) const;
   void write_config(unsigned offset, std::uint32_t value, unsigned size) const;

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "driver/ordering.hpp"
+#include "driver/mmio.hpp"
 #include "tests/vm/guest/require.hpp"
 
 namespace guest {
@@ -24,7 +24,7 @@ void wait_for(const Condition& condition) {
 
 }  // namespace
 
-Port::Port(gba::Mapping control, gba::Mapping doorbells, gba::Mapping flags)
+Port::Port(base::Mapping control, base::Mapping doorbells, base::Mapping flags)
     : control_(std::move(control)), doorbells_(std::move(doorbells)), flags_(std::move(flags)) {
   has_wakeup_ = (read(GBA_REG_CAPS) & GBA_CAPS_WAKEUP) != 0;
 }
@@ -96,7 +96,9 @@ void Port::arrive(const Group& group, std::uint64_t sequence, bool notify) {
 void Port::await(const Group& group, const Flag& flag, std::uint64_t word) const {
   wait_for([&] { return flag.load() == word; });
   const auto seen = flag.load();  // now: reading a register wakes the device
-  if (seen == word) return;
+  if (seen == word) {
+    return;
+  }
   const auto base = GBA_GROUP_BASE(group.id);
   throw std::runtime_error("the flag is " + hex(seen) + ", not " + hex(word) + "; SEQUENCE " +
                            hex(read(base + GBA_GROUP_SEQUENCE)) + ", STATUS " + hex(read(base + GBA_GROUP_STATUS)) +

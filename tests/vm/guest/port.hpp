@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "driver/mapping.hpp"
 #include "driver/mmio.hpp"
+#include "driver/system_calls.hpp"
 #include "uapi/gba_regs.h"
 
 namespace guest {
@@ -20,7 +20,7 @@ class Port {
  public:
   using Flag = gba::MmioWord<std::uint64_t>;
 
-  Port(gba::Mapping control, gba::Mapping doorbells, gba::Mapping flags);
+  Port(base::Mapping control, base::Mapping doorbells, base::Mapping flags);
 
   [[nodiscard]] std::uint64_t read(std::uint64_t offset) const;
   [[nodiscard]] std::uint32_t read_half(std::uint64_t offset) const;
@@ -51,9 +51,9 @@ class Port {
  private:
   void command(unsigned opcode, const Group& group = {}) const;
 
-  gba::Mapping control_;
-  gba::Mapping doorbells_;
-  gba::Mapping flags_;
+  base::Mapping control_;
+  base::Mapping doorbells_;
+  base::Mapping flags_;
   bool has_wakeup_;
   unsigned kicks_ = 0;
 };

@@ -16,18 +16,24 @@
 namespace guest {
 
 inline void require(bool condition, const std::string& why) {
-  if (!condition) throw std::runtime_error(why);
+  if (!condition) {
+    throw std::runtime_error(why);
+  }
 }
 
 /// For a system call: `result` is negative and errno says why.
 inline int require_call(int result, const std::string& what) {
-  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
+  if (result < 0) {
+    throw std::system_error(errno, std::generic_category(), what);
+  }
   return result;
 }
 
 template <typename T>
 T require_result(gba::Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().text);
+  if (!result) {
+    throw std::runtime_error(result.error().text);
+  }
   return *std::move(result);
 }
 

@@ -54,7 +54,9 @@ void check_open(const PciFunction& function) {
 /// The nodes that lead to the function, and by what libgba opens them: one or both of the kernel's ways.
 std::vector<std::pair<std::string, std::string>> nodes_of(const PciFunction& function) {
   std::vector<std::pair<std::string, std::string>> nodes{{"/dev/vfio/" + function.iommu_group(), "vfio-group"}};
-  if (const auto node = function.vfio_device(); !node.empty()) nodes.emplace_back(node, "vfio-cdev");
+  if (const auto node = function.vfio_device(); !node.empty()) {
+    nodes.emplace_back(node, "vfio-cdev");
+  }
   return nodes;
 }
 
@@ -86,7 +88,9 @@ void run_sleeping_barriers(const Device& device, const PciFunction& function, un
   for (unsigned round = 1; round <= rounds; ++round) {
     const auto before = function.interrupts();
     int result = -EAGAIN;  // the first sleep arrives, too
-    while (result == -EAGAIN) result = ::gba_group_sleep(member.get(), round, kPatience);
+    while (result == -EAGAIN) {
+      result = ::gba_group_sleep(member.get(), round, kPatience);
+    }
     require_gba(result, 0, "gba_group_sleep " + std::to_string(round));
     wait_for([&] { return function.interrupts() > before; }, "the interrupt of round " + std::to_string(round));
   }
@@ -112,7 +116,9 @@ void check_busy(const PciFunction& function) {
   for (const auto& [node, backend] : nodes) {
     const OtherProcess other([&](const Channel& channel) {
       channel.await();
-      for (const auto& [other_node, other_backend] : nodes) expect_open(other_node, -EBUSY);
+      for (const auto& [other_node, other_backend] : nodes) {
+        expect_open(other_node, -EBUSY);
+      }
       expect_open(function.address(), -EBUSY);
     });
     const auto device = open(node);
@@ -134,7 +140,9 @@ void check_through_libgba(Checks& checks) {
   const auto functions = PciFunction::find_all();
   checks.run("libgba_open", [&] {
     require_equal(functions.size(), 2, "the number of functions");
-    for (const auto& function : functions) function.bind("vfio-pci");
+    for (const auto& function : functions) {
+      function.bind("vfio-pci");
+    }
     require(functions[0].iommu_group() != functions[1].iommu_group(), "the functions share an IOMMU group");
     check_open(functions[0]);
   });
@@ -142,7 +150,9 @@ void check_through_libgba(Checks& checks) {
   checks.run("libgba_dma_barriers", [&] { check_dma_barriers(functions[0]); });
   checks.run("libgba_bar_barriers", [&] { check_bar_barriers(functions[0]); });
   checks.run("libgba_sleep", [&] {
-    for (const auto& function : functions) run_sleeping_barriers(open(function.address()), function, kSleeps);
+    for (const auto& function : functions) {
+      run_sleeping_barriers(open(function.address()), function, kSleeps);
+    }
   });
   checks.run("libgba_timeout", [&] { check_timeout(functions[0]); });
   checks.run("libgba_busy", [&] { check_busy(functions[0]); });

@@ -59,7 +59,7 @@ class Interrupts {
   }
 
  private:
-  std::vector<gba::UniqueFd> events_;
+  std::vector<base::UniqueFd> events_;
 };
 
 void check_bar_flag_barriers(Port& port) {

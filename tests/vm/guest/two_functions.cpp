@@ -87,7 +87,7 @@ void arrive_unasked(const Member& member, std::uint64_t round, const Channel& ot
   other.await();
 }
 
-/// Member `number` of two, who take turns at asking.
+/// Member `number` of two, which take turns at asking.
 void take_turns(const Member& member, unsigned number, const Channel& other,
                 const std::vector<PciFunction>& functions) {
   for (std::uint64_t round = 1; round <= kAskedRounds; ++round) {

@@ -15,8 +15,8 @@
 namespace guest {
 namespace {
 
-gba::UniqueFd open_file(const std::string& path) {
-  return gba::UniqueFd(require_call(::open(path.c_str(), O_RDWR | O_CLOEXEC), "open " + path));
+base::UniqueFd open_file(const std::string& path) {
+  return base::UniqueFd(require_call(::open(path.c_str(), O_RDWR | O_CLOEXEC), "open " + path));
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ VfioDevice::VfioDevice(const std::string& group, const std::string& address)
   const int container = container_.get();
   require_call(::ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container), "VFIO_GROUP_SET_CONTAINER");
   require_call(::ioctl(container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU), "VFIO_SET_IOMMU");
-  device_ = gba::UniqueFd(
+  device_ = base::UniqueFd(
       require_call(::ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, address.c_str()), "VFIO_GROUP_GET_DEVICE_FD"));
 }
 
@@ -58,10 +58,10 @@ unsigned VfioDevice::interrupts(unsigned index) const {
   return info.count;
 }
 
-gba::Mapping VfioDevice::map_region(unsigned index) const {
+base::Mapping VfioDevice::map_region(unsigned index) const {
   const auto info = region(index);
   require((info.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0, "region " + std::to_string(index) + " cannot be mapped");
-  return require_result(gba::Mapping::share(device_.get(), info.offset, info.size, "region " + std::to_string(index)));
+  return require_result(gba::map_shared(device_.get(), info.offset, info.size, "region " + std::to_string(index)));
 }
 
 void VfioDevice::set_bus_master(bool on) const {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "driver/fd.hpp"
-#include "driver/mapping.hpp"
+#include "base/fd.hpp"
+#include "driver/system_calls.hpp"
 
 struct vfio_region_info;
 
@@ -24,7 +24,7 @@ class VfioDevice {
   [[nodiscard]] std::uint64_t region_size(unsigned index) const;
   [[nodiscard]] unsigned interrupts(unsigned index) const;
 
-  [[nodiscard]] gba::Mapping map_region(unsigned index) const;
+  [[nodiscard]] base::Mapping map_region(unsigned index) const;
   void set_bus_master(bool on) const;
   void map_dma(std::uint64_t iova, std::span<std::byte> memory) const;
   void unmap_dma(std::uint64_t iova, std::size_t size) const;
@@ -35,9 +35,9 @@ class VfioDevice {
  private:
   [[nodiscard]] vfio_region_info region(unsigned index) const;
 
-  gba::UniqueFd container_;
-  gba::UniqueFd group_;
-  gba::UniqueFd device_;
+  base::UniqueFd container_;
+  base::UniqueFd group_;
+  base::UniqueFd device_;
 };
 
 }  // namespace guest

@@ -1,52 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with two members of a group who mind their own business.
+// A device with innocent clients: two members that do barriers all the time, and newcomers.
 #pragma once
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "tests/integration/fake_device/device_fixture.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace raw {
 
-class Bystanders : public FakeDevice {
- protected:
-  explicit Bystanders(const std::vector<std::string>& options = {})
-      : FakeDevice(options), first_(path()), second_(path()), group_(first_.make_group(2)) {
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// The longest that a barrier may take, whatever other clients do. More where processes wait for processors: a thread
+/// of the device, or of a client, that is taken off one may hold what the kernel locks for the device.
+inline microseconds worst_barrier() {
+  constexpr milliseconds kOnAnIdleMachine{test_support::kSanitized ? 200 : 20};
+  double load = 0;
+  const bool known = ::getloadavg(&load, 1) == 1;
+  const double each = known ? load / std::max(1U, std::thread::hardware_concurrency()) : 1;
+  return std::chrono::duration_cast<microseconds>(kOnAnIdleMachine * std::max(1.0, each));
+}
+
+/// Two members of a group that do barriers until the object ends, `pause` apart. The longest barrier counts, but not
+/// the time for which this machine made the device or the loop wait for a processor: a barrier is as long as the last
+/// look that found it open says, less what the kernel says of the device's time in its run queue.
+class BarrierLoop {
+ public:
+  BarrierLoop(const std::string& path, pid_t device, microseconds pause)
+      : first_(path),
+        second_(path),
+        group_(first_.make_group(2)),
+        schedstat_(::open(fmt::format("/proc/{0}/task/{0}/schedstat", device).c_str(), O_RDONLY | O_CLOEXEC)),
+        pause_(pause) {
     first_.join(group_, 0);
     second_.join(group_, 1);
-    files_ = open_files();
+    thread_ = std::thread([this] { run(); });
+  }
+  BarrierLoop(const BarrierLoop&) = delete;
+  BarrierLoop& operator=(const BarrierLoop&) = delete;
+  ~BarrierLoop() {
+    stop_ = true;
+    thread_.join();
   }
 
-  /// Their barriers go on, and nothing else has happened to them.
-  void expect_unharmed() {
-    for (int round = 0; round < 3; ++round) {
-      ++sequence_;
-      first_.arrive(group_, 0, sequence_);
-      second_.arrive(group_, 1, sequence_);
-      ASSERT_EQ(first_.wait_flag(group_, sequence_ - 1), sequence_) << device().output();
-      ASSERT_EQ(second_.wait_flag(group_, sequence_ - 1), sequence_) << device().output();
-    }
-    EXPECT_EQ(first_.read(GBA_REG_FAULT), 0U);
-    EXPECT_EQ(second_.read(GBA_REG_FAULT), 0U);
-  }
-
-  /// The device has closed all that it had of others; it learns of their end a little later than they.
-  void expect_no_files_left() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (open_files() > files_ && std::chrono::steady_clock::now() < end) {
+  [[nodiscard]] bool lost() const { return lost_; }
+  /// More barriers are completed.
+  [[nodiscard]] bool goes_on() const {
+    const auto wanted = barriers_ + 3;
+    while (barriers_ < wanted && !lost_) {
       std::this_thread::yield();
     }
-    EXPECT_EQ(open_files(), files_);
+    return !lost_;
   }
+  /// The longest since the last call, of those that are complete.
+  microseconds take_worst() { return microseconds(worst_.exchange(0)); }
+  /// What the device has against the members.
+  std::uint64_t faults() { return first_.read(GBA_REG_FAULT) | second_.read(GBA_REG_FAULT); }
 
  private:
+  static constexpr std::chrono::seconds kLost{20};
+
+  void run() {
+    for (std::uint64_t sequence = 1; !stop_; ++sequence) {
+      const auto waited = run_queue_time();
+      first_.arrive(group_, 0, sequence);
+      second_.arrive(group_, 1, sequence);
+      const auto start = Clock::now();
+      auto open = start;
+      for (auto now = start; !released(sequence); now = Clock::now()) {
+        if (now - start > kLost) {
+          lost_ = true;
+          return;
+        }
+        open = now;
+        std::this_thread::yield();
+      }
+      const auto taken = std::max(open - start - (run_queue_time() - waited), Clock::duration::zero());
+      const auto count = std::chrono::duration_cast<microseconds>(taken).count();
+      if (count > worst_.load()) {
+        worst_ = count;
+      }
+      ++barriers_;
+      std::this_thread::sleep_for(pause_);
+    }
+  }
+
+  [[nodiscard]] bool released(std::uint64_t sequence) const {
+    return first_.flag(group_) == sequence && second_.flag(group_) == sequence;
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds run_queue_time() const {
+    std::array<char, 128> text{};
+    unsigned long long ran = 0;
+    unsigned long long waited = 0;
+    const bool known = ::pread(schedstat_.get(), text.data(), text.size() - 1, 0) > 0 &&
+                       std::sscanf(text.data(), "%llu %llu", &ran, &waited) == 2;
+    return std::chrono::nanoseconds(known ? waited : 0);
+  }
+
   Port first_;
   Port second_;
   Port::Group group_;
-  std::uint64_t sequence_ = 0;
+  Fd schedstat_;
+  const microseconds pause_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> lost_ = false;
+  std::atomic<std::uint64_t> barriers_ = 0;
+  std::atomic<microseconds::rep> worst_ = 0;
+  std::thread thread_;
+};
+
+class Bystanders : public FakeDevice {
+ protected:
+  explicit Bystanders(const std::vector<std::string>& options = {}, microseconds pause = milliseconds(1),
+                      const std::vector<std::string>& launcher = {})
+      : FakeDevice(options, launcher), loop_(path(), device().pid(), pause) {
+    // What the members gave is closed a little later than it is used.
+    do {
+      files_ = open_files();
+      std::this_thread::sleep_for(milliseconds(10));
+    } while (open_files() != files_);
+  }
+
+  /// Their barriers go on, none has taken long, and nothing else has happened to them.
+  void expect_unharmed() {
+    ASSERT_TRUE(loop_.goes_on()) << device().output();
+    EXPECT_LT(loop_.take_worst(), worst_barrier());
+    EXPECT_EQ(loop_.faults(), 0U);
+  }
+
+  /// The device has closed all that it had of others; it learns of their end a little later than they.
+  void expect_no_files_left() { expect_files(files_); }
+  void expect_files(std::size_t count) {
+    const auto end = Clock::now() + std::chrono::seconds(20);
+    while (open_files() > count && Clock::now() < end) {
+      std::this_thread::yield();
+    }
+    EXPECT_LE(open_files(), count);
+  }
+
+  BarrierLoop& loop() { return loop_; }
+
+ private:
+  BarrierLoop loop_;
   std::size_t files_ = 0;
 };
 

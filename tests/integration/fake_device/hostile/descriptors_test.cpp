@@ -17,6 +17,7 @@ namespace {
 using raw::bytes_of;
 using raw::Client;
 using raw::Fd;
+using raw::milliseconds;
 using raw::Port;
 
 constexpr std::uint64_t kIova = 0x40000000;
@@ -176,6 +177,49 @@ TEST_F(Descriptors, ThatComeOneByOneAreCountedTogether) {
     expect_unharmed();
   }
   expect_no_files_left();
+}
+
+class FewFiles : public raw::Bystanders {
+ protected:
+  FewFiles() : Bystanders({}, milliseconds(1), {"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"}) {}
+};
+
+// Others have taken all that the device may open. That is no fault of the client that brings one more.
+TEST_F(FewFiles, AreNotTheEndOfAStandingClient) {
+  Port standing(path());
+  const auto eventfd = raw::make_eventfd();
+  const std::array one{eventfd.get()};
+  ASSERT_EQ(standing.arm(GBA_IRQ_MSIX, 0, one), 0);
+  {
+    std::vector<std::unique_ptr<Port>> greedy;
+    int error = 0;
+    while (error == 0 && greedy.size() < 100) {
+      greedy.push_back(std::make_unique<Port>(path()));
+      for (unsigned vector = 0; vector < GBA_MSIX_VECTORS && error == 0; ++vector) {
+        error = greedy.back()->arm(GBA_IRQ_MSIX, vector, one);
+      }
+    }
+    EXPECT_EQ(error, ENFILE);
+    EXPECT_LT(open_files(), 1000U);
+    EXPECT_EQ(standing.arm(GBA_IRQ_MSIX, 1, one), ENFILE);
+    EXPECT_EQ(standing.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "it is still served";
+    expect_unharmed();
+  }
+  expect_files(100);
+  EXPECT_EQ(standing.arm(GBA_IRQ_MSIX, 1, one), 0);
+}
+
+// A message that does not go on is given up, another client's that does is not.
+TEST_F(Descriptors, OfAMessageThatIsNeverFinishedAreClosed) {
+  Port port(path());
+  const auto eventfd = raw::make_eventfd();
+  const auto frame = port.client().frame(VFIO_USER_DEVICE_SET_IRQS, std::vector<std::byte>(100));
+  const auto start = raw::Clock::now();
+  ASSERT_TRUE(port.client().send_bytes(std::span(frame).first(20), std::array{eventfd.get()}));
+  EXPECT_EQ(port.client().receive(), std::nullopt);
+  EXPECT_GE(raw::Clock::now() - start, std::chrono::seconds(9));
+  expect_no_files_left();
+  expect_unharmed();
 }
 
 // The page is only missed when it is stored to: the pool is empty.

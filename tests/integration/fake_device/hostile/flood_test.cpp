@@ -9,37 +9,18 @@
 #include <memory>
 #include <thread>
 
-#include "tests/integration/fake_device/hostile/bystanders.hpp"
+#include "tests/integration/fake_device/hostile/attack.hpp"
 
 namespace {
 
 using raw::bytes_of;
 using raw::Client;
+using raw::FileLimit;
 using raw::Port;
 
 constexpr std::size_t kClients = 2000;
 constexpr rlim_t kFilesWanted = 8000;
 constexpr unsigned kBystanders = 2;
-
-/// Raises the limit of open files, not for good. The device raises its own to the same hard limit.
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t wanted) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = std::min(wanted, before_.rlim_max);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-    enough_ = limit.rlim_cur >= wanted;
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  [[nodiscard]] bool enough() const { return enough_; }
-
- private:
-  rlimit before_{};
-  bool enough_ = false;
-};
 
 class Flood : public raw::Bystanders {
  protected:

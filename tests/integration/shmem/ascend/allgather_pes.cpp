@@ -89,7 +89,9 @@ void run(int rank, int size, aclrtStream stream) {
   }
   // All at once: each round's copies come before and behind its kernel.
   for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < kElements; ++i) input_host[i] = element<T>(rank, i, round);
+    for (int i = 0; i < kElements; ++i) {
+      input_host[i] = element<T>(rank, i, round);
+    }
     CHECK(aclrtMemcpyAsync(input, kBytes, input_host, kBytes, ACL_MEMCPY_HOST_TO_DEVICE, stream) == ACL_SUCCESS);
     CHECK(aclrtMemsetAsync(output, all, 0, all, stream) == ACL_SUCCESS);
     shmemx_launch_on_stream(kCores, allgather<T>, &launches[static_cast<size_t>(round)],
@@ -151,7 +153,9 @@ void mistakes() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    return 2;
+  }
   const int rank = ascend::number("OSHRUN_RANK");
   const int size = ascend::number("OSHRUN_SIZE");
   CHECK(aclFinalize() == ACL_ERROR_REPEAT_FINALIZE && aclInit(nullptr) == ACL_SUCCESS);
@@ -175,7 +179,9 @@ int main(int argc, char** argv) {
                             -1};
   attributes.comm_args = &uid;
   CHECK(aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_DEFAULT, &attributes) == ACLSHMEM_SUCCESS);
-  if (wrong != 0) return 1;
+  if (wrong != 0) {
+    return 1;
+  }
   aclrtStream stream = nullptr;
   CHECK(aclrtCreateStream(&stream) == ACL_SUCCESS);
   run<int32_t>(rank, size, stream);

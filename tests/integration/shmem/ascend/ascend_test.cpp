@@ -31,7 +31,7 @@ TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
       {"stride", "aclshmem_int32_iget: strides 0 and 1"},
       {"operation", "aclshmem_put32_signal: 2 is neither"},
       {"alignment", "aclshmemx_putmem_signal: the given address is not aligned"},
-      {"comparison", "aclshmem_signal_wait_until: 6 is no comparison"},
+      {"comparison", "aclshmem_signal_wait_until: 6 is not a comparison"},
       {"wait", "aclshmem_int32_wait_until: 4 bytes at the given address are not"},
   };
   for (const auto& [name, message] : mistakes) {

@@ -60,7 +60,9 @@ Tables tables_of(int pes) {
 Cache expected(const Tables& tables, int me, int which, int64_t block_size) {
   Cache mine = content(me, which, max_block_nums * block_size);
   for (size_t pe = 0; pe < tables.source.size(); ++pe) {
-    if (tables.pairs[2 * pe] != me || tables.pairs[2 * pe + 1] != 0) continue;
+    if (tables.pairs[2 * pe] != me || tables.pairs[2 * pe + 1] != 0) {
+      continue;
+    }
     const Cache theirs = content(static_cast<int>(pe), which, max_block_nums * block_size);
     for (size_t i = 0; i < tables.source[pe].size(); ++i) {
       std::memcpy(&mine[static_cast<size_t>(tables.destination[pe][i] * block_size)],
@@ -82,7 +84,9 @@ class DeviceTable {
   DeviceTable(const DeviceTable&) = delete;
   DeviceTable& operator=(const DeviceTable&) = delete;
   ~DeviceTable() {
-    if (memory_ != nullptr) aclrtFree(memory_);
+    if (memory_ != nullptr) {
+      aclrtFree(memory_);
+    }
   }
   [[nodiscard]] uint8_t* get() const { return static_cast<uint8_t*>(memory_); }
   [[nodiscard]] size_t bytes() const { return bytes_; }
@@ -177,7 +181,9 @@ void make_mistake(const Job& job, const Caches& caches, const std::string& mista
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 6) return 2;
+  if (argc < 6) {
+    return 2;
+  }
   const int rank = ascend::number("OSHRUN_RANK");
   const int size = ascend::number("OSHRUN_SIZE");
   aclshmemx_uniqueid_t uid{};

@@ -104,13 +104,27 @@ static void test_configs(void) {
 static void mistake(const char* name) {
   int32_t outside[2] = {0, 0};
   int32_t* inside = (int32_t*)aclshmem_calloc(2, sizeof(int32_t));
-  if (strcmp(name, "pe") == 0) aclshmem_int32_p(inside, 1, aclshmem_n_pes());
-  if (strcmp(name, "address") == 0) aclshmem_int32_put(outside, inside, 1, 0);
-  if (strcmp(name, "stride") == 0) aclshmem_int32_iget(outside, inside, 0, 1, 2, 0);
-  if (strcmp(name, "operation") == 0) aclshmem_put32_signal(inside, outside, 1, inside + 1, 1, 2, 0);
-  if (strcmp(name, "alignment") == 0) aclshmemx_putmem_signal(inside, outside, 4, (char*)inside + 1, 1, 0, 0);
-  if (strcmp(name, "comparison") == 0) aclshmem_signal_wait_until(inside, 6, 0);
-  if (strcmp(name, "wait") == 0) aclshmem_int32_wait_until(outside, ACLSHMEM_CMP_EQ, 1);
+  if (strcmp(name, "pe") == 0) {
+    aclshmem_int32_p(inside, 1, aclshmem_n_pes());
+  }
+  if (strcmp(name, "address") == 0) {
+    aclshmem_int32_put(outside, inside, 1, 0);
+  }
+  if (strcmp(name, "stride") == 0) {
+    aclshmem_int32_iget(outside, inside, 0, 1, 2, 0);
+  }
+  if (strcmp(name, "operation") == 0) {
+    aclshmem_put32_signal(inside, outside, 1, inside + 1, 1, 2, 0);
+  }
+  if (strcmp(name, "alignment") == 0) {
+    aclshmemx_putmem_signal(inside, outside, 4, (char*)inside + 1, 1, 0, 0);
+  }
+  if (strcmp(name, "comparison") == 0) {
+    aclshmem_signal_wait_until(inside, 6, 0);
+  }
+  if (strcmp(name, "wait") == 0) {
+    aclshmem_int32_wait_until(outside, ACLSHMEM_CMP_EQ, 1);
+  }
 }
 
 int main(int argc, char** argv) {

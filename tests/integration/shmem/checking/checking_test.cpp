@@ -37,7 +37,9 @@ Outcome make(const Mistake& mistake, const char* debug = "SHMEM_DEBUG=1") {
 /// For a regular expression.
 std::string quoted(const std::string& text) {
   std::string result;
-  for (const char c : text) result += std::string(std::strchr("().+[]", c) != nullptr ? "\\" : "") + c;
+  for (const char c : text) {
+    result += std::string(std::strchr("().+[]", c) != nullptr ? "\\" : "") + c;
+  }
   return result;
 }
 
@@ -70,7 +72,7 @@ const Mistake kMemory[] = {
     {"strides", "shmem_long_iput: strides 0 and 1 must be 1 or more"},
     {"unaligned", "shmem_int_atomic_inc: the given address is not aligned to the size of what is there, 4 bytes"},
     {"signal_op", "shmem_putmem_signal: 42 is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"},
-    {"comparison", "shmem_long_wait_until: 42 is no comparison"},
+    {"comparison", "shmem_long_wait_until: 42 is not a comparison"},
     {"wait_stack", "shmem_long_wait_until: 8 bytes at the given address are not inside"},
     {"wait_freed", "shmem_long_wait_until: 8 bytes at heap+0x40 are not allocated"},
     {"destroyed_context", "shmem_ctx_long_p: the context was never made, or has been destroyed"},
@@ -139,7 +141,9 @@ INSTANTIATE_TEST_SUITE_P(Calls, Checking, testing::ValuesIn(kCalls), name_of);
 INSTANTIATE_TEST_SUITE_P(Others, Checking, testing::ValuesIn(kOthers), name_of);
 
 void expect_names(const std::string& output, const std::vector<const char*>& texts) {
-  for (const char* text : texts) EXPECT_THAT(output, HasSubstr(text));
+  for (const char* text : texts) {
+    EXPECT_THAT(output, HasSubstr(text));
+  }
 }
 
 TEST(CheckingCircles, NameAllPesAndTheirCalls) {
@@ -152,7 +156,7 @@ TEST(CheckingCircles, NameAllPesAndTheirCalls) {
                                                    "of the active set of 2 PEs (0, stride 1) and waits for PE 0"});
 }
 
-TEST(CheckingNotes, WhoWaitsForWhomWhenItTakesLong) {
+TEST(CheckingNotes, NameTheMissingPesOfALongWait) {
   const auto job = run(oshrun(2, "off", {test_program("mistakes"), "late"}),
                        {"SHMEM_DEBUG=1", "SHMEM_BARRIER_WARN=0.1", "SHMEM_BARRIER_TIMEOUT=0.5"});
   EXPECT_THAT(job.output, HasSubstr("shmem: PE 0: has waited 0 s: PE 0 is in shmem_barrier_all() of team 0, PE 1 is in "

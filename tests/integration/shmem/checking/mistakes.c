@@ -313,7 +313,9 @@ static const struct mistake kMistakes[] = {
 };
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    return 2;
+  }
   int level;
   const int wanted = strcmp(argv[1], "serialized") == 0    ? SHMEM_THREAD_SERIALIZED
                      : strcmp(argv[1], "two_at_once") == 0 ? SHMEM_THREAD_MULTIPLE
@@ -326,7 +328,9 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < sizeof kMistakes / sizeof *kMistakes; ++i) {
     if (strcmp(kMistakes[i].name, argv[1]) == 0) {
       kMistakes[i].make();
-      if (strcmp(argv[1], "after_end") == 0) return 0;
+      if (strcmp(argv[1], "after_end") == 0) {
+        return 0;
+      }
       if (strcmp(argv[1], "nothing") == 0) {
         shmem_free(block);
         shmem_free(words);

@@ -93,11 +93,6 @@ TEST(Globals, TakeOnlyTheMemoryThatIsUsed) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(Globals, LoseNoStoreOfAThreadWhenTheLibraryStartsOrEnds) {
-  const auto job = process_pes(2, {"threads", std::to_string(repeats(5, 200))}, Seconds{300});
-  EXPECT_TRUE(job.exit.clean()) << job.output;
-}
-
 TEST(Globals, AreNotSharedWithChildren) {
   const auto job = process_pes(2, {"children"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -125,17 +120,9 @@ TEST(Globals, HideNoCrashFromTheProgramsHandler) {
   EXPECT_NE(job.output.find("the program's own handler"), std::string::npos) << job.output;
 }
 
-TEST(Globals, HideNoCrashFromAHandlerThatIsInstalledLater) {
-  const auto job = process_pes(1, {"late-handler"});
-  EXPECT_EQ(job.exit.code, 44) << job.output;
-  EXPECT_NE(job.output.find("about to store\nthe program's own handler"), std::string::npos) << job.output;
-}
-
-TEST(Globals, HideNoCrashFromAHandlerThatGoesOnToTheLibrarys) {
-  const auto job = process_pes(1, {"chained-handler"});
-  EXPECT_EQ(job.exit.code, 128 + SIGSEGV) << job.output;
-  EXPECT_NE(job.output.find("about to store\nthe program's own handler"), std::string::npos) << job.output;
-  EXPECT_EQ(job.output.find("own handler"), job.output.rfind("own handler")) << "they call each other in turn";
+TEST(Globals, LeaveNoSignalHandler) {
+  const auto job = process_pes(2, {"handlers"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
 TEST(Globals, AreSymmetricOnNoPeWhereOneCannotShareThem) {

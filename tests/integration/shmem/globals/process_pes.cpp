@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -23,7 +22,6 @@
 #include <string>
 #include <thread>
 
-#include "shmem/cores/wait.hpp"
 #include "tests/integration/shmem/globals/check.hpp"
 
 namespace {
@@ -33,7 +31,6 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 std::uint64_t number = 1;
 std::uint64_t other_number;
 std::array<std::byte, 64 * kMiB> sparse;
-std::array<std::uint64_t, 2 * kMiB> store_log;
 
 int right() {
   return (shmem_my_pe() + 1) % shmem_n_pes();
@@ -79,77 +76,6 @@ void sparse_array() {
   shmem_finalize();
   CHECK(sparse[0] == std::byte{1} && sparse[40 * kMiB] == mark && takes_little_memory());
   CHECK(of_mapping(&sparse[32 * kMiB], "VmFlags:").find(" sh") == std::string::npos);
-}
-
-/// Stores each word of its half of the log once, all over the place, until the end or until it is told to stop.
-class Storer {
- public:
-  explicit Storer(std::size_t half) : words_(&store_log[half * kWords]) {
-    std::fill_n(words_, kWords, 0);  // has memory, that takes its time to be copied
-    thread_ = std::thread([this] {
-      for (std::uint64_t i = 0; i < kWords && !stop_; ++i) {
-        // Only a store: a counter that is loaded and stored would carry its value over what is lost.
-        *const_cast<volatile std::uint64_t*>(words_ + place(i)) = i + 1;
-        stored_.store(i + 1);
-        for (int pause = 0; pause < 30; ++pause) {
-          shmem::cpu_pause();
-        }
-      }
-    });
-  }
-  Storer(const Storer&) = delete;
-  Storer& operator=(const Storer&) = delete;
-  ~Storer() { thread_.join(); }
-
-  void stop() { stop_ = true; }
-  /// How many words are not what was stored there. Waits for the thread.
-  std::uint64_t lost() {
-    thread_.join();
-    thread_ = std::thread([] {});
-    std::uint64_t lost = 0;
-    for (std::uint64_t i = 0; i < stored_; ++i) {
-      lost += words_[place(i)] != i + 1 ? 1 : 0;
-    }
-    return lost;
-  }
-  [[nodiscard]] std::uint64_t stored() const { return stored_; }
-
- private:
-  static constexpr std::uint64_t kWords = store_log.size() / 2;  // a power of two
-  /// An odd factor: each place once.
-  static std::uint64_t place(std::uint64_t i) { return i * 0x9e3779b1 % kWords; }
-
-  std::uint64_t* words_;
-  // Not in the data of the program: there the stores would wait too.
-  std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> stored_{0};
-  std::thread thread_;
-};
-
-/// Runs `change`, which exchanges the memory of the variables, while threads store; true if they did so meanwhile.
-bool keeps_stores(const std::function<void()>& change) {
-  Storer first(0);
-  Storer second(1);
-  while (first.stored() == 0 || second.stored() == 0) {
-    std::this_thread::yield();
-  }
-  const std::uint64_t before = first.stored() + second.stored();
-  change();
-  const bool meanwhile = first.stored() + second.stored() > before;
-  first.stop();
-  second.stop();
-  CHECK(first.lost() == 0);
-  CHECK(second.lost() == 0);
-  return meanwhile;
-}
-
-void threads(int rounds) {
-  int meanwhile = 0;
-  for (int round = 0; round < rounds; ++round) {
-    meanwhile += keeps_stores(shmem_init) ? 1 : 0;
-    meanwhile += keeps_stores(shmem_finalize) ? 1 : 0;
-  }
-  CHECK(meanwhile > 0);
 }
 
 /// Runs `body` in a child; true if it gives true there. `meanwhile` runs in the parent when the child has begun; the
@@ -285,29 +211,31 @@ void on_fault(int /*number*/) {
   ::_exit(44);
 }
 
-struct sigaction before_ours {};
-
-/// A handler that goes on to the one that it took the place of.
-void on_fault_go_on(int signal, siginfo_t* info, void* context) {
-  constexpr char kText[] = "the program's own handler\n";
-  static_cast<void>(::write(STDERR_FILENO, kText, sizeof kText - 1) > 0);
-  before_ours.sa_sigaction(signal, info, context);
+/// What each signal does.
+std::array<struct sigaction, 32> signal_actions() {
+  std::array<struct sigaction, 32> actions{};
+  for (std::size_t signal = 1; signal < actions.size(); ++signal) {
+    ::sigaction(static_cast<int>(signal), nullptr, &actions[signal]);
+  }
+  return actions;
 }
 
-/// A handler that is installed when the library has one already gets none of the library's faults, but all others.
-void late_handler(bool goes_on) {
-  keeps_stores(shmem_init);
-  struct sigaction action {};
-  if (goes_on) {
-    action.sa_sigaction = on_fault_go_on;
-    action.sa_flags = SA_SIGINFO;
-  } else {
-    action.sa_handler = on_fault;
+/// The library leaves no signal handler behind, also in a process with several threads.
+void handlers() {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      std::this_thread::yield();
+    }
+  });
+  const auto before = signal_actions();
+  shmem_init();
+  const auto during = signal_actions();
+  for (std::size_t signal = 1; signal < before.size(); ++signal) {
+    CHECK(before[signal].sa_handler == during[signal].sa_handler);
   }
-  ::sigaction(SIGSEGV, &action, &before_ours);
-  keeps_stores(shmem_finalize);
-  keeps_stores(shmem_init);
-  crash();
+  stop = true;
+  other.join();
 }
 
 /// From now on mremap gives EPERM.
@@ -344,8 +272,6 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 1;
   if (what == "sparse") {
     sparse_array();
-  } else if (what == "threads") {
-    threads(rounds);
   } else if (what == "children") {
     children();
   } else if (what == "programs") {
@@ -357,8 +283,8 @@ int main(int argc, char** argv) {
   } else if (what == "handled-crash") {
     std::signal(SIGSEGV, on_fault);
     crash();
-  } else if (what == "late-handler" || what == "chained-handler") {
-    late_handler(what == "chained-handler");
+  } else if (what == "handlers") {
+    handlers();
   } else if (what == "forbidden") {
     forbidden();
   } else {

@@ -152,7 +152,9 @@ SHMEM_ARITHMETIC_REDUCE_TYPES(TEST_ARITHMETIC)
 static long psync[SHMEM_SYNC_SIZE];
 
 static void check_psync(void) {
-  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) CHECK(psync[i] == SHMEM_SYNC_VALUE);
+  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) {
+    CHECK(psync[i] == SHMEM_SYNC_VALUE);
+  }
 }
 
 #define SET start, (stride == 2 ? 1 : 0), size
@@ -241,17 +243,25 @@ static void test_large(void) {
   long* source = (long*)shmem_malloc(n * sizeof(long));
   long* dest = (long*)shmem_malloc(n * sizeof(long));
   for (int in_place = 0; in_place < 2; ++in_place) {
-    for (size_t i = 0; i < n; ++i) source[i] = (long)i * (shmem_my_pe() + 1);
+    for (size_t i = 0; i < n; ++i) {
+      source[i] = (long)i * (shmem_my_pe() + 1);
+    }
     long* to = in_place ? source : dest;
     shmem_barrier_all();
     CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, to, source, n) == 0);
     const long pes = shmem_n_pes();
-    for (size_t i = 0; i < n; ++i) CHECK(to[i] == (long)i * (pes * (pes + 1) / 2));
-    for (size_t i = 0; i < n; ++i) source[i] = (long)i * (shmem_my_pe() + 1);
+    for (size_t i = 0; i < n; ++i) {
+      CHECK(to[i] == (long)i * (pes * (pes + 1) / 2));
+    }
+    for (size_t i = 0; i < n; ++i) {
+      source[i] = (long)i * (shmem_my_pe() + 1);
+    }
     shmem_barrier_all();
     CHECK(shmem_sum_inscan(SHMEM_TEAM_WORLD, to, source, n) == 0);
     const long before = shmem_my_pe() + 1;
-    for (size_t i = 0; i < n; ++i) CHECK(to[i] == (long)i * (before * (before + 1) / 2));
+    for (size_t i = 0; i < n; ++i) {
+      CHECK(to[i] == (long)i * (before * (before + 1) / 2));
+    }
     shmem_barrier_all();
   }
   shmem_free(dest);
@@ -273,7 +283,9 @@ static void test_large_moves(void) {
   const size_t block = (size_t)(kWords / size);
   FILL(long, kWords);
   CHECK(shmem_long_fcollect(team, dest, source, block) == 0);
-  for (size_t i = 0; i < block * (size_t)size; ++i) CHECK(dest[i] == pattern((int)(i / block), i % block));
+  for (size_t i = 0; i < block * (size_t)size; ++i) {
+    CHECK(dest[i] == pattern((int)(i / block), i % block));
+  }
   FILL(long, kWords);
   CHECK(shmem_long_alltoall(team, dest, source, block) == 0);
   for (size_t i = 0; i < block * (size_t)size; ++i) {
@@ -290,7 +302,9 @@ static void test_run_ahead(void) {
     from = shmem_my_pe() == root ? i : -1;
     CHECK(shmem_broadcast(SHMEM_TEAM_WORLD, &to, &from, 1, root) == 0);
     CHECK(to == i);
-    if (i % 100 == 7) shmem_barrier_all();
+    if (i % 100 == 7) {
+      shmem_barrier_all();
+    }
     if (i % 100 == 50) {
       from = i + shmem_my_pe();
       CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, &to, &from, 1) == 0);
@@ -304,15 +318,21 @@ static void test_run_ahead(void) {
 static void test_rounding(void) {
   static double to[300], from[300];
   int one_node = 1;
-  for (int pe = 0; pe < shmem_n_pes(); ++pe) one_node = one_node && shmem_ptr(to, pe) != NULL;
+  for (int pe = 0; pe < shmem_n_pes(); ++pe) {
+    one_node = one_node && shmem_ptr(to, pe) != NULL;
+  }
   static const size_t counts[] = {1, 12, 13, 300};
   for (size_t c = 0; c < sizeof counts / sizeof *counts; ++c) {
-    for (size_t i = 0; i < counts[c]; ++i) from[i] = pattern(shmem_my_pe(), i) * (i % 2 == 0 ? 0.1 : 1e15);
+    for (size_t i = 0; i < counts[c]; ++i) {
+      from[i] = pattern(shmem_my_pe(), i) * (i % 2 == 0 ? 0.1 : 1e15);
+    }
     shmem_barrier_all();
     CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, to, from, counts[c]) == 0);
     for (size_t i = 0; i < counts[c]; ++i) {
       volatile double sum = pattern(0, i) * (i % 2 == 0 ? 0.1 : 1e15);
-      for (int pe = 1; pe < shmem_n_pes(); ++pe) sum = sum + pattern(pe, i) * (i % 2 == 0 ? 0.1 : 1e15);
+      for (int pe = 1; pe < shmem_n_pes(); ++pe) {
+        sum = sum + pattern(pe, i) * (i % 2 == 0 ? 0.1 : 1e15);
+      }
       const double difference = to[i] < sum ? sum - to[i] : to[i] - sum;
       CHECK(one_node ? to[i] == sum : difference <= 1e-15 * (sum < 0 ? -sum : sum));
     }
@@ -329,15 +349,23 @@ static void test_bytes_and_generic_names(void) {
   static char bytes[2][64];
   static double numbers[8];
   const int pes = shmem_n_pes();
-  for (int i = 0; i < 64; ++i) bytes[0][i] = (char)pattern(shmem_my_pe(), (size_t)i);
+  for (int i = 0; i < 64; ++i) {
+    bytes[0][i] = (char)pattern(shmem_my_pe(), (size_t)i);
+  }
   shmem_barrier_all();
   CHECK(shmem_broadcastmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 5, pes - 1) == 0);
-  for (int i = 0; i < 5; ++i) CHECK(bytes[1][i] == (char)pattern(pes - 1, (size_t)i));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(bytes[1][i] == (char)pattern(pes - 1, (size_t)i));
+  }
   CHECK(shmem_fcollectmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 2) == 0);
-  for (int i = 0; i < 2 * pes; ++i) CHECK(bytes[1][i] == (char)pattern(i / 2, (size_t)i % 2));
+  for (int i = 0; i < 2 * pes; ++i) {
+    CHECK(bytes[1][i] == (char)pattern(i / 2, (size_t)i % 2));
+  }
   CHECK(shmem_collectmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1) == 0);
   CHECK(shmem_alltoallmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1) == 0);
-  for (int i = 0; i < pes; ++i) CHECK(bytes[1][i] == (char)pattern(i, (size_t)shmem_my_pe()));
+  for (int i = 0; i < pes; ++i) {
+    CHECK(bytes[1][i] == (char)pattern(i, (size_t)shmem_my_pe()));
+  }
   CHECK(shmem_alltoallsmem(SHMEM_TEAM_WORLD, bytes[1], bytes[0], 1, 1, 1) == 0);
   CHECK(shmem_broadcast(SHMEM_TEAM_WORLD, numbers, numbers, 4, 0) == 0);
   CHECK(shmem_collect(SHMEM_TEAM_WORLD, numbers + 1, numbers, 0) == 0);

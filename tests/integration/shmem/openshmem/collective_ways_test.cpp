@@ -22,7 +22,7 @@ TEST_P(CollectiveWays, DoTheSame) {
   std::ofstream table(folder.file("table"));
   table << "libshmem-collective-tuning 1\n";
   for (const char* collective : {"broadcast", "collect", "fcollect", "alltoall", "reduce", "scan"}) {
-    for (const char* load : {"alone", "crowded"}) {
+    for (const char* load : {"alone", "oversubscribed"}) {
       table << collective << ' ' << load << " * " << limits << '\n';
     }
   }
@@ -32,28 +32,40 @@ TEST_P(CollectiveWays, DoTheSame) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-// What is carried where that is allowed is tested above: the built-in table does so.
+// Eager calls are covered by the other tests: the built-in table prefers them.
 INSTANTIATE_TEST_SUITE_P(All, CollectiveWays,
-                         testing::Combine(testing::Values("carried=0", "carried=0 split=0", "carried=8 split=9"),
+                         testing::Combine(testing::Values("eager=0", "eager=0 scatter-allgather=0",
+                                                          "eager=8 scatter-allgather=9"),
                                           testing::Values(3)));
 
 /// How PEs are spread over nodes: blocks of so many, or so many nodes by turns.
 class CollectivesOnNodes : public testing::TestWithParam<std::tuple<std::string, int>> {};
 
-TEST_P(CollectivesOnNodes, DoTheSame) {
-  const auto [node, pes] = GetParam();
+void expect_clean_on_nodes(const std::string& node, int pes, const std::string& name) {
   const std::string script = "export SHMEM_HOST_ID=node$((OSHRUN_RANK " + node + R"()); exec "$0" "$@")";
-  const auto job = run(oshrun(pes, "off", {"/bin/sh", "-c", script, test_program("openshmem_collective_c_pes"), "few"}),
+  const auto job = run(oshrun(pes, "off", {"/bin/sh", "-c", script, test_program(name), "few"}),
                        {"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}, Seconds{120});
   for (const char* reason : {"libucp.so.0 cannot be used", "built without UCX"}) {
-    if (job.output.find(reason) != std::string::npos) GTEST_SKIP() << reason;
+    if (job.output.find(reason) != std::string::npos) {
+      GTEST_SKIP() << reason;
+    }
   }
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-// One on each; 2 + 1; 3 + 1; 2 + 2; 3 + 2 that take turns.
+TEST_P(CollectivesOnNodes, DoTheSame) {
+  const auto [node, pes] = GetParam();
+  expect_clean_on_nodes(node, pes, "openshmem_collective_c_pes");
+}
+
+// As a host file that names a node twice places them: PEs 0, 1, 4, 5 and 2, 3.
+TEST(UnevenNodes, HaveSeveralTeamsOfPesThatShareMemory) {
+  expect_clean_on_nodes("/ 2 % 2", 6, "openshmem_team_c_pes");
+}
+
+// One on each; 2 + 1; 3 + 1; 2 + 2; 3 + 2 that take turns; 3 + 2, not evenly spaced.
 INSTANTIATE_TEST_SUITE_P(All, CollectivesOnNodes,
                          testing::Values(std::tuple("/ 1", 3), std::tuple("/ 2", 3), std::tuple("/ 3", 4),
-                                         std::tuple("/ 2", 4), std::tuple("% 2", 5)));
+                                         std::tuple("/ 2", 4), std::tuple("% 2", 5), std::tuple("/ 2 % 2", 5)));
 
 }  // namespace

@@ -145,7 +145,9 @@ static void test_context_of_a_team(void) {
   shmem_team_t odd;
   static long word;
   const int n = shmem_n_pes() / 2;
-  if (n == 0) return;
+  if (n == 0) {
+    return;
+  }
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 2, n, NULL, 0, &odd) == 0);
   if (odd != SHMEM_TEAM_INVALID) {
     shmem_ctx_t of_odd;

@@ -2,6 +2,7 @@
 /* OpenSHMEM 1.6, sections 9.1 to 9.3: set-up, exit, query, threads, memory. */
 #include <mpp/shmem.h>
 #include <pshmem.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -65,10 +66,14 @@ static void test_access(void) {
 static void check_symmetric(void* block) {
   static long offset;
   static char* base;
-  if (base == NULL) base = (char*)shmem_malloc(64);
+  if (base == NULL) {
+    base = (char*)shmem_malloc(64);
+  }
   offset = (char*)block - base;
   shmem_barrier_all();
-  for (int pe = 0; pe < shmem_n_pes(); ++pe) CHECK(shmem_long_g(&offset, pe) == offset);
+  for (int pe = 0; pe < shmem_n_pes(); ++pe) {
+    CHECK(shmem_long_g(&offset, pe) == offset);
+  }
   shmem_barrier_all();
 }
 
@@ -86,12 +91,18 @@ static void test_memory(void) {
   check_symmetric(dirty);
   shmem_free(dirty);
   char* clean = (char*)shmem_calloc(100, 100);
-  for (int i = 0; i < 10000; ++i) CHECK(clean[i] == 0);
-  for (int i = 0; i < 10000; ++i) clean[i] = (char)(i % 50);
+  for (int i = 0; i < 10000; ++i) {
+    CHECK(clean[i] == 0);
+  }
+  for (int i = 0; i < 10000; ++i) {
+    clean[i] = (char)(i % 50);
+  }
   char* between = (char*)shmem_malloc(64);
   char* longer = (char*)shmem_realloc(clean, 100000);
   CHECK(longer != NULL);
-  for (int i = 0; i < 10000; ++i) CHECK(longer[i] == (char)(i % 50));
+  for (int i = 0; i < 10000; ++i) {
+    CHECK(longer[i] == (char)(i % 50));
+  }
   check_symmetric(longer);
   char* shorter = (char*)shmem_realloc(longer, 10);
   CHECK(shorter != NULL && shorter[9] == 9);
@@ -122,6 +133,22 @@ static void test_memory(void) {
 
 static int global_counter = 5;
 
+/* Section 9.1.4: a shmem_finalize that does not end the library is a barrier. */
+static void test_inner_finalize(void) {
+  static long word;
+  const int me = shmem_my_pe(), pes = shmem_n_pes();
+  for (long round = 1; round <= 5; ++round) {
+    shmem_init();
+    if (me == 0) {
+      usleep(20000);
+    }
+    shmem_long_put_nbi(&word, &round, 1, (me + 1) % pes);
+    shmem_finalize();
+    CHECK(initialized() == 1 && word == round);
+    shmem_barrier_all();
+  }
+}
+
 int main(void) {
   CHECK(initialized() == 0);
   int provided = -1;
@@ -140,6 +167,10 @@ int main(void) {
   shmem_barrier_all();
   const int left = (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
   CHECK(global_counter == 10 + left);
+  test_inner_finalize();
+  /* It starts the library only if it does not run. */
+  start_pes(0);
+  start_pes(0);
   shmem_finalize();
   CHECK(initialized() == 0 && global_counter == 10 + left);
   /* It may be started again, also by its oldest name. */

@@ -8,8 +8,13 @@ static int me, pes;
 static void test_predefined(void) {
   CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);
   CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) >= 1 && shmem_team_my_pe(SHMEM_TEAM_SHARED) >= 0);
+  for (int i = 0; i < shmem_team_n_pes(SHMEM_TEAM_SHARED); ++i) {
+    CHECK(shmem_team_ptr(SHMEM_TEAM_SHARED, &inbox, i) != NULL);
+  }
   CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(SHMEM_TEAM_INVALID) == -1);
-  for (int pe = 0; pe < pes; ++pe) CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_WORLD) == pe);
+  for (int pe = 0; pe < pes; ++pe) {
+    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_WORLD) == pe);
+  }
   CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, pes, SHMEM_TEAM_WORLD) == -1);
   CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, -1, SHMEM_TEAM_WORLD) == -1);
   CHECK(shmem_team_translate_pe(SHMEM_TEAM_INVALID, 0, SHMEM_TEAM_WORLD) == -1);
@@ -24,11 +29,15 @@ static void check_strided(int start, int stride, int size) {
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, start, stride, size, NULL, 0, &team) == 0);
   int mine = -1;
   for (int i = 0; i < size; ++i) {
-    if (start + i * stride == me) mine = i;
+    if (start + i * stride == me) {
+      mine = i;
+    }
   }
   CHECK((team != SHMEM_TEAM_INVALID) == (mine >= 0));
   CHECK(shmem_team_my_pe(team) == mine && shmem_team_n_pes(team) == (mine >= 0 ? size : -1));
-  if (team == SHMEM_TEAM_INVALID) return;
+  if (team == SHMEM_TEAM_INVALID) {
+    return;
+  }
   for (int i = 0; i < size; ++i) {
     CHECK(shmem_team_translate_pe(team, i, SHMEM_TEAM_WORLD) == start + i * stride);
     CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, start + i * stride, team) == i);
@@ -50,7 +59,9 @@ static void check_strided(int start, int stride, int size) {
   shmem_team_t last = SHMEM_TEAM_INVALID;
   CHECK(shmem_team_split_strided(team, size - 1, 1, 1, NULL, 0, &last) == 0);
   CHECK((last != SHMEM_TEAM_INVALID) == (mine == size - 1));
-  if (last != SHMEM_TEAM_INVALID) shmem_team_destroy(last);
+  if (last != SHMEM_TEAM_INVALID) {
+    shmem_team_destroy(last);
+  }
   shmem_ctx_destroy(ctx);
   shmem_team_destroy(team);
 }
@@ -98,6 +109,25 @@ static void test_config(void) {
   shmem_team_destroy(team);
 }
 
+/* Section 9.4: a split that one PE gets wrong fails on all PEs. */
+static void test_wrong_config_on_one_pe(void) {
+  shmem_team_config_t config;
+  for (int wrong = 0; wrong < pes; ++wrong) {
+    config.num_contexts = me == wrong ? -1 : 1;
+    shmem_team_t team = SHMEM_TEAM_WORLD, row = SHMEM_TEAM_WORLD, column = SHMEM_TEAM_WORLD;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, &config, SHMEM_TEAM_NUM_CONTEXTS, &team) != 0);
+    CHECK(team == SHMEM_TEAM_INVALID);
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, wrong, 1, 1, NULL, me == wrong ? SHMEM_TEAM_NUM_CONTEXTS : 0,
+                                   &team) != 0);
+    CHECK(team == SHMEM_TEAM_INVALID);
+    CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 1, NULL, 0, &row, &config, SHMEM_TEAM_NUM_CONTEXTS, &column) != 0);
+    CHECK(row == SHMEM_TEAM_INVALID && column == SHMEM_TEAM_INVALID);
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, NULL, 0, &team) == 0);
+    shmem_team_sync(team);
+    shmem_team_destroy(team);
+  }
+}
+
 static void use_context(shmem_ctx_t ctx) {
   const int right = (me + 1) % pes, left = (me + pes - 1) % pes;
   shmem_ctx_session_config_t session;
@@ -131,7 +161,11 @@ static void test_contexts(void) {
     shmem_ctx_destroy(ctx);
   }
   use_context(SHMEM_CTX_DEFAULT);
+  /* Sections 9.12.1 and 9.12.2: nothing is done for an invalid context. */
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
+  shmem_ctx_fence(SHMEM_CTX_INVALID);
+  shmem_ctx_quiet(SHMEM_CTX_INVALID);
+  shmem_ctx_pe_quiet(SHMEM_CTX_INVALID, &me, 1);
   shmem_team_t team = SHMEM_TEAM_WORLD;
   CHECK(shmem_ctx_get_team(SHMEM_CTX_DEFAULT, &team) == 0 && team == SHMEM_TEAM_WORLD);
   CHECK(shmem_ctx_get_team(SHMEM_CTX_INVALID, &team) != 0 && team == SHMEM_TEAM_INVALID);
@@ -146,7 +180,9 @@ static void test_ordering(void) {
   static long flag;
   long source[512];
   for (long round = 1; round <= 200; ++round) {
-    for (int i = 0; i < 512; ++i) source[i] = round * 1000 + i;
+    for (int i = 0; i < 512; ++i) {
+      source[i] = round * 1000 + i;
+    }
     shmem_long_put_nbi(data, source, 512, right);
     if (round % 4 == 0) {
       shmem_quiet();
@@ -157,7 +193,9 @@ static void test_ordering(void) {
     }
     shmem_long_p(&flag, round, right);
     shmem_long_wait_until(&flag, SHMEM_CMP_GE, round);
-    for (int i = 0; i < 512; ++i) CHECK(data[i] == round * 1000 + i);
+    for (int i = 0; i < 512; ++i) {
+      CHECK(data[i] == round * 1000 + i);
+    }
     shmem_barrier_all();
   }
   shmem_pe_quiet(NULL, 0);
@@ -171,6 +209,7 @@ int main(void) {
   test_strided();
   test_2d();
   test_config();
+  test_wrong_config_on_one_pe();
   test_contexts();
   test_ordering();
   shmem_finalize();

@@ -28,11 +28,15 @@ static void reach_others(int thread, int round) {
   thread_area* mine = areas + thread;
   const int right = (me + 1) % pes;
   const int left = (me + pes - 1) % pes;
-  for (int i = 0; i < kElements; ++i) mine->from[i] = value(me, thread, round, i);
+  for (int i = 0; i < kElements; ++i) {
+    mine->from[i] = value(me, thread, round, i);
+  }
   shmem_long_put_signal(mine->inbox, mine->from, kElements, &mine->signal, (uint64_t)(round + 1), SHMEM_SIGNAL_SET,
                         right);
   CHECK(shmem_signal_wait_until(&mine->signal, SHMEM_CMP_EQ, (uint64_t)(round + 1)) == (uint64_t)(round + 1));
-  for (int i = 0; i < kElements; ++i) CHECK(mine->inbox[i] == value(left, thread, round, i));
+  for (int i = 0; i < kElements; ++i) {
+    CHECK(mine->inbox[i] == value(left, thread, round, i));
+  }
   CHECK(shmem_long_g(mine->from + 3, right) % 101 >= 0);
   shmem_long_atomic_add(&atomic_sum, 1, (me + thread) % pes);
 }
@@ -40,20 +44,28 @@ static void reach_others(int thread, int round) {
 static void meet_others(int thread, int round) {
   thread_area* mine = areas + thread;
   const shmem_team_t team = teams[thread];
-  for (int i = 0; i < kElements; ++i) mine->from[i] = value(me, thread, round, i);
+  for (int i = 0; i < kElements; ++i) {
+    mine->from[i] = value(me, thread, round, i);
+  }
   CHECK(shmem_long_sum_reduce(team, mine->to, mine->from, kElements) == 0);
   for (int i = 0; i < kElements; ++i) {
     long sum = 0;
-    for (int pe = 0; pe < pes; ++pe) sum += value(pe, thread, round, i);
+    for (int pe = 0; pe < pes; ++pe) {
+      sum += value(pe, thread, round, i);
+    }
     CHECK(mine->to[i] == sum);
   }
   CHECK(shmem_long_fcollect(team, mine->to, mine->from, kElements) == 0);
-  for (int pe = 0; pe < pes; ++pe) CHECK(mine->to[pe * kElements + 5] == value(pe, thread, round, 5));
+  for (int pe = 0; pe < pes; ++pe) {
+    CHECK(mine->to[pe * kElements + 5] == value(pe, thread, round, 5));
+  }
   CHECK(shmem_team_sync(team) == 0);
   CHECK(shmem_long_broadcast(team, mine->to, mine->from, kElements, round % pes) == 0);
   CHECK(mine->to[7] == value(round % pes, thread, round, 7));
   CHECK(shmem_long_alltoall(team, mine->to, mine->from, 4) == 0);
-  for (int pe = 0; pe < pes; ++pe) CHECK(mine->to[pe * 4 + 1] == value(pe, thread, round, me * 4 + 1));
+  for (int pe = 0; pe < pes; ++pe) {
+    CHECK(mine->to[pe * 4 + 1] == value(pe, thread, round, me * 4 + 1));
+  }
   CHECK(shmem_team_sync(team) == 0);
 }
 
@@ -72,7 +84,9 @@ static void make_teams(int thread, int round) {
     shmem_ctx_t ctx;
     CHECK(shmem_team_create_ctx(part, SHMEM_CTX_PRIVATE, &ctx) == 0);
     CHECK(shmem_ctx_long_g(ctx, mine->from, 0) == thread + 1);
-    if (round % 2 == 0) shmem_ctx_destroy(ctx);
+    if (round % 2 == 0) {
+      shmem_ctx_destroy(ctx);
+    }
     CHECK(shmem_team_sync(part) == 0);
     shmem_team_destroy(part);
   }
@@ -126,11 +140,17 @@ int main(void) {
     CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, NULL, 0, &teams[i]) == 0);
   }
   pthread_t threads[kThreads];
-  for (int i = 0; i < kThreads; ++i) CHECK(pthread_create(threads + i, NULL, run, (void*)(size_t)i) == 0);
-  for (int i = 0; i < kThreads; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  for (int i = 0; i < kThreads; ++i) {
+    CHECK(pthread_create(threads + i, NULL, run, (void*)(size_t)i) == 0);
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  }
   shmem_barrier_all();
   long sum = 0;
-  for (int pe = 0; pe < pes; ++pe) sum += shmem_long_g(&atomic_sum, pe);
+  for (int pe = 0; pe < pes; ++pe) {
+    sum += shmem_long_g(&atomic_sum, pe);
+  }
   CHECK(sum == (long)pes * kThreads * kRounds);
   CHECK(shmem_long_g(&locked_sum, 0) == (long)pes * kThreads * kRounds);
   CHECK(shmem_long_g(&tested_sum, 0) >= (long)pes * kThreads * kRounds);

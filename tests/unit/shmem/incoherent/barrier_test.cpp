@@ -67,7 +67,7 @@ TEST_P(IncoherentBarrierTest, AllPes) {
 TEST_P(IncoherentBarrierTest, EveryTuning) {
   for (const int pes : {2, 5, 9, 13}) {
     for (int number = 2; number <= 8; ++number) {
-      const shmem::BarrierTuning tuning{.radix = number, .group = number - 1, .crowded = number % 2 == 0};
+      const shmem::BarrierTuning tuning{.radix = number, .group = number - 1, .oversubscribed = number % 2 == 0};
       expect_right({.cores_of = alike(pes, 2), .algorithms = {algorithm()}, .tuning = tuning},
                    test_support::repeats(2, 500));
     }
@@ -81,7 +81,7 @@ TEST(IncoherentBarrierTest, ATeamMayChangeItsAlgorithm) {
                        .barriers = 8,
                        .tuning = {.radix = 2 + static_cast<int>(random.below(7)),
                                   .group = static_cast<int>(random.below(5)),
-                                  .crowded = random.chance(512)}};
+                                  .oversubscribed = random.chance(512)}};
     for (int barrier = 0; barrier < setup.barriers; ++barrier) {
       setup.algorithms.push_back(shmem::kAlgorithms[random.below(shmem::kAlgorithms.size())].algorithm);
     }

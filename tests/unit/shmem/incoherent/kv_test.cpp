@@ -2,7 +2,7 @@
 // The flags of kv_shuffle on memory that is not coherent.
 #include <gtest/gtest.h>
 
-#include "shmem/kv/pair_steps.hpp"
+#include "kv/operator/pair_steps.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/sim_core.hpp"
 
@@ -29,7 +29,7 @@ class KvRun {
   }
 
  private:
-  static constexpr std::size_t kWords = shmem::kv::PairWords::count(kPes, kParts);  // of each PE
+  static constexpr std::size_t kWords = shmem::kv::PartnerWords::count(kPes, kParts);  // of each PE
 
   void send(int number) {
     SimCore core(machine_, number);
@@ -72,8 +72,8 @@ class KvRun {
   }
 
   Pairing pairing_of(int me, std::uint64_t call) { return {me, 1 - me, kParts, words_of(me), words_of(1 - me), call}; }
-  shmem::kv::PairWords words_of(int pe) {
-    return shmem::kv::PairWords::at(&lines_[static_cast<std::size_t>(pe) * kWords], kPes);
+  shmem::kv::PartnerWords words_of(int pe) {
+    return shmem::kv::PartnerWords::at(&lines_[static_cast<std::size_t>(pe) * kWords], kPes);
   }
   SyncWord& block(int part) { return lines_[kPes * kWords + static_cast<std::size_t>(part)]; }
 

@@ -21,7 +21,7 @@ std::vector<BarrierSetup> setups_of(Algorithm algorithm) {
           {.cores_of = alike(9, 2),
            .barriers = 8,
            .algorithms = {algorithm},
-           .tuning = {.radix = 3, .group = 2, .crowded = true}},
+           .tuning = {.radix = 3, .group = 2, .oversubscribed = true}},
           {.cores_of = {1, 3, 2, 3, 1, 2, 3},
            .barriers = 8,
            .algorithms = {algorithm},

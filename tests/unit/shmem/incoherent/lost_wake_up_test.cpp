@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shmem/cores/core.hpp"
-#include "shmem/memory/parking.hpp"
+#include "shmem/layout/parking.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/interleavings.hpp"
 

@@ -29,7 +29,7 @@ void Scheduler::run(std::uint64_t seed, const Body& body, const std::function<vo
 void Scheduler::serve(int core) {
   for (;;) {
     (*body_)(core);
-    set_aside(core, kEnded);
+    allot_scratch(core, kEnded);
     if (--alive_ == 0) {
       fibers_.switch_to(Fibers::kCaller);
     } else {
@@ -48,7 +48,7 @@ void Scheduler::step() {
 
 void Scheduler::block() {
   if (!cancelled_) {
-    set_aside(current(), kBlocked);
+    allot_scratch(current(), kBlocked);
     go_on();
   }
 }
@@ -87,7 +87,7 @@ void Scheduler::set_runnable(int core) {
   runnable_.push_back(core);
 }
 
-void Scheduler::set_aside(int core, int reason) {
+void Scheduler::allot_scratch(int core, int reason) {
   const int place = place_[static_cast<std::size_t>(core)];
   const int last = runnable_.back();
   runnable_[static_cast<std::size_t>(place)] = last;

@@ -41,7 +41,7 @@ class Scheduler {
 
   void serve(int core);
   void set_runnable(int core);
-  void set_aside(int core, int reason);
+  void allot_scratch(int core, int reason);
   void go_on();
   [[nodiscard]] int pick();
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "shmem/barrier/partial.hpp"
-#include "shmem/cores/core_dissemination.hpp"
+#include "shmem/cores/core.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/sim_core.hpp"
 
@@ -111,15 +111,15 @@ class ListsRun : public SmallRun {
     ListsRun& run;
     int mine;
     [[nodiscard]] int me() const { return mine; }
-    [[nodiscard]] SyncWord& told(int pe, int by) const {
+    [[nodiscard]] SyncWord& received(int pe, int by) const {
       return run.word(static_cast<std::size_t>(pe) * kPes + static_cast<std::size_t>(by));
     }
-    [[nodiscard]] std::uint64_t& heard(int from) const {
-      return run.heard_[static_cast<std::size_t>(mine) * kPes + static_cast<std::size_t>(from)];
+    [[nodiscard]] std::uint64_t& awaited(int from) const {
+      return run.awaited_[static_cast<std::size_t>(mine) * kPes + static_cast<std::size_t>(from)];
     }
   };
 
-  void begin() override { heard_.assign(kPes * kPes, 0); }
+  void begin() override { awaited_.assign(kPes * kPes, 0); }
   [[nodiscard]] static const std::vector<std::uint32_t>& list_of(int barrier) {
     return kLists[static_cast<std::size_t>(barrier) % kLists.size()];
   }
@@ -140,7 +140,7 @@ class ListsRun : public SmallRun {
     return shmem::partial_sync(core, Words{*this, me}, *list, waits_for);
   }
 
-  std::vector<std::uint64_t> heard_;
+  std::vector<std::uint64_t> awaited_;
 };
 
 void expect_to_hold(SmallRun& run) {

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small stand-in for the header of this name of Ascend C, so that kernels which only move data and synchronise
+ * compile for the cores of shmemx_launch: qualifiers, tensors, copies, the index of a core. Arithmetic is not included.
+ *
+ * A core executes in order: there are no pipelines to wait for, so that flags and barriers between them only order
+ * memory. A core's own memory (UB) is the scratch of shmemx_interface.h, by offsets, or any memory. Put this folder on
+ * the include path only without CANN.
+ */
+#ifndef SHMEM_ASCEND_KERNEL_OPERATOR_H
+#define SHMEM_ASCEND_KERNEL_OPERATOR_H
+
+#ifndef __cplusplus
+#error "kernel_operator.h is for C++"
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "../../aclshmem.h"
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the names are Ascend C's */
+#define __gm__
+#define __ubuf__
+#define __aicore__
+#define __global__
+#define __aiv__
+#define GM_ADDR uint8_t*
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+using half = aclshmem_half_t;
+using bfloat16_t = aclshmem_bfloat16_t;
+
+enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
+enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+
+namespace AscendC {
+
+using TEventID = int8_t;
+
+enum class HardEvent { MTE2_MTE3, MTE3_MTE2, MTE3_S, MTE2_S, S_MTE2, S_MTE3, MTE2_V, V_MTE2, V_MTE3, MTE3_V, V_S, S_V };
+
+inline int64_t GetBlockIdx() {
+  const shmemx_core_t* core = shmemx_current_core();
+  return core != nullptr ? shmemx_core_index(core) : 0;
+}
+inline int64_t GetBlockNum() {
+  const shmemx_core_t* core = shmemx_current_core();
+  return core != nullptr ? shmemx_core_count(core) : 1;
+}
+/* A barrier of the cores of this PE. */
+template <bool IsAivOnly = true>
+void SyncAll() {
+  shmemx_core_sync(shmemx_current_core());
+}
+
+template <pipe_t Pipe>
+void PipeBarrier() {
+  shmem_fence();
+}
+template <HardEvent Event>
+void SetFlag(int32_t /*id*/) {
+  shmem_fence();
+}
+template <HardEvent Event>
+void WaitFlag(int32_t /*id*/) {}
+
+/* Elements at an address, which this does not own. */
+template <typename T>
+class GlobalTensor {
+ public:
+  using PrimType = T;
+  void SetGlobalBuffer(T* buffer, uint64_t size = 0) {
+    buffer_ = buffer;
+    size_ = size;
+  }
+  T* GetPhyAddr() const { return buffer_; }
+  T* GetPhyAddr(uint64_t offset) const { return buffer_ + offset; }
+  uint64_t GetSize() const { return size_; }
+  T GetValue(uint64_t i) const { return buffer_[i]; }
+  void SetValue(uint64_t i, T value) const { buffer_[i] = value; }
+  /* From element `offset` on. */
+  GlobalTensor operator[](uint64_t offset) const {
+    GlobalTensor rest;
+    rest.SetGlobalBuffer(buffer_ + offset, size_ > offset ? size_ - offset : 0);
+    return rest;
+  }
+
+ private:
+  T* buffer_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+/* The same in a core's own memory, by offsets in it. */
+template <typename T>
+class LocalTensor {
+ public:
+  using PrimType = T;
+  LocalTensor() = default;
+  LocalTensor(T* buffer, uint32_t size) : buffer_(static_cast<T*>(shmemx_scratch(buffer))), size_(size) {}
+  T* GetPhyAddr() const { return buffer_; }
+  T* GetPhyAddr(uint32_t offset) const { return buffer_ + offset; }
+  uint32_t GetSize() const { return size_; }
+  void SetSize(uint32_t size) { size_ = size; }
+  T GetValue(uint32_t i) const { return buffer_[i]; }
+  void SetValue(uint32_t i, T value) const { buffer_[i] = value; }
+  LocalTensor operator[](uint32_t offset) const {
+    return LocalTensor(buffer_ + offset, size_ > offset ? size_ - offset : 0);
+  }
+
+ private:
+  T* buffer_ = nullptr;
+  uint32_t size_ = 0;
+};
+
+template <typename T>
+void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, uint32_t count) {
+  std::memcpy(static_cast<void*>(dst.GetPhyAddr()), src.GetPhyAddr(), count * sizeof(T));
+}
+template <typename T>
+void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count) {
+  std::memcpy(static_cast<void*>(dst.GetPhyAddr()), src.GetPhyAddr(), count * sizeof(T));
+}
+
+}  // namespace AscendC
+
+#endif

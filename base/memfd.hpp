@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory without a name in any file system.
+#pragma once
+
+#include <cstddef>
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+namespace base {
+
+constexpr std::size_t kHugePageSize = std::size_t{2} << 20;
+
+/// kHuge: of the kernel's pool of pages of kHugePageSize (hugetlb).
+enum class MemfdPages { kUsual, kHuge };
+
+/// A sparse memfd of `size` zero bytes, closed on exec, whose size nobody can change any more. `name` is what
+/// /proc/PID/maps shows. With kHuge the size is a multiple of kHugePageSize.
+Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages = MemfdPages::kUsual);
+
+/// An Error unless `fd` is a memfd of at least `size` bytes that nobody can shrink: mapped, it cannot raise SIGBUS.
+Result<void> check_memfd(int fd, std::size_t size);
+
+}  // namespace base

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every benchmark measures with: a clock, the two processors, the raw speed of the machine, and points: a figure
+// with something simpler to compare it with.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+/// Moved by the kv_shuffle of pe_worker.
+constexpr std::size_t kShuffledBytes = 8 * kMebibyte;
+
+/// Runs from its construction on.
+class Stopwatch {
+ public:
+  [[nodiscard]] double nanoseconds() const {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// How often to measure: often enough for a good median, but not longer than `enough_nanoseconds` on a busy machine,
+/// where everything takes a thousand times longer; at least once.
+class Repeats {
+ public:
+  explicit Repeats(double enough_nanoseconds = 8e9) : enough_(enough_nanoseconds) {}
+  [[nodiscard]] bool another() { return done_++ == 0 || (done_ <= kMost && watch_.nanoseconds() < enough_); }
+
+ private:
+  static constexpr int kMost = 31;
+
+  double enough_;
+  Stopwatch watch_;
+  int done_ = 0;
+};
+
+/// Nanoseconds that one of `count` calls of `action` takes on average.
+template <typename Action>
+double time_each(int count, Action&& action) {
+  const Stopwatch watch;
+  for (int i = 0; i < count; ++i) {
+    action();
+  }
+  return watch.nanoseconds() / count;
+}
+
+struct CpuPair {
+  int first = 0;
+  int second = 0;
+};
+
+/// The first two processors that this process may use. Throws std::runtime_error if there is only one.
+CpuPair first_two_cpus();
+
+/// Pins the calling thread to one processor while the object exists, and restores those that it had. The
+/// constructor throws std::system_error.
+class Pinned {
+ public:
+  explicit Pinned(int cpu);
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned();
+
+ private:
+  cpu_set_t before_{};
+};
+
+/// In memory that both sides see, zeroed at first. Each side writes one line and reads the other, as a barrier does.
+struct PingPong {
+  alignas(128) std::atomic<std::uint64_t> request;
+  alignas(128) std::atomic<std::uint64_t> reply;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "works between processes");
+
+/// Some 2 ms at 200 ns: shorter than the changes of the machine's speed, long enough to measure.
+constexpr std::uint64_t kRoundTrips = 10'000;
+
+/// `rounds` round trips while the other side is in `echo` with the same number. Gives nanoseconds for one. Both throw
+/// std::runtime_error if the other side has not answered for ten seconds.
+double ping(PingPong& lines, std::uint64_t rounds = kRoundTrips);
+void echo(PingPong& lines, std::uint64_t rounds = kRoundTrips);
+
+/// The raw round trip between the calling thread and a process of its own on `other_cpu`, which is gone afterwards.
+/// The caller is pinned to another processor.
+double raw_round_trip(int other_cpu);
+
+/// One repeat, in nanoseconds. A virtual machine moves between cores that are near to and distant from each other,
+/// which changes every figure by up to ten times: only values of the same point are compared, and a point is dropped if
+/// the machine changed while it was measured.
+struct Point {
+  double raw_before = 0;
+  double figure = 0;
+  double base = 0;  // the simpler thing, if any, or the raw round trip
+  double raw_after = 0;
+
+  [[nodiscard]] double raw() const { return (raw_before + raw_after) / 2; }
+  [[nodiscard]] double ratio() const { return figure / base; }
+  /// The raw round trip was the same before and after, within a fifth.
+  [[nodiscard]] bool steady() const;
+};
+
+/// A named figure with its repeats.
+struct Series {
+  std::string name;
+  std::vector<Point> points;
+
+  [[nodiscard]] std::vector<Point> steady() const;
+  /// The steady points; all of them if those are fewer than three.
+  [[nodiscard]] std::vector<Point> usable() const;
+};
+
+/// Measures points until there are enough: `raw` before and after `measure`, which fills in the figure and, if it is not
+/// the raw round trip, the base.
+Series measure_series(const std::string& name, const std::function<double()>& raw,
+                      const std::function<void(Point&)>& measure);
+
+/// Least and median of a quantity. REQUIRES: points are not empty.
+struct Spread {
+  double least = 0;
+  double middle = 0;
+};
+Spread figures_of(const std::vector<Point>& points);
+Spread bases_of(const std::vector<Point>& points);
+Spread raws_of(const std::vector<Point>& points);
+double median_ratio(const std::vector<Point>& points);
+
+/// As text, one line a point, for another process to read back. read_series throws std::runtime_error on what
+/// write_series has not written; it ignores lines that do not begin with kPointMark.
+inline constexpr const char* kPointMark = "bench-point";
+void write_series(std::ostream& out, const Series& series);
+std::vector<Series> read_series(const std::string& text);
+
+}  // namespace bench

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/worker.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "bench/library.hpp"
+
+namespace bench {
+namespace {
+
+constexpr std::chrono::microseconds kSleep{200};
+constexpr std::chrono::seconds kPatience{60};
+constexpr std::uint64_t kWarmUp = 1'000;
+
+Score* map_score(const char* file) {
+  const int fd = ::open(file, O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    throw std::system_error(errno, std::generic_category(), file);
+  }
+  void* memory = ::mmap(nullptr, sizeof(Score), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) {
+    throw std::system_error(errno, std::generic_category(), std::string("mmap of ") + file);
+  }
+  return static_cast<Score*>(memory);
+}
+
+template <typename Done, typename Pause>
+void wait_until(Done done, Pause pause) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) {
+      throw std::runtime_error("timed out: the other processes of the job have not answered for a minute");
+    }
+    pause();
+  }
+}
+
+/// Sleeps between two looks, so that a waiting process does not disturb what is measured.
+template <typename Done>
+void sleep_until_done(Done done) {
+  wait_until(done, [] { std::this_thread::sleep_for(kSleep); });
+}
+
+/// Returns the processors that this process may use.
+cpu_set_t pin_to_own_processor(int me) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  const int processors = CPU_COUNT(&allowed);
+  int wanted = me % processors;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+      break;
+    }
+  }
+  return allowed;
+}
+
+}  // namespace
+
+Player::Player(const char* file, int me, int size)
+    : score_(map_score(file)), me_(me), size_(size), allowed_(pin_to_own_processor(me)) {}
+
+Player::~Player() {
+  ::munmap(score_, sizeof *score_);
+}
+
+void Player::begin(Step step, std::uint32_t count, std::uint32_t item) {
+  score_->step = step;
+  score_->count = count;
+  score_->item = item;
+  score_->number.store(++number_, std::memory_order_release);  // pairs with next()
+}
+
+void Player::finish() {
+  const auto all = number_ * (static_cast<std::uint64_t>(size_) - 1);
+  sleep_until_done([&] { return score_->done.load(std::memory_order_acquire) == all; });
+}
+
+Step Player::next(std::uint32_t& count, std::uint32_t& item) {
+  ++number_;
+  sleep_until_done([&] { return score_->number.load(std::memory_order_acquire) == number_; });
+  count = score_->count;
+  item = score_->item;
+  return score_->step;
+}
+
+void Player::step_done() {
+  score_->done.fetch_add(1, std::memory_order_release);
+}
+
+void Player::unpin() const {
+  ::sched_setaffinity(0, sizeof allowed_, &allowed_);
+}
+
+void Player::meet() {
+  if (me_ == 0) {
+    ping(score_->meeting, 1);
+  } else {
+    echo(score_->meeting, 1);
+  }
+}
+
+void Player::meet_giving_way() {
+  auto& mine = me_ == 0 ? score_->slow_meeting.request : score_->slow_meeting.reply;
+  auto& other = me_ == 0 ? score_->slow_meeting.reply : score_->slow_meeting.request;
+  const auto meetings = mine.fetch_add(1, std::memory_order_acq_rel) + 1;  // pairs with the other's load
+  wait_until([&] { return other.load(std::memory_order_acquire) >= meetings; }, [] { ::sched_yield(); });
+}
+
+double Player::raw() {
+  if (me_ == 0) {
+    ping(score_->lines, kWarmUp);
+    return ping(score_->lines);
+  }
+  if (me_ == 1) {
+    echo(score_->lines, kWarmUp);
+    echo(score_->lines);
+  }
+  return 0;
+}
+
+namespace {
+
+double take_part(Player& player, Step step, std::uint32_t count, const Item& item) {
+  switch (step) {
+    case Step::kRaw:
+      return player.raw();
+    case Step::kPrepare:
+      item.prepare();
+      return 0;
+    case Step::kFigure:
+      return item.figure(count);
+    case Step::kBase:
+      return item.base(count);
+    case Step::kEnd:
+      return 0;
+  }
+  return 0;
+}
+
+/// What process 0 does.
+class Conductor {
+ public:
+  Conductor(Player& player, const std::vector<Item>& items) : player_(player), items_(items) {}
+
+  void measure_all(int repeats) {
+    for (index_ = 0; index_ < items_.size(); ++index_) {
+      write_series(std::cout, {items_[index_].name, measure(items_[index_], repeats)});
+      std::cout.flush();
+    }
+    index_ = 0;
+    step(Step::kEnd, 0);
+  }
+
+ private:
+  double step(Step step, std::uint32_t count) {
+    player_.begin(step, count, index_);
+    const double time = take_part(player_, step, count, items_[index_]);
+    player_.finish();
+    return time;
+  }
+
+  std::uint32_t count_for(Step which, const Item& item) {
+    const std::uint32_t least = std::min(item.most, item.least);
+    return static_cast<std::uint32_t>(
+        std::clamp(item.nanoseconds / step(which, least), double{1} * least, double{1} * item.most));
+  }
+
+  std::vector<Point> measure(const Item& item, int repeats) {
+    if (item.prepare) {
+      step(Step::kPrepare, 0);
+    }
+    const std::uint32_t figures = count_for(Step::kFigure, item);
+    const std::uint32_t bases = item.base ? count_for(Step::kBase, item) : 0;
+    std::vector<Point> points;
+    for (int i = 0; i < repeats; ++i) {
+      Point point;
+      point.raw_before = step(Step::kRaw, 0);
+      point.base = item.base ? step(Step::kBase, bases) : 0;
+      point.figure = step(Step::kFigure, figures);
+      point.raw_after = step(Step::kRaw, 0);
+      point.base = item.base ? point.base : point.raw();
+      points.push_back(point);
+    }
+    return points;
+  }
+
+  Player& player_;
+  const std::vector<Item>& items_;
+  std::uint32_t index_ = 0;
+};
+
+void run(const char* file, int repeats, const std::vector<std::string>& parts, const ItemsOf& items_of) {
+  const Library library;
+  Player player(file, Library::me(), Library::size());
+  const auto items = items_of(player, parts);
+  Library::barrier();
+  if (Library::me() == 0) {
+    Conductor(player, items).measure_all(repeats);
+    return;
+  }
+  for (Step step{}; step != Step::kEnd;) {
+    std::uint32_t count = 0;
+    std::uint32_t item = 0;
+    step = player.next(count, item);
+    take_part(player, step, count, items[item]);
+    player.step_done();
+  }
+}
+
+}  // namespace
+
+int measure_items(int argc, char** argv, const ItemsOf& items_of) {
+  if (argc < 4) {
+    std::cerr << "Usage: " << argv[0] << " FILE REPEATS PART...\n";
+    return 2;
+  }
+  try {
+    run(argv[1], std::atoi(argv[2]), {argv + 3, argv + argc}, items_of);
+  } catch (const std::exception& error) {
+    std::cerr << argv[0] << ": " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace bench

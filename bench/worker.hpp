@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process of a job that measures: the processes do the steps that the first one begins. They share memory of their
+// own for that, so that it has nothing to do with the library that is measured.
+#pragma once
+
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.hpp"
+
+namespace bench {
+
+enum class Step : std::uint32_t { kRaw, kPrepare, kFigure, kBase, kEnd };
+
+/// Words in shared memory, each in a cache line of its own.
+struct alignas(64) Word {
+  std::atomic<std::uint64_t> value;
+};
+using Words = std::array<Word, 1024>;
+
+/// In a file that all processes map; zeroed at first.
+struct Score {
+  PingPong lines;
+  alignas(128) std::atomic<std::uint64_t> number;  // of the current step
+  Step step;  // what to do, how often, and for which item; written before the number
+  std::uint32_t count;
+  std::uint32_t item;
+  alignas(128) std::atomic<std::uint64_t> done;  // steps that the other processes have done, summed up
+  PingPong meeting;
+  PingPong slow_meeting;
+  Words words;
+};
+
+/// One process of the job: number `me` of `size`, pinned to one of the processors it may use. Throws std::system_error
+/// and std::runtime_error.
+class Player {
+ public:
+  Player(const char* file, int me, int size);
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+  ~Player();
+
+  /// On process 0: makes the others do a step, and returns so that the caller can do its part. finish() waits for
+  /// theirs.
+  void begin(Step step, std::uint32_t count, std::uint32_t item);
+  void finish();
+
+  /// On the others: sleeps until the next step.
+  Step next(std::uint32_t& count, std::uint32_t& item);
+  void step_done();
+
+  /// Called by all in kRaw; process 0 gets the raw round trip to process 1.
+  double raw();
+
+  /// Called by processes 0 and 1: returns when the other one has called it, too.
+  void meet();
+  /// The same, but yields the processor meanwhile, for instance to threads of the other process.
+  void meet_giving_way();
+  /// For figures that need no library.
+  [[nodiscard]] Words& words() const { return score_->words; }
+
+  [[nodiscard]] int processors() const { return CPU_COUNT(&allowed_); }
+  /// Allows the calling thread to run on all of them.
+  void unpin() const;
+
+ private:
+  Score* score_;
+  int me_;
+  int size_;
+  cpu_set_t allowed_{};
+  std::uint64_t number_ = 0;
+};
+
+/// One figure that the processes of a job measure together, and something simpler to compare it with. All of them call
+/// each function with the same count; process 0 gets the nanoseconds of one.
+struct Item {
+  std::string name;
+  std::function<double(std::uint32_t count)> figure;
+  std::function<double(std::uint32_t count)> base{};  // none: the raw round trip
+  std::uint32_t most = 100'000;                       // calls in one repeat
+  std::uint32_t least = 5;
+  double nanoseconds = 3e6;         // of one repeat: shorter than the changes of the machine
+  std::function<void()> prepare{};  // called by all before the first repeat
+};
+
+/// "64 B", "4 KiB", "1 MiB".
+inline std::string size_text(std::size_t size) {
+  if (size >= std::size_t{1} << 20) {
+    return std::to_string(size >> 20) + " MiB";
+  }
+  return size >= 1024 ? std::to_string(size >> 10) + " KiB" : std::to_string(size) + " B";
+}
+
+/// main() of a program that is started as one process of a job with the arguments FILE REPEATS PART..., where the parts
+/// tell `items_of` what to return. Prints points (measure.hpp).
+using ItemsOf = std::function<std::vector<Item>(Player& player, const std::vector<std::string>& parts)>;
+int measure_items(int argc, char** argv, const ItemsOf& items_of);
+
+// The items between two nodes, which bench_net compares with tests of UCX.
+
+inline constexpr const char* kPutLatency = "put 8 B, one way";
+inline constexpr const char* kGetLatency = "get 8 B";
+inline constexpr std::size_t kStreamed[] = {65536, std::size_t{1} << 20};
+inline std::string put_stream(std::size_t bytes) {
+  return "puts of " + size_text(bytes);
+}
+inline std::string get_stream(std::size_t bytes) {
+  return "gets of " + size_text(bytes);
+}
+
+}  // namespace bench

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's port of the switch, which may be lost and come back, and the group that is held through it. All of
+// driver/barrier/ uses the device by gba/gba.h alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "driver/result.hpp"
+#include "gba/barrier.h"
+
+namespace gba::barrier {
+
+/// An open device; closed when the last user of it is gone.
+using OpenDevice = std::shared_ptr<gba_device>;
+
+/// Shared by all barriers of a process; thread-safe.
+///
+/// A suspect device is given to nobody before it has been found to be healthy. That may take seconds where a device
+/// does not answer, so it is done on a thread of its own, when somebody asks for it.
+class Port {
+ public:
+  /// nullptr: the device that gba_open(NULL) finds.
+  explicit Port(const char* path) : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)) {}
+
+  /// The first time, on the calling thread.
+  Result<void> open();
+  /// nullptr: it is not known to be healthy.
+  [[nodiscard]] OpenDevice healthy();
+  void mark_suspect();
+  /// Looks at a suspect device, and opens a lost one again.
+  void reopen();
+  [[nodiscard]] bool reopening();
+  /// Waits for what reopen() began.
+  void await_reopened(std::chrono::nanoseconds limit);
+
+ private:
+  struct State {
+    OpenDevice device;  // nullptr: none is open, or reopen() has it
+    bool healthy = false;
+  };
+
+  static State look_after(OpenDevice device, const std::optional<std::string>& path);
+  void collect();
+
+  const std::optional<std::string> path_;
+  std::mutex mutex_;  // guards what follows
+  State state_;
+  std::future<State> reopened_;  // last: its destructor waits for the thread
+};
+
+struct LeaveGroup {
+  // A lost device needs no leaving: nothing to report.
+  void operator()(gba_group* group) const { gba_group_leave(group); }
+};
+using Membership = std::unique_ptr<gba_group, LeaveGroup>;
+
+/// A group that this process's port owns; freed with the object.
+class OwnedGroup {
+ public:
+  /// Allocated and enabled; its first barrier is `sequence` + 1.
+  static Result<OwnedGroup> make(const OpenDevice& device, std::uint32_t members, std::uint64_t sequence);
+
+  OwnedGroup(OwnedGroup&&) = default;
+  OwnedGroup(const OwnedGroup&) = delete;
+  OwnedGroup& operator=(const OwnedGroup&) = delete;
+  OwnedGroup& operator=(OwnedGroup&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~OwnedGroup();
+
+  [[nodiscard]] const gba_group_handle& handle() const { return handle_; }
+  /// Lets no more arrivals in: the first step of an end in good order.
+  void disable() const { gba_group_disable(device_.get(), &handle_); }
+
+ private:
+  OwnedGroup(OpenDevice device, const gba_group_handle& handle) : device_(std::move(device)), handle_(handle) {}
+
+  OpenDevice device_;
+  gba_group_handle handle_;
+};
+
+/// What one member holds of a group.
+struct HeldGroup {
+  std::optional<OwnedGroup> owned;  // of the owner; goes after the membership
+  Membership membership;
+};
+
+/// One member's place in groups of the device, and the port it reaches them by.
+struct Place {
+  Port* port;  // nullptr: it shares another member's
+  std::uint32_t members, member;
+
+  [[nodiscard]] Result<OwnedGroup> make_group(std::uint64_t sequence) const;
+  [[nodiscard]] Result<Membership> join(const gba_group_handle& handle) const;
+
+ private:
+  [[nodiscard]] Result<OpenDevice> device() const;
+};
+
+}  // namespace gba::barrier
+
+struct gba_barrier_port : gba::barrier::Port {
+  using Port::Port;
+};

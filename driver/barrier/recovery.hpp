@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// How members that have lost their group of the device get another one, without being told to.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "driver/barrier/port.hpp"
+#include "driver/barrier/words.hpp"
+#include "driver/wait.hpp"
+
+namespace gba::barrier {
+
+/// When to try again something that fails: at once the first time, then after `first`, twice that, ... 40 times that.
+class Pace {
+ public:
+  explicit Pace(std::chrono::nanoseconds first) : first_(first), wait_(first) {}
+
+  [[nodiscard]] bool due() const { return Clock::now() >= next_; }
+  void failed() {
+    next_ = Clock::now() + wait_;
+    wait_ = std::min(2 * wait_, 40 * first_);
+  }
+  void succeeded() { wait_ = first_; }
+
+ private:
+  std::chrono::nanoseconds first_, wait_;
+  Clock::time_point next_{};
+};
+
+/// One member's side of uapi rules 29 to 31: barriers are software's, and every kPeriod-th is a check round, in which
+/// members also say how they stand to the device. Used by one thread.
+class Recovery {
+ public:
+  static constexpr std::uint64_t kPeriod = GBA_BARRIER_PERIOD;
+  static_assert(kPeriod % 2 == 0, "two words a member are enough (uapi rule 29)");
+
+  /// `record` is in memory that all members read; member 0 alone writes it.
+  Recovery(const Words& words, const Place& place, std::uint32_t member, gba_group_handle* record,
+           std::chrono::nanoseconds retry)
+      : words_(words), place_(place), member_(member), record_(record), pace_(retry) {}
+
+  static bool is_check(std::uint64_t k) { return k % kPeriod == 0; }
+  /// What this member says in check round k, which it enters now.
+  CheckVote vote(std::uint64_t k);
+  /// After check round k, before k + 1. A group, if the device serves the next barrier: the same on all members.
+  std::optional<HeldGroup> conclude(std::uint64_t k);
+  /// The group that was used is lost, after so many barriers.
+  void lost(std::uint64_t served);
+
+ private:
+  CheckVote offer(std::uint64_t sequence);
+  CheckVote join();
+  [[nodiscard]] bool all_ready(std::uint64_t k) const;
+  [[nodiscard]] bool is_offered(std::uint64_t k) const { return offered_ && *offered_ == k; }
+
+  const Words words_;
+  const Place place_;
+  const std::uint32_t member_;
+  gba_group_handle* const record_;
+  Pace pace_;
+  bool asked_ = false;                    // the port to look at its device
+  std::optional<std::uint64_t> offered_;  // the check round at which members say whether they have joined
+  HeldGroup group_;
+};
+
+}  // namespace gba::barrier

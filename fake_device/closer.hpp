@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients gave - sockets, files, eventfds, memory - and how it is closed without waiting.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "base/mapping.hpp"
+
+namespace fake_device {
+
+/// Descriptors of one client that are open here. Those being closed count too.
+struct FdAccount {
+  std::atomic<std::size_t> open = 0;
+};
+
+/// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave
+/// a socket that lingers, or a file of a file system that it serves itself (FUSE); the last unmapping of a large file
+/// frees all of its pages. A close that takes long occupies one thread, and the others go on. Any thread may use it.
+class Closer {
+ public:
+  using Close = void (*)(int fd);
+  /// The most threads that may be occupied at once; then everything waits for the first of them.
+  static constexpr unsigned kMostThreads = 32;
+  /// The most descriptors that the kernel passes at once.
+  static constexpr std::size_t kMostAtOnce = 253;
+
+  /// `files`: how many this process may open. From the part of them that is for clients follows when full() and
+  /// exhausted() are.
+  explicit Closer(std::size_t files = open_file_limit(), Close close = close_one);
+  Closer(const Closer&) = delete;
+  Closer& operator=(const Closer&) = delete;
+  /// Does not wait for what takes long.
+  ~Closer();
+
+  /// No more descriptors are to be kept.
+  [[nodiscard]] bool full() const;
+  /// There might be no room to receive any: the kernel would close them on the spot.
+  [[nodiscard]] bool exhausted() const;
+  /// Whether all that was handed over is closed, waiting up to `milliseconds` for it.
+  [[nodiscard]] bool done(unsigned milliseconds) const;
+
+  static std::size_t open_file_limit();
+  static void close_one(int fd);
+
+ private:
+  friend class Given;
+  struct Item {
+    base::UniqueFd fd;
+    base::Mapping mapping;
+    std::shared_ptr<FdAccount> account;
+  };
+  struct State;
+  static void work(const std::shared_ptr<State>& state);
+  static void add_thread(const std::shared_ptr<State>& state);
+
+  const std::shared_ptr<State> state_;
+};
+
+/// A descriptor or a mapping that a client gave; the closer gets it when the object ends. Used by one thread.
+class Given {
+ public:
+  Given() = default;
+  Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd);
+  /// A mapping of `file`, in its client's account.
+  Given(const Given& file, base::Mapping mapping);
+  Given(Given&& other) noexcept;
+  Given& operator=(Given&& other) noexcept;
+  Given(const Given&) = delete;
+  Given& operator=(const Given&) = delete;
+  ~Given();
+
+  [[nodiscard]] int get() const { return item_.empty() ? -1 : item_.front().fd.get(); }
+  [[nodiscard]] const base::Mapping& mapping() const { return item_.front().mapping; }
+  explicit operator bool() const { return !item_.empty(); }
+
+ private:
+  std::shared_ptr<Closer::State> state_;
+  std::list<Closer::Item> item_;  // none or one: handing it over needs no memory
+};
+
+}  // namespace fake_device

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/arm64-root.sh FOLDER
+
+Fetches the arm64 packages that a build for arm64 needs (45 MB) and unpacks them into FOLDER, for
+the preset arm64. Does not change the system, and needs no root. Does nothing if FOLDER is complete.
+TEXT
+}
+
+readonly PACKAGES=(
+  libcli11-dev
+  libfmt-dev
+  libgmock-dev
+  libgtest-dev
+  libnuma-dev
+  libpci-dev
+  libpmix-dev
+  libstdc++-12-dev
+  libsystemd-dev
+  libucx-dev
+  libxxhash-dev
+  nlohmann-json3-dev
+)
+
+# The mirror from which this machine has its own release.
+mirror() {
+  # shellcheck disable=SC2016 # the names are apt's
+  apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
+}
+
+# apt with lists, a cache and a record of installed packages (none) of its own.
+apt() {
+  apt-get -q -y -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" \
+    -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts="$apt/none" -o Debug::NoLocking=1 \
+    -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Acquire::Retries=3 -o APT::Sandbox::User= "$@"
+}
+
+handle_help_option "$@"
+[[ $# == 1 ]] || usage_error "expected one argument, the folder"
+folder="$1"
+# What the folder was made of: another list of packages makes it anew.
+if [[ "$(cat "$folder/.packages" 2>/dev/null)" == "${PACKAGES[*]}" ]]; then
+  exit 0
+fi
+from="$(mirror)"
+[[ -n "$from" ]] || die "apt names no Debian mirror here (apt-get update)"
+rm -rf "$folder"
+apt="$folder/.apt"
+mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/none"
+: >"$apt/status"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from bookworm main" >"$apt/sources.list"
+apt update >"$apt/log" 2>&1 || die "no arm64 packages from $from: $(tail -n 1 "$apt/log")"
+apt install --no-install-recommends --download-only "${PACKAGES[@]}" >>"$apt/log" 2>&1 ||
+  die "cannot fetch the arm64 packages: $(tail -n 1 "$apt/log")"
+for package in "$apt"/cache/archives/*.deb; do
+  dpkg-deb --extract "$package" "$folder"
+done
+rm -rf "$apt"
+echo "${PACKAGES[*]}" >"$folder/.packages"

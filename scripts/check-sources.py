@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks two rules of the tree that no compiler knows. Usage: scripts/check-sources.py [TREE]
+
+Layers: a file includes files of its own folder and of layers further down, never of one above. The layers are those of
+docs/architecture.md. Braces: every body of if, else, for and while has them. Exits with 1 and names each line that
+breaks a rule."""
+
+import pathlib
+import re
+import sys
+
+# From the top down. A folder stands for all folders below it that are not named themselves.
+LAYERS = [
+    ["bench"],
+    ["python", "openmpi", "examples", "tools", "shmem/info"],
+    ["ascend"],
+    ["kv/api"],
+    ["kv/planner"],
+    ["kv/operator"],
+    ["shmem/api"],
+    ["shmem/runtime"],
+    ["shmem/launcher"],
+    ["shmem/checking"],
+    ["shmem/collective", "shmem/heap"],
+    ["shmem/team"],
+    ["shmem/offload"],
+    ["shmem/barrier"],
+    ["shmem/net/ucx"],
+    ["shmem/net"],
+    ["shmem/layout"],
+    ["shmem/memory"],
+    ["shmem/bootstrap"],
+    ["shmem/cores"],
+    ["shmem/config"],
+    ["shmem"],
+    ["shmem/include"],
+    ["driver/tool", "fake_device"],
+    ["driver/barrier"],
+    ["driver"],
+    ["driver/include"],
+    ["base"],
+    ["uapi"],
+]
+# What knows nothing of a layer that is below it all the same, and why.
+FORBIDDEN = {
+    # Each checks the other: they share the device's contract and general utilities only.
+    "fake_device": ["driver", "driver/include", "driver/barrier", "shmem"],
+    # Programs and bindings are users of the libraries.
+    "examples": ["shmem", "shmem/api", "driver", "base"],
+    "openmpi": ["shmem", "driver"],
+    "python": ["shmem", "driver"],
+    "tools/kv_shuffle": ["shmem", "kv/operator", "kv/planner", "driver"],
+}
+RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
+RAW_STRING = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.DOTALL)
+STATEMENT = re.compile(r"^[ \t]*(?:\} )?(?:else )?(if|for|while)\b(?: constexpr)? ?\(|^[ \t]*(?:\} )?(else)\b(?! if)", re.MULTILINE)
+# A folder that public headers are found in without its name.
+PUBLIC = ["shmem/include", "ascend/include", "driver/include"]
+
+
+def layer_of(path):
+    """The longest named folder that `path` is in, or None."""
+    for folder in path.parents:
+        if str(folder) in RANK:
+            return str(folder)
+    return None
+
+
+def target_of(tree, file, name):
+    """The file of this tree that `file` includes as `name`, or None if it is none of them."""
+    for folder in [file.parent, pathlib.Path(".")] + [pathlib.Path(folder) for folder in PUBLIC]:
+        candidate = pathlib.Path(*(folder / name).parts)
+        if (tree / candidate).is_file():
+            return (tree / candidate).resolve().relative_to(tree.resolve())
+    return None
+
+
+def layer_problems(tree, file):
+    layer = layer_of(file)
+    if layer is None:
+        return [f"{file}: its folder is not among the layers of scripts/check-sources.py"]
+    problems = []
+    for name in INCLUDE.findall((tree / file).read_text()):
+        target = target_of(tree, file, name)
+        below = layer_of(target) if target else None
+        if below is None or below == layer:
+            continue
+        if RANK[below] <= RANK[layer]:
+            problems.append(f"{file} includes {name}: {layer} is not above {below}")
+        for folder, forbidden in FORBIDDEN.items():
+            if str(file).startswith(folder + "/") and below in forbidden:
+                problems.append(f"{file} includes {name}: {folder} knows nothing of {below}")
+    return problems
+
+
+def blank(match):
+    """As many characters and lines, without what could be taken for code."""
+    return "".join("\n" if character == "\n" else " " for character in match.group())
+
+
+def end_of_condition(code, begin):
+    """The place behind the parenthesis that closes the one at `begin`."""
+    depth = 0
+    for place in range(begin, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[place], 0)
+        if depth == 0:
+            return place + 1
+    return len(code)
+
+
+def brace_problems(tree, file):
+    code = STRING_OR_COMMENT.sub(blank, RAW_STRING.sub(blank, (tree / file).read_text()))
+    code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.MULTILINE)
+    problems = []
+    for match in STATEMENT.finditer(code):
+        body = end_of_condition(code, match.end() - 1) if match.group(1) else match.end()
+        after = re.sub(r"^\s*(?:\[\[\w+\]\])?\s*", "", code[body:])
+        # What ends in a semicolon at once is the condition of a do-while.
+        if not after.startswith("{") and not (match.group(1) == "while" and after.startswith(";")):
+            problems.append(f"{file}:{code.count(chr(10), 0, match.end()) + 1}: a body without braces")
+    return problems
+
+
+def sources(tree, tops):
+    return [
+        path.relative_to(tree)
+        for top in tops
+        for path in sorted((tree / top).rglob("*"))
+        if path.suffix in (".c", ".cpp", ".h", ".hpp")
+    ]
+
+
+def main():
+    tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    layered = sources(tree, sorted({folder.split("/")[0] for folder in RANK}))
+    problems = [problem for file in layered for problem in layer_problems(tree, file)]
+    braced = layered + sources(tree, ["tests"])
+    problems += [problem for file in braced for problem in brace_problems(tree, file)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(braced)} files, {len(problems)} problems")
+    return 1 if problems or not layered else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

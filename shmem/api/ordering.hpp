@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// fence, quiet and progress: at most one instruction on one node, and the network's on several nodes.
+#pragma once
+
+#include "shmem/memory/ordering.hpp"
+#include "shmem/runtime/runtime.hpp"
+
+namespace shmem::api {
+
+// Only in a job on several nodes: api/remote.cpp.
+void remote_fence();
+void remote_quiet();
+void remote_progress();
+
+/// Orders earlier puts before later puts to the same PE.
+inline void fence() {
+  shmem::fence();
+  if (Runtime::reach().several_nodes) [[unlikely]] {
+    remote_fence();
+  }
+}
+
+/// Completes earlier puts and everything else that waits for a quiet.
+inline void quiet() {
+  shmem::quiet();
+  if (Runtime::reach().several_nodes) [[unlikely]] {
+    remote_quiet();
+  }
+}
+
+/// For calls that test without waiting: programs repeat them until they see a change, which may come over the network.
+inline void progress() {
+  if (Runtime::reach().several_nodes) [[unlikely]] {
+    remote_progress();
+  }
+}
+
+}  // namespace shmem::api

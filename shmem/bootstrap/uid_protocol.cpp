@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/uid_protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "shmem/bootstrap/message_text.hpp"
+
+namespace shmem {
+
+static_assert(std::endian::native == std::endian::little, "frames are copied as they stand in memory");
+
+FrameBytes encode(FrameType type, std::uint32_t step, std::span<const std::byte> head,
+                  std::span<const std::byte> body) {
+  const FrameHeader header{kFrameMagic, kFrameVersion, type, static_cast<std::uint32_t>(head.size() + body.size()),
+                           step};
+  const auto start = std::as_bytes(std::span(&header, 1));
+  std::vector<std::byte> bytes;
+  bytes.reserve(start.size() + head.size() + body.size());
+  for (const auto part : {start, head, body}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+FrameBytes encode(const Error& error) {
+  return encode(FrameType::kFailed, FailedHead{static_cast<std::int32_t>(error.code)}, error.text);
+}
+
+void FrameReader::push(std::span<const std::byte> bytes) {
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
+  begin_ = 0;
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+}
+
+Result<std::optional<Frame>> FrameReader::next() {
+  const auto rest = std::span(bytes_).subspan(begin_);
+  if (rest.size() < sizeof(FrameHeader)) {
+    return std::nullopt;
+  }
+  FrameHeader header{};
+  std::memcpy(&header, rest.data(), sizeof(header));
+  if (header.magic != kFrameMagic) {
+    return fail(std::errc::bad_message, "what it sent is not a message of libshmem");
+  }
+  if (header.version != kFrameVersion) {
+    return fail(
+        std::errc::protocol_not_supported,
+        fmt::format(
+            "it speaks version {} of the protocol, this libshmem version {}; all PEs of a job need the same libshmem",
+            header.version, kFrameVersion));
+  }
+  if (header.length > most_) {
+    return fail(std::errc::message_size,
+                fmt::format("its message has {} bytes, more than the {} that are allowed here", header.length, most_));
+  }
+  if (rest.size() - sizeof(header) < header.length) {
+    return std::nullopt;
+  }
+  const auto payload = rest.subspan(sizeof(header), header.length);
+  begin_ += sizeof(header) + header.length;
+  return Frame{header.type, header.step, {payload.begin(), payload.end()}};
+}
+
+namespace {
+
+/// Further refusals are only counted, so that a port scan does not fill the memory.
+constexpr std::size_t kMostRefusedNames = 8;
+
+/// In constant time, so that the time does not tell how many bytes were right.
+bool same(const Secret& one, const Secret& other) {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    difference |= static_cast<unsigned>(one[i] ^ other[i]);
+  }
+  return difference == 0;
+}
+
+std::string name_of(const Hello& hello, const std::string& from) {
+  const auto* end = std::find(hello.host.begin(), hello.host.end(), '\0');
+  std::string host(hello.host.begin(), end);
+  for (char& character : host) {
+    if (character < ' ' || character > '~') {
+      character = '?';  // the name is printed to terminals
+    }
+  }
+  return fmt::format("host {}, process {}, from {}", host, hello.process, from);
+}
+
+std::string pes(int number) {
+  return fmt::format("{}{}", number, number == 1 ? " PE" : " PEs");
+}
+
+}  // namespace
+
+UidJobState::UidJobState(Job job, Time now)
+    : job_(std::move(job)), members_(static_cast<std::size_t>(job_.size)), shortest_(job_.limit) {
+  deadline_ = now + job_.limit;
+}
+
+std::string UidJobState::name_of_pe(int pe) const {
+  return fmt::format("PE {} ({})", pe, members_[static_cast<std::size_t>(pe)].name);
+}
+
+std::optional<std::string> UidJobState::mismatch(const Hello& hello, const std::string& name) const {
+  const std::string newcomer = fmt::format("PE {} ({})", hello.rank, name);
+  const std::string server = fmt::format("PE {}", job_.server);
+  if (hello.size != job_.size) {
+    return fmt::format("{} was told that the job has {}, {} that it has {}; give all of them the same number", newcomer,
+                       pes(hello.size), server, pes(job_.size));
+  }
+  if (hello.rank < 0 || hello.rank >= job_.size) {
+    return fmt::format("{} is not one of the job's {}, 0 to {}", newcomer, pes(job_.size), job_.size - 1);
+  }
+  if (members_[static_cast<std::size_t>(hello.rank)].presence != Presence::kAbsent) {
+    return fmt::format("PE {} joined twice: {}; and {}; give each PE its own number", hello.rank,
+                       members_[static_cast<std::size_t>(hello.rank)].name, name);
+  }
+  return std::nullopt;
+}
+
+Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time now) {
+  if (!same(hello.secret, job_.secret)) {
+    refuse(from, "it does not have the secret of this job");
+    return fail(
+        std::errc::permission_denied,
+        fmt::format("shmem: refused by the job at {}: this process (PE {}) does not have the secret of that job; is "
+                    "the unique id, or SHMEM_UID_SECRET, that of another job?",
+                    job_.place, hello.rank));
+  }
+  const std::string name = name_of(hello, from);
+  if (auto wrong = mismatch(hello, name)) {
+    // A complete job goes on.
+    if (!complete()) {
+      fail_all({std::errc::invalid_argument, "shmem: " + *wrong});
+    }
+    return fail(std::errc::invalid_argument, fmt::format("shmem: refused by the job at {}: {}", job_.place, *wrong));
+  }
+  if (end_) {
+    return *end_;
+  }
+  members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, std::nullopt};
+  ++come_;
+  messages_.push_back({hello.rank, encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
+  shortest_ = std::min(shortest_, std::chrono::milliseconds(hello.limit));
+  wait_until(now + std::chrono::milliseconds(hello.limit));
+  if (complete()) {
+    send_all(encode(FrameType::kWelcome, 0, {}));
+    deadline_.reset();
+    step_ = 1;
+  }
+  return hello.rank;
+}
+
+void UidJobState::refuse(const std::string& from, const std::string& why) {
+  if (refused_.size() < kMostRefusedNames) {
+    refused_.push_back(from + " (" + why + ")");
+  }
+  ++refusals_;
+}
+
+void UidJobState::receive(int pe, const Frame& frame, Time now) {
+  if (end_) {
+    return;
+  }
+  switch (frame.type) {
+    case FrameType::kGather:
+      return gather(pe, frame, now);
+    case FrameType::kLeave:
+      members_[static_cast<std::size_t>(pe)].presence = Presence::kLeft;
+      if (offered_ > 0) {
+        fail_all(left_behind(pe));
+      }
+      return;
+    case FrameType::kAbort:
+      if (const auto head = frame.head<AbortHead>()) {
+        const AbortHead told{pe, head->status};
+        const std::string reason = frame.text(sizeof(AbortHead));
+        end({std::errc::operation_canceled, "shmem: the job was ended: " + reason},
+            encode(FrameType::kAborted, told, reason));
+      }
+      return;
+    default:
+      return fail_all({std::errc::bad_message,
+                       fmt::format("shmem: {} sent an invalid frame (type {}); do all PEs use the same libshmem?",
+                                   name_of_pe(pe), static_cast<int>(frame.type))});
+  }
+}
+
+void UidJobState::gather(int pe, const Frame& frame, Time now) {
+  Member& member = members_[static_cast<std::size_t>(pe)];
+  const auto head = frame.head<GatherHead>();
+  if (!head || frame.step != step_ || member.offering || member.presence != Presence::kHere) {
+    return fail_all(
+        {std::errc::bad_message, fmt::format("shmem: {} is in step {} of the job's bootstrap, the others are in {}",
+                                             name_of_pe(pe), frame.step, step_)});
+  }
+  for (std::size_t other = 0; other < members_.size(); ++other) {
+    if (members_[other].presence == Presence::kLeft) {
+      return fail_all(left_behind(static_cast<int>(other)));
+    }
+  }
+  member.offering.emplace(frame.payload.begin() + sizeof(GatherHead), frame.payload.end());
+  ++offered_;
+  const std::chrono::milliseconds limit(head->limit);
+  shortest_ = offered_ == 1 ? limit : std::min(shortest_, limit);
+  wait_until(now + limit);
+  if (offered_ == job_.size) {
+    finish_step();
+  }
+}
+
+void UidJobState::finish_step() {
+  const std::size_t each = members_[0].offering->size();
+  std::vector<std::byte> all;
+  all.reserve(each * members_.size());
+  for (std::size_t pe = 0; pe < members_.size(); ++pe) {
+    const auto& offering = *members_[pe].offering;
+    if (offering.size() != each) {
+      return fail_all({std::errc::invalid_argument, fmt::format("shmem: the PEs are not in the same step of the job's "
+                                                                "bootstrap: PE 0 has {} bytes to tell, PE {} has {}",
+                                                                each, pe, offering.size())});
+    }
+    all.insert(all.end(), offering.begin(), offering.end());
+  }
+  send_all(encode(FrameType::kGathered, step_, all));
+  for (Member& member : members_) {
+    member.offering.reset();
+  }
+  offered_ = 0;
+  deadline_.reset();
+  ++step_;
+}
+
+void UidJobState::lose(int pe, const std::string& why) {
+  Member& member = members_[static_cast<std::size_t>(pe)];
+  if (member.presence == Presence::kLeft) {
+    return;
+  }
+  member.presence = Presence::kLost;
+  fail_all({std::errc::owner_dead, fmt::format("shmem: {} is lost: {}", name_of_pe(pe), why)});
+}
+
+Error UidJobState::left_behind(int pe) const {
+  return {std::errc::owner_dead, fmt::format("shmem: {} has left the job while others wait for it", name_of_pe(pe))};
+}
+
+void UidJobState::fail_all(Error why) {
+  if (end_) {
+    return;
+  }
+  const FrameBytes bytes = encode(why);
+  end(std::move(why), bytes);
+}
+
+void UidJobState::expire(Time now) {
+  if (!deadline_ || now < *deadline_) {
+    return;
+  }
+  const std::string where = "the job's bootstrap at " + job_.place;
+  const std::string what = step_ > 0 ? fmt::format("{}, step {}", where, step_)
+                                     : fmt::format(
+                                           "{}{}{}; SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID choose another "
+                                           "address",
+                                           where, job_.how.empty() ? "" : "; ", job_.how);
+  fail_all({std::errc::timed_out, fmt::format("shmem: {} did not come within {} ({}){}", pe_list(awaited()),
+                                              seconds_text(shortest_), what, refused_text())});
+}
+
+void UidJobState::end(Error why, const FrameBytes& bytes) {
+  end_ = std::move(why);
+  deadline_.reset();
+  send_all(bytes);
+}
+
+void UidJobState::send_all(const FrameBytes& bytes) {
+  for (std::size_t pe = 0; pe < members_.size(); ++pe) {
+    if (members_[pe].presence == Presence::kHere) {
+      messages_.push_back({static_cast<int>(pe), bytes});
+    }
+  }
+}
+
+void UidJobState::wait_until(Time deadline) {
+  deadline_ = deadline_ ? std::min(*deadline_, deadline) : deadline;
+}
+
+std::vector<int> UidJobState::awaited() const {
+  std::vector<int> pes;
+  for (std::size_t pe = 0; pe < members_.size(); ++pe) {
+    const Member& member = members_[pe];
+    if (step_ == 0 ? member.presence == Presence::kAbsent : !member.offering) {
+      pes.push_back(static_cast<int>(pe));
+    }
+  }
+  return pes;
+}
+
+std::string UidJobState::refused_text() const {
+  if (refused_.empty()) {
+    return "";
+  }
+  std::string text = "; refused meanwhile: ";
+  for (std::size_t i = 0; i < refused_.size(); ++i) {
+    text += (i > 0 ? ", " : "") + refused_[i];
+  }
+  if (refusals_ > refused_.size()) {
+    text += fmt::format(" and {} more", refusals_ - refused_.size());
+  }
+  return text;
+}
+
+}  // namespace shmem

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol of PEs and server over TCP: a stream of frames, each a header and a payload, little-endian. No I/O and
+// no threads; the time is passed in.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+enum class FrameType : std::uint16_t {
+  // From a PE to the server.
+  kHello = 1,   // Hello: the first of a connection
+  kGather = 2,  // GatherHead, then the PE's bytes
+  kLeave = 3,   // the connection will be closed, and that is not a failure
+  kAbort = 4,   // AbortHead, then the reason
+  // From the server to a PE.
+  kAccepted = 16,  // int32: the PE whose process is the server; this PE has joined, others have not yet
+  kWelcome = 17,   // all have joined
+  kGathered = 18,  // the bytes of all PEs, in rank order
+  kFailed = 19,    // FailedHead, then the text: no further frame is answered
+  kAborted = 20,   // AbortHead, then the reason: a PE has ended the job
+};
+
+constexpr std::uint32_t kFrameMagic = 0x31554853;  // "SHU1"
+constexpr std::uint16_t kFrameVersion = 1;
+
+struct FrameHeader {
+  std::uint32_t magic;
+  std::uint16_t version;
+  FrameType type;
+  std::uint32_t length;  // bytes of payload
+  std::uint32_t step;    // of the job's collectives, from 1; 0: not in a collective
+};
+static_assert(sizeof(FrameHeader) == 16);
+
+/// Known to the PEs of one job only. Never printed.
+using Secret = std::array<std::uint8_t, 16>;
+
+struct Hello {
+  Secret secret;
+  std::int32_t rank;
+  std::int32_t size;
+  std::int32_t process;
+  std::uint32_t limit;  // how long this PE waits in a step, in ms
+  std::array<char, 64> host;
+};
+static_assert(sizeof(Hello) == 96);
+
+struct GatherHead {
+  std::uint32_t limit;  // as in Hello
+};
+
+struct FailedHead {
+  std::int32_t code;  // std::errc
+};
+
+struct AbortHead {
+  std::int32_t pe;
+  std::int32_t status;
+};
+
+struct Frame {
+  FrameType type;
+  std::uint32_t step;
+  std::vector<std::byte> payload;
+
+  /// The payload after `from` bytes.
+  [[nodiscard]] std::string text(std::size_t from) const {
+    from = std::min(from, payload.size());
+    return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
+  }
+  /// The payload's first bytes as a T, or nothing if the payload is shorter.
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  [[nodiscard]] std::optional<T> head() const {
+    if (payload.size() < sizeof(T)) {
+      return std::nullopt;
+    }
+    T value{};
+    std::memcpy(&value, payload.data(), sizeof(T));
+    return value;
+  }
+};
+
+/// Bytes to be sent, shared by their receivers.
+using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+/// A frame with the payload `head` and then `body`.
+FrameBytes encode(FrameType type, std::uint32_t step, std::span<const std::byte> head,
+                  std::span<const std::byte> body = {});
+/// A kFailed frame.
+FrameBytes encode(const Error& error);
+template <typename T>
+requires std::is_trivially_copyable_v<T> FrameBytes encode(FrameType type, const T& head, std::string_view text) {
+  return encode(type, 0, std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(text)));
+}
+
+/// Assembles frames from bytes that come in pieces of any size.
+class FrameReader {
+ public:
+  /// A frame with more payload than `most` is an Error.
+  explicit FrameReader(std::size_t most) : most_(most) {}
+  void allow(std::size_t most) { most_ = most; }
+
+  void push(std::span<const std::byte> bytes);
+  /// The next frame, or nothing if it is incomplete. After an Error (not a frame) the reader is unusable.
+  Result<std::optional<Frame>> next();
+
+ private:
+  std::size_t most_;
+  std::vector<std::byte> bytes_;
+  std::size_t begin_ = 0;
+};
+
+/// The state of a job's server: which PEs have joined, what each has sent in the open step, how the job ends. After a
+/// failure all PEs are notified and no further frame is answered.
+class UidJobState {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Job {
+    Secret secret;
+    int size;
+    int server;                       // the PE whose process this is
+    std::chrono::milliseconds limit;  // how long the server's own PE waits for the others
+    std::string place;                // the server's address, for messages
+    std::string how = {};             // how it was chosen, for messages
+  };
+  struct Message {
+    int pe;
+    FrameBytes bytes;
+  };
+
+  UidJobState(Job job, Time now);
+
+  /// A process at `from` identifies itself. Returns its PE number if it may join, or the Error to answer. A process
+  /// without the secret is refused and remembered; a PE of this job with other settings ends the job for all.
+  Result<int> join(const Hello& hello, const std::string& from, Time now);
+  /// Remembers, for messages, a process that has sent an invalid frame or nothing.
+  void refuse(const std::string& from, const std::string& why);
+
+  /// A frame of a PE that has joined.
+  void receive(int pe, const Frame& frame, Time now);
+  /// The connection of a PE that has joined has ended.
+  void lose(int pe, const std::string& why);
+  /// Ends all waits.
+  void fail_all(Error why);
+  /// Fails the step whose time has passed.
+  void expire(Time now);
+
+  /// When expire() should be called next.
+  [[nodiscard]] std::optional<Time> deadline() const { return deadline_; }
+  /// All PEs have joined: the server can stop listening.
+  [[nodiscard]] bool complete() const { return come_ == job_.size; }
+  [[nodiscard]] bool failed() const { return end_.has_value(); }
+  /// The messages to send since the last call, in this order.
+  std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
+
+ private:
+  enum class Presence { kAbsent, kHere, kLeft, kLost };
+  struct Member {
+    Presence presence = Presence::kAbsent;
+    std::string name;  // "host kiwi, process 1234, from 192.0.2.1:4711"
+    std::optional<std::vector<std::byte>> offering;
+  };
+
+  [[nodiscard]] std::optional<std::string> mismatch(const Hello& hello, const std::string& name) const;
+  void gather(int pe, const Frame& frame, Time now);
+  void finish_step();
+  void end(Error why, const FrameBytes& bytes);
+  void send_all(const FrameBytes& bytes);
+  void wait_until(Time deadline);
+  [[nodiscard]] std::string name_of_pe(int pe) const;
+  [[nodiscard]] Error left_behind(int pe) const;
+  [[nodiscard]] std::vector<int> awaited() const;
+  [[nodiscard]] std::string refused_text() const;
+
+  Job job_;
+  std::vector<Member> members_;
+  int come_ = 0;
+  int offered_ = 0;
+  std::uint32_t step_ = 0;              // 0: PEs are joining
+  std::chrono::milliseconds shortest_;  // the shortest limit of the PEs that wait in this step
+  std::optional<Time> deadline_;
+  std::optional<Error> end_;  // set: no further frame is answered
+  std::vector<std::string> refused_;
+  std::size_t refusals_ = 0;
+  std::vector<Message> messages_;
+};
+
+}  // namespace shmem

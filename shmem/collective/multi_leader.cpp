@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/collective/multi_leader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "shmem/team/spanning_team.hpp"
+
+namespace shmem::multi_leader {
+namespace {
+
+constexpr std::size_t kLeast = std::size_t{32} << 10;
+/// Bytes combined at a time: they stay in the cache closest to the processor.
+constexpr std::size_t kCombined = std::size_t{8} << 10;
+
+/// The member of the team at a place on this node.
+int member_here(const Members& members, int place) {
+  return *members.map.member(members.job.nodes.world(members.here->pe(place)));
+}
+
+int my_place(const Members& members) {
+  return *members.here->member(members.job.me);
+}
+
+/// Each member of the node has a share in `dest`: this one copies the shares of the others, and all synchronise.
+Result<void> fetch_shares(const Members& members, std::byte* dest, std::size_t size) {
+  const int here = members.here->size;
+  const int mine = my_place(members);
+  for (int distance = 1; distance < here; ++distance) {
+    const int place = (mine + distance) % here;
+    const Share share = share_of(place, here, size);
+    if (share.size == 0) {
+      continue;
+    }
+    std::memcpy(dest + share.begin, members.at(dest, member_here(members, place)) + share.begin, share.size);
+  }
+  return members.spanning->sync_results_here();
+}
+
+/// Combines this member's share from all members of the node, in their order. In place too: no other member reads that
+/// share of this member's source.
+void combine_here(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
+                  const Share& share) {
+  alignas(64) std::array<std::byte, kCombined> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  for (std::size_t begin = share.begin; begin < share.begin + share.size; begin += kCombined) {
+    const std::size_t some = std::min(kCombined, share.begin + share.size - begin);
+    for (int place = 0; place < members.here->size; ++place) {
+      const std::byte* const theirs = members.at(source, member_here(members, place)) + begin;
+      if (place == 0) {
+        std::memcpy(sum.data(), theirs, some);
+      } else {
+        reduction.combine(sum.data(), theirs, some / reduction.element);
+      }
+    }
+    std::memcpy(dest + begin, sum.data(), some);
+  }
+}
+
+}  // namespace
+
+bool pays(const Members& members, std::size_t bytes) {
+  return bytes >= kLeast && members.here->size > 1 && members.spanning->rail() != nullptr;
+}
+
+Result<void> broadcast(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
+                       int root_node) {
+  SpanningTeam& team = *members.spanning;
+  ProcessGroup& rail = *members.spanning->rail();
+  const Share share = share_of(my_place(members), members.here->size, size);
+  if (root_node != members.spanning->my_node()) {
+    if (auto ok = team.sync_results_here(rail.broadcast(dest + share.begin, share.size, root_node)); !ok) {
+      return ok;
+    }
+    return fetch_shares(members, dest, size);
+  }
+  if (auto ok = team.sync_results_here(); !ok) {
+    return ok;
+  }
+  std::byte* const given = members.at(source, root);
+  const auto sent = rail.broadcast(given + share.begin, share.size, root_node);  // which reads it only, at its root
+  if (dest != given) {
+    std::memmove(dest, given, size);
+  }
+  return team.sync_results_here(sent);
+}
+
+Result<void> reduce(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
+                    std::size_t count) {
+  SpanningTeam& team = *members.spanning;
+  if (auto ok = team.sync_results_here(); !ok) {
+    return ok;
+  }
+  const std::size_t size = count * reduction.element;
+  // An element has 1 to 16 bytes, a power of two, so that none straddles two shares.
+  const Share share = share_of(my_place(members), members.here->size, size);
+  combine_here(members, reduction, dest, source, share);
+  const auto done = members.spanning->rail()->allreduce(dest + share.begin, share.size / reduction.element, reduction);
+  if (auto ok = team.sync_results_here(done); !ok) {
+    return ok;
+  }
+  return fetch_shares(members, dest, size);
+}
+
+Result<void> alltoall(const Members& members, void* dest, const void* source, std::size_t block) {
+  SpanningTeam& team = *members.spanning;
+  if (auto ok = team.sync_results_here(); !ok) {
+    return ok;
+  }
+  auto* const to = static_cast<std::byte*>(dest);
+  const auto* const from = static_cast<const std::byte*>(source);
+  const auto number = static_cast<std::size_t>(members.size());
+  std::vector<std::span<const std::byte>> out(number);
+  std::vector<std::span<std::byte>> in(number);
+  for (std::size_t i = 0; i < number; ++i) {
+    if (!members.is_remote(static_cast<int>(i))) {
+      continue;
+    }
+    out[i] = {from + i * block, block};
+    in[i] = {to + i * block, block};
+  }
+  const std::size_t mine = static_cast<std::size_t>(members.me) * block;
+  for (int place = 0; block != 0 && place < members.here->size; ++place) {
+    const int member = member_here(members, place);
+    std::memcpy(to + static_cast<std::size_t>(member) * block, members.at(source, member) + mine, block);
+  }
+  return team.sync_results_here(members.spanning->everybody().alltoall(out, in));
+}
+
+}  // namespace shmem::multi_leader

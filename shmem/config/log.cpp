@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/config/log.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+namespace shmem {
+
+namespace {
+
+/// Relaxed: neither of the two publishes other data.
+struct Destination {
+  std::atomic<LogHandler> handler{nullptr};
+  std::atomic<LogLevel> level{LogLevel::kDebug};
+};
+
+Destination& destination() {
+  static Destination where;
+  return where;
+}
+
+std::string format_text(const char* format, va_list arguments) {
+  std::array<char, 512> room{};
+  va_list again;
+  va_copy(again, arguments);
+  const int length = std::vsnprintf(room.data(), room.size(), format, arguments);
+  std::string text(room.data());
+  if (length >= static_cast<int>(room.size())) {
+    text.resize(static_cast<std::size_t>(length) + 1);
+    std::vsnprintf(text.data(), text.size(), format, again);
+    text.pop_back();
+  }
+  va_end(again);
+  return text;
+}
+
+}  // namespace
+
+void log(LogLevel level, const char* format, ...) {
+  if (level < destination().level.load(std::memory_order_relaxed)) {
+    return;
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  std::string text = format_text(format, arguments);
+  va_end(arguments);
+  if (const LogHandler handler = destination().handler.load(std::memory_order_relaxed)) {
+    handler(static_cast<int>(level), text.c_str());
+    return;
+  }
+  // With one call, so that lines of different PEs do not mix.
+  text += '\n';
+  std::fputs(text.c_str(), stderr);
+}
+
+void set_log_handler(LogHandler handler) {
+  destination().handler.store(handler, std::memory_order_relaxed);
+}
+
+void set_log_level(LogLevel level) {
+  destination().level.store(level, std::memory_order_relaxed);
+}
+
+}  // namespace shmem

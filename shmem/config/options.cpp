@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/config/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace shmem {
+namespace {
+
+using Setter = bool (*)(Options&, const std::string&);
+
+struct Entry {
+  OptionSpec spec;
+  const char* expected;
+  Setter set;
+};
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional<T>(value) : std::nullopt;
+}
+
+// OpenSHMEM 1.6, section 8: a number, also a fraction, and one of k K m M g G t T.
+bool set_symmetric_size(Options& options, const std::string& text) {
+  constexpr std::string_view kUnits = "kmgt";
+  std::string_view digits = text;
+  double scale = 1;
+  if (!digits.empty()) {
+    const auto unit = kUnits.find(static_cast<char>(digits.back() | 0x20));
+    if (unit != std::string_view::npos) {
+      scale = std::ldexp(1.0, 10 * (static_cast<int>(unit) + 1));
+      digits.remove_suffix(1);
+    }
+  }
+  const auto value = number<double>(digits);
+  if (!value || !(*value > 0) || *value * scale < 1 || *value * scale >= 0x1p63) {
+    return false;
+  }
+  options.symmetric_size = static_cast<std::size_t>(*value * scale);
+  return true;
+}
+
+/// Sets `target` to the enumerator whose name is `text`. `names` are in the order of the enumerators.
+template <typename Enum, std::size_t N>
+bool set_by_name(Enum& target, const std::string& text, const std::array<std::string_view, N>& names) {
+  const auto* const found = std::ranges::find(names, text);
+  target = static_cast<Enum>(found - names.begin());
+  return found != names.end();
+}
+
+bool set_symmetric_globals(Options& options, const std::string& text) {
+  options.symmetric_globals = text == "auto";
+  return text == "auto" || text == "off";
+}
+
+bool set_hugepages(Options& options, const std::string& text) {
+  return set_by_name<HugePages, 4>(options.placement.pages, text, {"auto", "hugetlb", "thp", "none"});
+}
+
+bool set_numa(Options& options, const std::string& text) {
+  return set_by_name<NumaPolicy, 3>(options.placement.numa, text, {"local", "interleave", "none"});
+}
+
+bool set_bootstrap(Options& options, const std::string& text) {
+  return set_by_name<BootstrapKind, 5>(options.bootstrap, text.empty() ? "auto" : text,
+                                       {"auto", "local", "uid", "pmix", "mpi"});
+}
+
+bool set_gba(Options& options, const std::string& text) {
+  return set_by_name<GbaUse, 3>(options.gba, text, {"auto", "off", "require"});
+}
+
+bool set_barrier_algorithm(Options& options, const std::string& text) {
+  options.barrier_algorithm = text;
+  return text == "auto" || text == "gba" || find_algorithm(text);
+}
+
+template <int Options::*Member, int Least, int Most>
+bool set_between(Options& options, const std::string& text) {
+  const auto value = number<int>(text);
+  options.*Member = value.value_or(Least - 1);
+  return value && *value >= Least && *value <= Most;
+}
+
+std::optional<std::chrono::milliseconds> seconds(const std::string& text) {
+  const auto value = number<double>(text);
+  if (!value || !(*value >= 0) || *value > 1e6) {
+    return std::nullopt;
+  }
+  return std::chrono::milliseconds(std::llround(*value * 1000));
+}
+
+template <std::chrono::milliseconds Options::*Member>
+bool set_seconds(Options& options, const std::string& text) {
+  const auto time = seconds(text);
+  options.*Member = time.value_or(options.*Member);
+  return time.has_value();
+}
+
+bool set_bootstrap_timeout(Options& options, const std::string& text) {
+  return set_seconds<&Options::bootstrap_timeout>(options, text) && options.bootstrap_timeout.count() > 0;
+}
+
+template <std::string Options::*Member>
+bool set_text(Options& options, const std::string& text) {
+  options.*Member = text;
+  return !text.empty();
+}
+
+bool set_gba_switch(Options& options, const std::string& text) {
+  options.gba_switch = text;
+  return !text.empty() && text.size() <= kLongestSwitchName;
+}
+
+template <std::optional<int> Options::*Member, int Least>
+bool set_number(Options& options, const std::string& text) {
+  options.*Member = number<int>(text);
+  return (options.*Member).value_or(Least - 1) >= Least;
+}
+
+constexpr const char* kSwitchValues = "1, on, yes or true, nor 0, off, no or false";
+
+template <bool Options::*Member>
+bool set_switch(Options& options, const std::string& text) {
+  constexpr std::array<std::string_view, 8> kWords{"0", "1", "off", "on", "no", "yes", "false", "true"};
+  const auto same = [&text](std::string_view word) {
+    return std::ranges::equal(text, word, {},
+                              [](char letter) { return letter | (letter >= 'A' && letter <= 'Z' ? 0x20 : 0); });
+  };
+  const auto* const found = std::ranges::find_if(kWords, same);
+  options.*Member = (found - kWords.begin()) % 2 == 1;
+  return found != kWords.end();
+}
+
+constexpr auto kTable = std::to_array<Entry>({
+    {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G",
+      "bytes of symmetric heap per PE; k, m, g, t multiply"},
+     "a number above 0, optionally followed by k, m, g or t",
+     set_symmetric_size},
+    {{"SHMEM_SYMMETRIC_GLOBALS", nullptr, "name", "auto",
+      "whether global and static variables are symmetric: auto (where they can be) or off"},
+     "auto or off",
+     set_symmetric_globals},
+    {{"SHMEM_HUGEPAGES", nullptr, "name", "auto",
+      "pages of the symmetric heaps: auto, hugetlb (both: hugetlb, else thp, else small), thp (else small) or none"},
+     "auto, hugetlb, thp or none",
+     set_hugepages},
+    {{"SHMEM_NUMA", nullptr, "name", "local",
+      "where a PE's symmetric heap lies: local (on the PE's node), interleave or none"},
+     "local, interleave or none",
+     set_numa},
+    {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto",
+      "how teams synchronise: auto, gba, or in software one that shmem_info lists"},
+     "auto, gba or one of the algorithms that shmem_info lists",
+     set_barrier_algorithm},
+    {{"SHMEM_BARRIER_TUNING", nullptr, "path", "",
+      "the table by which auto chooses, as tune_barrier writes it; built in if not set"},
+     "a path",
+     set_text<&Options::barrier_tuning>},
+    {{"SHMEM_COLLECTIVE_TUNING", nullptr, "path", "",
+      "the table by which collectives choose their way, as tune_collective writes it; built in if not set"},
+     "a path",
+     set_text<&Options::collective_tuning>},
+    {{"SHMEM_BARRIER_RADIX", nullptr, "number", "8",
+      "npu_v2: one more than the PEs that each signals per phase; npu_v3: the most cores that read"},
+     "a number from 2 to 8",
+     set_between<&Options::barrier_radix, 2, kMostRadix>},
+    {{"SHMEM_BARRIER_GROUP", nullptr, "number", "0",
+      "hierarchical: neighbours per group, for example those of a socket; 0: the whole team is one group"},
+     "a number, 0 or more",
+     set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
+    {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",
+      "a barrier or a wait for a word that takes longer fails; 0: no limit"},
+     "a number of seconds, 0 or more",
+     set_seconds<&Options::barrier_timeout>},
+    {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",
+      "a barrier that takes longer names the missing PEs, and again after each further twice that time; 0: never"},
+     "a number of seconds, 0 or more",
+     set_seconds<&Options::barrier_warning>},
+    {{"SHMEM_GBA", nullptr, "name", "auto", "hardware barriers: auto, off or require"},
+     "auto, off or require",
+     set_gba},
+    {{"SHMEM_GBA_MIN_PES", nullptr, "number", "2", "smaller teams take no group of the GBA"},
+     "a number from 2",
+     set_between<&Options::gba_min_pes, 2, std::numeric_limits<int>::max()>},
+    {{"SHMEM_GBA_SWITCH", nullptr, "text", "",
+      "the name of the switch of this node's GBA; nodes on different switches take a group on each"},
+     "a text of at most 63 characters",
+     set_gba_switch},
+    {{"SHMEM_BOOTSTRAP", nullptr, "name", "auto",
+      "how the PEs of a job find each other: auto, local (oshrun), uid (TCP), pmix (mpirun, srun) or mpi"},
+     "auto, local, uid, pmix or mpi",
+     set_bootstrap},
+    {{"SHMEM_BOOTSTRAP_TIMEOUT", nullptr, "seconds", "120", "how long a PE waits for the others at start"},
+     "a number of seconds above 0",
+     set_bootstrap_timeout},
+    {{"SHMEM_UID_SESSION_ID", nullptr, "address", "",
+      "where PE 0 listens for the others: ip:port, [ipv6]:port or host:port"},
+     "an address",
+     set_text<&Options::uid_session_id>},
+    {{"SHMEM_UID_SOCK_IFNAME", nullptr, "name", "",
+      "the network interface to listen on: name, name:inet4 or name:inet6"},
+     "the name of an interface",
+     set_text<&Options::uid_sock_ifname>},
+    {{"SHMEM_UID_RANK", nullptr, "number", "", "this PE's number, with SHMEM_BOOTSTRAP=uid and no launcher"},
+     "a number from 0",
+     set_number<&Options::uid_rank, 0>},
+    {{"SHMEM_UID_SIZE", nullptr, "number", "", "the number of PEs, with SHMEM_BOOTSTRAP=uid and no launcher"},
+     "a number from 1",
+     set_number<&Options::uid_size, 1>},
+    {{"SHMEM_UID_SECRET", nullptr, "text", "", "a secret of the PEs of one job, with SHMEM_UID_RANK", true},
+     "a text",
+     set_text<&Options::uid_secret>},
+    {{"SHMEM_MPI_PLUGIN", nullptr, "path", "",
+      "the plug-in for SHMEM_BOOTSTRAP=mpi, instead of libshmem's own libshmem_bootstrap_mpi.so"},
+     "a path",
+     set_text<&Options::mpi_plugin>},
+    {{"SHMEM_HOST_ID", nullptr, "text", "",
+      "PEs on one machine with different ids are on different nodes, and use the network"},
+     "a text",
+     set_text<&Options::host_id>},
+    {{"SHMEM_NETWORK_TIMEOUT", nullptr, "seconds", "0",
+      "a wait for a PE on another node that takes longer fails; 0: SHMEM_BARRIER_TIMEOUT counts"},
+     "a number of seconds, 0 or more",
+     set_seconds<&Options::network_timeout>},
+    {{"SHMEM_PROGRESS_THREAD", nullptr, "switch", "1",
+      "in a job on several nodes, a thread answers PEs on other nodes while the program does not call the library"},
+     kSwitchValues,
+     set_switch<&Options::progress_thread>},
+    {{"SHMEM_TRACE", nullptr, "path", "", "a file for a trace of all PEs' barriers, for Perfetto or chrome://tracing"},
+     "the path of a file",
+     set_text<&Options::trace>},
+    {{"SHMEM_CYCLE_PROF_PE", nullptr, "number", "",
+      "the PE that measures parts of its kernels: SHMEMI_PROF_START and SHMEMI_PROF_END of aclshmem.h"},
+     "a number from 0",
+     set_number<&Options::cycle_prof_pe, 0>},
+    {{"SHMEM_INFO", "SMA_INFO", "switch", "0", "print at start and end what was chosen and why"},
+     kSwitchValues,
+     set_switch<&Options::info>},
+    {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0", "print the library's version at start"},
+     kSwitchValues,
+     set_switch<&Options::version>},
+    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "check the arguments of calls and print more on standard error"},
+     kSwitchValues,
+     set_switch<&Options::debug>},
+});
+
+constexpr auto kSpecs = [] {
+  std::array<OptionSpec, kTable.size()> specs{};
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    specs[i] = kTable[i].spec;
+  }
+  return specs;
+}();
+
+}  // namespace
+
+std::span<const OptionSpec> option_table() {
+  return kSpecs;
+}
+
+Environment process_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+namespace {
+
+/// Reads one variable into `options` if it is set.
+Setting read_one(const Entry& entry, const OptionSpec& spec, const Environment& environment, Options& options) {
+  const char* name = spec.name;
+  auto value = environment(name);
+  if (!value && spec.old_name != nullptr) {
+    name = spec.old_name;
+    value = environment(name);
+  }
+  if (!value) {
+    return {&spec, spec.initial, "default", {}};
+  }
+  Setting setting{&spec, spec.secret ? "..." : *value, name == spec.name ? "environment" : name, {}};
+  if (!entry.set(options, *value)) {
+    setting.problem = fmt::format("shmem: {}={} is not {} ({})", name, setting.value, entry.expected, spec.help);
+  }
+  return setting;
+}
+
+}  // namespace
+
+std::vector<Setting> read_settings(const Environment& environment) {
+  Options options;
+  std::vector<Setting> settings;
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    settings.push_back(read_one(kTable[i], kSpecs[i], environment, options));
+  }
+  return settings;
+}
+
+Result<Options> read_options(const Environment& environment) {
+  Options options;
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (auto setting = read_one(kTable[i], kSpecs[i], environment, options); setting.problem) {
+      return fail(std::errc::invalid_argument, *setting.problem);
+    }
+  }
+  return options;
+}
+
+}  // namespace shmem

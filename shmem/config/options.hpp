@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment variables of libshmem: a table of names, defaults and help, and the values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shmem/config/barrier_choice.hpp"
+#include "shmem/config/heap_placement.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+enum class GbaUse { kAuto, kOff, kRequire };
+/// How the PEs of a job find each other; kAuto: by this process's launcher.
+enum class BootstrapKind { kAuto, kLocal, kUid, kPmix, kMpi };
+
+/// The default limit of a step of a bootstrap. Long, because PEs may do much work before they call shmem_init.
+constexpr std::chrono::seconds kBootstrapLimit{120};
+
+constexpr std::size_t kLongestSwitchName = 63;
+
+/// Values of the environment; immutable after reading.
+struct Options {
+  std::size_t symmetric_size = std::size_t{1} << 30;
+  bool symmetric_globals = true;
+  PlacementRequest placement;
+  std::string barrier_algorithm = "auto";
+  std::string barrier_tuning;     // a file, or "": the built-in table
+  std::string collective_tuning;  // the same
+  int barrier_radix = kMostRadix;
+  int barrier_group = 0;                                                 // 0: the team is one group
+  std::chrono::milliseconds barrier_timeout{0};                          // 0: wait as long as the others live
+  std::chrono::milliseconds barrier_warning = std::chrono::seconds{30};  // 0: none
+  GbaUse gba = GbaUse::kAuto;
+  int gba_min_pes = 2;
+  std::string gba_switch;  // all nodes with "" are on one switch
+  BootstrapKind bootstrap = BootstrapKind::kAuto;
+  std::chrono::milliseconds bootstrap_timeout = kBootstrapLimit;
+  std::string uid_session_id;
+  std::string uid_sock_ifname;
+  std::optional<int> uid_rank;
+  std::optional<int> uid_size;
+  std::string uid_secret;
+  std::string mpi_plugin;
+  std::string host_id;
+  std::chrono::milliseconds network_timeout{0};  // 0: wait as long as the others live
+  bool progress_thread = true;
+  std::string trace;  // a file, or ""
+  std::optional<int> cycle_prof_pe;
+  bool info = false;
+  bool version = false;
+  bool debug = false;
+};
+
+/// One variable.
+struct OptionSpec {
+  const char* name = nullptr;      // SHMEM_...
+  const char* old_name = nullptr;  // SMA_..., or nullptr; the new name wins
+  const char* kind = nullptr;      // "size", "name", "seconds", ...
+  const char* initial = nullptr;
+  const char* help = nullptr;
+  bool secret = false;  // its value is never shown
+};
+std::span<const OptionSpec> option_table();
+
+/// The setting of a variable.
+struct Setting {
+  const OptionSpec* spec;
+  std::string value;                   // as written; "..." for a secret
+  std::string source;                  // "default", "environment", or the old name of the variable
+  std::optional<std::string> problem;  // why read_options() refuses it
+};
+
+/// Looks up a variable, as getenv does.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+Environment process_environment();
+
+/// All variables, in the order of the table.
+std::vector<Setting> read_settings(const Environment& environment);
+
+/// A malformed value is an Error that names the variable, the value and the values that are allowed.
+Result<Options> read_options(const Environment& environment);
+
+}  // namespace shmem

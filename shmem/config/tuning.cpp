@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/config/tuning.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.hpp"
+
+namespace shmem {
+namespace {
+
+// Measured: docs/barriers.md. A single word that all members poll moves the least data between few processors; members
+// that share a processor each need a turn on it. With many processors the rounds of a dissemination overlap.
+constexpr const char* kBuiltInBarriers = R"(libshmem-barrier-tuning 1
+alone           4  central_counter
+alone           8  npu_v3
+alone           *  dissemination
+oversubscribed  *  central_counter
+)";
+
+// Measured: docs/rma.md.
+constexpr const char* kBuiltInCollectives = R"(libshmem-collective-tuning 1
+broadcast  alone           *  eager=96
+broadcast  oversubscribed  *  eager=96
+collect    alone           *  eager=96
+collect    oversubscribed  *  eager=96
+fcollect   alone           *  eager=96
+fcollect   oversubscribed  *  eager=96
+alltoall   alone           *  eager=96
+alltoall   oversubscribed  *  eager=96
+reduce     alone           *  eager=96 scatter-allgather=2049
+reduce     oversubscribed  *  eager=96 scatter-allgather=2049
+scan       alone           *  eager=96
+scan       oversubscribed  *  eager=96
+)";
+
+std::string without_comment(const std::string& line) {
+  std::string text = line.substr(0, line.find('#'));
+  text.erase(text.find_last_not_of(" \t\r") + 1);
+  return text;
+}
+
+Error wrong_line(const TableText& table, int line, const std::string& what) {
+  return fail(std::errc::invalid_argument, fmt::format("shmem: {}, line {}: {}", table.name, line, what));
+}
+
+/// Far above a line for each number of PEs.
+constexpr off_t kLargestTable = 1 << 20;
+
+/// Why the open file cannot be a table, or "".
+std::string refuse_file(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe): as all messages
+  }
+  if (S_ISDIR(status.st_mode)) {
+    return "it is a folder";
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return "it is not a regular file";
+  }
+  return status.st_size > kLargestTable ? fmt::format("it is too large, more than {} bytes", kLargestTable) : "";
+}
+
+/// The contents of the file, which is a text.
+Result<std::string> read_text(const std::string& file) {
+  // Opening a FIFO must not wait for its writer.
+  const base::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
+    const std::errc error{errno};
+    return fail(error, std::make_error_code(error).message());
+  }
+  if (const std::string problem = refuse_file(fd.get()); !problem.empty()) {
+    return fail(std::errc::invalid_argument, problem);
+  }
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t got = 0;
+  while ((got = ::read(fd.get(), part.data(), part.size())) != 0) {
+    if (got < 0 && errno != EINTR) {
+      const std::errc error{errno};
+      return fail(error, std::make_error_code(error).message());
+    }
+    text.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  if (text.find('\0') != std::string::npos) {
+    return fail(std::errc::invalid_argument, "it is not a text file");
+  }
+  return text;
+}
+
+/// The contents of the file that `variable` names.
+Result<std::string> read_table_file(const std::string& file, const char* what, const char* variable) {
+  auto text = read_text(file);
+  if (!text) {
+    return fail(text.error().code,
+                fmt::format("shmem: cannot read the table of {} {}: {} ({})", what, file, text.error().text, variable));
+  }
+  return text;
+}
+
+/// Reads the load and the number of PEs. Returns "" or the problem.
+std::string read_teams(std::istream& words, RowTeams& teams) {
+  std::string load;
+  std::string pes;
+  words >> load >> pes;
+  teams.oversubscribed = load == "oversubscribed" || load == "crowded";
+  if (load != "alone" && !teams.oversubscribed) {
+    return fmt::format("\"{}\" is neither alone nor oversubscribed", load);
+  }
+  const auto most = pes == "*" ? kAnyPes : table_number<int>(pes, 1, kAnyPes);
+  if (!most) {
+    return fmt::format("\"{}\" is not a number of PEs, from 1, or *", pes);
+  }
+  teams.most_pes = *most;
+  return "";
+}
+
+/// NAME=VALUE at the end of a row.
+struct Parameter {
+  std::string_view name;
+  std::string_view old_name;
+  std::function<bool(std::string_view value)> set;  // false: the value is wrong
+  std::string expected;                             // the allowed values, for messages
+};
+
+/// Reads the rest of the row. Returns "" or the problem.
+std::string read_parameters(std::istream& words, const std::array<Parameter, 2>& known) {
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    const auto name = std::string_view(word).substr(0, equals);
+    const auto value = equals == std::string::npos ? std::string_view() : std::string_view(word).substr(equals + 1);
+    const auto* const found = std::ranges::find_if(known, [name](const Parameter& parameter) {
+      return name == parameter.name || (name == parameter.old_name && !name.empty());
+    });
+    if (found == known.end()) {
+      return fmt::format("\"{}\" is neither {}=N nor {}=N", word, known[0].name, known[1].name);
+    }
+    if (!found->set(value)) {
+      return fmt::format("\"{}\" is not {}={}", word, found->name, found->expected);
+    }
+  }
+  return "";
+}
+
+template <typename T>
+auto number_setter(std::optional<T>& target, T least, T most) {
+  return [&target, least, most](std::string_view value) {
+    target = table_number<T>(value, least, most);
+    return target.has_value();
+  };
+}
+
+/// Returns "" or the problem.
+std::string read_row(const std::string& text, TuningRow& row) {
+  std::istringstream words(text);
+  if (std::string wrong = read_teams(words, row.teams); !wrong.empty()) {
+    return wrong;
+  }
+  std::string algorithm;
+  words >> algorithm;
+  const auto found = find_algorithm(algorithm);
+  if (!found) {
+    return fmt::format("\"{}\" is not an algorithm that shmem_info lists", algorithm);
+  }
+  row.algorithm = *found;
+  return read_parameters(words, {Parameter{.name = "radix",
+                                           .old_name = "",
+                                           .set = number_setter(row.radix, 2, kMostRadix),
+                                           .expected = fmt::format("N with N from 2 to {}", kMostRadix)},
+                                 Parameter{.name = "group",
+                                           .old_name = "",
+                                           .set = number_setter(row.group, 0, std::numeric_limits<int>::max()),
+                                           .expected = "N with N from 0"}});
+}
+
+/// Returns "" or the problem.
+std::string read_row(const std::string& text, CollectiveRow& row) {
+  std::istringstream words(text);
+  std::string name;
+  words >> name;
+  const auto* const found = std::ranges::find(kCollectiveNames, name);
+  if (found == kCollectiveNames.end()) {
+    return fmt::format("\"{}\" is not broadcast, collect, fcollect, alltoall, reduce or scan", name);
+  }
+  row.collective = Collective{static_cast<int>(found - kCollectiveNames.begin())};
+  if (std::string wrong = read_teams(words, row.teams); !wrong.empty()) {
+    return wrong;
+  }
+  const auto set_eager = [&row](std::string_view value) {
+    const auto most = table_number<std::uint64_t>(value, 0, kEagerLimit);
+    row.limits.eager = most.value_or(0);
+    return most.has_value();
+  };
+  const auto set_scatter_allgather = [&row](std::string_view value) {
+    const auto least = value == "never" ? kNever : table_number<std::uint64_t>(value, 0, kNever);
+    row.limits.scatter_allgather = least.value_or(kNever);
+    return least.has_value();
+  };
+  return read_parameters(words, {Parameter{.name = "eager",
+                                           .old_name = "carried",
+                                           .set = set_eager,
+                                           .expected = fmt::format("N with N from 0 to {}", kEagerLimit)},
+                                 Parameter{.name = "scatter-allgather",
+                                           .old_name = "split",
+                                           .set = set_scatter_allgather,
+                                           .expected = "BYTES or never"}});
+}
+
+bool serves_all(const std::vector<TuningRow>& rows, bool oversubscribed) {
+  return std::ranges::any_of(
+      rows, [oversubscribed](const TuningRow& row) { return row.teams.include(kAnyPes, oversubscribed); });
+}
+
+const char* load_name(bool oversubscribed) {
+  return oversubscribed ? "oversubscribed" : "alone";
+}
+
+std::string to_string(const RowTeams& teams) {
+  return fmt::format("{:<15} {:<4}", load_name(teams.oversubscribed),
+                     teams.most_pes == kAnyPes ? "*" : fmt::to_string(teams.most_pes));
+}
+
+}  // namespace
+
+Result<int> read_table(const TableText& table, const std::string& text,
+                       const std::function<std::string(int line, const std::string& content)>& row) {
+  std::istringstream lines(text);
+  bool begun = false;
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string content = without_comment(line);
+    if (content.empty()) {
+      continue;
+    }
+    if (!begun && content != table.format) {
+      return wrong_line(table, number, fmt::format("a table of {} begins with \"{}\"", table.what, table.format));
+    }
+    if (!std::exchange(begun, true)) {
+      continue;
+    }
+    if (const std::string what = row(number, content); !what.empty()) {
+      return wrong_line(table, number, what);
+    }
+  }
+  return number;
+}
+
+Result<TuningTable> TuningTable::parse(const std::string& text, std::string name) {
+  TuningTable table;
+  table.name_ = std::move(name);
+  const TableText file{table.name_, "barriers", kTuningFormat};
+  const auto lines = read_table(file, text, [&table](int line, const std::string& content) {
+    return read_row(content, table.rows_.emplace_back(TuningRow{.line = line}));
+  });
+  if (!lines) {
+    return lines.error();
+  }
+  for (const bool oversubscribed : {false, true}) {
+    if (!serves_all(table.rows_, oversubscribed)) {
+      return wrong_line(file, *lines + 1,
+                        fmt::format("the file ends without a line \"{} * ALGORITHM\", for teams of any size",
+                                    load_name(oversubscribed)));
+    }
+  }
+  return table;
+}
+
+TuningTable TuningTable::built_in() {
+  return parse(kBuiltInBarriers, "the built-in table").value();
+}
+
+Result<TuningTable> TuningTable::in_force(const std::string& file) {
+  if (file.empty()) {
+    return built_in();
+  }
+  const auto text = read_table_file(file, "barriers", "SHMEM_BARRIER_TUNING");
+  return text ? parse(*text, file) : text.error();
+}
+
+const TuningRow& TuningTable::choose(int pes, bool oversubscribed) const {
+  return *std::ranges::find_if(
+      rows_, [pes, oversubscribed](const TuningRow& row) { return row.teams.include(pes, oversubscribed); });
+}
+
+std::string to_string(const TuningRow& row) {
+  return fmt::format("{} {}{}{}", to_string(row.teams), name_of(row.algorithm),
+                     row.radix ? fmt::format(" radix={}", *row.radix) : "",
+                     row.group ? fmt::format(" group={}", *row.group) : "");
+}
+
+Result<CollectiveTable> CollectiveTable::parse(const std::string& text, std::string name) {
+  CollectiveTable table;
+  table.name_ = std::move(name);
+  const auto lines = read_table(
+      {table.name_, "collectives", kCollectiveFormat}, text,
+      [&table](int /*line*/, const std::string& content) { return read_row(content, table.rows_.emplace_back()); });
+  if (!lines) {
+    return lines.error();
+  }
+  return table;
+}
+
+CollectiveTable CollectiveTable::built_in() {
+  return parse(kBuiltInCollectives, "the built-in table").value();
+}
+
+Result<CollectiveTable> CollectiveTable::in_force(const std::string& file) {
+  CollectiveTable defaults = built_in();
+  if (file.empty()) {
+    return defaults;
+  }
+  const auto text = read_table_file(file, "collectives", "SHMEM_COLLECTIVE_TUNING");
+  auto table = text ? parse(*text, file) : text.error();
+  if (table) {
+    table->rows_.insert(table->rows_.end(), defaults.rows_.begin(), defaults.rows_.end());
+  }
+  return table;
+}
+
+CollectiveChoice CollectiveTable::choose(int pes, bool oversubscribed) const {
+  CollectiveChoice choice{};
+  for (std::size_t i = 0; i < kCollectives; ++i) {
+    const auto found = std::ranges::find_if(rows_, [&](const CollectiveRow& row) {
+      return static_cast<std::size_t>(row.collective) == i && row.teams.include(pes, oversubscribed);
+    });
+    if (found != rows_.end()) {
+      choice[i] = found->limits;
+    }
+  }
+  return choice;
+}
+
+std::string to_string(const CollectiveLimits& limits) {
+  const bool never = limits.scatter_allgather == kNever;
+  return fmt::format("eager={}{}", limits.eager,
+                     never ? "" : fmt::format(" scatter-allgather={}", limits.scatter_allgather));
+}
+
+std::string to_string(const CollectiveRow& row) {
+  return fmt::format("{:<10} {} {}", kCollectiveNames[static_cast<std::size_t>(row.collective)], to_string(row.teams),
+                     to_string(row.limits));
+}
+
+}  // namespace shmem

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the PEs of a node share on the board behind the metadata areas; all zero at first.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "gba/gba.h"
+#include "shmem/config/barrier_choice.hpp"
+#include "shmem/config/tuning.hpp"
+#include "shmem/cores/wait.hpp"
+#include "shmem/layout/heap_call.hpp"
+#include "shmem/memory/node_memory.hpp"
+
+namespace shmem {
+
+/// The number of teams that a PE may be in at once, including the predefined ones.
+constexpr int kMaxTeams = 4096;
+
+/// A member's published arrival at device barriers: word[k & 1] = k << 2 | vote. Written by the member before it rings
+/// k, read by members that cannot learn of k from their flag (uapi/README.md, "Losing the device").
+struct alignas(64) PublishedArrival {
+  std::array<std::atomic<std::uint64_t>, 2> word;
+  std::atomic<std::uint64_t> joined;  // could this member join the group that was offered? offload/device_barrier.cpp
+};
+
+/// The time of a member's arrival at barrier `number`, in nanoseconds of the node's steady clock:
+/// barrier/statistics.hpp.
+struct ArrivalTimes {
+  std::array<std::atomic<std::uint64_t>, 2> number, time;  // by number & 1
+};
+
+/// Member 0's offer of a group of the device. Plain data: written before a sync of the team, read after it.
+struct alignas(64) GroupOffer {
+  enum Kind : std::uint32_t { kNever, kLater, kNow };  // kLater: none now, but there may be one in a check round
+  Kind kind;
+  gba_group_handle handle;
+};
+
+/// Member 0's choice of algorithms, for all. Two that alternate, like TeamCalls.
+struct TeamChoice {
+  BarrierChoice barrier{};
+  CollectiveChoice collectives{};
+};
+using ChoiceOffers = std::array<TeamChoice, 2>;
+
+/// Left by the opener of a port for the members that share it. Written before it releases them, read after that.
+struct alignas(64) PortReport {
+  std::uint32_t by_device;       // this barrier was released by the device
+  std::uint32_t active;          // the next barrier is the device's
+  std::array<char, 184> reason;  // if not: why
+};
+
+/// A collective call that creates teams, as made by one PE; compared by all PEs of the parent in the call's first sync.
+struct TeamCall {
+  enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns };
+  std::int32_t kind, start, stride, size;  // of rows and columns: size is the length of a row
+
+  bool operator==(const TeamCall&) const = default;
+};
+
+/// A vote of a team on several nodes, among the members of one of them (team/spanning_team.hpp). Plain data: written
+/// before a sync of them, read after it; the first member's answer is read before the next vote.
+struct alignas(64) NodeVote {
+  std::uint64_t digest, number;
+  std::uint32_t willing;
+  // Of the first member, for the others.
+  std::uint32_t outcome, alike, all_willing;
+  std::int64_t other;
+  std::uint64_t given;
+};
+
+/// The low bits of a counter, in which members count arrivals: enough for all PEs of a job.
+constexpr int kArrivalBits = 16;
+
+/// One member's part of one team's sync memory. A word has one writer at a time, except `counter`.
+struct TeamSync {
+  SyncWord round;    // the barrier that this member has entered, or with all that it waits for
+  SyncWord release;  // the barrier that is over, for this member or for those that wait for it
+  SyncWord counter;  // members that have come to this one, 0 between barriers; the last barrier's number above that
+  /// The last barrier that this member has entered, by any algorithm: for messages, and where the next team in the slot
+  /// continues. Only grows.
+  alignas(64) std::atomic<std::uint64_t> entered;
+  std::atomic<std::uint64_t> number;             // an argument of a collective call: collective/members.hpp
+  std::atomic<std::uint64_t> split;              // the last split-phase barrier that it has entered
+  std::atomic<std::uint64_t> left;               // the last barrier that is over for this member
+  std::atomic<std::uint64_t> calls, calls_over;  // as `entered` and `left`, for eager calls
+  ArrivalTimes times;
+  PublishedArrival arrival;
+  GroupOffer offer{};
+  NodeVote node_vote{};
+  PortReport report{};
+  // Two that alternate: a PE is at most one call ahead of another. Plain data: written before a sync of the team, read
+  // after it.
+  alignas(64) ChoiceOffers choice{};
+  alignas(64) std::array<TeamCall, 2> call{};
+  std::array<std::uint32_t, 2>
+      refused{};               // 1: this PE cannot do its part of that call; read after the call's second sync
+  std::int32_t new_team = -1;  // the slot of the team whose first member this one will be; as `refused`
+};
+
+/// Words of one member that others store to or pull in the rounds of a barrier: each contains the number of a barrier
+/// and only grows. Two sets that alternate, each large enough for ceil(log_k n) rounds with k - 1 words, for k up to 8
+/// and n up to 16,384.
+constexpr std::size_t kRoundWords = std::size_t{2} * 35;
+using RoundWords = std::array<SyncWord, kRoundWords>;
+
+/// Where a member puts its data in a collective call: collective/eager.hpp. The word contains the call's number.
+struct alignas(64) EagerSlot {
+  std::atomic<std::uint64_t> value;
+  std::atomic<std::uint32_t> sleepers;
+  std::uint64_t size;
+  alignas(16) std::array<std::byte, kEagerLimit> data;  // aligned for elements of any type
+};
+static_assert(sizeof(EagerSlot) == 128);
+constexpr std::uint64_t kEagerSlots = 8;
+struct EagerWords {
+  SyncWord finished;                         // all data up to this call has been read; updated now and then
+  std::array<EagerSlot, kEagerSlots> place;  // used in turn
+};
+
+/// Where a PE sleeps while it waits for another PE to change one of its words. Pairs: layout/parking.hpp.
+struct alignas(64) Parking {
+  std::atomic<std::uint32_t> sleepers;
+  std::atomic<std::uint32_t> event;
+};
+
+struct PeMetadata {
+  alignas(64) std::atomic<std::int32_t> pid;
+  std::atomic<std::int32_t> has_port;  // 1: has opened a port of the switch; written between barriers of the bootstrap
+  std::atomic<std::uint64_t> process_space;  // the PID namespace of pid
+  std::atomic<std::uint64_t> started;        // of this job, in nanoseconds of the steady clock
+  std::array<char, 64> host;                 // written before a barrier of the bootstrap, read after it
+  Parking parking;
+  std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
+  std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number
+  alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
+};
+
+/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords and EagerWords in
+/// the same way. Those of one slot are contiguous, so that a barrier reads few pages.
+class Board {
+ public:
+  Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
+
+  [[nodiscard]] PeMetadata& pe(int pe) const {
+    return reinterpret_cast<PeMetadata*>(data_)[static_cast<std::size_t>(pe)];
+  }
+  [[nodiscard]] TeamSync& team(int slot, int pe) const {
+    auto* first = reinterpret_cast<TeamSync*>(data_ + pes_ * sizeof(PeMetadata));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+
+  [[nodiscard]] RoundWords& rounds(int slot, int pe) const {
+    auto* first = reinterpret_cast<RoundWords*>(data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync)));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+  [[nodiscard]] EagerWords& eager(int slot, int pe) const {
+    auto* first = reinterpret_cast<EagerWords*>(
+        data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords))));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+
+ private:
+  std::byte* data_;
+  std::size_t pes_;
+};
+static_assert(sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords) + sizeof(EagerWords)) <=
+              kBoardShare);
+
+}  // namespace shmem

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/layout/peers.hpp"
+
+#include <fmt/format.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fd.hpp"
+
+namespace shmem {
+namespace {
+
+bool has_ended(pid_t pid) {
+  const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd end{process.get(), POLLIN, 0};
+  return process && ::poll(&end, 1, 0) == 1;
+}
+
+/// The id of its process, or 0 if this process cannot see it.
+pid_t visible_process(const Job& job, int pe) {
+  const PeMetadata& theirs = job.metadata(pe);
+  // Relaxed: a barrier has passed since both were written.
+  const bool same = theirs.process_space.load(std::memory_order_relaxed) ==
+                    job.metadata(job.me).process_space.load(std::memory_order_relaxed);
+  return same ? theirs.pid.load(std::memory_order_relaxed) : 0;
+}
+
+}  // namespace
+
+void introduce(const Job& job) {
+  PeMetadata& mine = job.metadata(job.me);
+  struct stat space {};
+  mine.process_space.store(::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0, std::memory_order_relaxed);
+  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  mine.pid.store(::getpid(), std::memory_order_relaxed);
+  const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+  mine.started.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
+}
+
+bool is_dead(const Job& job, int pe) {
+  const pid_t pid = visible_process(job, pe);
+  return pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+bool is_dead_or_zombie(const Job& job, int pe) {
+  return is_dead(job, pe) || (visible_process(job, pe) != 0 && has_ended(visible_process(job, pe)));
+}
+
+std::string describe_pe(const Job& job, int pe) {
+  const PeMetadata& theirs = job.metadata(pe);
+  std::string text = fmt::format("PE {} (pid {}", job.nodes.world(pe), theirs.pid.load(std::memory_order_relaxed));
+  if (theirs.host[0] != '\0') {
+    text += std::string(" on ") + theirs.host.data();
+  }
+  return text + (is_dead_or_zombie(job, pe) ? ", dead)" : ")");
+}
+
+}  // namespace shmem

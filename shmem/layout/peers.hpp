@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the other PEs are alive, and their descriptions for messages.
+#pragma once
+
+#include <string>
+
+#include "shmem/layout/job.hpp"
+
+namespace shmem {
+
+/// Publishes what the others need for that. Call it before a barrier of the bootstrap.
+void introduce(const Job& job);
+
+/// The process is gone: one or two system calls. False for a process that is not visible from here, in another
+/// container.
+bool is_dead(const Job& job, int pe);
+/// The same for a process that has ended but was not yet reaped by its parent. Four system calls.
+bool is_dead_or_zombie(const Job& job, int pe);
+
+/// "PE 3 (pid 4711 on kiwi)" or "PE 3 (pid 4711 on kiwi, dead)".
+std::string describe_pe(const Job& job, int pe);
+
+}  // namespace shmem

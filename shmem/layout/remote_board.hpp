@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a PE publishes to PEs on other nodes, which read it over the network: the segment Segment::kBoard.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace shmem {
+
+/// The parts of a PE's memory that PEs on other nodes may access, the same on all PEs.
+enum class Segment : std::uint8_t { kHeap, kGlobals, kBoard };
+constexpr std::size_t kSegments = 3;
+
+/// A byte of another PE's memory. `pe` is its number in the world.
+struct RemotePlace {
+  int pe;
+  Segment segment;
+  std::uint64_t offset;
+};
+
+/// For the first member of a team on its node: offload/inter_node_barrier.hpp. All zero at first; numbers of barriers
+/// only grow.
+struct alignas(64) RemoteArrival {
+  std::array<std::atomic<std::uint64_t>, 2> word;  // as PublishedArrival
+  std::atomic<std::uint64_t> alarm;                // a barrier that another PE pulls; set by others
+  std::uint64_t last;                              // the last barrier entered here; the owner's alone
+};
+
+/// By team slot on this node. Teams in slots beyond these do not use the device.
+using RemoteBoard = std::array<RemoteArrival, 256>;
+
+}  // namespace shmem

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives under way.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "shmem/net/ucx/send_queue.hpp"
+#include "shmem/net/ucx/wait_policy.hpp"
+
+namespace shmem {
+
+/// The messages of one PE. UCX's tag is the sender's number (16 bits) and the caller's tag (48 bits): a receive matches
+/// both exactly. Of several with the same, UCX takes the oldest first.
+class UcxMessages {
+ public:
+  static constexpr int kMostPes = 1 << 16;
+  static constexpr std::uint64_t kTags = std::uint64_t{1} << 48;
+
+  UcxMessages(UcxWorker& worker, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me)
+      : worker_(worker), peers_(peers), wait_policy_(wait_policy), me_(me) {}
+  UcxMessages(const UcxMessages&) = delete;
+  UcxMessages& operator=(const UcxMessages&) = delete;
+  /// Cancels receives that were not waited for.
+  ~UcxMessages();
+
+  Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes);
+  Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes);
+  Result<void> wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit);
+  Result<bool> test(std::uint64_t number);
+  void cancel(std::uint64_t number);
+
+ private:
+  struct Message {
+    std::uint32_t name = 0;  // from 1
+    std::uint32_t turn = 0;  // how often this place was used
+    bool used = false;
+    bool receive = false;
+    UcxPeer* peer = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t tag = 0;
+    void* request = nullptr;  // UCX's, until it is freed
+    // Written by UCX's callback before `done`.
+    ucs_status_t status = UCS_OK;
+    std::size_t length = 0;
+    std::atomic<bool> done{false};
+  };
+
+  static void on_sent(void* request, ucs_status_t status, void* message);
+  static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* message);
+  static bool is_done(const Message& message) { return message.done.load(std::memory_order_acquire); }
+
+  Result<std::uint64_t> start(bool receive, int pe, std::uint64_t tag, void* memory, std::size_t bytes);
+  void* call_ucx(Message& message, void* memory);
+  // REQUIRES: the lock of the peers.
+  Message& take();
+  void give_back(Message& message);
+
+  Result<Message*> find(std::uint64_t number);
+  Result<void> outcome(const Message& message) const;
+  /// Its number is invalid from now on.
+  void release(Message& message);
+  /// The caller gives up: afterwards UCX does not touch its bytes.
+  void stop(Message& message);
+  [[nodiscard]] static OpText op_of(const Message& message);
+
+  UcxWorker& worker_;
+  UcxPeers& peers_;
+  UcxWaitPolicy& wait_policy_;
+  const int me_;
+  RecordPool<Message> messages_;  // guarded by the lock of the peers; each Message belongs to the holder of its number
+};
+
+}  // namespace shmem

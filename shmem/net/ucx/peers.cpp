@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/net/ucx/peers.hpp"
+
+#include <fmt/format.h>
+
+#include "shmem/cores/wait.hpp"
+
+namespace shmem {
+
+namespace {
+
+/// How long a PE that leaves waits for its endpoints to close: the others may be gone, or make no progress.
+constexpr std::chrono::milliseconds kCloseLimit{500};
+
+void on_failure(void* argument, ucp_ep_h /*endpoint*/, ucs_status_t status) {
+  UcxPeer& peer = *static_cast<UcxPeer*>(argument);
+  peer.all->note_failure(peer, status);
+}
+
+}  // namespace
+
+UcxPeers::UcxPeers(UcxWorker& worker, std::vector<PeAddress> addresses, const NetworkSettings& settings, int me)
+    : worker_(worker),
+      addresses_(std::move(addresses)),
+      is_remote_(settings.is_remote),
+      names_(settings.names),
+      me_(me),
+      peers_(addresses_.size()) {
+  for (std::size_t pe = 0; pe < peers_.size(); ++pe) {
+    peers_[pe].pe = static_cast<int>(pe);
+    peers_[pe].all = this;
+  }
+}
+
+Result<UcxPeer*> UcxPeers::reach(int pe, const OpText& op) {
+  if (pe < 0 || static_cast<std::size_t>(pe) >= peers_.size() || !is_remote_[static_cast<std::size_t>(pe)]) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("shmem: the network of {} does not reach PE {}", my_name(), pe));
+  }
+  UcxPeer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (peer.lost.load(std::memory_order_acquire) == nullptr && peer.endpoint == nullptr) {
+    if (const auto status = connect(peer); status != UCS_OK) {
+      note_failure(peer, status);
+    }
+  }
+  if (peer.lost.load(std::memory_order_acquire) != nullptr) {
+    return lost_error(peer, op);
+  }
+  return &peer;
+}
+
+ucs_status_t UcxPeers::connect(UcxPeer& peer) {
+  const PeAddress& address = addresses_[static_cast<std::size_t>(peer.pe)];
+  ucp_ep_params_t parameters{};
+  parameters.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(address.address.data());
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler.cb = on_failure;
+  parameters.err_handler.arg = &peer;
+  ucp_ep_h endpoint = nullptr;
+  if (const auto made = worker_.calls().ep_create(worker_.worker(), &parameters, &endpoint); made != UCS_OK) {
+    return made;
+  }
+  peer.endpoint = endpoint;
+  connected_.push_back(&peer);
+  for (std::size_t segment = 0; segment < kSegments; ++segment) {
+    const auto& key = address.segments[segment].key;
+    if (key.empty()) {
+      continue;
+    }
+    if (const auto done = worker_.calls().ep_rkey_unpack(endpoint, key.data(), &peer.keys[segment]); done != UCS_OK) {
+      peer.keys[segment] = nullptr;
+      return done;
+    }
+  }
+  return UCS_OK;
+}
+
+Result<void> UcxPeers::check(const RemotePlace& place, std::size_t bytes) const {
+  const auto pe = static_cast<std::size_t>(place.pe);
+  const auto segment = static_cast<std::size_t>(place.segment);
+  const std::uint64_t size = pe < addresses_.size() && segment < kSegments ? addresses_[pe].segments[segment].bytes : 0;
+  if (bytes <= size && place.offset <= size - bytes) {
+    return {};
+  }
+  return fail(std::errc::invalid_argument,
+              fmt::format("shmem: {} bytes from byte {} on exceed the {} bytes of segment {} of PE {}", bytes,
+                          place.offset, size, segment, place.pe));
+}
+
+void UcxPeers::note_failure(UcxPeer& peer, ucs_status_t status) {
+  note_lost(peer, worker_.calls().status_string(status));
+}
+
+void UcxPeers::note_lost(UcxPeer& peer, const char* why) {
+  const char* before = nullptr;
+  // Release: a thread that sees the pointer reads the text. The first reason stays.
+  if (!peer.lost.compare_exchange_strong(before, why, std::memory_order_acq_rel)) {
+    return;
+  }
+  const UcxPeer* none = nullptr;
+  first_lost_.compare_exchange_strong(none, &peer, std::memory_order_acq_rel);
+}
+
+void UcxPeers::give_up(UcxPeer& peer) {
+  note_lost(peer, "it did not answer in time");
+  const auto held = lock();
+  if (peer.closed || peer.endpoint == nullptr) {
+    return;
+  }
+  void* request = close(peer, true);
+  if (UCS_PTR_IS_PTR(request)) {
+    worker_.calls().request_free(request);  // UCX closes it in the background
+  }
+}
+
+std::string UcxPeers::text_of(const UcxPeer& peer, const OpText& op) const {
+  const std::string bytes = op.bytes > 0 ? fmt::format(" {} bytes", op.bytes) : "";
+  return fmt::format("{}{}{}{} {}", op.verb, bytes, *op.preposition != '\0' ? " " : "", op.preposition, name(peer.pe));
+}
+
+std::string UcxPeers::attempt(const UcxPeer& peer, const OpText& op) const {
+  return fmt::format("shmem: {} cannot {}", my_name(), text_of(peer, op));
+}
+
+Error UcxPeers::lost_error(const UcxPeer& peer, const OpText& op) const {
+  const char* why = peer.lost.load(std::memory_order_acquire);
+  return fail(std::errc::connection_reset,
+              fmt::format("{}, which is lost: {} (UCX over {}); is its process alive, its node reachable, and no "
+                          "firewall between?",
+                          attempt(peer, op), why == nullptr ? "no reason given" : why, worker_.transports()));
+}
+
+Error UcxPeers::error(const UcxPeer& peer, ucs_status_t status, const OpText& op) const {
+  if (peer.lost.load(std::memory_order_acquire) != nullptr) {
+    return lost_error(peer, op);
+  }
+  return ucx_failure(worker_.calls(), status, attempt(peer, op));
+}
+
+std::optional<Error> UcxPeers::first_lost() const {
+  const UcxPeer* peer = first_lost_.load(std::memory_order_acquire);
+  if (peer == nullptr) {
+    return std::nullopt;
+  }
+  return lost_error(*peer, {"reach", 0, ""});
+}
+
+void* UcxPeers::close(UcxPeer& peer, bool force) {
+  peer.closed = true;
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+  return worker_.calls().ep_close_nbx(peer.endpoint, &parameters);
+}
+
+UcxPeers::~UcxPeers() {
+  const UcxCalls& calls = worker_.calls();
+  std::vector<void*> closing;
+  for (UcxPeer* peer : connected_) {
+    for (ucp_rkey_h key : peer->keys) {
+      if (key != nullptr) {
+        calls.rkey_destroy(key);
+      }
+    }
+    if (peer->closed) {
+      continue;
+    }
+    void* request = close(*peer, peer->lost.load(std::memory_order_acquire) != nullptr);
+    if (UCS_PTR_IS_PTR(request)) {
+      closing.push_back(request);
+    }
+  }
+  const auto deadline = Clock::now() + kCloseLimit;
+  for (void* request : closing) {
+    while (calls.request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
+      if (!worker_.progress()) {
+        worker_.sleep(std::chrono::milliseconds{1});
+      }
+    }
+    calls.request_free(request);
+  }
+}
+
+}  // namespace shmem

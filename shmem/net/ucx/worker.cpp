@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/net/ucx/worker.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+namespace shmem {
+
+namespace {
+
+struct UcxOption {
+  const char* variable;
+  const char* name;
+  const char* value;
+};
+constexpr UcxOption kSettings[] = {
+    // The network is for other nodes. In tests and containers, "another node" may be on this machine, and UCX would use
+    // shared memory.
+    {"UCX_TLS", "TLS", "^sm"},
+    // Processors and remote PEs change the same words: an adapter's own operations are not atomic to processors.
+    {"UCX_ATOMIC_MODE", "ATOMIC_MODE", "cpu"},
+    // Without it, any call may wait minutes for a node whose firewall drops packets. UCX 1.13 knows the option without
+    // the transport's name, later versions with it.
+    {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
+    {"UCX_TCP_CONN_NB", "TCP_CONN_NB", "y"},
+};
+
+/// The names of the transports, "self" too, in what ucp_context_print_info() prints: "#    resource 2 : md 1 dev 2
+/// flags -- tcp/lo".
+std::vector<std::string> transports_of(const UcxCalls& calls, ucp_context_h context) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* stream = ::open_memstream(&text, &size);
+  if (stream == nullptr) {
+    return {};
+  }
+  calls.context_print_info(context, stream);
+  std::fclose(stream);  // NOLINT(cppcoreguidelines-owning-memory): open_memstream()'s, as is the text
+  std::istringstream lines(text);
+  std::free(text);  // NOLINT(cppcoreguidelines-owning-memory)
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    const auto slash = line.rfind('/');
+    const auto blank = line.rfind(' ', slash);
+    if (line.find("resource") == std::string::npos || slash == std::string::npos || blank == std::string::npos) {
+      continue;
+    }
+    const std::string name = line.substr(blank + 1, slash - blank - 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string& what) {
+  return fail(std::errc::io_error,
+              fmt::format("{}: UCX {} says: {}", what, ucx_version(calls), calls.status_string(status)));
+}
+
+Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std::size_t remote_pes) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  calls.get_version(&major, &minor, &release);
+  if (major != UCP_API_MAJOR || minor < UCP_API_MINOR) {
+    return fail(std::errc::not_supported, fmt::format("UCX is version {} here, but this libshmem was built for {}.{}: "
+                                                      "install that on this node, or build libshmem for this version",
+                                                      ucx_version(calls), UCP_API_MAJOR, UCP_API_MINOR));
+  }
+  std::unique_ptr<UcxWorker> made(new UcxWorker(calls));
+  if (auto done = made->make_context(remote_pes); !done) {
+    return done.error();
+  }
+  if (auto done = made->make_worker(); !done) {
+    return done.error();
+  }
+  if (auto done = made->read_address(); !done) {
+    return done.error();
+  }
+  if (auto done = made->read_transports(); !done) {
+    return done.error();
+  }
+  return made;
+}
+
+Result<void> UcxWorker::read_transports() {
+  const auto names = transports_of(calls_, context_);
+  for (const std::string& name : names) {
+    if (name != "self") {
+      transports_ += (transports_.empty() ? "" : ", ") + name;
+    }
+  }
+  if (names.empty() || !transports_.empty()) {
+    return {};
+  }
+  return fail(
+      std::errc::network_down,
+      fmt::format("UCX {} finds no network device: is one up, and do UCX_TLS and UCX_NET_DEVICES let it be used?",
+                  ucx_version(calls_)));
+}
+
+Result<void> UcxWorker::make_context(std::size_t remote_pes) {
+  ucp_config_t* config = nullptr;
+  if (const auto read = calls_.config_read(nullptr, nullptr, &config); read != UCS_OK) {
+    return ucx_failure(calls_, read, "UCX's configuration (the variables UCX_*, ucx.conf) cannot be read");
+  }
+  for (const UcxOption& setting : kSettings) {
+    if (std::getenv(setting.variable) == nullptr) {
+      calls_.config_modify(config, setting.name, setting.value);
+    }
+  }
+  ucp_params_t parameters{};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  parameters.features =
+      UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.estimated_num_eps = remote_pes;
+  parameters.name = "libshmem";
+  const auto made = calls_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &context_);
+  calls_.config_release(config);
+  if (made == UCS_OK) {
+    return {};
+  }
+  context_ = nullptr;
+  return ucx_failure(calls_, made,
+                     "UCX cannot be started (is there a network device? do UCX_TLS and UCX_NET_DEVICES name what "
+                     "`ucx_info -d` shows?)");
+}
+
+Result<void> UcxWorker::make_worker() {
+  ucp_worker_params_t parameters{};
+  parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  parameters.thread_mode = UCS_THREAD_MODE_MULTI;
+  if (const auto made = calls_.worker_create(context_, &parameters, &worker_); made != UCS_OK) {
+    worker_ = nullptr;
+    return ucx_failure(calls_, made, "UCX's worker cannot be made");
+  }
+  ucp_worker_attr_t given{};
+  given.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE;
+  if (const auto asked = calls_.worker_query(worker_, &given); asked != UCS_OK) {
+    return ucx_failure(calls_, asked, "UCX does not tell the thread mode of its worker");
+  }
+  if (given.thread_mode != UCS_THREAD_MODE_MULTI) {
+    return fail(std::errc::not_supported,
+                "this UCX was built without thread support: install one that was configured with --enable-mt");
+  }
+  if (const auto got = calls_.worker_get_efd(worker_, &event_fd_); got != UCS_OK) {
+    return ucx_failure(calls_, got, "UCX gives no file descriptor to sleep on");
+  }
+  return {};
+}
+
+Result<void> UcxWorker::read_address() {
+  ucp_worker_attr_t own{};
+  own.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+  if (const auto asked = calls_.worker_query(worker_, &own); asked != UCS_OK) {
+    return ucx_failure(calls_, asked, "UCX does not tell its address");
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(own.address);
+  address_.assign(bytes, bytes + own.address_length);
+  calls_.worker_release_address(worker_, own.address);
+  return {};
+}
+
+UcxWorker::~UcxWorker() {
+  if (worker_ != nullptr) {
+    calls_.worker_destroy(worker_);
+  }
+  if (context_ != nullptr) {
+    calls_.cleanup(context_);
+  }
+}
+
+void UcxWorker::await_event(std::chrono::nanoseconds longest) const {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
+  const timespec time{seconds.count(), (longest - seconds).count()};
+  pollfd events{event_fd_, POLLIN, 0};
+  ::ppoll(&events, 1, &time, nullptr);
+}
+
+UcxMemory::~UcxMemory() {
+  for (ucp_mem_h handle : handles_) {
+    if (handle != nullptr) {
+      worker_->calls().mem_unmap(worker_->context(), handle);
+    }
+  }
+}
+
+Result<void> UcxMemory::add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments) {
+  worker_ = &worker;
+  for (std::size_t segment = 0; segment < segments.size(); ++segment) {
+    if (segments[segment].empty()) {
+      continue;
+    }
+    if (auto added = add_segment(segment, segments[segment]); !added) {
+      return added;
+    }
+  }
+  return {};
+}
+
+Result<void> UcxMemory::add_segment(std::size_t segment, std::span<std::byte> memory) {
+  const UcxCalls& calls = worker_->calls();
+  ucp_mem_map_params_t parameters{};
+  parameters.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+  parameters.address = memory.data();
+  parameters.length = memory.size();
+  // A heap is sparse: if the adapter supports it, pages are allocated when they are used.
+  parameters.flags = UCP_MEM_MAP_NONBLOCK;
+  const std::string what = fmt::format("{} bytes of symmetric memory", memory.size());
+  if (const auto mapped = calls.mem_map(worker_->context(), &parameters, &handles_[segment]); mapped != UCS_OK) {
+    handles_[segment] = nullptr;
+    return ucx_failure(calls, mapped, what + " cannot be registered (is `ulimit -l` large enough?)");
+  }
+  void* key = nullptr;
+  std::size_t size = 0;
+  if (const auto packed = calls.rkey_pack(worker_->context(), handles_[segment], &key, &size); packed != UCS_OK) {
+    return ucx_failure(calls, packed, "the key of " + what + " cannot be packed");
+  }
+  const auto* bytes = static_cast<const std::byte*>(key);
+  keys_[segment].assign(bytes, bytes + size);
+  calls.rkey_buffer_release(key);
+  return {};
+}
+
+}  // namespace shmem

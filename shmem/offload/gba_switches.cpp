@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/offload/gba_switches.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+namespace shmem {
+namespace {
+
+// After a loss, in barriers: a block asks for a group again after kFirstTry, and doubles that up to kLongestWait.
+constexpr std::uint64_t kFirstTry = 512;
+constexpr std::uint64_t kLongestWait = 64 * kFirstTry;
+
+}  // namespace
+
+/// The outcome for a leader's block.
+struct GbaSwitches::Outcome {
+  std::uint32_t active, alone;
+  std::array<char, 240> reason;
+};
+
+std::vector<int> blocks_of(const std::vector<GbaHome>& homes) {
+  const auto name = [](const GbaHome& home) { return std::string(home.switch_name.data()); };
+  struct Open {
+    std::uint32_t most = UINT32_MAX;  // the least size of a group that its leaders report
+    std::uint32_t size = 0;           // of its last block
+    int block = -1;
+  };
+  std::map<std::string, Open> switches;
+  for (const GbaHome& home : homes) {
+    Open& open = switches[name(home)];
+    if (home.most != 0) {
+      open.most = std::min(open.most, home.most);
+    }
+  }
+  std::vector<int> blocks;
+  int number = 0;
+  for (const GbaHome& home : homes) {
+    Open& open = switches[name(home)];
+    if (open.block < 0 || open.size == open.most) {
+      open.block = number++;
+      open.size = 0;
+    }
+    ++open.size;
+    blocks.push_back(open.block);
+  }
+  return blocks;
+}
+
+GbaSwitches::GbaSwitches(const InterNodeBarrier::Means& means, const std::string& switch_name, Ids ids)
+    : means_(means), switch_name_(switch_name), ids_(ids) {}
+
+GbaHome GbaSwitches::home(const GbaMember& member) const {
+  GbaHome home;
+  switch_name_.copy(home.switch_name.data(), home.switch_name.size() - 1);
+  if (member.port != nullptr) {
+    const auto info = member.port->info();
+    home.most = info ? info->members : 0;
+  }
+  return home;
+}
+
+void GbaSwitches::form_blocks(const std::vector<GbaHome>& homes) {
+  const std::vector<int> block_of = blocks_of(homes);
+  const auto me = static_cast<std::size_t>(means_.leaders.me());
+  std::vector<int> firsts;
+  device_.reset();
+  block_.reset();
+  firsts_.reset();
+  pes_.clear();
+  for (std::size_t leader = 0; leader < block_of.size(); ++leader) {
+    const int pe = means_.pes[leader];
+    if (block_of[leader] == static_cast<int>(firsts.size())) {
+      firsts.push_back(pe);
+    }
+    if (block_of[leader] != block_of[me]) {
+      continue;
+    }
+    if (leader == me) {
+      place_ = size();
+    }
+    pes_.push_back(pe);
+  }
+  blocks_ = static_cast<int>(firsts.size());
+  if (blocks_ > 1) {
+    block_.emplace(means_.network, pes_, place_, ids_.block);
+    if (first_of_block()) {
+      firsts_.emplace(means_.network, firsts, block_of[me], ids_.firsts);
+    }
+  }
+  if (size() > 1) {
+    device_.emplace(InterNodeBarrier::Means{.job = means_.job,
+                                            .network = means_.network,
+                                            .leaders = block(),
+                                            .pes = pes_,
+                                            .board = means_.board,
+                                            .slot = means_.slot,
+                                            .policy = means_.policy,
+                                            .name = means_.name});
+  }
+}
+
+Result<void> GbaSwitches::join(const GbaMember& member) {
+  used_ = by_device_ = false;
+  const auto homes = means_.leaders.allgather(home(member));
+  if (!homes) {
+    return homes.error();
+  }
+  form_blocks(*homes);
+  if (device_) {
+    if (auto ok = device_->join(member); !ok) {
+      return ok;
+    }
+  }
+  member_ = member;
+  member_->retry = {};  // after a loss, no barrier waits for the device
+  served_ = lasted_ = 0;
+  retry_interval_ = next_try_ = kFirstTry;
+  return agree();
+}
+
+Result<void> GbaSwitches::agree() {
+  Outcome mine{.active = device_ && device_->active(), .alone = !device_, .reason = {}};
+  if (device_) {
+    device_->reason().copy(mine.reason.data(), mine.reason.size() - 1);
+  }
+  const auto outcomes = blocks_ > 1 ? means_.leaders.allgather(mine) : Result<std::vector<Outcome>>{{mine}};
+  if (!outcomes) {
+    return outcomes.error();
+  }
+  bool any = false;
+  reason_.clear();
+  for (const Outcome& theirs : *outcomes) {
+    any = any || theirs.active != 0;
+    if (theirs.active == 0 && theirs.alone == 0 && reason_.empty()) {
+      reason_ = theirs.reason.data();
+    }
+  }
+  if (!any && reason_.empty()) {
+    reason_ = "each of its nodes is on a different switch (SHMEM_GBA_SWITCH)";
+  }
+  used_ = reason_.empty();
+  return used_ || !device_ ? Result<void>{} : device_->dissolve();
+}
+
+Result<void> GbaSwitches::arrive_and_wait() {
+  by_device_ = used_;
+  if (!used_) {
+    return means_.leaders.barrier();
+  }
+  lasted_ += device_ && device_->active() ? 1 : 0;
+  auto ok = block_barrier();
+  if (blocks_ > 1) {
+    if (ok && firsts_) {
+      ok = firsts_->barrier();
+    }
+    if (ok) {
+      ok = block_barrier();
+    }
+  }
+  served_ += ok && by_device_ ? 1 : 0;
+  return ok && device_ && !device_->active() ? try_again() : ok;
+}
+
+Result<void> GbaSwitches::block_barrier() {
+  if (!device_ || !device_->active()) {
+    by_device_ = false;
+    return device_ ? block().barrier() : Result<void>{};
+  }
+  auto ok = device_->arrive_and_wait();
+  by_device_ = by_device_ && device_->by_device();
+  return ok;
+}
+
+/// All leaders of the block call this after the same barriers and count alike: by whether the group existed, not by
+/// which leaders it released.
+Result<void> GbaSwitches::try_again() {
+  if (--next_try_ != 0) {
+    return {};
+  }
+  if (auto ok = device_->join(*member_); !ok) {
+    return ok;
+  }
+  // A device that was soon lost again is asked later.
+  const bool good = std::exchange(lasted_, 0) >= kFirstTry;
+  retry_interval_ = good ? kFirstTry : std::min(2 * retry_interval_, kLongestWait);
+  next_try_ = retry_interval_;
+  return {};
+}
+
+Result<void> GbaSwitches::dissolve() {
+  by_device_ = false;
+  if (!std::exchange(used_, false) || !device_) {
+    return {};
+  }
+  return device_->dissolve();
+}
+
+}  // namespace shmem

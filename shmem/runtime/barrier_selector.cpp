@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/runtime/barrier_selector.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "shmem/config/log.hpp"
+#include "shmem/team/team_table.hpp"
+
+namespace shmem {
+
+Result<void> BarrierSelector::load_tables() {
+  auto table = TuningTable::in_force(job_.options.barrier_tuning);
+  if (!table) {
+    return table.error();
+  }
+  tuning_ = *std::move(table);
+  auto collectives = CollectiveTable::in_force(job_.options.collective_tuning);
+  if (!collectives) {
+    return collectives.error();
+  }
+  collective_tuning_ = *std::move(collectives);
+  return {};
+}
+
+void BarrierSelector::open_port() {
+  if (job_.options.gba == GbaUse::kOff) {
+    return;
+  }
+  const auto opened = try_port(job_, port_);
+  no_gba_ = opened ? "" : opened.error().text;
+  if (opened) {
+    const auto info = port_.info();
+    // An emulated device needs processor time like one more PE.
+    gba_policy_ = job_.policy_for(job_.size + (info && info->is_process != 0 ? 1 : 0));
+  }
+}
+
+Result<void> BarrierSelector::settle_ports() {
+  const auto ports = shmem::settle_ports(job_, port_);
+  if (!ports) {
+    return ports.error();
+  }
+  ports_ = *ports;
+  return {};
+}
+
+bool BarrierSelector::oversubscribed() const {
+  return job_.size > job_.processors || job_.nodes.oversubscribed(job_.size);
+}
+
+bool BarrierSelector::needs_gba() const {
+  return job_.options.gba == GbaUse::kRequire || job_.options.barrier_algorithm == "gba";
+}
+
+GbaMember BarrierSelector::gba_member(const Team& team, bool asked) {
+  const Options& options = job_.options;
+  GbaMember member{job_.me < ports_ ? &port_ : nullptr, no_gba_, asked, gba_policy_};
+  member.needed = needs_gba();
+  if (!asked) {
+    member.unavailable =
+        options.gba == GbaUse::kOff ? "SHMEM_GBA=off" : "SHMEM_BARRIER_ALGORITHM=" + options.barrier_algorithm;
+  } else if (team.size() < options.gba_min_pes) {
+    member.wanted = false;
+    member.unavailable = fmt::format("the team has fewer members than SHMEM_GBA_MIN_PES={}", options.gba_min_pes);
+  }
+  return member;
+}
+
+const TuningRow& BarrierSelector::fitting_row(const Team& team) const {
+  return tuning_.choose(team.size(), oversubscribed());
+}
+
+BarrierChoice BarrierSelector::choose(const Team& team, const std::string& algorithm) const {
+  BarrierChoice choice{.tuning = {.radix = job_.options.barrier_radix,
+                                  .group = job_.options.barrier_group,
+                                  .oversubscribed = oversubscribed()}};
+  if (const auto asked = find_algorithm(algorithm)) {
+    choice.algorithm = *asked;
+    return choice;
+  }
+  const TuningRow& row = fitting_row(team);
+  choice.algorithm = row.algorithm;
+  choice.tuning.radix = row.radix.value_or(choice.tuning.radix);
+  choice.tuning.group = row.group.value_or(choice.tuning.group);
+  return choice;
+}
+
+Result<void> BarrierSelector::choose_for(Team& team, const std::string& algorithm) const {
+  return team.agree_on_algorithm(choose(team, algorithm), collective_tuning_.choose(team.size(), oversubscribed()));
+}
+
+Result<void> BarrierSelector::equip(Team& team) {
+  const Options& options = job_.options;
+  if (auto ok = choose_for(team, options.barrier_algorithm); !ok) {
+    return ok;
+  }
+  const bool asked = !find_algorithm(options.barrier_algorithm) && options.gba != GbaUse::kOff;
+  if (auto ok = team.use_gba(gba_member(team, asked), ports_); !ok) {
+    return ok;
+  }
+  if (needs_gba() && team.slot() == kWorldTeam && team.size() > 1 && std::string_view(team.algorithm()) != "gba") {
+    return fail(std::errc::no_such_device,
+                fmt::format("shmem: PE {}: SHMEM_GBA=require, but the world team cannot use a GBA: {}", job_.world_me(),
+                            team.gba_reason()));
+  }
+  if (options.info && team.me() == 0) {
+    report(team);
+  }
+  return {};
+}
+
+std::string BarrierSelector::reason_of(const Team& team) const {
+  if (job_.options.barrier_algorithm != "auto") {
+    return "SHMEM_BARRIER_ALGORITHM";
+  }
+  return fmt::format("{} PEs in all on {} processors: line {} of {}", job_.size, job_.processors,
+                     fitting_row(team).line, tuning_.name());
+}
+
+void BarrierSelector::report(const Team& team) const {
+  const std::string why = team.gba_text(reason_of(team));
+  log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s", team.slot(), team.size(),
+      team.map().start, team.map().stride, team.algorithm(), why.c_str());
+}
+
+Result<void> BarrierSelector::set_barrier(Team& team, const std::string& algorithm) {
+  if (auto ok = team.ready(); !ok) {
+    return ok;
+  }
+  if (find_algorithm(algorithm)) {
+    auto ok = team.use_software(algorithm + " was asked for");
+    return ok ? choose_for(team, algorithm) : ok;
+  }
+  if (algorithm != "gba" && algorithm != "auto") {
+    return fail(std::errc::invalid_argument,
+                fmt::format("shmem: no barrier algorithm \"{}\" (auto, gba, or one that shmem_info lists)", algorithm));
+  }
+  if (auto ok = team.use_software(""); !ok) {
+    return ok;
+  }
+  if (auto ok = choose_for(team, algorithm); !ok) {
+    return ok;
+  }
+  GbaMember member = gba_member(team, true);
+  member.needed = member.needed || algorithm == "gba";
+  if (auto ok = team.use_gba(member, ports_); !ok) {
+    return ok;
+  }
+  if (algorithm == "gba" && team.size() > 1 && std::string_view(team.algorithm()) != "gba") {
+    return fail(std::errc::no_such_device,
+                fmt::format("shmem: team {} cannot use a GBA: {}", team.slot(), team.gba_reason()));
+  }
+  return {};
+}
+
+}  // namespace shmem

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts of the program (OpenSHMEM 1.6, section 9.5).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "shmem/layout/sync_view.hpp"
+
+namespace shmem {
+
+/// A context. PEs reach each other by load and store, so contexts differ only in the numbering of their PEs.
+struct Ctx {
+  TeamMap map;
+  int team = 0;
+  long options = 0;
+};
+
+/// Handles are numbers from 1. Thread-safe; find() takes no lock.
+class CtxTable {
+ public:
+  static constexpr std::uintptr_t kMost = 4096;
+
+  CtxTable() : slots_(std::make_unique<std::atomic<const Ctx*>[]>(kMost)) {}
+  CtxTable(const CtxTable&) = delete;
+  CtxTable& operator=(const CtxTable&) = delete;
+  ~CtxTable();
+
+  /// The new handle; nothing if there are kMost.
+  std::optional<std::uintptr_t> add(const Ctx& ctx);
+  /// nullptr for an invalid handle. REQUIRES: no thread removes the context while it is used.
+  [[nodiscard]] const Ctx* find(std::uintptr_t handle) const {
+    // Acquire: pairs with add().
+    return handle - 1 < kMost ? slots_[handle - 1].load(std::memory_order_acquire) : nullptr;
+  }
+  /// False for an invalid handle.
+  bool remove(std::uintptr_t handle);
+  /// Contexts that were created from a team end with it.
+  void remove_all_of(int team);
+
+ private:
+  std::mutex mutex_;  // of add() and remove()
+  std::unique_ptr<std::atomic<const Ctx*>[]> slots_;
+};
+
+}  // namespace shmem

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of a job on several nodes, from connecting to disconnecting.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "shmem/layout/job.hpp"
+#include "shmem/layout/sync_view.hpp"
+#include "shmem/net/network.hpp"
+#include "shmem/net/process_group.hpp"
+
+namespace shmem {
+
+/// Empty in a job on one node. The Job outlives it and refers to what it opens.
+class JobNetwork {
+ public:
+  explicit JobNetwork(Job& job) : job_(job) {}
+  JobNetwork(const JobNetwork&) = delete;
+  JobNetwork& operator=(const JobNetwork&) = delete;
+  ~JobNetwork();
+
+  /// Collective: connects to the PEs on other nodes. After the global variables have been moved, because UCX would
+  /// interfere with that.
+  Result<void> open();
+  /// Collective, the last call.
+  Result<void> disconnect();
+
+  /// The group by which the PEs of an active set on several nodes synchronise, for calls with this pSync. Thread-safe.
+  [[nodiscard]] ProcessGroup& group_of(const TeamMap& set, const long* psync) const;
+
+  /// If a PE on another node was lost because it ended the job: its reason, to be added to this PE's message.
+  [[nodiscard]] std::string reason_of_loss() const;
+
+ private:
+  [[nodiscard]] NetworkSettings settings();
+  Result<void> start_progress();
+
+  struct SetOfPes {
+    int start, stride, size;
+    std::uintptr_t psync;
+    auto operator<=>(const SetOfPes&) const = default;
+  };
+
+  Job& job_;
+  std::unique_ptr<RemoteBoard> board_;  // network_ reads it
+  std::unique_ptr<Network> network_;
+  bool disconnected_ = false;
+  mutable std::mutex groups_mutex_;
+  mutable std::map<SetOfPes, ProcessGroup> groups_;
+  std::jthread progress_;  // SHMEM_PROGRESS_THREAD, and while disconnecting; ends before the network
+};
+
+}  // namespace shmem

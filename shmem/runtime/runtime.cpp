@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/runtime/runtime.hpp"
+#include "shmem/config/log.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "shmem/bootstrap/nodes.hpp"
+#include "shmem/layout/peers.hpp"
+#include "shmem/memory/ordering.hpp"
+#include "shmem/memory/pages.hpp"
+#include "shmem/version.hpp"
+
+namespace shmem {
+namespace {
+
+/// The listener that the next job of this process may use.
+std::optional<UidListener>& kept_listener() {
+  static std::optional<UidListener> listener;
+  return listener;
+}
+
+/// Programs written before OpenSHMEM 1.2 rely on this: returning from main ends the library. Only after success: a PE
+/// that exits with another status does not wait for the others.
+void finish_at_exit(int status, void* /*argument*/) {
+  Runtime* runtime = Runtime::current();
+  // A child process that was not made by fork() has a copy of the runtime, but is not a PE.
+  if (status != 0 || runtime == nullptr || !runtime->is_own_process()) {
+    return;
+  }
+  runtime->debug("exits without shmem_finalize");
+  quiet();
+  if (auto ok = Runtime::stop(); !ok) {
+    log(LogLevel::kFatal, "%s", ok.error().text.c_str());
+    std::fflush(nullptr);
+    ::_exit(EXIT_FAILURE);
+  }
+}
+
+/// The global variables as the cores see them.
+CoreGlobals core_globals(const Job& job) {
+  CoreGlobals globals{};
+  globals.stride = job.memory.globals_size();
+  std::uint64_t first = reinterpret_cast<std::uintptr_t>(job.memory.globals(0));
+  for (const GlobalRange& range : job.globals.shared_ranges()) {
+    if (globals.count == globals.ranges.size()) {
+      break;
+    }
+    globals.ranges[globals.count++] = {reinterpret_cast<std::uintptr_t>(range.begin), range.size, first};
+    first += range.size;
+    for (int pe = 0; pe < std::min<int>(job.size, CoreGlobals::kMostPes); ++pe) {
+      const std::uint64_t has_them = job.globals.locate(range.begin, pe).address != nullptr ? 1 : 0;
+      globals.has_them[static_cast<std::size_t>(pe) / 64] |= has_them << (pe % 64);
+    }
+  }
+  return globals;
+}
+
+std::string because(const std::string& reason) {
+  return reason.empty() ? "" : fmt::format(" ({})", reason);
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> Runtime::instance_;
+constinit Reach Runtime::reach_;
+
+void Runtime::forget_in_child() {
+  static std::atomic<Runtime*> parents{nullptr};  // keeps it reachable for leak checkers
+  parents.store(instance_.release(), std::memory_order_relaxed);
+  reach_ = {};
+}
+
+void Runtime::register_fork_handler() {
+  ::pthread_atfork(nullptr, nullptr, forget_in_child);
+}
+
+Runtime::Runtime(Key /*key*/, Job job, int thread_level)
+    : job_(std::move(job)),
+      network_(job_),
+      thread_level_(thread_level),
+      barriers_(job_),
+      teams_(job_,
+             [this](Team& team) {
+               const TeamMap& map = team.map();
+               debug(fmt::format("is member {} of team {}: {} PEs from {} in steps of {}", team.me(), team.slot(),
+                                 map.size, map.start, map.stride));
+               return barriers_.equip(team);
+             }),
+      heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
+                   .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
+                   .vote = [this](std::uint64_t digest) { return teams_.find(kWorldTeam)->vote(digest, true, 0); },
+                   .announce = [this](const HeapCall& call) { check_heap_call(call); }}),
+      checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
+  const bool checked = checker_ || job_.on_several_nodes();
+  reach_ = {.mine = reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)),
+            .unchecked_heap = checked ? 0 : job_.memory.heap_size(),
+            .first = job_.memory.heap(0),
+            .metadata = &job_.metadata(0),
+            .pes = job_.world_size(),
+            .several_nodes = job_.on_several_nodes()};
+}
+
+void Runtime::check_heap_call(const HeapCall& call) const {
+  if (!checker_) {
+    return;
+  }
+  const std::string text = to_string(call);
+  if (const auto problem =
+          checker_->compare({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, text, thread_rule(thread_level_))) {
+    end_job_of(text, *problem);
+  }
+}
+
+void Runtime::check_end() const {
+  constexpr const char* kCall = "shmem_finalize";
+  auto problem = checker_->held_locks();
+  if (!problem) {
+    problem = checker_->compare({kWorldTeam, teams_.find(kWorldTeam)->map_here()}, fmt::format("{}()", kCall),
+                                thread_rule(thread_level_));
+  }
+  if (problem) {
+    end_job_of(kCall, *problem);
+  }
+  if (const auto note = checker_->leaks(); note && job_.world_me() == 0) {
+    log(LogLevel::kInfo, "shmem: PE 0: %s: %s", kCall, note->c_str());
+  }
+}
+
+Result<void> Runtime::start(int thread_level) {
+  auto options = read_options(process_environment());
+  if (!options) {
+    return options.error();
+  }
+  auto request = bootstrap_request(*options);
+  return start(thread_level, *std::move(options), std::move(request));
+}
+
+void Runtime::keep(UidListener listener) {
+  kept_listener() = std::move(listener);
+}
+
+std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
+  const bool same = kept_listener() && kept_listener()->id.secret == id.secret;
+  return same ? std::exchange(kept_listener(), std::nullopt) : std::nullopt;
+}
+
+Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
+  static const int at_exit = ::on_exit(finish_at_exit, nullptr);  // once a process, however often the library starts
+  static_cast<void>(at_exit);
+  auto bootstrap = make_bootstrap(std::move(request));
+  if (!bootstrap) {
+    return bootstrap.error();
+  }
+  auto where = find_nodes(**bootstrap, node_identity(options.host_id));
+  if (!where) {
+    return where.error();
+  }
+  Nodes& nodes = where->nodes;
+  auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(),
+                                        options.symmetric_globals ? "" : "SHMEM_SYMMETRIC_GLOBALS=off");
+  if (!globals) {
+    return globals.error();
+  }
+  if (nodes.several()) {
+    globals->only_here(nodes.here);
+    bootstrap = std::make_unique<NodeBootstrap>(*std::move(bootstrap), nodes);
+  }
+  auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement,
+                                   options.bootstrap_timeout);
+  if (!memory) {
+    return fail(memory.error().code, memory.error().text + (nodes.several() ? fmt::format(" ({})", nodes.text()) : ""));
+  }
+  const int me = (*bootstrap)->rank();
+  const int size = (*bootstrap)->size();
+  auto yield_watch = std::make_unique<YieldWatch>();
+  WaitPolicy policy = policy_on(nodes, size, where->processors, yield_watch.get());
+  policy.alarm = (*bootstrap)->alarm();
+  Job job{.options = std::move(options),
+          .bootstrap = *std::move(bootstrap),
+          .memory = *std::move(memory),
+          .me = me,
+          .size = size,
+          .policy = policy,
+          .globals = *std::move(globals),
+          .processors = where->processors,
+          .nodes = std::move(nodes),
+          .yield_watch = std::move(yield_watch)};
+  instance_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level);
+  auto ok = instance_->open();
+  if (!ok) {
+    // Other PEs may be waiting in shared memory for this PE.
+    instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
+    instance_.reset();
+  }
+  return ok;
+}
+
+Result<void> Runtime::open() {
+  if (auto ok = barriers_.load_tables(); !ok) {
+    return ok;
+  }
+  introduce(job_);
+  job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
+                               job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
+  barriers_.open_port();
+  // Also a barrier: after it all PEs have mapped the memory and stored their pids.
+  if (auto ok = job_.globals.share(job_.world_bootstrap(), job_.memory); !ok) {
+    return ok;
+  }
+  if (auto ok = barriers_.settle_ports(); !ok) {
+    return ok;
+  }
+  if (auto ok = network_.open(); !ok) {
+    return ok;
+  }
+  job_.core_state().globals.write(core_globals(job_));
+  if (job_.options.cycle_prof_pe == job_.world_me()) {
+    profile_ = std::make_unique<Profile>();
+    profile_->pe = job_.world_me();
+  }
+  if (auto ok = open_trace(); !ok) {
+    return ok;
+  }
+  report();
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "of %d is process %d; its heap is at %p, %zu bytes", job_.world_size(),
+                ::getpid(), static_cast<void*>(job_.memory.heap(job_.me)), job_.memory.heap_size());
+  debug(text.data());
+  return teams_.make_predefined();
+}
+
+Result<void> Runtime::open_trace() {
+  if (job_.options.trace.empty()) {
+    return {};
+  }
+  const PeMetadata& first = job_.metadata(0);
+  const std::uint64_t zero = first.started.load(std::memory_order_relaxed);
+  const std::string id = fmt::format("{}-{}", first.pid.load(std::memory_order_relaxed), zero);
+  // One file per node: only PEs of one node can append to a common file.
+  const std::string suffix = job_.nodes.mine > 0 ? fmt::format(".{}", job_.nodes.mine) : "";
+  auto file = TraceFile::open(job_.options.trace + suffix, id);
+  if (!file) {
+    return fail(file.error().code, fmt::format("shmem: PE {}: no trace: {}", job_.world_me(), file.error().text));
+  }
+  trace_ = std::make_unique<Trace>(*std::move(file), job_.world_me(), zero);
+  job_.trace = trace_.get();
+  return {};
+}
+
+Stream& Runtime::default_stream() {
+  const std::lock_guard lock(stream_mutex_);
+  if (!stream_) {
+    stream_ = std::make_unique<Stream>();
+    started_stream_.store(stream_.get(), std::memory_order_release);
+  }
+  return *stream_;
+}
+
+bool Runtime::first_notice(const std::string& text) {
+  const std::lock_guard lock(notices_mutex_);
+  return notices_.insert(text).second;
+}
+
+Result<void> Runtime::on_cores(int count, const std::function<Result<void>(CoreGroup&)>& use) {
+  const std::unique_lock lock(cores_in_use_, std::try_to_lock);
+  if (!lock) {
+    return fail(std::errc::device_or_resource_busy, "shmemx_launch: another thread of this PE runs a kernel");
+  }
+  if (!cores_ || cores_->count() != count) {
+    // The cores of all PEs wait for each other.
+    auto group = CoreGroup::create(count, job_.policy_for(job_.size * std::max(count, 1)));
+    if (!group) {
+      return group.error();
+    }
+    cores_ = *std::move(group);
+  }
+  return use(*cores_);
+}
+
+void Runtime::report() const {
+  if (job_.world_me() != 0) {
+    return;
+  }
+  if (job_.options.version || job_.options.info) {
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
+        job_.world_size(), job_.memory.heap_size() >> 20);
+  }
+  if (job_.options.info) {
+    const std::string& why_not = job_.globals.why_not();
+    if (job_.on_several_nodes()) {
+      log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
+    }
+    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
+        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
+  }
+  report_placement();
+}
+
+void Runtime::report_placement() const {
+  const Placement& placement = job_.memory.placement();
+  const std::string pages = to_string(placement.pages) + because(job_.memory.pages_reason());
+  const HugePages wanted = job_.options.placement.pages;
+  const bool missed = (wanted == HugePages::kHugetlb && placement.pages != PageKind::kHugetlb) ||
+                      (wanted == HugePages::kThp && placement.pages != PageKind::kThp);
+  if (job_.options.info) {
+    log(LogLevel::kInfo, "shmem: pages of the heaps: %s; NUMA: %s%s", pages.c_str(), placement.numa.c_str(),
+        because(placement.numa_reason).c_str());
+  } else if (missed) {
+    log(LogLevel::kWarn, "shmem: SHMEM_HUGEPAGES=%s is not available; pages of the heaps: %s",
+        wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
+  }
+}
+
+bool Runtime::is_own_process() const {
+  return job_.metadata(job_.me).pid.load(std::memory_order_relaxed) == ::getpid();
+}
+
+void Runtime::debug(const std::string& text) const {
+  if (job_.options.debug) {
+    log(LogLevel::kDebug, "shmem: PE %d: %s", job_.world_me(), text.c_str());
+  }
+}
+
+Result<void> Runtime::stop() {
+  Runtime& runtime = *instance_;
+  runtime.debug("ends");
+  runtime.stream_.reset();  // waits for its work
+  if (runtime.checker_) {
+    runtime.check_end();
+  }
+  Result<void> ok = runtime.teams_.find(kWorldTeam)->sync();
+  if (ok) {
+    ok = runtime.teams_.destroy_all();
+  }
+  if (ok) {
+    ok = runtime.network_.disconnect();
+  }
+  runtime.job_.bootstrap->leave();
+  instance_.reset();
+  return ok;
+}
+
+void Runtime::end_job_of(const std::string& call, const std::string& problem) const {
+  if (problem.empty()) {
+    std::fflush(nullptr);
+    ::_exit(EXIT_FAILURE);  // the job has been ended
+  }
+  end_job(EXIT_FAILURE, fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, problem));
+}
+
+void Runtime::end_job(int status, const std::string& what) const {
+  const bool has_reason = what.find("the job was ended") != std::string::npos;
+  const std::string text = has_reason ? what : what + network_.reason_of_loss();
+  // If another PE has ended the job, its status counts; 0 is no failure.
+  const int agreed = has_reason ? job_.bootstrap->abort(status, text) : status;
+  log(agreed == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
+  if (trace_) {
+    trace_->flush();
+  }
+  std::fflush(nullptr);
+  ::_exit(has_reason ? agreed : job_.bootstrap->abort(status, text));
+}
+
+}  // namespace shmem

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The running library: one object that owns everything between start and stop.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "shmem/barrier/trace.hpp"
+#include "shmem/checking/checker.hpp"
+#include "shmem/cores/core_group.hpp"
+#include "shmem/cores/profile.hpp"
+#include "shmem/cores/stream.hpp"
+#include "shmem/heap/symmetric_heap.hpp"
+#include "shmem/layout/job.hpp"
+#include "shmem/runtime/barrier_selector.hpp"
+#include "shmem/runtime/ctx_table.hpp"
+#include "shmem/runtime/job_network.hpp"
+#include "shmem/team/team_table.hpp"
+
+namespace shmem {
+
+/// Everything that is needed to find the memory of a PE, on one cache line. Before start() and after stop(): no PEs.
+struct alignas(64) Reach {
+  std::uintptr_t mine = 0;  // my heap
+  /// Bytes of each heap that calls may address without further checks; the heaps follow each other. 0 if each address
+  /// is checked (SHMEM_DEBUG), or if PEs are on several nodes.
+  std::size_t unchecked_heap = 0;
+  std::byte* first = nullptr;      // PE 0's heap
+  PeMetadata* metadata = nullptr;  // of PE 0, and so on
+  int pes = 0;
+  bool several_nodes = false;  // PEs are on several nodes: calls also progress and complete messages
+};
+
+/// Created by start(), ended by stop(), which leaves nothing behind. Several threads may use it at once; the
+/// application ensures that collectives on one team do not overlap (OpenSHMEM 1.6, section 9.2).
+class Runtime {
+ public:
+  /// Collective. Starts on all PEs, or all get an Error. With the settings of the environment, or with those given.
+  static Result<void> start(int thread_level);
+  static Result<void> start(int thread_level, Options options, BootstrapRequest request);
+  /// Collective. Memory, teams, device and bootstrap are given back.
+  static Result<void> stop();
+  /// OpenSHMEM 1.6, section 9.1: the library may be started again while it runs, and ends with the last matching call
+  /// that ends it. release() is true for that one.
+  void retain(int thread_level) {
+    ++starts_;
+    thread_level_ = std::max<int>(thread_level_, thread_level);
+  }
+  bool release() { return --starts_ == 0; }
+  /// False in a process that was forked from the PE.
+  [[nodiscard]] bool is_own_process() const;
+  /// nullptr before start() and after stop().
+  static Runtime* current() { return instance_.get(); }
+  /// Of the current runtime. Static, so that a call reads nothing else.
+  static const Reach& reach() { return reach_; }
+
+  /// Keeps the listener of the last unique id that this process has given out, until a job with that id takes it.
+  static void keep(UidListener listener);
+  static std::optional<UidListener> take_listener(const UniqueId& id);
+
+  /// Only start() makes one.
+  class Key {
+    friend class Runtime;
+    Key() = default;
+  };
+  Runtime(Key key, Job job, int thread_level);
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime() { reach_ = {}; }
+
+  [[nodiscard]] const Job& job() const { return job_; }
+  // PEs by their numbers in the world, which programs use.
+  [[nodiscard]] int my_pe() const { return job_.world_me(); }
+  [[nodiscard]] int n_pes() const { return job_.world_size(); }
+  /// nullptr also if the PE is on another node.
+  [[nodiscard]] void* translate(const void* mine, int pe) const {
+    const int number = job_.nodes.number(pe);
+    return number >= 0 ? job_.translate(mine, number) : nullptr;
+  }
+  /// The PE is on another node, where `mine` is symmetric.
+  [[nodiscard]] bool is_symmetric_remote(const void* mine, int pe) const {
+    return job_.nodes.number(pe) < 0 && job_.locate_remote(mine, 1, pe);
+  }
+  /// SHMEM_THREAD_*: the highest level that the program has requested.
+  [[nodiscard]] int thread_level() const { return thread_level_; }
+
+  /// The network to PEs on other nodes.
+  [[nodiscard]] const JobNetwork& network() const { return network_; }
+  BarrierSelector& barriers() { return barriers_; }
+
+  /// nullptr without SHMEM_DEBUG.
+  [[nodiscard]] Checker* checker() const { return checker_.get(); }
+
+  /// Counts calls that test without waiting. Returns the number of earlier calls.
+  [[nodiscard]] unsigned count_look() const { return looks_.fetch_add(1, std::memory_order_relaxed); }
+
+  SymmetricHeap& heap() { return heap_; }
+  TeamTable& teams() { return teams_; }
+  CtxTable& ctxs() { return ctxs_; }
+  [[nodiscard]] const CtxTable& ctxs() const { return ctxs_; }
+
+  /// Runs a kernel on `count` cores, which are kept for the next kernel. `use` gets the group. An Error, without an
+  /// effect, while another thread runs a kernel.
+  Result<void> on_cores(int count, const std::function<Result<void>(CoreGroup&)>& use);
+
+  /// The default stream. Throws std::system_error if its thread cannot be created.
+  Stream& default_stream();
+  /// nullptr until default_stream() has been called.
+  // Acquire: pairs with default_stream() of another thread.
+  [[nodiscard]] Stream* started_default_stream() const { return started_stream_.load(std::memory_order_acquire); }
+
+  /// True for the first call with this text, for messages that are printed once. Thread-safe.
+  bool first_notice(const std::string& text);
+
+  /// SHMEM_CYCLE_PROF_PE: nullptr on other PEs.
+  [[nodiscard]] Profile* profile() const { return profile_.get(); }
+
+  /// With SHMEM_DEBUG: logs one line with this PE's number.
+  void debug(const std::string& text) const;
+  /// Ends the whole job with a message. For calls that cannot return an error.
+  [[noreturn]] void end_job(int status, const std::string& what) const;
+  /// end_job() for a problem that the checker has found.
+  [[noreturn]] void end_job_of(const std::string& call, const std::string& problem) const;
+
+ private:
+  void check_heap_call(const HeapCall& call) const;
+  void check_end() const;
+  Result<void> open();
+  Result<void> open_trace();
+  void report() const;
+  void report_placement() const;
+
+  /// A child made by fork() is not a PE. Its copy of the runtime belongs to the parent: it neither uses nor ends it.
+  static void forget_in_child();
+  [[gnu::constructor]] static void register_fork_handler();
+
+  static std::unique_ptr<Runtime> instance_;
+  static Reach reach_;
+
+  Job job_;
+  JobNetwork network_;
+  std::atomic<int> thread_level_;
+  std::unique_ptr<Trace> trace_;
+  std::unique_ptr<Profile> profile_;
+  BarrierSelector barriers_;
+  TeamTable teams_;
+  CtxTable ctxs_;
+  SymmetricHeap heap_;
+  std::unique_ptr<Checker> checker_;
+  std::mutex cores_in_use_;
+  std::unique_ptr<CoreGroup> cores_;
+  std::mutex stream_mutex_;  // guards creating the stream
+  std::atomic<Stream*> started_stream_{nullptr};
+  mutable std::atomic<unsigned> looks_{0};
+  std::unique_ptr<Stream> stream_;  // declared after the teams, because its work uses them
+  int starts_ = 1;
+  std::mutex notices_mutex_;
+  std::set<std::string> notices_;
+};
+
+}  // namespace shmem

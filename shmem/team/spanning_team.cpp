@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/team/spanning_team.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "shmem/config/log.hpp"
+#include "shmem/layout/peers.hpp"
+
+namespace shmem {
+namespace {
+
+// Ids of process groups. A team's own is below 2^30. The highest bits distinguish the other groups of a team, which may
+// have the same PEs. Active sets have bit 2^30 (runtime/job_network.cpp).
+constexpr std::uint32_t kAmongLeaders = std::uint32_t{1} << 31;
+// The same for both kinds of groups: no two PEs are in both, and messages are matched by sender, too.
+constexpr std::uint32_t kOfBlocks = std::uint32_t{3} << 30;
+
+/// What a leader stores for its node between two syncs.
+enum Outcome : std::uint32_t { kDone, kFailed };
+
+std::vector<int> members_of(const TeamMap& map) {
+  std::vector<int> pes;
+  for (int i = 0; i < map.size; ++i) {
+    pes.push_back(map.pe(i));
+  }
+  return pes;
+}
+
+}  // namespace
+
+Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world) {
+  if (!nodes.several()) {
+    return world;
+  }
+  TeamMap here;
+  int last = 0;
+  for (int member = 0; member < world.size; ++member) {
+    const int number = nodes.number(world.pe(member));
+    if (number < 0) {
+      continue;
+    }
+    if (here.size == 0) {
+      here.start = number;
+    } else if (here.size == 1) {
+      here.stride = number - here.start;
+    } else if (number - last != here.stride) {
+      return fail(
+          std::errc::not_supported,
+          fmt::format("shmem: the members of a new team are not evenly spaced among the PEs of {} (start PEs of a "
+                      "node one after another, or one on each node by turns)",
+                      nodes.host(world.pe(member))));
+    }
+    last = number;
+    ++here.size;
+  }
+  return here;
+}
+
+SpanningTeam::SpanningTeam(const Job& job, const TeamPlan& plan)
+    : Team(job, plan), id_(plan.id), everybody_(*job.network, members_of(world_), me_, id_) {
+  find_nodes();
+}
+
+void SpanningTeam::find_nodes() {
+  std::vector<int> place(static_cast<std::size_t>(job_.nodes.count), -1);  // a node's among the team's nodes
+  std::vector<std::vector<int>> members;                                   // by node
+  for (const int pe : members_of(world_)) {
+    const int node = job_.nodes.node_of[static_cast<std::size_t>(pe)];
+    int& at = place[static_cast<std::size_t>(node)];
+    if (at < 0) {
+      at = nodes();
+      if (node == job_.nodes.mine) {
+        my_node_ = at;
+      }
+      firsts_.push_back(pe);
+      members.emplace_back();
+    }
+    members[static_cast<std::size_t>(at)].push_back(pe);
+  }
+  for (const auto& theirs : members) {
+    even_ = even_ && theirs.size() == members.front().size();
+  }
+  if (!leads() && !even_) {
+    return;
+  }
+  std::vector<int> at_my_place;
+  for (const auto& theirs : members) {
+    at_my_place.push_back(theirs[static_cast<std::size_t>(view_.me())]);
+  }
+  // The same id for the groups of all places: no PE is in two.
+  group_ = std::make_unique<ProcessGroup>(*job_.network, std::move(at_my_place), my_node_, id_ | kAmongLeaders);
+}
+
+// ---- Syncs ----
+
+Result<void> SpanningTeam::sync() {
+  auto ok = ready();
+  if (ok) {
+    ok = sync_around([this] { return sync_leaders(); });
+  }
+  if (ok) {
+    follow_gba();
+  } else if (!failed_ && !open_) {
+    failed_ = ok.error();
+  }
+  ++syncs_;
+  return ok;
+}
+
+Result<void> SpanningTeam::sync_here() {
+  return open_ || failed_ ? ready() : counted_software_sync();
+}
+
+// In two phases the barrier is among all members: arriving must not wait for the members of this node.
+Result<void> SpanningTeam::arrive() {
+  auto ok = ready();
+  if (ok) {
+    ok = everybody_.start_barrier();
+  }
+  open_ = open_ || ok.has_value();
+  return ok;
+}
+
+Result<bool> SpanningTeam::test() {
+  auto over = everybody_.test_barrier();
+  if (over && *over) {
+    open_ = false;
+    ++syncs_;
+  }
+  return over;
+}
+
+Result<void> SpanningTeam::wait(std::optional<std::chrono::nanoseconds> limit) {
+  auto ok = everybody_.finish_barrier(limit);
+  if (ok) {
+    open_ = false;
+    ++syncs_;
+  }
+  return ok;
+}
+
+void SpanningTeam::report() const {
+  if (job_.options.info && me_ == 0) {
+    const BarrierStats done = stats();
+    log(LogLevel::kInfo,
+        "shmem: team %d (%d PEs on %d nodes): the nodes synchronised %llu times through a GBA, %llu times by messages",
+        slot_, world_.size, nodes(), static_cast<unsigned long long>(done.by_device),
+        static_cast<unsigned long long>(done.by_software));
+  }
+}
+
+Result<void> SpanningTeam::end() {
+  auto ok = sync();
+  return ok ? dissolve() : ok;
+}
+
+// ---- The members on this node ----
+
+std::uint64_t SpanningTeam::number_of(const EagerChannel::Given& given) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, given.data, sizeof number);
+  return number;
+}
+
+Error SpanningTeam::leader_failed() const {
+  const int leader = job_.nodes.number(firsts_[static_cast<std::size_t>(my_node_)]);
+  return fail(std::errc::host_unreachable,
+              fmt::format("shmem: PE {}: {}, the leader of this node, could not reach the other nodes; see its message",
+                          job_.world_me(), describe_pe(job_, leader)));
+}
+
+Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::uint64_t number) {
+  if (map_.size > 1) {
+    if (auto ok = eager_.begin(); !ok) {
+      return done ? ok.error() : done.error();
+    }
+    if (leads()) {
+      // No bytes: the work failed.
+      if (auto ok = eager_.give(&number, done ? sizeof number : 0); !ok) {
+        return done ? ok.error() : done.error();
+      }
+    } else {
+      const auto given = eager_.take(0);
+      if (!given) {
+        return given.error();
+      }
+      if (given->size == 0) {
+        eager_.end(false);
+        return leader_failed();
+      }
+      number = number_of(*given);
+    }
+    eager_.end(false);
+  }
+  if (!done) {
+    return done.error();
+  }
+  return number;
+}
+
+Result<void> SpanningTeam::sync_results_here(const Result<void>& mine) {
+  int failed = -1;
+  const auto look = [&](int member, std::uint64_t succeeded) {
+    if (succeeded == 0 && failed < 0) {
+      failed = member;
+    }
+  };
+  if (auto ok = gather_here(mine ? 1 : 0, look); !ok) {
+    return mine ? ok : mine;
+  }
+  Result<void> all = mine;
+  if (all && failed >= 0) {
+    all = fail(
+        std::errc::host_unreachable,
+        fmt::format("shmem: PE {}: member {} of the team on this node could not reach the other nodes; see its message",
+                    job_.world_me(), failed));
+  }
+  const auto released = release_here(all);
+  if (!mine || released) {
+    return mine;
+  }
+  return released.error();
+}
+
+// ---- Votes ----
+
+template <typename Work>
+Result<void> SpanningTeam::by_leader(Work work) {
+  if (auto ok = sync_here(); !ok) {
+    return ok;
+  }
+  std::uint32_t& outcome = view_.member(0).node_vote.outcome;
+  Result<void> done;
+  if (leads()) {
+    done = work();
+    outcome = done ? kDone : kFailed;
+  }
+  if (auto ok = sync_here(); !ok) {
+    return done ? ok : done;
+  }
+  if (!done || outcome == kDone) {
+    return done;
+  }
+  return leader_failed();
+}
+
+SpanningTeam::Ballot SpanningTeam::count_here() const {
+  const NodeVote& first = view_.member(0).node_vote;
+  Ballot all{.digest = first.digest, .willing = first.willing, .number = first.number, .other = -1};
+  for (int i = 1; i < view_.size() && all.other < 0; ++i) {
+    const NodeVote& theirs = view_.member(i).node_vote;
+    if (theirs.digest != first.digest || theirs.willing == 0) {
+      all.other = job_.nodes.world(view_.pe(i));
+    }
+    all.willing = all.willing & theirs.willing;
+  }
+  if (first.willing == 0) {
+    all.other = firsts_[static_cast<std::size_t>(my_node_)];
+  }
+  return all;
+}
+
+Result<VoteResult> SpanningTeam::count_all(const Ballot& here) {
+  const auto all = group_->allgather(here);
+  if (!all) {
+    return all.error();
+  }
+  VoteResult verdict{.number = all->front().number};
+  for (std::size_t node = 0; node < all->size(); ++node) {
+    const Ballot& theirs = (*all)[node];
+    const bool alike = theirs.digest == all->front().digest && (theirs.other < 0 || theirs.willing == 0);
+    verdict.alike = verdict.alike && alike;
+    verdict.willing = verdict.willing && theirs.willing != 0;
+    if (verdict.other < 0 && theirs.other >= 0) {
+      verdict.other = static_cast<int>(theirs.other);
+    }
+    if (verdict.other < 0 && !alike) {
+      verdict.other = firsts_[node];
+    }
+  }
+  return verdict;
+}
+
+Result<void> SpanningTeam::count_votes() {
+  const auto verdict = count_all(count_here());
+  if (!verdict) {
+    return verdict.error();
+  }
+  NodeVote& first = view_.member(0).node_vote;
+  first.alike = verdict->alike ? 1 : 0;
+  first.all_willing = verdict->willing ? 1 : 0;
+  first.other = verdict->other;
+  first.given = verdict->number;
+  return {};
+}
+
+Result<VoteResult> SpanningTeam::vote(std::uint64_t digest, bool willing, std::uint64_t number) {
+  if (auto ok = ready(); !ok) {
+    return ok.error();
+  }
+  NodeVote& mine = view_.mine().node_vote;
+  mine.digest = digest;
+  mine.willing = willing ? 1 : 0;
+  mine.number = number;
+  if (auto ok = by_leader([this] { return count_votes(); }); !ok) {
+    return ok.error();
+  }
+  const NodeVote& first = view_.member(0).node_vote;
+  return VoteResult{.alike = first.alike != 0,
+                    .willing = first.all_willing != 0,
+                    .other = static_cast<int>(first.other),
+                    .number = first.given};
+}
+
+// ---- The device: the leaders use it, and store the outcome for the other members of their nodes ----
+
+InterNodeBarrier::Means SpanningTeam::means(WaitPolicy policy) const {
+  policy.background = job_.policy.background;
+  return {.job = job_,
+          .network = *job_.network,
+          .leaders = *group_,
+          .pes = firsts_,
+          .board = *job_.remote_board,
+          .slot = slot_,
+          .policy = policy,
+          .name = [this](int pe) { return fmt::format("PE {} (on {})", pe, job_.nodes.host(pe)); }};
+}
+
+Result<void> SpanningTeam::use_gba(const GbaMember& member, int /*ports*/) {
+  if (auto ok = ready(); !ok) {
+    return ok;
+  }
+  auto ok = by_leader([&] {
+    gba_ = std::make_unique<GbaSwitches>(means(member.policy), job_.options.gba_switch,
+                                         GbaSwitches::Ids{.block = id_ | kOfBlocks, .firsts = id_ | kOfBlocks});
+    auto joined = gba_->join(member);
+    report_gba();
+    return joined;
+  });
+  if (ok) {
+    const PortReport& report = view_.member(0).report;
+    had_gba_ = gba_active_ = report.active != 0;
+    gba_reason_ = report.reason.data();
+  }
+  return ok;
+}
+
+Result<void> SpanningTeam::dissolve() {
+  if (auto ok = ready(); !ok) {
+    return ok;
+  }
+  if (had_gba_) {  // on all members
+    had_gba_ = gba_active_ = false;
+    auto ok = by_leader([this] {
+      auto dissolved = gba_->dissolve();
+      report_gba();
+      return dissolved;
+    });
+    if (!ok) {
+      return ok;
+    }
+  }
+  return map_.size > 1 ? software_sync() : Result<void>{};
+}
+
+Result<void> SpanningTeam::sync_leaders() {
+  if (!had_gba_) {
+    return group_->barrier();
+  }
+  const bool before = gba_->active();
+  auto ok = gba_->arrive_and_wait();
+  report_gba();
+  if (ok && gba_->active() != before) {
+    log_gba_change(before);
+  }
+  return ok;
+}
+
+void SpanningTeam::log_gba_change(bool before) const {
+  if (!gba_->first_of_block() || !job_.options.info) {
+    return;
+  }
+  const std::string some = gba_->blocks() > 1 ? fmt::format("{} of its ", gba_->size()) : "its ";
+  const std::string how =
+      before ? fmt::format("by messages after {} barriers through the device: {}", gba_->served(), gba_->reason())
+             : "through the device again";
+  log(LogLevel::kInfo, "shmem: team %d: %s%d nodes synchronise %s", slot_, some.c_str(), nodes(), how.c_str());
+}
+
+void SpanningTeam::report_gba() const {
+  PortReport& report = view_.member(0).report;
+  report.by_device = gba_->by_device() ? 1 : 0;
+  report.active = gba_->active() ? 1 : 0;
+  report.reason[gba_->reason().copy(report.reason.data(), report.reason.size() - 1)] = '\0';
+}
+
+void SpanningTeam::follow_gba() {
+  if (!had_gba_) {
+    return;
+  }
+  // The leader writes it only after all members of this node have arrived at the next sync.
+  const PortReport& report = view_.member(0).report;
+  by_device_ += report.by_device;
+  if (gba_active_ != (report.active != 0)) {
+    gba_active_ = !gba_active_;
+    gba_reason_ = report.reason.data();
+  }
+}
+
+std::string SpanningTeam::gba_text(const std::string& choice) const {
+  if (!gba_reason_.empty()) {
+    return fmt::format(" ({}); its {} nodes synchronise by messages, not through a GBA: {}", choice, nodes(),
+                       gba_reason_);
+  }
+  const int groups = gba_active_ && gba_ ? gba_->blocks() : 0;
+  return fmt::format("; its {} nodes synchronise through it{}", nodes(),
+                     groups > 1 ? fmt::format(", in {} groups", groups) : "");
+}
+
+}  // namespace shmem

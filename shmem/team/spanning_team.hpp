@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// A team whose members are on several nodes. The members of each node synchronise in shared memory. The first of them,
+// its leader, synchronises with the other leaders by messages or through the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shmem/net/process_group.hpp"
+#include "shmem/offload/gba_switches.hpp"
+#include "shmem/team/team.hpp"
+
+namespace shmem {
+
+/// The members of `world` that are on this node, by their numbers on the node, in the team's order. An Error if they
+/// are not evenly spaced, because such a team cannot be created. REQUIRES: this PE is one of them.
+Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world);
+
+/// The members find each other by the plan's `id`, below 2^30. No other team of any of them has the same id at the
+/// time.
+class SpanningTeam final : public Team {
+ public:
+  SpanningTeam(const Job& job, const TeamPlan& plan);
+
+  [[nodiscard]] SpanningTeam* spanning() override { return this; }
+  /// The number of nodes.
+  [[nodiscard]] int nodes() const { return static_cast<int>(firsts_.size()); }
+  /// PEs of the world: the first member of each node, in the team's order.
+  [[nodiscard]] const std::vector<int>& firsts() const { return firsts_; }
+  /// The index of this node in firsts().
+  [[nodiscard]] int my_node() const { return my_node_; }
+  /// This PE is the leader of its node: required for leaders().
+  [[nodiscard]] bool leads() const { return view_.me() == 0; }
+  [[nodiscard]] ProcessGroup& leaders() { return *group_; }
+  /// This member and the members at the same place on the other nodes, in the order of the nodes. With one group per
+  /// place, all members of a node share its work between nodes. At the first place, the same as leaders(). nullptr if
+  /// the nodes have different numbers of members.
+  [[nodiscard]] ProcessGroup* rail() { return even_ ? group_.get() : nullptr; }
+  /// All members, on whatever node.
+  [[nodiscard]] ProcessGroup& everybody() { return everybody_; }
+
+  [[nodiscard]] BarrierStats stats() const override {
+    return {.by_device = by_device_, .by_software = syncs_ - by_device_};
+  }
+  [[nodiscard]] const char* algorithm() const override { return gba_active_ ? "gba" : name_of(software_.algorithm); }
+  [[nodiscard]] const std::string& gba_reason() const override { return gba_reason_; }
+  [[nodiscard]] std::string gba_text(const std::string& choice) const override;
+  void report() const override;
+
+  Result<void> sync() override;
+  Result<void> sync_here() override;
+  Result<void> arrive() override;
+  Result<bool> test() override;
+  Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) override;
+  Result<VoteResult> vote(std::uint64_t digest, bool willing, std::uint64_t number) override;
+
+  Result<void> use_gba(const GbaMember& member, int ports) override;
+  void explain_no_gba(std::string reason) override { gba_reason_ = std::move(reason); }
+  Result<void> dissolve() override;
+  Result<void> end() override;
+
+  // The members on this node before and after the work of their leader. All of them make the same calls in the same
+  // order.
+  /// Each member arrives with a number. The leader waits for all, sees what they stored before, and calls
+  /// use(member on this node, number) for each. The others do not wait.
+  template <typename Use>
+  Result<void> gather_here(std::uint64_t mine, Use use);
+  Result<void> gather_here() {
+    return gather_here(0, [](int, std::uint64_t) {});
+  }
+  /// The leader passes on the result of its work, with a number. The others wait for that, and see what the leader
+  /// stored before.
+  Result<std::uint64_t> release_here(const Result<void>& done, std::uint64_t number = 0);
+  /// A sync of the node's members. If the work of one of them failed, the call fails for all.
+  Result<void> sync_results_here(const Result<void>& mine = {});
+  /// A sync of the node's members, in the middle of which the leader does `work`.
+  template <typename Work>
+  Result<void> sync_around(Work work) {
+    if (auto ok = gather_here(); !ok) {
+      return ok;
+    }
+    const auto over = release_here(leads() ? work() : Result<void>{});
+    return over ? Result<void>{} : over.error();
+  }
+
+ private:
+  struct Ballot {
+    std::uint64_t digest;
+    std::uint64_t willing;
+    std::uint64_t number;
+    std::int64_t other;  // a PE that differs; -1: none
+  };
+  void find_nodes();
+  [[nodiscard]] Ballot count_here() const;
+  Result<VoteResult> count_all(const Ballot& here);
+  Result<void> count_votes();
+  /// The leader does `work` between two syncs of the node; all members get the outcome.
+  template <typename Work>
+  Result<void> by_leader(Work work);
+  [[nodiscard]] Error leader_failed() const;
+
+  bool enter_on_cores() override { return false; }
+  Result<void> sync_by_core_zero() override { return sync(); }
+
+  [[nodiscard]] InterNodeBarrier::Means means(WaitPolicy policy) const;
+  /// The leader's part of a sync.
+  Result<void> sync_leaders();
+  /// The leader stores for its node how the leaders synchronised.
+  void report_gba() const;
+  void log_gba_change(bool before) const;
+  /// Called by all members of the node, after a sync and before the next one: reads what the leader stored.
+  void follow_gba();
+
+  static std::uint64_t number_of(const EagerChannel::Given& given);
+
+  const std::uint32_t id_;
+  std::vector<int> firsts_;
+  int my_node_ = 0;
+  bool even_ = true;                     // all nodes have the same number of members
+  std::unique_ptr<ProcessGroup> group_;  // leaders() or rail()
+  ProcessGroup everybody_;
+  std::uint64_t syncs_ = 0;
+  std::uint64_t by_device_ = 0;       // syncs in which the device released the leaders
+  std::unique_ptr<GbaSwitches> gba_;  // the leader's
+  bool had_gba_ = false;
+  bool gba_active_ = false;  // the next sync of this node's leader goes through the device
+  std::string gba_reason_;   // known to all members of a node
+};
+
+template <typename Use>
+Result<void> SpanningTeam::gather_here(std::uint64_t mine, Use use) {
+  if (leads()) {
+    use(0, mine);
+  }
+  if (map_.size == 1) {
+    return {};
+  }
+  if (auto ok = eager_.begin(); !ok) {
+    return ok;
+  }
+  if (!leads()) {
+    if (auto ok = eager_.give(&mine, sizeof mine); !ok) {
+      return ok;
+    }
+  }
+  for (int member = 1; leads() && member < map_.size; ++member) {
+    const auto theirs = eager_.take(member);
+    if (!theirs) {
+      return theirs.error();
+    }
+    use(member, number_of(*theirs));
+  }
+  eager_.end(leads());
+  return {};
+}
+
+}  // namespace shmem

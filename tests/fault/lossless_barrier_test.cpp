@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The example that uses libgba alone: its device is killed under load and started again, several times. Every barrier
+// completes, and the device is used again.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::Process;
+using test_support::Seconds;
+
+constexpr const char* kByDevice = ": the device does the next ones";
+constexpr const char* kInSoftware = ": software does the next ones";
+
+class LosslessBarrier : public testing::Test {
+ protected:
+  /// Until the example has said `text` `times` times.
+  void await(const std::string& text, int times) {
+    const auto deadline = std::chrono::steady_clock::now() + Seconds{60};
+    while (count(text) < times) {
+      ASSERT_TRUE(std::chrono::steady_clock::now() < deadline) << job_.output();
+      std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    }
+  }
+  void end() {
+    job_.signal(SIGINT);
+    const auto exit = job_.wait(Seconds{60});
+    ASSERT_TRUE(exit) << "still running:\n" << job_.output();
+    EXPECT_TRUE(exit->clean()) << job_.output();
+    EXPECT_NE(job_.output().find("lossless_barrier: correct"), std::string::npos) << job_.output();
+  }
+  [[nodiscard]] int count(const std::string& text) const {
+    const std::string output = job_.output();
+    int found = 0;
+    for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+
+  FakeDevice device_;
+  Process job_{{GBA_LOSSLESS_BARRIER, device_.path(), "3", "0"}};
+};
+
+TEST_F(LosslessBarrier, SurvivesADeviceThatIsKilledAndUsesItsSuccessor) {
+  await(kByDevice, 1);
+  for (int loss = 1; loss <= test_support::repeats(5, 100) && !HasFatalFailure(); ++loss) {
+    device_.process().signal(SIGKILL);
+    ASSERT_TRUE(device_.process().wait(Seconds{20}));
+    await(kInSoftware, loss);
+    device_.start();
+    await(kByDevice, 1 + loss);
+  }
+  end();
+}
+
+TEST_F(LosslessBarrier, GoesOnInSoftwareWhenTheDeviceStaysAway) {
+  await(kByDevice, 1);
+  device_.process().signal(SIGKILL);
+  await(kInSoftware, 1);
+  end();
+}
+
+}  // namespace

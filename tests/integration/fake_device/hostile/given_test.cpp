@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients give to the device - descriptors, memory, eventfds - must not slow others.
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "tests/integration/fake_device/hostile/attack.hpp"
+
+namespace {
+
+using raw::Attacker;
+using raw::bytes_of;
+using raw::Client;
+using raw::Fd;
+using raw::FileLimit;
+using raw::GoOn;
+using raw::milliseconds;
+using raw::Port;
+
+/// A TCP connection to this process, full of bytes that nobody reads: closing it waits for `seconds`.
+class LingeringSocket {
+ public:
+  explicit LingeringSocket(int seconds) {
+    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    socket_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger lingering{.l_onoff = 1, .l_linger = seconds};
+    there_ = ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+             ::listen(listener.get(), 1) == 0 &&
+             ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+             ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+             ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &lingering, sizeof lingering) == 0;
+    peer_ = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::vector<char> bytes(0x10000);
+    while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+  }
+
+  [[nodiscard]] bool there() const { return there_; }
+  [[nodiscard]] int get() const { return socket_.get(); }
+  /// The receiver of the descriptor has the last one.
+  void give_away() { socket_ = Fd(); }
+
+ private:
+  Fd socket_;
+  Fd peer_;
+  bool there_ = false;
+};
+
+class Closing : public raw::Attacks {
+ protected:
+  void SetUp() override {
+    if (!LingeringSocket(1).there()) {
+      GTEST_SKIP() << "no TCP here";
+    }
+  }
+
+  /// The socket comes with all but the last byte of what `frame` makes. The last byte follows when the client has
+  /// closed its own, if the message is to be complete.
+  void expect_no_wait(const std::function<std::vector<std::byte>(Client& client)>& frame, bool version = true,
+                      bool complete = true, std::span<const int> others = {}) {
+    std::mutex mutex;
+    std::vector<LingeringSocket> given;  // the device's closes end with their peers
+    expect_harmless([&](const GoOn& go_on, unsigned) {
+      LingeringSocket socket(1);
+      Client client(path());
+      if (version) {
+        client.version();
+      }
+      const auto bytes = frame(client);
+      std::vector<int> fds(others.begin(), others.end());
+      fds.push_back(socket.get());
+      client.send_bytes(std::span(bytes).first(bytes.size() - 1), fds);
+      socket.give_away();
+      if (complete) {
+        client.send_bytes(std::span(bytes).last(1));
+      }
+      const std::lock_guard lock(mutex);
+      given.push_back(std::move(socket));
+      if (go_on()) {
+        std::this_thread::sleep_for(milliseconds(10));
+      }
+    });
+  }
+};
+
+TEST_F(Closing, OfWhatCameWithVersionDelaysNobody) {
+  const vfio_user_version version{.major = 0, .minor = 0};
+  expect_no_wait([&](Client& client) { return client.frame(VFIO_USER_VERSION, bytes_of(version)); },
+                 /*version=*/false);
+}
+
+TEST_F(Closing, OfWhatIsNoMemoryDelaysNobody) {
+  const vfio_user_dma_map map{.argsz = sizeof map, .flags = 3, .offset = 0, .address = 0, .size = 0x1000};
+  expect_no_wait([&](Client& client) { return client.frame(VFIO_USER_DMA_MAP, bytes_of(map)); });
+}
+
+TEST_F(Closing, OfWhatIsNoEventfdDelaysNobody) {
+  const vfio_user_irq_set set{.argsz = sizeof set, .flags = 0x24, .index = GBA_IRQ_MSIX, .start = 0, .count = 1};
+  expect_no_wait([&](Client& client) { return client.frame(VFIO_USER_DEVICE_SET_IRQS, bytes_of(set)); });
+}
+
+TEST_F(Closing, OfWhatDoesNotBelongDelaysNobody) {
+  const vfio_user_device_info info{.argsz = sizeof info, .flags = 0, .num_regions = 0, .num_irqs = 0};
+  expect_no_wait([&](Client& client) { return client.frame(VFIO_USER_DEVICE_GET_INFO, bytes_of(info)); });
+}
+
+// The kernel closes those that the device's buffer has no room for.
+TEST_F(Closing, OfMoreThanAMessageMayHaveDelaysNobody) {
+  const auto eventfd = raw::make_eventfd();
+  const std::vector<int> many(33, eventfd.get());
+  expect_no_wait([](Client& client) { return client.frame(VFIO_USER_DEVICE_RESET, {}); }, /*version=*/true,
+                 /*complete=*/true, many);
+}
+
+TEST_F(Closing, OfAConnectionWithAnUnfinishedMessageDelaysNobody) {
+  expect_no_wait([](Client& client) { return client.frame(VFIO_USER_DEVICE_RESET, {}); }, /*version=*/true,
+                 /*complete=*/false);
+}
+
+// The kernel closes what lies in the socket with the socket.
+TEST_F(Closing, OfAConnectionWithUnreadDescriptorsDelaysNobody) {
+  expect_no_wait([](Client& client) {
+    auto impossible = client.frame(VFIO_USER_DEVICE_RESET, {});
+    std::memset(impossible.data() + 4, 0xff, 4);  // its size: the device reads no more
+    client.send_bytes(impossible);
+    return client.frame(VFIO_USER_DEVICE_RESET, {});
+  });
+}
+
+class Given : public raw::Attacks {};
+
+// 128 TiB of addresses for the cost of nothing.
+TEST_F(Given, HugeSparseFilesLeaveRoomForOthers) {
+  expect_harmless(
+      [this](const GoOn& go_on, unsigned number) {
+        Port port(path());
+        std::vector<Fd> files;
+        for (std::uint64_t size = std::uint64_t{64} << 40; size >= 0x2000; size /= 2) {
+          files.push_back(raw::make_memfd(size));
+          port.map_dma((std::uint64_t{1} << 47) + files.size() * 0x1000, 0x1000, 0, files.back().get());
+        }
+        std::uint64_t address = std::uint64_t{1} << 50;
+        for (int count = 0; count < 3000 && go_on(); ++count) {
+          port.map_dma(address += 0x2000, 0x1000, 0, -1);
+        }
+        while (go_on() && number > 0) {
+          std::this_thread::sleep_for(milliseconds(10));
+        }
+      },
+      4);
+}
+
+/// A device that may have little memory.
+class Poor : public raw::Attacks {
+ protected:
+  Poor() : Attacks({}, {"bash", "-c", R"(ulimit -v 200000 && exec "$0" "$@")"}) {}
+};
+
+// Each connection that is not read keeps as much as the device lets it.
+TEST_F(Poor, DeviceDropsWhoeverHasNoRoomAndServesTheOthers) {
+  if (test_support::kSanitized) {
+    GTEST_SKIP() << "sanitizers need much memory";
+  }
+  std::vector<std::unique_ptr<Client>> greedy;
+  const vfio_user_region_access access{.offset = 0, .region = GBA_REGION_DOORBELLS, .count = 0x10000};
+  while (greedy.size() < 700 && device().output().find("out of memory") == std::string::npos &&
+         device().output().find("bad_alloc") == std::string::npos) {
+    greedy.push_back(std::make_unique<Client>(path()));
+    limit_sends(*greedy.back());
+    try {
+      greedy.back()->version();
+    } catch (const std::exception&) {
+      continue;  // there was no room
+    }
+    for (int count = 0; count < 64; ++count) {
+      greedy.back()->send_bytes(greedy.back()->frame(VFIO_USER_REGION_READ, bytes_of(access)));
+    }
+  }
+  EXPECT_LT(greedy.size(), 700U) << "memory is not used up";
+  expect_unharmed();
+  greedy.clear();
+  expect_unharmed();
+  EXPECT_EQ(Port(path()).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
+}
+
+// The device looks at the page all the time. It would wait for whoever takes it away, who may get little time.
+TEST_F(Given, DoorbellsCannotBeTakenAway) {
+  Port port(path());
+  vfio_user_region_info info{};
+  info.argsz = sizeof info;
+  for (info.index = GBA_REGION_DOORBELLS; info.index <= GBA_REGION_FLAGS; info.index += 2) {
+    const auto region = port.client().call(VFIO_USER_DEVICE_GET_REGION_INFO, bytes_of(info));
+    const int punched = ::fallocate(region.fds.at(0).get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 0x1000);
+    if (punched == 0 && ::geteuid() != 0) {
+      GTEST_SKIP() << "the device needs CAP_LINUX_IMMUTABLE to forbid it";
+    }
+    EXPECT_EQ(punched, -1);
+  }
+  expect_unharmed();
+}
+
+// The kernel goes through all who watch an eventfd each time that it is signalled.
+TEST_F(Given, AnEventfdThatManyWatchDelaysNobody) {
+  constexpr std::size_t kWatchers = 10'000;
+  const FileLimit limit(kWatchers + 1000);
+  if (!limit.enough()) {
+    GTEST_SKIP() << "needs " << kWatchers + 1000 << " open files (ulimit -Hn)";
+  }
+  expect_harmless([this](const GoOn& go_on, unsigned) {
+    const auto eventfd = raw::make_eventfd();
+    std::vector<Fd> watchers(kWatchers);
+    for (auto& watcher : watchers) {
+      watcher = Fd(::epoll_create1(EPOLL_CLOEXEC));
+      epoll_event event{.events = EPOLLIN, .data = {}};
+      ASSERT_EQ(::epoll_ctl(watcher.get(), EPOLL_CTL_ADD, eventfd.get(), &event), 0);
+    }
+    Port port(path());
+    ASSERT_EQ(port.arm(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR, std::array{eventfd.get()}), 0);
+    while (go_on()) {
+      port.write(GBA_REG_CAPS + 4, 0);
+      port.write(GBA_REG_FAULT, 0xffff);
+    }
+  });
+}
+
+TEST_F(Given, DescriptorsOfAnUnfinishedMessageAreNotKept) {
+  // Two clients at a time; what those before them gave is being closed, which takes longer on a busy machine. Kept, they
+  // would be about 20,000.
+  constexpr std::size_t kMost = 3000;
+  std::atomic<std::size_t> most = 0;
+  expect_harmless(
+      [&](const GoOn& go_on, unsigned) {
+        Client client(path());
+        client.version();
+        limit_sends(client);
+        const auto eventfd = raw::make_eventfd();
+        const std::vector<int> fds(16, eventfd.get());
+        const auto frame = client.frame(VFIO_USER_DEVICE_SET_IRQS, std::vector<std::byte>(0x10000));
+        client.send_bytes(std::span(frame).first(sizeof(vfio_user_header)));
+        for (int sent = 0; go_on() && client.send_bytes(std::span(frame).last(1), fds); ++sent) {
+          if (sent % 100 == 0) {
+            most = std::max(most.load(), open_files());
+          }
+        }
+      },
+      2);
+  EXPECT_LT(most, kMost);
+}
+
+}  // namespace

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/check-sources.py: the tree keeps its layers and braces, and one that does not is found.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::TempDir;
+using testing::HasSubstr;
+
+test_support::Outcome check(const std::string& tree) {
+  return test_support::run({GBA_SOURCE_DIR "/scripts/check-sources.py", tree}, {}, test_support::Seconds{120});
+}
+
+/// A tree of one file of each of two layers.
+class SmallTree {
+ public:
+  void write(const std::string& file, const std::string& text) const {
+    const std::filesystem::path path = dir_.file(file);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  [[nodiscard]] test_support::Outcome check() const { return ::check(dir_.path()); }
+
+ private:
+  TempDir dir_;
+};
+
+TEST(CheckSources, FindsNothingInThisTree) {
+  const auto outcome = check(GBA_SOURCE_DIR);
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
+TEST(CheckSources, AcceptsAnIncludeThatPointsDown) {
+  const SmallTree tree;
+  tree.write("shmem/layout/job.hpp", "");
+  tree.write("shmem/team/team.hpp", "#include \"shmem/layout/job.hpp\"\n");
+  const auto outcome = tree.check();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
+TEST(CheckSources, RefusesAnIncludeThatPointsUp) {
+  const SmallTree tree;
+  tree.write("shmem/layout/job.hpp", "#include \"shmem/team/team.hpp\"\n");
+  tree.write("shmem/team/team.hpp", "");
+  const auto outcome = tree.check();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("shmem/layout/job.hpp includes shmem/team/team.hpp: shmem/layout is not above shmem/team"));
+}
+
+TEST(CheckSources, RefusesTheDriverInTheEmulatedDevice) {
+  const SmallTree tree;
+  tree.write("fake_device/model.hpp", "#include \"driver/group.hpp\"\n");
+  tree.write("driver/group.hpp", "");
+  EXPECT_THAT(tree.check().output, HasSubstr("fake_device knows nothing of driver"));
+}
+
+TEST(CheckSources, RefusesAFolderThatIsNoLayer) {
+  const SmallTree tree;
+  tree.write("uapi/sub/a.h", "");
+  tree.write("shmem/new_folder/a.hpp", "");
+  tree.write("driver/a.hpp", "#include \"shmem/new_folder/a.hpp\"\n");
+  EXPECT_EQ(tree.check().exit.code, 1);
+}
+
+TEST(CheckSources, RefusesABodyWithoutBraces) {
+  const SmallTree tree;
+  tree.write("base/a.hpp", "void f(int a) {\n  if (a == 1) return;\n  for (;;) {\n  }\n}\n");
+  EXPECT_THAT(tree.check().output, HasSubstr("base/a.hpp:2: a body without braces"));
+}
+
+TEST(CheckSources, TakesNoTextForCode) {
+  const SmallTree tree;
+  tree.write("base/a.hpp",
+             "// if (a) b;\nconst char* kText = R\"(\nif (a) b;\n)\";\nvoid f() {\n  do {\n  } while (g());\n}\n");
+  const auto outcome = tree.check();
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
+}  // namespace

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers through a device that fails: none is lost, none ends early, whatever the members have in common.
+// (uapi/README.md, "Losing the device")
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/driver/barrier_job.hpp"
+#include "tests/unit/shmem/fake_gba.hpp"
+
+namespace {
+
+using barrier_test::Job;
+using barrier_test::Member;
+using barrier_test::Shape;
+
+constexpr std::uint64_t kBefore = (std::uint64_t{1} << 32) - 30;  // sequences pass 2^32
+
+class Barriers : public testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override { fake_gba::power_on(32); }
+
+  /// `rounds` barriers of `size` members, every third one by polling. With `in_step` the test lets nobody enter a
+  /// barrier before all have left the one before. Returns the members' barriers in software.
+  std::uint64_t run(std::uint32_t size, std::uint64_t rounds, bool in_step = false) {
+    Job job(GetParam(), size, false);
+    job.run([&](Member& member) {
+      ASSERT_TRUE(member.agree(kBefore));
+      for (std::uint64_t k = kBefore + 1; k <= kBefore + rounds; ++k) {
+        k % 3 == 0 ? member.meet_by_polling(k) : member.meet(k);
+        if (in_step) {
+          job.sync();
+        }
+      }
+      member.give_back();
+    });
+    EXPECT_EQ(job.early(), 0);
+    EXPECT_EQ(job.by_device() + job.in_software(), size * rounds);
+    EXPECT_EQ(fake_gba::groups_in_use(), 0) << "the group is given back";
+    return job.in_software();
+  }
+
+  /// The same with many seeds, of which some have something to lose.
+  void run_often(void (*cause)(), std::uint32_t size, std::uint64_t rounds, bool in_step = false) {
+    std::uint64_t in_software = 0;
+    for (int seed = 0; seed < test_support::repeats(20, 1000); ++seed) {
+      fake_gba::power_on(32);
+      cause();
+      in_software += run(size, rounds, in_step);
+    }
+    EXPECT_GT(in_software, 0U);
+  }
+};
+
+TEST_P(Barriers, AreReleasedByTheDeviceAsLongAsItLives) {
+  EXPECT_EQ(run(4, 200), 0U);
+  EXPECT_EQ(fake_gba::releases(), 200U);
+}
+
+TEST_P(Barriers, AreNotLostWhenTheDeviceDies) {
+  run_often([] { fake_gba::lose_device_at_random(60); }, 4, 60);
+}
+
+TEST_P(Barriers, AreNotLostWhenSomeMembersLoseTheirWayToTheDevice) {
+  run_often([] { fake_gba::lose_members(80); }, 5, 80);
+}
+
+TEST_P(Barriers, AreNotLostWhereOneMemberAloneCouldLeave) {
+  run_often([] { fake_gba::lose_members(20); }, 4, 20, true);
+}
+
+TEST_P(Barriers, GoToSoftwareForAllMembersAtOnce) {
+  Job job(GetParam(), 4, false);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    for (std::uint64_t k = 1; k <= 10; ++k) {
+      EXPECT_EQ(member.meet(k), GBA_BARRIER_RELEASED);
+    }
+    job.sync();
+    if (member.me() == 0) {
+      fake_gba::lose_device();
+    }
+    job.sync();
+    // One barrier to notice, one in which everybody says so; software from then on.
+    EXPECT_EQ(member.meet(11), GBA_BARRIER_COMPLETED);
+    EXPECT_TRUE(member.uses_device());
+    EXPECT_EQ(member.meet(12), GBA_BARRIER_COMPLETED);
+    EXPECT_FALSE(member.uses_device());
+    EXPECT_STRNE(member.status().trouble, "");
+    EXPECT_EQ(member.status().served, 10U);
+    for (std::uint64_t k = 13; k < 20; ++k) {
+      EXPECT_EQ(member.meet(k), GBA_BARRIER_COMPLETED);
+    }
+    EXPECT_EQ(member.status().in_software, 9U);
+  });
+  EXPECT_EQ(job.early(), 0);
+}
+
+TEST_P(Barriers, DoNotUseTheDeviceIfOneMemberCannotJoin) {
+  fake_gba::refuse_member(1);
+  Job job(GetParam(), 4, false);
+  job.run([&](Member& member) {
+    EXPECT_FALSE(member.agree(0));
+    EXPECT_FALSE(member.uses_device());
+    for (std::uint64_t k = 1; k < 10; ++k) {
+      EXPECT_EQ(member.meet(k), GBA_BARRIER_COMPLETED);
+    }
+  });
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
+TEST_P(Barriers, FollowAMemberThatTurnsTheDeviceOff) {
+  Job job(GetParam(), 4, false);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    EXPECT_EQ(member.meet(1), GBA_BARRIER_RELEASED);
+    job.sync();  // an alarm counts in every barrier of the group: a member that still waits for 1 would pull it
+    if (member.me() == 2) {
+      gba_barrier_turn_off(member.barrier(), -EIO, "the test says so");
+      EXPECT_STREQ(member.status().trouble, "the test says so");
+      EXPECT_EQ(member.status().failure, -EIO);
+    }
+    EXPECT_EQ(member.meet(2), GBA_BARRIER_COMPLETED);
+    EXPECT_FALSE(member.uses_device());
+    EXPECT_EQ(member.status().failure == -EIO, member.me() == 2);
+  });
+  EXPECT_EQ(fake_gba::releases(), 1U);
+}
+
+std::string name_of(const testing::TestParamInfo<Shape>& shape) {
+  constexpr std::array kNames{"SharedMemory", "Network", "SharedPorts"};
+  return kNames[static_cast<std::size_t>(shape.param)];
+}
+INSTANTIATE_TEST_SUITE_P(All, Barriers, testing::Values(Shape::kMemory, Shape::kNetwork, Shape::kShared), name_of);
+
+/// `rounds` barriers while things go wrong as `cause` says, then as many as it takes to use the device again.
+void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::function<void()>& cause) {
+  fake_gba::power_on(3);
+  fake_gba::return_at_open(0);
+  Job job(Shape::kMemory, size, true);
+  std::atomic<bool> too_late{false};
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    job.sync();
+    if (member.me() == 0) {
+      cause();
+    }
+    std::uint64_t k = 1;
+    for (; k <= rounds; ++k) {
+      member.meet(k);
+    }
+    job.sync();
+    if (member.me() == 0) {
+      fake_gba::lose_members(0);
+      fake_gba::lose_device_at_random(0);
+      fake_gba::return_at_open(0);
+      fake_gba::refuse_member(-1);
+    }
+    job.sync();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    for (; !member.uses_device() && !too_late; ++k) {
+      member.meet(k);
+      too_late = too_late || (member.me() == 0 && std::chrono::steady_clock::now() > deadline);
+      job.sync();
+    }
+    ASSERT_FALSE(too_late) << "not in use again after 20 s";
+    for (const std::uint64_t last = k + 100; k < last; ++k) {
+      member.meet(k);
+    }
+    EXPECT_GT(member.status().by_device, 0U);
+    member.give_back();
+  });
+  EXPECT_EQ(job.early(), 0);
+  EXPECT_GT(job.in_software(), 0U);
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
+std::uint64_t rounds() {
+  return static_cast<std::uint64_t>(test_support::repeats(1000, 50000));
+}
+
+TEST(Recovery, UsesADeviceAgainThatWasRestarted) {
+  run_through_trouble(4, 300, [] { fake_gba::lose_device(); });
+}
+
+TEST(Recovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
+  for (std::uint32_t size = 2; size <= 5; ++size) {
+    run_through_trouble(size, rounds(), [] { fake_gba::lose_device_at_random(150); });
+  }
+}
+
+TEST(Recovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
+  for (std::uint32_t size = 2; size <= 5; ++size) {
+    run_through_trouble(size, rounds(), [] {
+      fake_gba::lose_device_at_random(200);
+      fake_gba::lose_members(200);
+      fake_gba::return_at_open(3);
+    });
+  }
+}
+
+TEST(Recovery, WaitsForAMemberThatCannotJoin) {
+  run_through_trouble(3, 1000, [] {
+    fake_gba::lose_device();
+    fake_gba::refuse_member(1);
+  });
+}
+
+TEST(Recovery, TakesCheckRoundsThatTheCallerCompletes) {
+  fake_gba::power_on(3);
+  fake_gba::return_at_open(0);
+  Job job(Shape::kMemory, 3, true);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    job.sync();
+    if (member.me() == 0) {
+      fake_gba::lose_device();
+    }
+    job.sync();
+    std::uint64_t k = 1;
+    for (; member.uses_device(); ++k) {
+      member.meet(k);
+    }
+    for (; !member.uses_device() && k < 1'000'000; ++k) {
+      if (k % GBA_BARRIER_PERIOD == 0) {
+        gba_barrier_arrive(member.barrier(), k);
+        job.sync();
+        gba_barrier_conclude(member.barrier());
+      } else {
+        job.sync();
+      }
+    }
+    EXPECT_EQ(member.meet(k), GBA_BARRIER_RELEASED);
+    EXPECT_EQ(k % GBA_BARRIER_PERIOD, 1U);
+    member.give_back();
+  });
+}
+
+}  // namespace

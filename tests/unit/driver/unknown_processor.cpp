@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Must not compile: a processor whose barriers driver/mmio.hpp does not know.
+#include <atomic>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+#undef __x86_64__
+#undef __aarch64__
+#include "driver/mmio.hpp"

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors as they come from a client.
+#pragma once
+
+#include <unistd.h>
+
+#include "fake_device/closer.hpp"
+
+namespace fake_device_test {
+
+inline fake_device::Closer& closer() {
+  static fake_device::Closer closer;
+  return closer;
+}
+
+inline fake_device::Given given(base::UniqueFd fd) {
+  return {closer(), std::make_shared<fake_device::FdAccount>(), std::move(fd)};
+}
+
+/// As passed over a socket: the caller keeps its own.
+inline fake_device::Given again(const base::UniqueFd& fd) {
+  return given(base::UniqueFd(::dup(fd.get())));
+}
+
+}  // namespace fake_device_test

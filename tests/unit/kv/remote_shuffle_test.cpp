@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a shuffle sends to PEs of other nodes: few large pieces, many at once, and no word of them before they are
+// there; and what becomes of it where something is lost.
+#include <gmock/gmock.h>
+
+#include "tests/unit/kv/played_pes.hpp"
+
+namespace {
+
+using kv_test::Blocks;
+using kv_test::Format;
+using kv_test::Move;
+using kv_test::MovePlan;
+using kv_test::PlayedPes;
+using kv_test::Settings;
+using kv_test::Shape;
+using shmem::kv::Mode;
+using testing::AllOf;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Loss = kv_test::PlayedTraffic::Loss;
+
+const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
+
+auto an_error(std::errc code, const std::string& text) {
+  return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
+}
+
+MovePlan copies(const std::vector<Move>& moves) {
+  return *MovePlan::create(moves, Mode::kCopy);
+}
+
+class FarShuffle : public testing::Test {
+ protected:
+  static constexpr std::int64_t kLayers = 3;
+  static Shape shape(Format format) { return {format, kLayers, 16, 1, 4, 16, 1}; }
+};
+
+TEST_F(FarShuffle, SendsBlocksThatFollowEachOtherInOnePiece) {
+  const std::pair<Format, std::size_t> pieces[] = {{Format::kApart, 2 * kLayers},
+                                                   {Format::kByLayer, 2 * kLayers},
+                                                   {Format::kInterleaved, kLayers},
+                                                   {Format::kByBlock, 1},
+                                                   {Format::kLatent, kLayers}};
+  for (const auto& [format, number] : pieces) {
+    PlayedPes played{2, Settings{}, shape(format), 1};
+    ASSERT_THAT(played.run(copies({{0, 1, 1, 9}, {0, 3, 1, 11}, {0, 2, 1, 10}})), kNoErrors);
+    EXPECT_EQ(played.traffic.puts, number) << static_cast<int>(format);
+    if (format != Format::kApart) {
+      continue;
+    }
+    ASSERT_THAT(played.run({1, 0, 0, 1}, {Blocks{{1, 2, 3}, {9, 10, 11}}, Blocks{}}), kNoErrors);
+    EXPECT_EQ(played.traffic.puts, 2 * number) << "by pairs";
+  }
+}
+
+TEST_F(FarShuffle, SendsStagedBlocksThatFollowEachOtherInOnePiece) {
+  PlayedPes played{2, Settings{}, shape(Format::kByBlock), 1};
+  ASSERT_THAT(played.run(copies({{0, 1, 1, 1}, {0, 2, 1, 2}, {0, 3, 1, 3}, {1, 1, 0, 1}, {1, 2, 0, 2}, {1, 3, 0, 3}})),
+              kNoErrors);
+  EXPECT_EQ(played.traffic.puts, 2U);
+}
+
+TEST_F(FarShuffle, HasAllPiecesUnderWayAtOnceAndSaysNothingBeforeTheyAreThere) {
+  PlayedPes played{3, Settings{}, shape(Format::kApart), 1};
+  const auto scattered = copies({{0, 1, 1, 9}, {0, 3, 1, 13}, {0, 5, 1, 11}, {0, 7, 2, 9}});
+  ASSERT_THAT(played.run(scattered), kNoErrors);
+  EXPECT_EQ(played.traffic.most_at_once, 4 * 2 * kLayers);
+  ASSERT_THAT(played.run({1, 0, 0, 1, 2, 1}, {Blocks{{1, 3, 5, 7, 9}, {9, 13, 11, 15, 0}}, Blocks{}, Blocks{}}),
+              kNoErrors);
+  EXPECT_EQ(played.traffic.most_at_once, 5 * 2 * kLayers);
+  EXPECT_FALSE(played.traffic.told_early);
+}
+
+TEST_F(FarShuffle, TellsAllWhichPeCouldNotSend) {
+  for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
+    // One block goes at once, and of a circle all are staged.
+    for (const auto& moves : {std::vector<Move>{{1, 0, 2, 1}}, {{1, 0, 2, 0}, {2, 0, 0, 0}, {0, 0, 1, 0}}}) {
+      PlayedPes played{4, Settings{}, shape(Format::kByLayer), 2};
+      played.traffic.loss = [loss](int from, int to) { return from == 1 && to == 2 ? loss : Loss::kNone; };
+      const auto errors = played.run(copies(moves));
+      EXPECT_THAT(errors[1], an_error(std::errc::connection_reset, "kv_shuffle: PE 1, call 1: PE 2 is lost"));
+      for (const std::size_t pe : {0U, 2U, 3U}) {
+        EXPECT_THAT(errors[pe], an_error(std::errc::connection_aborted,
+                                         "PE 1 could not send its blocks to another node (its own message says why)"));
+      }
+      played.traffic.loss = {};
+      EXPECT_THAT(played.run(copies(moves)),
+                  Each(Field(&shmem::Error::text, HasSubstr("call 2: an earlier call ended in the middle: PE "))));
+    }
+  }
+}
+
+TEST_F(FarShuffle, TellsAPartnerThatNothingCame) {
+  for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
+    PlayedPes played{2, Settings{.cores = 3}, shape(Format::kApart), 1};
+    const std::vector<std::int64_t> pairs{1, 0, 0, 1};
+    const std::vector<Blocks> blocks{Blocks{{1, 3}, {9, 13}}, Blocks{}};
+    played.traffic.loss = [loss](int /*from*/, int /*to*/) { return loss; };
+    const auto errors = played.run(pairs, blocks);
+    EXPECT_THAT(errors[0], an_error(std::errc::connection_reset, "sending 2 blocks to PE 1: PE 1 is lost"));
+    EXPECT_THAT(errors[1], an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up: "));
+    played.traffic.loss = {};
+    EXPECT_THAT(played.run(pairs, blocks), kNoErrors) << "words still reach them";
+  }
+}
+
+TEST_F(FarShuffle, NamesAnotherPlanOfAPeOnAnotherNode) {
+  PlayedPes played{4, Settings{}, shape(Format::kByLayer), 2};
+  const auto other = copies({{0, 0, 1, 2}});
+  const auto before = played.all_caches();
+  EXPECT_THAT(played.run(copies({{0, 0, 3, 1}}),
+                         [&](int pe, PlayedPes::Call& call) { call.list = pe == 2 ? &other : call.list; }),
+              Each(an_error(std::errc::invalid_argument, "PE 2 has another plan than PE 0; nothing has moved")));
+  EXPECT_TRUE(played.all_caches() == before);
+  EXPECT_THAT(played.run(copies({{0, 0, 3, 1}})), kNoErrors);
+}
+
+}  // namespace

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/barrier/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "shmem/team/local_team.hpp"
+#include "tests/unit/shmem/thread_job.hpp"
+
+namespace {
+
+using shmem::Algorithm;
+using shmem::BarrierPath;
+using shmem::BarrierStatistics;
+using shmem::Job;
+using shmem::LocalTeam;
+using shmem::TeamMap;
+using shmem_test::run_job;
+
+shmem::Options time_all() {
+  shmem::Options options;
+  options.info = true;
+  return options;
+}
+
+TEST(BarrierStatistics, TimesOneBarrierInSixtyFour) {
+  run_job(2, [](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+    for (std::uint64_t k = 0; k < 3 * BarrierStatistics::kEach; ++k) {
+      ASSERT_TRUE(team.sync());
+    }
+    EXPECT_EQ(team.statistics().total(), 3 * BarrierStatistics::kEach);
+    EXPECT_EQ(team.statistics().times().timed, 3U);
+  });
+}
+
+TEST(BarrierStatistics, RecordTheLastMemberAndTheWaitingTimes) {
+  constexpr auto kLate = std::chrono::milliseconds{10};
+  constexpr std::uint64_t kBarriers = 5;
+  constexpr auto kLeast = static_cast<std::uint64_t>(std::chrono::nanoseconds{kLate}.count());
+  run_job(
+      3,
+      [&](Job& job) {
+        ASSERT_TRUE(job.bootstrap->barrier());
+        LocalTeam team(job, TeamMap{0, 1, 3}, 0, 0);
+        for (std::uint64_t k = 0; k < kBarriers; ++k) {
+          if (job.me == 1) {
+            // The others have come, so they have waited this long at least.
+            while (job.team_sync(0, 0).times.number[(k + 1) & 1] != k + 1 ||
+                   job.team_sync(0, 2).times.number[(k + 1) & 1] != k + 1) {
+              std::this_thread::yield();
+            }
+            std::this_thread::sleep_for(kLate);
+          }
+          ASSERT_TRUE(team.sync());
+        }
+        const auto& statistics = team.statistics();
+        EXPECT_EQ(statistics.by(BarrierPath::software(Algorithm::kCentralCounter)), kBarriers);
+        EXPECT_EQ(statistics.by_device(), 0U);
+        EXPECT_EQ(statistics.times().timed, kBarriers);
+        EXPECT_EQ(statistics.last().member, 1);
+        EXPECT_EQ(statistics.last().often, kBarriers);
+        EXPECT_EQ(statistics.was_last(job.me), job.me == 1 ? kBarriers : 0);
+        EXPECT_GE(statistics.times().skew, kBarriers * kLeast);
+        EXPECT_GE(statistics.times().longest_skew, kLeast);
+        EXPECT_LE(statistics.times().longest_skew, statistics.times().skew);
+        if (job.me != 1) {
+          EXPECT_GE(statistics.times().wait, kBarriers * kLeast);
+          EXPECT_GE(statistics.times().longest_wait, kLeast);
+        }
+        const std::string text = statistics.text();
+        EXPECT_NE(text.find("5 barriers (5 central_counter); PE " + std::to_string(job.me) + " waited "),
+                  std::string::npos)
+            << text;
+        EXPECT_NE(text.find("PE 1 came last most often, in 5 of 5"), std::string::npos) << text;
+      },
+      time_all());
+}
+
+TEST(BarrierStatistics, LeaveOutMembersThatTakeNoTimes) {
+  run_job(2, [](Job& job) {
+    job.options.info = job.me == 0;
+    ASSERT_TRUE(job.bootstrap->barrier());
+    LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+    for (int k = 0; k < 10; ++k) {
+      ASSERT_TRUE(team.sync());
+    }
+    EXPECT_EQ(team.statistics().times().timed, job.me == 0 ? 10U : 0U);
+    if (job.me == 0) {
+      EXPECT_EQ(team.statistics().was_last(1), 0U);
+      EXPECT_EQ(team.statistics().times().skew, 0U);
+    }
+  });
+}
+
+TEST(BarrierStatistics, SayNothingOfNothing) {
+  run_job(1, [](Job& job) {
+    const LocalTeam team(job, TeamMap{0, 1, 1}, 0, 0);
+    EXPECT_EQ(team.statistics().text(), "0 barriers");
+    EXPECT_EQ(team.statistics().last().member, -1);
+    EXPECT_EQ(team.statistics().was_last(0), 0U);
+  });
+}
+
+TEST(BarrierStatistics, TimesLargeTeamsLessOften) {
+  for (const auto& [members, period] : {std::pair{1, 64}, {2, 64}, {64, 64}, {65, 128}, {708, 1024}, {5000, 8192}}) {
+    EXPECT_EQ(BarrierStatistics::period(members), static_cast<std::uint64_t>(period)) << members;
+  }
+  constexpr int kMembers = 66;
+  run_job(kMembers, [](Job& job) {
+    ASSERT_TRUE(job.bootstrap->barrier());
+    LocalTeam team(job, TeamMap{0, 1, kMembers}, 0, 0);
+    for (std::uint64_t k = 0; k < 4 * BarrierStatistics::kEach; ++k) {
+      ASSERT_TRUE(team.sync());
+    }
+    EXPECT_EQ(team.statistics().times().timed, 2U);
+  });
+}
+
+}  // namespace

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bootstrap over TCP is made of: addresses, ids, frames, and what the server knows. No sockets, no threads.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "shmem/bootstrap/uid_protocol.hpp"
+#include "shmem/bootstrap/uid_session.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+
+namespace shmem {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+template <typename T>
+std::string text_of(const Result<T>& result) {
+  return result ? "went well" : result.error().text;
+}
+
+TEST(Endpoints, AreReadAndWritten) {
+  EXPECT_EQ(parse_endpoint("127.0.0.1:80").value().text(), "127.0.0.1:80");
+  EXPECT_EQ(parse_endpoint("tcp://10.1.2.3:65535").value().text(), "10.1.2.3:65535");
+  EXPECT_EQ(parse_endpoint("[::1]:0").value().text(), "[::1]:0");
+  EXPECT_EQ(parse_endpoint("tcp6://[2001:db8:0::5]:99").value().text(), "[2001:db8::5]:99");
+  const auto local = parse_endpoint("localhost:7").value();
+  EXPECT_EQ(local.port(), 7);
+}
+
+TEST(Endpoints, ThatAreNoneAreRefusedWithTheReason) {
+  const std::pair<const char*, const char*> cases[] = {{"127.0.0.1", "port is missing"},
+                                                       {"127.0.0.1:", "\"\" is not a port"},
+                                                       {"127.0.0.1:65536", "\"65536\" is not a port"},
+                                                       {"127.0.0.1:8x", "\"8x\" is not a port"},
+                                                       {"127.0.0.1:-1", "\"-1\" is not a port"},
+                                                       {":80", "address is missing"},
+                                                       {"::1:80", "stands in brackets"},
+                                                       {"[::1]", "stands in brackets"},
+                                                       {"[127.0.0.1]:80", "is not an IPv6 address"},
+                                                       {"1.2.3:80", "\"1.2.3\" is not an address"},
+                                                       {"1.2.3.4.5:80", "is not an address"},
+                                                       {"256.1.1.1:80", "is not an address"},
+                                                       {"0.0.0.0:80", "other hosts cannot connect to 0.0.0.0"},
+                                                       {"[::]:80", "other hosts cannot connect to"},
+                                                       {"no-such-host.invalid:80", "cannot be found"}};
+  for (const auto& [text, reason] : cases) {
+    EXPECT_THAT(text_of(parse_endpoint(text)), HasSubstr(reason)) << text;
+  }
+}
+
+TEST(InterfaceNames, AreReadWithTheirKind) {
+  EXPECT_EQ(parse_interface("eth0").value().family, AF_UNSPEC);
+  EXPECT_EQ(parse_interface("eth0:inet4").value().family, AF_INET);
+  EXPECT_EQ(parse_interface("eth0:inet6").value().family, AF_INET6);
+  EXPECT_EQ(parse_interface("eth0:inet6").value().name, "eth0");
+  for (const char* text : {"", ":inet4", "eth0:", "eth0:ipv4"}) {
+    EXPECT_THAT(text_of(parse_interface(text)), HasSubstr(std::string("SHMEM_UID_SOCK_IFNAME=") + text + " is not"));
+  }
+}
+
+InterfaceAddress interface(const std::string& name, const std::string& address, bool up = true) {
+  return {name, parse_endpoint(address + ":0").value(), up, name == "lo"};
+}
+
+std::string chosen(const std::vector<InterfaceAddress>& all, const std::optional<std::string>& choice = {}) {
+  const auto wanted = choice ? std::optional(parse_interface(*choice).value()) : std::nullopt;
+  const auto address = choose_address(all, wanted);
+  return address ? address->address_text() : address.error().text;
+}
+
+TEST(Addresses, AreChosenSoThatOtherHostsReachThem) {
+  const auto lo = interface("lo", "127.0.0.1");
+  const auto lo6 = interface("lo", "[::1]");
+  const auto docker = interface("docker0", "172.17.0.1");
+  const auto bridge = interface("br-12ab", "172.18.0.1");
+  const auto guest = interface("virbr0", "192.168.122.1");
+  const auto tunnel = interface("tun0", "10.8.0.1");
+  const auto down = interface("eth1", "10.0.0.9", false);
+  const auto link_local = interface("eth0", "[fe80::1]");
+  const auto six = interface("eth0", "[2001:db8::1]");
+  const auto four = interface("eth0", "10.0.0.1");
+  EXPECT_EQ(chosen({lo, docker, bridge, guest, tunnel, down, link_local, six, four}), "10.0.0.1");
+  EXPECT_EQ(chosen({lo, docker, down, link_local, six}), "2001:db8::1");
+  EXPECT_EQ(chosen({lo6, docker, lo, down, link_local}), "127.0.0.1");  // a job on one host
+  EXPECT_EQ(chosen({lo6, link_local}), "::1");
+  EXPECT_THAT(chosen({docker, down, link_local}),
+              AllOf(HasSubstr("docker0 172.17.0.1, eth1 10.0.0.9 (down), eth0 fe80::1"),
+                    HasSubstr("SHMEM_UID_SOCK_IFNAME"), HasSubstr("SHMEM_UID_SESSION_ID")));
+  EXPECT_THAT(chosen({}), HasSubstr("are: none"));
+
+  EXPECT_EQ(chosen({lo, docker, four}, "docker0"), "172.17.0.1");
+  EXPECT_EQ(chosen({lo, six, four}, "eth0"), "10.0.0.1");
+  EXPECT_EQ(chosen({lo, six, four}, "eth0:inet6"), "2001:db8::1");
+  EXPECT_THAT(chosen({lo, six}, "eth0:inet4"), AllOf(HasSubstr("SHMEM_UID_SOCK_IFNAME=eth0:inet4: that interface has"),
+                                                     HasSubstr("lo 127.0.0.1, eth0 2001:db8::1")));
+  EXPECT_THAT(chosen({lo, down}, "eth1"), HasSubstr("has no address that can be used"));
+}
+
+TEST(UniqueIds, SurviveTheirJourney) {
+  for (const char* place : {"192.0.2.7:4711", "[2001:db8::7]:1"}) {
+    const UniqueId id{{1, 2, 3, 16}, parse_endpoint(place).value()};
+    const auto back = unpack(pack(id)).value();
+    EXPECT_EQ(back.secret, id.secret);
+    EXPECT_EQ(back.place.text(), place);
+  }
+  EXPECT_THAT(text_of(unpack(UniqueIdBytes{})), HasSubstr("was it sent to all PEs?"));
+}
+
+TEST(UniqueIds, OfSessionsDifferWhereTheJobsDo) {
+  const UidSettings settings{.session = "127.0.0.1:99", .size = 4, .shared_secret = "s"};
+  const auto secret = [&](auto change) {
+    UidSettings other = settings;
+    change(other);
+    return shared_id(other).value().secret;
+  };
+  const Secret mine = secret([](auto&) {});
+  EXPECT_EQ(secret([](auto&) {}), mine);
+  EXPECT_NE(secret([](auto& other) { other.shared_secret = "t"; }), mine);
+  EXPECT_NE(secret([](auto& other) { other.shared_secret = ""; }), mine);
+  EXPECT_NE(secret([](auto& other) { other.session = "127.0.0.1:98"; }), mine);
+  EXPECT_NE(secret([](auto& other) { other.size = 5; }), mine);
+  EXPECT_THAT(text_of(shared_id({.session = "127.0.0.1:0"})), HasSubstr("cannot know which port"));
+  EXPECT_THAT(text_of(shared_id({.session = "here"})), HasSubstr("SHMEM_UID_SESSION_ID=here: a port is missing"));
+}
+
+std::vector<std::byte> as_bytes(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(Frames, ArePutTogetherFromSingleBytes) {
+  const std::string text(1000, 'x');
+  const auto first = encode(FrameType::kGather, 7, as_bytes("head"), as_bytes(text));
+  const auto second = encode({std::errc::timed_out, "late"});
+  std::vector<std::byte> stream(*first);
+  stream.insert(stream.end(), second->begin(), second->end());
+  FrameReader reader(2000);
+  std::vector<Frame> frames;
+  for (const std::byte byte : stream) {
+    reader.push({&byte, 1});
+    if (auto frame = reader.next().value()) {
+      frames.push_back(*std::move(frame));
+    }
+  }
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0].type, FrameType::kGather);
+  EXPECT_EQ(frames[0].step, 7U);
+  EXPECT_EQ(frames[0].text(4), text);
+  EXPECT_EQ(frames[1].head<FailedHead>()->code, ETIMEDOUT);
+  EXPECT_EQ(frames[1].text(sizeof(FailedHead)), "late");
+}
+
+TEST(Frames, MayComeManyAtOnce) {
+  std::vector<std::byte> stream;
+  for (std::uint32_t step = 0; step < 100; ++step) {
+    const auto frame = encode(FrameType::kGather, step, {}, as_bytes(std::string(step, 'y')));
+    stream.insert(stream.end(), frame->begin(), frame->end());
+  }
+  FrameReader reader(100);
+  reader.push(stream);
+  for (std::uint32_t step = 0; step < 100; ++step) {
+    EXPECT_EQ(reader.next().value()->payload.size(), step);
+  }
+  EXPECT_FALSE(reader.next().value());
+}
+
+TEST(Frames, ThatAreNoneAreRefused) {
+  const auto refusal = [](auto change) {
+    std::vector<std::byte> bytes = *encode(FrameType::kGather, 1, as_bytes(std::string(50, 'z')));
+    FrameHeader header{};
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    change(header);
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    FrameReader reader(50);
+    reader.push(bytes);
+    return text_of(reader.next());
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "went well");
+  EXPECT_THAT(refusal([](auto& header) { header.magic = 0x20544547; }), HasSubstr("not a message of libshmem"));
+  EXPECT_THAT(refusal([](auto& header) { header.version = 9; }),
+              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version 1")));
+  EXPECT_THAT(refusal([](auto& header) { header.length = 51; }), HasSubstr("51 bytes, more than the 50"));
+  EXPECT_THAT(refusal([](auto& header) { header.length = UINT32_MAX; }), HasSubstr("4294967295 bytes"));
+}
+
+/// A job of PE 0's process, with the clock in the test's hand.
+class Room : public ::testing::Test {
+ protected:
+  static constexpr Secret kSecret{4, 7, 1, 1};
+
+  Hello hello(int rank, int size = 3) const {
+    Hello hello{kSecret, rank, size, 100 + rank, 10'000, {}};
+    std::string("kiwi").copy(hello.host.data(), hello.host.size());
+    return hello;
+  }
+  Result<int> enter(int rank) { return state_.join(hello(rank), "10.0.0.2:5", now_); }
+  void enter_all() {
+    for (int rank = 0; rank < 3; ++rank) {
+      ASSERT_TRUE(enter(rank));
+    }
+    sent();
+  }
+  void gather(int rank, std::uint32_t step, const std::string& bytes) {
+    const GatherHead head{10'000};
+    Frame frame{FrameType::kGather, step, {}};
+    const auto start = std::as_bytes(std::span(&head, 1));
+    frame.payload.assign(start.begin(), start.end());
+    for (const char byte : bytes) {
+      frame.payload.push_back(static_cast<std::byte>(byte));
+    }
+    state_.receive(rank, frame, now_);
+  }
+  void leave(int rank) { state_.receive(rank, {FrameType::kLeave, 0, {}}, now_); }
+  /// What went out: "PE: type text".
+  std::vector<std::string> sent() {
+    std::vector<std::string> all;
+    for (const auto& [pe, bytes] : state_.take_messages()) {
+      FrameReader reader(10'000);
+      reader.push(*bytes);
+      const Frame frame = reader.next().value().value();
+      const std::size_t head = frame.type == FrameType::kFailed    ? sizeof(FailedHead)
+                               : frame.type == FrameType::kAborted ? sizeof(AbortHead)
+                                                                   : 0;
+      std::string name = frame.type == FrameType::kAccepted   ? "accepted"
+                         : frame.type == FrameType::kWelcome  ? "welcome"
+                         : frame.type == FrameType::kGathered ? "gathered " + frame.text(0)
+                         : frame.type == FrameType::kAborted  ? "aborted " + frame.text(head)
+                                                              : "failed " + frame.text(head);
+      all.push_back(std::to_string(pe) + ": " + name);
+    }
+    return all;
+  }
+  void pass(milliseconds time) {
+    now_ += time;
+    state_.expire(now_);
+  }
+
+  UidJobState::Time now_{};
+  UidJobState state_{{.secret = kSecret,
+                      .size = 3,
+                      .server = 0,
+                      .limit = milliseconds(20'000),
+                      .place = "10.0.0.1:9",
+                      .how = "among eth0"},
+                     now_};
+};
+
+TEST_F(Room, WelcomesAllWhenAllHaveCome) {
+  ASSERT_TRUE(enter(2));
+  ASSERT_TRUE(enter(0));
+  EXPECT_THAT(sent(), ElementsAre("2: accepted", "0: accepted"));
+  EXPECT_FALSE(state_.complete());
+  EXPECT_EQ(enter(1).value(), 1);
+  EXPECT_TRUE(state_.complete());
+  EXPECT_EQ(sent().size(), 1U + 3U);
+  pass(std::chrono::hours(10));
+  EXPECT_FALSE(state_.failed());  // nobody waits
+}
+
+TEST_F(Room, GathersInRankOrderStepAfterStep) {
+  enter_all();
+  gather(2, 1, "c");
+  gather(0, 1, "a");
+  EXPECT_THAT(sent(), IsEmpty());
+  gather(1, 1, "b");
+  EXPECT_THAT(sent(), ElementsAre("0: gathered abc", "1: gathered abc", "2: gathered abc"));
+  for (const int rank : {0, 1, 2}) {
+    gather(rank, 2, "");
+  }
+  EXPECT_THAT(sent(), ElementsAre("0: gathered ", "1: gathered ", "2: gathered "));
+}
+
+TEST_F(Room, NamesThoseWhoDoNotCome) {
+  ASSERT_TRUE(enter(1));
+  sent();
+  pass(milliseconds(9'999));
+  EXPECT_THAT(sent(), IsEmpty());
+  pass(milliseconds(1));
+  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("1: failed shmem: PEs 0, 2 did not come within 10 s"),
+                                        HasSubstr("10.0.0.1:9; among eth0; SHMEM_UID_SOCK_IFNAME or"))));
+  EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not come"));  // so does who comes late
+}
+
+TEST_F(Room, NamesThoseWhoAreMissedInAStep) {
+  enter_all();
+  gather(1, 1, "");
+  pass(milliseconds(10'000));
+  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("PEs 0, 2 did not come"), HasSubstr("step 1")),
+                                  HasSubstr("1: failed"), HasSubstr("2: failed")));
+}
+
+TEST_F(Room, RefusesStrangersAndNamesThemWhenSomebodyIsMissed) {
+  ASSERT_TRUE(enter(0));
+  Hello stranger = hello(1);
+  stranger.secret[15] = 1;
+  EXPECT_THAT(
+      text_of(state_.join(stranger, "10.0.0.66:6", now_)),
+      AllOf(HasSubstr("refused by the job at 10.0.0.1:9"), HasSubstr("PE 1"), HasSubstr("not have the secret")));
+  for (int i = 0; i < 10; ++i) {
+    state_.refuse("10.0.0.77:7", "it said nothing");
+  }
+  sent();
+  pass(milliseconds(10'000));
+  EXPECT_THAT(sent(),
+              ElementsAre(AllOf(HasSubstr("PEs 1, 2 did not come"), HasSubstr("10.0.0.66:6 (it does not have the"),
+                                HasSubstr("10.0.0.77:7 (it said nothing)"), HasSubstr("and 3 more"))));
+}
+
+TEST_F(Room, EndsTheJobForAPeThatDoesNotFit) {
+  const std::pair<Hello, const char*> cases[] = {
+      {hello(1, 5),
+       "PE 1 (host kiwi, process 101, from 10.0.0.2:5) was told that the job has 5 PEs, PE 0 that it has 3"},
+      {hello(3), "PE 3 (host kiwi, process 103, from 10.0.0.2:5) is not one of the job's 3 PEs, 0 to 2"},
+      {hello(-1), "PE -1 (host kiwi"},
+      {hello(0), "PE 0 joined twice: host kiwi, process 100, from 10.0.0.2:5; and host kiwi, process 100"}};
+  for (const auto& [mismatch, text] : cases) {
+    UidJobState state({.secret = kSecret, .size = 3, .server = 0, .limit = milliseconds(1), .place = "here"}, now_);
+    static_cast<void>(state.join(hello(0), "10.0.0.2:5", now_));
+    state.take_messages();
+    EXPECT_THAT(text_of(state.join(mismatch, "10.0.0.2:5", now_)), HasSubstr(text));
+    const auto messages = state.take_messages();
+    ASSERT_EQ(messages.size(), 1U);
+    FrameReader reader(10'000);
+    reader.push(*messages[0].bytes);
+    EXPECT_THAT(reader.next().value()->text(4), HasSubstr(text));
+  }
+}
+
+TEST_F(Room, LetsAJobThatIsCompleteGoOn) {
+  enter_all();
+  EXPECT_THAT(text_of(enter(1)), HasSubstr("PE 1 joined twice"));
+  EXPECT_FALSE(state_.failed());
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
+TEST_F(Room, TellsTheOthersWhoIsLostAndWhoHasLeft) {
+  enter_all();
+  leave(1);
+  state_.lose(1, "it closed its connection");
+  EXPECT_FALSE(state_.failed());
+  gather(0, 1, "");
+  EXPECT_THAT(sent(), ElementsAre(HasSubstr("0: failed shmem: PE 1 (host kiwi, process 101, from 10.0.0.2:5)"),
+                                  HasSubstr("2: failed")));
+}
+
+TEST_F(Room, TellsTheOthersWhoIsLost) {
+  enter_all();
+  state_.lose(2, "it died");
+  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("0: failed"), HasSubstr("PE 2 (host kiwi"), HasSubstr("it died")),
+                                  HasSubstr("1: failed")));
+  state_.lose(1, "it died");
+  EXPECT_THAT(sent(), IsEmpty());  // one reason is enough
+}
+
+TEST_F(Room, NoticesPesInDifferentSteps) {
+  enter_all();
+  gather(0, 1, "four");
+  gather(1, 1, "sixsix");
+  gather(2, 1, "four");
+  EXPECT_THAT(sent()[0], HasSubstr("PE 0 has 4 bytes to tell, PE 1 has 6"));
+}
+
+TEST_F(Room, NoticesAPeThatIsAheadOfTheOthers) {
+  enter_all();
+  gather(0, 2, "");
+  EXPECT_THAT(sent()[0], AllOf(HasSubstr("PE 0 (host kiwi"), HasSubstr("is in step 2"), HasSubstr("are in 1")));
+}
+
+TEST_F(Room, EndsTheJobOnceWithTheFirstReason) {
+  enter_all();
+  for (const int rank : {1, 2}) {
+    const auto frame = encode(FrameType::kAbort, AbortHead{0, rank}, "reason " + std::to_string(rank));
+    FrameReader reader(100);
+    reader.push(*frame);
+    state_.receive(rank, reader.next().value().value(), now_);
+  }
+  EXPECT_THAT(sent(), ElementsAre("0: aborted reason 1", "1: aborted reason 1", "2: aborted reason 1"));
+}
+
+TEST_F(Room, PrintsNoControlCharactersOfAHostsName) {
+  Hello odd = hello(7);
+  std::string("a\033[2Jb").copy(odd.host.data(), odd.host.size());
+  EXPECT_THAT(text_of(state_.join(odd, "10.0.0.2:5", now_)), AllOf(HasSubstr("host a?[2Jb"), Not(HasSubstr("\033"))));
+}
+
+}  // namespace
+}  // namespace shmem

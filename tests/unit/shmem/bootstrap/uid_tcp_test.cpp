@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bootstrap over TCP with real sockets; PEs are threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "shmem/bootstrap/tcp.hpp"
+#include "shmem/bootstrap/uid_socket.hpp"
+#include "tests/support/network.hpp"
+#include "tests/support/soak.hpp"
+
+namespace shmem {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+using Joined = Result<std::unique_ptr<TcpBootstrap>>;
+
+constexpr seconds kLimit{60};
+
+template <typename T>
+std::string text_of(const Result<T>& result) {
+  return result ? "went well" : result.error().text;
+}
+
+/// One job, whose PE 0 serves.
+class Tcp : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (test_support::wants_missing_ipv6(GetParam())) {
+      GTEST_SKIP() << "no IPv6 loopback on this machine";
+    }
+    auto listener = open_listener({.session = GetParam()});
+    ASSERT_TRUE(listener) << listener.error().text;
+    id_ = listener->id;
+    listener_ = *std::move(listener);
+  }
+
+  TcpPlace place(int rank, int size, milliseconds limit = kLimit) const {
+    return {.rank = rank, .size = size, .limit = limit, .retries = false, .grace = kLimit};
+  }
+  Joined join(int rank, int size, milliseconds limit = kLimit) { return join_at(id_, place(rank, size, limit)); }
+  Joined join_at(const UniqueId& id, const TcpPlace& place) {
+    return TcpBootstrap::join(id, place, place.rank == 0 ? std::exchange(listener_, std::nullopt) : std::nullopt);
+  }
+
+  std::optional<UidListener> listener_;
+  UniqueId id_;
+};
+
+/// What each of the PEs, a thread, says.
+std::vector<std::string> in_threads(int pes, const std::function<std::string(int pe)>& body) {
+  std::vector<std::string> texts(static_cast<std::size_t>(pes));
+  std::vector<std::thread> threads;
+  threads.reserve(texts.size());
+  for (int pe = 0; pe < pes; ++pe) {
+    threads.emplace_back([&, pe] { texts[static_cast<std::size_t>(pe)] = body(pe); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return texts;
+}
+
+/// "" if allgather() gives everybody's bytes in rank order.
+std::string gather(Bootstrap& bootstrap, std::size_t size) {
+  const auto bytes_of = [&](int pe) {
+    return std::vector<std::byte>(size, static_cast<std::byte>(static_cast<std::size_t>(pe) + size));
+  };
+  const auto all = bootstrap.allgather(bytes_of(bootstrap.rank()));
+  if (!all) {
+    return all.error().text;
+  }
+  std::vector<std::byte> expected;
+  for (int pe = 0; pe < bootstrap.size(); ++pe) {
+    const auto part = bytes_of(pe);
+    expected.insert(expected.end(), part.begin(), part.end());
+  }
+  return *all == expected ? "" : "wrong bytes of " + std::to_string(size);
+}
+
+TEST_P(Tcp, GathersEverybodysBytesInRankOrder) {
+  const auto texts = in_threads(5, [&](int pe) {
+    auto bootstrap = join(pe, 5);
+    if (!bootstrap) {
+      return bootstrap.error().text;
+    }
+    std::string text;
+    for (const std::size_t size : {1U, 8U, 0U, 5000U, 2000000U}) {
+      text += gather(**bootstrap, size);
+    }
+    (*bootstrap)->leave();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(Tcp, LetsNobodyOutOfABarrierBeforeAllAreIn) {
+  std::atomic<int> entered{0};
+  const auto texts = in_threads(4, [&](int pe) -> std::string {
+    auto bootstrap = join(pe, 4).value();
+    for (int round = 1; round <= 50; ++round) {
+      entered.fetch_add(1);
+      if (auto met = bootstrap->barrier(); !met) {
+        return met.error().text;
+      }
+      if (entered.load() < round * 4) {
+        return "left barrier " + std::to_string(round) + " early";
+      }
+    }
+    bootstrap->leave();
+    return "";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(Tcp, ServesManyPes) {
+  const int pes = test_support::repeats(50, 400);
+  const auto texts = in_threads(pes, [&](int pe) {
+    auto bootstrap = join(pe, pes);
+    if (!bootstrap) {
+      return bootstrap.error().text;
+    }
+    std::string text = gather(**bootstrap, 400);
+    (*bootstrap)->leave();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Tcp, ::testing::Values("127.0.0.1:0", "[::1]:0"),
+                         [](const auto& test) { return test.index == 0 ? "IPv4" : "IPv6"; });
+
+class Trouble : public Tcp {
+ protected:
+  /// Somebody at the door.
+  base::UniqueFd knock() const { return connect_to(id_.place, Clock::now() + kLimit).value(); }
+  static void say(const base::UniqueFd& socket, std::span<const std::byte> bytes) {
+    static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kLimit));
+  }
+  FrameBytes hello(int rank, int size) const {
+    const Hello hello{id_.secret, rank, size, 1, 60'000, {}};
+    return encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)));
+  }
+  /// All that is said until the other side closes.
+  static std::string read_all(const base::UniqueFd& socket) {
+    std::string text;
+    std::array<char, 1000> buffer{};
+    for (;;) {
+      pollfd poll{socket.get(), POLLIN, 0};
+      if (::poll(&poll, 1, 60'000) != 1) {
+        return text + "<silent>";
+      }
+      const ssize_t got = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+      if (got <= 0) {
+        return text;
+      }
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+  }
+  /// A job of three that does its work.
+  void expect_a_good_job() {
+    const auto texts = in_threads(3, [&](int pe) {
+      auto bootstrap = join(pe, 3);
+      if (!bootstrap) {
+        return bootstrap.error().text;
+      }
+      std::string text = gather(**bootstrap, 3000);
+      (*bootstrap)->leave();
+      return text;
+    });
+    EXPECT_THAT(texts, Each(IsEmpty()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Here, Trouble, ::testing::Values("127.0.0.1:0"));
+
+TEST_P(Trouble, SilentStrangersBlockNobody) {
+  std::vector<base::UniqueFd> strangers;
+  strangers.reserve(100);
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(knock());
+  }
+  expect_a_good_job();
+  EXPECT_EQ(read_all(strangers[0]), "");
+}
+
+TEST_P(Trouble, StrangersWhoTalkBlockNobody) {
+  const base::UniqueFd browser = knock();
+  say(browser, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
+  const base::UniqueFd zeros = knock();
+  say(zeros, std::vector<std::byte>(1000));
+  const base::UniqueFd half = knock();
+  say(half, std::span(*hello(1, 3)).first(40));
+  const base::UniqueFd huge = knock();
+  say(huge, *encode(FrameType::kHello, 0, std::vector<std::byte>(100'000)));
+  const base::UniqueFd wrong_start = knock();
+  say(wrong_start, *encode(FrameType::kLeave, 0, std::vector<std::byte>(sizeof(Hello))));
+  const base::UniqueFd wrong_secret = knock();
+  Hello hello{{9, 9, 9}, 1, 3, 1, 60'000, {}};
+  say(wrong_secret, *encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1))));
+  { const base::UniqueFd gone = knock(); }
+  expect_a_good_job();
+  EXPECT_THAT(read_all(wrong_secret), HasSubstr("does not have the secret of that job"));
+  for (const base::UniqueFd* stranger : {&browser, &zeros, &half, &huge, &wrong_start}) {
+    EXPECT_EQ(read_all(*stranger), "");
+  }
+}
+
+TEST_P(Trouble, NamesThoseWhoDoNotComeAndThoseWhoWereRefused) {
+  const base::UniqueFd browser = knock();
+  say(browser, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
+  const auto texts = in_threads(2, [&](int pe) { return text_of(join(pe * 2, 4, milliseconds(500))); });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PEs 1, 3 did not come within 0.500 s"), HasSubstr("refused meanwhile: "),
+                                HasSubstr("not a message of libshmem"))));
+}
+
+TEST_P(Trouble, OneWhoDoesNotReadBlocksNobody) {
+  std::atomic<int> done{0};  // steps that are over
+  const auto texts = in_threads(3, [&](int pe) -> std::string {
+    if (pe == 1) {
+      const base::UniqueFd deaf = knock();
+      say(deaf, *hello(1, 3));
+      const GatherHead head{60'000};
+      const std::vector<std::byte> bytes(std::size_t{1} << 20, std::byte{1});
+      for (std::uint32_t step = 1; step <= 8; ++step) {
+        while (done < static_cast<int>(step) - 1) {
+          std::this_thread::sleep_for(milliseconds(1));
+        }
+        say(deaf, *encode(FrameType::kGather, step, std::as_bytes(std::span(&head, 1)), bytes));
+      }
+      while (done < 8) {
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return "";
+    }
+    auto bootstrap = join(pe, 3).value();
+    const std::vector<std::byte> bytes(std::size_t{1} << 20, std::byte{1});
+    std::string text;
+    for (int step = 0; step < 8; ++step) {
+      const auto all = bootstrap->allgather(bytes);
+      text += all ? "" : all.error().text;
+      if (pe == 2) {
+        ++done;
+      }
+    }
+    bootstrap->leave();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Hands on what comes in pieces of a few bytes, both ways, until both sides have closed.
+void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
+  pollfd guest{door.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&guest, 1, 60'000), 1);
+  const base::UniqueFd near(::accept(door.get(), nullptr, nullptr));
+  const base::UniqueFd far = connect_to(target, Clock::now() + kLimit).value();
+  const std::array<std::pair<int, int>, 2> ways{{{near.get(), far.get()}, {far.get(), near.get()}}};
+  std::array<bool, 2> open{true, true};
+  std::size_t piece = 1;
+  while (open[0] || open[1]) {
+    std::array<pollfd, 2> polls{{{open[0] ? near.get() : -1, POLLIN, 0}, {open[1] ? far.get() : -1, POLLIN, 0}}};
+    ASSERT_GT(::poll(polls.data(), polls.size(), 60'000), 0);
+    for (std::size_t way = 0; way < 2; ++way) {
+      if (polls[way].revents == 0) {
+        continue;
+      }
+      std::array<std::byte, 8> buffer{};
+      const ssize_t got = ::recv(ways[way].first, buffer.data(), piece, 0);
+      piece = piece % buffer.size() + 1;
+      open[way] = got > 0;
+      if (got <= 0) {
+        ::shutdown(ways[way].second, SHUT_WR);
+      } else {
+        static_cast<void>(
+            send_all(ways[way].second, std::span(buffer).first(static_cast<std::size_t>(got)), Clock::now() + kLimit));
+      }
+    }
+  }
+}
+
+TEST_P(Trouble, AnswersThatComeInSmallPiecesAreWhole) {
+  Endpoint middle = parse_endpoint("127.0.0.1:0").value();
+  const base::UniqueFd door = listen_at(middle).value();
+  std::thread proxy([&] { hand_on_slowly(door, id_.place); });
+  const UniqueId detour{id_.secret, middle};
+  const auto texts = in_threads(3, [&](int pe) {
+    auto bootstrap = join_at(pe == 1 ? detour : id_, place(pe, 3));
+    if (!bootstrap) {
+      return bootstrap.error().text;
+    }
+    std::string text;
+    for (const std::size_t size : {1U, 0U, 1000U}) {
+      text += gather(**bootstrap, size);
+    }
+    (*bootstrap)->leave();
+    return text;
+  });
+  proxy.join();
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(Trouble, NamesAPeThatIsLost) {
+  const auto texts = in_threads(3, [&](int pe) {
+    auto bootstrap = join(pe, 3).value();
+    if (pe == 1) {
+      return std::string();  // without leave()
+    }
+    const auto met = bootstrap->barrier();
+    EXPECT_TRUE(bootstrap->aborted());
+    EXPECT_EQ(text_of(bootstrap->barrier()), text_of(met));  // and stays failed
+    return text_of(met);
+  });
+  for (const std::size_t pe : {0U, 2U}) {
+    EXPECT_THAT(texts[pe], AllOf(HasSubstr("PE 1 (host "), HasSubstr("is lost")));
+  }
+}
+
+TEST_P(Trouble, NamesAPeThatSpeaksNonsense) {
+  const auto texts = in_threads(3, [&](int pe) -> std::string {
+    if (pe == 1) {
+      const base::UniqueFd mad = knock();
+      say(mad, *hello(1, 3));
+      say(mad, std::vector<std::byte>(100, std::byte{7}));
+      return read_all(mad);
+    }
+    auto bootstrap = join(pe, 3);
+    return bootstrap ? text_of((*bootstrap)->barrier()) : bootstrap.error().text;
+  });
+  for (const std::size_t pe : {0U, 2U}) {
+    EXPECT_THAT(texts[pe], AllOf(HasSubstr("PE 1 (host "), HasSubstr("not a message of libshmem")));
+  }
+}
+
+TEST_P(Trouble, EndsAllWhenOneEndsTheJob) {
+  const auto texts = in_threads(4, [&](int pe) -> std::string {
+    auto bootstrap = join(pe, 4).value();
+    if (pe == 3) {  // waits in no step
+      while (!bootstrap->aborted()) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+      return *bootstrap->aborted() + std::to_string(bootstrap->abort(9, "a second reason"));
+    }
+    if (pe != 2) {
+      return text_of(bootstrap->barrier());
+    }
+    const int status = bootstrap->abort(5, "out of patience");
+    return status == 5 ? "" : "status " + std::to_string(status);
+  });
+  EXPECT_EQ(texts[0], "shmem: the job was ended: out of patience");
+  EXPECT_EQ(texts[1], texts[0]);
+  EXPECT_EQ(texts[2], "");
+  EXPECT_EQ(texts[3], "out of patience5");
+}
+
+TEST_P(Trouble, NoticesThatPesAreInDifferentSteps) {
+  const auto texts = in_threads(2, [&](int pe) {
+    auto bootstrap = join(pe, 2).value();
+    return text_of(bootstrap->allgather(std::vector<std::byte>(pe == 0 ? 8 : 16)));
+  });
+  EXPECT_THAT(texts, Each(HasSubstr("PE 0 has 8 bytes to tell, PE 1 has 16")));
+}
+
+TEST_P(Trouble, ListensNoMoreWhenAllHaveCome) {
+  const auto texts = in_threads(2, [&](int pe) {
+    auto bootstrap = join(pe, 2).value();
+    static_cast<void>(bootstrap->barrier());
+    std::string text = pe == 1 ? text_of(TcpBootstrap::join(id_, place(1, 2))) : "";
+    static_cast<void>(bootstrap->barrier());
+    bootstrap->leave();
+    return text;
+  });
+  EXPECT_THAT(texts[1], AllOf(HasSubstr("cannot reach the job at " + id_.place.text()), HasSubstr("Connection refused"),
+                              HasSubstr("SHMEM_UID_SOCK_IFNAME")));
+}
+
+TEST_P(Trouble, TellsThatTheServerNeverCame) {
+  listener_.reset();
+  EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2))), HasSubstr("Connection refused"));
+}
+
+TEST_P(Trouble, GivesUpOnAServerThatDoesNotAnswer) {
+  // The listener is there, but nobody serves.
+  EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2, milliseconds(200)))), HasSubstr("PE 1 had no answer from"));
+}
+
+TEST_P(Trouble, RefusesAJobThatTheLimitOnOpenFilesDoesNotAllow) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 200, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const std::string text = text_of(join(0, 300));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(text, AllOf(HasSubstr("a job of 300 PEs takes 332 open files"), HasSubstr("limit of 200 (ulimit -n)")));
+}
+
+TEST_P(Trouble, RefusesAPortThatIsTaken) {
+  const auto second = open_listener({.session = id_.place.text()});
+  EXPECT_THAT(text_of(second), AllOf(HasSubstr("cannot listen at " + id_.place.text()), HasSubstr("in use"),
+                                     HasSubstr("SHMEM_UID_SESSION_ID")));
+  EXPECT_THAT(text_of(open_listener({.session = "192.0.2.1:0"})), HasSubstr("cannot listen at 192.0.2.1:0"));
+}
+
+}  // namespace
+}  // namespace shmem

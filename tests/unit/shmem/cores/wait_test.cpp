@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/cores/wait.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "shmem/cores/core.hpp"
+#include "shmem/layout/parking.hpp"
+#include "tests/unit/shmem/no_system_calls.hpp"
+
+namespace {
+
+using shmem::SyncWord;
+using shmem::WaitPolicy;
+using shmem::YieldWatch;
+using namespace std::chrono_literals;
+using Clock = shmem::Clock;
+
+bool kernel_wakes_for_alarms() {
+  return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
+}
+
+/// Longer than a test may take.
+constexpr std::chrono::hours kForEver{1};
+
+class Alarm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernel_wakes_for_alarms()) {
+      GTEST_SKIP() << "no futex_waitv here: alarms are seen at the end of a nap";
+    }
+  }
+  /// Ends a wait at the thousandth look, which naps would not come to in the time of a test.
+  static auto thousand_looks() {
+    return [looks = 0]() mutable { return ++looks < 1000 ? std::errc{} : std::errc::operation_canceled; };
+  }
+
+  std::atomic<std::uint32_t> alarm_{0};
+  WaitPolicy policy_{0, 0, &alarm_};
+};
+
+TEST_F(Alarm, WakesASleeper) {
+  const std::atomic<std::uint64_t> word{7};
+  std::thread sleeper([&] { shmem::futex_sleep(word, 7, kForEver, &alarm_); });
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  alarm_.store(1);
+  shmem::futex_wake_all(alarm_);
+  sleeper.join();
+}
+
+TEST_F(Alarm, DoesNotKeepTheWordFromWaking) {
+  std::atomic<std::uint64_t> word{7};
+  std::thread sleeper([&] { shmem::futex_sleep(word, 7, kForEver, &alarm_); });
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  word.store(8);
+  shmem::futex_wake_all(word);
+  sleeper.join();
+  shmem::futex_sleep(word, 7, kForEver, &alarm_);  // another value: no sleep
+}
+
+TEST_F(Alarm, KeepsWaitsAwake) {
+  alarm_ = 1;
+  SyncWord word{};
+  const auto never = [](std::uint64_t) { return false; };
+  EXPECT_EQ(shmem::wait_on(word, policy_, never, thousand_looks()), std::errc::operation_canceled);
+  EXPECT_EQ(shmem::wait_polling(
+                policy_, shmem::kLongestSleep, [] { return false; }, thousand_looks()),
+            std::errc::operation_canceled);
+}
+
+TEST(Waiting, SpinsAsLongAsEachHasAProcessor) {
+  EXPECT_GT(shmem::wait_policy(2, 2).spins, 0U);
+  EXPECT_EQ(shmem::wait_policy(3, 2).spins, 0U);
+  EXPECT_EQ(shmem::wait_policy(3, 2).yields, shmem::wait_policy(2, 2).yields);
+}
+
+TEST(Waiting, MakesNoSystemCallWhereNobodySleepsAndTheWordIsThere) {
+  SyncWord word{};
+  test_support::expect_no_system_calls([&word] {
+    shmem::publish(word, 5);
+    shmem::wake_sleepers(word);
+    const auto unasked = [] { return std::errc::io_error; };
+    const WaitPolicy policy{10, 10};
+    return shmem::wait_on(
+               word, policy, [](std::uint64_t seen) { return seen == 5; }, unasked) == std::errc{};
+  });
+}
+
+TEST(Waiting, MakesNoSystemCallWhileItSpins) {
+  test_support::expect_no_system_calls([] {
+    int looks = 0;
+    return shmem::spin_until(WaitPolicy{100, 0}, [&] { return ++looks == 50; });
+  });
+}
+
+/// Something to do for so many looks, the last of which brings what is waited for.
+class Busy final : public shmem::Background {
+ public:
+  explicit Busy(int looks) : looks_(looks) {}
+  bool advance() override { return ++seen_ <= looks_; }
+  [[nodiscard]] bool over() const { return seen_ >= looks_; }
+
+ private:
+  const int looks_;
+  int seen_ = 0;
+};
+
+/// A PE as wait_parked() sees it.
+struct ParkedPe {
+  struct Metadata {
+    shmem::Parking parking;
+  };
+  WaitPolicy policy;
+  int me = 0;
+  mutable Metadata own{};
+  [[nodiscard]] Metadata& metadata(int /*pe*/) const { return own; }
+};
+
+TEST(Waiting, DoesNotSleepWhileThereIsSomethingInTheBackground) {
+  constexpr int kLooks = 1000;
+  const auto go_on = [] { return std::errc{}; };
+  const auto wait_in = [&](const auto& wait) {
+    test_support::expect_no_system_calls([&wait] {
+      Busy busy(kLooks);
+      const WaitPolicy policy{.background = &busy};
+      return wait(busy, policy) == std::errc{};
+    });
+  };
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    SyncWord word{};
+    return shmem::wait_on(
+        word, policy, [&](std::uint64_t) { return busy.over(); }, go_on);
+  });
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    return shmem::wait_polling(
+        policy, shmem::kLongestSleep, [&] { return busy.over(); }, go_on);
+  });
+  wait_in([&](Busy& busy, const WaitPolicy& policy) {
+    return shmem::wait_parked(
+        ParkedPe{policy}, [&] { return busy.over(); }, go_on);
+  });
+}
+
+TEST(Waiting, IsAskedWhetherToGoOnAlsoWhileThereIsAlwaysSomethingInTheBackground) {
+  Busy busy(std::numeric_limits<int>::max());
+  const WaitPolicy policy{.background = &busy};
+  const auto never = [] { return false; };
+  const auto too_late = [] { return std::errc::timed_out; };
+  SyncWord word{};
+  EXPECT_EQ(shmem::wait_on(
+                word, policy, [](std::uint64_t) { return false; }, too_late),
+            std::errc::timed_out);
+  EXPECT_EQ(shmem::wait_polling(policy, shmem::kLongestSleep, never, too_late), std::errc::timed_out);
+  EXPECT_EQ(shmem::wait_parked(ParkedPe{policy}, never, too_late), std::errc::timed_out);
+}
+
+TEST(WaitingDeathTest, TheTestSeesASystemCall) {
+  SyncWord word{};
+  word.sleepers = 1;
+  EXPECT_FALSE(test_support::makes_no_system_calls([&word] {
+    shmem::publish(word, 1);
+    return true;
+  }));
+}
+
+class YieldWatchTest : public testing::Test {
+ protected:
+  /// A yield that begins now takes so long.
+  void yield(Clock::duration time) {
+    const auto before = now_;
+    now_ += time;
+    watch_.note(before, now_);
+  }
+  /// A long one: how long there are none then.
+  Clock::duration pause_after_long_yield() {
+    yield(3ms);
+    const auto end = now_;
+    while (!watch_.pays(now_)) {
+      now_ += 1ms;
+    }
+    return now_ - end;
+  }
+  YieldWatch watch_;
+  Clock::time_point now_ = Clock::now();
+};
+
+TEST_F(YieldWatchTest, YieldsPayUntilOneTakesLong) {
+  EXPECT_TRUE(watch_.pays(now_));
+  yield(YieldWatch::kLong - 1us);
+  EXPECT_TRUE(watch_.pays(now_));
+  yield(YieldWatch::kLong);
+  EXPECT_FALSE(watch_.pays(now_));
+  EXPECT_FALSE(watch_.pays(now_ + YieldWatch::kShortestPause - 1us));
+  EXPECT_TRUE(watch_.pays(now_ + YieldWatch::kShortestPause));
+}
+
+TEST_F(YieldWatchTest, PausesGrowWhileYieldsTakeLongAndAreShortAgainAfterwards) {
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
+  EXPECT_EQ(pause_after_long_yield(), 2 * YieldWatch::kShortestPause);
+  for (int i = 0; i < 10; ++i) {
+    pause_after_long_yield();
+  }
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kLongestPause);
+  now_ += 8 * YieldWatch::kLongestPause;
+  EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
+}
+
+TEST_F(YieldWatchTest, APolicySleepsInsteadWhileYieldsDoNotPay) {
+  const WaitPolicy policy{.spins = 2, .yields = 3, .yield_watch = &watch_};
+  EXPECT_TRUE(policy.may_yield(4));
+  EXPECT_FALSE(policy.may_yield(5));
+  now_ = Clock::now() + kForEver;
+  yield(1ms);
+  EXPECT_FALSE(policy.may_yield(4));
+  int looks = 0;
+  EXPECT_FALSE(shmem::spin_until(policy, [&] { return ++looks > 100; }));
+  EXPECT_EQ(looks, 3) << "two spins and the last look";
+}
+
+}  // namespace

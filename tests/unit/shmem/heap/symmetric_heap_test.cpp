@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/heap/symmetric_heap.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "tests/unit/shmem/thread_job.hpp"
+
+namespace {
+
+using shmem::Job;
+using shmem::SymmetricHeap;
+using shmem_test::run_job;
+using testing::AllOf;
+using testing::HasSubstr;
+
+SymmetricHeap::Rendezvous rendezvous_of(Job& job) {
+  const auto count = std::make_shared<std::uint64_t>(0);
+  return {.barrier =
+              [&job, count] {
+                ++*count;
+                return job.bootstrap->barrier();
+              },
+          .count = [count] { return *count; }};
+}
+
+/// A job of so many PEs, each with its heap (4 MiB).
+void with_heaps(int pes, const std::function<void(SymmetricHeap&, Job&)>& body) {
+  run_job(pes, [&](Job& job) {
+    SymmetricHeap heap(job, rendezvous_of(job));
+    body(heap, job);
+  });
+}
+
+TEST(SymmetricHeap, GivesAllPesTheSameOffset) {
+  std::array<std::ptrdiff_t, 3> offset{};
+  with_heaps(3, [&](SymmetricHeap& heap, Job& job) {
+    ASSERT_TRUE(heap.malloc(100));
+    auto* block = static_cast<std::byte*>(heap.align(4096, 1000).value());
+    offset[static_cast<std::size_t>(job.me)] = block - job.memory.heap(job.me);
+    EXPECT_EQ(job.translate(block, job.me), block);
+  });
+  EXPECT_EQ(offset[0], offset[1]);
+  EXPECT_EQ(offset[0], offset[2]);
+  EXPECT_EQ(offset[0] % 4096, 0);
+}
+
+TEST(SymmetricHeap, AlignsAddressesAsFarAsTheHeapIsLarge) {
+  with_heaps(3, [&](SymmetricHeap& heap, Job&) {
+    for (std::size_t alignment = 1; alignment <= std::size_t{4} << 20; alignment *= 2) {
+      void* block = heap.align(alignment, 1).value();
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U) << alignment;
+      EXPECT_TRUE(heap.free(block));
+    }
+    EXPECT_EQ(heap.align(std::size_t{8} << 20, 1).error().code, std::errc::not_enough_memory);
+  });
+}
+
+TEST(SymmetricHeap, TellsEveryPeWhoAskedForSomethingElse) {
+  with_heaps(4, [](SymmetricHeap& heap, Job& job) {
+    const bool odd = job.me == 2;
+    const auto expect = [&](const auto& result, const char* others, const char* mine) {
+      ASSERT_FALSE(result);
+      EXPECT_EQ(result.error().code, std::errc::invalid_argument);
+      EXPECT_THAT(result.error().text,
+                  AllOf(HasSubstr("nothing was done"), HasSubstr(std::string("PEs 0, 1, 3: ") + others),
+                        HasSubstr(std::string("PE 2: ") + mine)));
+    };
+    void* first = heap.malloc(64).value();
+    void* second = heap.malloc(64).value();
+    expect(heap.malloc(odd ? 128 : 64), "shmem_malloc(64)", "shmem_malloc(128)");
+    expect(heap.malloc(odd ? 0 : 64), "shmem_malloc(64)", "shmem_malloc(0)");
+    expect(heap.calloc(odd ? 4 : 2, odd ? 2 : 4), "shmem_calloc(2, 4)", "shmem_calloc(4, 2)");
+    expect(heap.align(odd ? 3 : 64, 8), "shmem_align(64, 8)", "shmem_align(3, 8)");
+    expect(heap.malloc_with_hints(8, odd ? 0x40 : 1), "shmem_malloc_with_hints(8, 0x1)",
+           "shmem_malloc_with_hints(8, 0x40)");
+    expect(odd ? heap.align(64, 64) : heap.malloc(64), "shmem_malloc(64)", "shmem_align(64, 64)");
+    expect(heap.realloc(odd ? second : first, 100), "shmem_realloc(offset 0, 100)", "shmem_realloc(offset 64, 100)");
+    expect(heap.realloc(first, odd ? 101 : 100), "shmem_realloc(offset 0, 100)", "shmem_realloc(offset 0, 101)");
+    expect(heap.realloc(odd ? nullptr : first, 9), "shmem_realloc(offset 0, 9)", "shmem_realloc(NULL, 9)");
+    expect(heap.free(odd ? second : first), "shmem_free(offset 0)", "shmem_free(offset 64)");
+    expect(heap.free(odd ? nullptr : first), "shmem_free(offset 0)", "shmem_free(NULL)");
+    EXPECT_EQ(heap.stats().used, 128U);
+    EXPECT_TRUE(heap.free(first)) << "and the heap is still of use";
+    EXPECT_EQ(heap.malloc(64).value(), first);
+  });
+}
+
+TEST(SymmetricHeap, AWrongPointerOnOnePeIsEverybodysError) {
+  with_heaps(3, [](SymmetricHeap& heap, Job& job) {
+    int local = 0;
+    auto* block = static_cast<std::byte*>(heap.malloc(256).value());
+    const bool odd = job.me == 1;
+    const auto foreign = heap.free(odd ? static_cast<void*>(&local) : block);
+    ASSERT_FALSE(foreign);
+    EXPECT_THAT(foreign.error().text, AllOf(HasSubstr("PEs 0, 2: shmem_free(offset 0)"),
+                                            HasSubstr("PE 1: shmem_free(0x"), HasSubstr("not in the symmetric heap")));
+    const auto inside = heap.realloc(odd ? block + 64 : block, 10);
+    ASSERT_FALSE(inside);
+    EXPECT_THAT(inside.error().text, HasSubstr("PE 1: shmem_realloc(offset 64, 10), where no live block begins"));
+    EXPECT_EQ(heap.stats().live_blocks, 1U);
+  });
+}
+
+TEST(SymmetricHeap, NamesThePeThatIsInAnotherRoutine) {
+  run_job(3, [](Job& job) {
+    const SymmetricHeap::Rendezvous rendezvous = rendezvous_of(job);
+    SymmetricHeap heap(job, rendezvous);
+    void* block = heap.malloc(64).value();
+    if (job.me == 1) {
+      ASSERT_TRUE(rendezvous.barrier());  // a barrier of its own
+      return;
+    }
+    const auto ok = heap.free(block);
+    ASSERT_FALSE(ok);
+    EXPECT_EQ(ok.error().code, std::errc::state_not_recoverable);
+    EXPECT_THAT(ok.error().text, AllOf(HasSubstr("not all PEs are in it"), HasSubstr("PE 1: in another routine"),
+                                       HasSubstr("PEs 0, 2: shmem_free(offset 0)")));
+  });
+}
+
+TEST(SymmetricHeap, NoticesAPeThatIsOneBarrierLate) {
+  run_job(2, [](Job& job) {
+    const SymmetricHeap::Rendezvous rendezvous = rendezvous_of(job);
+    SymmetricHeap heap(job, rendezvous);
+    const bool late = job.me == 1;
+    EXPECT_TRUE(!late || rendezvous.barrier());
+    const auto block = heap.malloc(64);  // PE 0's meets PE 1's barrier, PE 1's meets the barrier below
+    EXPECT_TRUE(late || rendezvous.barrier());
+    EXPECT_FALSE(block);
+  });
+}
+
+TEST(SymmetricHeap, SaysWhatIsUsedAndWhatToSetWhenItIsFull) {
+  with_heaps(2, [](SymmetricHeap& heap, Job&) {
+    ASSERT_TRUE(heap.malloc(100));
+    for (const std::size_t size : {std::size_t{1} << 40, SIZE_MAX, SIZE_MAX - 63}) {
+      const auto block = heap.malloc(size);
+      ASSERT_FALSE(block);
+      EXPECT_EQ(block.error().code, std::errc::not_enough_memory);
+      EXPECT_THAT(block.error().text,
+                  AllOf(HasSubstr("shmem_malloc(" + std::to_string(size) + ")"), HasSubstr("it has 4 MiB, 128 bytes"),
+                        HasSubstr("largest free block has 4194176 bytes"), HasSubstr("SHMEM_SYMMETRIC_SIZE")));
+    }
+    EXPECT_THAT(heap.calloc(SIZE_MAX / 2, 3).error().text, AllOf(HasSubstr("shmem_calloc(9223372036854775807, 3)"),
+                                                                 HasSubstr("more bytes than can be addressed")));
+  });
+}
+
+TEST(SymmetricHeap, RefusesAlignmentsThatAreNoPowersOfTwo) {
+  with_heaps(2, [](SymmetricHeap& heap, Job&) {
+    for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, std::size_t{100}, SIZE_MAX}) {
+      const auto block = heap.align(alignment, 64);
+      ASSERT_FALSE(block) << alignment;
+      EXPECT_EQ(block.error().code, std::errc::invalid_argument);
+      EXPECT_THAT(block.error().text, HasSubstr("alignment " + std::to_string(alignment) + " is not a power of two"));
+    }
+  });
+}
+
+TEST(SymmetricHeap, SizeZeroIsNullAndStillCollective) {
+  with_heaps(2, [](SymmetricHeap& heap, Job&) {
+    EXPECT_EQ(heap.malloc(0).value(), nullptr);
+    EXPECT_EQ(heap.malloc_with_hints(0, 3).value(), nullptr);
+    EXPECT_EQ(heap.calloc(0, 8).value(), nullptr);
+    EXPECT_EQ(heap.calloc(8, 0).value(), nullptr);
+    EXPECT_EQ(heap.align(64, 0).value(), nullptr);
+    EXPECT_EQ(heap.realloc(nullptr, 0).value(), nullptr);
+    EXPECT_TRUE(heap.free(nullptr));
+    EXPECT_EQ(heap.stats().live_blocks, 0U);
+  });
+}
+
+TEST(SymmetricHeap, RefusesToFreeWhatIsNoBlock) {
+  with_heaps(2, [](SymmetricHeap& heap, Job& job) {
+    auto* block = static_cast<std::byte*>(heap.malloc(256).value());
+    EXPECT_THAT(heap.free(block + 64).error().text, HasSubstr("it lies in the block of 256 bytes at offset 0"));
+    EXPECT_TRUE(heap.free(block));
+    EXPECT_THAT(heap.free(block).error().text, HasSubstr("was it freed before?")) << "a second time";
+    EXPECT_THAT(heap.realloc(block, 8).error().text, HasSubstr("was it freed before?"));
+    EXPECT_THAT(heap.free(job.memory.heap(job.me) + job.memory.heap_size()).error().text,
+                HasSubstr("not in the symmetric heap"));
+  });
+}
+
+TEST(SymmetricHeap, ZeroesReusedMemoryWhenAsked) {
+  with_heaps(1, [](SymmetricHeap& heap, Job&) {
+    void* block = heap.malloc(128).value();
+    std::memset(block, 0xff, 128);
+    ASSERT_TRUE(heap.free(block));
+    const auto* again = static_cast<const unsigned char*>(heap.calloc(16, 8).value());
+    EXPECT_EQ(static_cast<const void*>(again), block);
+    EXPECT_TRUE(std::all_of(again, again + 128, [](unsigned char byte) { return byte == 0; }));
+  });
+}
+
+TEST(SymmetricHeap, ReallocKeepsTheContentsInPlaceAndWhenTheyMove) {
+  with_heaps(3, [](SymmetricHeap& heap, Job& job) {
+    const auto is_mine = [&](const void* block, std::size_t size) {
+      const auto* bytes = static_cast<const unsigned char*>(block);
+      return std::all_of(bytes, bytes + size, [&](unsigned char byte) { return byte == job.me + 1; });
+    };
+    void* block = heap.realloc(nullptr, 1000).value();
+    std::memset(block, job.me + 1, 1000);
+    EXPECT_EQ(heap.realloc(block, 5000).value(), block) << "there is room behind it";
+    EXPECT_EQ(heap.realloc(block, 1000).value(), block);
+    void* fence = heap.malloc(1).value();
+    void* moved = heap.realloc(block, 2000).value();
+    EXPECT_NE(moved, block);
+    EXPECT_TRUE(is_mine(static_cast<std::byte*>(moved) + 1, 999));
+    // What a neighbour puts there after the call is not overwritten by the move.
+    const int right = (job.me + 1) % job.size;
+    *job.translate(moved, right) = std::byte{77};
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EXPECT_EQ(*static_cast<std::byte*>(moved), std::byte{77});
+    EXPECT_EQ(heap.malloc(1000).value(), block) << "the old block is free";
+    EXPECT_FALSE(heap.realloc(moved, SIZE_MAX));
+    EXPECT_EQ(heap.realloc(moved, 500).value(), moved) << "a refusal has left it as it was";
+    EXPECT_EQ(heap.realloc(moved, 0).value(), nullptr);
+    EXPECT_TRUE(heap.free(fence));
+    EXPECT_EQ(heap.stats().live_blocks, 1U);
+  });
+}
+
+}  // namespace

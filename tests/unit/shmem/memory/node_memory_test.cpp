@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/memory/node_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "base/memfd.hpp"
+#include "base/size_text.hpp"
+#include "shmem/bootstrap/local.hpp"
+#include "shmem/bootstrap/single.hpp"
+#include "shmem/memory/memory_limit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/unit/shmem/bootstrap_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::in_processes;
+using ::testing::IsEmpty;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// Runs `body` with the node memory of `pes` PEs, each asking for heap_size(pe).
+template <typename HeapSize, typename Body>
+std::vector<std::string> with_memory(int pes, HeapSize heap_size, Body body) {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(pes).value());
+  return in_processes(pes, [&](int pe) -> std::string {
+    auto bootstrap = LocalBootstrap::join(job, pe).value();
+    auto memory = NodeMemory::create(*bootstrap, heap_size(pe));
+    if (!memory) {
+      return memory.error().text;
+    }
+    return body(pe, *bootstrap, *memory);
+  });
+}
+
+std::string nothing(int /*pe*/, Bootstrap& /*bootstrap*/, NodeMemory& /*memory*/) {
+  return "";
+}
+
+std::vector<std::string> errors_of(int pes, std::size_t heap_size) {
+  return with_memory(
+      pes, [&](int) { return heap_size; }, nothing);
+}
+
+TEST(NodeMemory, IsFetchedWithinTheGivenTimeOrNotAtAll) {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(2).value());
+  const auto texts = in_processes(2, [&](int pe) -> std::string {
+    auto bootstrap = LocalBootstrap::join(job, pe).value();
+    const auto memory = NodeMemory::create(*bootstrap, kMiB, 0, {}, std::chrono::milliseconds{0});
+    return memory ? "no error" : memory.error().text;
+  });
+  EXPECT_THAT(texts[0], HasSubstr("PE 0: PE 1 did not fetch the node's memory in time"));
+  EXPECT_THAT(texts[1], HasSubstr("shmem: PE"));
+}
+
+TEST(NodeMemory, IsOneMemoryForAllPes) {
+  constexpr int kPes = 4;
+  const auto body = [](int pe, Bootstrap& bootstrap, NodeMemory& memory) -> std::string {
+    const auto mark = static_cast<std::byte>(pe + 1);
+    if (memory.heap(pe)[0] != std::byte{0} || memory.metadata(pe)[kMetadataSize - 1] != std::byte{0}) {
+      return "not zero";
+    }
+    if (auto met = bootstrap.barrier(); !met) {
+      return met.error().text;
+    }
+    memory.heap(pe)[0] = mark;
+    memory.heap(pe)[memory.heap_size() - 1] = mark;
+    memory.metadata(pe)[0] = mark;
+    memory.metadata(pe)[kMetadataSize - 1] = mark;
+    memory.board()[static_cast<std::size_t>(pe + 1) * kBoardShare - 1] = mark;
+    if (auto met = bootstrap.barrier(); !met) {
+      return met.error().text;
+    }
+    for (int peer = 0; peer < kPes; ++peer) {
+      const auto expected = static_cast<std::byte>(peer + 1);
+      if (memory.heap(peer)[0] != expected || memory.heap(peer)[memory.heap_size() - 1] != expected) {
+        return "heap";
+      }
+      if (memory.metadata(peer)[0] != expected || memory.metadata(peer)[kMetadataSize - 1] != expected) {
+        return "areas";
+      }
+      if (memory.board()[static_cast<std::size_t>(peer + 1) * kBoardShare - 1] != expected) {
+        return "board";
+      }
+    }
+    return "";
+  };
+  EXPECT_THAT(with_memory(
+                  kPes, [](int) { return 3 * kMiB; }, body),
+              Each(IsEmpty()));
+}
+
+TEST(NodeMemory, LaysOutHeapsInARunAndMetadataAreasBeforeTheBoard) {
+  SingleBootstrap bootstrap;
+  const auto memory = NodeMemory::create(bootstrap, 1);
+  ASSERT_TRUE(memory) << memory.error().text;
+  EXPECT_EQ(memory->heap_size(), kHeapAlignment) << "rounded up";
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->heap(0)) % kHeapAlignment, 0U);
+  EXPECT_EQ(memory->heap(1), memory->heap(0) + memory->heap_size());
+  EXPECT_EQ(memory->board(), memory->metadata(0) + kMetadataSize);
+}
+
+TEST(NodeMemory, AlignsEachPesOwnHeapAsFarAsItIsLarge) {
+  const auto body = [](int pe, Bootstrap& /*bootstrap*/, NodeMemory& memory) -> std::string {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.heap(pe));
+    return address % (64 * kMiB) == 0 ? "" : "PE " + std::to_string(pe) + ": " + std::to_string(address);
+  };
+  EXPECT_THAT(with_memory(
+                  4, [](int) { return 98 * kMiB; }, body),
+              Each(IsEmpty()));
+}
+
+TEST(NodeMemory, EndsWithARunOfGlobalsThatCanBeMappedOnceMore) {
+  SingleBootstrap bootstrap;
+  constexpr std::size_t kGlobals = 64 << 10;
+  const auto memory = NodeMemory::create(bootstrap, 1, kGlobals);
+  ASSERT_TRUE(memory) << memory.error().text;
+  EXPECT_EQ(memory->globals(0), memory->board() + kBoardShare);
+  EXPECT_EQ(memory->globals(1), memory->globals(0) + kGlobals);
+  auto* again = static_cast<std::byte*>(
+      ::mmap(nullptr, kGlobals, PROT_READ, MAP_SHARED, memory->file(), static_cast<off_t>(memory->globals_offset(0))));
+  ASSERT_NE(static_cast<void*>(again), MAP_FAILED);
+  memory->globals(0)[kGlobals - 1] = std::byte{7};
+  EXPECT_EQ(again[kGlobals - 1], std::byte{7});
+  ::munmap(again, kGlobals);
+}
+
+TEST(NodeMemory, CanBeMadeAgainWithAnotherSize) {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(2).value());
+  const auto texts = in_processes(2, [&](int pe) -> std::string {
+    for (const std::size_t size : {2 * kMiB, 64 * kMiB, 4 * kMiB}) {
+      auto bootstrap = LocalBootstrap::join(job, pe).value();
+      auto memory = NodeMemory::create(*bootstrap, size);
+      if (!memory) {
+        return memory.error().text;
+      }
+      if (memory->heap(pe)[0] != std::byte{0}) {
+        return "what an earlier time left";
+      }
+      memory->heap(pe)[0] = std::byte{1};
+      bootstrap->leave();
+    }
+    return "";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST(NodeMemory, SaysWhoAskedForAnotherSize) {
+  const auto texts = with_memory(
+      5, [](int pe) { return pe == 1 ? 2 * kMiB : 4 * kMiB; }, nothing);
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 asks for 2 MiB, PEs 0, 2-4 ask for 4 MiB"),
+                                HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST(NodeMemory, RefusesAHeapOfNothing) {
+  EXPECT_THAT(errors_of(2, 0), Each(AllOf(HasSubstr("0 bytes"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST(NodeMemory, RefusesAHeapLargerThanTheMachine) {
+  const auto expected = AllOf(HasSubstr("shmem: PE 0: a symmetric heap of"), HasSubstr("is more than the memory"),
+                              HasSubstr("SHMEM_SYMMETRIC_SIZE"));
+  EXPECT_THAT(errors_of(2, memory_limit().bytes + 1), Each(expected));
+  EXPECT_THAT(errors_of(2, std::numeric_limits<std::size_t>::max()), Each(expected));
+}
+
+TEST(NodeMemory, AllowsMoreHeapsThanTheMachineHasMemory) {
+  const std::size_t half = memory_limit().bytes / 2;
+  EXPECT_THAT(errors_of(8, half), Each(IsEmpty()));
+}
+
+/// What each of three PEs hears when PE `limited` runs under a limit.
+std::vector<std::string> with_limit(int limited, int resource, rlim_t value) {
+  const auto job = std::make_shared<const JobMemory>(JobMemory::create(3).value());
+  return in_processes(3, [&](int pe) -> std::string {
+    auto bootstrap = LocalBootstrap::join(job, pe).value();
+    const rlimit limit{value, value};
+    if (pe == limited && ::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) {
+      return "setrlimit";
+    }
+    auto memory = NodeMemory::create(*bootstrap, 4 * kMiB);
+    return memory ? "went well" : memory.error().text;
+  });
+}
+
+TEST(NodeMemory, TellsEverybodyWhyTheLeaderCannotMakeIt) {
+  EXPECT_THAT(with_limit(0, RLIMIT_FSIZE, kMiB),
+              Each(AllOf(HasSubstr("shmem: PE 0: a symmetric heap of 4 MiB for each of 3 PEs"), HasSubstr("ulimit -f"),
+                         HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST(NodeMemory, TellsEverybodyWhoseAddressSpaceIsTooSmall) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer takes more address space than any limit leaves";
+#endif
+  EXPECT_THAT(with_limit(1, RLIMIT_AS, 100 * kMiB),
+              Each(AllOf(HasSubstr("shmem: PE 1: a symmetric heap of 4 MiB for each of 3 PEs"), HasSubstr("ulimit -v"),
+                         HasSubstr("this process may have 100 MiB"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
+}
+
+TEST(NodeMemory, TellsEverybodyWhyAnotherPeCannotFetchIt) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs descriptors of its own";
+#endif
+  EXPECT_THAT(with_limit(1, RLIMIT_NOFILE, 0),
+              Each(AllOf(HasSubstr("shmem: PE 1: "), HasSubstr("Too many open files"))));
+}
+
+TEST(Memfd, CannotBeShrunkOrGrown) {
+  const auto fd = base::create_memfd("test", kMiB).value();
+  EXPECT_TRUE(base::check_memfd(fd.get(), kMiB));
+  EXPECT_FALSE(base::check_memfd(fd.get(), kMiB + 1));
+  EXPECT_NE(::ftruncate(fd.get(), 0), 0);
+  EXPECT_NE(::ftruncate(fd.get(), 2 * kMiB), 0);
+}
+
+TEST(Mapping, SaysHowMuchCouldNotBeMapped) {
+  const auto fd = base::create_memfd("test", kMiB).value();
+  for (const std::size_t alignment : {std::size_t{1}, kHeapAlignment}) {
+    const auto mapping = base::Mapping::share(fd.get(), std::size_t{1} << 60, alignment);
+    ASSERT_FALSE(mapping);
+    EXPECT_THAT(mapping.error().text, AllOf(HasSubstr("GiB"), HasSubstr("Cannot allocate memory")));
+  }
+}
+
+TEST(SizeText, UsesTheLargestUnitThatIsExact) {
+  EXPECT_EQ(base::size_text(0), "0 bytes");
+  EXPECT_EQ(base::size_text(1), "1 byte");
+  EXPECT_EQ(base::size_text(1025), "1025 bytes");
+  EXPECT_EQ(base::size_text(512 << 10), "512 KiB");
+  EXPECT_EQ(base::size_text(3 * kMiB), "3 MiB");
+  EXPECT_EQ(base::size_text(kMiB << 10), "1 GiB");
+}
+
+class CgroupLimit : public ::testing::Test {
+ protected:
+  void write(const std::string& file, const std::string& text) const {
+    const std::string path = mount_.file(file);
+    test_support::run({"mkdir", "-p", path.substr(0, path.rfind('/'))});
+    std::ofstream(path) << text << "\n";
+  }
+  [[nodiscard]] std::optional<std::size_t> limit(const std::string& membership) const {
+    return cgroup_memory_limit(membership, mount_.path());
+  }
+  [[nodiscard]] const std::string& mount() const { return mount_.path(); }
+
+ private:
+  test_support::TempDir mount_;
+};
+
+TEST_F(CgroupLimit, IsTheSmallestOnTheWayUp) {
+  write("a/b/memory.max", "3000");
+  write("a/memory.max", "2000");
+  write("memory.max", "max");
+  EXPECT_EQ(limit("0::/a/b\n"), 2000U);
+  EXPECT_EQ(limit("0::/a\n"), 2000U);
+  EXPECT_EQ(limit("0::/\n"), std::nullopt);
+}
+
+TEST_F(CgroupLimit, IsThatOfTheRootWhereThePathIsTheHosts) {
+  write("memory.max", "1000");
+  EXPECT_EQ(limit("0::/docker/0123456789\n"), 1000U);
+}
+
+TEST_F(CgroupLimit, HasOneForSwapToo) {
+  write("a/memory.max", "2000");
+  write("a/memory.swap.max", "0");
+  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), 0U);
+  write("a/memory.swap.max", "max");
+  EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), std::nullopt);
+  EXPECT_EQ(cgroup_swap_limit("5:memory:/a\n", mount()), std::nullopt);
+}
+
+TEST_F(CgroupLimit, IsReadFromTheFirstVersionToo) {
+  write("memory/job/memory.limit_in_bytes", "4000");
+  EXPECT_EQ(limit("12:cpu,cpuacct:/job\n5:memory:/job\n1:name=systemd:/job\n"), 4000U);
+  EXPECT_EQ(limit("12:cpu,cpuacct:/job\n"), std::nullopt);
+  EXPECT_EQ(limit("nonsense\n\n"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace shmem

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes well between PEs that reach each other by the network alone.
+#include "shmem/net/network.hpp"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "tests/support/soak.hpp"
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using ::testing::Each;
+using testing::heap_of;
+using ::testing::IsEmpty;
+using testing::NetworkPe;
+using testing::NetworkTest;
+using testing::OneSidedTest;
+using testing::pattern;
+using testing::problem_of;
+using testing::with_network;
+
+constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 64 << 10, 5 << 20};
+constexpr std::size_t kLargest = 5 << 20;
+
+bool same(const std::byte* memory, const std::vector<std::byte>& expected) {
+  return expected.empty() || std::memcmp(memory, expected.data(), expected.size()) == 0;
+}
+
+TEST_F(NetworkTest, SaysWhatCarriesIt) {
+  const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
+    const std::string text = me.network->describe();
+    for (const char* on_one_node : {"posix", "sysv", "cma", "knem", "xpmem"}) {
+      if (text.find(on_one_node) != std::string::npos) {
+        return "not by the network: " + text;
+      }
+    }
+    return text.starts_with("ucx 1.") ? "" : text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(OneSidedTest, PutsAndGetsEverySize) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
+    std::string text;
+    const int other = 1 - me.pe;
+    std::memset(me.heap.data(), 0x5a, me.heap.size());
+    for (const std::size_t size : kSizes) {
+      const auto seed = static_cast<int>(size);
+      const auto mine = pattern(size, seed + me.pe);
+      text += problem_of(me.network->put(heap_of(other, 100), mine.data(), size));
+      text += problem_of(me.network->quiet());
+      me.meet();
+      if (!same(me.heap_at(100), pattern(size, seed + other))) {
+        text += "wrong bytes put: " + std::to_string(size) + "; ";
+      }
+      if (*me.heap_at(99) != std::byte{0x5a} || *me.heap_at(100 + kLargest) != std::byte{0x5a}) {
+        text += "too many; ";
+      }
+      std::vector<std::byte> back(size);
+      text += problem_of(me.network->get(back.data(), heap_of(other, 100), size));
+      if (back != mine) {
+        text += "wrong bytes got: " + std::to_string(size) + "; ";
+      }
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(OneSidedTest, HasDoneWhatWasStartedAfterQuiet) {
+  const auto texts = in_this_way(3, [](NetworkPe& me) {
+    std::string text;
+    constexpr std::size_t kStride = 1 << 20;
+    // The second half is for what is got: from each of the others a copy of what this PE has put there.
+    const auto sizes = {8UL, 5000UL, kStride};
+    for (const std::size_t size : sizes) {
+      const auto mine = pattern(size, me.pe);
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) {
+          continue;
+        }
+        const auto place = static_cast<std::size_t>(me.pe) * kStride;
+        text += problem_of(me.network->start_put(heap_of(pe, place), mine.data(), size));
+      }
+      text += problem_of(me.network->quiet());
+      me.meet();
+      std::vector<std::vector<std::byte>> back(static_cast<std::size_t>(me.pes), std::vector<std::byte>(size));
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) {
+          continue;
+        }
+        const auto place = static_cast<std::size_t>(me.pe) * kStride;
+        text += problem_of(me.network->start_get(back[static_cast<std::size_t>(pe)].data(), heap_of(pe, place), size));
+      }
+      text += problem_of(me.network->quiet());
+      for (int pe = 0; pe < me.pes; ++pe) {
+        if (pe == me.pe) {
+          continue;
+        }
+        if (back[static_cast<std::size_t>(pe)] != mine) {
+          text += "not what was put; ";
+        }
+        if (!same(me.heap_at(static_cast<std::size_t>(pe) * kStride), pattern(size, pe))) {
+          text += "not put; ";
+        }
+      }
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
+    const auto mine = pattern(4096, me.pe);
+    std::string text = problem_of(me.network->put({1 - me.pe, Segment::kGlobals, 0}, mine.data(), 4096));
+    text += problem_of(me.network->quiet());
+    me.meet();
+    return same(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// What `operation` makes of `before`.
+std::uint64_t after(AtomicOperation operation, std::uint64_t before, std::uint64_t operand, std::uint64_t compared) {
+  switch (operation) {
+    case AtomicOperation::kAdd:
+      return before + operand;
+    case AtomicOperation::kAnd:
+      return before & operand;
+    case AtomicOperation::kOr:
+      return before | operand;
+    case AtomicOperation::kXor:
+      return before ^ operand;
+    case AtomicOperation::kSwap:
+    case AtomicOperation::kSet:
+      return operand;
+    case AtomicOperation::kCompareSwap:
+      return before == compared ? operand : before;
+    case AtomicOperation::kFetch:
+      return before;
+  }
+  return 0;
+}
+
+constexpr AtomicOperation kOperations[] = {
+    AtomicOperation::kAdd,  AtomicOperation::kAnd,         AtomicOperation::kOr,    AtomicOperation::kXor,
+    AtomicOperation::kSwap, AtomicOperation::kCompareSwap, AtomicOperation::kFetch, AtomicOperation::kSet};
+
+/// Each operation with and without its answer, and whether the word's neighbours are left alone.
+template <typename Word>
+std::string try_atomics(NetworkPe& me) {
+  std::string text;
+  constexpr std::size_t kSize = sizeof(Word);
+  const RemotePlace place = heap_of(1, 64);
+  const auto read = [&] {
+    Word value = 0;
+    text += problem_of(me.network->quiet());
+    text += problem_of(me.network->get(&value, place, kSize));
+    return value;
+  };
+  const std::vector<Word> around{Word(0x1111111122222222), Word(0xfffffffff0000001), Word(0x3333333344444444)};
+  for (const AtomicOperation operation : kOperations) {
+    for (const bool equal : {true, false}) {
+      const auto before = around[1];
+      const std::uint64_t operand = 0x8000000f8000000f;
+      const std::uint64_t compared = equal ? before : before + 1;
+      const std::string name =
+          "operation " + std::to_string(static_cast<int>(operation)) + " on " + std::to_string(kSize) + " bytes ";
+      text += problem_of(me.network->put(heap_of(1, 64 - kSize), around.data(), 3 * kSize));
+      const auto expected = static_cast<Word>(after(operation, before, operand, compared));
+      text += problem_of(me.network->quiet());
+      const auto fetched = me.network->fetch_atomic(place, kSize, operation, operand, compared);
+      text += problem_of(fetched);
+      if (fetched && *fetched != before) {
+        text += name + "had " + std::to_string(*fetched) + "; ";
+      }
+      if (const Word is = read(); is != expected) {
+        text += name + "made " + std::to_string(is) + "; ";
+      }
+      if (operation == AtomicOperation::kCompareSwap || operation == AtomicOperation::kFetch) {
+        continue;
+      }
+      text += problem_of(me.network->put(place, &before, kSize));
+      text += problem_of(me.network->quiet());
+      text += problem_of(me.network->post_atomic(place, kSize, operation, operand));
+      if (const Word is = read(); is != expected) {
+        text += name + "without answer made " + std::to_string(is) + "; ";
+      }
+    }
+  }
+  std::vector<Word> whole(3);
+  text += problem_of(me.network->get(whole.data(), heap_of(1, 64 - kSize), 3 * kSize));
+  if (whole[0] != around[0] || whole[2] != around[2]) {
+    text += "a neighbour has changed; ";
+  }
+  return text;
+}
+
+TEST_P(OneSidedTest, DoesEveryAtomicOperationOn4And8Bytes) {
+  const auto texts = in_this_way(2, [](NetworkPe& me) {
+    std::string text;
+    if (me.pe == 0) {
+      text = try_atomics<std::uint32_t>(me) + try_atomics<std::uint64_t>(me);
+    }
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Two far PEs, and a thread of the word's own process, by fetching, posting and plain atomic instructions.
+TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndRemotePes) {
+  const int times = test_support::repeats(3000, 100000);
+  const auto texts = in_this_way(3, [times](NetworkPe& me) {
+    std::string text;
+    std::jthread local;
+    me.meet();
+    if (me.pe == 0) {
+      local = std::jthread([&me, times] {
+        for (int i = 0; i < 20 * times; ++i) {
+          me.word<std::uint64_t>(8).fetch_add(1);
+        }
+      });
+    }
+    for (int i = 0; me.pe > 0 && i < times; ++i) {
+      text += problem_of(me.network->post_atomic(heap_of(0, 8), 8, AtomicOperation::kAdd, 1));
+      if (i % 4 == 0) {
+        text += problem_of(me.network->fetch_atomic(heap_of(0, 8), 8, AtomicOperation::kAdd, 1));
+      }
+    }
+    text += problem_of(me.network->quiet());
+    me.meet();
+    if (me.pe != 0) {
+      return text;
+    }
+    local.join();
+    const auto expected = static_cast<std::uint64_t>(20 * times + 2 * (times + (times + 3) / 4));
+    const std::uint64_t sum = me.word<std::uint64_t>(8).load();
+    return sum == expected ? text : text + std::to_string(sum) + " of " + std::to_string(expected);
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// Who sees the later word finds the earlier bytes, of whatever size, put or set.
+TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
+  const int rounds = test_support::repeats(150, 5000);
+  const auto texts = in_this_way(2, [rounds](NetworkPe& me) {
+    std::string text;
+    constexpr std::size_t kData = 1024;
+    constexpr std::size_t kSizesInTurn[] = {8, 300000, 100, 9000, 70000};
+    for (int round = 1; round <= rounds; ++round) {
+      const std::size_t size = kSizesInTurn[round % 5];
+      const auto data = pattern(size, round);
+      const auto value = static_cast<std::uint64_t>(round);
+      if (me.pe == 0) {
+        text += problem_of(me.network->start_put(heap_of(1, kData), data.data(), size));
+        text += problem_of(me.network->fence());
+        if (round % 2 == 0) {
+          text += problem_of(me.network->put(heap_of(1, 0), &value, sizeof value));
+        } else {
+          text += problem_of(me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, value));
+        }
+        text += problem_of(me.network->quiet());
+      } else {
+        me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
+        if (!same(me.heap_at(kData), data)) {
+          text += "round " + std::to_string(round) + " came early; ";
+        }
+      }
+      me.meet();
+    }
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(By, OneSidedTest, ::testing::Bool(), testing::name_of_way);
+
+/// A debugger's, a profiler's or a language runtime's handlers of signals stay.
+TEST_F(NetworkTest, LeavesSignalsAlone) {
+  const auto texts = with_network(
+      1,
+      [](NetworkPe& me) {
+        std::string text;
+        constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP, SIGTERM, SIGCHLD};
+        const auto handler_of = [](int signal) {
+          struct sigaction action {};
+          ::sigaction(signal, nullptr, &action);
+          return action.sa_handler;
+        };
+        std::vector<decltype(handler_of(0))> before;
+        for (const int signal : kSignals) {
+          before.push_back(handler_of(signal));
+        }
+        text += me.connect(me.settings());
+        std::size_t i = 0;
+        for (const int signal : kSignals) {
+          if (handler_of(signal) != before[i++]) {
+            text += "signal " + std::to_string(signal) + " is handled; ";
+          }
+        }
+        return text;
+      },
+      false);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+/// UCX would write jumps into them while other threads may run them.
+TEST_F(NetworkTest, LeavesMemoryFunctionsAlone) {
+  const auto texts = with_network(
+      1,
+      [](NetworkPe& me) {
+        ::unsetenv("UCX_MEM_EVENTS");
+        const auto first_bytes = [] {
+          std::vector<std::array<unsigned char, 16>> all;
+          for (const char* name : {"mmap", "munmap", "mremap", "madvise", "brk", "shmat", "shmdt"}) {
+            std::memcpy(all.emplace_back().data(), ::dlsym(RTLD_DEFAULT, name), 16);
+          }
+          return all;
+        };
+        const auto before = first_bytes();
+        std::string text = me.connect(me.settings());
+        return first_bytes() == before ? text : text + "a function of the C library has changed";
+      },
+      false);
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace shmem

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of a PE that it does not have: nothing beyond its memory is touched, and the job ends.
+#include "shmem/net/requests.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "shmem/net/ucx/network.hpp"
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using testing::heap_of;
+using testing::NetworkPe;
+using testing::problem_of;
+using testing::text_of;
+using testing::with_network;
+
+using NetworkRequestsTest = testing::NetworkTest;
+
+/// Two segments between bytes that nobody may write.
+class Memory {
+ public:
+  RequestedMemory requested{{{bytes_.data() + 8, 24}, {bytes_.data() + 40, 8}}};
+  [[nodiscard]] bool is_untouched() const {
+    return std::all_of(bytes_.begin(), bytes_.end(), [](std::byte byte) { return byte == std::byte{0x5a}; });
+  }
+
+ private:
+  static std::array<std::byte, 64> filled() {
+    std::array<std::byte, 64> bytes{};
+    bytes.fill(std::byte{0x5a});
+    return bytes;
+  }
+  alignas(8) std::array<std::byte, 64> bytes_ = filled();
+};
+
+Request at(Segment segment, std::uint64_t offset) {
+  Request request;
+  request.segment = segment;
+  request.offset = offset;
+  return request;
+}
+
+constexpr std::uint64_t kFarOff = ~std::uint64_t{0} - 3;
+
+TEST(RequestedMemory, WritesNothingBeyondASegment) {
+  const Memory memory;
+  const std::array<std::byte, 32> bytes{};
+  for (const Request& request : {at(Segment::kHeap, 24), at(Segment::kHeap, 17), at(Segment::kHeap, kFarOff),
+                                 at(Segment::kGlobals, 1), at(Segment::kBoard, 0), at(Segment{200}, 0)}) {
+    EXPECT_FALSE(memory.requested.put(request, std::span(bytes).first(8))) << request.offset;
+  }
+  EXPECT_FALSE(memory.requested.put(at(Segment::kHeap, 0), bytes));
+  EXPECT_TRUE(memory.is_untouched());
+  EXPECT_TRUE(memory.requested.put(at(Segment::kHeap, 16), std::span(bytes).first(8)));
+  EXPECT_TRUE(memory.requested.put(at(Segment::kHeap, 24), {}));
+}
+
+TEST(RequestedMemory, ReadsNothingBeyondASegment) {
+  const Memory memory;
+  for (const auto& [offset, bytes] :
+       {std::pair<std::uint64_t, std::uint64_t>{0, 25}, {24, 1}, {kFarOff, 8}, {8, kFarOff}, {kFarOff, kFarOff}}) {
+    Request request = at(Segment::kHeap, offset);
+    request.operand = bytes;
+    EXPECT_FALSE(memory.requested.get(request)) << offset << ' ' << bytes;
+  }
+  Request all = at(Segment::kHeap, 0);
+  all.operand = 24;
+  EXPECT_EQ(memory.requested.get(all).value().size(), 24U);
+}
+
+TEST(RequestedMemory, ChangesOnlyWordsByOperationsThatThereAre) {
+  const Memory memory;
+  const auto change = [&memory](std::uint64_t offset, int size, int operation) {
+    Request request = at(Segment::kHeap, offset);
+    request.word_size = static_cast<std::uint8_t>(size);
+    request.operation = static_cast<AtomicOperation>(operation);
+    request.operand = 1;
+    return memory.requested.change(request);
+  };
+  constexpr int kSwap = static_cast<int>(AtomicOperation::kSwap);
+  for (const int size : {0, 1, 2, 3, 16}) {
+    EXPECT_FALSE(change(0, size, kSwap)) << size;
+  }
+  EXPECT_FALSE(change(4, 8, kSwap));
+  EXPECT_FALSE(change(2, 4, kSwap));
+  EXPECT_FALSE(change(24, 8, kSwap));
+  EXPECT_FALSE(change(0, 8, 8));
+  EXPECT_FALSE(change(0, 8, 255));
+  EXPECT_TRUE(memory.is_untouched());
+  EXPECT_EQ(change(16, 8, kSwap).value(), 0x5a5a5a5a5a5a5a5a);
+  EXPECT_EQ(change(16, 4, kSwap).value(), 1U);
+}
+
+/// A network whose PEs believe that the others' heaps are twice as large.
+std::string connect_wrongly(NetworkPe& me) {
+  const NetworkSettings settings = me.settings();
+  const auto calls = load_ucx(settings.library);
+  if (!calls) {
+    return calls.error().text;
+  }
+  auto worker = UcxWorker::create(*calls, 1);
+  if (!worker) {
+    return worker.error().text;
+  }
+  auto memory = std::make_unique<UcxMemory>();
+  std::string text = problem_of(memory->add(**worker, settings.segments));
+  PeAddress mine;
+  mine.address = (*worker)->address();
+  for (std::size_t segment : {0U, 1U}) {
+    mine.segments[segment] = {0, 2 * settings.segments[segment].size(), memory->key(segment)};
+  }
+  auto addresses = exchange_addresses(*me.world, mine, settings.names);
+  if (!addresses) {
+    return text + addresses.error().text;
+  }
+  me.network =
+      std::make_unique<UcxNetwork>(*me.world, std::move(*worker), std::move(memory), std::move(*addresses), settings);
+  return text;
+}
+
+TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {
+  struct Call {
+    const char* name;
+    std::function<Result<void>(Network&, const RemotePlace&)> make;
+  };
+  const Call calls[] = {{"put",
+                         [](Network& network, const RemotePlace& place) {
+                           std::array<std::byte, 64> bytes{};
+                           auto put = network.put(place, bytes.data(), bytes.size());
+                           return put ? network.quiet() : put;
+                         }},
+                        {"get",
+                         [](Network& network, const RemotePlace& place) {
+                           std::array<std::byte, 64> bytes{};
+                           return network.get(bytes.data(), place, bytes.size());
+                         }},
+                        {"start_get",
+                         [](Network& network, const RemotePlace& place) {
+                           std::array<std::byte, 64> bytes{};
+                           auto got = network.start_get(bytes.data(), place, bytes.size());
+                           return got ? network.quiet() : got;
+                         }},
+                        {"fetch",
+                         [](Network& network, const RemotePlace& place) {
+                           const auto fetched = network.fetch_atomic(place, 8, AtomicOperation::kAdd, 1);
+                           return fetched ? Result<void>() : fetched.error();
+                         }},
+                        {"post", [](Network& network, const RemotePlace& place) {
+                           auto posted = network.post_atomic(place, 8, AtomicOperation::kAdd, 1);
+                           return posted ? network.quiet() : posted;
+                         }}};
+  for (const Call& call : calls) {
+    SCOPED_TRACE(call.name);
+    const auto texts = with_network(
+        2,
+        [&call](NetworkPe& me) -> std::string {
+          if (std::string problem = connect_wrongly(me); !problem.empty()) {
+            return problem;
+          }
+          me.meet();
+          std::string text;
+          if (me.pe == 0) {
+            text = text_of(call.make(*me.network, heap_of(1, NetworkPe::kHeapBytes)));
+            me.meeting.flag.store(1);
+          } else {
+            me.serve([&me] { return me.meeting.flag.load() != 0; });
+            // It has no more to do with the one that asks for what there is not.
+            text = text_of(me.network->put(heap_of(0, 0), &me, 8));
+          }
+          return text;
+        },
+        false);
+    EXPECT_THAT(texts[0],
+                HasSubstr("PE 1 (on kiwi), which is lost: it does not have the memory that this PE asked for"));
+    EXPECT_THAT(texts[1], HasSubstr("PE 0 (on kiwi), which is lost: it asked for memory that this PE does not have"));
+  }
+}
+
+}  // namespace
+}  // namespace shmem
