@@ -116,7 +116,7 @@ Result<void> exchange(const Members& members, const void* data, std::size_t size
     }
     use(member, *given);
   }
-  eager.end(true);
+  eager.end(EagerChannel::Begun::kThis);
   return {};
 }
 

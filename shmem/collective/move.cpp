@@ -63,7 +63,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
     }
     fetch(static_cast<std::byte*>(dest), given->data, size);
   }
-  eager.end(false);
+  eager.end(EagerChannel::Begun::kUnknown);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "shmem/collective/on_nodes.hpp"
 
@@ -75,6 +76,113 @@ Result<void> combine_eager(const Members& members, const Reduction& reduction, v
   return ok;
 }
 
+/// With more members than this they combine in two steps. Each line that a member reads has just been written by
+/// another processor.
+constexpr int kMostOneStep = 32;
+
+/// The same as combine_eager() in two calls: the first member of each group of neighbours combines what its group
+/// gives, and gives that. A member reads about sqrt(n) lines of its group, and as many of the groups.
+class TwoSteps {
+ public:
+  TwoSteps(const Members& members, const Reduction& reduction, std::size_t count, int last)
+      : members_(members), reduction_(reduction), count_(count), last_(last) {
+    while (group_ * group_ < members.size()) {
+      ++group_;
+    }
+    first_ = members.me / group_ * group_;
+    end_ = std::min(first_ + group_, members.size());
+  }
+
+  Result<void> run(void* dest, const void* source) {
+    if (auto ok = combine_group(source); !ok) {
+      return ok;
+    }
+    if (auto ok = combine_groups(); !ok) {
+      return ok;
+    }
+    std::memcpy(dest, result_.bytes.data(), count_ * reduction_.element);
+    return {};
+  }
+
+ private:
+  /// What has been combined so far, in the order of the members; zeros of nothing.
+  struct Sum {
+    alignas(64) std::array<std::byte, kEagerLimit> bytes{};
+    bool any = false;
+  };
+
+  Result<void> add(Sum& to, const void* from) {
+    if (!std::exchange(to.any, true)) {
+      std::memcpy(to.bytes.data(), from, count_ * reduction_.element);
+    } else {
+      reduction_.combine(to.bytes.data(), from, count_);
+    }
+    return {};
+  }
+  Result<void> take(Sum& to, int member) {
+    const auto given = members_.eager->take(member);
+    return given ? add(to, given->data) : given.error();
+  }
+
+  [[nodiscard]] bool leads() const { return members_.me == first_; }
+  /// The result of a member in the middle of its group needs a part of the group's members.
+  [[nodiscard]] bool needs_part() const { return last_ >= first_ && last_ + 1 < end_; }
+
+  Result<void> combine_group(const void* source) {
+    EagerChannel& eager = *members_.eager;
+    auto ok = eager.begin();
+    if (ok) {
+      ok = eager.give(source, count_ * reduction_.element);
+    }
+    for (int member = first_; ok && leads() && member < end_; ++member) {
+      ok = take(group_sum_, member);
+    }
+    for (int member = first_; ok && needs_part() && member <= last_; ++member) {
+      ok = take(part_, member);
+    }
+    if (ok) {
+      eager.end(EagerChannel::Begun::kUnknown);
+    }
+    return ok;
+  }
+
+  Result<void> combine_groups() {
+    EagerChannel& eager = *members_.eager;
+    auto ok = eager.begin();
+    if (ok) {
+      ok = eager.give(group_sum_.bytes.data(), leads() ? count_ * reduction_.element : 0);
+    }
+    int leader = 0;
+    for (; ok && leader < members_.size() && std::min(leader + group_, members_.size()) <= last_ + 1;
+         leader += group_) {
+      ok = take(result_, leader);
+    }
+    if (ok && needs_part()) {
+      ok = add(result_, part_.bytes.data());
+    }
+    if (ok) {
+      // A leader gives in this call what its whole group has given in the last one.
+      eager.end(leader >= members_.size() ? EagerChannel::Begun::kLast : EagerChannel::Begun::kUnknown);
+    }
+    return ok;
+  }
+
+  const Members& members_;
+  const Reduction& reduction_;
+  const std::size_t count_;
+  const int last_;
+  int group_ = 1, first_ = 0, end_ = 0;
+  Sum group_sum_, part_, result_;
+};
+
+Result<void> combine_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                           std::size_t count, int last) {
+  if (members.size() <= kMostOneStep || count == 0) {
+    return combine_eager(members, reduction, dest, source, count, last);
+  }
+  return TwoSteps(members, reduction, count, last).run(dest, source);
+}
+
 /// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two, so that none straddles
 /// two lines.
 struct Elements {
@@ -94,7 +202,7 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
   }
   const std::size_t bytes = count * reduction.element;
   if (members.is_eager(Collective::kReduce, bytes)) {
-    return combine_eager(members, reduction, dest, source, count, members.size() - 1);
+    return combine_small(members, reduction, dest, source, count, members.size() - 1);
   }
   if (bytes <= kSmall && !members.splits(Collective::kReduce, bytes)) {
     return reduce_small(members, reduction, dest, source, count);
@@ -159,7 +267,7 @@ Result<void> scan(const Members& members, const Reduction& reduction, void* dest
   }
   const int last = inclusive ? members.me : members.me - 1;
   if (members.is_eager(Collective::kScan, count * reduction.element)) {
-    return combine_eager(members, reduction, dest, source, count, last);
+    return combine_small(members, reduction, dest, source, count, last);
   }
   if (auto ok = members.sync(); !ok) {
     return ok;

@@ -83,10 +83,12 @@ Result<EagerChannel::Given> EagerChannel::take(int member) {
   return Given{theirs.data.data(), theirs.size};
 }
 
-void EagerChannel::end(bool all_gave) {
-  if (all_gave) {
-    // All members have begun this call, so they have finished the calls before it.
+void EagerChannel::end(Begun by_all) {
+  // A member that has begun a call has finished the calls before it.
+  if (by_all == Begun::kThis) {
     free_ = std::max(free_, count_ - 1 + kEagerSlots);
+  } else if (by_all == Begun::kLast) {
+    free_ = std::max(free_, count_ - 2 + kEagerSlots);
   }
   view_.mine().calls_over.store(count_, std::memory_order_release);
   if (count_ % kFinishedEach == 0) {

@@ -33,8 +33,10 @@ class EagerChannel {
   };
   /// Waits for what that member gives in this call. Valid until end().
   Result<Given> take(int member);
-  /// What was taken is no longer read. `all_gave`: data was taken from all members.
-  void end(bool all_gave);
+  /// Which call all members are known to have begun.
+  enum class Begun { kUnknown, kLast, kThis };
+  /// What was taken is no longer read.
+  void end(Begun by_all);
 
  private:
   template <typename Word>

@@ -187,12 +187,12 @@ Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::
         return given.error();
       }
       if (given->size == 0) {
-        eager_.end(false);
+        eager_.end(EagerChannel::Begun::kUnknown);
         return leader_failed();
       }
       number = number_of(*given);
     }
-    eager_.end(false);
+    eager_.end(EagerChannel::Begun::kUnknown);
   }
   if (!done) {
     return done.error();

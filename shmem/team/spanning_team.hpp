@@ -153,7 +153,7 @@ Result<void> SpanningTeam::gather_here(std::uint64_t mine, Use use) {
     }
     use(member, number_of(*theirs));
   }
-  eager_.end(leads());
+  eager_.end(leads() ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
   return {};
 }
 

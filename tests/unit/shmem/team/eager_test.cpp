@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
 #include "shmem/collective/members.hpp"
+#include "shmem/collective/reduce.hpp"
 #include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/impatient_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
@@ -62,7 +64,7 @@ TEST_P(EagerChannelOf, WhatOneGivesIsThereUntilTheOthersHaveReadIt) {
         ASSERT_EQ(given->size, sizeof call);
         done[static_cast<std::size_t>(job.me)] = call;
       }
-      team.eager().end(false);
+      team.eager().end(EagerChannel::Begun::kUnknown);
     }
   });
 }
@@ -89,6 +91,57 @@ TEST_P(EagerChannelOf, AllGetWhatAllGive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, EagerChannelOf, testing::Values(1, 2, 3, 8));
+
+/// A range of members; those of two ranges that do not follow one another are -1.
+struct Range {
+  std::int64_t first, last;
+};
+void join_ranges(void* to, const void* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& left = static_cast<Range*>(to)[i];
+    const auto& right = static_cast<const Range*>(from)[i];
+    left = left.first >= 0 && left.last + 1 == right.first ? Range{left.first, right.last} : Range{-1, -1};
+  }
+}
+
+class SmallReduction : public testing::TestWithParam<int> {};
+
+TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
+  const int size = GetParam();
+  const shmem::Reduction join{sizeof(Range), join_ranges};
+  run_job(size, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    shmem::CollectiveChoice choice{};
+    choice.fill({.eager = 96, .scatter_allgather = 2049});
+    shmem::Members members{job, team.map(), team.me(), {}, {}, 0};
+    members.eager = &team.eager();
+    members.choice = &choice;
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    constexpr std::size_t kCount = 3;
+    for (std::int64_t call = 0; call < 20; ++call) {
+      dawdle(random);
+      const std::int64_t shift = 1000 * call;
+      std::array<Range, kCount> mine{}, result{};
+      mine.fill({shift + job.me, shift + job.me});
+      const auto expect = [&](std::int64_t first, std::int64_t last) {
+        for (const Range& range : result) {
+          EXPECT_EQ(range.first, first) << "PE " << job.me << ", call " << call;
+          EXPECT_EQ(range.last, last) << "PE " << job.me << ", call " << call;
+        }
+      };
+      ASSERT_TRUE(shmem::reduce(members, join, result.data(), mine.data(), kCount));
+      expect(shift, shift + size - 1);
+      ASSERT_TRUE(shmem::scan(members, join, result.data(), mine.data(), kCount, true));
+      expect(shift, shift + job.me);
+      ASSERT_TRUE(shmem::scan(members, join, mine.data(), mine.data(), kCount, false));
+      result = mine;
+      expect(job.me == 0 ? 0 : shift, job.me == 0 ? 0 : shift + job.me - 1);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SmallReduction, testing::Values(2, 7, 32, 33, 36, 41));
 
 TEST(EagerChannel, NamesThePeItWaitsForWhenTheTimeRunsOut) {
   shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
