@@ -61,6 +61,10 @@ void remote_post(const Peer& peer, const void* word, std::size_t size, AtomicOpe
   checked(peer, network_of(peer).post_atomic(place_of(peer, word, size), size, operation, operand));
 }
 
+void remote_fence(const Peer& peer) {
+  checked(peer, network_of(peer).fence(peer.pe));
+}
+
 void remote_fence() {
   const Runtime& runtime = *Runtime::current();
   if (auto ok = runtime.job().network->fence(); !ok) {

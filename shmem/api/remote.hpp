@@ -18,6 +18,8 @@ enum class Done { kNow, kWithQuiet };
 // REQUIRES: peer.is_remote().
 void remote_put(const Peer& peer, void* dest, const void* source, std::size_t bytes, Done done = Done::kNow);
 void remote_get(const Peer& peer, void* dest, const void* source, std::size_t bytes, Done done = Done::kNow);
+/// Orders earlier puts to the PE before later ones; waits for no other PE.
+void remote_fence(const Peer& peer);
 /// For words of 4 or 8 bytes.
 std::uint64_t remote_fetch(const Peer& peer, const void* word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand, std::uint64_t compared);

@@ -18,11 +18,11 @@ std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
   return std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T))));
 }
 
-/// After the puts before it.
+/// After the puts to that PE before it; others need not answer.
 template <typename T>
 void change_remote(const Peer& peer, T* mine, shmem::AtomicOperation operation, T value) {
   api::check_aligned(peer.runtime, peer.call, mine);
-  api::remote_fence();
+  api::remote_fence(peer);
   api::remote_post(peer, mine, sizeof(T), operation, static_cast<std::make_unsigned_t<T>>(value));
 }
 
@@ -66,14 +66,15 @@ void operate(const Target& peer, T* mine, T value, int op) {
   }
 }
 
-template <std::size_t Size>
+/// The caller may change `source` on return, or after the next quiet.
+template <std::size_t Size, api::Done Reusable>
 void put_signal(const Target& target, void* dest, const void* source, std::size_t nelems, std::uint64_t* sig_addr,
                 std::uint64_t signal, int sig_op) {
   check_op(target, sig_op);  // before any data is copied
   const Peer peer(target);
   const std::size_t bytes = api::bytes_of(peer, nelems, Size);
   if (peer.is_remote()) {
-    api::remote_put(peer, dest, source, bytes);
+    api::remote_put(peer, dest, source, bytes, Reusable);
   } else if (bytes != 0) {
     shmem::copy_bytes(peer.at(dest, bytes, source), source, bytes);
   }
@@ -100,21 +101,21 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
 
 }  // namespace
 
-#define SHMEM_DEFINE_PUT_SIGNAL(NAME, TYPE, SIZE)                                                                \
+#define SHMEM_DEFINE_PUT_SIGNAL(NAME, TYPE, SIZE, REUSABLE)                                                      \
   SHMEM_ROUTINE_WITH_CTX(                                                                                        \
       void, NAME,                                                                                                \
       (TYPE * dest, const TYPE* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op, int pe), \
-      put_signal<SIZE>, (dest, source, nelems, sig_addr, signal, sig_op))
-#define SHMEM_DEFINE_TYPED(NAME, TYPE)                           \
-  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal, TYPE, sizeof(TYPE)) \
-  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal_nbi, TYPE, sizeof(TYPE))
-#define SHMEM_DEFINE_SIZED(BITS, BYTES)                    \
-  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal, void, BYTES) \
-  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES)
+      (put_signal<SIZE, api::Done::REUSABLE>), (dest, source, nelems, sig_addr, signal, sig_op))
+#define SHMEM_DEFINE_TYPED(NAME, TYPE)                                 \
+  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal, TYPE, sizeof(TYPE), kNow) \
+  SHMEM_DEFINE_PUT_SIGNAL(NAME##_put_signal_nbi, TYPE, sizeof(TYPE), kWithQuiet)
+#define SHMEM_DEFINE_SIZED(BITS, BYTES)                          \
+  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal, void, BYTES, kNow) \
+  SHMEM_DEFINE_PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, kWithQuiet)
 SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
 SHMEM_SIZES(SHMEM_DEFINE_SIZED)
-SHMEM_DEFINE_PUT_SIGNAL(putmem_signal, void, 1)
-SHMEM_DEFINE_PUT_SIGNAL(putmem_signal_nbi, void, 1)
+SHMEM_DEFINE_PUT_SIGNAL(putmem_signal, void, 1, kNow)
+SHMEM_DEFINE_PUT_SIGNAL(putmem_signal_nbi, void, 1, kWithQuiet)
 
 SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, int pe), set, (sig_addr, signal))
 SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))

@@ -62,6 +62,8 @@ class Network : public Background {
 
   /// Earlier puts arrive before later puts to the same PE.
   virtual Result<void> fence() = 0;
+  /// The same for one PE, without waiting for another one.
+  virtual Result<void> fence(int pe) = 0;
   /// Everything that this PE has begun is complete, at both ends.
   virtual Result<void> quiet() = 0;
 

@@ -213,9 +213,9 @@ UcxDirect::Swap& UcxDirect::take_swap() {
   return swap;
 }
 
-Result<void> UcxDirect::quiet() {
-  return flush_all(
-      peers_,
+Result<void> UcxDirect::flush(std::optional<int> only) {
+  return flush_peers(
+      peers_, only,
       [this](const UcxPeer& peer) -> Result<void*> {
         return worker_.calls().ep_flush_nbx(peer.endpoint, &kNoParameters);
       },

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <optional>
 
 #include "shmem/net/ucx/peers.hpp"
 #include "shmem/net/ucx/wait_policy.hpp"
@@ -25,7 +26,8 @@ class UcxDirect final : public UcxOneSided {
                            std::uint64_t operand) override;
   /// UCX's fence orders operations on one path only, and several may lead to a PE.
   Result<void> fence() override { return quiet(); }
-  Result<void> quiet() override;
+  Result<void> fence(int pe) override { return flush(pe); }
+  Result<void> quiet() override { return flush({}); }
 
  private:
   /// What UCX was asked to do for a peer. `request`: nullptr if it is done, an error's number, or UCX's request.
@@ -52,6 +54,7 @@ class UcxDirect final : public UcxOneSided {
   Result<void> leave(const Started& started, const OpText& op);
   Result<void> finish_or_leave(Result<Started> started, const OpText& op, Waits waits);
   Swap& take_swap();
+  Result<void> flush(std::optional<int> only);
   Result<void> finish_flush(UcxPeer& peer, void* request);
 
   UcxWorker& worker_;

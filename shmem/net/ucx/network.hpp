@@ -41,6 +41,7 @@ class UcxNetwork final : public Network {
   Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
   Result<void> fence() override { return one_sided_.fence(); }
+  Result<void> fence(int pe) override { return one_sided_.fence(pe); }
   Result<void> quiet() override { return one_sided_.quiet(); }
 
   Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {

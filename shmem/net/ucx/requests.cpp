@@ -154,8 +154,8 @@ Result<void> UcxRequests::post_atomic(const RemotePlace& word, std::size_t size,
 }
 
 Result<void> UcxRequests::quiet() {
-  return flush_all(
-      peers_,
+  return flush_peers(
+      peers_, {},
       [this](UcxPeer& peer) { return ask(peer, request_of(RequestKind::kFlush, {}), {}, Waits::kYes, kQuieting); },
       [this](UcxPeer& peer, Expected* answer) -> Result<void> {
         const auto done = wait(*answer, kQuieting);

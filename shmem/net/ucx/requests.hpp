@@ -27,6 +27,7 @@ class UcxRequests final : public UcxOneSided {
   Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
   Result<void> fence() override { return {}; }
+  Result<void> fence(int /*pe*/) override { return {}; }
   Result<void> quiet() override;
 
  private:

@@ -219,6 +219,7 @@ class ThreadNetwork : public shmem::Network {
     return absent();
   }
   shmem::Result<void> fence() override { return absent(); }
+  shmem::Result<void> fence(int /*pe*/) override { return absent(); }
   shmem::Result<void> quiet() override { return absent(); }
 
  private:

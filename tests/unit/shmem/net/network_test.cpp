@@ -284,6 +284,35 @@ TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
+/// A PE that does not answer keeps none of the signals to the others back.
+TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
+  const auto texts = in_this_way(3, [](NetworkPe& me) {
+    std::string text;
+    const std::uint64_t value = 7;
+    if (me.pe == 0) {
+      const auto data = pattern(300000, 1);
+      text += problem_of(me.network->start_put(heap_of(2, 1024), data.data(), data.size()));
+      text += problem_of(me.network->start_put(heap_of(1, 1024), data.data(), data.size()));
+      text += problem_of(me.network->fence(1));
+      text += problem_of(me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, value));
+      me.meet();
+      text += problem_of(me.network->quiet());
+    } else if (me.pe == 1) {
+      me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
+      text += same(me.heap_at(1024), pattern(300000, 1)) ? "" : "the signal came early";
+      me.meet();
+    } else {
+      while (me.meeting.arrived.load() < 2) {  // serves nobody
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
+      me.meet();
+    }
+    me.meet();
+    return text;
+  });
+  EXPECT_THAT(texts, Each(IsEmpty()));
+}
+
 INSTANTIATE_TEST_SUITE_P(By, OneSidedTest, ::testing::Bool(), testing::name_of_way);
 
 /// A debugger's, a profiler's or a language runtime's handlers of signals stay.
