@@ -78,7 +78,7 @@ Result<void*> SymmetricHeap::allocate(HeapCall call) {
   // The offset is not compared: equal histories of equal calls give equal offsets.
   if (auto ok = agree(call); !ok) {
     if (offset) {
-      heap()->release(*offset);
+      release(*offset);
     }
     return ok.error();
   }
@@ -113,7 +113,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
     return wrong_pointer(call);
   }
   if (size == 0) {
-    heap()->release(call.address);
+    release(call.address);
     return nullptr;
   }
   if (heap()->resize(call.address, size)) {
@@ -125,7 +125,7 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
   }
   std::byte* moved = job_.memory.heap(job_.me) + *offset;
   std::memcpy(moved, pointer, std::min(size, heap()->size_of(call.address).value_or(0)));
-  heap()->release(call.address);
+  release(call.address);
   // Other PEs may write to the new block once they have returned, so it must have its contents before that.
   if (auto ok = rendezvous_.barrier(); !ok) {
     return ok.error();
@@ -145,8 +145,14 @@ Result<void> SymmetricHeap::free(void* pointer) {
   if (call.pointer != HeapPointer::kLive) {
     return wrong_pointer(call);
   }
-  heap()->release(call.address);
+  release(call.address);
   return {};
+}
+
+void SymmetricHeap::release(std::size_t offset) {
+  const std::size_t bytes = heap()->size_of(offset).value_or(0);
+  heap()->release(offset);
+  rendezvous_.released({job_.memory.heap(job_.me) + offset, bytes});
 }
 
 void SymmetricHeap::look_at(const void* pointer, HeapCall& call) const {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "shmem/layout/heap_call.hpp"
@@ -28,6 +29,8 @@ class SymmetricHeap {
     /// On several nodes, in place of the barrier of a call: have all PEs given the same digest? Empty on one node.
     std::function<Result<VoteResult>(std::uint64_t digest)> vote = {};
     std::function<void(const HeapCall&)> announce = [](const HeapCall&) {};  // before the barrier of each call
+    /// This PE's bytes are not a block any more. After the barrier: no PE uses them.
+    std::function<void(std::span<const std::byte>)> released = [](std::span<const std::byte>) {};
   };
 
   SymmetricHeap(const Job& job, Rendezvous rendezvous)
@@ -50,6 +53,7 @@ class SymmetricHeap {
   [[nodiscard]] std::optional<HeapBlock> block_around(std::size_t offset) const { return heap()->block_around(offset); }
 
  private:
+  void release(std::size_t offset);
   /// Exclusive access to the heap until the end of the statement: other threads look at blocks during a call.
   template <typename AnyHeap>
   struct Access {

@@ -93,6 +93,12 @@ ProcessGroup& JobNetwork::group_of(const TeamMap& set, const long* psync) const 
   return groups_.try_emplace(key, *network_, std::move(pes), me, id | kActiveSets).first->second;
 }
 
+void JobNetwork::forget_groups(std::span<const std::byte> block) {
+  const auto first = reinterpret_cast<std::uintptr_t>(block.data());
+  const std::lock_guard lock(groups_mutex_);
+  std::erase_if(groups_, [&](const auto& group) { return group.first.psync - first < block.size(); });
+}
+
 // No PE leaves while another one needs its progress. The bootstrap makes none while it waits, so a thread does.
 Result<void> JobNetwork::disconnect() {
   if (!network_) {

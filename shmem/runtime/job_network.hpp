@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -32,6 +33,9 @@ class JobNetwork {
 
   /// The group by which the PEs of an active set on several nodes synchronise, for calls with this pSync. Thread-safe.
   [[nodiscard]] ProcessGroup& group_of(const TeamMap& set, const long* psync) const;
+
+  /// Collective: no call uses a pSync in `block` any more.
+  void forget_groups(std::span<const std::byte> block);
 
   /// If a PE on another node was lost because it ended the job: its reason, to be added to this PE's message.
   [[nodiscard]] std::string reason_of_loss() const;

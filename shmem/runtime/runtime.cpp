@@ -95,7 +95,8 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
                    .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
                    .vote = [this](std::uint64_t digest) { return teams_.find(kWorldTeam)->vote(digest, true, 0); },
-                   .announce = [this](const HeapCall& call) { check_heap_call(call); }}),
+                   .announce = [this](const HeapCall& call) { check_heap_call(call); },
+                   .released = [this](std::span<const std::byte> block) { network_.forget_groups(block); }}),
       checker_(job_.options.debug ? std::make_unique<Checker>(job_, heap_) : nullptr) {
   const bool checked = checker_ || job_.on_several_nodes();
   reach_ = {.mine = reinterpret_cast<std::uintptr_t>(job_.memory.heap(job_.me)),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE of a job on several nodes: net_pes ACTION [FILE]. Says "PE n ready" when the job has started.
+#include <malloc.h>
 #include <shmem.h>
 #include <unistd.h>
 
@@ -49,6 +50,27 @@ bool exists(const std::string& file) {
 /// Seconds of the machine's clock, which all nodes of a test have in common.
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Blocks of an active set's pSync come and go at ever other places, and what the library knew of them goes too.
+void check_psyncs() {
+  constexpr int kTimes = 1000;
+  const auto used = [] { return ::mallinfo2().uordblks; };
+  std::size_t before = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    const std::size_t skipped = static_cast<std::size_t>(i) * SHMEM_BARRIER_SYNC_SIZE;
+    auto* block = static_cast<long*>(shmem_malloc((skipped + SHMEM_BARRIER_SYNC_SIZE) * sizeof(long)));
+    for (int word = 0; word < SHMEM_BARRIER_SYNC_SIZE; ++word) {
+      block[skipped + static_cast<std::size_t>(word)] = SHMEM_SYNC_VALUE;
+    }
+    shmem_barrier_all();
+    shmem_barrier(0, 0, shmem_n_pes(), block + skipped);
+    shmem_free(block);
+    if (i == kTimes / 10) {
+      before = used();
+    }
+  }
+  check(used() < before + std::size_t{100} * kTimes, "remembers pSyncs of freed blocks");
 }
 
 /// Everybody gives his neighbour words of the heap and global ones, and counts at PE 0.
@@ -238,6 +260,10 @@ void run(const std::string& action, const std::string& file) {
   }
   if (action == "shift") {
     shift();
+  }
+  if (action == "psyncs") {
+    check_psyncs();
+    say("is through");
   }
   if (action == "mistake") {
     shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();

@@ -233,6 +233,13 @@ TEST_F(NodesOfAJob, AnswerWhileTheyLookForSomethingOnTheirNode) {
   EXPECT_TRUE(job.all_say("is through"));
 }
 
+TEST_F(NodesOfAJob, ForgetActiveSetsWithTheirMemory) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "psyncs"});
+  expect_clean(job);
+  EXPECT_TRUE(job.all_say("is through"));
+}
+
 TEST_F(NodesOfAJob, AreCheckedByTheirNumbersInTheJob) {
   const Hosts hosts(2);
   const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("net_pes"), "shift"}, {"SHMEM_DEBUG=1"});

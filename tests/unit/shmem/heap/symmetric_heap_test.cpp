@@ -7,6 +7,8 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "tests/unit/shmem/thread_job.hpp"
 
@@ -33,6 +35,26 @@ void with_heaps(int pes, const std::function<void(SymmetricHeap&, Job&)>& body) 
   run_job(pes, [&](Job& job) {
     SymmetricHeap heap(job, rendezvous_of(job));
     body(heap, job);
+  });
+}
+
+TEST(SymmetricHeap, SaysWhichBytesAreReleased) {
+  run_job(2, [](Job& job) {
+    std::vector<std::span<const std::byte>> released;
+    auto rendezvous = rendezvous_of(job);
+    rendezvous.released = [&](std::span<const std::byte> block) { released.push_back(block); };
+    SymmetricHeap heap(job, std::move(rendezvous));
+    const auto* first = static_cast<const std::byte*>(heap.malloc(100).value());
+    ASSERT_TRUE(heap.malloc(64));
+    const auto* moved = static_cast<const std::byte*>(heap.realloc(const_cast<std::byte*>(first), 1000).value());
+    ASSERT_NE(moved, first);
+    ASSERT_TRUE(heap.free(const_cast<std::byte*>(moved)));
+    ASSERT_TRUE(heap.free(nullptr));
+    ASSERT_EQ(released.size(), 2U);
+    EXPECT_EQ(released[0].data(), first);
+    EXPECT_GE(released[0].size(), 100U);
+    EXPECT_EQ(released[1].data(), moved);
+    EXPECT_GE(released[1].size(), 1000U);
   });
 }
 
