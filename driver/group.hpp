@@ -44,10 +44,16 @@ class Group {
     }
   }
 
+  /// Equality is success even with ERROR (uapi rule 18).
+  [[nodiscard]] bool is_released(std::uint64_t sequence) const noexcept {
+    // Pairs with the device's release store of the flag: what members stored before they arrived is visible
+    // (uapi rule 20).
+    return ((flag_.load() ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0;
+  }
+
   /// errc{}: released. kNotYet, or the reason why it will not be.
   std::errc test(std::uint64_t sequence) {
-    // Pairs with the device's release store of the flag: what members stored before they arrived is visible
-    // (uapi rule 20). One look, uapi rule 18: equality is success even with ERROR.
+    // As is_released(), with one look at the word.
     const std::uint64_t word = flag_.load();
     if (((word ^ sequence) & GBA_FLAG_SEQUENCE_MASK) == 0) [[likely]] {
       return {};
