@@ -43,8 +43,8 @@ apt() {
 
 handle_help_option "$@"
 [[ $# == 1 ]] || usage_error "expected one argument, the folder"
-folder="$1"
-# What the folder was made of: another list of packages makes it anew.
+folder="$(realpath -m "$1")"  # apt takes relative ones from the root
+# What the folder was made of: another list of packages makes it again.
 if [[ "$(cat "$folder/.packages" 2>/dev/null)" == "${PACKAGES[*]}" ]]; then
   exit 0
 fi
