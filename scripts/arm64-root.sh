@@ -21,6 +21,7 @@ readonly PACKAGES=(
   libnuma-dev
   libpci-dev
   libpmix-dev
+  libsodium-dev
   libstdc++-12-dev
   libsystemd-dev
   libucx-dev

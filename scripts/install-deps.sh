@@ -40,6 +40,7 @@ PACKAGES=(
   libopenmpi-dev
   libpci-dev
   libpmix-dev
+  libsodium-dev
   libsystemd-dev
   libtool
   libucx-dev

@@ -33,9 +33,12 @@ std::uint32_t in_milliseconds(milliseconds time) {
   return static_cast<std::uint32_t>(std::clamp<milliseconds::rep>(time.count(), 1, UINT32_MAX));
 }
 
-Hello hello_of(const UniqueId& id, const TcpPlace& place) {
-  Hello hello{id.secret, place.rank, place.size, ::getpid(), in_milliseconds(place.limit), {}};
+Result<Hello> hello_of(const TcpPlace& place) {
+  Hello hello{{}, place.rank, place.size, ::getpid(), in_milliseconds(place.limit), {}};
   ::gethostname(hello.host.data(), hello.host.size() - 1);
+  if (auto random = fill_randomly(hello.nonce, "the start of the job"); !random) {
+    return random.error();
+  }
   return hello;
 }
 
@@ -108,14 +111,19 @@ Result<void> TcpBootstrap::try_to_join(Clock::time_point deadline) {
     end_.reset();
     ended_.store(false, std::memory_order_relaxed);
   }
+  const auto hello = hello_of(place_);
+  if (!hello) {
+    return hello.error();
+  }
+  hello_ = *hello;
   socket_ = *std::move(socket);
   auto thread = HelperThread::start([this] { listen(); });
   if (!thread) {
     return thread.error();
   }
   thread_ = *std::move(thread);
-  const Hello hello = hello_of(id_, place_);
-  if (auto sent = send(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)))); !sent) {
+  // The thread answers what the server says to this.
+  if (auto sent = send(encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello_, 1)))); !sent) {
     return sent;
   }
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
@@ -228,7 +236,8 @@ void TcpBootstrap::leave() {
 }
 
 void TcpBootstrap::listen() {
-  FrameReader reader(kMostOfAll);
+  FrameReader reader(sizeof(Challenge));
+  bool verified = false;
   std::vector<std::byte> buffer(16 << 10);  // small: every PE has one
   for (;;) {
     const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
@@ -244,12 +253,43 @@ void TcpBootstrap::listen() {
     reader.push(std::span(buffer).first(static_cast<std::size_t>(got)));
     auto frame = reader.next();
     for (; frame && *frame; frame = reader.next()) {
-      handle(**std::move(frame));
+      if (verified) {
+        handle(**std::move(frame));
+      } else if (!verify(**frame)) {
+        return;
+      } else {
+        verified = true;
+        reader.allow(kMostOfAll);
+      }
     }
     if (!frame) {
       return lose_server(frame.error().text);
     }
   }
+}
+
+bool TcpBootstrap::verify(const Frame& frame) {
+  const auto challenge = frame.head<Challenge>();
+  if (!challenge || frame.type != FrameType::kChallenge) {
+    const std::string text = fmt::format(
+        "shmem: PE {} cannot join: the program that listens at {} is not of this job, or has another libshmem: it did "
+        "not prove that it has the job's secret",
+        place_.rank, id_.place.text());
+    set_end({{std::errc::permission_denied, text}, std::nullopt, text});
+    return false;
+  }
+  if (!same(challenge->proof, prove(id_.secret, Prover::kServer, hello_, *challenge))) {
+    const std::string text = foreign_secret_text(id_.place.text(), place_.rank);
+    // Only so that the server, if this is one, can name this PE.
+    static_cast<void>(send_all(socket_.get(), *encode(FrameType::kDecline, 0, {}), Clock::now() + kTellLimit));
+    set_end({{std::errc::permission_denied, text}, std::nullopt, text});
+    return false;
+  }
+  const Proof proof = prove(id_.secret, Prover::kPe, hello_, *challenge);
+  // The server gets it, or the connection breaks, which this thread then notices.
+  static_cast<void>(send_all(socket_.get(), *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))),
+                             Clock::now() + place_.limit));
+  return true;
 }
 
 void TcpBootstrap::handle(Frame frame) {

@@ -67,6 +67,8 @@ class TcpBootstrap final : public Bootstrap {
   // Called by the thread.
   void listen();
   void handle(Frame frame);
+  /// The first frame of a connection: is it from the server of this PE's job? Then this PE proves itself, too.
+  bool verify(const Frame& frame);
   void set_end(End end);
   void lose_server(const std::string& why);
   void end_process_unless_it_ends();
@@ -75,6 +77,7 @@ class TcpBootstrap final : public Bootstrap {
   const TcpPlace place_;
   std::unique_ptr<UidServer> server_;  // in one PE
   base::UniqueFd socket_;
+  Hello hello_{};  // of this connection
   bool left_ = false;
 
   mutable std::mutex mutex_;

@@ -68,15 +68,6 @@ namespace {
 /// Further refusals are only counted, so that a port scan does not fill the memory.
 constexpr std::size_t kMostRefusedNames = 8;
 
-/// In constant time, so that the time does not tell how many bytes were right.
-bool same(const Secret& one, const Secret& other) {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    difference |= static_cast<unsigned>(one[i] ^ other[i]);
-  }
-  return difference == 0;
-}
-
 std::string name_of(const Hello& hello, const std::string& from) {
   const auto* end = std::find(hello.host.begin(), hello.host.end(), '\0');
   std::string host(hello.host.begin(), end);
@@ -93,6 +84,14 @@ std::string pes(int number) {
 }
 
 }  // namespace
+
+std::string foreign_secret_text(const std::string& place, int pe) {
+  return fmt::format(
+      "shmem: refused by the job at {}: this process (PE {}) does not have the secret of that job (is the unique id, "
+      "or "
+      "SHMEM_UID_SECRET, that of another job?), or the program that listens there is not of this job",
+      place, pe);
+}
 
 UidJobState::UidJobState(Job job, Time now)
     : job_(std::move(job)), members_(static_cast<std::size_t>(job_.size)), shortest_(job_.limit) {
@@ -120,15 +119,26 @@ std::optional<std::string> UidJobState::mismatch(const Hello& hello, const std::
   return std::nullopt;
 }
 
-Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time now) {
-  if (!same(hello.secret, job_.secret)) {
-    refuse(from, "it does not have the secret of this job");
-    return fail(
-        std::errc::permission_denied,
-        fmt::format("shmem: refused by the job at {}: this process (PE {}) does not have the secret of that job; is "
-                    "the unique id, or SHMEM_UID_SECRET, that of another job?",
-                    job_.place, hello.rank));
+Challenge UidJobState::challenge(const Hello& hello, const Nonce& nonce) const {
+  Challenge challenge{.nonce = nonce, .size = job_.size, .server = job_.server, .proof = {}};
+  challenge.proof = prove(job_.secret, Prover::kServer, hello, challenge);
+  return challenge;
+}
+
+Result<void> UidJobState::admit(const Hello& hello, const Challenge& challenge, const Proof& proof,
+                                const std::string& from) {
+  if (same(proof, prove(job_.secret, Prover::kPe, hello, challenge))) {
+    return {};
   }
+  refuse_stranger(from);
+  return fail(std::errc::permission_denied, foreign_secret_text(job_.place, hello.rank));
+}
+
+void UidJobState::refuse_stranger(const std::string& from) {
+  refuse(from, "it does not have the secret of this job");
+}
+
+Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time now) {
   const std::string name = name_of(hello, from);
   if (auto wrong = mismatch(hello, name)) {
     // A complete job goes on.

@@ -17,26 +17,30 @@
 #include <type_traits>
 #include <vector>
 
+#include "shmem/bootstrap/uid_proof.hpp"
 #include "shmem/result.hpp"
 
 namespace shmem {
 
 enum class FrameType : std::uint16_t {
   // From a PE to the server.
-  kHello = 1,   // Hello: the first of a connection
-  kGather = 2,  // GatherHead, then the PE's bytes
-  kLeave = 3,   // the connection will be closed, and that is not a failure
-  kAbort = 4,   // AbortHead, then the reason
+  kHello = 1,    // Hello: the first of a connection
+  kGather = 2,   // GatherHead, then the PE's bytes
+  kLeave = 3,    // the connection will be closed, and that is not a failure
+  kAbort = 4,    // AbortHead, then the reason
+  kProof = 5,    // Proof: the answer to a kChallenge
+  kDecline = 6,  // the kChallenge is not of this PE's job: the connection will be closed
   // From the server to a PE.
-  kAccepted = 16,  // int32: the PE whose process is the server; this PE has joined, others have not yet
-  kWelcome = 17,   // all have joined
-  kGathered = 18,  // the bytes of all PEs, in rank order
-  kFailed = 19,    // FailedHead, then the text: no further frame is answered
-  kAborted = 20,   // AbortHead, then the reason: a PE has ended the job
+  kAccepted = 16,   // int32: the PE whose process is the server; this PE has joined, others have not yet
+  kWelcome = 17,    // all have joined
+  kGathered = 18,   // the bytes of all PEs, in rank order
+  kFailed = 19,     // FailedHead, then the text: no further frame is answered
+  kAborted = 20,    // AbortHead, then the reason: a PE has ended the job
+  kChallenge = 21,  // Challenge: the answer to a kHello
 };
 
 constexpr std::uint32_t kFrameMagic = 0x31554853;  // "SHU1"
-constexpr std::uint16_t kFrameVersion = 1;
+constexpr std::uint16_t kFrameVersion = 2;
 
 struct FrameHeader {
   std::uint32_t magic;
@@ -46,19 +50,6 @@ struct FrameHeader {
   std::uint32_t step;    // of the job's collectives, from 1; 0: not in a collective
 };
 static_assert(sizeof(FrameHeader) == 16);
-
-/// Known to the PEs of one job only. Never printed.
-using Secret = std::array<std::uint8_t, 16>;
-
-struct Hello {
-  Secret secret;
-  std::int32_t rank;
-  std::int32_t size;
-  std::int32_t process;
-  std::uint32_t limit;  // how long this PE waits in a step, in ms
-  std::array<char, 64> host;
-};
-static_assert(sizeof(Hello) == 96);
 
 struct GatherHead {
   std::uint32_t limit;  // as in Hello
@@ -126,6 +117,9 @@ class FrameReader {
   std::size_t begin_ = 0;
 };
 
+/// What a PE is told whose secret is not that of the server at `place`.
+std::string foreign_secret_text(const std::string& place, int pe);
+
 /// The state of a job's server: which PEs have joined, what each has sent in the open step, how the job ends. After a
 /// failure all PEs are notified and no further frame is answered.
 class UidJobState {
@@ -147,9 +141,15 @@ class UidJobState {
 
   UidJobState(Job job, Time now);
 
-  /// A process at `from` identifies itself. Returns its PE number if it may join, or the Error to answer. A process
-  /// without the secret is refused and remembered; a PE of this job with other settings ends the job for all.
+  /// The answer to a process that identifies itself. `nonce` is a new one.
+  [[nodiscard]] Challenge challenge(const Hello& hello, const Nonce& nonce) const;
+  /// Whether a process at `from` knows the secret. If not, it is remembered, and the Error is the answer to it.
+  Result<void> admit(const Hello& hello, const Challenge& challenge, const Proof& proof, const std::string& from);
+  /// A process that has been admitted joins. Returns its PE number, or the Error to answer. A PE of this job with other
+  /// settings ends the job for all.
   Result<int> join(const Hello& hello, const std::string& from, Time now);
+  /// Remembers, for messages, a process that does not know the secret.
+  void refuse_stranger(const std::string& from);
   /// Remembers, for messages, a process that has sent an invalid frame or nothing.
   void refuse(const std::string& from, const std::string& why);
 

@@ -189,6 +189,7 @@ void UidServer::accept_all() {
                                                 .from = Endpoint::of(reinterpret_cast<sockaddr*>(&from)).text(),
                                                 .since = Clock::now(),
                                                 .reader = FrameReader(sizeof(Hello)),
+                                                .hello = {},
                                                 .out = {}});
     strangers_.push_back(descriptor);
   }
@@ -232,26 +233,50 @@ void UidServer::read(Connection& connection) {
 }
 
 void UidServer::take(Connection& connection, const Frame& frame) {
-  const auto now = Clock::now();
   if (connection.pe >= 0) {
-    return state_.receive(connection.pe, frame, now);
+    return state_.receive(connection.pe, frame, Clock::now());
   }
-  const auto hello = frame.head<Hello>();
-  if (!hello || frame.type != FrameType::kHello) {
+  return connection.hello ? admit(connection, frame) : challenge(connection, frame);
+}
+
+void UidServer::challenge(Connection& connection, const Frame& frame) {
+  connection.hello = frame.head<Hello>();
+  if (!connection.hello || frame.type != FrameType::kHello) {
     state_.refuse(connection.from, "it did not identify itself");
     connection.closing = true;
     return;
   }
-  const auto pe = state_.join(*hello, connection.from, now);
-  if (!pe) {
-    send(connection, encode(pe.error()));
+  Nonce nonce{};
+  if (auto random = fill_randomly(nonce, "the start of the job"); !random) {
+    return turn_away(connection, random.error());
+  }
+  connection.challenge = state_.challenge(*connection.hello, nonce);
+  send(connection, encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&connection.challenge, 1))));
+}
+
+void UidServer::admit(Connection& connection, const Frame& frame) {
+  const auto proof = frame.head<Proof>();
+  if (frame.type == FrameType::kDecline || !proof || frame.type != FrameType::kProof) {
+    state_.refuse_stranger(connection.from);
     connection.closing = true;
     return;
+  }
+  if (auto admitted = state_.admit(*connection.hello, connection.challenge, *proof, connection.from); !admitted) {
+    return turn_away(connection, admitted.error());
+  }
+  const auto pe = state_.join(*connection.hello, connection.from, Clock::now());
+  if (!pe) {
+    return turn_away(connection, pe.error());
   }
   connection.pe = *pe;
   std::erase(strangers_, connection.socket.get());
   connection.reader.allow(kMostOfAPe);
   descriptors_[static_cast<std::size_t>(*pe)] = connection.socket.get();
+}
+
+void UidServer::turn_away(Connection& connection, const Error& why) {
+  send(connection, encode(why));
+  connection.closing = true;
 }
 
 void UidServer::send(Connection& connection, const FrameBytes& bytes) {

@@ -45,8 +45,10 @@ class UidServer {
     std::string from;
     Clock::time_point since;
     FrameReader reader;
-    int pe = -1;           // -1: not identified yet
-    bool closing = false;  // closed as soon as everything is sent
+    std::optional<Hello> hello;  // from its first message on
+    Challenge challenge{};       // the answer to it
+    int pe = -1;                 // -1: not identified yet
+    bool closing = false;        // closed as soon as everything is sent
     std::deque<FrameBytes> out;
     std::size_t sent = 0;  // bytes of the first element of `out`
   };
@@ -62,6 +64,9 @@ class UidServer {
   void stop_listening();
   void read(Connection& connection);
   void take(Connection& connection, const Frame& frame);
+  void challenge(Connection& connection, const Frame& frame);
+  void admit(Connection& connection, const Frame& frame);
+  void turn_away(Connection& connection, const Error& why);
   void send(Connection& connection, const FrameBytes& bytes);
   void write(Connection& connection);
   void drop(int descriptor, const std::string& why);

@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -27,30 +25,12 @@ struct Packed {
 };
 static_assert(sizeof(Packed) == 44 && sizeof(Packed) <= sizeof(UniqueIdBytes));
 
-/// FNV-1a. It spreads bits, but is no protection.
-std::uint64_t mixed(std::uint64_t hash, const std::string& text) {
-  for (const char character : text) {
-    hash ^= static_cast<unsigned char>(character);
-    hash *= 0x100000001b3;
-  }
-  return hash;
-}
-
+/// Without a shared secret, the user in its place only keeps jobs apart: everybody can know it.
 Secret secret_of(const UidSettings& settings) {
-  const std::string user = settings.shared_secret.empty() ? fmt::to_string(::geteuid()) : settings.shared_secret;
-  const std::string text = fmt::format("{}\n{}\n{}", settings.session, settings.size.value_or(0), user);
-  const std::array<std::uint64_t, 2> halves{mixed(0xcbf29ce484222325, text), mixed(0x9e3779b97f4a7c15, text)};
-  Secret secret{};
-  std::memcpy(secret.data(), halves.data(), secret.size());
-  return secret;
-}
-
-Result<Secret> random_secret() {
-  Secret secret{};
-  if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
-    return fail_errno(errno, "shmem: cannot get random bits for a unique id: getrandom");
-  }
-  return secret;
+  const bool shared = !settings.shared_secret.empty();
+  const std::string job =
+      fmt::format("{}\n{}\n{}", shared ? "secret" : "user", settings.session, settings.size.value_or(0));
+  return derive_secret(shared ? settings.shared_secret : fmt::to_string(::geteuid()), job);
 }
 
 Result<Endpoint> session_place(const UidSettings& settings) {
@@ -163,11 +143,9 @@ Result<UidListener> open_listener(const UidSettings& settings) {
   if (!id) {
     return id.error();
   }
-  const auto secret = random_secret();
-  if (!secret) {
-    return secret.error();
+  if (auto random = fill_randomly(id->secret, "a unique id"); !random) {
+    return random.error();
   }
-  id->secret = *secret;
   return listen_for(*id, std::move(how));
 }
 

@@ -88,10 +88,10 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
  * and shmem_global_exit ends all of them with its status.
  *
  * Errors: -EALREADY the library runs; -EINVAL flags, attributes or environment, as shmemx_error_text says, or those of
- * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job; -ECONNREFUSED no
- * listener; -ETIMEDOUT PEs did not connect, named in the text; -EOWNERDEAD, -ECONNRESET a PE died or gave up;
- * -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no MPI here; -ENOMEM the heap;
- * -EMFILE.
+ * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job, or another program listens
+ * at its address; -ECONNREFUSED no listener; -ETIMEDOUT PEs did not connect, named in the text; -EOWNERDEAD,
+ * -ECONNRESET a PE died or gave up; -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no
+ * MPI here; -ENOMEM the heap; -EMFILE.
  */
 SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 

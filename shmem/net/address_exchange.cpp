@@ -151,9 +151,9 @@ Result<void> check_segments(const std::vector<PeAddress>& addresses, const std::
   return {};
 }
 
-Result<std::vector<PeAddress>> exchange_addresses(Bootstrap& world, const PeAddress& mine,
-                                                  const std::vector<std::string>& names) {
-  std::random_device chance;
+Result<JobAddresses> exchange_addresses(Bootstrap& world, const PeAddress& mine,
+                                        const std::vector<std::string>& names) {
+  std::random_device chance;  // the processor's or the kernel's generator: nobody can guess the number
   const AddressHeader head{kAddressMagic,
                            kAddressVersion,
                            mine.major,
@@ -180,17 +180,17 @@ Result<std::vector<PeAddress>> exchange_addresses(Bootstrap& world, const PeAddr
     return rests.error();
   }
 
-  std::vector<PeAddress> addresses;
-  addresses.reserve(heads->size());
+  JobAddresses addresses{.job = (*heads)[0].start, .pes = {}};
+  addresses.pes.reserve(heads->size());
   for (std::size_t pe = 0; pe < heads->size(); ++pe) {
     auto address = unpack_address(std::span(*rests).subspan(pe * longest, (*heads)[pe].rest), (*heads)[0].start);
     if (!address) {
       return fail(address.error().code, fmt::format("shmem: the network address of {} {}: start the job again",
                                                     names[pe], address.error().text));
     }
-    addresses.push_back(std::move(*address));
+    addresses.pes.push_back(std::move(*address));
   }
-  if (auto fit = check_segments(addresses, names); !fit) {
+  if (auto fit = check_segments(addresses.pes, names); !fit) {
     return fit.error();
   }
   return addresses;

@@ -28,10 +28,16 @@ struct PeAddress {
   std::array<SegmentAddress, kSegments> segments = {};
 };
 
-/// Collective: the addresses of all PEs, in rank order. An Error, the same on all, if they do not match: different
+struct JobAddresses {
+  /// A random number, the same on all PEs and sent to them by the job's bootstrap only: it stands in each message
+  /// between them, so that messages of other jobs and programs are recognized.
+  std::uint64_t job = 0;
+  std::vector<PeAddress> pes;  // in rank order
+};
+
+/// Collective: the addresses of all PEs. An Error, the same on all, if they do not match: different
 /// versions, segments of different sizes, bytes that are not an address, or an address of an earlier start of the job.
-Result<std::vector<PeAddress>> exchange_addresses(Bootstrap& world, const PeAddress& mine,
-                                                  const std::vector<std::string>& names);
+Result<JobAddresses> exchange_addresses(Bootstrap& world, const PeAddress& mine, const std::vector<std::string>& names);
 
 // Its parts, for tests.
 
@@ -45,7 +51,7 @@ struct AddressHeader {
   std::uint64_t start;  // a random number; that of PE 0 is in the rest of all PEs
 };
 constexpr std::uint64_t kAddressMagic = 0x3154454e4d485353;  // "SSHMNET1"
-constexpr std::uint32_t kAddressVersion = 2;
+constexpr std::uint32_t kAddressVersion = 3;
 
 std::vector<std::byte> pack_address(const PeAddress& address, std::uint64_t start);
 /// An Error unless these are all the bytes that pack_address() gave in the start `start` of the job.

@@ -30,13 +30,15 @@ struct Request {
   std::uint64_t number = 0;  // of its answers; 0: no answer
   std::uint64_t operand = 0;
   std::uint64_t compared = 0;
+  std::uint64_t job = 0;  // JobAddresses::job: a request of another job is not carried out
 };
-static_assert(sizeof(Request) == 40);
+static_assert(sizeof(Request) == 48);
 
 struct Answer {
   std::uint64_t number = 0;
   std::uint64_t value = 0;    // of a word; for a get, the offset of these bytes in the requested ones
   std::uint64_t refused = 0;  // 1: this request or an earlier one was invalid
+  std::uint64_t job = 0;      // as in a Request
 };
 
 /// One PE's segments, accessed by requests of others. No request accesses memory outside the segments.

@@ -63,6 +63,7 @@ for package in libshmem gba-tools libgba-dev; do
   [[ "$(depends $package)" == *"libgba (= "* ]] || die "$package depends on $(depends $package)"
 done
 [[ "$(depends libshmem)" != *mpi* ]] || die "libshmem depends on $(depends libshmem)"
+[[ "$(depends libshmem)" == *libsodium* ]] || die "libshmem depends on $(depends libshmem)"
 [[ "$(depends libshmem-dev)" == *"libshmem (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
 ! readelf -S "$root"/usr/lib/*/libshmem.so.0 | grep -q debug_info || die "libshmem is not stripped"
 

@@ -14,15 +14,15 @@
 namespace shmem {
 
 UcxNetwork::UcxNetwork(const Bootstrap& world, std::unique_ptr<UcxWorker> worker, std::unique_ptr<UcxMemory> memory,
-                       std::vector<PeAddress> addresses, const NetworkSettings& settings)
+                       JobAddresses addresses, const NetworkSettings& settings)
     : send_queue_(*worker),
-      server_(*worker, send_queue_, peers_, settings),
-      requests_(*worker, send_queue_, peers_, wait_policy_, world.rank()),
+      server_(*worker, send_queue_, peers_, settings, addresses.job),
+      requests_(*worker, send_queue_, peers_, wait_policy_, world.rank(), addresses.job),
       direct_(*worker, peers_, wait_policy_),
       one_sided_(worker->one_stream() && !settings.direct ? static_cast<UcxOneSided&>(requests_) : direct_),
       worker_(std::move(worker)),
       memory_(std::move(memory)),
-      peers_(*worker_, std::move(addresses), settings, world.rank()),
+      peers_(*worker_, std::move(addresses.pes), settings, world.rank()),
       wait_policy_(world, *worker_, settings),
       messages_(*worker_, peers_, wait_policy_, world.rank()) {}
 

@@ -19,9 +19,9 @@ namespace shmem {
 
 class UcxNetwork final : public Network {
  public:
-  /// `memory` holds the segments that `addresses[me]` describes. `world` outlives the network.
+  /// `memory` holds the segments that `addresses.pes[me]` describes. `world` outlives the network.
   UcxNetwork(const Bootstrap& world, std::unique_ptr<UcxWorker> worker, std::unique_ptr<UcxMemory> memory,
-             std::vector<PeAddress> addresses, const NetworkSettings& settings);
+             JobAddresses addresses, const NetworkSettings& settings);
   ~UcxNetwork() override;
 
   Result<void> put(const RemotePlace& to, const void* from, std::size_t bytes) override {

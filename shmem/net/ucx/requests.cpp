@@ -15,13 +15,13 @@ constexpr const char* kRefused = "it does not have the memory that this PE asked
 }  // namespace
 
 UcxRequests::UcxRequests(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, UcxWaitPolicy& wait_policy,
-                         int me)
-    : send_queue_(send_queue), peers_(peers), wait_policy_(wait_policy), me_(me) {
+                         int me, std::uint64_t job)
+    : send_queue_(send_queue), peers_(peers), wait_policy_(wait_policy), me_(me), job_(job) {
   receive_by(worker, UcxSendQueue::kAnswers, on_answer, this);
 }
 
 Request UcxRequests::request_of(RequestKind kind, const RemotePlace& place) const {
-  return {.kind = kind, .segment = place.segment, .from = me_, .offset = place.offset};
+  return {.kind = kind, .segment = place.segment, .from = me_, .offset = place.offset, .job = job_};
 }
 
 Request UcxRequests::change_of(const RemotePlace& word, std::size_t size, AtomicOperation operation,
@@ -233,6 +233,9 @@ ucs_status_t UcxRequests::on_answer(void* requests, const void* header, std::siz
 }
 
 void UcxRequests::take_answer(const Answer& answer, std::span<const std::byte> bytes) {
+  if (answer.job != job_) {
+    return;  // it answers nothing that this PE asked
+  }
   const std::scoped_lock held(mutex_);
   const std::size_t name = answer.number & 0xffffffff;
   if (name == 0 || name > expected_.all().size()) {

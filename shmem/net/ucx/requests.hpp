@@ -18,7 +18,8 @@ namespace shmem {
 class UcxRequests final : public UcxOneSided {
  public:
   /// The worker calls back until its end: this outlives it. `peers` and `wait_policy` may be constructed later.
-  UcxRequests(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me);
+  UcxRequests(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me,
+              std::uint64_t job);
 
   Result<void> put(const RemotePlace& to, const void* from, std::size_t bytes, Waits waits) override;
   Result<void> get(void* to, const RemotePlace& from, std::size_t bytes, Waits waits) override;
@@ -72,6 +73,7 @@ class UcxRequests final : public UcxOneSided {
   UcxPeers& peers_;
   UcxWaitPolicy& wait_policy_;
   const int me_;
+  const std::uint64_t job_;
   std::mutex mutex_;  // not held while UCX is called: UCX calls back with a lock of its own held
   RecordPool<Expected> expected_;
 };

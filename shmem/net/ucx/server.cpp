@@ -2,6 +2,9 @@
 #include "shmem/net/ucx/server.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "shmem/config/log.hpp"
 
 namespace shmem {
 
@@ -14,11 +17,13 @@ void receive_by(const UcxWorker& worker, unsigned number, ucp_am_recv_callback_t
   worker.calls().worker_set_am_recv_handler(worker.worker(), &handler);
 }
 
-UcxServer::UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, const NetworkSettings& settings)
+UcxServer::UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, const NetworkSettings& settings,
+                     std::uint64_t job)
     : send_queue_(send_queue),
       peers_(peers),
       memory_(settings.segments),
       is_remote_(settings.is_remote),
+      job_(job),
       refused_(is_remote_.size()) {
   receive_by(worker, UcxSendQueue::kRequests, on_request, this);
 }
@@ -39,6 +44,9 @@ void UcxServer::serve(const Request& request, std::span<const std::byte> bytes, 
   if (request.from < 0 || static_cast<std::size_t>(request.from) >= is_remote_.size() ||
       !is_remote_[static_cast<std::size_t>(request.from)]) {
     return;  // not from a PE on another node
+  }
+  if (request.job != job_) {
+    return drop_foreign(request);
   }
   switch (request.kind) {
     case RequestKind::kPut:
@@ -77,7 +85,20 @@ void UcxServer::answer_get(const Request& request, ucp_ep_h asker) {
 void UcxServer::answer(ucp_ep_h asker, const Answer& answer, std::span<const std::byte> bytes) {
   // A PE that has died has no endpoint.
   if (asker != nullptr && answer.number != 0) {
-    send_queue_.send(asker, answer, bytes);
+    Answer of_this_job = answer;
+    of_this_job.job = job_;
+    send_queue_.send(asker, of_this_job, bytes);
+  }
+}
+
+/// Without an answer, and without harm to the PE whose number it has: any program can send one.
+void UcxServer::drop_foreign(const Request& request) {
+  if (!std::exchange(foreign_reported_, true)) {
+    log(LogLevel::kWarn,
+        "shmem: %s got a message that is not of this job, as if from %s: it was not carried out, and others like it "
+        "will "
+        "not be. Another program can reach this PE's network ports",
+        peers_.my_name().c_str(), peers_.name(request.from).c_str());
   }
 }
 

@@ -17,7 +17,8 @@ namespace shmem {
 class UcxServer {
  public:
   /// The worker calls back until its end: this outlives it. `peers` may be constructed later.
-  UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, const NetworkSettings& settings);
+  UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, const NetworkSettings& settings,
+            std::uint64_t job);
   UcxServer(const UcxServer&) = delete;
   UcxServer& operator=(const UcxServer&) = delete;
 
@@ -29,6 +30,7 @@ class UcxServer {
   void answer_get(const Request& request, ucp_ep_h asker);
   void answer(ucp_ep_h asker, const Answer& answer, std::span<const std::byte> bytes = {});
   void refuse(const Request& request);
+  void drop_foreign(const Request& request);
   [[nodiscard]] std::uint64_t refused(const Request& request) const {
     return refused_[static_cast<std::size_t>(request.from)] ? 1 : 0;
   }
@@ -37,7 +39,9 @@ class UcxServer {
   UcxPeers& peers_;
   const RequestedMemory memory_;
   const std::vector<bool> is_remote_;
-  std::vector<bool> refused_;  // PEs whose request was refused
+  const std::uint64_t job_;
+  std::vector<bool> refused_;      // PEs whose request was refused
+  bool foreign_reported_ = false;  // a request of another job
 };
 
 /// Reads the header of a message. False: the message is not one of ours.

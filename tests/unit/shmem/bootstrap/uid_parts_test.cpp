@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the bootstrap over TCP is made of: addresses, ids, frames, and what the server knows. No sockets, no threads.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -183,7 +184,7 @@ TEST(Frames, ThatAreNoneAreRefused) {
   EXPECT_EQ(refusal([](auto&) {}), "went well");
   EXPECT_THAT(refusal([](auto& header) { header.magic = 0x20544547; }), HasSubstr("not a message of libshmem"));
   EXPECT_THAT(refusal([](auto& header) { header.version = 9; }),
-              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version 1")));
+              AllOf(HasSubstr("version 9"), HasSubstr("this libshmem version 2")));
   EXPECT_THAT(refusal([](auto& header) { header.length = 51; }), HasSubstr("51 bytes, more than the 50"));
   EXPECT_THAT(refusal([](auto& header) { header.length = UINT32_MAX; }), HasSubstr("4294967295 bytes"));
 }
@@ -194,7 +195,7 @@ class Room : public ::testing::Test {
   static constexpr Secret kSecret{4, 7, 1, 1};
 
   Hello hello(int rank, int size = 3) const {
-    Hello hello{kSecret, rank, size, 100 + rank, 10'000, {}};
+    Hello hello{{}, rank, size, 100 + rank, 10'000, {}};
     std::string("kiwi").copy(hello.host.data(), hello.host.size());
     return hello;
   }
@@ -296,10 +297,10 @@ TEST_F(Room, NamesThoseWhoAreMissedInAStep) {
 
 TEST_F(Room, RefusesStrangersAndNamesThemWhenSomebodyIsMissed) {
   ASSERT_TRUE(enter(0));
-  Hello stranger = hello(1);
-  stranger.secret[15] = 1;
+  const Challenge challenge = state_.challenge(hello(1), {7});
+  const Proof stranger = prove(Secret{4, 7, 1, 2}, Prover::kPe, hello(1), challenge);
   EXPECT_THAT(
-      text_of(state_.join(stranger, "10.0.0.66:6", now_)),
+      text_of(state_.admit(hello(1), challenge, stranger, "10.0.0.66:6")),
       AllOf(HasSubstr("refused by the job at 10.0.0.1:9"), HasSubstr("PE 1"), HasSubstr("not have the secret")));
   for (int i = 0; i < 10; ++i) {
     state_.refuse("10.0.0.77:7", "it said nothing");
@@ -309,6 +310,42 @@ TEST_F(Room, RefusesStrangersAndNamesThemWhenSomebodyIsMissed) {
   EXPECT_THAT(sent(),
               ElementsAre(AllOf(HasSubstr("PEs 1, 2 did not come"), HasSubstr("10.0.0.66:6 (it does not have the"),
                                 HasSubstr("10.0.0.77:7 (it said nothing)"), HasSubstr("and 3 more"))));
+}
+
+TEST_F(Room, AdmitsAProofForItsOwnExchangeOnly) {
+  const auto admits = [&](const Hello& hello, const Challenge& challenge, const Proof& proof) {
+    return state_.admit(hello, challenge, proof, "10.0.0.66:6").has_value();
+  };
+  const Challenge challenge = state_.challenge(hello(1), {7});
+  const Proof proof = prove(kSecret, Prover::kPe, hello(1), challenge);
+  EXPECT_TRUE(same(challenge.proof, prove(kSecret, Prover::kServer, hello(1), challenge)));
+  EXPECT_TRUE(admits(hello(1), challenge, proof));
+  EXPECT_FALSE(admits(hello(1), challenge, challenge.proof)) << "the server's own proof came back";
+  EXPECT_FALSE(admits(hello(1), challenge, Proof{}));
+  EXPECT_FALSE(admits(hello(1), state_.challenge(hello(1), {8}), proof)) << "a proof was replayed";
+  EXPECT_FALSE(admits(hello(2), challenge, proof)) << "a proof was taken for another PE";
+  EXPECT_FALSE(admits(hello(1, 4), challenge, proof));
+  Hello later = hello(1);
+  later.nonce[31] = 1;
+  EXPECT_FALSE(admits(later, challenge, proof));
+}
+
+std::string hexadecimal(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+/// The expected values come from Python's hmac and hashlib.
+TEST_F(Room, ProvesByHmacSha256) {
+  Hello first = hello(1);
+  first.nonce[0] = 1;
+  const Challenge challenge = state_.challenge(first, {7});
+  EXPECT_EQ(hexadecimal(prove(kSecret, Prover::kPe, first, challenge)),
+            "114eed334d1464463c732ebe62b1cac9ae12f4bbcc2efe535fded61f5cec15a4");
+  EXPECT_EQ(hexadecimal(derive_secret("key of the test", "the job")), "ba959336d9c5756e141617e4b40c10b3");
 }
 
 TEST_F(Room, EndsTheJobForAPeThatDoesNotFit) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -26,6 +27,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 using Joined = Result<std::unique_ptr<TcpBootstrap>>;
 
@@ -151,9 +153,26 @@ class Trouble : public Tcp {
   static void say(const base::UniqueFd& socket, std::span<const std::byte> bytes) {
     static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kLimit));
   }
-  FrameBytes hello(int rank, int size) const {
-    const Hello hello{id_.secret, rank, size, 1, 60'000, {}};
+  static FrameBytes hello(int rank, int size) {
+    const Hello hello = hello_of(rank, size);
     return encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)));
+  }
+  static Hello hello_of(int rank, int size) { return {{1, 2, 3}, rank, size, 1, 60'000, {}}; }
+  /// What the server answers to that hello.
+  static Challenge challenge_of(const base::UniqueFd& socket) {
+    std::array<std::byte, sizeof(FrameHeader) + sizeof(Challenge)> bytes{};
+    EXPECT_EQ(::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL), static_cast<ssize_t>(bytes.size()));
+    Challenge challenge{};
+    std::memcpy(&challenge, bytes.data() + sizeof(FrameHeader), sizeof(challenge));
+    return challenge;
+  }
+  /// A PE of this job as far as the server can see.
+  base::UniqueFd enter_by_hand(int rank, int size) const {
+    base::UniqueFd socket = knock();
+    say(socket, *hello(rank, size));
+    const Proof proof = prove(id_.secret, Prover::kPe, hello_of(rank, size), challenge_of(socket));
+    say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
+    return socket;
   }
   /// All that is said until the other side closes.
   static std::string read_all(const base::UniqueFd& socket) {
@@ -209,11 +228,15 @@ TEST_P(Trouble, StrangersWhoTalkBlockNobody) {
   const base::UniqueFd wrong_start = knock();
   say(wrong_start, *encode(FrameType::kLeave, 0, std::vector<std::byte>(sizeof(Hello))));
   const base::UniqueFd wrong_secret = knock();
-  Hello hello{{9, 9, 9}, 1, 3, 1, 60'000, {}};
-  say(wrong_secret, *encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1))));
+  say(wrong_secret, *hello(1, 3));
+  say(wrong_secret, *encode(FrameType::kProof, 0, std::vector<std::byte>(sizeof(Proof))));
+  const base::UniqueFd declines = knock();
+  say(declines, *hello(1, 3));
+  say(declines, *encode(FrameType::kDecline, 0, {}));
   { const base::UniqueFd gone = knock(); }
   expect_a_good_job();
   EXPECT_THAT(read_all(wrong_secret), HasSubstr("does not have the secret of that job"));
+  EXPECT_THAT(read_all(declines), Not(HasSubstr("does not have the secret of that job")));
   for (const base::UniqueFd* stranger : {&browser, &zeros, &half, &huge, &wrong_start}) {
     EXPECT_EQ(read_all(*stranger), "");
   }
@@ -231,8 +254,7 @@ TEST_P(Trouble, OneWhoDoesNotReadBlocksNobody) {
   std::atomic<int> done{0};  // steps that are over
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
-      const base::UniqueFd deaf = knock();
-      say(deaf, *hello(1, 3));
+      const base::UniqueFd deaf = enter_by_hand(1, 3);
       const GatherHead head{60'000};
       const std::vector<std::byte> bytes(std::size_t{1} << 20, std::byte{1});
       for (std::uint32_t step = 1; step <= 8; ++step) {
@@ -332,8 +354,7 @@ TEST_P(Trouble, NamesAPeThatIsLost) {
 TEST_P(Trouble, NamesAPeThatSpeaksNonsense) {
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
-      const base::UniqueFd mad = knock();
-      say(mad, *hello(1, 3));
+      const base::UniqueFd mad = enter_by_hand(1, 3);
       say(mad, std::vector<std::byte>(100, std::byte{7}));
       return read_all(mad);
     }
@@ -395,6 +416,61 @@ TEST_P(Trouble, TellsThatTheServerNeverCame) {
 TEST_P(Trouble, GivesUpOnAServerThatDoesNotAnswer) {
   // The listener is there, but nobody serves.
   EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2, milliseconds(200)))), HasSubstr("PE 1 had no answer from"));
+}
+
+/// What a program that has taken PE 0's port gets from a PE, to which it sends `answer`.
+std::string squat(const base::UniqueFd& port, std::span<const std::byte> answer) {
+  pollfd poll{port.get(), POLLIN, 0};
+  if (::poll(&poll, 1, 60'000) != 1) {
+    return "<nobody came>";
+  }
+  const base::UniqueFd victim(::accept(port.get(), nullptr, nullptr));
+  std::string got;
+  std::array<char, 4000> buffer{};
+  for (bool answered = false;;) {
+    pollfd readable{victim.get(), POLLIN, 0};
+    // A PE that waits for more than this answer is cut off.
+    if (::poll(&readable, 1, answered ? 1000 : 60'000) != 1) {
+      return got;
+    }
+    const ssize_t bytes = ::recv(victim.get(), buffer.data(), buffer.size(), 0);
+    if (bytes <= 0) {
+      return got;
+    }
+    got.append(buffer.data(), static_cast<std::size_t>(bytes));
+    if (!answered) {
+      static_cast<void>(send_all(victim.get(), answer, Clock::now() + kLimit));
+      answered = true;
+    }
+  }
+}
+
+TEST_P(Trouble, AFalseServerLearnsNothingThatTheJobAccepts) {
+  const std::string secret(reinterpret_cast<const char*>(id_.secret.data()), id_.secret.size());
+  const std::int32_t pe = 0;
+  const FrameBytes accepted = encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&pe, 1)));
+  const FrameBytes ended = encode(FrameType::kAborted, AbortHead{0, 77}, "the false server's word");
+  const FrameBytes failed = encode(Error{std::errc::io_error, "the false server's word"});
+  const FrameBytes guess = encode(FrameType::kChallenge, 0, std::vector<std::byte>(sizeof(Challenge)));
+  // What the true server says to another PE's first message.
+  Challenge of_another{.nonce = {5}, .size = 3, .server = 0, .proof = {}};
+  of_another.proof = prove(id_.secret, Prover::kServer, hello_of(1, 3), of_another);
+  const FrameBytes replay = encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&of_another, 1)));
+  std::string heard;
+  for (const FrameBytes& answer : {accepted, ended, failed, guess, replay}) {
+    Endpoint taken = parse_endpoint("127.0.0.1:0").value();
+    const base::UniqueFd port = listen_at(taken).value();
+    std::thread squatter([&] { heard = squat(port, *answer); });
+    const auto joined = TcpBootstrap::join({id_.secret, taken}, place(1, 3, seconds(5)));
+    squatter.join();
+    EXPECT_THAT(text_of(joined), AllOf(HasSubstr("at " + taken.text()), HasSubstr("not of this job")));
+    EXPECT_THAT(text_of(joined), Not(HasSubstr("false server's word")));
+    EXPECT_GT(heard.size(), sizeof(FrameHeader));
+    EXPECT_EQ(heard.find(secret), std::string::npos) << "the secret was sent";
+  }
+  const base::UniqueFd replayed = knock();
+  say(replayed, std::as_bytes(std::span(heard)));
+  expect_a_good_job();
 }
 
 TEST_P(Trouble, RefusesAJobThatTheLimitOnOpenFilesDoesNotAllow) {

@@ -12,11 +12,13 @@ namespace shmem {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 using testing::heap_of;
 using testing::NetworkPe;
+using ::testing::Not;
 using testing::problem_of;
 using testing::text_of;
 using testing::with_network;
@@ -98,9 +100,12 @@ TEST(RequestedMemory, ChangesOnlyWordsByOperationsThatThereAre) {
   EXPECT_EQ(change(16, 4, kSwap).value(), 1U);
 }
 
-/// A network whose PEs believe that the others' heaps are twice as large.
-std::string connect_wrongly(NetworkPe& me) {
-  const NetworkSettings settings = me.settings();
+/// A network whose PEs believe that the others' heaps are twice as large. PE 0 adds `other_job` to the job's number.
+std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0) {
+  NetworkSettings settings = me.settings();
+  if (other_job != 0 && me.pe == 0) {
+    settings.limit = std::chrono::milliseconds{300};  // nobody answers it
+  }
   const auto calls = load_ucx(settings.library);
   if (!calls) {
     return calls.error().text;
@@ -120,9 +125,61 @@ std::string connect_wrongly(NetworkPe& me) {
   if (!addresses) {
     return text + addresses.error().text;
   }
+  addresses->job += me.pe == 0 ? other_job : 0;
   me.network =
       std::make_unique<UcxNetwork>(*me.world, std::move(*worker), std::move(memory), std::move(*addresses), settings);
   return text;
+}
+
+/// PE 0 has the number of another job: PE 1 does nothing of what it asks, tells it nothing, says so, and goes on.
+TEST_F(NetworkRequestsTest, OfAnotherJobAreNotCarriedOut) {
+  for (const bool with_answer : {false, true}) {
+    const auto texts = with_network(
+        3,
+        [with_answer](NetworkPe& me) -> std::string {
+          if (std::string problem = connect_wrongly(me, 1); !problem.empty()) {
+            return problem;
+          }
+          if (me.pe == 1) {
+            ::testing::internal::CaptureStderr();
+          }
+          me.meet();
+          std::string text;
+          if (me.pe == 0) {
+            std::uint64_t word = 7;
+            text += text_of(me.network->put(heap_of(1, 64), &word, sizeof word)) + "; ";
+            text += text_of(me.network->post_atomic(heap_of(1, 128), 8, AtomicOperation::kAdd, 5)) + "; ";
+            if (with_answer) {
+              text += text_of(me.network->fetch_atomic(heap_of(1, 192), 8, AtomicOperation::kAdd, 5)) + "; ";
+              text += text_of(me.network->get(&word, heap_of(1, 64), sizeof word));
+            } else {
+              text += text_of(me.network->quiet());
+            }
+            me.meeting.flag.store(1);
+            return text;
+          }
+          me.serve([&me] { return me.meeting.flag.load() == 1; });
+          if (me.pe == 2) {  // a PE of the job is served as ever
+            const std::uint64_t word = 9;
+            text = problem_of(me.network->put(heap_of(1, 256), &word, sizeof word));
+            text += problem_of(me.network->quiet());
+            me.meeting.arrived.fetch_add(1);
+            return text;
+          }
+          me.serve([&me] { return me.meeting.arrived.load() == 4; });
+          for (const std::size_t offset : {64U, 128U, 192U}) {
+            text += me.word<std::uint64_t>(offset).load() == 0 ? "" : "changed; ";
+          }
+          text += me.word<std::uint64_t>(256).load() == 9 ? "" : "not served; ";
+          return text + ::testing::internal::GetCapturedStderr();
+        },
+        false, {});
+    EXPECT_THAT(texts[0], HasSubstr("timed out"));
+    EXPECT_THAT(texts[1], AllOf(HasSubstr("a message that is not of this job"), HasSubstr("PE 0 (on kiwi)")));
+    EXPECT_THAT(texts[1], Not(AnyOf(HasSubstr("changed"), HasSubstr("not served"))));
+    EXPECT_EQ(texts[1].find("not of this job"), texts[1].rfind("not of this job")) << "said more than once";
+    EXPECT_EQ(texts[2], "");
+  }
 }
 
 TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {

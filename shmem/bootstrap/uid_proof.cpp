@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/bootstrap/uid_proof.hpp"
+
+#include <fmt/format.h>
+#include <sodium/core.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+namespace shmem {
+
+namespace {
+
+static_assert(std::tuple_size_v<Proof> == crypto_auth_hmacsha256_BYTES);
+
+class Mac {
+ public:
+  explicit Mac(std::span<const std::uint8_t> key) {
+    // Fails without random bits only, and the functions used here need none.
+    [[maybe_unused]] static const int initialized = ::sodium_init();
+    ::crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
+  }
+  void add(std::span<const std::uint8_t> bytes) {
+    ::crypto_auth_hmacsha256_update(&state_, bytes.data(), bytes.size());
+  }
+  void add(std::string_view text) { add({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}); }
+  template <typename T>
+  void add_object(const T& object) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    add({reinterpret_cast<const std::uint8_t*>(&object), sizeof object});
+  }
+  Proof take() {
+    Proof proof{};
+    ::crypto_auth_hmacsha256_final(&state_, proof.data());
+    return proof;
+  }
+
+ private:
+  crypto_auth_hmacsha256_state state_{};
+};
+
+}  // namespace
+
+Proof prove(const Secret& secret, Prover prover, const Hello& hello, const Challenge& challenge) {
+  Mac mac(secret);
+  mac.add("libshmem: start of a job");
+  mac.add_object(prover);
+  mac.add_object(hello);
+  mac.add_object(challenge.nonce);
+  mac.add_object(challenge.size);
+  mac.add_object(challenge.server);
+  return mac.take();
+}
+
+bool same(const Proof& one, const Proof& other) {
+  return ::sodium_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
+Secret derive_secret(const std::string& key, const std::string& job) {
+  Mac mac({reinterpret_cast<const std::uint8_t*>(key.data()), key.size()});
+  mac.add("libshmem: secret of a job");
+  mac.add(job);
+  const Proof whole = mac.take();
+  Secret secret{};
+  std::copy_n(whole.begin(), secret.size(), secret.begin());
+  return secret;
+}
+
+Result<void> fill_randomly(std::span<std::uint8_t> bytes, const char* purpose) {
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return fail_errno(errno, fmt::format("shmem: cannot get random bits for {}: getrandom", purpose));
+  }
+  return {};
+}
+
+}  // namespace shmem
