@@ -159,7 +159,7 @@ Result<void> LocalBootstrap::check_same(std::uint64_t round) const {
 
 Error LocalBootstrap::explain(std::errc why, std::uint64_t round) const {
   if (why == std::errc::operation_canceled) {
-    return {why, fmt::format("shmem: the job was ended: {}", aborted().value_or(""))};
+    return {why, fmt::format("shmem: PE {}: the job was ended: {}", rank_, aborted().value_or(""))};
   }
   if (why == kPeerExited) {
     return {why, fmt::format("shmem: PE {} waits for {}: exited", rank_, pe_list(missing(round, true)))};

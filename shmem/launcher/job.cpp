@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "shmem/bootstrap/message_text.hpp"
@@ -24,6 +25,9 @@ using std::chrono::milliseconds;
 
 /// How long PEs may wait for one that is gone but has not failed.
 constexpr milliseconds kDesertion{1000};
+/// How long oshrun waits, after a PE has reported an error, for the end of a PE that was killed before. The connections
+/// of such a PE end before its process does.
+constexpr milliseconds kCause{1000};
 /// How long a killed PE may delay the job: the kernel does not always release a process at once.
 constexpr milliseconds kKillLimit{10000};
 /// The poll interval for events that wake no poll(): a PE that ends the job, PEs that wait for one that has left.
@@ -63,6 +67,7 @@ int Job::run() {
     }
     advance_ending();
   }
+  look_for_abort();
   std::vector<pid_t> kept = {parts_.guard.group()};
   if (parts_.device) {
     kept.push_back(parts_.device->pid());
@@ -230,8 +235,11 @@ void Job::pe_ended(int pe, int wait_status) {
   PeSlot& slot = parts_.memory.slot(pe);
   const bool left = slot.state.load(std::memory_order_acquire) == PeState::kLeft;  // pairs with LocalBootstrap::leave()
   const int status = exit_status(wait_status);
-  if (ending_ == Ending::kNo && status != 0) {
-    const std::string text = name_of(pe) + " " + exit_text(wait_status);
+  // A PE that ends by itself after the report of an error does so because of it.
+  const auto reported = parts_.memory.ended();
+  const bool may_be_cause = !reported || (may_be_consequence(*reported) && WIFSIGNALED(wait_status));
+  if (ending_ == Ending::kNo && status != 0 && may_be_cause) {
+    const std::string text = end_text(pe, wait_status);
     say(text);
     if (left) {
       status_ = status_.value_or(status);  // other PEs do not wait for it
@@ -249,6 +257,19 @@ void Job::device_ended(int wait_status) {
   parts_.device->note_end();
 }
 
+std::string Job::end_text(int pe, int wait_status) const {
+  std::string text = name_of(pe) + " " + exit_text(wait_status);
+  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) {
+    const std::string exceeded = memory_kills_.reason();
+    text += exceeded.empty() ? "" : " by the kernel, because the job exceeded " + exceeded;
+  }
+  return text;
+}
+
+bool Job::may_be_consequence(const JobEnd& ended) const {
+  return ended.pe != kLauncher && ended.status == EXIT_FAILURE;
+}
+
 void Job::look_for_abort() {
   if (ending_ != Ending::kNo) {
     return;
@@ -256,6 +277,12 @@ void Job::look_for_abort() {
   const auto ended = parts_.memory.ended();
   if (!ended) {
     return;
+  }
+  if (may_be_consequence(*ended)) {
+    reported_since_ = reported_since_.value_or(Clock::now());
+    if (any_running() && Clock::now() < *reported_since_ + kCause) {
+      return;
+    }
   }
   const bool by_pe = ended->pe >= 0 && ended->pe < parts_.options.pes();
   if (ended->status != 0) {

@@ -13,6 +13,7 @@
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/binding.hpp"
 #include "shmem/launcher/child.hpp"
+#include "shmem/launcher/memory_kills.hpp"
 #include "shmem/launcher/options.hpp"
 #include "shmem/launcher/output.hpp"
 #include "shmem/launcher/pe_programs.hpp"
@@ -73,7 +74,11 @@ class Job {
   void pe_ended(int pe, int wait_status);
   void device_ended(int wait_status);
   [[nodiscard]] std::string text_of(const ExecFailure& failure) const;
+  /// How a PE ended, and why the kernel killed it if that is known.
+  [[nodiscard]] std::string end_text(int pe, int wait_status) const;
   void look_for_abort();
+  /// A PE reports an error whose cause may be another PE, which was killed.
+  [[nodiscard]] bool may_be_consequence(const JobEnd& ended) const;
   void look_for_deserters();
 
   // Ending.
@@ -94,12 +99,14 @@ class Job {
 
   Parts parts_;
   PePrograms programs_;  // refers to parts_
+  MemoryKills memory_kills_;
   std::vector<Pe> pes_;
   std::optional<int> status_;
   Ending ending_ = Ending::kNo;
   Clock::time_point next_step_{};                    // of the end
   std::optional<Clock::time_point> timeout_;         // of --timeout
   std::optional<Clock::time_point> deserted_since_;  // since when PEs wait for others that will not come
+  std::optional<Clock::time_point> reported_since_;  // since when a PE has reported an error: see look_for_abort()
 };
 
 }  // namespace shmem::launcher

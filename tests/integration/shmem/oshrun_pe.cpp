@@ -58,6 +58,24 @@ int run_die(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   return 0;
 }
 
+/// "die_late PE SIGNAL": a PE ends the job as one does whose neighbour is lost, and only then the neighbour dies.
+int run_die_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+  meet(bootstrap);
+  const int victim = number(arguments, 1);
+  if (bootstrap.rank() == victim) {
+    while (!bootstrap.aborted()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    ::raise(number(arguments, 2));
+  }
+  if (bootstrap.rank() == (victim + 1) % bootstrap.size()) {
+    return bootstrap.abort(1, "cannot put 8 bytes to a PE, which is lost");
+  }
+  meet(bootstrap);
+  return 0;
+}
+
 /// "abort PE STATUS": one PE ends the job while the others wait for it.
 int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   meet(bootstrap);
@@ -118,8 +136,9 @@ struct Command {
   const char* name;
   int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
 };
-constexpr Command kCommands[] = {{"meet", run_meet}, {"die", run_die},   {"abort", run_abort}, {"desert", run_desert},
-                                 {"late", run_late}, {"stay", run_stay}, {"print", run_print}, {"nested", run_nested}};
+constexpr Command kCommands[] = {{"meet", run_meet},   {"die", run_die},       {"die_late", run_die_late},
+                                 {"abort", run_abort}, {"desert", run_desert}, {"late", run_late},
+                                 {"stay", run_stay},   {"print", run_print},   {"nested", run_nested}};
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());

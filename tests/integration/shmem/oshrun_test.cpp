@@ -99,7 +99,50 @@ TEST(Oshrun, NamesTheSignalThatKilledAPe) {
   EXPECT_EQ(outcome.exit.code, 137);
   EXPECT_THAT(outcome.output, HasSubstr("oshrun: PE 1 (pid "));
   EXPECT_THAT(outcome.output, HasSubstr("was killed by signal 9 (Killed)\n"));
-  EXPECT_THAT(outcome.output, HasSubstr("shmem: the job was ended: PE 1 (pid ")) << "the others were told";
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("shmem: PE 0: the job was ended: PE 1 (pid "),
+                                    HasSubstr("shmem: PE 2: the job was ended: PE 1 (pid ")))
+      << "the others were told";
+}
+
+/// The connections of a killed PE end before its process does, so that its neighbours may be the first to report it.
+TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourWasFaster) {
+  const auto outcome = launch({"-n", "3", pe_program(), "die_late", "1", "9"});
+  EXPECT_EQ(outcome.exit.code, 137) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("oshrun: PE 1 (pid "), HasSubstr("was killed by signal 9 (Killed)\n")));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("ended the job with status")));
+}
+
+TEST(Oshrun, WaitsForNoCauseWhenThereIsNone) {
+  const auto outcome = launch({"-n", "3", pe_program(), "abort", "2", "1"});
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("ended the job with status 1: the test wants it"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("exited with status")));
+}
+
+/// The shell enters a new control group, runs oshrun there and leaves it again.
+constexpr const char* kInASmallControlGroup = R"sh(
+  unified="$(sed -n 's/^0:://p' /proc/self/cgroup)"
+  old="$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)"
+  home="/sys/fs/cgroup/memory$old" limit=memory.limit_in_bytes
+  [[ -n "$old" ]] || home="/sys/fs/cgroup$unified" limit=memory.max
+  group="${home%/}/$1"
+  mkdir "$group" 2>/dev/null || { echo "no control groups"; exit; }
+  trap 'echo $$ >"$home/cgroup.procs"; rmdir "$group"' EXIT
+  { echo 67108864 >"$group/$limit"; } 2>/dev/null || { echo "no control groups"; exit; }
+  echo $$ >"$group/cgroup.procs"
+  "$0" -n 2 sh -c '[ $OSHRUN_RANK = 0 ] || exec tail /dev/zero; exec sleep 20' || echo "status $?"
+)sh";
+
+TEST(Oshrun, SaysThatAMemoryLimitKilledAPe) {
+  const std::string name = unique("gba-memory");
+  const auto outcome = oshrun_test::in_shell(kInASmallControlGroup, {name});
+  if (outcome.output.find("no control groups") != std::string::npos) {
+    GTEST_SKIP() << "no control group with a limit of memory can be made here";
+  }
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("oshrun: PE 1 (pid "), HasSubstr("was killed by signal 9 (Killed) by the kernel"),
+                    HasSubstr("exceeded the memory limit of control group "), HasSubstr(name + ", 64 MiB\n"),
+                    HasSubstr("status 137")));
 }
 
 TEST(Oshrun, LeavesNothingOfAJobWhosePeWasKilled) {
