@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/collective/on_nodes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -15,6 +19,8 @@ namespace {
 
 /// While a piece travels between nodes, the previous one is copied on them.
 constexpr std::size_t kPiece = std::size_t{1} << 20;
+/// What a node's first member takes of its own memory for blocks that are not in the order of the members.
+constexpr std::size_t kPutInOrder = std::size_t{8} << 20;
 /// Up to this size, for all members of a node, its first member writes the others' results, without another sync.
 constexpr std::size_t kWrittenByFirst = std::size_t{32} << 10;
 /// From one member to another: longer blocks are not worth two more copies.
@@ -142,7 +148,17 @@ Result<void> gather_blocks(const Members& members, const std::vector<std::vector
   return members.spanning->leaders().allgather(blocks.of_nodes, all);
 }
 
-/// The same to `dest`, in the order of the members.
+/// Up to `most` bytes of each size, from `offset` on.
+std::vector<std::uint64_t> part_of(const std::vector<std::uint64_t>& sizes, std::size_t offset, std::size_t most) {
+  std::vector<std::uint64_t> parts;
+  parts.reserve(sizes.size());
+  for (const std::uint64_t size : sizes) {
+    parts.push_back(std::min<std::uint64_t>(size - std::min<std::uint64_t>(size, offset), most));
+  }
+  return parts;
+}
+
+/// The same to `dest`, in the order of the members. All nodes gather the same pieces.
 Result<void> gather_in_order(const Members& members, const std::vector<std::vector<int>>& nodes,
                              const std::vector<std::uint64_t>& sizes, const void* source, std::byte* dest,
                              std::size_t total) {
@@ -150,11 +166,25 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
   if (blocks.in_order) {
     return gather_blocks(members, nodes, blocks, sizes, source, 0, dest);
   }
-  std::vector<std::byte> all(total);
-  auto ok = gather_blocks(members, nodes, blocks, sizes, source, 0, all.data());
-  for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
-    copy_bytes(dest, all.data() + blocks.begins[member], sizes[member]);
-    dest += sizes[member];
+  const std::size_t each = std::max<std::size_t>(kPutInOrder / sizes.size(), 1);
+  const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
+  const std::size_t room = std::min(total, each * sizes.size());
+  const std::unique_ptr<std::byte[]> all(new (std::nothrow) std::byte[room]);
+  if (!all) {
+    return fail(std::errc::not_enough_memory,
+                fmt::format("shmem: PE {}: there is no memory for the {} bytes that put the PEs' blocks in order",
+                            members.job.world_me(), room));
+  }
+  Result<void> ok;
+  for (std::size_t offset = 0; ok && offset < longest; offset += each) {
+    const std::vector<std::uint64_t> parts = part_of(sizes, offset, each);
+    const Blocks places(nodes, parts);
+    ok = gather_blocks(members, nodes, places, parts, source, offset, all.get());
+    std::byte* to = dest + offset;
+    for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
+      copy_bytes(to, all.get() + places.begins[member], parts[member]);
+      to += sizes[member];
+    }
   }
   return ok;
 }

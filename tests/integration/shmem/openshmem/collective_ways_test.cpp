@@ -6,6 +6,7 @@
 
 #include "tests/support/job.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 
 namespace {
 
@@ -56,6 +57,14 @@ void expect_clean_on_nodes(const std::string& node, int pes, const std::string& 
 TEST_P(CollectivesOnNodes, DoTheSame) {
   const auto [node, pes] = GetParam();
   expect_clean_on_nodes(node, pes, "openshmem_collective_c_pes");
+}
+
+// The blocks of PEs that take turns are not in the order of the PEs on any node.
+TEST(LargeCollects, NeedNoSecondCopyOfTheResult) {
+  if (test_support::kSanitized) {
+    GTEST_SKIP() << "a sanitizer's memory does not fit into the limit";
+  }
+  expect_clean_on_nodes("% 2", 4, "large_collect_pes");
 }
 
 // As a host file that names a node twice places them: PEs 0, 1, 4, 5 and 2, 3.
