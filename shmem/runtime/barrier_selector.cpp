@@ -3,12 +3,35 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "shmem/config/log.hpp"
 #include "shmem/team/team_table.hpp"
 
 namespace shmem {
+namespace {
+
+bool is_set(const char* variable) {
+  // As everywhere in the library, the program does not change its environment in another thread.
+  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr && *value != '\0';
+}
+
+/// On a node's first PE: the user has said which device to use, or how, and it cannot be used. PEs after the first one
+/// may be without a port because the device has fewer. With SHMEM_GBA=require the start fails with the same reason.
+void warn_of_wrong_device(const Job& job, const Result<void>& opened) {
+  if (opened || job.me != 0 || job.options.gba != GbaUse::kAuto) {
+    return;
+  }
+  const bool wrong_flags = is_set("GBA_FLAGS") && opened.error().code == std::errc::invalid_argument;
+  if (is_set("GBA_DEVICE") || wrong_flags) {
+    log(LogLevel::kWarn, "shmem: PE %d: barriers are made in software, because the device cannot be used: %s",
+        job.world_me(), opened.error().text.c_str());
+  }
+}
+
+}  // namespace
 
 Result<void> BarrierSelector::load_tables() {
   auto table = TuningTable::in_force(job_.options.barrier_tuning);
@@ -30,6 +53,7 @@ void BarrierSelector::open_port() {
   }
   const auto opened = try_port(job_, port_);
   no_gba_ = opened ? "" : opened.error().text;
+  warn_of_wrong_device(job_, opened);
   if (opened) {
     const auto info = port_.info();
     // An emulated device needs processor time like one more PE.

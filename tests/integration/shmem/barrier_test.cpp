@@ -53,6 +53,20 @@ TEST(Job, WithoutALauncherIsOnePe) {
   EXPECT_NE(job.output.find("PE 0: central_counter"), std::string::npos) << job.output;
 }
 
+TEST(Job, SaysThatTheDeviceThatWasNamedCannotBeUsed) {
+  const std::string text = "shmem: PE 0: barriers are made in software, because the device cannot be used: ";
+  const auto named = run(oshrun(2, "vfio-user:/nonexistent", {test_program("barrier_pes"), "10"}));
+  EXPECT_TRUE(named.exit.clean()) << named.output;
+  EXPECT_NE(named.output.find(text), std::string::npos) << named.output;
+  EXPECT_NE(named.output.find("/nonexistent"), std::string::npos) << named.output;
+  EXPECT_EQ(named.output.find(text), named.output.rfind(text)) << "by one PE";
+  const auto flags = run(oshrun(2, "", {test_program("barrier_pes"), "10"}), {"GBA_FLAGS=foo"});
+  EXPECT_TRUE(flags.exit.clean()) << flags.output;
+  EXPECT_NE(flags.output.find(text + "gba: GBA_FLAGS is \"foo\""), std::string::npos) << flags.output;
+  const auto off = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}), {"GBA_FLAGS=foo"});
+  EXPECT_EQ(off.output.find("cannot be used"), std::string::npos) << off.output;
+}
+
 TEST(Job, EndsWithTheReasonIfAGbaIsRequiredAndThereIsNone) {
   const auto job = run(oshrun(2, "", {test_program("barrier_pes"), "10"}),
                        {"SHMEM_GBA=require", "GBA_DEVICE=vfio-user:/nonexistent"});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -129,6 +131,21 @@ TEST_F(NetworkStartTest, NamesPesWhoseUcxCannotStart) {
     }
   });
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX_NET_DEVICES"), HasSubstr("says: "))));
+}
+
+TEST_F(NetworkStartTest, NamesPesThatMayStartNoThread) {
+  const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
+    const rlimit none{1, 1};
+    const bool limited = me.pe != 1 || (::setrlimit(RLIMIT_NPROC, &none) == 0 &&
+                                        (::geteuid() != 0 || ::setuid(65534) == 0));  // root has no such limit
+    if (!limited) {
+      settings.library = "libskipped.so";
+    }
+  });
+  if (texts[0].find("libskipped.so") != std::string::npos) {
+    GTEST_SKIP() << "processes cannot be limited here";
+  }
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX needs threads"), HasSubstr("ulimit -u"))));
 }
 
 /// A network namespace of its own, in which not even the loopback is up.
