@@ -38,6 +38,7 @@ struct Target {
 
  protected:
   [[gnu::always_inline]] static void wake_here(int number) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in wake_parked
     if (Runtime::reach().metadata[number].parking.sleepers.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
       wake_sleeper(number);
     }

@@ -2,6 +2,7 @@
 #include "shmem/cores/wait.hpp"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,6 +20,10 @@ namespace {
 constexpr unsigned kSpinsAlone = 4000;
 // Enough for every other PE to be scheduled once; each yield is a context switch when PEs outnumber processors.
 constexpr unsigned kYields = 16;
+
+bool membarrier(int command) {
+  return ::syscall(SYS_membarrier, command, 0, 0) == 0;
+}
 
 int own_processors() {
   cpu_set_t set;
@@ -63,6 +68,14 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 WaitPolicy wait_policy(int runnable, int processors) {
   return {runnable <= (processors > 0 ? processors : own_processors()) ? kSpinsAlone : 0U, kYields};
+}
+
+bool join_store_barriers() {
+  return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+}
+
+bool store_barrier_on_all() {
+  return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 void yield_processor() {

@@ -33,6 +33,14 @@ constexpr std::chrono::microseconds kLongestBackgroundNap{500};
 
 void yield_processor();
 
+/// Lets store_barrier_on_all() reach this process. False if the kernel refuses, as Linux before 4.16 does and some
+/// containers do.
+bool join_store_barriers();
+/// A full memory barrier in each running thread of all processes that have joined: what these stored before an access
+/// that missed an earlier store of this thread is visible to it afterwards. For a waiter that is about to sleep, so that
+/// those who change its words need none. False, without an effect, if the kernel refuses.
+bool store_barrier_on_all();
+
 /// Whether yielding the processor pays. If the processor goes to other PEs of the job, a yield is the fastest way to
 /// the awaited change; if another program computes there, it is lost for a time slice of milliseconds, while a sleeper
 /// gets it back as soon as it is woken. The duration of yields decides: after a long one there are none for a while,

@@ -8,12 +8,15 @@ namespace shmem {
 
 // `job` is a Job; a template, so that a test can use the words of a memory model instead.
 
-/// Wakes `pe` if it sleeps. Called after a sequentially consistent change of one of its words: either the caller sees
-/// the sleeper or the sleeper sees the change (pairs with wait_parked). After a plain store a wake-up can be missed;
-/// then the sleeper finds the change when its sleep ends.
+/// Wakes `pe` if it sleeps. Called after a change of one of its words: either the caller sees the sleeper or the sleeper
+/// sees the change (pairs with wait_parked). After a change that is not sequentially consistent, such as that of a put,
+/// the sleeper's store_barrier_on_all() makes it so; where the kernel refuses that, such a wake-up can be missed, and the
+/// sleeper finds the change when its sleep ends.
 template <typename AnyJob>
 void wake_parked(const AnyJob& job, int pe) {
   auto& parking = job.metadata(pe).parking;
+  // For the compiler only: the change comes before the look at the sleepers.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   if (parking.sleepers.load(std::memory_order_seq_cst) != 0) {
     parking.event.fetch_add(1, std::memory_order_seq_cst);  // pairs with the load in wait_parked
     futex_wake_all(parking.event);
@@ -31,6 +34,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
   parking.sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::chrono::nanoseconds nap = std::chrono::milliseconds{1};
   std::errc error{};
+  bool looked_closely = false;
   for (;;) {
     const auto event = parking.event.load(std::memory_order_seq_cst);
     if (done() || (error = check()) != std::errc{}) {
@@ -38,6 +42,13 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     }
     if (job.policy.advance()) {
       continue;
+    }
+    // Once is enough: whoever stores after it sees the count.
+    if (!looked_closely) {
+      looked_closely = true;
+      if (store_barrier_on_all()) {
+        continue;
+      }
     }
     futex_sleep(parking.event, event, job.policy.limit_nap(nap), job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);

@@ -206,6 +206,7 @@ Result<void> Runtime::open() {
   if (auto ok = barriers_.load_tables(); !ok) {
     return ok;
   }
+  join_store_barriers();
   introduce(job_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});

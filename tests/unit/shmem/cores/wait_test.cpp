@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <limits>
@@ -13,6 +15,7 @@
 
 #include "shmem/cores/core.hpp"
 #include "shmem/layout/parking.hpp"
+#include "tests/support/soak.hpp"
 #include "tests/unit/shmem/no_system_calls.hpp"
 
 namespace {
@@ -159,6 +162,60 @@ TEST(Waiting, IsAskedWhetherToGoOnAlsoWhileThereIsAlwaysSomethingInTheBackground
             std::errc::timed_out);
   EXPECT_EQ(shmem::wait_polling(policy, shmem::kLongestSleep, never, too_late), std::errc::timed_out);
   EXPECT_EQ(shmem::wait_parked(ParkedPe{policy}, never, too_late), std::errc::timed_out);
+}
+
+void wait_for(const std::atomic<int>& word, int round) {
+  for (int looks = 1; word.load(std::memory_order_acquire) < round; ++looks) {
+    if (looks % 1000 == 0) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+/// As a put and a PE that is about to sleep: one stores a word and then looks for sleepers, by plain moves of the
+/// processor; the other one announces itself and then looks at the word. Either must see the other.
+TEST(StoreBarriers, LetAPutAndASleeperNotMissEachOther) {
+  if (!shmem::join_store_barriers() || !shmem::store_barrier_on_all()) {
+    GTEST_SKIP() << "the kernel has no membarrier() for all processes";
+  }
+  struct alignas(64) Line {
+    std::atomic<int> value{0};
+  };
+  const int rounds = test_support::repeats(5000, 1000000);
+  std::array<Line, 32> bytes;  // of the put: they keep the word back in the processor
+  Line word;
+  Line sleepers;
+  Line begun;  // the round that the putting thread may begin
+  Line put;    // the round that it has ended
+  std::atomic<int> seen{0};
+  std::jthread putting([&] {
+    for (int round = 1; round <= rounds; ++round) {
+      wait_for(begun.value, round);
+      for (Line& byte : bytes) {
+        byte.value.store(round, std::memory_order_relaxed);
+      }
+      word.value.store(round, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      seen.store(sleepers.value.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      put.value.store(round, std::memory_order_release);
+    }
+  });
+  int missed = 0;
+  for (int round = 1; round <= rounds; ++round) {
+    for (Line& byte : bytes) {
+      byte.value.store(-round, std::memory_order_relaxed);
+    }
+    begun.value.store(round, std::memory_order_release);
+    for (int delay = 0; delay < round % 200; ++delay) {
+      shmem::cpu_pause();
+    }
+    sleepers.value.store(round, std::memory_order_seq_cst);
+    shmem::store_barrier_on_all();
+    const int found = word.value.load(std::memory_order_relaxed);
+    wait_for(put.value, round);
+    missed += found < round && seen.load(std::memory_order_relaxed) < round ? 1 : 0;
+  }
+  EXPECT_EQ(missed, 0);
 }
 
 TEST(WaitingDeathTest, TheTestSeesASystemCall) {
