@@ -240,7 +240,7 @@ int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) no
   std::uint64_t last = 0;
   const auto reached = [&](std::uint64_t seen) { return api::compare(last = seen, cmp, value); };
   const auto problem = [&](std::errc error) {
-    return "the wait " + monitor.explain(error) + "; there is " + api::unmet(last, cmp, value);
+    return "the wait " + monitor.explain(error) + "; there is " + api::unmet(runtime, word, last, cmp, value);
   };
   shmemx_core_t* core = api::current_core();
   if (core == nullptr) {

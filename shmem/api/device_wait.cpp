@@ -23,7 +23,10 @@ template <typename T>
 class Elements {
  public:
   Elements(const Runtime& runtime, const shmemx_elements_t& given)
-      : given_(given), first_(static_cast<T*>(given.elements)), values_(static_cast<const T*>(given.values)) {
+      : runtime_(runtime),
+        given_(given),
+        first_(static_cast<T*>(given.elements)),
+        values_(static_cast<const T*>(given.values)) {
     api::check_cmp(runtime, given.call, given.cmp);
     if (given.count == 0) {
       return;
@@ -79,9 +82,9 @@ class Elements {
   }
   [[nodiscard]] std::string describe() const {
     const std::size_t i = first_unmet();
-    return i == SIZE_MAX
-               ? "nothing missing"
-               : fmt::format("element {} of {}: {}", i, given_.count, api::unmet(value(i), given_.cmp, with(i)));
+    return i == SIZE_MAX ? "nothing missing"
+                         : (given_.count > 1 ? fmt::format("element {} of {}: ", i, given_.count) : "") +
+                               api::unmet(runtime_, first_ + i, value(i), given_.cmp, with(i));
   }
 
  private:
@@ -89,6 +92,7 @@ class Elements {
   [[nodiscard]] T value(std::size_t i) const { return std::atomic_ref<T>(first_[i]).load(std::memory_order_acquire); }
   [[nodiscard]] T with(std::size_t i) const { return values_[given_.value_for_each != 0 ? i : 0]; }
 
+  const Runtime& runtime_;
   const shmemx_elements_t& given_;
   T* first_;
   const T* values_;

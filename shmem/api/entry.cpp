@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <string_view>
 
 namespace shmem::api {
 namespace {
@@ -11,6 +12,19 @@ namespace {
 std::string& error_text() {
   static thread_local std::string text;
   return text;
+}
+
+/// "PE 3: " before the start of the library, when only the launcher's variables tell it; "" without a launcher.
+std::string who() {
+  for (const char* name : {"OSHRUN_RANK", "PMIX_RANK", "SHMEM_UID_RANK"}) {
+    // As everywhere in the library, the program does not change its environment in another thread.
+    const char* rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (rank != nullptr && *rank != '\0' &&
+        std::string_view(rank).find_first_not_of("0123456789") == std::string::npos) {
+      return fmt::format("PE {}: ", rank);
+    }
+  }
+  return "";
 }
 
 /// More about an address that is not symmetric.
@@ -29,7 +43,14 @@ std::string whose(const Runtime& runtime, const void* address) {
 }  // namespace
 
 void refuse_before_start(const char* call) {
-  log(LogLevel::kFatal, "shmem: %s was called before shmem_init or after shmem_finalize", call);
+  const int parent = Runtime::parent_pe();
+  if (parent >= 0) {
+    log(LogLevel::kFatal,
+        "shmem: %s was called in a process that PE %d has forked: that is no PE; make the call in PE %d", call, parent,
+        parent);
+  } else {
+    log(LogLevel::kFatal, "shmem: %s%s was called before shmem_init or after shmem_finalize", who().c_str(), call);
+  }
   std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
 }
 
@@ -99,8 +120,17 @@ std::byte* remote(const Runtime& runtime, const char* call, const void* mine, st
   return theirs.address;
 }
 
-void refuse_alignment(const Runtime& runtime, const char* call, std::size_t size) {
-  end_job(runtime, call, "the given address is not aligned to the size of what is there, {} bytes", size);
+std::string place_text(const Runtime& runtime, const void* mine) {
+  const NodeMemory& memory = runtime.job().memory;
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(mine) - reinterpret_cast<std::uintptr_t>(memory.heap(runtime.job().me));
+  std::string text = fmt::format("at {}", mine);
+  return offset < memory.heap_size() ? text + fmt::format(", offset {} of the symmetric heap", offset) : text;
+}
+
+void refuse_alignment(const Runtime& runtime, const char* call, const void* mine, std::size_t size) {
+  end_job(runtime, call, "the given address is not aligned to the size of what is there, {} bytes ({})", size,
+          place_text(runtime, mine));
 }
 
 void refuse_count(const Target& target, std::size_t count) {

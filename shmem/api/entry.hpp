@@ -68,16 +68,19 @@ void check_symmetric(const Runtime& runtime, const char* call, const void* mine,
 void check_local(const Runtime& runtime, const char* call, const void* local, const void* mine, std::size_t bytes,
                  int pe);
 
+/// Where a variable of this PE is: "at 0x7f0000000040, offset 64 of the symmetric heap".
+std::string place_text(const Runtime& runtime, const void* mine);
+
 /// The address of `mine` in `pe`; nullptr if `pe` is on another node. Ends the job if `bytes` there are not symmetric,
 /// or there is no such PE.
 std::byte* remote(const Runtime& runtime, const char* call, const void* mine, std::size_t bytes, int pe);
 
-[[noreturn]] void refuse_alignment(const Runtime& runtime, const char* call, std::size_t size);
+[[noreturn]] void refuse_alignment(const Runtime& runtime, const char* call, const void* mine, std::size_t size);
 /// Ends the job unless `mine`, which is accessed atomically, is aligned to its size.
 template <typename T>
 void check_aligned(const Runtime& runtime, const char* call, const T* mine) {
   if (reinterpret_cast<std::uintptr_t>(mine) % sizeof(T) != 0) [[unlikely]] {
-    refuse_alignment(runtime, call, sizeof(T));
+    refuse_alignment(runtime, call, mine, sizeof(T));
   }
 }
 

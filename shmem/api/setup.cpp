@@ -23,7 +23,9 @@ void start(int thread_level = SHMEM_THREAD_SINGLE) {
     return;
   }
   if (auto ok = Runtime::start(thread_level); !ok) {
-    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
+    if (Runtime::is_reporter()) {
+      shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
+    }
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }

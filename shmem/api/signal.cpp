@@ -95,7 +95,7 @@ T wait_until(const char* call, T* mine, int cmp, T with) {
   const auto signal = remote_signal(api::Peer({runtime, call, runtime.my_pe()}), mine);
   T value = signal.load(std::memory_order_acquire);  // here and below: as in fetch()
   const auto reached = [&] { return api::compare(value = signal.load(std::memory_order_acquire), cmp, with); };
-  api::wait_here(runtime, call, reached, [&] { return api::unmet(value, cmp, with); });
+  api::wait_here(runtime, call, reached, [&] { return api::unmet(runtime, mine, value, cmp, with); });
   return value;
 }
 

@@ -199,7 +199,7 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
     if (error != std::errc{}) {
       shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: the wait %s; there is %s", runtime.my_pe(), kCall,
                  monitor.explain(error).c_str(),
-                 api::unmet(word.load(std::memory_order_relaxed), cmp, cmp_value).c_str());
+                 api::unmet(runtime, sig_addr, word.load(std::memory_order_relaxed), cmp, cmp_value).c_str());
     }
     return error;
   });

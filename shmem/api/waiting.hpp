@@ -37,11 +37,12 @@ bool compare(T value, int cmp, T with) {
   }
 }
 
-/// "3, which is not GE 5"
+/// "3, which is not GE 5 (at 0x7f0000000040, offset 64 of the symmetric heap)"
 template <typename T>
-std::string unmet(T value, int cmp, T with) {
+std::string unmet(const Runtime& runtime, const void* word, T value, int cmp, T with) {
   constexpr std::array kNames{"EQ", "NE", "GT", "GE", "LT", "LE"};
-  return std::to_string(value) + ", which is not " + kNames[static_cast<std::size_t>(cmp)] + " " + std::to_string(with);
+  return fmt::format("{}, which is not {} {} ({})", std::to_string(value), kNames[static_cast<std::size_t>(cmp)],
+                     std::to_string(with), place_text(runtime, word));
 }
 
 /// Waits until done(), which reads words of this PE that others change. On the host a failure ends the job. On a core

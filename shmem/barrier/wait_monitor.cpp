@@ -189,7 +189,7 @@ std::string BarrierMonitor::differing_text() const {
 std::string BarrierMonitor::ending(std::errc error) const {
   switch (error) {
     case std::errc::owner_dead:
-      return "cannot complete: a PE has died";
+      return "cannot complete: a PE has ended";
     case std::errc::protocol_error:
       return fmt::format("{}, but {}: all members make a barrier the same way",
                          *name_.split ? "was begun with shmemx_barrier_arrive" : "is made in one call",

@@ -51,6 +51,8 @@ class Bootstrap {
   /// A word that is 0 until then. The end of the job changes it and wakes threads that sleep on it, also those that
   /// sleep on another word as well (WaitPolicy). nullptr: there is no wake-up, and sleeps must be short.
   [[nodiscard]] virtual const std::atomic<std::uint32_t>* alarm() const { return nullptr; }
+  /// How the process of a PE that has ended did so, as far as the launcher tells: "exited with status 0"; else "".
+  [[nodiscard]] virtual std::string end_of(int /*rank*/) const { return ""; }
   /// Tells the launcher that this PE has left the job: from now on its exit does not fail the others.
   virtual void leave() = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that oshrun shares with the PEs it starts, for their collective steps and for the end of the job. A sealed
-// memfd that the PEs inherit, with its number in their environment. Layout of version 2: one JobHeader, then a PeSlot
+// memfd that the PEs inherit, with its number in their environment. Layout of version 3: one JobHeader, then a PeSlot
 // for each PE.
 #pragma once
 
@@ -35,7 +35,7 @@ constexpr int kMaxLocalPes = 4096;
 constexpr std::int32_t kLauncher = -1;
 
 constexpr std::uint32_t kJobMagic = 0x4e55524f;  // "ORUN"
-constexpr std::uint32_t kJobVersion = 2;
+constexpr std::uint32_t kJobVersion = 3;
 
 /// The early end of a job. `state` goes kNone -> kWriting -> kSet, once. The process that moved it to kWriting writes
 /// the rest; others read that after they have seen kSet.
@@ -75,7 +75,7 @@ struct PeSlot {
   std::atomic<std::int32_t> owner;   // the process that has joined; 0: none
   std::atomic<std::uint64_t> round;  // the last round in which the PE has arrived
   // Written by the launcher.
-  std::atomic<std::uint32_t> exited;  // 1: the process that oshrun started for the PE has exited
+  std::atomic<std::uint32_t> exited;  // 0, or 1 + its wait status once the process that oshrun started has ended
   // Written by the PE. Round r uses offering r % 2: a PE reads the others' before it arrives in r + 1, and no PE
   // overwrites its offering before r + 1 is over.
   std::array<Offering, 2> offerings;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
@@ -162,7 +164,9 @@ Error LocalBootstrap::explain(std::errc why, std::uint64_t round) const {
     return {why, fmt::format("shmem: PE {}: the job was ended: {}", rank_, aborted().value_or(""))};
   }
   if (why == kPeerExited) {
-    return {why, fmt::format("shmem: PE {} waits for {}: exited", rank_, pe_list(missing(round, true)))};
+    const std::vector<int> gone = missing(round, true);
+    return {why, fmt::format("shmem: PE {} waits for {}: {}", rank_, pe_list(gone),
+                             gone.size() == 1 ? end_of(gone.front()) : "exited")};
   }
   return {why, fmt::format("shmem: PE {} waited {} for {} to come (step {} of the job's bootstrap)", rank_,
                            seconds_text(limit_), pe_list(missing(round, false)), round)};
@@ -197,6 +201,24 @@ std::optional<std::string> LocalBootstrap::aborted() const {
     return std::nullopt;
   }
   return std::move(end->reason);
+}
+
+std::string LocalBootstrap::end_of(int rank) const {
+  const std::atomic<std::uint32_t>& exited = memory_->slot(rank).exited;
+  // The launcher hears of the end at about the same time as the caller.
+  constexpr std::chrono::milliseconds kLauncherDelay{200};
+  const auto deadline = Clock::now() + kLauncherDelay;
+  std::uint32_t ended = exited.load(std::memory_order_acquire);  // pairs with the launcher's store
+  while (ended == 0 && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    ended = exited.load(std::memory_order_acquire);
+  }
+  if (ended == 0) {
+    return "";
+  }
+  const int status = static_cast<int>(ended - 1);
+  return WIFSIGNALED(status) ? fmt::format("killed by signal {}", WTERMSIG(status))
+                             : fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
 void LocalBootstrap::leave() {

@@ -27,6 +27,7 @@ class LocalBootstrap final : public Bootstrap {
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &memory_->header().end.state; }
+  [[nodiscard]] std::string end_of(int rank) const override;
   void leave() override;
 
  private:

@@ -94,6 +94,9 @@ class NodeBootstrap final : public Bootstrap {
   int abort(int status, const std::string& reason) override { return world_->abort(status, reason); }
   [[nodiscard]] std::optional<std::string> aborted() const override { return world_->aborted(); }
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return world_->alarm(); }
+  [[nodiscard]] std::string end_of(int rank) const override {
+    return world_->end_of(nodes_.here[static_cast<std::size_t>(rank)]);
+  }
   void leave() override { world_->leave(); }
 
  private:

@@ -279,7 +279,7 @@ bool TcpBootstrap::verify(const Frame& frame) {
     return false;
   }
   if (!same(challenge->proof, prove(id_.secret, Prover::kServer, hello_, *challenge))) {
-    const std::string text = foreign_secret_text(id_.place.text(), place_.rank);
+    const std::string text = foreign_secret_text(id_.place.text(), hello_, challenge->size);
     // Only so that the server, if this is one, can name this PE.
     static_cast<void>(send_all(socket_.get(), *encode(FrameType::kDecline, 0, {}), Clock::now() + kTellLimit));
     set_end({{std::errc::permission_denied, text}, std::nullopt, text});

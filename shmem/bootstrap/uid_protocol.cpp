@@ -85,12 +85,17 @@ std::string pes(int number) {
 
 }  // namespace
 
-std::string foreign_secret_text(const std::string& place, int pe) {
-  return fmt::format(
+std::string foreign_secret_text(const std::string& place, const Hello& pe, int size) {
+  std::string text = fmt::format(
       "shmem: refused by the job at {}: this process (PE {}) does not have the secret of that job (is the unique id, "
       "or "
       "SHMEM_UID_SECRET, that of another job?), or the program that listens there is not of this job",
-      place, pe);
+      place, pe.rank);
+  if (pe.size != size) {
+    text += fmt::format("; that job has {}, and this process was told of {}: SHMEM_UID_SIZE is a part of the secret",
+                        pes(size), pe.size);
+  }
+  return text;
 }
 
 UidJobState::UidJobState(Job job, Time now)
@@ -130,12 +135,14 @@ Result<void> UidJobState::admit(const Hello& hello, const Challenge& challenge, 
   if (same(proof, prove(job_.secret, Prover::kPe, hello, challenge))) {
     return {};
   }
-  refuse_stranger(from);
-  return fail(std::errc::permission_denied, foreign_secret_text(job_.place, hello.rank));
+  refuse_stranger(hello, from);
+  return fail(std::errc::permission_denied, foreign_secret_text(job_.place, hello, job_.size));
 }
 
-void UidJobState::refuse_stranger(const std::string& from) {
-  refuse(from, "it does not have the secret of this job");
+void UidJobState::refuse_stranger(const Hello& hello, const std::string& from) {
+  refuse(from,
+         "it does not have the secret of this job" +
+             (hello.size == job_.size ? "" : fmt::format(", and was told of {}, not {}", pes(hello.size), job_.size)));
 }
 
 Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time now) {

@@ -117,8 +117,8 @@ class FrameReader {
   std::size_t begin_ = 0;
 };
 
-/// What a PE is told whose secret is not that of the server at `place`.
-std::string foreign_secret_text(const std::string& place, int pe);
+/// What a PE is told whose secret is not that of the server at `place`, which serves a job of `size` PEs.
+std::string foreign_secret_text(const std::string& place, const Hello& pe, int size);
 
 /// The state of a job's server: which PEs have joined, what each has sent in the open step, how the job ends. After a
 /// failure all PEs are notified and no further frame is answered.
@@ -149,7 +149,7 @@ class UidJobState {
   /// settings ends the job for all.
   Result<int> join(const Hello& hello, const std::string& from, Time now);
   /// Remembers, for messages, a process that does not know the secret.
-  void refuse_stranger(const std::string& from);
+  void refuse_stranger(const Hello& hello, const std::string& from);
   /// Remembers, for messages, a process that has sent an invalid frame or nothing.
   void refuse(const std::string& from, const std::string& why);
 

@@ -257,7 +257,7 @@ void UidServer::challenge(Connection& connection, const Frame& frame) {
 void UidServer::admit(Connection& connection, const Frame& frame) {
   const auto proof = frame.head<Proof>();
   if (frame.type == FrameType::kDecline || !proof || frame.type != FrameType::kProof) {
-    state_.refuse_stranger(connection.from);
+    state_.refuse_stranger(*connection.hello, connection.from);
     connection.closing = true;
     return;
   }

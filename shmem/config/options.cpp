@@ -143,7 +143,7 @@ bool set_switch(Options& options, const std::string& text) {
 constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G",
       "bytes of symmetric heap per PE; k, m, g, t multiply"},
-     "a number above 0, optionally followed by k, m, g or t",
+     "a number above 0, optionally followed by k, m, g or t, and less than 2^63 bytes",
      set_symmetric_size},
     {{"SHMEM_SYMMETRIC_GLOBALS", nullptr, "name", "auto",
       "whether global and static variables are symmetric: auto (where they can be) or off"},

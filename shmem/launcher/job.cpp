@@ -248,7 +248,8 @@ void Job::pe_ended(int pe, int wait_status) {
     }
   }
   pes_[static_cast<std::size_t>(pe)].deserted = status == 0 && !left;
-  slot.exited.store(1, std::memory_order_release);  // pairs with LocalBootstrap::missing()
+  slot.exited.store(1 + static_cast<std::uint32_t>(wait_status),
+                    std::memory_order_release);  // pairs with LocalBootstrap::missing()
 }
 
 void Job::device_ended(int wait_status) {

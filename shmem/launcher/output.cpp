@@ -38,8 +38,8 @@ bool is_same_file(int a, int b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Raises the soft limit to at least `count`; returns the previous limit.
-Result<rlimit> allow_open_files(rlim_t count) {
+/// Raises the soft limit to at least `count`, for the output of `pes` PEs; returns the previous limit.
+Result<rlimit> allow_open_files(rlim_t count, int pes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return fail_errno(errno, "cannot read the limit on open files");
@@ -50,9 +50,10 @@ Result<rlimit> allow_open_files(rlim_t count) {
   }
   if (limit.rlim_max < count) {
     return fail(std::errc::too_many_files_open,
-                fmt::format("the output of so many PEs needs {} open files, and the limit is {}: raise it (ulimit "
-                            "-Hn), or give --direct-output",
-                            count, limit.rlim_max));
+                fmt::format("{} open files are needed, {} for oshrun itself and {} for the output of {}, and the limit "
+                            "is {}: raise it (ulimit -Hn), or give --direct-output",
+                            count, kOtherFiles, count - kOtherFiles, pes == 1 ? "a PE" : fmt::format("{} PEs", pes),
+                            limit.rlim_max));
   }
   limit.rlim_cur = count;
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -188,7 +189,7 @@ void OutputStream::give_up() {
 Result<Output> Output::open(bool tags, int pes) {
   Output output;
   output.is_one_ = is_same_file(STDOUT_FILENO, STDERR_FILENO);
-  const auto before = allow_open_files(static_cast<rlim_t>(pes) * (output.is_one_ ? 1 : 2) + kOtherFiles);
+  const auto before = allow_open_files(static_cast<rlim_t>(pes) * (output.is_one_ ? 1 : 2) + kOtherFiles, pes);
   if (!before) {
     return before.error();
   }

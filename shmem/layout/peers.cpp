@@ -58,7 +58,11 @@ std::string describe_pe(const Job& job, int pe) {
   if (theirs.host[0] != '\0') {
     text += std::string(" on ") + theirs.host.data();
   }
-  return text + (is_dead_or_zombie(job, pe) ? ", dead)" : ")");
+  if (!is_dead_or_zombie(job, pe)) {
+    return text + ")";
+  }
+  const std::string end = job.bootstrap->end_of(pe);
+  return text + ", " + (end.empty() ? "dead" : end) + ")";
 }
 
 }  // namespace shmem

@@ -9,7 +9,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
+#include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -61,6 +63,17 @@ CoreGlobals core_globals(const Job& job) {
   return globals;
 }
 
+/// Collective: false if a PE with a lower number has the same reason, but for the number of the PE in it.
+bool brings_news(Bootstrap& bootstrap, const std::string& reason) {
+  constexpr std::string_view kStart = "shmem: PE ";
+  const auto after_number = reason.rfind(kStart, 0) == 0 ? reason.find(':', kStart.size()) : std::string::npos;
+  const std::size_t mine =
+      std::hash<std::string>()(after_number == std::string::npos ? reason : reason.substr(after_number));
+  Bootstrap& everybody = bootstrap.everybody();
+  const auto all = allgather(everybody, mine);
+  return !all || std::find(all->begin(), all->end(), mine) - all->begin() == everybody.rank();
+}
+
 std::string because(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" ({})", reason);
 }
@@ -70,10 +83,25 @@ std::string because(const std::string& reason) {
 std::unique_ptr<Runtime> Runtime::instance_;
 constinit Reach Runtime::reach_;
 
+bool Runtime::is_reporter_ = true;
+
+namespace {
+
+/// In a child made by fork(): the parent's runtime, which stays reachable for leak checkers.
+constinit std::atomic<Runtime*> parents_runtime{nullptr};
+
+}  // namespace
+
 void Runtime::forget_in_child() {
-  static std::atomic<Runtime*> parents{nullptr};  // keeps it reachable for leak checkers
-  parents.store(instance_.release(), std::memory_order_relaxed);
+  if (Runtime* parents = instance_.release(); parents != nullptr) {
+    parents_runtime.store(parents, std::memory_order_relaxed);
+  }
   reach_ = {};
+}
+
+int Runtime::parent_pe() {
+  const Runtime* parents = parents_runtime.load(std::memory_order_relaxed);
+  return parents != nullptr ? parents->my_pe() : -1;
 }
 
 void Runtime::register_fork_handler() {
@@ -154,6 +182,7 @@ std::optional<UidListener> Runtime::take_listener(const UniqueId& id) {
 Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest request) {
   static const int at_exit = ::on_exit(finish_at_exit, nullptr);  // once a process, however often the library starts
   static_cast<void>(at_exit);
+  is_reporter_ = true;
   auto bootstrap = make_bootstrap(std::move(request));
   if (!bootstrap) {
     return bootstrap.error();
@@ -175,6 +204,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   auto memory = NodeMemory::create(**bootstrap, options.symmetric_size, globals->size(), options.placement,
                                    options.bootstrap_timeout);
   if (!memory) {
+    is_reporter_ = brings_news(**bootstrap, memory.error().text);
     return fail(memory.error().code, memory.error().text + (nodes.several() ? fmt::format(" ({})", nodes.text()) : ""));
   }
   const int me = (*bootstrap)->rank();

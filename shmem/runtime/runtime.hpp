@@ -56,6 +56,10 @@ class Runtime {
   bool release() { return --starts_ == 0; }
   /// False in a process that was forked from the PE.
   [[nodiscard]] bool is_own_process() const;
+  /// The PE that forked this process, in which the library ran; -1 in all other processes.
+  static int parent_pe();
+  /// Whether this PE should print why start() has failed: another one does if all PEs have the same reason.
+  static bool is_reporter() { return is_reporter_; }
   /// nullptr before start() and after stop().
   static Runtime* current() { return instance_.get(); }
   /// Of the current runtime. Static, so that a call reads nothing else.
@@ -143,6 +147,7 @@ class Runtime {
 
   static std::unique_ptr<Runtime> instance_;
   static Reach reach_;
+  static bool is_reporter_;
 
   Job job_;
   JobNetwork network_;

@@ -68,9 +68,11 @@ TEST_P(Mistakes, EndTheJobWithAMessageThatNamesThem) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, Mistakes,
-    testing::Values(Mistake{"before-init", "shmem_barrier_all was called before shmem_init"},
+    testing::Values(Mistake{"before-init", "PE 1: shmem_barrier_all was called before shmem_init"},
                     Mistake{"after-finalize", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
-                    Mistake{"nested", "PE 1 still runs"},
+                    Mistake{"forked", "shmem_barrier_all was called in a process that PE 1 has forked: that is no PE"},
+                    Mistake{"vanish", "cannot complete: a PE has ended; it waited for PE 1 (pid "},
+                    Mistake{"vanish", ", exited with status 0)"}, Mistake{"nested", "PE 1 still runs"},
                     Mistake{"nested", "shmem_barrier_all was called before shmem_init or after shmem_finalize"},
                     Mistake{"barrier-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
                     Mistake{"finalize-while-open", "of team 0 is open (shmemx_barrier_arrive or _timed): end it with"},
@@ -104,11 +106,19 @@ TEST(Waits, EndTheJobAfterTheTimeWhateverTheyWaitFor) {
        {std::pair{"set-alone", "PE 1: shmem_barrier: the wait for the 2 PEs of the set timed out after 1000 ms"},
         std::pair{"wait-alone",
                   "PE 1: shmem_signal_wait_until: the wait timed out after 1000 ms "
-                  "(SHMEM_BARRIER_TIMEOUT); there is 0, which is not GE 5"}}) {
+                  "(SHMEM_BARRIER_TIMEOUT); there is 0, which is not GE 5 (at 0x"}}) {
     const auto job = run(oshrun(2, "off", {test_program("wrong_pes"), mistake}), {"SHMEM_BARRIER_TIMEOUT=1"});
     EXPECT_NE(job.exit.code, 0) << job.output;
     EXPECT_NE(job.output.find(message), std::string::npos) << job.output;
   }
+}
+
+TEST(Start, SaysOnceWhyItFailsOnAllPes) {
+  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), ""}), {"SHMEM_SYMMETRIC_SIZE=100000t"});
+  EXPECT_NE(job.exit.code, 0) << job.output;
+  const auto first = job.output.find("a symmetric heap of ");
+  EXPECT_NE(first, std::string::npos) << job.output;
+  EXPECT_EQ(first, job.output.rfind("a symmetric heap of ")) << job.output;
 }
 
 TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {

@@ -126,8 +126,8 @@ TEST(OshrunOutput, SaysWhenThereAreTooFewFiles) {
   const auto outcome = in_shell("ulimit -n 64; \"$0\" -n 80 true; \"$0\" -n 80 --direct-output echo well");
   EXPECT_EQ(
       outcome.output,
-      "oshrun: the output of so many PEs needs 144 open files, and the limit is 64: raise it (ulimit -Hn), or give "
-      "--direct-output\n" +
+      "oshrun: 144 open files are needed, 64 for oshrun itself and 80 for the output of 80 PEs, and the limit is 64: "
+      "raise it (ulimit -Hn), or give --direct-output\n" +
           repeat("well\n", 80));
 }
 

@@ -309,6 +309,14 @@ TEST_P(Session, RefusesPesWithAnotherSecret) {
               AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job")));
 }
 
+TEST_P(Session, SaysWhenPesWereToldDifferentSizes) {
+  start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  start(1, 3, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
+  EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
+  EXPECT_THAT(shells_.pe(0).output(), HasSubstr("and was told of 3 PEs, not 2"));
+  EXPECT_THAT(shells_.pe(1).output(), HasSubstr("that job has 2 PEs, and this process was told of 3: SHMEM_UID_SIZE"));
+}
+
 TEST_P(Session, SaysWhenNoPeListens) {
   start(1, 2, {"SHMEM_BOOTSTRAP_TIMEOUT=0.3"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1})) << shells_.output();

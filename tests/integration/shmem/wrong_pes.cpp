@@ -2,6 +2,8 @@
 // A PE that makes one mistake, named by its argument.
 #include <shmem.h>
 #include <shmemx.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -95,6 +97,19 @@ int main(int argc, char** argv) {
   } else if (mistake == "global-exit") {
     if (me == 1) {
       shmem_global_exit(9);
+    }
+    shmem_barrier_all();
+  } else if (mistake == "forked") {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      shmem_barrier_all();
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  } else if (mistake == "vanish") {
+    if (me == 1) {
+      ::_exit(0);
     }
     shmem_barrier_all();
   } else if (mistake == "exit-early") {

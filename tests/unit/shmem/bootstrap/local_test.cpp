@@ -177,8 +177,8 @@ TEST(LocalBootstrap, DoesNotWaitForTheDead) {
     }
     return text_of(LocalBootstrap::join(job, pe).value()->barrier());
   });
-  EXPECT_THAT(texts[0], HasSubstr("PE 0 waits for PE 1: exited"));
-  EXPECT_THAT(texts[2], HasSubstr("PE 2 waits for PE 1: exited"));
+  EXPECT_THAT(texts[0], HasSubstr("PE 0 waits for PE 1: exited with status 0"));
+  EXPECT_THAT(texts[2], HasSubstr("PE 2 waits for PE 1: exited with status 0"));
 }
 
 TEST(LocalBootstrap, FinishesAStepWhoseMembersHaveDiedSince) {
@@ -298,7 +298,7 @@ TEST(JobMemory, IsRefusedWhereItIsNot) {
   EXPECT_THAT(text_of_attach(foreign.get(), 2), HasSubstr("not the memory of a job"));
 
   job->header().version = kJobVersion + 1;
-  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 3, this libshmem version 2"));
+  EXPECT_THAT(text_of_attach(job->fd(), 2), HasSubstr("oshrun speaks version 4, this libshmem version 3"));
 }
 
 }  // namespace
