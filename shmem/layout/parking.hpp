@@ -8,6 +8,12 @@ namespace shmem {
 
 // `job` is a Job; a template, so that a test can use the words of a memory model instead.
 
+/// store_barrier_on_all() for waiting on such a word.
+template <typename Word>
+bool store_barrier_for(const Word& /*event*/) {
+  return store_barrier_on_all();
+}
+
 /// Wakes `pe` if it sleeps. Called after a change of one of its words: either the caller sees the sleeper or the sleeper
 /// sees the change (pairs with wait_parked). After a change that is not sequentially consistent, such as that of a put,
 /// the sleeper's store_barrier_on_all() makes it so; where the kernel refuses that, such a wake-up can be missed, and the
@@ -46,7 +52,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
     // Once is enough: whoever stores after it sees the count.
     if (!looked_closely) {
       looked_closely = true;
-      if (store_barrier_on_all()) {
+      if (store_barrier_for(parking.event)) {
         continue;
       }
     }

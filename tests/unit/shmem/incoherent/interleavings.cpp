@@ -161,6 +161,22 @@ void Interleavings::sleep(std::size_t word, std::uint64_t seen) {
   }
 }
 
+bool Interleavings::store_barrier() {
+  if (!has_store_barrier_) {
+    return false;
+  }
+  go_on();
+  for (Thread& thread : threads_) {
+    for (const Change& earlier : std::exchange(thread.delayed, {})) {
+      apply(earlier);
+    }
+  }
+  for (Thread& thread : threads_) {
+    thread.earliest = now();
+  }
+  return true;
+}
+
 void Interleavings::wake(std::size_t word) {
   go_on();
   woken_[word] = now()[word];

@@ -28,6 +28,8 @@ class Interleavings {
   /// Runs `body` on all threads in every schedule, with all words 0 at first; the operation at `weakened` is done as if
   /// it was relaxed. False once, in some schedule, a thread sleeps and nobody will wake it.
   bool all_end(const Body& body, const Site& weakened = {});
+  /// From now on store_barrier() is as the kernel's; before, it is refused.
+  void allow_store_barriers() { has_store_barrier_ = true; }
   [[nodiscard]] int schedules() const { return schedules_; }
   /// The sequentially consistent operations that all_end has come by.
   [[nodiscard]] const std::vector<Site>& sites() const { return sites_.seen(); }
@@ -46,6 +48,8 @@ class Interleavings {
   /// Never ends but by a wake-up.
   void sleep(std::size_t word, std::uint64_t seen);
   void wake(std::size_t word);
+  /// All changes of all threads reach memory, and no later load is done before this. False: nothing happens.
+  bool store_barrier();
 
  private:
   static constexpr std::size_t kAwake = kWords;
@@ -83,6 +87,7 @@ class Interleavings {
   std::size_t depth_ = 0;
   int schedules_ = 0;
   bool lost_ = false;
+  bool has_store_barrier_ = false;
   Site weakened_;
   Sites sites_;
   const Body* body_ = nullptr;
@@ -116,6 +121,7 @@ class ModelAtomic {
     word.all_.sleep(word.word_, seen);
   }
   friend void futex_wake_all(const ModelAtomic& word) { word.all_.wake(word.word_); }
+  friend bool store_barrier_for(const ModelAtomic& word) { return word.all_.store_barrier(); }
 
  private:
   Interleavings& all_;

@@ -101,8 +101,18 @@ void wait_for_signal(Interleavings& all, std::uint64_t last) {
   EXPECT_EQ(shmem::wait_parked(job, done, go_on), std::errc{});
 }
 
+// As a put, which orders nothing.
+void put_each(Interleavings& all, std::uint64_t last) {
+  ModelJob job(all);
+  for (std::uint64_t value = 1; value <= last; ++value) {
+    job.word.exchange(value, std::memory_order_relaxed);
+    shmem::wake_parked(job, 0);
+  }
+}
+
 constexpr Protocol kPublish{publish_each, wait_for_last};
 constexpr Protocol kSignal{signal_each, wait_for_signal};
+constexpr Protocol kPut{put_each, wait_for_signal};
 
 TEST(LostWakeUpTest, NoneOnAWord) {
   expect_none_lost(kPublish);
@@ -110,6 +120,17 @@ TEST(LostWakeUpTest, NoneOnAWord) {
 
 TEST(LostWakeUpTest, NoneOnASignal) {
   expect_none_lost(kSignal);
+}
+
+TEST(LostWakeUpTest, NoneOnAPutWhereTheKernelHasStoreBarriers) {
+  for (int last = 1; last <= test_support::repeats(1, 2); ++last) {
+    Interleavings all(2);
+    EXPECT_FALSE(always_ends(all, kPut, static_cast<std::uint64_t>(last))) << "needs no barrier";
+    all.allow_store_barriers();
+    EXPECT_TRUE(always_ends(all, kPut, static_cast<std::uint64_t>(last)));
+    EXPECT_GT(all.schedules(), 100);
+    EXPECT_TRUE(always_ends(all, kSignal, static_cast<std::uint64_t>(last)));
+  }
 }
 
 TEST(LostWakeUpTest, EveryOrderOnAWordIsNeeded) {
