@@ -145,7 +145,7 @@ Result<void> TraceFile::start() {
   }
   format_ = line_ == kAzureHeader ? Format::kAzure : Format::kMooncake;
   line_is_request_ = format_ == Format::kMooncake;
-  if (line_is_request_ && line_.front() != '{') {
+  if (line_is_request_ && !line_.starts_with('{')) {
     return at_line(std::errc::bad_message,
                    fmt::format("neither a JSON object (a Mooncake trace) nor \"{}\" (an Azure trace)", kAzureHeader));
   }

@@ -17,6 +17,16 @@ Error malformed(std::string what) {
   return fail(std::errc::bad_message, std::move(what));
 }
 
+/// A value in a message. A line can nest values so deeply that printing them would overflow the stack.
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 60;
+  if (value.is_structured()) {
+    return value.is_array() ? "an array" : "an object";
+  }
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
 /// A whole number in 0..most; other kinds of numbers are refused, not rounded.
 std::optional<std::int64_t> whole_number(const Json& value, std::int64_t most) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
@@ -32,7 +42,7 @@ Result<std::int64_t> number_member(const Json& object, const char* name, std::in
   }
   const auto number = whole_number(*found, most);
   if (!number) {
-    return malformed(fmt::format("\"{}\" is {}, not a whole number in 0..{}", name, found->dump(), most));
+    return malformed(fmt::format("\"{}\" is {}, not a whole number in 0..{}", name, shown(*found), most));
   }
   return *number;
 }
@@ -47,7 +57,7 @@ Result<std::vector<std::int64_t>> ids_member(const Json& object) {
   for (const Json& value : *found) {
     const auto id = whole_number(value, INT64_MAX);
     if (!id) {
-      return malformed(fmt::format("\"hash_ids\" holds {}, which is no id", value.dump()));
+      return malformed(fmt::format("\"hash_ids\" holds {}, which is no id", shown(value)));
     }
     ids.push_back(*id);
   }

@@ -134,6 +134,20 @@ TEST_F(TraceTest, NamesFileAndLineOfAMalformedMooncakeRequest) {
                  "\"hash_ids\" holds 2 ids, and the 512 tokens of \"input_length\" are 1 blocks of 512");
 }
 
+TEST_F(TraceTest, RefusesValuesOfAnyDepthAndLength) {
+  constexpr std::size_t kDeep = 400'000;
+  const std::string nested = std::string(kDeep, '[') + std::string(kDeep, ']');
+  const std::string end = R"(, "input_length": 1, "output_length": 1, "hash_ids": [])";
+  expect_refused(R"({"timestamp": )" + nested + end + "}\n", 1, "\"timestamp\" is an array, not a whole number");
+  expect_refused(R"({"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": [)" + nested + "]}\n", 1,
+                 "\"hash_ids\" holds an array");
+  expect_refused(R"({"timestamp": ")" + std::string(kDeep, 'x') + "\"" + end + "}\n", 1, "xxx..., not a whole number");
+}
+
+TEST_F(TraceTest, RefusesAnEmptyFirstLine) {
+  expect_refused("\n" + kMooncake, 1, "neither a JSON object");
+}
+
 TEST_F(TraceTest, NamesFileAndLineOfARequestThatArrivesBeforeTheLastOne) {
   const std::string later = R"({"timestamp": 7, "input_length": 1, "output_length": 1, "hash_ids": []})";
   expect_refused(kMooncake + later + "\n" + later + "\n" + kMooncake, 4, "arrives at 0 ms, before");

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
-
-#include "tests/fuzz/targets.hpp"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz::run_message(std::as_bytes(std::span(data, size)));
-  return 0;
-}
