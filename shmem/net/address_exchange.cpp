@@ -131,6 +131,13 @@ Result<void> check_heads(const std::vector<AddressHeader>& heads, const std::vec
                   fmt::format("shmem: {} has UCX {}.{}, {} has UCX {}.{}: install the same version on all nodes",
                               names[0], heads[0].major, heads[0].minor, names[pe], head.major, head.minor));
     }
+    // Each PE makes room for as many bytes from all of them.
+    if (head.rest > kLongestAddress) {
+      return fail(std::errc::bad_message,
+                  fmt::format("shmem: the network address of {} has {} bytes, more than the {} that are allowed: start "
+                              "the job again",
+                              names[pe], head.rest, kLongestAddress));
+    }
   }
   return {};
 }

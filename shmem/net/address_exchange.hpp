@@ -36,7 +36,8 @@ struct JobAddresses {
 };
 
 /// Collective: the addresses of all PEs. An Error, the same on all, if they do not match: different
-/// versions, segments of different sizes, bytes that are not an address, or an address of an earlier start of the job.
+/// versions, segments of different sizes, bytes that are not an address or are too many, or an address of an earlier
+/// start of the job.
 Result<JobAddresses> exchange_addresses(Bootstrap& world, const PeAddress& mine, const std::vector<std::string>& names);
 
 // Its parts, for tests.
@@ -52,6 +53,8 @@ struct AddressHeader {
 };
 constexpr std::uint64_t kAddressMagic = 0x3154454e4d485353;  // "SSHMNET1"
 constexpr std::uint32_t kAddressVersion = 3;
+/// Bytes of a packed address: many times what UCX needs with all its transports.
+constexpr std::uint32_t kLongestAddress = 1 << 20;
 
 std::vector<std::byte> pack_address(const PeAddress& address, std::uint64_t start);
 /// An Error unless these are all the bytes that pack_address() gave in the start `start` of the job.

@@ -45,6 +45,16 @@ TEST(PeAddress, ArrivesAsItWas) {
   }
 }
 
+TEST(AddressHeads, ThatAnnounceTooManyBytesAreRefused) {
+  auto announced = heads();
+  announced[1].rest = kLongestAddress;
+  EXPECT_TRUE(check_heads(announced, kNames));
+  announced[2].rest = kLongestAddress + 1;
+  const auto refused = check_heads(announced, kNames);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text, AllOf(HasSubstr("PE 2 (on pear)"), HasSubstr("1048577 bytes")));
+}
+
 TEST(PeAddress, IsRefusedWhenCutOffAnywhereOrTooLong) {
   auto packed = pack_address(some_address(), 77);
   for (std::size_t size = 0; size < packed.size(); ++size) {
