@@ -10,7 +10,8 @@ Usage: scripts/soak.sh [HOURS] [LABEL...]
 
 Runs the tests at full counts (the tests see GBA_SOAK=1), all of them or those with one of the
 labels, again and again until HOURS (may be a fraction, default 0) are used up, at least once.
-The fuzz targets, label fuzz, take an hour of each round (GBA_FUZZ_SECONDS says otherwise).
+Each fuzz target, label fuzz, takes an hour of each round (GBA_FUZZ_SECONDS says otherwise), as many
+at a time as there are processors.
 Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
 output is in build-soak/soak-ROUND.log and soak-ROUND-fuzz.log.
 TEXT

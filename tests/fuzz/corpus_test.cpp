@@ -45,6 +45,26 @@ TEST(Corpus, OfSessionsIsSurvived) {
   }
 }
 
+using Run = void (*)(std::span<const std::byte>);
+
+class CorpusOf : public ::testing::TestWithParam<std::pair<const char*, Run>> {};
+
+TEST_P(CorpusOf, IsSurvived) {
+  const auto files = read_folder(GetParam().first);
+  ASSERT_FALSE(files.empty());
+  for (const auto& [name, bytes] : files) {
+    SCOPED_TRACE(name);
+    GetParam().second(bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Libshmem, CorpusOf,
+                         ::testing::Values(std::pair("uid", &fuzz::run_uid), std::pair("address", &fuzz::run_address),
+                                           std::pair("request", &fuzz::run_request),
+                                           std::pair("trace", &fuzz::run_trace),
+                                           std::pair("tuning", &fuzz::run_tuning)),
+                         [](const auto& one) { return std::string(one.param.first); });
+
 TEST(Corpus, HoldsTheSeeds) {
   const auto holds = [](const fuzz::Seeds& files, const fuzz::Seeds& seeds) {
     for (const auto& [name, bytes] : seeds) {

@@ -8,5 +8,7 @@ fuzzer="$1" corpus="$2" work="$3"
 seconds="${GBA_FUZZ_SECONDS:-${GBA_SOAK:+3600}}"
 seconds="${seconds:-20}"
 mkdir -p "$work/found"
+words=()
+[[ -e "$corpus.dict" ]] && words=("-dict=$corpus.dict")
 exec timeout --kill-after=10 $((seconds + 120)) "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
-  -max_len=8192 -artifact_prefix="$work/" -verbosity=1 "$work/found" "$corpus"
+  -max_len=8192 -artifact_prefix="$work/" -verbosity=1 "${words[@]}" "$work/found" "$corpus"

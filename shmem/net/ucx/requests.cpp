@@ -226,8 +226,8 @@ Result<std::uint64_t> UcxRequests::wait(Expected& expected, const OpText& op) {
 ucs_status_t UcxRequests::on_answer(void* requests, const void* header, std::size_t header_length, void* data,
                                     std::size_t length, const ucp_am_recv_param_t* parameters) {
   Answer answer;
-  if (read_header(answer, header, header_length, *parameters)) {
-    static_cast<UcxRequests*>(requests)->take_answer(answer, {static_cast<const std::byte*>(data), length});
+  if (is_whole(*parameters) && read_header(answer, bytes_of(header, header_length))) {
+    static_cast<UcxRequests*>(requests)->take_answer(answer, bytes_of(data, length));
   }
   return UCS_OK;
 }

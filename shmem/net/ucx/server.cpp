@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/net/ucx/server.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "shmem/config/log.hpp"
 
 namespace shmem {
@@ -21,90 +18,42 @@ UcxServer::UcxServer(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peer
                      std::uint64_t job)
     : send_queue_(send_queue),
       peers_(peers),
-      memory_(settings.segments),
-      is_remote_(settings.is_remote),
-      job_(job),
-      refused_(is_remote_.size()) {
+      requests_(settings.segments, settings.is_remote, UcxSendQueue::kLongest, job) {
   receive_by(worker, UcxSendQueue::kRequests, on_request, this);
 }
 
-ucs_status_t UcxServer::on_request(void* server, const void* header, std::size_t header_length, void* data,
-                                   std::size_t length, const ucp_am_recv_param_t* parameters) {
-  Request request;
-  if (!read_header(request, header, header_length, *parameters)) {
-    return UCS_OK;
-  }
-  const bool answers = (parameters->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
-  static_cast<UcxServer*>(server)->serve(request, {static_cast<const std::byte*>(data), length},
-                                         answers ? parameters->reply_ep : nullptr);
-  return UCS_OK;
-}
+class UcxServer::Requester final : public RequestServer::Replies {
+ public:
+  Requester(UcxServer& server, ucp_ep_h endpoint) : server_(server), endpoint_(endpoint) {}
 
-void UcxServer::serve(const Request& request, std::span<const std::byte> bytes, ucp_ep_h asker) {
-  if (request.from < 0 || static_cast<std::size_t>(request.from) >= is_remote_.size() ||
-      !is_remote_[static_cast<std::size_t>(request.from)]) {
-    return;  // not from a PE on another node
-  }
-  if (request.job != job_) {
-    return drop_foreign(request);
-  }
-  switch (request.kind) {
-    case RequestKind::kPut:
-      if (!memory_.put(request, bytes)) {
-        refuse(request);
-      }
-      return;
-    case RequestKind::kGet:
-      return answer_get(request, asker);
-    case RequestKind::kAtomic: {
-      const auto before = memory_.change(request);
-      if (!before) {
-        refuse(request);
-      }
-      return answer(asker, {request.number, before.value_or(0), refused(request)});
+  void answer(const Answer& answer, std::span<const std::byte> bytes) override {
+    // A PE that has died has no endpoint.
+    if (endpoint_ != nullptr) {
+      server_.send_queue_.send(endpoint_, answer, bytes);
     }
-    case RequestKind::kFlush:
-      return answer(asker, {request.number, 0, refused(request)});
   }
-  refuse(request);
-  answer(asker, {request.number, 0, refused(request)});
-}
-
-void UcxServer::answer_get(const Request& request, ucp_ep_h asker) {
-  const auto wanted = memory_.get(request);
-  if (!wanted) {
-    refuse(request);
-    return answer(asker, {request.number, 0, refused(request)});
-  }
-  for (std::size_t at = 0; at < wanted->size(); at += UcxSendQueue::kLongest) {
-    const std::size_t piece = std::min(UcxSendQueue::kLongest, wanted->size() - at);
-    answer(asker, {request.number, at, 0}, wanted->subspan(at, piece));
-  }
-}
-
-void UcxServer::answer(ucp_ep_h asker, const Answer& answer, std::span<const std::byte> bytes) {
-  // A PE that has died has no endpoint.
-  if (asker != nullptr && answer.number != 0) {
-    Answer of_this_job = answer;
-    of_this_job.job = job_;
-    send_queue_.send(asker, of_this_job, bytes);
-  }
-}
-
-/// Without an answer, and without harm to the PE whose number it has: any program can send one.
-void UcxServer::drop_foreign(const Request& request) {
-  if (!std::exchange(foreign_reported_, true)) {
+  void refuse(int pe) override { server_.peers_.note_lost(pe, "it asked for memory that this PE does not have"); }
+  void report_foreign(int pe) override {
     log(LogLevel::kWarn,
         "shmem: %s got a message that is not of this job, as if from %s: it was not carried out, and others like it "
-        "will "
-        "not be. Another program can reach this PE's network ports",
-        peers_.my_name().c_str(), peers_.name(request.from).c_str());
+        "will not be. Another program can reach this PE's network ports",
+        server_.peers_.my_name().c_str(), server_.peers_.name(pe).c_str());
   }
-}
 
-void UcxServer::refuse(const Request& request) {
-  refused_[static_cast<std::size_t>(request.from)] = true;
-  peers_.note_lost(request.from, "it asked for memory that this PE does not have");
+ private:
+  UcxServer& server_;
+  ucp_ep_h endpoint_;
+};
+
+ucs_status_t UcxServer::on_request(void* server, const void* header, std::size_t header_length, void* data,
+                                   std::size_t length, const ucp_am_recv_param_t* parameters) {
+  auto& self = *static_cast<UcxServer*>(server);
+  const bool answers = (parameters->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
+  Requester requester(self, answers ? parameters->reply_ep : nullptr);
+  if (is_whole(*parameters)) {
+    self.requests_.serve(bytes_of(header, header_length), bytes_of(data, length), requester);
+  }
+  return UCS_OK;
 }
 
 }  // namespace shmem

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves the requests of other PEs, by any transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "shmem/net/requests.hpp"
+
+namespace shmem {
+
+/// Reads the header of a message. False: the message is not one of ours.
+template <typename Header>
+bool read_header(Header& header, std::span<const std::byte> bytes) {
+  if (bytes.size() != sizeof header) {
+    return false;
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return true;
+}
+
+/// Takes any bytes as a request. A PE whose request is invalid is refused with its next answer, and counts as lost for
+/// this PE: both end the job. Used by one thread at a time.
+class RequestServer {
+ public:
+  /// The way back to the requesting PE.
+  class Replies {
+   public:
+    Replies() = default;
+    Replies(const Replies&) = delete;
+    Replies& operator=(const Replies&) = delete;
+    /// The answer has a number. `bytes` are part of a segment.
+    virtual void answer(const Answer& answer, std::span<const std::byte> bytes) = 0;
+    /// PE `pe` has sent an invalid request. Called before its answer.
+    virtual void refuse(int pe) = 0;
+    /// A request is not of this job; any program can send one, as if from PE `pe`. Called once; it and others like it
+    /// have no answer.
+    virtual void report_foreign(int pe) = 0;
+
+   protected:
+    ~Replies() = default;
+  };
+
+  /// Answers carry up to `longest` bytes each. `job`: JobAddresses::job.
+  RequestServer(std::vector<std::span<std::byte>> segments, std::vector<bool> is_remote, std::size_t longest,
+                std::uint64_t job);
+
+  void serve(std::span<const std::byte> header, std::span<const std::byte> bytes, Replies& replies);
+
+ private:
+  void serve(const Request& request, std::span<const std::byte> bytes, Replies& replies);
+  void reply(Replies& replies, Answer answer, std::span<const std::byte> bytes = {}) const;
+  void answer_get(const Request& request, Replies& replies);
+  void refuse(const Request& request, Replies& replies);
+  [[nodiscard]] std::uint64_t refused(const Request& request) const {
+    return refused_[static_cast<std::size_t>(request.from)] ? 1 : 0;
+  }
+
+  const RequestedMemory memory_;
+  const std::vector<bool> is_remote_;
+  const std::size_t longest_;
+  const std::uint64_t job_;
+  std::vector<bool> refused_;  // PEs whose request was refused
+  bool foreign_reported_ = false;
+};
+
+}  // namespace shmem

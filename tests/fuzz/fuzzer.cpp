@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer's interface to one target: RUN is its function.
+#include <cstdint>
+
+#include "tests/fuzz/targets.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::RUN(std::as_bytes(std::span(data, size)));
+  return 0;
+}
