@@ -181,6 +181,7 @@ Result<std::unique_ptr<Device>> Device::open(std::unique_ptr<Backend> backend, s
 }
 
 Device::~Device() {
+  status_.reset();
   if (backend_->resets_on_close() || backend_->lost()) {
     return;
   }

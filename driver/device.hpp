@@ -17,6 +17,7 @@
 #include "driver/pci.hpp"
 #include "driver/profile.hpp"
 #include "driver/registers.hpp"
+#include "driver/status_server.hpp"
 #include "driver/wait.hpp"
 #include "gba/gba.h"
 #include "uapi/gba_device.h"
@@ -91,6 +92,9 @@ class Device {
   /// Wakes the device, which reported that it sleeps (uapi rule 14). A failure shows as a lost device.
   void kick();
 
+  /// From now on other processes can look at the device. `key` is equal for all names of the device.
+  void serve_status(const std::string& key) { status_ = StatusServer::start(*this, key); }
+
   /// Is the device lost, fatal, or its link down? Errors: those of gba_device_check.
   Result<void> check_condition();
 
@@ -123,6 +127,7 @@ class Device {
 
   ForkMutex owned_mutex_;                          // guards what follows
   std::array<std::uint32_t, kMaxGroups> owned_{};  // keys of the groups that this port owns, else 0
+  std::unique_ptr<StatusServer> status_;           // it uses what is above
 };
 
 }  // namespace gba

@@ -10,6 +10,7 @@
 
 #include "driver/backend_vfio.hpp"
 #include "driver/backend_vfio_user.hpp"
+#include "driver/status_socket.hpp"
 
 namespace gba {
 
@@ -38,21 +39,12 @@ Error no_iommu(const std::string& tried) {
                   "(firmware setup; kernel parameter intel_iommu=on)");
 }
 
-/// One key for all names of a socket: two paths that lead to the same file are the same device.
-std::string key_of(const std::string& socket) {
-  struct stat status {};
-  if (socket.starts_with('@') || ::stat(socket.c_str(), &status) != 0) {
-    return socket;
-  }
-  return fmt::format("{}:{}", status.st_dev, status.st_ino);
-}
-
 Location vfio_user(const std::string& socket) {
   return {.way = Way::kVfioUser,
           .shown = std::string(kVfioUserPrefix) + socket,
           .socket = socket,
           .nodes = {},
-          .key = key_of(socket)};
+          .key = key_of_socket(socket)};
 }
 
 bool exists(const std::string& path) {
@@ -249,7 +241,7 @@ Location DeviceFinder::by_cdev(const std::string& node, const std::string& addre
           .shown = address,
           .socket = "",
           .nodes = {.device = node, .iommu = dev_ + "/iommu", .address = address, .token = token_for(address)},
-          .key = "pci:" + address};
+          .key = key_of_function(address)};
 }
 
 Location DeviceFinder::by_group_node(const std::string& node, const std::string& address) const {
@@ -257,7 +249,7 @@ Location DeviceFinder::by_group_node(const std::string& node, const std::string&
           .shown = address,
           .socket = "",
           .nodes = {.device = node, .iommu = dev_ + "/vfio/vfio", .address = address, .token = token_for(address)},
-          .key = "pci:" + address};
+          .key = key_of_function(address)};
 }
 
 Result<Location> find_device(const char* path) {

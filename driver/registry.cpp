@@ -82,7 +82,11 @@ Result<std::unique_ptr<Device>> open_new(const Location& location, VfioContexts&
   if (!backend) {
     return backend.error();
   }
-  return Device::open(*std::move(backend), *expected, flags, even_fatal);
+  auto device = Device::open(*std::move(backend), *expected, flags, even_fatal);
+  if (device) {
+    (*device)->serve_status(location.key);
+  }
+  return device;
 }
 
 struct OfProcess {

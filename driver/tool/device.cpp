@@ -18,19 +18,6 @@ Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags) 
   return DevicePointer(device);
 }
 
-Result<DevicePointer> open_to_look(const std::string& path, std::uint32_t flags) {
-  auto device = open_device(path, flags);
-  if (device || device.error().error != -EBUSY) {
-    return device;
-  }
-  Failure failure = device.error();
-  failure.text +=
-      "\nEvery port of the switch shows the groups of all: look through a free one (gba list; a virtual function; a "
-      "port "
-      "of another machine). A job of libshmem that hangs names the missing PEs itself (SHMEM_BARRIER_WARN)";
-  return failure;
-}
-
 Result<gba_device_info> info_of(gba_device* device) {
   gba_device_info info{};
   if (const int error = gba_device_get_info(device, &info); error != 0) {

@@ -39,8 +39,6 @@ inline Failure failed(int error) {
 
 /// `flags` of gba_open_options.
 Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags = 0);
-/// The same to look at the groups of the switch; if another process has the port, the text says how else to look.
-Result<DevicePointer> open_to_look(const std::string& path, std::uint32_t flags = 0);
 Result<gba_device_info> info_of(gba_device* device);
 /// Where its releases land, in words.
 std::string flag_place(const gba_device_info& info);

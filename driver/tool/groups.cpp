@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "driver/tool/device.hpp"
+#include "driver/tool/look.hpp"
 #include "driver/tool/output.hpp"
 #include "gba/gba.h"
 #include "uapi/gba_regs.h"
@@ -218,34 +219,28 @@ std::string to_text(const std::vector<GroupView>& views, std::time_t now) {
 // ---- The looks ----
 
 using Clock = std::chrono::steady_clock;
-using Statuses = std::vector<gba_group_status>;  // of the groups that are in use
 
 struct Arguments {
   bool watch = false;
   double interval = 1.0;  // seconds between two looks
 };
 
-struct Look {
+struct TimedLook {
   Clock::time_point time;
-  Statuses groups;
+  Look look;
 };
 
-Result<Look> look_at(gba_device* device, std::uint32_t groups) {
-  Look look{.time = Clock::now(), .groups = {}};
-  for (std::uint32_t group = 0; group < groups; ++group) {
-    gba_group_status status{};
-    if (const int error = gba_group_get_status(device, group, &status); error != 0) {
-      return failed(error);
-    }
-    if (status.member_count != 0) {
-      look.groups.push_back(status);
-    }
+Result<TimedLook> look_at(Looker& looker) {
+  const auto time = Clock::now();
+  auto look = looker.look();
+  if (!look) {
+    return look.error();
   }
-  return look;
+  return TimedLook{.time = time, .look = *std::move(look)};
 }
 
-const gba_group_status* earlier_of(const gba_group_status& status, const Look& before) {
-  for (const auto& earlier : before.groups) {
+const gba_group_status* earlier_of(const gba_group_status& status, const TimedLook& before) {
+  for (const auto& earlier : before.look.groups) {
     if (earlier.group == status.group && earlier.sequence <= status.sequence) {
       return &earlier;
     }
@@ -253,17 +248,17 @@ const gba_group_status* earlier_of(const gba_group_status& status, const Look& b
   return nullptr;
 }
 
-std::vector<GroupView> compare(const Look& before, const Look& now) {
+std::vector<GroupView> compare(const TimedLook& before, const TimedLook& now) {
   const double seconds = std::chrono::duration<double>(now.time - before.time).count();
   std::vector<GroupView> views;
-  for (const auto& status : now.groups) {
+  for (const auto& status : now.look.groups) {
     views.push_back(view_of(status, earlier_of(status, before), seconds));
   }
   return views;
 }
 
-void print_views(const Invocation& invocation, const Arguments& arguments, const gba_device_info& info,
-                 const std::vector<GroupView>& views) {
+void print_views(const Invocation& invocation, const Arguments& arguments, const Looker& looker,
+                 const gba_device_info& info, const std::vector<GroupView>& views) {
   const std::string path = static_cast<const char*>(info.path);
   const std::time_t now = std::time(nullptr);
   if (invocation.json) {
@@ -271,7 +266,10 @@ void print_views(const Invocation& invocation, const Arguments& arguments, const
     for (const auto& view : views) {
       groups.push_back(to_json(view, now));
     }
-    const Json json{{"device", path}, {"time", utc_time(now)}, {"groups", groups}};
+    const Json json{{"device", path},
+                    {"seen_by", looker.seen_by() ? Json(*looker.seen_by()) : Json()},
+                    {"time", utc_time(now)},
+                    {"groups", groups}};
     if (arguments.watch) {
       print_json_line(json);
     } else {
@@ -282,8 +280,8 @@ void print_views(const Invocation& invocation, const Arguments& arguments, const
     if (arguments.watch && ::isatty(STDOUT_FILENO) != 0) {
       print_text("\033[H\033[2J");
     }
-    print_text(
-        fmt::format("{}, {}: {} of {} in use\n", path, local_time(now), views.size(), count(info.groups, "group")));
+    print_text(fmt::format("{}, {}{}: {} of {} in use\n", path, local_time(now), looker.seen_by_text(), views.size(),
+                           count(info.groups, "group")));
     print_text(to_text(views, now));
   }
   std::fflush(stdout);
@@ -302,15 +300,11 @@ int groups(const Invocation& invocation, const Arguments& arguments) {
   ::sigaddset(&stop_signals, SIGINT);
   ::sigaddset(&stop_signals, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &stop_signals, nullptr);
-  const auto device = open_to_look(invocation.device);
-  if (!device) {
-    return report(invocation, device.error());
+  auto looker = Looker::open(invocation.device);
+  if (!looker) {
+    return report(invocation, looker.error());
   }
-  const auto info = info_of(device->get());
-  if (!info) {
-    return report(invocation, info.error());
-  }
-  auto before = look_at(device->get(), info->groups);
+  auto before = look_at(*looker);
   if (!before) {
     return report(invocation, before.error());
   }
@@ -318,11 +312,11 @@ int groups(const Invocation& invocation, const Arguments& arguments) {
     if (told_to_stop(stop_signals, arguments.interval)) {
       return kDone;
     }
-    auto now = look_at(device->get(), info->groups);
+    auto now = look_at(*looker);
     if (!now) {
       return report(invocation, now.error());
     }
-    print_views(invocation, arguments, *info, compare(*before, *now));
+    print_views(invocation, arguments, *looker, now->look.info, compare(*before, *now));
     before = std::move(now);
   } while (arguments.watch && std::ferror(stdout) == 0);
   return kDone;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/tool/device.hpp"
+#include "driver/tool/look.hpp"
 #include "uapi/gba_regs.h"
 
 namespace tool {
@@ -33,12 +34,8 @@ std::string version_of(const gba_device_info& info) {
                      GBA_FIELD_GET(GBA_VERSION_MINOR_FIELD, info.version));
 }
 
-/// The status of the device: "ok", or what is wrong with it and what fixes that.
-std::string condition_of(gba_device* device) {
-  return gba_device_check(device) == 0 ? "ok" : gba_error_text();
-}
-
-Json facts_json(const gba_device_info& info, const gba_device_counters& counters, const std::string& condition) {
+Json facts_json(const Looker& looker, const Look& look) {
+  const gba_device_info& info = look.info;
   Json features = Json::array();
   for (const auto& feature : kFeatures) {
     if ((info.features & feature.bit) != 0) {
@@ -46,26 +43,28 @@ Json facts_json(const gba_device_info& info, const gba_device_counters& counters
     }
   }
   return {{"device", info.path},
+          {"seen_by", looker.seen_by() ? Json(*looker.seen_by()) : Json()},
           {"backend", info.backend},
           {"register_map", version_of(info)},
           {"port", info.port},
-          {"condition", condition},
+          {"condition", look.condition},
           {"groups", info.groups},
           {"members", info.members},
           {"is_process", info.is_process != 0},
           {"flags", info.flags == GBA_FLAGS_BAR ? "bar" : "dma"},
           {"capabilities", info.features},
           {"features", features},
-          {"counters", to_json(counters)}};
+          {"counters", to_json(look.counters)}};
 }
 
-std::string facts_text(const gba_device_info& info, const gba_device_counters& counters, const std::string& condition) {
+std::string facts_text(const Looker& looker, const Look& look) {
+  const gba_device_info& info = look.info;
   std::vector<std::vector<std::string>> rows{
-      {"device", info.path},
+      {"device", info.path + looker.seen_by_text()},
       {"backend", info.backend},
       {"register map", fmt::format("version {}", version_of(info))},
       {"port", std::to_string(info.port)},
-      {"condition", condition},
+      {"condition", look.condition},
       {"groups", fmt::format("{}, of up to {} members", info.groups, info.members)},
       {"flags", flag_place(info)}};
   std::string label = "features";
@@ -75,7 +74,7 @@ std::string facts_text(const gba_device_info& info, const gba_device_counters& c
     }
   }
   label = "counters";
-  const Json counted = to_json(counters);
+  const Json counted = to_json(look.counters);
   for (const auto& [name, value] : counted.items()) {
     rows.push_back({std::exchange(label, ""), fmt::format("{} {}", name, value.dump())});
   }
@@ -83,23 +82,18 @@ std::string facts_text(const gba_device_info& info, const gba_device_counters& c
 }
 
 int info(const Invocation& invocation) {
-  const auto device = open_to_look(invocation.device, GBA_OPEN_FATAL);
-  if (!device) {
-    return report(invocation, device.error());
+  auto looker = Looker::open(invocation.device, GBA_OPEN_FATAL);
+  if (!looker) {
+    return report(invocation, looker.error());
   }
-  const auto facts = info_of(device->get());
-  if (!facts) {
-    return report(invocation, facts.error());
+  const auto look = looker->look();
+  if (!look) {
+    return report(invocation, look.error());
   }
-  const auto counters = counters_of(device->get());
-  if (!counters) {
-    return report(invocation, counters.error());
-  }
-  const std::string condition = condition_of(device->get());
   if (invocation.json) {
-    print_json(facts_json(*facts, *counters, condition));
+    print_json(facts_json(*looker, *look));
   } else {
-    print_text(facts_text(*facts, *counters, condition));
+    print_text(facts_text(*looker, *look));
   }
   return kDone;
 }

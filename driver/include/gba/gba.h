@@ -172,6 +172,7 @@ GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_
  *  - "vfio-user:PATH", or the path of a Unix socket (PATH beginning with @: an abstract one): a vfio-user server.
  * Opening the same device again in one process, by whatever name, gives the same device once more; each needs its
  * gba_close. Several functions of one IOMMU group can be open in one process, and in no other meanwhile.
+ * Unless $GBA_STATUS is "off", a thread per device answers `gba groups` and `gba info` of the same user and of root.
  * Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks another version;
  * -EACCES no permission, or an SR-IOV function wants another VF token (README.md, Bring-up); -EBUSY it
  * has no free port or another process has it open; -EPERM another device in its IOMMU group keeps it from VFIO;

@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba groups: what makes a barrier hang is seen by it alone.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "base/fd.hpp"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/integration/tool/run_gba.hpp"
 
 namespace tool_test {
 namespace {
 
+using driver_test::DevicePointer;
+using driver_test::GroupPointer;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
@@ -150,13 +165,152 @@ TEST_F(Groups, WatchEndsWithTheDevice) {
 class OnePort : public Groups {
  protected:
   OnePort() : Groups({"--ports", "1"}) {}
+
+  /// A job whose member 1 never arrives. It makes no call while it is looked at.
+  void hang() {
+    job_ = open();
+    const auto handle = alloc(job_.get(), 2);
+    ASSERT_EQ(gba_group_enable(job_.get(), &handle), 0) << gba_error_text();
+    member_ = join(job_.get(), handle, 0);
+    gba_group_arrive(member_.get(), 1);
+  }
+  void expect_seen() {
+    const Json result = look();
+    EXPECT_EQ(result.at("seen_by"), ::getpid());
+    ASSERT_EQ(result.at("groups").size(), 1U) << result;
+    EXPECT_EQ(result.at("groups")[0].at("state"), "waiting");
+    EXPECT_EQ(result.at("groups")[0].at("missing"), (Json::array({{{"member", 1}, {"port", nullptr}}})));
+  }
+
+  /// This process's sockets that answer, with the '@'.
+  static std::vector<std::string> status_sockets() {
+    std::vector<std::string> names;
+    std::ifstream sockets("/proc/net/unix");
+    for (std::string line; std::getline(sockets, line);) {
+      const auto at = line.find("@gba-status/");
+      if (at != std::string::npos && line.find("/" + std::to_string(::getpid()) + "/") != std::string::npos) {
+        names.push_back(line.substr(at));
+      }
+    }
+    return names;
+  }
+  /// Empty: it does not listen.
+  static base::UniqueFd connect_to(const std::string& name) {
+    base::UniqueFd client(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const timeval limit{.tv_sec = 60, .tv_usec = 0};
+    ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // of connect()
+    ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(static_cast<char*>(address.sun_path), sizeof address.sun_path);
+    address.sun_path[0] = '\0';
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    if (::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+      client.reset();
+    }
+    return client;
+  }
+
+  DevicePointer job_;
+  GroupPointer member_;
 };
 
-TEST_F(OnePort, OfAJobIsBusyAndTheTextSaysHowToLookElsewhere) {
+TEST_F(OnePort, OfAJobThatHangsIsSeenThroughItsProcess) {
+  hang();
+  expect_seen();
+  const std::string text = gba({"groups", path(), "--interval", "0.01"}).output;
+  EXPECT_THAT(text, HasSubstr(fmt::format(", as seen by process {}: 1 of 32 groups in use\n", ::getpid())));
+  EXPECT_THAT(text, HasSubstr("missing: member 1 (no port)"));
+  const Json info = gba_json({"info", path()});
+  EXPECT_EQ(info.at("seen_by"), ::getpid());
+  EXPECT_EQ(info.at("condition"), "ok");
+  EXPECT_EQ(info.at("counters").at("arrivals"), 1);
+  EXPECT_THAT(gba({"info", path()}).output, HasSubstr(fmt::format("as seen by process {}", ::getpid())));
+}
+
+TEST_F(OnePort, ThatIsFreeIsNotSeenThroughAProcess) {
+  EXPECT_EQ(look().at("seen_by"), nullptr);
+  EXPECT_EQ(gba_json({"info", path()}).at("seen_by"), nullptr);
+}
+
+TEST_F(OnePort, ClientsThatNeverReadHoldNobodyUp) {
+  hang();
+  const auto names = status_sockets();
+  ASSERT_EQ(names.size(), 1U);
+  std::vector<base::UniqueFd> silent;
+  for (int i = 0; i < 50; ++i) {
+    silent.push_back(connect_to(names[0]));
+    ASSERT_TRUE(silent.back()) << i << ": errno " << errno;
+  }
+  expect_seen();
+  // The process that is looked at goes on, and closes the device.
+  const auto handle = alloc(job_.get(), 1);
+  ASSERT_EQ(gba_group_enable(job_.get(), &handle), 0) << gba_error_text();
+  const auto other = join(job_.get(), handle, 0);
+  for (std::uint64_t k = 1; k <= 100; ++k) {
+    gba_group_arrive(other.get(), k);
+    ASSERT_EQ(gba_group_wait(other.get(), k, 60'000'000'000), 0) << gba_error_text();
+  }
+}
+
+TEST_F(OnePort, AnswersNoOtherUser) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can become another user";
+  }
+  hang();
+  const auto names = status_sockets();
+  ASSERT_EQ(names.size(), 1U);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) {
+      ::_exit(2);
+    }
+    const auto client = connect_to(names[0]);
+    char byte = 0;
+    ::_exit(client && ::recv(client.get(), &byte, 1, 0) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it got an answer, or no end";
+  expect_seen();
+}
+
+TEST_F(OnePort, AForkedChildDoesNotAnswerForItsParent) {
+  hang();
+  const auto names = status_sockets();
+  ASSERT_EQ(names.size(), 1U);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const base::UniqueFd reader(pipe[0]);
+  base::UniqueFd writer(pipe[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    writer.reset();
+    char byte = 0;
+    const auto got = ::read(reader.get(), &byte, 1);  // until the parent is done
+    ::_exit(got == 0 ? 0 : 1);
+  }
+  expect_seen();
+  member_.reset();
+  job_.reset();
+  EXPECT_FALSE(connect_to(names[0])) << "the child has kept the socket";
+  job_ = open();
+  EXPECT_EQ(look().at("seen_by"), ::getpid());
+  writer.reset();
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(OnePort, OfAJobThatDoesNotAnswerIsBusyAndTheTextSaysHowToLookElsewhere) {
+  ::setenv("GBA_STATUS", "off", 1);
   const auto job = open();
+  ::unsetenv("GBA_STATUS");
+  EXPECT_TRUE(status_sockets().empty());
   for (const char* command : {"groups", "info"}) {
     const auto outcome = gba({command, path()});
     EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("unless GBA_STATUS=off"));
     EXPECT_THAT(outcome.output, HasSubstr("Every port of the switch shows the groups of all"));
     EXPECT_THAT(outcome.output, HasSubstr("SHMEM_BARRIER_WARN"));
   }

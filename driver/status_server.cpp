@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/status_server.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "base/memfd.hpp"
+#include "driver/device.hpp"
+#include "driver/group_status.hpp"
+#include "driver/status_socket.hpp"
+
+namespace gba {
+
+namespace {
+
+using base::UniqueFd;
+
+constexpr int kBacklog = 8;
+constexpr unsigned kMostNames = 16;
+/// Between two clients: clients cannot keep this process or the device busy.
+constexpr int kPauseMs = 10;
+/// The application may lock all its memory.
+constexpr std::size_t kStack = std::size_t{256} << 10;
+
+bool is_turned_off() {
+  const char* const variable = std::getenv("GBA_STATUS");
+  return variable != nullptr && std::string_view(variable) == "off";
+}
+
+bool bind_to(int listener, const std::string& key) {
+  for (unsigned number = 0; number < kMostNames; ++number) {
+    const auto address = status_address(status_name(key, ::getpid(), number));
+    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address.socket), address.size) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool may_look(int client) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == ::geteuid());
+}
+
+/// Without a wait: a client that does not read gets nothing more.
+void send_descriptor(int client, int descriptor) {
+  std::byte byte{};
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  ::sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool write_at(int file, const void* from, std::size_t bytes, std::size_t to) {
+  return ::pwrite(file, from, bytes, static_cast<off_t>(to)) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace
+
+std::unique_ptr<StatusServer> StatusServer::start(Device& device, const std::string& key) {
+  if (is_turned_off()) {
+    return nullptr;
+  }
+  UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!listener || !wake || !bind_to(listener.get(), key) || ::listen(listener.get(), kBacklog) != 0) {
+    return nullptr;
+  }
+  std::unique_ptr<StatusServer> server(new StatusServer(device, std::move(listener), std::move(wake)));
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigdelset(&all, SIGBUS);  // an access to a device that is gone: process_hooks.hpp
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = ::pthread_create(&server->thread_, &attributes, run, server.get()) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  if (!started) {
+    server->thread_ = {};
+    return nullptr;
+  }
+  return server;
+}
+
+StatusServer::StatusServer(Device& device, UniqueFd listener, UniqueFd wake)
+    : device_(device),
+      fork_(forks()),
+      listener_(std::move(listener)),
+      wake_(std::move(wake)),
+      listener_entry_(listener_.get()) {}
+
+StatusServer::~StatusServer() {
+  if (thread_ == pthread_t{} || fork_ != forks()) {
+    return;
+  }
+  ending_.store(true, std::memory_order_relaxed);
+  ::eventfd_write(wake_.get(), 1);
+  ::pthread_join(thread_, nullptr);
+}
+
+void* StatusServer::run(void* server) {
+  ::pthread_setname_np(::pthread_self(), "gba-status");
+  static_cast<StatusServer*>(server)->serve();
+  return nullptr;
+}
+
+void StatusServer::serve() {
+  std::array<pollfd, 2> events{pollfd{wake_.get(), POLLIN, 0}, pollfd{listener_.get(), POLLIN, 0}};
+  for (;;) {
+    ::poll(events.data(), events.size(), -1);
+    if (ending_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client && may_look(client.get())) {
+      answer(client.get());
+    }
+    ::poll(events.data(), 1, kPauseMs);
+  }
+}
+
+void StatusServer::answer(int client) try {
+  if (const auto file = report()) {
+    send_descriptor(client, file->get());
+  }
+} catch (const std::exception&) {
+  // Out of memory: the client sees the end of the connection.
+}
+
+Result<UniqueFd> StatusServer::report() {
+  StatusReport head;
+  head.info = device_.info();
+  head.counters = device_.counters().value_or(gba_device_counters{});
+  if (const auto healthy = device_.check_condition(); !healthy) {
+    head.condition = -static_cast<std::int32_t>(healthy.error().code);
+    const auto length = std::min(healthy.error().text.size(), sizeof head.condition_text - 1);
+    std::memcpy(static_cast<char*>(head.condition_text), healthy.error().text.data(), length);
+  }
+  std::vector<gba_group_status> groups;
+  for (std::uint32_t group = 0; group < device_.facts().groups && !ending_.load(std::memory_order_relaxed); ++group) {
+    const auto status = read_group_status(device_, group);
+    if (!status) {
+      break;  // the device is lost, which `condition` says, or will say next time
+    }
+    if (status->member_count != 0) {
+      groups.push_back(*status);
+    }
+  }
+  head.groups = static_cast<std::uint32_t>(groups.size());
+  const std::size_t bytes = groups.size() * sizeof(gba_group_status);
+  auto file = base::create_memfd("gba-status", sizeof head + bytes);
+  if (file &&
+      !(write_at(file->get(), &head, sizeof head, 0) && write_at(file->get(), groups.data(), bytes, sizeof head))) {
+    return fail_errno(errno, "gba: cannot write a status report");
+  }
+  return file;
+}
+
+}  // namespace gba

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets other processes look at a device that this one has open (status_socket.hpp).
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/fd.hpp"
+#include "driver/process_hooks.hpp"
+#include "driver/result.hpp"
+
+namespace gba {
+
+class Device;
+
+/// A thread that sleeps until a process of the same user, or of root, connects. It reads registers, and waits for no
+/// client: an answer is one descriptor, and there are at most 100 in a second. A forked child does not have the thread.
+class StatusServer {
+ public:
+  /// For a device with this key. Null if $GBA_STATUS is "off", or if the process cannot have another thread or socket:
+  /// the device works without. `device` outlives the object.
+  static std::unique_ptr<StatusServer> start(Device& device, const std::string& key);
+  StatusServer(const StatusServer&) = delete;
+  StatusServer& operator=(const StatusServer&) = delete;
+  /// Waits for the end of an answer, which stops at the next group.
+  ~StatusServer();
+
+ private:
+  StatusServer(Device& device, base::UniqueFd listener, base::UniqueFd wake);
+
+  static void* run(void* server);
+  void serve();
+  void answer(int client);
+  Result<base::UniqueFd> report();
+
+  Device& device_;
+  const unsigned fork_;  // forks() of the process that the thread is in
+  base::UniqueFd listener_;
+  base::UniqueFd wake_;
+  DescriptorEntry listener_entry_;
+  std::atomic<bool> ending_{false};
+  pthread_t thread_{};
+};
+
+}  // namespace gba

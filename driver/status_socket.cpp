@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/status_socket.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+
+#include "base/fd.hpp"
+
+namespace gba {
+
+namespace {
+
+using base::fail;
+using base::fail_errno;
+using base::Result;
+using base::UniqueFd;
+
+/// Longer than the opener waits for its device.
+constexpr timeval kAnswerLimit{.tv_sec = 10, .tv_usec = 0};
+constexpr std::uint32_t kMostGroups = 4096;
+constexpr const char* kSilent = "it does not answer; is it stopped?";
+
+/// Names have a limited length, keys do not.
+std::uint64_t digest(const std::string& key) {
+  std::uint64_t value = 0xcbf29ce484222325;  // FNV-1a
+  for (const char character : key) {
+    value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+  }
+  return value;
+}
+
+std::string name_prefix(const std::string& key) {
+  return fmt::format("gba-status/{:016x}/", digest(key));
+}
+
+struct Opener {
+  int pid = 0;
+  std::string name;
+};
+
+std::vector<Opener> openers_of(const std::string& key) {
+  const std::string prefix = name_prefix(key);
+  std::vector<Opener> openers;
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const auto at = line.find(" @" + prefix);
+    if (at == std::string::npos) {
+      continue;
+    }
+    Opener opener{.name = line.substr(at + 2)};
+    const char* const text = opener.name.data();
+    std::from_chars(text + prefix.size(), text + opener.name.size(), opener.pid);
+    const bool known =
+        std::any_of(openers.begin(), openers.end(), [&](const Opener& o) { return o.name == opener.name; });
+    if (opener.pid > 0 && !known) {
+      openers.push_back(std::move(opener));
+    }
+  }
+  return openers;
+}
+
+/// Abstract names have no permissions: any user could have taken it.
+Result<void> check_opener(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return fail_errno(errno, "SO_PEERCRED");
+  }
+  if (::geteuid() != 0 && peer.uid != ::geteuid()) {
+    return fail(std::errc::permission_denied, "it is of another user");
+  }
+  return {};
+}
+
+Result<UniqueFd> receive_descriptor(int socket) {
+  std::byte byte{};
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) {
+    return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "recvmsg");
+  }
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return fail(std::errc::connection_refused, "it closed the connection without an answer");
+  }
+  int descriptor = -1;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return UniqueFd(descriptor);
+}
+
+/// False: the file is shorter. Reading instead of mapping: another process could still change it.
+bool read_at(int file, void* to, std::size_t bytes, std::size_t from) {
+  return ::pread(file, to, bytes, static_cast<off_t>(from)) == static_cast<ssize_t>(bytes);
+}
+
+Result<StatusView> read_view(int file, const Opener& opener) {
+  StatusView view{.pid = opener.pid, .name = opener.name, .report = {}, .groups = {}};
+  StatusReport& report = view.report;
+  if (!read_at(file, &report, sizeof report, 0) || report.magic != kStatusMagic || report.size != sizeof report ||
+      report.group_size != sizeof(gba_group_status) || report.groups > kMostGroups) {
+    return fail(std::errc::protocol_error, "it uses another version of libgba");
+  }
+  view.groups.resize(report.groups);
+  if (!read_at(file, view.groups.data(), view.groups.size() * sizeof(gba_group_status), sizeof report)) {
+    return fail(std::errc::protocol_error, "its answer is cut off");
+  }
+  for (auto* const text :
+       {&report.condition_text[sizeof report.condition_text - 1], &report.info.path[sizeof report.info.path - 1],
+        &report.info.backend[sizeof report.info.backend - 1]}) {
+    *text = '\0';
+  }
+  return view;
+}
+
+Result<StatusView> look_through(const Opener& opener) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const auto address = status_address(opener.name);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswerLimit, sizeof kAnswerLimit);  // of connect()
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
+    return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "connect");
+  }
+  if (auto trusted = check_opener(socket.get()); !trusted) {
+    return trusted.error();
+  }
+  const auto file = receive_descriptor(socket.get());
+  return file ? read_view(file->get(), opener) : file.error();
+}
+
+Result<StatusView> ask(const Opener& opener) {
+  auto view = look_through(opener);
+  return view ? std::move(view) : fail(view.error().code, fmt::format("process {}: {}", opener.pid, view.error().text));
+}
+
+}  // namespace
+
+std::string key_of_socket(const std::string& socket) {
+  struct stat status {};
+  if (socket.starts_with('@') || ::stat(socket.c_str(), &status) != 0) {
+    return socket;
+  }
+  return fmt::format("{}:{}", status.st_dev, status.st_ino);
+}
+
+std::string key_of_function(const std::string& pci_address) {
+  return "pci:" + pci_address;
+}
+
+std::string status_name(const std::string& key, int pid, unsigned number) {
+  return fmt::format("{}{}/{}", name_prefix(key), pid, number);
+}
+
+StatusAddress status_address(const std::string& name) {
+  StatusAddress address{};
+  address.socket.sun_family = AF_UNIX;
+  std::memcpy(static_cast<char*>(address.socket.sun_path) + 1, name.data(),
+              std::min(name.size(), sizeof address.socket.sun_path - 1));
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+Result<StatusView> look_through_opener(const std::string& key) {
+  auto result = Result<StatusView>(fail(std::errc::no_such_process, "no process of this user answers for it"));
+  for (const Opener& opener : openers_of(key)) {
+    auto view = ask(opener);
+    if (view && view->report.condition == 0) {
+      return view;
+    }
+    if (view || !result) {
+      result = std::move(view);
+    }
+  }
+  return result;
+}
+
+Result<StatusView> look_again(const StatusView& before) {
+  return ask({.pid = before.pid, .name = before.name});
+}
+
+}  // namespace gba
