@@ -17,6 +17,7 @@ with other libraries where these are installed. Measured are
   - the start and the memory of jobs of 2 to 708 PEs, with Open MPI's OpenSHMEM (openmpi-bin,
     libopenmpi-dev: its 256 PEs take a minute; bench_startup),
   - barriers of every algorithm with 2 to 64 PEs, with Open MPI's (build/barriers.svg; bench_barrier),
+  - what the loss of the device costs, and its return (bench_loss),
   - MPI_Barrier with and without the component coll/gba (bench_openmpi),
   - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
     build/rma.svg; bench_rma),
@@ -29,11 +30,12 @@ TEXT
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
-build_preset release bench_all bench_barrier bench_heap bench_kv bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
+build_preset release bench_all bench_barrier bench_heap bench_kv bench_loss bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
 "$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2
 "$ROOT/build/bin/bench_startup"
 "$ROOT/build/bin/bench_barrier" --svg "$ROOT/build/barriers.svg"
+"$ROOT/build/bin/bench_loss"
 "$ROOT/build/bin/bench_openmpi"
 "$ROOT/build/bin/bench_rma" --svg "$ROOT/build/rma.svg"
 "$ROOT/build/bin/bench_kv" --svg "$ROOT/build/kv_shuffle.svg"

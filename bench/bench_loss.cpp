@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loss of the device costs. How long after it the barrier ends that is open then (a killed device is lost when
+// its process has ended); the longest barrier from the kill until the device is used again; and after what time a device
+// that has returned is. On one node, and on two, which are environments on this machine.
+//
+//   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace]
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/temp_folder.hpp"
+#include "bench/jobs.hpp"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr base::Seconds kLimit{120};
+constexpr std::chrono::milliseconds kPoll{2};
+
+struct Settings {
+  int repeats = 5;
+  int pes = 4;
+  double away = 3;
+  int pause = 0;
+  bool trace = false;
+};
+
+enum class Loss { kKilled, kStopped };
+
+long long now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+/// What a job has printed.
+struct Log {
+  struct Entry {
+    std::string what;
+    long long when, length;
+  };
+  std::vector<Entry> entries;
+
+  explicit Log(const std::string& output) {
+    std::istringstream lines(output.substr(0, output.rfind('\n') + 1));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      Entry entry{.what = {}, .when = 0, .length = 0};
+      if (words >> entry.what >> entry.when) {
+        words >> entry.length;
+        entries.push_back(entry);
+      }
+    }
+  }
+  /// The first time that the device came into use after `when`.
+  [[nodiscard]] std::optional<long long> in_use_after(long long when) const {
+    for (const Entry& entry : entries) {
+      if (entry.what == "device" && entry.when > when) {
+        return entry.when;
+      }
+    }
+    return std::nullopt;
+  }
+  /// All that was printed since the loss, with times from then on.
+  void print(long long lost, long long ready) const {
+    std::printf("returned after %.3f s\n", static_cast<double>(ready - lost) / 1e9);
+    for (const Entry& entry : entries) {
+      if (entry.when >= lost) {
+        std::printf("  %.3f %s %.3f\n", static_cast<double>(entry.when - lost) / 1e9, entry.what.c_str(),
+                    static_cast<double>(entry.length) / 1e9);
+      }
+    }
+  }
+  /// How long after `loss` the last barrier ended that was open then.
+  [[nodiscard]] long long open_after(long long loss) const {
+    long long longest = 0;
+    for (const Entry& entry : entries) {
+      if (entry.what == "long" && entry.when > loss && entry.when - entry.length <= loss) {
+        longest = std::max(longest, entry.when - loss);
+      }
+    }
+    return longest;
+  }
+  /// The longest barrier that ended between the two.
+  [[nodiscard]] long long longest(long long from, long long to) const {
+    long long longest = 0;
+    for (const Entry& entry : entries) {
+      if (entry.what == "long" && entry.when >= from && entry.when < to) {
+        longest = std::max(longest, entry.length);
+      }
+    }
+    return longest;
+  }
+};
+
+class Device {
+ public:
+  explicit Device(const base::TempFolder& folder) : socket_(folder.path() + "/gba.sock") { start(); }
+
+  [[nodiscard]] std::string path() const { return "vfio-user:" + socket_; }
+  void lose(Loss how) {
+    process_->signal(how == Loss::kKilled ? SIGKILL : SIGSTOP);
+    if (how == Loss::kKilled) {
+      process_->wait();
+    }
+  }
+  void bring_back(Loss how) {
+    if (how == Loss::kStopped) {
+      process_->resume();
+    } else {
+      start();
+    }
+  }
+
+ private:
+  void start() {
+    process_ = std::make_unique<base::Process>(
+        std::vector<std::string>{sibling_program("gba-fake-device"), "--socket", socket_});
+    if (!process_->wait_for_output("ready", base::Seconds{20})) {
+      throw std::runtime_error("the fake device does not become ready: " + process_->output());
+    }
+  }
+
+  std::string socket_;
+  std::unique_ptr<base::Process> process_;
+};
+
+class Job {
+ public:
+  Job(const Settings& settings, int nodes, const std::string& device)
+      : process_({sibling_program("oshrun"), "-n", std::to_string(settings.pes), "--gba", device, "/bin/sh", "-c",
+                  "export SHMEM_HOST_ID=$((OSHRUN_RANK * " + std::to_string(nodes) + " / " +
+                      std::to_string(settings.pes) + ")); exec \"$0\" \"$@\"",
+                  sibling_program("loss_worker"), std::to_string(settings.pause)},
+                 {}, {.output = base::Output::kCollected, .grace = kGrace}) {}
+
+  [[nodiscard]] Log log() const { return Log(process_.output()); }
+  /// When the device came into use after `when`; nothing if it did not in time.
+  std::optional<long long> await_use(long long when) {
+    for (const auto end = Clock::now() + kLimit; Clock::now() < end; std::this_thread::sleep_for(kPoll)) {
+      if (!process_.running()) {
+        throw std::runtime_error("the job has ended: " + process_.output());
+      }
+      if (const auto used = log().in_use_after(when)) {
+        return used;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  base::Process process_;
+};
+
+std::string text_of(std::vector<double> values) {
+  if (values.empty()) {
+    return "-";
+  }
+  std::sort(values.begin(), values.end());
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f (%.3f)", values[values.size() / 2], values.back());
+  return text;
+}
+
+void measure(const Settings& settings, int nodes, Loss how) {
+  const base::TempFolder folder;
+  Device device(folder);
+  Job job(settings, nodes, device.path());
+  if (!job.await_use(0)) {
+    throw std::runtime_error("the device was never used");
+  }
+  std::vector<double> open, longest, back;
+  int never = 0;
+  for (int i = 0; i < settings.repeats; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 + 37 * i));
+    const long long before = now_ns();
+    device.lose(how);
+    const long long lost = now_ns();
+    std::this_thread::sleep_for(std::chrono::duration<double>(settings.away));
+    const long long returned = now_ns();
+    device.bring_back(how);
+    const long long ready = now_ns();
+    const auto used = job.await_use(returned);
+    const Log log = job.log();
+    open.push_back(static_cast<double>(log.open_after(lost)) / 1e9);
+    longest.push_back(static_cast<double>(log.longest(before, used.value_or(now_ns()))) / 1e9);
+    if (settings.trace) {
+      job.log().print(lost, ready);
+    }
+    if (used) {
+      back.push_back(static_cast<double>(*used - ready) / 1e9);
+    } else {
+      ++never;
+    }
+  }
+  std::printf("%d node%s, %-7s  %-15s  %-15s  %-15s%s\n", nodes, nodes > 1 ? "s" : " ",
+              how == Loss::kKilled ? "killed" : "stopped", text_of(open).c_str(), text_of(longest).c_str(),
+              text_of(back).c_str(), never > 0 ? (", not within two minutes: " + std::to_string(never)).c_str() : "");
+  std::fflush(stdout);
+}
+
+int run(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Measures what the loss of the device costs.");
+  app.add_option("--repeats", settings.repeats, "losses of each kind");
+  app.add_option("--pes", settings.pes, "PEs of the job");
+  app.add_option("--away", settings.away, "seconds from the loss to the return");
+  app.add_option("--pause", settings.pause, "microseconds by which PE 0 comes later to each barrier");
+  app.add_flag("--trace", settings.trace, "print each barrier that takes long");
+  CLI11_PARSE(app, argc, argv);
+  std::printf("%d PEs on %d processors, load %.1f; seconds, median (most)\n", settings.pes, own_processors(),
+              load_of_machine());
+  std::printf("the device is...  open barrier     any barrier      in use again\n");
+  for (const int nodes : {1, 2}) {
+    for (const Loss how : {Loss::kKilled, Loss::kStopped}) {
+      measure(settings, nodes, how);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  try {
+    return bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_loss: %s\n", error.what());
+    return 1;
+  }
+}
