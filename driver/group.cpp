@@ -28,8 +28,11 @@ constexpr nanoseconds kSleepWithoutInterrupt = milliseconds{1};
 /// checks.
 constexpr unsigned kTestsPerLossCheck = 1024;
 
-/// A slow barrier may never end for a reason that no flag shows: FATAL, a device that was pulled out, a lost release.
-/// So a waiter asks the device, but seldom: each question costs the device, and many may wait.
+/// A slow barrier may never end for a reason that no flag shows. A device that was pulled out, that has FATAL or that
+/// does not answer is found by one register, a lost place or release by more. So a waiter asks the device, but seldom:
+/// each question costs the device, and many may wait.
+constexpr nanoseconds kAskIfAlive = milliseconds{250};
+constexpr nanoseconds kAskIfAliveForEachMember = std::chrono::microseconds{250};
 constexpr nanoseconds kFirstAsk = std::chrono::seconds{1};
 constexpr nanoseconds kAskAgain = std::chrono::seconds{2};
 /// A release that the device reports, and that repeated arrivals do not bring for this long, is lost for good.
@@ -70,6 +73,7 @@ Group::Group(Membership membership)
       flag_(membership_.flag()),
       wakeup_(membership_.device().wakeup()),
       spin_(membership_.device().spin(membership_.member_count())),
+      ask_if_alive_(kAskIfAlive + membership_.member_count() * kAskIfAliveForEachMember),
       arrival_(GBA_FIELD_PUT(GBA_ARRIVAL_MEMBER, membership_.member()) | GBA_FIELD_PUT(GBA_ARRIVAL_VALID, 1)) {}
 
 /// The state that the flag shows, whatever else has happened.
@@ -104,18 +108,24 @@ void Group::watch(std::uint64_t sequence) {
     return;
   }
   watched_ = sequence;
-  next_ask_ = Clock::now() + kFirstAsk;
+  const auto now = Clock::now();
+  next_alive_ = now + ask_if_alive_;
+  next_ask_ = now + kFirstAsk;
   sent_seen_.reset();
 }
 
 std::errc Group::ask_when_due(std::uint64_t sequence) {
   watch(sequence);
   const auto now = Clock::now();
-  if (now < next_ask_) {
+  if (now < next_alive_) {
     return kNotYet;
   }
-  next_ask_ = now + kAskAgain;
-  const auto healthy = find_trouble(sequence);
+  next_alive_ = now + ask_if_alive_;
+  const bool closely = now >= next_ask_;
+  if (closely) {
+    next_ask_ = now + kAskAgain;
+  }
+  const auto healthy = closely ? find_trouble(sequence) : membership_.device().check_condition();
   // A release that arrived while the device was asked counts (uapi rule 18).
   const std::errc flag = read_flag(flag_.load(), sequence);
   if (healthy || flag != kNotYet) {

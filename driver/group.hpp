@@ -101,11 +101,13 @@ class Group {
   const MmioWord<std::uint64_t> flag_;
   const MmioWord<std::uint32_t> wakeup_;
   const SpinPolicy spin_;
-  const std::uint64_t arrival_;  // the arrival word without the sequence
-  unsigned misses_ = 0;          // tests that were kNotYet
+  const std::chrono::nanoseconds ask_if_alive_;  // the interval
+  const std::uint64_t arrival_;                  // the arrival word without the sequence
+  unsigned misses_ = 0;                          // tests that were kNotYet
 
   std::uint64_t watched_ = 0;                   // the sequence that the following members are about
-  Clock::time_point next_ask_;                  // when the device is asked next
+  Clock::time_point next_alive_;                // when the device is asked next whether it is there
+  Clock::time_point next_ask_;                  // when it is asked closely
   std::optional<Clock::time_point> sent_seen_;  // when it first said that it had released it
   std::optional<Error> trouble_;                // the description of the last failure
 };

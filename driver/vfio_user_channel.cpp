@@ -83,6 +83,15 @@ Loss loss_of(std::errc failure) {
   return Loss::kGarbled;
 }
 
+/// The process that listens behind the socket; 0 if it is not known. A service manager that listens for the server (it
+/// is process 1) says nothing of the server.
+pid_t process_behind(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  return known && peer.pid > 1 ? peer.pid : 0;
+}
+
 /// What a failed or refused VERSION means for the user.
 Result<void> check_version(const std::string& peer, const Result<Reply>& reply) {
   const std::string tried = fmt::format("gba: cannot open {}: ", peer);
@@ -114,7 +123,11 @@ Result<void> check_version(const std::string& peer, const Result<Reply>& reply) 
 }  // namespace
 
 VfioUserChannel::VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout)
-    : socket_(std::move(socket)), entry_(socket_.get()), peer_(std::move(peer)), reply_timeout_(reply_timeout) {}
+    : socket_(std::move(socket)),
+      entry_(socket_.get()),
+      peer_(std::move(peer)),
+      reply_timeout_(reply_timeout),
+      server_(process_behind(socket_.get())) {}
 
 void VfioUserChannel::shut_down(Loss why) {
   broken_.store(why, std::memory_order_relaxed);
@@ -148,8 +161,22 @@ Result<std::uint16_t> VfioUserChannel::send(vfio_user_command command, std::span
   return header.msg_id;
 }
 
+/// A server that has a request and is neither running nor about to run will not answer it. The first look at it is
+/// compared with the one before this request, if there was any, so that it takes two to find a silent one.
+Result<void> VfioUserChannel::await_reply(Deadline deadline) {
+  while (!await_input(socket_.get(), Deadline::after(deadline.left(kLongestIdle)))) {
+    if (deadline.passed() || !server_.works()) {
+      return fail(std::errc::timed_out, "no answer in time");
+    }
+  }
+  return {};
+}
+
 Result<Reply> VfioUserChannel::receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size) {
   const Deadline deadline = Deadline::after(reply_timeout_);
+  if (auto answered = ready_ ? await_reply(deadline) : Result<void>{}; !answered) {
+    return answered.error();
+  }
   Reply reply;
   vfio_user_header header{};
   const auto head = std::as_writable_bytes(std::span(&header, 1));
@@ -220,6 +247,7 @@ Result<void> VfioUserChannel::negotiate() {
   const std::lock_guard lock(mutex_);
   const auto reply = exchange(VFIO_USER_VERSION, payload, sizeof(vfio_user_version), {});
   auto good = check_version(peer_, reply);
+  ready_ = good.has_value();
   if (!good) {
     shut_down(Loss::kClosed);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/process_activity.hpp"
 #include "driver/backend.hpp"
 #include "driver/process_hooks.hpp"
 #include "driver/result.hpp"
@@ -32,6 +33,9 @@ Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& 
 /// Sends all of `bytes`, with `fds` alongside the first of them. The text of an error says only what came back:
 /// "connection closed", "no answer in time".
 Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> fds, Deadline deadline);
+
+/// Waits until there is something to receive, or the connection has ended; false after the deadline.
+bool await_input(int socket, Deadline deadline);
 
 /// Fills `bytes`. File descriptors that come alongside are appended to `fds`. Errors as above.
 Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds, Deadline deadline);
@@ -61,9 +65,13 @@ struct Reply {
 /// One connection. Thread-safe: requests of several threads go one after the other. A server that closes the
 /// connection, breaks the protocol or does not answer in time *breaks* the channel: that and all later calls fail as
 /// calls on a device that was lost so. An error reply breaks nothing; its errno is the code of the error.
+///
+/// In time: a server that has work to do may take as long as kReplyTimeout, since others may have the processors. One
+/// that does nothing for kLongestIdle, although a request waits for it, does not answer: it is stopped, frozen or stuck.
 class VfioUserChannel {
  public:
   static constexpr std::chrono::seconds kReplyTimeout{5};
+  static constexpr std::chrono::milliseconds kLongestIdle{200};
 
   /// `peer` names the server in error texts.
   VfioUserChannel(base::UniqueFd socket, std::string peer, std::chrono::nanoseconds reply_timeout = kReplyTimeout);
@@ -91,6 +99,7 @@ class VfioUserChannel {
   Result<std::uint16_t> send(vfio_user_command command, std::span<const std::byte> payload, std::span<const int> fds,
                              std::uint32_t flags);
   Result<Reply> receive(vfio_user_command command, std::uint16_t id, std::size_t reply_size);
+  Result<void> await_reply(Deadline deadline);
   Result<Reply> exchange(vfio_user_command command, std::span<const std::byte> payload, std::size_t reply_size,
                          std::span<const int> fds);
   Error break_with(const Error& cause, vfio_user_command command);
@@ -100,7 +109,9 @@ class VfioUserChannel {
   const std::string peer_;
   const std::chrono::nanoseconds reply_timeout_;
 
-  ForkMutex mutex_;            // held from a request to its reply; guards what follows
+  ForkMutex mutex_;  // held from a request to its reply; guards what follows
+  base::ProcessActivity server_;
+  bool ready_ = false;         // VERSION has been answered
   std::uint16_t next_id_ = 0;  // of the next message
 
   std::atomic<Loss> broken_{Loss::kNone};  // relaxed: nothing else is published by it

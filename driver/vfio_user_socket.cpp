@@ -146,6 +146,10 @@ Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& 
   return socket;
 }
 
+bool await_input(int socket, Deadline deadline) {
+  return wait_ready(socket, POLLIN, deadline);
+}
+
 Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> fds, Deadline deadline) {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
   while (!bytes.empty()) {

@@ -66,6 +66,17 @@ TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
   EXPECT_GT(sum_of(job.output(), "by software"), 0U) << job.output();
 }
 
+TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceFallsSilent) {
+  FakeDevice device;
+  Process job(oshrun(4, device.path(), {test_program("barrier_pes"), std::to_string(rounds())}));
+  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  device.process().stop();
+  const auto exit = job.wait(Seconds{100});
+  device.process().resume();
+  ASSERT_TRUE(exit) << "still running after the device was stopped:\n" << job.output();
+  EXPECT_TRUE(exit->clean()) << job.output();
+}
+
 TEST(DeviceLoss, NoBarrierIsLostWhenOnePeLosesItsConnection) {
   for (int i = 0; i < repeats(8, 200); ++i) {
     FakeDevice device;

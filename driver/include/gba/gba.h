@@ -9,8 +9,9 @@
  * which device, with which result, and what to do. Besides the errnos listed, a call may return one of the operating
  * system
  *    (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
- *  - No call hangs: a device that does not answer within 5 seconds is lost. Memory stays mapped: no call crashes on a
- *    lost device, and it can be closed and reopened. If the kernel wants a device back, to unplug it or to take it from
+ *  - No call hangs: a device that does not answer within 5 seconds is lost; one that is a process is lost after 0.4 seconds
+ *    if it does nothing meanwhile, because it is stopped, frozen or stuck, and not just slow. Memory stays mapped: no
+ *    call crashes on a lost device, and it can be closed and reopened. If the kernel wants a device back, to unplug it or to take it from
  *    vfio-pci, the first call that notices leaves and frees its groups, which is an error release for the other
  * members, and then releases the device.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
@@ -38,7 +39,7 @@
  *     -EREMOTEIO     a PCI error that cannot be corrected (VFIO's ERR)
  *     -ESHUTDOWN     the kernel wants it back, to unplug it or to give it to another driver (VFIO's REQ)
  *     -ECONNABORTED  the device is a process, which has ended or was killed
- *     -EHOSTDOWN     it has not answered for 5 seconds
+ *     -EHOSTDOWN     it does not answer
  *     -EBADMSG       its answers break the protocol
  *     -ECHILD        it belongs to the process that this one was forked from
  *
@@ -59,8 +60,9 @@
  *     -EFAULT        the device could not write a release flag
  *     -EPROTO        a member rang out of order
  *
- * No flag, event or connection shows -ENODEV, -EIO, -ENETDOWN before the group was enabled, -ENETRESET and -ECOMM. For
- * these the device is asked when a barrier has taken a second, and every two seconds from then on.
+ * No flag, event or connection shows -ENODEV, -EHOSTDOWN, -EIO, -ENETDOWN before the group was enabled, -ENETRESET and
+ * -ECOMM. For the last two the device is asked when a barrier has taken a second, and every two seconds from then on; for
+ * the others it is asked for one register every 250 ms, and 0.25 ms more for each member of the group.
  *
  * Not supported: a member waiting for an earlier sequence than its last arrival.
  */
@@ -278,7 +280,7 @@ GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
 
 /*
  * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms (1 ms if the device
- * cannot interrupt or the machine has no interrupt vector left; 5 seconds, once, if the device does not answer).
+ * cannot interrupt or the machine has no interrupt vector left; once as long as it takes to find a silent device).
  * Returns 0, -EAGAIN or an error like gba_group_test. It first repeats the arrival with a request for an interrupt, which
  * repairs a lost arrival or release. REQUIRES that this member has arrived at `sequence`. A caller with other work calls
  * this in a loop with a bounded time.

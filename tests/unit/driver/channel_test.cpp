@@ -5,11 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -143,6 +151,89 @@ TEST(VfioUserChannel, ServerThatStopsInTheMiddleOfAReplyIsLost) {
     (void)end.receive();
   });
   expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
+}
+
+/// A server in a process of its own, which answers VERSION and then plays `script`.
+class ServerProcess {
+ public:
+  explicit ServerProcess(void (*script)(const ServerEnd&)) {
+    int ready[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(static_cast<int*>(ready), O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      serve(ready[1], script);
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~ServerProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  /// `timeout`: of a server that works.
+  [[nodiscard]] std::unique_ptr<VfioUserChannel> channel(std::chrono::nanoseconds timeout) const {
+    auto socket = connect_unix(name_, "vfio-user:/x", Deadline::after(std::chrono::seconds{30}));
+    auto channel = std::make_unique<VfioUserChannel>(*std::move(socket), "vfio-user:/x", timeout);
+    EXPECT_TRUE(channel->negotiate());
+    return channel;
+  }
+
+ private:
+  void serve(int ready, void (*script)(const ServerEnd&)) const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name_.copy(address.sun_path, name_.size());
+    address.sun_path[0] = '\0';
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name_.size());
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(listener, 1) != 0 ||
+        ::write(ready, "r", 1) != 1) {
+      return;
+    }
+    const ServerEnd end(::accept(listener, nullptr, nullptr));
+    const vfio_user_version version{.major = VFIO_USER_MAJOR, .minor = VFIO_USER_MINOR};
+    end.reply(end.receive(), wire_bytes(version));
+    script(end);
+  }
+
+  const std::string name_ = "@gba-channel-test-" + std::to_string(::getpid());
+  pid_t pid_ = -1;
+};
+
+/// Far beyond what a test may take.
+constexpr std::chrono::hours kForAnyTime{1};
+
+TEST(VfioUserChannel, ServerThatIsStoppedIsLostWhateverTimeItMayTake) {
+  const ServerProcess server([](const ServerEnd& end) {
+    (void)end.receive();
+    ::raise(SIGSTOP);
+  });
+  expect_broken(*server.channel(kForAnyTime), "no answer in time", Loss::kSilent);
+}
+
+TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostWhateverTimeItMayTake) {
+  const ServerProcess server([](const ServerEnd& end) {
+    (void)end.receive();
+    ::pause();
+  });
+  expect_broken(*server.channel(kForAnyTime), "no answer in time", Loss::kSilent);
+}
+
+TEST(VfioUserChannel, ServerThatIsBusyMayTakeItsTime) {
+  const ServerProcess server([](const ServerEnd& end) {
+    const Received request = end.receive();
+    const std::clock_t begin = std::clock();
+    while (std::clock() - begin < 4 * VfioUserChannel::kLongestIdle.count() * CLOCKS_PER_SEC / 1000) {
+    }
+    end.reply(request, wire_bytes(kInfo));
+  });
+  EXPECT_TRUE(ask(*server.channel(kForAnyTime)));
 }
 
 struct Spoiled {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process_activity.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.hpp"
+
+namespace base {
+namespace {
+
+std::string folder_of(pid_t process) {
+  return "/proc/" + std::to_string(process);
+}
+
+/// The beginning of a file of /proc, or "".
+std::string beginning_of(const std::string& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text{};
+  const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : 0;
+  return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+/// What is behind the name of a process or thread in its `stat`: the state, and numbers. The name may hold anything.
+std::string_view behind_name(std::string_view stat) {
+  const auto end = stat.rfind(") ");
+  return end == std::string_view::npos ? std::string_view{} : stat.substr(end + 2);
+}
+
+bool is_stopped_state(char state) {
+  return state == 'T' || state == 't';
+}
+
+struct Threads {
+  bool run = false;  // one of them
+  std::uint64_t ran = 0;
+};
+
+void add_thread(const std::string& folder, Threads& all) {
+  const std::string stat = beginning_of(folder + "/stat");
+  const std::string_view state = behind_name(stat);
+  all.run = all.run || (!state.empty() && state.front() == 'R');
+  // Nanoseconds on a processor, then others.
+  const std::string times = beginning_of(folder + "/schedstat");
+  std::uint64_t ran = 0;
+  std::from_chars(times.data(), times.data() + times.size(), ran);
+  all.ran += ran;
+}
+
+std::optional<Threads> threads_of(pid_t process) {
+  const std::string folder = folder_of(process) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  if (entries == nullptr) {
+    return std::nullopt;
+  }
+  Threads all;
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    if (entry->d_name[0] != '.') {
+      add_thread(folder + "/" + static_cast<const char*>(entry->d_name), all);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_stopped(pid_t process) {
+  const std::string stat = beginning_of(folder_of(process) + "/stat");
+  const std::string_view state = behind_name(stat);
+  return !state.empty() && is_stopped_state(state.front());
+}
+
+bool ProcessActivity::works() {
+  if (process_ <= 0) {
+    return true;
+  }
+  const auto threads = threads_of(process_);
+  return !threads || std::exchange(ran_, threads->ran) != threads->ran || threads->run;
+}
+
+}  // namespace base

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether another process of this machine gets anywhere.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace base {
+
+/// The process is stopped by a signal or by a debugger. False also if it cannot be seen.
+bool is_stopped(pid_t process);
+
+/// Tells a process that is slow, because others have the processors, from one that does nothing: it is stopped, frozen,
+/// or blocked. Used by one thread at a time.
+class ProcessActivity {
+ public:
+  /// `process`: 0 if it is not known.
+  explicit ProcessActivity(pid_t process) : process_(process) {}
+
+  /// True if one of its threads runs or waits for a processor, or if any has run since the last call; also if the
+  /// process cannot be seen, since then nothing speaks against it.
+  bool works();
+
+ private:
+  const pid_t process_;
+  std::uint64_t ran_ = UINT64_MAX;  // what its threads had run, all together, at the last call
+};
+
+}  // namespace base
