@@ -69,7 +69,7 @@ int gba_barrier_port_await(gba_barrier_port* port, uint64_t max_ns) {
     return gba::null_argument("gba_barrier_port_await");
   }
   return gba::guarded([&] {
-    port->await_reopened(gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1}));
+    port->await_healthy(gba::Deadline::after_ns(max_ns).left(std::chrono::hours{1}));
     return port->healthy() != nullptr ? 0 : gba::report(std::errc::no_such_device, "the device is lost");
   });
 }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/barrier/port.hpp"
 
+#include "driver/barrier/pace.hpp"
+
 #include <cerrno>
 #include <exception>
+#include <utility>
 
 namespace gba::barrier {
 namespace {
+
+// Pauses between two looks for a device that is away.
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{800};
 
 enum class Condition { kHealthy, kFailing, kLost };
 
@@ -46,15 +53,19 @@ Result<void> Port::open() {
   return {};
 }
 
+Port::~Port() {
+  const std::lock_guard lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+}
+
 OpenDevice Port::healthy() {
   const std::lock_guard lock(mutex_);
-  collect();
   return state_.healthy ? state_.device : nullptr;
 }
 
 void Port::mark_suspect() {
   const std::lock_guard lock(mutex_);
-  collect();
   state_.healthy = false;
 }
 
@@ -70,37 +81,45 @@ Port::State Port::look_after(OpenDevice device, const std::optional<std::string>
   return opened ? State{.device = *std::move(opened), .healthy = true} : State{};
 }
 
+void Port::look_for_device() {
+  Pace pace(kFirstPause, kLongestPause);
+  std::unique_lock lock(mutex_);
+  while (!closing_ && !state_.healthy) {
+    OpenDevice device = std::exchange(state_.device, nullptr);
+    lock.unlock();
+    State found;
+    try {
+      found = look_after(std::move(device), path_);
+    } catch (const std::exception&) {
+      // No memory is available now: as if the device had not come back yet.
+    }
+    lock.lock();
+    state_ = std::move(found);
+    if (!state_.healthy) {
+      pace.failed();
+      changed_.wait_until(lock, pace.next(), [this] { return closing_; });
+    }
+  }
+  looking_ = false;
+  changed_.notify_all();
+}
+
 void Port::reopen() {
   const std::lock_guard lock(mutex_);
-  collect();
-  if (state_.healthy || reopened_.valid()) {
+  if (state_.healthy || looking_) {
     return;
   }
   try {
-    reopened_ = std::async(std::launch::async, look_after, state_.device, path_);
-    state_.device.reset();
+    looked_ = std::async(std::launch::async, [this] { look_for_device(); });  // the last one has let go of the mutex
+    looking_ = true;
   } catch (const std::exception&) {
     // No thread or no memory is available now: as if the device had not come back yet.
   }
 }
 
-bool Port::reopening() {
-  const std::lock_guard lock(mutex_);
-  collect();
-  return reopened_.valid();
-}
-
-void Port::await_reopened(std::chrono::nanoseconds limit) {
-  const std::lock_guard lock(mutex_);
-  if (reopened_.valid()) {
-    reopened_.wait_for(limit);
-  }
-}
-
-void Port::collect() {
-  if (reopened_.valid() && reopened_.wait_for(std::chrono::seconds{0}) == std::future_status::ready) {
-    state_ = reopened_.get();
-  }
+void Port::await_healthy(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return state_.healthy || !looking_; });
 }
 
 Result<OwnedGroup> OwnedGroup::make(const OpenDevice& device, std::uint32_t members, std::uint64_t sequence) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -23,36 +24,42 @@ using OpenDevice = std::shared_ptr<gba_device>;
 /// Shared by all barriers of a process; thread-safe.
 ///
 /// A suspect device is given to nobody before it has been found to be healthy. That may take seconds where a device
-/// does not answer, so it is done on a thread of its own, when somebody asks for it.
+/// does not answer, and as long as it likes where one is away. So a thread of its own looks for it, in time and not in
+/// barriers, from the moment that somebody asks for it until the device is healthy.
 class Port {
  public:
   /// nullptr: the device that gba_open(NULL) finds.
   explicit Port(const char* path) : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)) {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port();
 
   /// The first time, on the calling thread.
   Result<void> open();
   /// nullptr: it is not known to be healthy.
   [[nodiscard]] OpenDevice healthy();
   void mark_suspect();
-  /// Looks at a suspect device, and opens a lost one again.
+  /// If the device is suspect: looks at it, and opens a lost one again, until it is healthy.
   void reopen();
-  [[nodiscard]] bool reopening();
-  /// Waits for what reopen() began.
-  void await_reopened(std::chrono::nanoseconds limit);
+  /// Waits until it is healthy.
+  void await_healthy(std::chrono::nanoseconds limit);
 
  private:
   struct State {
-    OpenDevice device;  // nullptr: none is open, or reopen() has it
+    OpenDevice device;  // nullptr: none is open, or the thread has it
     bool healthy = false;
   };
 
   static State look_after(OpenDevice device, const std::optional<std::string>& path);
-  void collect();
+  void look_for_device();
 
   const std::optional<std::string> path_;
   std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
   State state_;
-  std::future<State> reopened_;  // last: its destructor waits for the thread
+  bool looking_ = false;  // the thread is, or will be soon
+  bool closing_ = false;
+  std::future<void> looked_;  // last: its destructor waits for the thread
 };
 
 struct LeaveGroup {

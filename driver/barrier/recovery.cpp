@@ -17,18 +17,9 @@ CheckVote Recovery::offer(std::uint64_t sequence) {
     return CheckVote::kOff;
   }
   if (place_.port->healthy() == nullptr) {
-    if (place_.port->reopening()) {
-      return CheckVote::kOff;
-    }
-    if (asked_) {
-      pace_.failed();
-    } else {
-      place_.port->reopen();
-    }
-    asked_ = !asked_;
+    place_.port->reopen();
     return CheckVote::kOff;
   }
-  asked_ = false;
   auto owned = place_.make_group(sequence);
   if (!owned) {
     place_.port->mark_suspect();
@@ -42,7 +33,7 @@ CheckVote Recovery::offer(std::uint64_t sequence) {
 
 /// Rule 31.
 CheckVote Recovery::join() {
-  place_.port->await_reopened(kLongestHold);
+  place_.port->await_healthy(kLongestHold);
   auto joined = place_.join(*record_);
   if (!joined) {
     place_.port->mark_suspect();
@@ -86,6 +77,7 @@ std::optional<HeldGroup> Recovery::conclude(std::uint64_t k) {
 
 void Recovery::lost(std::uint64_t served) {
   place_.port->mark_suspect();
+  place_.port->reopen();
   if (served < kFewBarriers) {
     pace_.failed();
   } else {

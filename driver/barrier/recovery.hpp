@@ -2,32 +2,14 @@
 // How members that have lost their group of the device get another one, without being told to.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 
+#include "driver/barrier/pace.hpp"
 #include "driver/barrier/port.hpp"
 #include "driver/barrier/words.hpp"
-#include "driver/wait.hpp"
 
 namespace gba::barrier {
-
-/// When to try again something that fails: at once the first time, then after `first`, twice that, ... 40 times that.
-class Pace {
- public:
-  explicit Pace(std::chrono::nanoseconds first) : first_(first), wait_(first) {}
-
-  [[nodiscard]] bool due() const { return Clock::now() >= next_; }
-  void failed() {
-    next_ = Clock::now() + wait_;
-    wait_ = std::min(2 * wait_, 40 * first_);
-  }
-  void succeeded() { wait_ = first_; }
-
- private:
-  std::chrono::nanoseconds first_, wait_;
-  Clock::time_point next_{};
-};
 
 /// One member's side of uapi rules 29 to 31: barriers are software's, and every kPeriod-th is a check round, in which
 /// members also say how they stand to the device. Used by one thread.
@@ -39,7 +21,7 @@ class Recovery {
   /// `record` is in memory that all members read; member 0 alone writes it.
   Recovery(const Words& words, const Place& place, std::uint32_t member, gba_group_handle* record,
            std::chrono::nanoseconds retry)
-      : words_(words), place_(place), member_(member), record_(record), pace_(retry) {}
+      : words_(words), place_(place), member_(member), record_(record), pace_(retry, kLongestPauses * retry) {}
 
   static bool is_check(std::uint64_t k) { return k % kPeriod == 0; }
   /// What this member says in check round k, which it enters now.
@@ -50,6 +32,9 @@ class Recovery {
   void lost(std::uint64_t served);
 
  private:
+  // All members take part in a try. So the pauses grow, but not beyond what the return to a device may take.
+  static constexpr int kLongestPauses = 5;
+
   CheckVote offer(std::uint64_t sequence);
   CheckVote join();
   [[nodiscard]] bool all_ready(std::uint64_t k) const;
@@ -60,7 +45,6 @@ class Recovery {
   const std::uint32_t member_;
   gba_group_handle* const record_;
   Pace pace_;
-  bool asked_ = false;                    // the port to look at its device
   std::optional<std::uint64_t> offered_;  // the check round at which members say whether they have joined
   HeldGroup group_;
 };

@@ -73,12 +73,12 @@ GBA_API int gba_barrier_port_get_info(gba_barrier_port* port, gba_device_info* i
 /* Something failed at this device: it serves no new group before it was found to be healthy. Thread-safe. */
 GBA_API void gba_barrier_port_mark_suspect(gba_barrier_port* port);
 
-/* If the device is suspect: begins to look at it, and to open it again if it is lost, on a thread of its own, since a
- * device that does not answer takes seconds. Thread-safe. */
+/* If the device is suspect: looks at it, and opens it again if it is lost, on a thread of its own, until it is healthy. It
+ * tries every 50 ms at first and every 800 ms later. Thread-safe. */
 GBA_API void gba_barrier_port_reopen(gba_barrier_port* port);
 
-/* Waits up to `max_ns` for what gba_barrier_port_reopen began. 0: the device is healthy. Errors: -ENODEV it is not.
- * Thread-safe. */
+/* Waits up to `max_ns` until the device is healthy, if gba_barrier_port_reopen was called. 0: it is. Errors: -ENODEV it
+ * is not. Thread-safe. */
 GBA_API int gba_barrier_port_await(gba_barrier_port* port, uint64_t max_ns);
 
 /* How a member reaches the others. Zero everything, then set `size` and what applies. Copied by gba_barrier_create. */
