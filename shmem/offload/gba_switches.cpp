@@ -9,9 +9,13 @@
 namespace shmem {
 namespace {
 
-// After a loss, in barriers: a block asks for a group again after kFirstTry, and doubles that up to kLongestWait.
-constexpr std::uint64_t kFirstTry = 512;
-constexpr std::uint64_t kLongestWait = 64 * kFirstTry;
+// After a loss. A try whose answer is no costs the leaders one more exchange of messages. So it may be as rare as one in
+// kMostBarriers where barriers are fast, and is about kTryEach apart where they are slow.
+constexpr std::chrono::milliseconds kTryEach{50};
+constexpr std::uint32_t kMostBarriers = 64;
+// A group that could not be had, or that served fewer barriers: the next one is taken later.
+constexpr std::uint64_t kFewBarriers = 512;
+constexpr std::chrono::milliseconds kLongestBackOff{800};
 
 }  // namespace
 
@@ -117,7 +121,9 @@ Result<void> GbaSwitches::join(const GbaMember& member) {
   member_ = member;
   member_->retry = {};  // after a loss, no barrier waits for the device
   served_ = lasted_ = 0;
-  retry_interval_ = next_try_ = kFirstTry;
+  pause_ = next_try_ = 1;
+  back_off_ = kFirstBackOff;
+  not_before_ = {};
   return agree();
 }
 
@@ -174,19 +180,42 @@ Result<void> GbaSwitches::block_barrier() {
   return ok;
 }
 
+std::uint32_t GbaSwitches::next_pause() {
+  const auto now = Clock::now();
+  const std::chrono::nanoseconds taken = now - std::exchange(last_try_, now);
+  const auto fits = pause_ * std::chrono::nanoseconds{kTryEach} / std::max(taken, std::chrono::nanoseconds{1});
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(fits, 1, kMostBarriers));
+}
+
+void GbaSwitches::back_off() {
+  not_before_ = Clock::now() + back_off_;
+  back_off_ = std::min(2 * back_off_, kLongestBackOff);
+}
+
 /// All leaders of the block call this after the same barriers and count alike: by whether the group existed, not by
 /// which leaders it released.
 Result<void> GbaSwitches::try_again() {
+  if (lasted_ != 0) {  // just lost
+    if (std::exchange(lasted_, 0) >= kFewBarriers) {
+      back_off_ = kFirstBackOff;
+    } else {
+      back_off();
+    }
+    pause_ = next_try_ = 1;
+    last_try_ = Clock::now();
+    return {};
+  }
   if (--next_try_ != 0) {
     return {};
   }
-  if (auto ok = device_->join(*member_); !ok) {
+  InterNodeBarrier::Retry retry{.due = place_ != 0 || Clock::now() >= not_before_, .pause = next_pause()};
+  if (auto ok = device_->join(*member_, retry); !ok) {
     return ok;
   }
-  // A device that was soon lost again is asked later.
-  const bool good = std::exchange(lasted_, 0) >= kFirstTry;
-  retry_interval_ = good ? kFirstTry : std::min(2 * retry_interval_, kLongestWait);
-  next_try_ = retry_interval_;
+  pause_ = next_try_ = retry.pause;
+  if (retry.tried && !device_->active()) {
+    back_off();
+  }
   return {};
 }
 

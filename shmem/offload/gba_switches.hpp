@@ -15,10 +15,13 @@
 // from which barrier on, the same on all its leaders, and the other blocks need not know. A leader that is alone in its
 // block skips 1 and 3, and needs no device.
 //
-// A block that has lost its device asks for a group again after some barriers, and uses that one from then on.
+// A block that has lost its device asks for a group again, and uses that one from then on. Its leaders do that after the
+// same barrier, whose number they cannot tell from a clock of their own. So the first leader sets how many barriers lie
+// between two tries, such that little time does, and says when it is time to take a group.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +44,8 @@ std::vector<int> blocks_of(const std::vector<GbaHome>& homes);
 
 /// One leader's side. Used by one thread at a time.
 class GbaSwitches {
+  static constexpr std::chrono::milliseconds kFirstBackOff{100};
+
  public:
   /// The ids of two process groups that may exist in addition to `means.leaders`.
   struct Ids {
@@ -79,6 +84,9 @@ class GbaSwitches {
   Result<void> agree();
   Result<void> block_barrier();
   Result<void> try_again();
+  /// How many barriers are to lie between this try and the next.
+  std::uint32_t next_pause();
+  void back_off();
   [[nodiscard]] ProcessGroup& block() { return block_ ? *block_ : means_.leaders; }
 
   const InterNodeBarrier::Means means_;
@@ -94,8 +102,11 @@ class GbaSwitches {
   bool by_device_ = false;
   std::uint64_t served_ = 0;
   std::uint64_t lasted_ = 0;    // barriers of the last group until it was lost
-  std::uint64_t next_try_ = 0;  // barriers until the next request for a group
-  std::uint64_t retry_interval_ = 0;
+  std::uint32_t next_try_ = 1;  // barriers until the next request for a group
+  std::uint32_t pause_ = 1;     // of them in all
+  Clock::time_point last_try_{};
+  Clock::time_point not_before_{};  // no group is taken
+  std::chrono::milliseconds back_off_ = kFirstBackOff;
   std::string reason_;
 };
 

@@ -27,6 +27,7 @@ struct InterNodeBarrier::Bid {
   std::uint64_t last;
   std::uint32_t slot;
   std::uint32_t willing;
+  std::uint32_t pause;
   Text reason;
 };
 
@@ -83,8 +84,8 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
 
 InterNodeBarrier::InterNodeBarrier(Means means) : BarrierWaiter(means.policy), means_(std::move(means)) {}
 
-InterNodeBarrier::Bid InterNodeBarrier::make_bid(const GbaMember& member) const {
-  Bid bid{.last = 0, .slot = static_cast<std::uint32_t>(means_.slot), .willing = 0, .reason = {}};
+InterNodeBarrier::Bid InterNodeBarrier::make_bid(const GbaMember& member, const Retry& retry) const {
+  Bid bid{.last = 0, .slot = static_cast<std::uint32_t>(means_.slot), .willing = 0, .pause = retry.pause, .reason = {}};
   if (static_cast<std::size_t>(means_.slot) >= means_.board.size()) {
     bid.reason = text_of(fmt::format("it is in more than {} teams", means_.board.size()));
     return bid;
@@ -92,6 +93,9 @@ InterNodeBarrier::Bid InterNodeBarrier::make_bid(const GbaMember& member) const 
   bid.last = mine().last;
   if (!member.wanted || member.port == nullptr) {
     bid.reason = text_of(member.unavailable.empty() ? "it has no port of its own" : member.unavailable);
+    return bid;
+  }
+  if (!retry.due) {
     return bid;
   }
   // A port that another team has lost may be available again.
@@ -105,22 +109,28 @@ InterNodeBarrier::Bid InterNodeBarrier::make_bid(const GbaMember& member) const 
   return bid;
 }
 
-Result<bool> InterNodeBarrier::all_willing(const Bid& mine) {
+Result<bool> InterNodeBarrier::all_willing(const Bid& mine, std::uint32_t& pause) {
   const auto bids = means_.leaders.allgather(mine);
   if (!bids) {
     return bids.error();
   }
   slots_.clear();
-  reason_.clear();
+  pause = bids->front().pause;
+  bool all = true;
   for (std::size_t leader = 0; leader < bids->size(); ++leader) {
     const Bid& bid = (*bids)[leader];
     sequence_ = std::max(sequence_, bid.last + 1);
     slots_.push_back(bid.slot);
-    if (bid.willing == 0 && reason_.empty()) {
-      reason_ = fmt::format("{}: {}", means_.name(means_.pes[leader]), bid.reason.data());
+    if (bid.willing == 0 && all) {
+      all = false;
+      reason_ =
+          bid.reason[0] == '\0' ? reason_ : fmt::format("{}: {}", means_.name(means_.pes[leader]), bid.reason.data());
     }
   }
-  return reason_.empty();
+  if (all) {
+    reason_.clear();
+  }
+  return all;
 }
 
 BarrierHandle InterNodeBarrier::make_barrier(const GbaMember& member) {
@@ -157,17 +167,18 @@ InterNodeBarrier::Offer InterNodeBarrier::make_offer() const {
   return offer;
 }
 
-Result<void> InterNodeBarrier::join(const GbaMember& member) {
+Result<void> InterNodeBarrier::join(const GbaMember& member, Retry& retry) {
   sequence_ = 0;
   barrier_.reset();
-  Bid bid = make_bid(member);
-  const auto willing = all_willing(bid);
+  Bid bid = make_bid(member, retry);
+  const auto willing = all_willing(bid, retry.pause);
   if (!willing) {
     return willing.error();
   }
   if (!*willing) {
     return {};
   }
+  retry.tried = true;
   mine().last = sequence_;
   port_ = member.port;
   barrier_ = make_barrier(member);
@@ -182,8 +193,12 @@ Result<void> InterNodeBarrier::join(const GbaMember& member) {
     return {};
   }
   const bool joined = gba_barrier_join(barrier_.get(), &offer.handle) == 0;
-  bid = {.last = 0, .slot = bid.slot, .willing = joined ? 1U : 0U, .reason = text_of(joined ? "" : gba_error_text())};
-  const auto all = all_willing(bid);
+  bid = {.last = 0,
+         .slot = bid.slot,
+         .willing = joined ? 1U : 0U,
+         .pause = retry.pause,
+         .reason = text_of(joined ? "" : gba_error_text())};
+  const auto all = all_willing(bid, retry.pause);
   if (!all) {
     return all.error();
   }

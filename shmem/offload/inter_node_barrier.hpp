@@ -42,10 +42,21 @@ class InterNodeBarrier : BarrierWaiter {
 
   explicit InterNodeBarrier(Means means);
 
+  /// How a leader asks again for a group that was lost.
+  struct Retry {
+    bool due = true;          // it is time for that
+    std::uint32_t pause = 1;  // barriers until the leaders ask next; then that of the first leader
+    bool tried = false;       // all leaders could, and asked the device
+  };
+
   // Collective.
   /// Asks for a group; all leaders get it (active()) or none (reason()). An Error only if the leaders cannot
   /// communicate.
-  Result<void> join(const GbaMember& member);
+  Result<void> join(const GbaMember& member, Retry& retry);
+  Result<void> join(const GbaMember& member) {
+    Retry first;
+    return join(member, first);
+  }
   /// A barrier. The loss of the device is not an Error: active() is false after it, on all leaders. REQUIRES: active().
   Result<void> arrive_and_wait();
   /// Gives the group back.
@@ -62,9 +73,9 @@ class InterNodeBarrier : BarrierWaiter {
   struct Bid;
   struct Offer;
   class Monitor;
-  [[nodiscard]] Bid make_bid(const GbaMember& member) const;
-  /// Also updates sequence_ from the places of all leaders.
-  Result<bool> all_willing(const Bid& mine);
+  [[nodiscard]] Bid make_bid(const GbaMember& member, const Retry& retry) const;
+  /// Also updates sequence_ from the places of all leaders, and `pause`.
+  Result<bool> all_willing(const Bid& mine, std::uint32_t& pause);
   [[nodiscard]] BarrierHandle make_barrier(const GbaMember& member);
   [[nodiscard]] Offer make_offer() const;
   /// After a group that not all have got.

@@ -166,6 +166,39 @@ TEST(GbaSwitches, GetAnotherGroupOnceTheDeviceIsBack) {
   }
 }
 
+// A program that makes few barriers must not wait for as many as one that makes many.
+TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersWhereTheseAreSlow) {
+  constexpr int kMost = 400;  // of 20 ms: far more than a look for the device takes
+  fake_gba::power_on(32);
+  std::atomic<int> early{0};
+  std::atomic<int> back{0};
+  std::atomic<int> last{kMost};
+  run_leaders({"", ""}, [&](Leader& leader) {
+    ASSERT_TRUE(leader.way.join(leader.wanting()));
+    bool counted = false;
+    for (int k = 1; k <= last; ++k) {
+      if (leader.me == 0 && k == 3) {
+        fake_gba::lose_device();
+      }
+      if (leader.me == 0 && k == 6) {
+        fake_gba::return_at_open(0);
+      }
+      if (leader.me == 0 && back == 2) {
+        last = k;
+      }
+      std::this_thread::sleep_for(20ms);
+      early += leader.barrier() ? 0 : 1;
+      if (k > 6 && leader.way.active() && !counted) {
+        counted = true;
+        ++back;
+      }
+    }
+    EXPECT_TRUE(leader.way.active()) << "not after " << last << " barriers: " << leader.way.reason();
+    EXPECT_TRUE(leader.way.dissolve());
+  });
+  EXPECT_EQ(early, 0);
+}
+
 TEST(GbaSwitches, AreAllOrNoneAndSayWhoWouldNot) {
   fake_gba::power_on(32);
   run_leaders({"a", "a", "b", "b"}, [](Leader& leader) {
