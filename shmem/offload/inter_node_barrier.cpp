@@ -95,6 +95,11 @@ InterNodeBarrier::Bid InterNodeBarrier::make_bid(const GbaMember& member, const 
     bid.reason = text_of(member.unavailable.empty() ? "it has no port of its own" : member.unavailable);
     return bid;
   }
+  if (!means_.job.options.progress_thread) {
+    // Another leader that has lost the device must be able to read this one's words while the program computes.
+    bid.reason = text_of("its progress thread is switched off (SHMEM_PROGRESS_THREAD=0)");
+    return bid;
+  }
   if (!retry.due) {
     return bid;
   }

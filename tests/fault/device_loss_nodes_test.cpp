@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "tests/support/job.hpp"
 #include "tests/support/soak.hpp"
+#include "tools/raw_client/raw_client.hpp"
+#include "uapi/gba_debug.h"
 
 namespace {
 
@@ -36,7 +41,7 @@ std::vector<std::string> job_on(const Nodes& nodes, const std::string& gba, int 
   return oshrun(nodes.pes(), gba, {"/bin/sh", "-c", line, test_program("barrier_pes"), std::to_string(rounds)});
 }
 
-class DeviceOfNodes : public testing::TestWithParam<Nodes> {
+class DeviceOfNodesBase : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     const auto job = run(job_on({2, 1}, "off", 1), {}, Seconds{60});
@@ -46,6 +51,8 @@ class DeviceOfNodes : public testing::TestWithParam<Nodes> {
     ASSERT_TRUE(job.exit.clean()) << job.output;
   }
 };
+
+class DeviceOfNodes : public DeviceOfNodesBase, public testing::WithParamInterface<Nodes> {};
 
 TEST_P(DeviceOfNodes, CountsTheirBarriers) {
   FakeDevice device;
@@ -96,6 +103,58 @@ TEST_P(DeviceOfNodes, IsResetAndNoBarrierIsLost) {
 INSTANTIATE_TEST_SUITE_P(Jobs, DeviceOfNodes, testing::Values(Nodes{2, 2}, Nodes{3, 1}), [](const auto& test) {
   return std::to_string(test.param.nodes) + "x" + std::to_string(test.param.pes_each);
 });
+
+class DeviceOfTwoNodes : public DeviceOfNodesBase {};
+
+TEST_F(DeviceOfTwoNodes, FallsSilentAndNoBarrierIsLost) {
+  FakeDevice device;
+  Process job(job_on({2, 2}, device.path(), 1000));
+  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  device.process().stop();
+  const auto exit = job.wait(Seconds{100});
+  device.process().resume();
+  ASSERT_TRUE(exit) << "still running after the device was stopped:\n" << job.output();
+  EXPECT_TRUE(exit->clean()) << job.output();
+}
+
+// A leader that the device has released computes for as long as it likes. The words of the barrier that it has left are
+// what the other leader needs, whose release is lost, and then the device.
+TEST_F(DeviceOfTwoNodes, IsLostToOneOfThemWhileTheOtherOneComputes) {
+  const FakeDevice device({"--debug-region"});
+  TempDir dir;
+  const std::string board = dir.file("board");
+  std::ofstream(board).flush();
+  std::filesystem::resize_file(board, 4096);
+  Process job(oshrun(2, device.path(),
+                     {"/bin/sh", "-c", R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")",
+                      test_program("computing_pes"), board}),
+              {"SHMEM_GBA=require"});
+  ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
+  raw::Port client(device.socket());
+  ASSERT_EQ(client.write(GBA_DEBUG_MEMBER, 1, 8, GBA_REGION_DEBUG), 0);
+  ASSERT_EQ(client.write(GBA_DEBUG_COUNT, GBA_DEBUG_ANY, 8, GBA_REGION_DEBUG), 0);
+  ASSERT_EQ(client.write(GBA_DEBUG_INJECT, GBA_INJECT_DROP_RELEASE, 8, GBA_REGION_DEBUG), 0);
+  const auto struck = [&] { return client.read(GBA_DEBUG_STRUCK, 8, GBA_REGION_DEBUG); };
+  const auto end = std::chrono::steady_clock::now() + Seconds{60};
+  while (struck() == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  ASSERT_GT(struck(), 0U) << job.output();
+  client.write(GBA_DEBUG_PORT, GBA_DEBUG_ANY, 8, GBA_REGION_DEBUG);
+  client.write(GBA_DEBUG_INJECT, GBA_INJECT_REMOVE, 8, GBA_REGION_DEBUG);  // of its own port, too
+  const auto exit = job.wait(Seconds{60});
+  ASSERT_TRUE(exit) << "the other one waits for it:\n" << job.output();
+  EXPECT_TRUE(exit->clean()) << job.output();
+  EXPECT_NE(job.output().find("over, without the device"), std::string::npos) << job.output();
+}
+
+TEST_F(DeviceOfTwoNodes, IsNotUsedWhereAComputingLeaderCouldNotBeAsked) {
+  const FakeDevice device;
+  const auto job = run(job_on({2, 1}, device.path(), 20), {"SHMEM_PROGRESS_THREAD=0"}, Seconds{60});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(sum_of(job.output, "by device"), 0U) << job.output;
+  EXPECT_NE(job.output.find("SHMEM_PROGRESS_THREAD=0"), std::string::npos) << job.output;
+}
 
 TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothAndItSaysWhy) {
   const FakeDevice device;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two PEs. After each barrier the first one computes, without a call of the library, until the second one has left the
+// barrier, too. They end when a barrier of the second one was software's.
+//
+//   computing_pes FILE      in which they show each other where they are
+#include <fcntl.h>
+#include <shmem.h>
+#include <shmemx.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+
+namespace {
+
+struct Board {
+  std::atomic<std::uint64_t> left;  // the last barrier that the second one has left
+  std::atomic<bool> over;           // it was the last; written before `left`
+};
+
+Board* map_board(const char* file) {
+  const int fd = ::open(file, O_RDWR | O_CLOEXEC);
+  void* const memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  return memory == MAP_FAILED ? nullptr : static_cast<Board*>(memory);
+}
+
+std::uint64_t done_in_software() {
+  shmemx_team_info_t info;
+  shmemx_team_info(SHMEM_TEAM_WORLD, &info);
+  return info.by_software;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Board* const board = argc > 1 ? map_board(argv[1]) : nullptr;
+  if (board == nullptr) {
+    return 2;
+  }
+  shmem_init();
+  const bool computes = shmem_my_pe() == 0;
+  const std::uint64_t at_start = done_in_software();
+  for (std::uint64_t k = 1; !board->over; ++k) {
+    shmem_barrier_all();
+    if (computes) {
+      while (board->left.load(std::memory_order_acquire) < k) {
+      }
+    } else {
+      if (k == 10) {
+        std::printf("started\n");
+        std::fflush(stdout);
+      }
+      board->over = done_in_software() > at_start;
+      board->left.store(k, std::memory_order_release);
+    }
+  }
+  std::printf("over, without the device\n");
+  shmem_finalize();
+}
