@@ -162,18 +162,31 @@ std::string BarrierMonitor::subject() const {
 }
 
 std::string BarrierMonitor::awaited() const {
+  const std::string missing = names_of([this](int member) { return is_missing(member) || member == dead_; });
+  if (!missing.empty()) {
+    return missing;
+  }
+  // One that is stopped may owe the others their release.
+  const std::string stopped = names_of([this](int member) {
+    return left(member).load(std::memory_order_relaxed) < name_.count && is_stopped(job(), map_.pe(member));
+  });
+  return stopped.empty() ? "no PE: all have arrived" : "PEs that have arrived and do not go on: " + stopped;
+}
+
+template <std::predicate<int> Named>
+std::string BarrierMonitor::names_of(Named named) const {
   std::string text;
-  int named = 0;
+  int count = 0;
   for (int i = 0; i < view_.size(); ++i) {
-    if (!is_missing(i) && i != dead_) {
+    if (!named(i)) {
       continue;
     }
-    if (++named > kMostNamed) {
+    if (++count > kMostNamed) {
       return text + " and more";
     }
-    text += (named > 1 ? ", " : "") + describe_pe(job(), map_.pe(i));
+    text += (count > 1 ? ", " : "") + describe_pe(job(), map_.pe(i));
   }
-  return named > 0 ? text : "no PE: all have arrived";
+  return text;
 }
 
 std::string BarrierMonitor::differing_text() const {

@@ -3,6 +3,7 @@
 // takes long, and explains why it ended.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
 
@@ -101,6 +102,9 @@ class BarrierMonitor final : public WaitMonitor {
   [[nodiscard]] bool arrived_member_died();
   [[nodiscard]] const std::atomic<std::uint64_t>& left(int member) const;
   [[nodiscard]] bool differs(int member) const;
+  /// The members that `named` holds for, for messages.
+  template <std::predicate<int> Named>
+  [[nodiscard]] std::string names_of(Named named) const;
   /// A member that makes the barrier in the other way.
   [[nodiscard]] std::string differing_text() const;
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "base/fd.hpp"
+#include "base/process_activity.hpp"
 
 namespace shmem {
 namespace {
@@ -52,6 +53,11 @@ bool is_dead_or_zombie(const Job& job, int pe) {
   return is_dead(job, pe) || (visible_process(job, pe) != 0 && has_ended(visible_process(job, pe)));
 }
 
+bool is_stopped(const Job& job, int pe) {
+  const pid_t process = visible_process(job, pe);
+  return process != 0 && base::is_stopped(process);
+}
+
 std::string describe_pe(const Job& job, int pe) {
   const PeMetadata& theirs = job.metadata(pe);
   std::string text = fmt::format("PE {} (pid {}", job.nodes.world(pe), theirs.pid.load(std::memory_order_relaxed));
@@ -59,7 +65,7 @@ std::string describe_pe(const Job& job, int pe) {
     text += std::string(" on ") + theirs.host.data();
   }
   if (!is_dead_or_zombie(job, pe)) {
-    return text + ")";
+    return text + (is_stopped(job, pe) ? ", stopped)" : ")");
   }
   const std::string end = job.bootstrap->end_of(pe);
   return text + ", " + (end.empty() ? "dead" : end) + ")";

@@ -17,7 +17,10 @@ bool is_dead(const Job& job, int pe);
 /// The same for a process that has ended but was not yet reaped by its parent. Four system calls.
 bool is_dead_or_zombie(const Job& job, int pe);
 
-/// "PE 3 (pid 4711 on kiwi)" or "PE 3 (pid 4711 on kiwi, exited with status 0)"; "dead" if nobody tells how it ended.
+/// The process is stopped, by a signal or a debugger. False for one that is not visible.
+bool is_stopped(const Job& job, int pe);
+
+/// "PE 3 (pid 4711 on kiwi)", with ", stopped" or ", exited with status 0" inside; "dead" if nobody tells how it ended.
 std::string describe_pe(const Job& job, int pe);
 
 }  // namespace shmem

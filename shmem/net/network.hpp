@@ -31,6 +31,8 @@ struct NetworkSettings {
   std::vector<std::string> names;
   /// No call waits longer for another PE; 0: no limit.
   std::chrono::milliseconds limit{0};
+  /// A call that waits so long for another PE says so, and again whenever twice that has passed; 0: never.
+  std::chrono::milliseconds warning{0};
   /// How long a call stays on its processor before it sleeps.
   WaitPolicy policy = wait_policy(1);
   /// Use UCX's own one-sided operations even if no adapter has them. For tests.

@@ -42,7 +42,6 @@ struct InterNodeBarrier::Offer {
 class InterNodeBarrier::Monitor final : public WaitMonitor {
  public:
   explicit Monitor(const InterNodeBarrier& barrier) : WaitMonitor(barrier.means_.job), barrier_(barrier) {
-    leave_warning();  // the members on this node warn
     const Options& options = job().options;
     const auto shorter = std::min(options.barrier_timeout, options.network_timeout);
     limit_ = shorter.count() != 0 ? shorter : std::max(options.barrier_timeout, options.network_timeout);
@@ -58,14 +57,25 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
     return fmt::format("shmem: barrier of {} PEs on different nodes, {}", barrier_.means_.pes.size(),
                        status.pulled != 0 ? fmt::format("without the GBA ({})", status.trouble) : "through the GBA");
   }
+  void warn(std::chrono::seconds waited) const override {
+    Mask mask{};
+    gba_barrier_missing(barrier_.barrier_.get(), mask.data());
+    std::size_t first_arrived = 0;
+    while (first_arrived < barrier_.means_.pes.size() && is_in(mask, first_arrived)) {
+      ++first_arrived;
+    }
+    if (static_cast<int>(first_arrived) == barrier_.means_.leaders.me()) {  // one warning is enough
+      WaitMonitor::warn(waited);
+    }
+  }
   [[nodiscard]] std::string awaited() const override {
-    std::array<std::uint64_t, GBA_GROUP_MASK_WORDS> mask{};
+    Mask mask{};
     if (gba_barrier_missing(barrier_.barrier_.get(), mask.data()) != 0) {
-      return "PEs that cannot be named, because the network fails";
+      return "PEs that cannot be named, because the device or the network fails";
     }
     std::string text;
     for (std::size_t leader = 0; leader < barrier_.means_.pes.size(); ++leader) {
-      if ((mask[leader / 64] >> (leader % 64) & 1) != 0) {
+      if (is_in(mask, leader)) {
         text += (text.empty() ? "" : ", ") + barrier_.means_.name(barrier_.means_.pes[leader]);
       }
     }
@@ -78,6 +88,9 @@ class InterNodeBarrier::Monitor final : public WaitMonitor {
   }
 
  private:
+  using Mask = std::array<std::uint64_t, GBA_GROUP_MASK_WORDS>;
+  static bool is_in(const Mask& mask, std::size_t leader) { return (mask[leader / 64] >> (leader % 64) & 1) != 0; }
+
   const InterNodeBarrier& barrier_;
   std::chrono::milliseconds limit_{0};
 };

@@ -33,6 +33,7 @@ NetworkSettings JobNetwork::settings() {
                            .is_remote = {},
                            .names = {},
                            .limit = own_limit ? job_.options.network_timeout : job_.options.barrier_timeout,
+                           .warning = job_.options.barrier_warning,
                            .policy = job_.policy};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);

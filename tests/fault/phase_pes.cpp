@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that does one thing again and again until it is killed.
 //
-//   phase_pes init|malloc|split|barrier|finalize
+//   phase_pes init|malloc|split|barrier|put|finalize      put: PE 0, to the last one; the others do nothing
 #include <shmem.h>
 #include <unistd.h>
 
@@ -33,6 +33,15 @@ void split() {
   shmem_team_destroy(team);
 }
 
+void put() {
+  static long word = 0;
+  if (shmem_my_pe() != 0) {
+    ::pause();
+  }
+  shmem_long_p(&word, 1, shmem_n_pes() - 1);
+  shmem_quiet();
+}
+
 [[noreturn]] void repeat(const char* phase) {
   const bool in_job = std::strcmp(phase, "init") != 0 && std::strcmp(phase, "finalize") != 0;
   if (in_job) {
@@ -48,6 +57,8 @@ void split() {
       allocate();
     } else if (std::strcmp(phase, "split") == 0) {
       split();
+    } else if (std::strcmp(phase, "put") == 0) {
+      put();
     } else {
       shmem_barrier_all();
     }

@@ -13,6 +13,7 @@
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/config/log.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/net/ucx/peers.hpp"
 
@@ -26,7 +27,7 @@ namespace shmem {
 class UcxWaitPolicy {
  public:
   UcxWaitPolicy(const Bootstrap& world, UcxWorker& worker, const NetworkSettings& settings)
-      : world_(world), worker_(worker), limit_(settings.limit), policy_(settings.policy) {}
+      : world_(world), worker_(worker), limit_(settings.limit), warning_(settings.warning), policy_(settings.policy) {}
 
   /// Waits until done(). Errors: timed_out after the limit; operation_canceled once the job has ended; connection_reset
   /// if `peer` is lost and done() does not hold a moment later.
@@ -38,6 +39,7 @@ class UcxWaitPolicy {
     const std::chrono::nanoseconds limit = own_limit.value_or(limit_);
     const bool for_ever = !own_limit && limit_.count() == 0;
     Clock::time_point start{};  // set at the first look at the clock
+    std::chrono::nanoseconds next_warning = warning_.count() != 0 ? warning_ : std::chrono::nanoseconds::max();
     std::optional<Clock::time_point> lost_since;
     for (unsigned turn = 0;; ++turn) {
       const bool worked = worker_.progress();
@@ -64,6 +66,10 @@ class UcxWaitPolicy {
       }
       if (!for_ever && now - start >= limit) {
         return std::errc::timed_out;
+      }
+      if (now - start >= next_warning) {
+        next_warning = now - start + 2 * warning_;
+        warn(peer, now - start);
       }
       if (turn < policy_.spins || worked) {
         continue;
@@ -110,9 +116,20 @@ class UcxWaitPolicy {
   /// Short: another thread may progress what this one sleeps for.
   static constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds{1};
 
+  static void warn(const UcxPeer* peer, std::chrono::nanoseconds waited) {
+    if (peer == nullptr) {
+      return;
+    }
+    const std::string text =
+        fmt::format("shmem: {}: an operation between nodes has taken {} s; it waits for {}", peer->all->my_name(),
+                    std::chrono::floor<std::chrono::seconds>(waited).count(), peer->all->name(peer->pe));
+    log(LogLevel::kWarn, "%s", text.c_str());
+  }
+
   const Bootstrap& world_;
   UcxWorker& worker_;
   const std::chrono::milliseconds limit_;
+  const std::chrono::milliseconds warning_;
   const WaitPolicy policy_;
 };
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE is stopped and others wait for it: a warning names it, whatever they wait in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::oshrun;
+using test_support::pid_of;
+using test_support::Process;
+using test_support::run;
+using test_support::Seconds;
+using test_support::test_program;
+
+struct Wait {
+  const char* name;
+  const char* phase;
+  bool nodes;  // each PE is on a node of its own
+  bool device;
+  const char* warning;
+};
+
+class StoppedPe : public testing::TestWithParam<Wait> {
+ protected:
+  static std::vector<std::string> job_of(const Wait& wait, const std::string& gba) {
+    const std::string line =
+        wait.nodes ? R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0" "$@")" : R"(exec "$0" "$@")";
+    return oshrun(2, gba, {"/bin/sh", "-c", line, test_program("phase_pes"), wait.phase});
+  }
+};
+
+TEST_P(StoppedPe, IsNamedByThoseWhoWaitForIt) {
+  const Wait& wait = GetParam();
+  std::optional<FakeDevice> device;
+  if (wait.device) {
+    device.emplace();
+  }
+  Process job(job_of(wait, wait.device ? device->path() : "off"), {"SHMEM_BARRIER_WARN=0.2"});
+  if (!job.wait_for_output("PE 1 pid", Seconds{60})) {
+    ASSERT_NE(job.output().find("install UCX"), std::string::npos) << job.output();
+    GTEST_SKIP() << "no job on two nodes here";
+  }
+  const pid_t pid = pid_of(job.output(), 1);
+  // It may be in shmem_init still, which warns of nothing: it is stopped again and again until it hits.
+  bool warned = false;
+  for (int i = 0; i < 20 && !warned; ++i) {
+    ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+    warned = job.wait_for_output(wait.warning, Seconds{3});
+    ASSERT_EQ(::kill(pid, SIGCONT), 0);
+    warned = warned || job.wait_for_output(wait.warning, Seconds{0.1});
+  }
+  EXPECT_TRUE(warned) << job.output();
+  EXPECT_THAT(job.output(), testing::Not(testing::HasSubstr("waits for PE 0"))) << job.output();
+}
+
+INSTANTIATE_TEST_SUITE_P(Waits, StoppedPe,
+                         testing::Values(Wait{"Barrier", "barrier", false, false, "waits for PE 1 (pid "},
+                                         Wait{"BarrierOfTheDevice", "barrier", false, true, "waits for PE 1 (pid "},
+                                         Wait{"BarrierOfNodes", "barrier", true, false, "waits for PE 1 (on "},
+                                         Wait{"BarrierOfNodesThroughTheDevice", "barrier", true, true,
+                                              "waits for PE 1 (on "},
+                                         Wait{"QuietOfNodes", "put", true, false, "waits for PE 1 (on "}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
