@@ -53,8 +53,9 @@ extern "C" {
 #define GBA_BARRIER_COMPLETED 1 /* in software: pulled, or a software barrier */
 
 /* Every so many barriers of software one is a check round, in which members that have a port agree to use the device
- * again (uapi rule 29). The same for all members of a job. */
-#define GBA_BARRIER_PERIOD 64
+ * again (uapi rule 29): a few, since a program that makes few barriers takes long for many. The same for all members of
+ * a job. */
+#define GBA_BARRIER_PERIOD 4
 
 typedef struct gba_barrier_port gba_barrier_port; /* this process's port, which may be lost and come back */
 typedef struct gba_barrier gba_barrier;           /* one member's side of the barriers of a team */
