@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "shmem/bootstrap/allgather.hpp"
+#include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -63,8 +64,12 @@ CoreGlobals core_globals(const Job& job) {
   return globals;
 }
 
-/// Collective: false if a PE with a lower number has the same reason, but for the number of the PE in it.
+/// Collective: false if a PE with a lower number has the same reason, but for the number of the PE in it, and oshrun
+/// prints what both say. PEs that were started otherwise may each have a terminal, or a log, of their own.
 bool brings_news(Bootstrap& bootstrap, const std::string& reason) {
+  if (dynamic_cast<LocalBootstrap*>(&bootstrap.everybody()) == nullptr) {
+    return true;
+  }
   constexpr std::string_view kStart = "shmem: PE ";
   const auto after_number = reason.rfind(kStart, 0) == 0 ? reason.find(':', kStart.size()) : std::string::npos;
   const std::size_t mine =

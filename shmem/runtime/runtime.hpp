@@ -58,7 +58,7 @@ class Runtime {
   [[nodiscard]] bool is_own_process() const;
   /// The PE that forked this process, in which the library ran; -1 in all other processes.
   static int parent_pe();
-  /// Whether this PE should print why start() has failed: another one does if all PEs have the same reason.
+  /// Whether this PE should print why start() has failed: under oshrun another one does if all have the same reason.
   static bool is_reporter() { return is_reporter_; }
   /// nullptr before start() and after stop().
   static Runtime* current() { return instance_.get(); }
