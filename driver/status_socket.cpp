@@ -70,7 +70,7 @@ std::vector<Opener> openers_of(const std::string& key) {
 }
 
 /// Abstract names have no permissions: any user could have taken it.
-Result<void> check_opener(int socket) {
+Result<ucred> check_opener(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
@@ -79,7 +79,7 @@ Result<void> check_opener(int socket) {
   if (::geteuid() != 0 && peer.uid != ::geteuid()) {
     return fail(std::errc::permission_denied, "it is of another user");
   }
-  return {};
+  return peer;
 }
 
 Result<UniqueFd> receive_descriptor(int socket) {
@@ -109,8 +109,21 @@ bool read_at(int file, void* to, std::size_t bytes, std::size_t from) {
   return ::pread(file, to, bytes, static_cast<off_t>(from)) == static_cast<ssize_t>(bytes);
 }
 
-Result<StatusView> read_view(int file, const Opener& opener) {
-  StatusView view{.pid = opener.pid, .name = opener.name, .report = {}, .groups = {}};
+/// Ends it, and keeps it from doing anything to the terminal that it is printed on: root also asks other users.
+template <std::size_t kSize>
+void make_text(char (&text)[kSize]) {
+  text[kSize - 1] = '\0';
+  for (char* character = &text[0]; *character != '\0'; ++character) {
+    if (*character < ' ' || *character > '~') {
+      *character = '?';
+    }
+  }
+}
+
+Result<StatusView> read_view(int file, const Opener& opener, const ucred& peer) {
+  // In another pid namespace it has no number.
+  StatusView view{
+      .pid = peer.pid > 0 ? peer.pid : opener.pid, .user = peer.uid, .name = opener.name, .report = {}, .groups = {}};
   StatusReport& report = view.report;
   if (!read_at(file, &report, sizeof report, 0) || report.magic != kStatusMagic || report.size != sizeof report ||
       report.group_size != sizeof(gba_group_status) || report.groups > kMostGroups) {
@@ -120,11 +133,9 @@ Result<StatusView> read_view(int file, const Opener& opener) {
   if (!read_at(file, view.groups.data(), view.groups.size() * sizeof(gba_group_status), sizeof report)) {
     return fail(std::errc::protocol_error, "its answer is cut off");
   }
-  for (auto* const text :
-       {&report.condition_text[sizeof report.condition_text - 1], &report.info.path[sizeof report.info.path - 1],
-        &report.info.backend[sizeof report.info.backend - 1]}) {
-    *text = '\0';
-  }
+  make_text(report.condition_text);
+  make_text(report.info.path);
+  make_text(report.info.backend);
   return view;
 }
 
@@ -136,11 +147,12 @@ Result<StatusView> look_through(const Opener& opener) {
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
     return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "connect");
   }
-  if (auto trusted = check_opener(socket.get()); !trusted) {
-    return trusted.error();
+  const auto peer = check_opener(socket.get());
+  if (!peer) {
+    return peer.error();
   }
   const auto file = receive_descriptor(socket.get());
-  return file ? read_view(file->get(), opener) : file.error();
+  return file ? read_view(file->get(), opener, *peer) : file.error();
 }
 
 Result<StatusView> ask(const Opener& opener) {

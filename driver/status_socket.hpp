@@ -44,8 +44,9 @@ StatusAddress status_address(const std::string& name);
 
 /// What a process has told about a device that it has open.
 struct StatusView {
-  int pid = 0;
-  std::string name;  // of its socket
+  int pid = 0;        // as the kernel says
+  unsigned user = 0;  // of the process
+  std::string name;   // of its socket
   StatusReport report;
   std::vector<gba_group_status> groups;
 };

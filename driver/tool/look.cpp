@@ -2,6 +2,7 @@
 #include "driver/tool/look.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -101,7 +102,11 @@ Result<Look> Looker::look() {
 }
 
 std::string Looker::seen_by_text() const {
-  return view_ ? fmt::format(", as seen by process {}", view_->pid) : "";
+  if (!view_) {
+    return "";
+  }
+  const bool mine = view_->user == ::geteuid();
+  return fmt::format(", as seen by process {}{}", view_->pid, mine ? "" : fmt::format(" of user {}", view_->user));
 }
 
 }  // namespace tool

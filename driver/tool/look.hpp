@@ -28,7 +28,7 @@ class Looker {
   Result<Look> look();
   /// The process that answers; nothing if the port is this process's.
   [[nodiscard]] std::optional<int> seen_by() const { return view_ ? std::optional(view_->pid) : std::nullopt; }
-  /// "", or ", as seen by process 4711".
+  /// "", or ", as seen by process 4711", of another user with " of user 1000".
   [[nodiscard]] std::string seen_by_text() const;
 
  private:
