@@ -3,6 +3,7 @@
 // sends a memfd with a StatusReport and the groups in use, and closes the connection.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstdint>
