@@ -97,7 +97,10 @@ void Port::look_for_device() {
     state_ = std::move(found);
     if (!state_.healthy) {
       pace.failed();
-      changed_.wait_until(lock, pace.next(), [this] { return closing_; });
+      pausing_ = true;
+      changed_.notify_all();
+      changed_.wait_until(lock, pace.next(), [this] { return closing_ || !pausing_; });
+      pausing_ = false;
     }
   }
   looking_ = false;
@@ -106,6 +109,18 @@ void Port::look_for_device() {
 
 void Port::reopen() {
   const std::lock_guard lock(mutex_);
+  start_looking();
+}
+
+void Port::reopen_now() {
+  const std::lock_guard lock(mutex_);
+  start_looking();
+  if (std::exchange(pausing_, false)) {
+    changed_.notify_all();
+  }
+}
+
+void Port::start_looking() {
   if (state_.healthy || looking_) {
     return;
   }
@@ -120,6 +135,11 @@ void Port::reopen() {
 void Port::await_healthy(std::chrono::nanoseconds limit) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [this] { return state_.healthy || !looking_; });
+}
+
+void Port::await_look(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [this] { return !looking_ || pausing_; });
 }
 
 Result<OwnedGroup> OwnedGroup::make(const OpenDevice& device, std::uint32_t members, std::uint64_t sequence) {

@@ -41,8 +41,12 @@ class Port {
   void mark_suspect();
   /// If the device is suspect: looks at it, and opens a lost one again, until it is healthy.
   void reopen();
+  /// The same for a caller that knows that the device is back: it does not wait for the next look.
+  void reopen_now();
   /// Waits until it is healthy.
   void await_healthy(std::chrono::nanoseconds limit);
+  /// Waits for the outcome of the look that is under way, if there is one.
+  void await_look(std::chrono::nanoseconds limit);
 
  private:
   struct State {
@@ -52,12 +56,14 @@ class Port {
 
   static State look_after(OpenDevice device, const std::optional<std::string>& path);
   void look_for_device();
+  void start_looking();
 
   const std::optional<std::string> path_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   State state_;
   bool looking_ = false;  // the thread is, or will be soon
+  bool pausing_ = false;  // between two looks
   bool closing_ = false;
   std::future<void> looked_;  // last: its destructor waits for the thread
 };

@@ -33,7 +33,7 @@ CheckVote Recovery::offer(std::uint64_t sequence) {
 
 /// Rule 31.
 CheckVote Recovery::join() {
-  place_.port->await_healthy(kLongestHold);
+  place_.port->await_look(kLongestHold);
   auto joined = place_.join(*record_);
   if (!joined) {
     place_.port->mark_suspect();
@@ -70,7 +70,7 @@ std::optional<HeldGroup> Recovery::conclude(std::uint64_t k) {
     pace_.failed();
   } else if (words_.voted(0, k, CheckVote::kOffer)) {
     offered_ = record_->sequence;
-    place_.port->reopen();
+    place_.port->reopen_now();
   }
   return std::nullopt;
 }
