@@ -182,7 +182,8 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number of seconds, 0 or more",
      set_seconds<&Options::barrier_timeout>},
     {{"SHMEM_BARRIER_WARN", nullptr, "seconds", "30",
-      "a barrier, or a wait for another node, that takes longer names the missing PEs, and again after each further twice that time; 0: never"},
+      "a barrier, or a wait for another node, that takes longer names the missing PEs, and again after each further "
+      "twice that time; 0: never"},
      "a number of seconds, 0 or more",
      set_seconds<&Options::barrier_warning>},
     {{"SHMEM_GBA", nullptr, "name", "auto", "hardware barriers: auto, off or require"},
