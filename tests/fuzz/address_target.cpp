@@ -62,9 +62,10 @@ void run_address(std::span<const std::byte> bytes) {
     check(!addresses.error().text.empty(), "a refusal has a reason");
     return;
   }
-  check(addresses->size() == names.size(), "there is an address for each PE");
-  check(shmem::pack_address(addresses->back(), 0) == shmem::pack_address(mine, 0), "this PE's address is as it was");
-  for (const auto& address : *addresses) {
+  check(addresses->pes.size() == names.size(), "there is an address for each PE");
+  check(shmem::pack_address(addresses->pes.back(), 0) == shmem::pack_address(mine, 0),
+        "this PE's address is as it was");
+  for (const auto& address : addresses->pes) {
     for (std::size_t i = 0; i < shmem::kSegments; ++i) {
       check(address.segments[i].bytes == mine.segments[i].bytes, "segments are of one size");
     }
