@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loss of the device costs. How long after it the barrier ends that is open then (a killed device is lost when
-// its process has ended); the longest barrier from the kill until the device is used again; and after what time a device
-// that has returned is. On one node, and on two, which are environments on this machine.
+// its process has ended); the longest barrier from the kill until the device is used again; and after what time a
+// device that has returned is. On one node, and on two, which are environments on this machine.
 //
 //   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace]
 #include <CLI/CLI.hpp>

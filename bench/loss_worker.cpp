@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of bench_loss: goes through barriers until it is ended, and prints when the device comes into and goes out of use
-// and which barriers took long. Times are those of the monotonic clock, in nanoseconds.
+// A PE of bench_loss: goes through barriers until it is ended, and prints when the device comes into and goes out of
+// use and which barriers took long. Times are those of the monotonic clock, in nanoseconds.
 //
 //   loss_worker PAUSE_US      PE 0 comes so much later to each barrier
 #include <shmem.h>

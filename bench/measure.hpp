@@ -121,8 +121,8 @@ struct Series {
   [[nodiscard]] std::vector<Point> usable() const;
 };
 
-/// Measures points until there are enough: `raw` before and after `measure`, which fills in the figure and, if it is not
-/// the raw round trip, the base.
+/// Measures points until there are enough: `raw` before and after `measure`, which fills in the figure and, if it is
+/// not the raw round trip, the base.
 Series measure_series(const std::string& name, const std::function<double()>& raw,
                       const std::function<void(Point&)>& measure);
 

@@ -15,8 +15,8 @@ namespace gba {
 
 class VfioGroupBackend final : public VfioDeviceFd {
  public:
-  /// Errors: those of gba_open. `system` outlives the backend and the mappings that it gives. Devices that are opened with
-  /// the same `contexts` may be in the same IOMMU group.
+  /// Errors: those of gba_open. `system` outlives the backend and the mappings that it gives. Devices that are opened
+  /// with the same `contexts` may be in the same IOMMU group.
   static Result<std::unique_ptr<Backend>> open(SystemCalls& system, const PciSysfs& sysfs, const VfioNodes& nodes,
                                                VfioContexts& contexts);
   static Result<std::unique_ptr<Backend>> open(SystemCalls& system, const PciSysfs& sysfs, const VfioNodes& nodes);

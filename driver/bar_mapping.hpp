@@ -23,8 +23,8 @@ class BarMapping {
  public:
   BarMapping() = default;
 
-  /// Fails with protocol_error if it has fewer than `needed` bytes, whatever the device said before. REQUIRES: the region
-  /// is mappable. `backend` outlives the mapping.
+  /// Fails with protocol_error if it has fewer than `needed` bytes, whatever the device said before. REQUIRES: the
+  /// region is mappable. `backend` outlives the mapping.
   static Result<BarMapping> make(Backend& backend, std::uint32_t region, std::size_t needed);
 
   /// Puts ordinary memory in the place of all mapped regions of `backend`'s device, which the kernel wants back. Not

@@ -84,8 +84,8 @@ enum class FlagPlace {
 /// Hands out lines. A line in host memory is handed out once: no other member gets it before its whole page has been
 /// unmapped, so a late store for an old member reaches no new one (uapi rule 33). Until the device stores to it, a line
 /// holds a poison value, which is neither an error nor a sequence that a group reaches. Pages hold nothing but flags,
-/// lie on the device's NUMA node if it has memory left, and are locked. In BAR4 a group has one line, which JOIN clears. Thread-safe. Lines may outlive it, but not the backend
-/// and the IOVA space.
+/// lie on the device's NUMA node if it has memory left, and are locked. In BAR4 a group has one line, which JOIN
+/// clears. Thread-safe. Lines may outlive it, but not the backend and the IOVA space.
 class FlagMemory {
  public:
   static constexpr std::size_t kPageSize = 4096;

@@ -41,8 +41,8 @@ constinit std::array<std::atomic<int>, kDescriptors> descriptors;  // the number
 constinit std::atomic<int> dead_descriptor{-1};                    // no event ever comes from it
 struct sigaction handler_before;
 
-/// Held while a mapping ends, while one is replaced by a thread that does not use it, while the list of mutexes changes,
-/// and over a fork.
+/// Held while a mapping ends, while one is replaced by a thread that does not use it, while the list of mutexes
+/// changes, and over a fork.
 constinit std::mutex changes;
 constinit ForkMutex* first_mutex = nullptr;
 constinit std::atomic<unsigned> fork_count{0};

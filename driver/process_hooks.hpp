@@ -38,8 +38,8 @@ class ForkMutex {
 /// How many forks lie between this process and the one that first asked.
 unsigned forks();
 
-/// A descriptor of an open device, as long as the object lives. A forked child gets a dead descriptor of the same number:
-/// otherwise it would keep the port of a parent that has died. Movable.
+/// A descriptor of an open device, as long as the object lives. A forked child gets a dead descriptor of the same
+/// number: otherwise it would keep the port of a parent that has died. Movable.
 class DescriptorEntry {
  public:
   DescriptorEntry() = default;
@@ -59,8 +59,8 @@ class DescriptorEntry {
   int place_ = kNone;
 };
 
-/// Mapped memory, as long as the object lives. In a forked child ordinary memory takes its place, and the device is lost
-/// for the child. With a device's memory the same happens when an access raises SIGBUS. Movable.
+/// Mapped memory, as long as the object lives. In a forked child ordinary memory takes its place, and the device is
+/// lost for the child. With a device's memory the same happens when an access raises SIGBUS. Movable.
 class MemoryEntry {
  public:
   enum class Kind : std::uint8_t { kDevice, kHost };  // kHost: the device writes to it

@@ -95,8 +95,8 @@ struct OfProcess {
   VfioContexts contexts;  // used by one opener at a time
 };
 
-/// The one piece of state of the process, never destroyed: a device may be closed as late as from a static destructor. A
-/// forked child has one of its own, because another thread of its parent may have held the parent's.
+/// The one piece of state of the process, never destroyed: a device may be closed as late as from a static destructor.
+/// A forked child has one of its own, because another thread of its parent may have held the parent's.
 OfProcess& of_process() {
   static std::atomic<OfProcess*> current{nullptr};
   OfProcess* now = current.load(std::memory_order_acquire);

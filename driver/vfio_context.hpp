@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of one IOMMU group share in a process: the kernel lets a group have one opener and one address space.
+// What the devices of one IOMMU group share in a process: the kernel lets a group have one opener and one address
+// space.
 #pragma once
 
 #include <cstdint>

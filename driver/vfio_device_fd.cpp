@@ -27,8 +27,8 @@ bool fired(const SystemFd& event) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-/// The bytes from the region's start that can be mapped: a kernel before 4.16 excludes the page of the MSI-X table, which
-/// is behind all registers.
+/// The bytes from the region's start that can be mapped: a kernel before 4.16 excludes the page of the MSI-X table,
+/// which is behind all registers.
 std::uint64_t mappable_front(const VfioInfo& info, const vfio_region_info& head) {
   if ((head.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
     return 0;

@@ -23,8 +23,8 @@ struct VfToken {
   friend bool operator==(const VfToken&, const VfToken&) = default;
 };
 
-/// Of `setting`: a UUID, or the path of a file that begins with one. Null: the file /etc/gba/vf_token, if there is one that
-/// this user may read. Fails with invalid_argument.
+/// Of `setting`: a UUID, or the path of a file that begins with one. Null: the file /etc/gba/vf_token, if there is one
+/// that this user may read. Fails with invalid_argument.
 Result<VfToken> vf_token(const char* setting);
 
 /// The files that lead to a device.

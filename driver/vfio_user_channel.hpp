@@ -67,7 +67,8 @@ struct Reply {
 /// calls on a device that was lost so. An error reply breaks nothing; its errno is the code of the error.
 ///
 /// In time: a server that has work to do may take as long as kReplyTimeout, since others may have the processors. One
-/// that does nothing for kLongestIdle, although a request waits for it, does not answer: it is stopped, frozen or stuck.
+/// that does nothing for kLongestIdle, although a request waits for it, does not answer: it is stopped, frozen or
+/// stuck.
 class VfioUserChannel {
  public:
   static constexpr std::chrono::seconds kReplyTimeout{5};

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks two rules of the tree that no compiler knows. Usage: scripts/check-sources.py [TREE]
+"""Checks three rules of the tree that no compiler knows. Usage: scripts/check-sources.py [TREE]
 
 Layers: a file includes files of its own folder and of layers further down, never of one above. The layers are those of
-docs/architecture.md. Braces: every body of if, else, for and while has them. Exits with 1 and names each line that
+docs/architecture.md. Braces: every body of if, else, for and while has them. Lines: at most
+120 characters, also where clang-format leaves them alone, as in comments. Exits with 1 and names each line that
 breaks a rule."""
 
 import pathlib
@@ -57,6 +58,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
 RAW_STRING = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.DOTALL)
 STATEMENT = re.compile(r"^[ \t]*(?:\} )?(?:else )?(if|for|while)\b(?: constexpr)? ?\(|^[ \t]*(?:\} )?(else)\b(?! if)", re.MULTILINE)
+MOST_COLUMNS = 120  # as .clang-format
 # A folder that public headers are found in without its name.
 PUBLIC = ["shmem/include", "ascend/include", "driver/include"]
 
@@ -124,6 +126,11 @@ def brace_problems(tree, file):
     return problems
 
 
+def line_problems(tree, file):
+    lines = (tree / file).read_text().split("\n")
+    return [f"{file}:{i + 1}: a line of {len(line)} characters" for i, line in enumerate(lines) if len(line) > MOST_COLUMNS]
+
+
 def sources(tree, tops):
     return [
         path.relative_to(tree)
@@ -138,7 +145,7 @@ def main():
     layered = sources(tree, sorted({folder.split("/")[0] for folder in RANK}))
     problems = [problem for file in layered for problem in layer_problems(tree, file)]
     braced = layered + sources(tree, ["tests"])
-    problems += [problem for file in braced for problem in brace_problems(tree, file)]
+    problems += [problem for file in braced for problem in brace_problems(tree, file) + line_problems(tree, file)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(braced)} files, {len(problems)} problems")

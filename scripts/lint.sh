@@ -8,8 +8,8 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/lint.sh BUILD_DIR
 
-Checks every tracked source file: its SPDX line, its format (clang-format), its layer and its
-braces (scripts/check-sources.py), what clang-tidy finds in the sources that
+Checks every tracked source file: its SPDX line, its format (clang-format), its layer, its
+braces and its columns (scripts/check-sources.py), what clang-tidy finds in the sources that
 BUILD_DIR/compile_commands.json names, and, where it is installed, what shellcheck finds in the
 scripts. Exits with 0 if all are clean.
 TEXT
@@ -69,7 +69,7 @@ database="$(mktemp -d)"
 trap 'rm -rf "$database"' EXIT
 cd "$ROOT"
 problems=()
-scripts/check-sources.py || problems+=("a layer or a brace (scripts/check-sources.py)")
+scripts/check-sources.py || problems+=("a layer, a brace or a long line (scripts/check-sources.py)")
 check_spdx || problems+=("a file without SPDX line")
 check_format || problems+=("clang-format would change a file (clang-format -i FILE mends it)")
 check_shell || problems+=("shellcheck")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The board: memory that the members of one communicator (or group) share on one node. One of them makes an unnamed file
- * (memfd), which the others open by /proc/PID/fd/FD: a crash leaves nothing behind.
+ * The board: memory that the members of one communicator (or group) share on one node. One of them makes an unnamed
+ * file (memfd), which the others open by /proc/PID/fd/FD: a crash leaves nothing behind.
  *
  * The barriers of one member over the board: a state machine that never blocks. The protocol is libgba's
  * (gba/barrier.h), with the board as its words and its alarm; this file adds the messages between nodes. Independent of
@@ -32,8 +32,8 @@ typedef struct gba_ompi_words_t {
   gba_ompi_word_t left; /* 1: this member has stopped using the board */
 } gba_ompi_words_t;
 
-/* The node as a whole. `pull`: the last barrier that is to be completed by words, libgba's alarm. remote[k & 1] = k << 2 |
- * votes, written by the leader: the members of all other nodes have arrived at k. */
+/* The node as a whole. `pull`: the last barrier that is to be completed by words, libgba's alarm. remote[k & 1] =
+ * k << 2 | votes, written by the leader: the members of all other nodes have arrived at k. */
 typedef struct gba_ompi_node_t {
   alignas(64) gba_ompi_word_t pull;
   gba_ompi_word_t remote[2];

@@ -15,8 +15,8 @@ struct ompi_request_t;
 
 enum { GBA_OMPI_EXCHANGE_BYTES = 64 }; /* of a member */
 
-/* Tags that no other part of Open MPI uses: above those of its collectives, which begin at -10, below MPI_ANY_TAG. Small,
- * since some networks carry only 24 bits. */
+/* Tags that no other part of Open MPI uses: above those of its collectives, which begin at -10, below MPI_ANY_TAG.
+ * Small, since some networks carry only 24 bits. */
 enum {
   GBA_OMPI_TAG_UP = -3,
   GBA_OMPI_TAG_DOWN = -4,

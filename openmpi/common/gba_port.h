@@ -26,8 +26,8 @@ typedef struct gba_ompi_port_t {
  * `paths` is a list with commas between, for libgba's gba_open: of m paths local rank i has path i mod m. If that is a
  * socket, or begins with "vfio-user:", it opens it; if it is anything else, local rank i < m opens it, and any other
  * shares that of local rank i mod m, which may turn out not to have it. A process that finds no port left at a socket
- * shares that of any other. Where `paths` is NULL or "" the list is $GBA_DEVICE, or else /dev/gba0, or else all functions of this
- * machine's GBAs.
+ * shares that of any other. Where `paths` is NULL or "" the list is $GBA_DEVICE, or else /dev/gba0, or else all
+ * functions of this machine's GBAs.
  *
  * A second open in one process shares it with the first (gba_open). Thread-safe. 0, also for a process that shares.
  * Errors: those of gba_open; -EINVAL an empty path, or one that is too long. Then `port` is NULL, and

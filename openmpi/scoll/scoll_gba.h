@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scoll/gba: the barriers of Open MPI's OpenSHMEM (shmem_barrier_all, shmem_barrier, shmem_sync_all, shmem_sync) by the
- * Global Barrier Accelerator. Each is scoll_barrier of a group of PEs; liboshmem calls shmem_quiet before those that complete
- * puts.
+ * Global Barrier Accelerator. Each is scoll_barrier of a group of PEs; liboshmem calls shmem_quiet before those that
+ * complete puts.
  *
  * The members of a group agree on the device in the group's first barrier, by messages on oshmem_comm_world with the
  * group's own tags: all of them have called it, and each may block. With SHMEM_THREAD_MULTIPLE several groups may agree

@@ -37,8 +37,8 @@ void yield_processor();
 /// containers do.
 bool join_store_barriers();
 /// A full memory barrier in each running thread of all processes that have joined: what these stored before an access
-/// that missed an earlier store of this thread is visible to it afterwards. For a waiter that is about to sleep, so that
-/// those who change its words need none. False, without an effect, if the kernel refuses.
+/// that missed an earlier store of this thread is visible to it afterwards. For a waiter that is about to sleep, so
+/// that those who change its words need none. False, without an effect, if the kernel refuses.
 bool store_barrier_on_all();
 
 /// Whether yielding the processor pays. If the processor goes to other PEs of the job, a yield is the fastest way to

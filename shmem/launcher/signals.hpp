@@ -11,8 +11,9 @@
 
 namespace shmem::launcher {
 
-/// Blocks SIGCHLD, the signals that end a program, SIGTSTP, SIGUSR1 and SIGUSR2 while it lives, so that they are read here. Signals that
-/// were ignored at start (nohup) stay ignored. SIGPIPE is blocked too: writing without a reader is an ordinary error.
+/// Blocks SIGCHLD, the signals that end a program, SIGTSTP, SIGUSR1 and SIGUSR2 while it lives, so that they are read
+/// here. Signals that were ignored at start (nohup) stay ignored. SIGPIPE is blocked too: writing without a reader is
+/// an ordinary error.
 class Signals {
  public:
   static Result<Signals> block();

@@ -31,8 +31,9 @@ class NodeMemory {
  public:
   /// Collective over the job. The leader makes the memfds and hands them out. `heap_size` is rounded up to
   /// kHeapAlignment. All PEs succeed or all get an Error, which names the PEs and their sizes if those differ, or the
-  /// PE that failed, or did not fetch its memory within `limit`. The heaps get the pages that the leader asks for, or smaller ones, and each PE's own is placed
-  /// where that PE asks; see placement(). REQUIRES: `globals_size` is a multiple of the page size, the same on all PEs.
+  /// PE that failed, or did not fetch its memory within `limit`. The heaps get the pages that the leader asks for, or
+  /// smaller ones, and each PE's own is placed where that PE asks; see placement(). REQUIRES: `globals_size` is a
+  /// multiple of the page size, the same on all PEs.
   static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0,
                                    PlacementRequest request = {}, std::chrono::milliseconds limit = kBootstrapLimit);
 

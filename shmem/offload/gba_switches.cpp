@@ -9,8 +9,8 @@
 namespace shmem {
 namespace {
 
-// After a loss. A try whose answer is no costs the leaders one more exchange of messages. So it may be as rare as one in
-// kMostBarriers where barriers are fast, and is about kTryEach apart where they are slow.
+// After a loss. A try whose answer is no costs the leaders one more exchange of messages. So it may be as rare as one
+// in kMostBarriers where barriers are fast, and is about kTryEach apart where they are slow.
 constexpr std::chrono::milliseconds kTryEach{50};
 constexpr std::uint32_t kMostBarriers = 64;
 // A group that could not be had, or that served fewer barriers: the next one is taken later.

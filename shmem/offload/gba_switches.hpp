@@ -15,9 +15,9 @@
 // from which barrier on, the same on all its leaders, and the other blocks need not know. A leader that is alone in its
 // block skips 1 and 3, and needs no device.
 //
-// A block that has lost its device asks for a group again, and uses that one from then on. Its leaders do that after the
-// same barrier, whose number they cannot tell from a clock of their own. So the first leader sets how many barriers lie
-// between two tries, such that little time does, and says when it is time to take a group.
+// A block that has lost its device asks for a group again, and uses that one from then on. Its leaders do that after
+// the same barrier, whose number they cannot tell from a clock of their own. So the first leader sets how many barriers
+// lie between two tries, such that little time does, and says when it is time to take a group.
 #pragma once
 
 #include <array>

@@ -3,11 +3,12 @@
 // one group. The protocol is libgba's (gba/barrier.h); here are its words, which leaders read over the network, and its
 // alarms.
 //
-// Each leader has its words in its own memory, which the network reaches (RemoteArrival) whatever the leader is doing: a
-// leader that was released and computes for long answers by its progress thread, without which no group is used. Instead of PULL in its own word, a leader
-// that has trouble sets the alarm of every other leader before it leaves the barrier. Leaders check their own alarm
-// while they wait, which costs no message. Teams reuse places. The sequences of a new group continue after those of all
-// its places, so that neither a late alarm nor an old word is taken for one of the new group (uapi rule 33).
+// Each leader has its words in its own memory, which the network reaches (RemoteArrival) whatever the leader is doing:
+// a leader that was released and computes for long answers by its progress thread, without which no group is used.
+// Instead of PULL in its own word, a leader that has trouble sets the alarm of every other leader before it leaves the
+// barrier. Leaders check their own alarm while they wait, which costs no message. Teams reuse places. The sequences of
+// a new group continue after those of all its places, so that neither a late alarm nor an old word is taken for one of
+// the new group (uapi rule 33).
 //
 // The loss of a leader fails the barrier: the network reports it to a leader that reads its words, else the limit ends
 // the wait.

@@ -25,8 +25,8 @@ struct SplitRequest {
   int contexts = 0;
 };
 
-/// The ids that a PE gives to teams on several nodes. Different PEs give different ones; a PE repeats its own after 2^30
-/// of them divided by the number of PEs (rounded up to a power of two), and those of its live teams never.
+/// The ids that a PE gives to teams on several nodes. Different PEs give different ones; a PE repeats its own after
+/// 2^30 of them divided by the number of PEs (rounded up to a power of two), and those of its live teams never.
 class TeamIds {
  public:
   TeamIds(int pe, int pes)

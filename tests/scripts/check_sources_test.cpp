@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/check-sources.py: the tree keeps its layers and braces, and one that does not is found.
+// scripts/check-sources.py: the tree keeps its layers, braces and columns, and one that does not is found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +74,14 @@ TEST(CheckSources, RefusesABodyWithoutBraces) {
   const SmallTree tree;
   tree.write("base/a.hpp", "void f(int a) {\n  if (a == 1) return;\n  for (;;) {\n  }\n}\n");
   EXPECT_THAT(tree.check().output, HasSubstr("base/a.hpp:2: a body without braces"));
+}
+
+TEST(CheckSources, RefusesALongLine) {
+  const SmallTree tree;
+  tree.write("base/a.hpp", "// " + std::string(117, 'a') + "\n// " + std::string(118, 'a') + "\n");
+  const auto outcome = tree.check();
+  EXPECT_THAT(outcome.output, HasSubstr("base/a.hpp:2: a line of 121 characters"));
+  EXPECT_THAT(outcome.output, HasSubstr("1 problems"));
 }
 
 TEST(CheckSources, TakesNoTextForCode) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this built for a sanitizer, or for an emulator? What takes minutes there repeats less often; other builds have the full
-// counts.
+// Is this built for a sanitizer, or for an emulator? What takes minutes there repeats less often; other builds have the
+// full counts.
 #pragma once
 
 namespace test_support {

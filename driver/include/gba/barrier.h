@@ -36,7 +36,8 @@
  *
  * Other calls return 0 or a negative errno, and gba_error_text() says what happened, as in gba/gba.h; a NULL that is
  * not said to be allowed is -EINVAL. A barrier is used by one thread at a time; a port by any number of threads. A
- * callback may call gba_barrier_missing and gba_barrier_get_status for its barrier and nothing else, and must not throw.
+ * callback may call gba_barrier_missing and gba_barrier_get_status for its barrier and nothing else, and must not
+ * throw.
  */
 #ifndef GBA_BARRIER_H
 #define GBA_BARRIER_H
@@ -74,8 +75,8 @@ GBA_API int gba_barrier_port_get_info(gba_barrier_port* port, gba_device_info* i
 /* Something failed at this device: it serves no new group before it was found to be healthy. Thread-safe. */
 GBA_API void gba_barrier_port_mark_suspect(gba_barrier_port* port);
 
-/* If the device is suspect: looks at it, and opens it again if it is lost, on a thread of its own, until it is healthy. It
- * tries every 50 ms at first and every 800 ms later. Thread-safe. */
+/* If the device is suspect: looks at it, and opens it again if it is lost, on a thread of its own, until it is healthy.
+ * It tries every 50 ms at first and every 800 ms later. Thread-safe. */
 GBA_API void gba_barrier_port_reopen(gba_barrier_port* port);
 
 /* Waits up to `max_ns` until the device is healthy, if gba_barrier_port_reopen was called. 0: it is. Errors: -ENODEV it

@@ -6,14 +6,14 @@
  *  - Handles are opaque and owned by the caller: those of gba_open and gba_group_join are released by gba_close and
  *    gba_group_leave, nothing else.
  *  - A call returns 0 or a negative errno. gba_error_text() then describes, for the calling thread, what failed, on
- * which device, with which result, and what to do. Besides the errnos listed, a call may return one of the operating
- * system
- *    (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
+ *    which device, with which result, and what to do. Besides the errnos listed, a call may return one of the operating
+ *    system (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
  *  - No call hangs: a device that does not answer within 5 seconds is lost. One that is a process is lost after 0.4
- *    seconds if it does nothing meanwhile, because it is stopped, frozen or stuck and not just slow; that cannot be told
- *    of one in another PID namespace. Memory stays mapped: no call crashes on a lost device, and it can be closed and
- *    reopened. If the kernel wants a device back, to unplug it or to take it from vfio-pci, the first call that notices
- *    leaves and frees its groups, which is an error release for the other members, and then releases the device.
+ *    seconds if it does nothing meanwhile, because it is stopped, frozen or stuck and not just slow; that cannot be
+ *    told of one in another PID namespace. Memory stays mapped: no call crashes on a lost device, and it can be closed
+ *    and reopened. If the kernel wants a device back, to unplug it or to take it from vfio-pci, the first call that
+ *    notices leaves and frees its groups, which is an error release for the other members, and then releases the
+ *    device.
  *  - Times are nanoseconds of the monotonic clock; sequences are 64 bit and count from 1.
  *  - A device may be used by several threads at once. A group membership may be used by one thread at a time.
  *  - Rules cited as "uapi rule N" are in uapi/README.md.
@@ -25,11 +25,11 @@
  *     gba_group_arrive(group, k);
  *     int error = gba_group_wait(group, k, timeout_ns);
  *
- * To a forked child its parent's devices are lost: it can neither arrive nor be released, does not keep their ports when
- * the parent ends, and may open them again, whatever other threads of the parent were doing. The library handles SIGBUS
- * in the memory of its devices, which shows that they were unplugged, and hands any other SIGBUS, also one that a process
- * sends, on to the handler that was installed before the first gba_open. A handler that is installed later should do the
- * same.
+ * To a forked child its parent's devices are lost: it can neither arrive nor be released, does not keep their ports
+ * when the parent ends, and may open them again, whatever other threads of the parent were doing. The library handles
+ * SIGBUS in the memory of its devices, which shows that they were unplugged, and hands any other SIGBUS, also one that
+ * a process sends, on to the handler that was installed before the first gba_open. A handler that is installed later
+ * should do the same.
  *
  * Each failure of a device has an errno. The device is *lost* to this process: every call on it fails with that errno
  * from then on, until it is closed and reopened. Waiting callers notice at once, except for -ENODEV:
@@ -61,8 +61,8 @@
  *     -EPROTO        a member rang out of order
  *
  * No flag, event or connection shows -ENODEV, -EHOSTDOWN, -EIO, -ENETDOWN before the group was enabled, -ENETRESET and
- * -ECOMM. For the last two the device is asked when a barrier has taken a second, and every two seconds from then on; for
- * the others it is asked for one register every 250 ms, and 0.25 ms more for each member of the group.
+ * -ECOMM. For the last two the device is asked when a barrier has taken a second, and every two seconds from then on;
+ * for the others it is asked for one register every 250 ms, and 0.25 ms more for each member of the group.
  *
  * Not supported: a member waiting for an earlier sequence than its last arrival.
  */
@@ -179,8 +179,8 @@ GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_
  * -EACCES no permission, or an SR-IOV function wants another VF token (README.md, Bring-up); -EBUSY it
  * has no free port or another process has it open; -EPERM another device in its IOMMU group keeps it from VFIO;
  * -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low for its flags; -EIO it reports
- * FATAL; -ECONNREFUSED no server has the socket; -ETIMEDOUT the server does not answer; -EINVAL out is NULL, the path is
- * invalid or means several devices, $GBA_PCI_ID is not a PCI id, or $GBA_VF_TOKEN no UUID.
+ * FATAL; -ECONNREFUSED no server has the socket; -ETIMEDOUT the server does not answer; -EINVAL out is NULL, the path
+ * is invalid or means several devices, $GBA_PCI_ID is not a PCI id, or $GBA_VF_TOKEN no UUID.
  */
 GBA_API int gba_open(const char* path, gba_device** out);
 
@@ -281,9 +281,9 @@ GBA_API int gba_group_test(gba_group* group, uint64_t sequence);
 /*
  * Sleeps until the release, an error, a signal, or at most `max_ns`, and never longer than 100 ms (1 ms if the device
  * cannot interrupt or the machine has no interrupt vector left; once as long as it takes to find a silent device).
- * Returns 0, -EAGAIN or an error like gba_group_test. It first repeats the arrival with a request for an interrupt, which
- * repairs a lost arrival or release. REQUIRES that this member has arrived at `sequence`. A caller with other work calls
- * this in a loop with a bounded time.
+ * Returns 0, -EAGAIN or an error like gba_group_test. It first repeats the arrival with a request for an interrupt,
+ * which repairs a lost arrival or release. REQUIRES that this member has arrived at `sequence`. A caller with other
+ * work calls this in a loop with a bounded time.
  */
 GBA_API int gba_group_sleep(gba_group* group, uint64_t sequence, uint64_t max_ns);
 

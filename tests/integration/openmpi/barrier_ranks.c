@@ -225,8 +225,8 @@ static void reset_case(char** numbers) {
 
 /* late RANK BEFORE AT_ONCE: one does not come to the barrier that BEFORE others have preceded; AT_ONCE is how many
  * MPI_Ibarriers there are of it, or 0. Without any before it is one of a new communicator, on whose device the members
- * cannot have agreed, since the late one does nothing for it. The rank whose error ends the job calls it last, so that it
- * misses the late one only. */
+ * cannot have agreed, since the late one does nothing for it. The rank whose error ends the job calls it last, so that
+ * it misses the late one only. */
 static void late_case(char** numbers) {
   const int late = atoi(numbers[0]);
   const int before = atoi(numbers[1]);

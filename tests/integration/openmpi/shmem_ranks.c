@@ -172,8 +172,8 @@ static void late_case(int count, char** numbers) {
   barrier_all();
 }
 
-/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. The others call it
- * after PE 1, the first member, whose timeout has to pass first. */
+/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. The others call
+ * it after PE 1, the first member, whose timeout has to pass first. */
 static void absent_case(int count, char** numbers) {
   tested_t callers;
   MPI_Comm comm;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel with two GBAs of one IOMMU group bound to vfio-pci, at the system call seam. It keeps account of what is open and mapped, and is
-// as strict as a kernel of Linux 6.1 about interrupt vectors.
+// A kernel with two GBAs of one IOMMU group bound to vfio-pci, at the system call seam. It keeps account of what is
+// open and mapped, and is as strict as a kernel of Linux 6.1 about interrupt vectors.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -211,8 +211,8 @@ TEST_P(EveryStep, OfASmallGroupIsABarriers) {
 constexpr Size kThreeMembers{16101, 190811};
 [[maybe_unused]] constexpr Size kThreeMembersAndAnOwner{20215, 257883};
 
-// Under a sanitizer or in an emulator a search takes minutes, and any one shows what it can find: memory and threads, not
-// barriers.
+// Under a sanitizer or in an emulator a search takes minutes, and any one shows what it can find: memory and threads,
+// not barriers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(GBA_TEST_EMULATED)
 INSTANTIATE_TEST_SUITE_P(OfThreeMembersAndThreeRounds, EveryStep,
                          ::testing::Values(Search{{.members = 3, .start = kLastStart, .owner = 2, .armed = false},

@@ -228,8 +228,8 @@ TEST_F(Given, AnEventfdThatManyWatchDelaysNobody) {
 }
 
 TEST_F(Given, DescriptorsOfAnUnfinishedMessageAreNotKept) {
-  // Two clients at a time; what those before them gave is being closed, which takes longer on a busy machine. Kept, they
-  // would be about 20,000.
+  // Two clients at a time; what those before them gave is being closed, which takes longer on a busy machine. Kept,
+  // they would be about 20,000.
   constexpr std::size_t kMost = 3000;
   std::atomic<std::size_t> most = 0;
   expect_harmless(

@@ -209,9 +209,9 @@ static void test_locks(void) {
 }
 
 /* Who asks gets the lock after those who have asked before, each of them once. The others sleep when it becomes free,
- * so a lock that is for whoever comes first would go to the one who had it. Only a PE that is interrupted between reading the
- * counter and asking sees more turns than there are PEs. On another node each of the two takes as long as several turns:
- * only PEs on the lock's node count. */
+ * so a lock that is for whoever comes first would go to the one who had it. Only a PE that is interrupted between
+ * reading the counter and asking sees more turns than there are PEs. On another node each of the two takes as long as
+ * several turns: only PEs on the lock's node count. */
 static void test_locks_are_fair(void) {
   static long lock, turns;
   enum { kTurns = 30 };
