@@ -64,7 +64,9 @@ class Input {
   T take() {
     T value{};
     const auto bytes = take_bytes(sizeof value);
-    std::memcpy(&value, bytes.data(), bytes.size());
+    if (!bytes.empty()) {  // there may be no address either
+      std::memcpy(&value, bytes.data(), bytes.size());
+    }
     return value;
   }
   /// At most `count` bytes.
