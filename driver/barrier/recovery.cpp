@@ -22,7 +22,10 @@ CheckVote Recovery::offer(std::uint64_t sequence) {
   }
   auto owned = place_.make_group(sequence);
   if (!owned) {
-    place_.port->mark_suspect();
+    // A device all of whose groups are taken is a good one.
+    if (owned.error().code != std::errc::no_space_on_device) {
+      place_.port->mark_suspect();
+    }
     pace_.failed();
     return CheckVote::kOff;
   }
