@@ -26,12 +26,14 @@ class [[nodiscard]] Result {
   using value_type = T;
 
   Result() requires std::is_default_constructible_v<T> : content_(std::in_place_index<0>) {}
+  // The constraint leaves copies and moves out.
   template <typename U = T>
   requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
-           !std::is_same_v<std::remove_cvref_t<U>, E>) Result(U&& value)
+           !std::is_same_v<std::remove_cvref_t<U>, E>)
+      Result(U&& value)  // NOLINT(bugprone-forwarding-reference-overload)
       : content_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(E error) : content_(std::in_place_index<1>, std::move(error)) {}
-  /// Of what converts to a T: a pointer to a derived class, for instance.
+  /// From a Result of a type that converts to T, such as a pointer to a derived class.
   template <typename U>
   requires(!std::is_same_v<U, T> && std::is_convertible_v<U, T>) Result(Result<U, E>&& other)
       : Result(other ? Result(T(*std::move(other))) : Result(std::move(other).error())) {}

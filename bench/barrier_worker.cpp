@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a job that measures barriers: of libshmem or, built by the compilers of Open MPI with
-// BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs.
+// One process of a job that measures barriers: those of libshmem or, built by Open MPI's compilers with
+// BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, those of Open MPI.
 //
-//   barrier_worker FILE REPEATS NAME...      the names of the figures; for libshmem these are algorithms
+//   barrier_worker FILE REPEATS NAME...      NAME: of a figure; for libshmem an algorithm
 #include <sched.h>
 
 #include <stdexcept>
@@ -36,7 +36,7 @@ double barriers(std::uint32_t count) {
   return time_each(static_cast<int>(count), [] { Library::barrier(); });
 }
 
-/// What remains of a barrier if the members only yield to each other once.
+/// The part of a barrier that remains if each member only yields once.
 double yields(std::uint32_t /*count*/) {
   time_each(kWarmUp, [] { Library::barrier(); });
   return time_each(kYields, [] { ::sched_yield(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call on the symmetric heap's allocator costs (without its barrier), compared with malloc of the C library
-// and a best fit with boundary tags like that of dlmalloc. N blocks are live; each step frees a random one and
+// The time of one call of the symmetric heap's allocator (without its barrier), compared with malloc of the C library
+// and a best-fit allocator with boundary tags, like dlmalloc. N blocks are live; each step frees a random one and
 // allocates another.
 #include <benchmark/benchmark.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kLargest = 4096;
 
-/// Enough for `blocks` of the mean size at half fill.
+/// Room for `blocks` blocks of the mean size that fill half of the heap.
 std::size_t heap_size(std::size_t blocks) {
   return (blocks + 64) * kLargest;
 }
@@ -43,7 +43,7 @@ class CLibraryAllocator {
  public:
   using Block = void*;
   explicit CLibraryAllocator(std::size_t /*size*/) {}
-  static Block allocate(std::size_t size) { return std::malloc(size); }  // NOLINT: this is what is measured
+  static Block allocate(std::size_t size) { return std::malloc(size); }  // NOLINT: malloc is measured
   static void release(Block block) { std::free(block); }                 // NOLINT
 };
 
@@ -70,7 +70,7 @@ class BestFitAllocator {
 template <typename Allocator>
 void replace_random_block(benchmark::State& state) {
   const auto blocks = static_cast<std::size_t>(state.range(0));
-  std::mt19937 random(1);  // NOLINT: the same steps for all
+  std::mt19937 random(1);  // NOLINT: the same steps for all allocators
   const auto size = [&] { return 1 + random() % kLargest; };
   Allocator allocator(heap_size(blocks));
   std::vector<typename Allocator::Block> live(blocks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of the device: the round trip of one member through libgba, the release of many members (this process is all
-// of them, without a scheduler in between), and how often an idle device wakes up.
+// Figures of the device: the round trip of one member through libgba, the release of many members (all in this process,
+// so that no scheduler is involved), and how often an idle device wakes up.
 #include <gba/gba.h>
 
 #include <chrono>
@@ -54,7 +54,7 @@ Device open(const FakeDevice& process) {
   return Device(device);
 }
 
-/// A group that this process is the only member of; given back with the object.
+/// A group whose only member is this process; the object frees it.
 class OneMemberGroup {
  public:
   explicit OneMemberGroup(gba_device* device) : device_(device) {
@@ -71,7 +71,7 @@ class OneMemberGroup {
     gba_group_free(device_, &handle_);
   }
 
-  /// Nanoseconds of one barrier, spinning.
+  /// Nanoseconds per barrier, with a spinning wait.
   double round_trip(std::uint64_t rounds) {
     const Stopwatch watch;
     for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -112,7 +112,7 @@ Series measure_device(const CpuPair& cpus) {
 
 namespace {
 
-/// In one repeat: some milliseconds.
+/// Doorbells per repeat, which takes some milliseconds.
 constexpr std::uint64_t kDoorbells = 100'000;
 constexpr double kEnoughForOneSize = 3e9;
 

@@ -9,13 +9,12 @@
 
 namespace bench {
 
-/// A barrier group of one member: this process on one processor, the device on the other. The base is the raw round
-/// trip.
+/// A group of one member: this process on one processor, the device on the other. The base is the raw round trip.
 Series measure_device(const CpuPair& cpus);
-/// A barrier group of `count` members, all of them this process: its release, and what an arrival costs. The base is
-/// the raw round trip.
+/// A barrier group of `count` members, all in this process: its release, and the cost of an arrival. The base is the
+/// raw round trip.
 std::vector<Series> measure_members(const CpuPair& cpus, unsigned count);
-/// Voluntary context switches of an idle device to which so many members of a group are connected.
+/// Voluntary context switches per second of an idle device to which `clients` members of a group are connected.
 double idle_switches_per_second(const CpuPair& cpus, unsigned clients);
 
 }  // namespace bench

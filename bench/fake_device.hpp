@@ -10,16 +10,16 @@
 
 namespace bench {
 
-/// On one processor, ready, with a socket of its own; ends with the object. The constructor throws std::runtime_error
-/// if it does not become ready.
+/// Runs on one processor, with its own socket; ends with the object. The constructor returns when the device is ready,
+/// and throws std::runtime_error if it is not in time.
 class FakeDevice {
  public:
   explicit FakeDevice(int cpu);
 
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
-  /// The raw round trip to the device's processor. The device is stopped meanwhile: it polls, and would take
-  /// the processor from the other side.
+  /// The raw round trip to the device's processor. The device is stopped meanwhile, since it polls and would take the
+  /// processor from the other side.
   [[nodiscard]] double raw_round_trip_without_it() const;
 
  private:
@@ -30,7 +30,7 @@ class FakeDevice {
   base::Process process_;
 };
 
-/// For a process that holds many connections: each takes a few descriptors.
+/// Raises the limit for a process with many connections, each of which takes a few descriptors.
 void raise_file_limit();
 
 }  // namespace bench

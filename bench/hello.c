@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The least that an OpenSHMEM program does; built with ours and with others. With an argument PE 0 makes the file
- * ARGUMENT.ready once all are there, and all stay until ARGUMENT is gone. */
+ * A minimal OpenSHMEM program, built with libshmem and with other libraries. With an argument, PE 0 creates the file
+ * ARGUMENT.ready once all PEs have started, and all PEs wait until the file ARGUMENT is removed. */
 #include <shmem.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that benchmarks start: jobs of processes that measure (the *_worker.cpp), ours and of Open MPI.
+// Programs that benchmarks start: jobs of processes that measure (the *_worker.cpp), of libshmem and of Open MPI.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace bench {
 
-/// A program of a benchmark has this long to end by itself: mpirun and oshrun must end their processes.
+/// The time that a program gets to end by itself, since mpirun and oshrun must end their processes.
 constexpr base::Seconds kGrace{5};
 
 /// A program in the folder of this one.
@@ -34,12 +34,12 @@ std::string new_score(const base::TempFolder& folder);
 
 /// Where the processes of a job run, if not on this machine.
 struct Place {
-  std::vector<std::string> before{};  // a command that runs the one after it where jobs are started
+  std::vector<std::string> before{};  // a command that runs the command after it in the place where jobs are started
   std::string hosts{};                // for mpirun's option --host
 };
 
-/// What a worker prints. It is started with the file of a Score and `arguments`; `environment` is on top of this
-/// process's own. Throws std::runtime_error if the job cannot be started or fails.
+/// Runs a worker with the file of a Score and `arguments`, and returns the series that it prints. `environment` is
+/// added to this process's. Throws std::runtime_error if the job cannot be started or fails.
 std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments,
                              const std::vector<std::string>& environment = {});
@@ -63,14 +63,14 @@ class OpenMpiProgram {
   std::string program_;
 };
 
-/// Such a program, or null with a message if Open MPI is not installed.
+/// Builds such a program. Prints a message and returns null if Open MPI is not installed.
 std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
                                                 const std::string& worker);
 
-/// Lines over sizes, both logarithmic, as SVG.
+/// A chart of lines over sizes as SVG, with logarithmic axes.
 class Picture {
  public:
-  /// A point of the line `name`, which begins with its first point.
+  /// Adds a point to the line `name`, which its first point creates.
   void add(const std::string& name, double x, double y, bool dashed = false);
   /// Throws std::runtime_error.
   void write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const;
@@ -82,11 +82,11 @@ class Picture {
 /// How often barrier_worker measures each barrier.
 inline constexpr const char* kBarrierRepeats = "9";
 
-/// Barriers: each of `names` as a series, in that order; for our own they are algorithms.
+/// Measures barriers: a series for each of `names`, which are algorithms.
 std::vector<Series> measure_ours(const base::TempFolder& folder, int pes, const std::vector<std::string>& names,
                                  const std::vector<std::string>& environment = {});
 
-/// What main() returns: what `run` returns, or 1 with a message if it throws.
+/// For main(): returns the result of `run`, or 1 with a message if it throws.
 int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
 /// False, with a message, if this process may use only one processor.
 bool has_two_processors();

@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-/// Blocks in one shuffle of many: as many layers as it takes.
+/// Blocks per layer in one shuffle of many blocks; the size determines the layers.
 constexpr std::size_t kManyBlocks = 256;
 
 /// The same in each run and on both PEs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured of kv_shuffle: the caches of two PEs, and which of their blocks go where.
+// The data of the kv_shuffle benchmark: the caches of two PEs, and the moves of their blocks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// What a worker measures.
+/// One measurement of a worker.
 struct KvPart {
   bool both_ways = false;    // else PE 0 sends and PE 1 receives
   bool few = false;          // kFewBlocks of K and of V; else `bytes`
@@ -19,7 +19,7 @@ struct KvPart {
   std::string path{"auto"};  // or "direct", "scratch"
 };
 
-/// As one word of a command line, and back.
+/// Converts to one word of a command line, and back.
 std::string text_of(const KvPart& part);
 KvPart kv_part(const std::string& text);
 
@@ -39,12 +39,12 @@ KvShape shape_of(const KvPart& part, std::size_t block);
 std::size_t moves_of(const KvPart& part, std::size_t block);
 std::size_t bytes_moved(const KvPart& part, std::size_t block);
 
-/// In all layers, of K and of V.
+/// A move of the block in all layers, of K and of V.
 struct KvMove {
   std::int64_t from, to;
 };
 
-/// Memory of this PE, and that of its partner as it is seen from here.
+/// The memory of this PE, and that of its partner as mapped here.
 struct KvCaches {
   char* k = nullptr;
   char* v = nullptr;
@@ -52,14 +52,14 @@ struct KvCaches {
   char* v_there = nullptr;
 };
 
-/// One block: where it goes, what that is called here, and where it comes from.
+/// One block: its destination as mapped here, the symmetric address of the destination, and its source.
 struct KvPiece {
   char* to;
   char* symmetric;
   const char* from;
 };
 
-/// Of so many blocks in the lower half of the cache to places in the upper half, both all over it.
+/// Moves of `count` blocks from all over the lower half of the cache to all over the upper half.
 std::vector<KvMove> scattered_moves(const KvShape& shape, std::size_t count);
 
 /// The blocks of `moves` one by one, layer by layer.

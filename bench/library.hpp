@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library that is measured: libshmem or, built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or
-// BENCH_OPENMPI_MPI, theirs.
+// The measured library: libshmem or, built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, that
+// of Open MPI.
 #pragma once
 
 #ifdef BENCH_OPENMPI_MPI
@@ -39,7 +39,8 @@ class Library {
   }
 };
 
-/// Memory of this process that the others can access, and operations on that of process 1. Constructed by all together.
+/// Memory of this process that the others can access, and operations on the memory of process 1. All processes
+/// construct it together.
 class Remote {
  public:
   explicit Remote(std::size_t bytes) : from_(bytes, 1), to_(bytes) {
@@ -63,7 +64,7 @@ class Remote {
     MPI_Get(to_.data(), size, MPI_BYTE, kPeer, 0, size, MPI_BYTE, window_);
   }
   void quiet() { MPI_Win_flush(kPeer, window_); }
-  /// A word to the other process, which waits for it; with MPI a message.
+  /// Sends a word to the other process, which waits for it; with MPI as a message.
   static void pass(long value, int to) { MPI_Send(&value, 1, MPI_LONG, to, 0, MPI_COMM_WORLD); }
   static void await(long value, int from) { MPI_Recv(&value, 1, MPI_LONG, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
   // `words` are those of one block.
@@ -105,8 +106,8 @@ class Library {
 };
 
 #ifdef BENCH_OPENMPI_SHMEM
-/// Calls on all PEs, of words. In the older version each call needs its own pSync until all PEs have returned; kTurns
-/// calls later none of the calls that bench makes is in progress any more.
+/// Collective calls on words. In the older version of OpenSHMEM each call needs its own pSync until all PEs have
+/// returned, which they have kTurns calls later.
 class Collectives {
  public:
   static constexpr std::size_t kTurns = 32;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of bench_loss: goes through barriers until it is ended, and prints when the device comes into and goes out of
-// use and which barriers took long. Times are those of the monotonic clock, in nanoseconds.
+// A PE of bench_loss: runs barriers until it is ended, and prints when it begins and stops using the device, and the
+// long barriers. Times are those of the monotonic clock, in nanoseconds.
 //
-//   loss_worker PAUSE_US      PE 0 comes so much later to each barrier
+//   loss_worker PAUSE_US      PE 0 enters each barrier PAUSE_US later
 #include <shmem.h>
 #include <shmemx.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark measures with: a clock, the two processors, the raw speed of the machine, and points: a figure
-// with something simpler to compare it with.
+// Used by every benchmark: a clock, two processors, the raw speed of the machine, and points, which are figures with a
+// simpler operation to compare them with.
 #pragma once
 
 #include <sched.h>
@@ -31,8 +31,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// How often to measure: often enough for a good median, but not longer than `enough_nanoseconds` on a busy machine,
-/// where everything takes a thousand times longer; at least once.
+/// The number of measurements: enough for a good median, but at most `enough_nanoseconds` on a busy machine, where an
+/// operation may take a thousand times longer; at least one.
 class Repeats {
  public:
   explicit Repeats(double enough_nanoseconds = 8e9) : enough_(enough_nanoseconds) {}
@@ -64,7 +64,7 @@ struct CpuPair {
 /// The first two processors that this process may use. Throws std::runtime_error if there is only one.
 CpuPair first_two_cpus();
 
-/// Pins the calling thread to one processor while the object exists, and restores those that it had. The
+/// Pins the calling thread to one processor while the object exists, and restores its previous processors. The
 /// constructor throws std::system_error.
 class Pinned {
  public:
@@ -77,37 +77,37 @@ class Pinned {
   cpu_set_t before_{};
 };
 
-/// In memory that both sides see, zeroed at first. Each side writes one line and reads the other, as a barrier does.
+/// In shared memory, initially zero. Each side writes one line and reads the other, as in a barrier.
 struct PingPong {
   alignas(128) std::atomic<std::uint64_t> request;
   alignas(128) std::atomic<std::uint64_t> reply;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "works between processes");
 
-/// Some 2 ms at 200 ns: shorter than the changes of the machine's speed, long enough to measure.
+/// About 2 ms at 200 ns: shorter than the changes of the machine's speed, but long enough to measure.
 constexpr std::uint64_t kRoundTrips = 10'000;
 
-/// `rounds` round trips while the other side is in `echo` with the same number. Gives nanoseconds for one. Both throw
-/// std::runtime_error if the other side has not answered for ten seconds.
+/// Makes `rounds` round trips while the other side is in `echo` with the same number; returns the nanoseconds of one.
+/// Both throw std::runtime_error if the other side does not answer for ten seconds.
 double ping(PingPong& lines, std::uint64_t rounds = kRoundTrips);
 void echo(PingPong& lines, std::uint64_t rounds = kRoundTrips);
 
-/// The raw round trip between the calling thread and a process of its own on `other_cpu`, which is gone afterwards.
-/// The caller is pinned to another processor.
+/// The raw round trip between the calling thread and a process on `other_cpu`, which it starts and ends. REQUIRES: the
+/// caller is pinned to another processor.
 double raw_round_trip(int other_cpu);
 
-/// One repeat, in nanoseconds. A virtual machine moves between cores that are near to and distant from each other,
-/// which changes every figure by up to ten times: only values of the same point are compared, and a point is dropped if
-/// the machine changed while it was measured.
+/// One repeat, in nanoseconds. A virtual machine moves between cores that are near or distant, which changes every
+/// figure by up to ten times: only values of the same point are compared, and a point is dropped if the machine changed
+/// during it.
 struct Point {
   double raw_before = 0;
   double figure = 0;
-  double base = 0;  // the simpler thing, if any, or the raw round trip
+  double base = 0;  // the simpler operation, if any, or the raw round trip
   double raw_after = 0;
 
   [[nodiscard]] double raw() const { return (raw_before + raw_after) / 2; }
   [[nodiscard]] double ratio() const { return figure / base; }
-  /// The raw round trip was the same before and after, within a fifth.
+  /// True if the raw round trips before and after differ by at most a fifth.
   [[nodiscard]] bool steady() const;
 };
 
@@ -136,8 +136,8 @@ Spread bases_of(const std::vector<Point>& points);
 Spread raws_of(const std::vector<Point>& points);
 double median_ratio(const std::vector<Point>& points);
 
-/// As text, one line a point, for another process to read back. read_series throws std::runtime_error on what
-/// write_series has not written; it ignores lines that do not begin with kPointMark.
+/// Text with one line per point, for another process to read. read_series throws std::runtime_error for malformed
+/// points; it ignores lines that do not begin with kPointMark.
 inline constexpr const char* kPointMark = "bench-point";
 void write_series(std::ostream& out, const Series& series);
 std::vector<Series> read_series(const std::string& text);

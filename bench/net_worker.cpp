@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a job whose processes are on hosts of their own: what it measures goes over the network. Of libshmem,
-// or built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, of theirs.
+// One process of a job whose processes are on different hosts, so that all calls go over the network. It measures
+// libshmem or, built by Open MPI's compilers with BENCH_OPENMPI_SHMEM or BENCH_OPENMPI_MPI, Open MPI.
 //
-//   net_worker FILE REPEATS PART     how often each is measured; PART is one-sided (two processes) or collective
+//   net_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two processes) or collective
 #include <algorithm>
 #include <memory>
 
@@ -14,7 +14,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t kMost = std::size_t{1} << 20;
-/// The largest block of calls in which each process has one for each other one.
+/// The largest block of calls in which each process has a block for each other process.
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 
 template <typename Action>
@@ -57,7 +57,7 @@ std::function<double(std::uint32_t)> one_way(const std::shared_ptr<Remote>& remo
   };
 }
 
-/// One after the other, all complete at the end.
+/// Calls one after the other, all complete at the end.
 template <typename Action>
 std::function<double(std::uint32_t)> stream(const std::shared_ptr<Remote>& remote, Action action) {
   return alone([remote, action](std::uint32_t count) {
@@ -93,7 +93,7 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
   items.push_back({"barrier", barrier, barrier});
   const auto add = [&](const std::string& name, std::size_t bytes, auto action) {
     items.push_back({name + " " + size_text(bytes), together(action), barrier});
-  };
+  };  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
   for (const std::size_t bytes : {std::size_t{8}, kBlock, kMost}) {
     const std::size_t words = bytes / sizeof(long);
     add("sum", bytes, [remote, words] { remote->sum(words); });

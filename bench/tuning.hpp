@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From measured barriers and collectives to the tables that SHMEM_BARRIER_TUNING and SHMEM_COLLECTIVE_TUNING name.
+// Makes the tables that SHMEM_BARRIER_TUNING and SHMEM_COLLECTIVE_TUNING name from measured barriers and collectives.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 #include "shmem/config/tuning.hpp"
 
 namespace bench {
-/// A way to do the barriers of `pes` PEs as it is written in a table, and its time in parts of what the machine needs
-/// for its own part of it.
+/// A choice for the barriers of `pes` PEs, as written in a table, and its time relative to the machine's part of it.
 struct Candidate {
   std::string way;
   double time = 0;
@@ -23,10 +22,10 @@ struct Measured {
   std::vector<Candidate> candidates{};
 };
 
-/// Noise is less than this: a smaller gain over the built-in choice does not justify another one.
+/// Gains smaller than this may be noise, and do not justify another choice than the built-in one.
 constexpr double kWorthwhile = 0.95;
 
-/// What a table says behind the number of PEs.
+/// The text of a table row after the number of PEs.
 inline std::string way_of(const shmem::TuningRow& row) {
   std::istringstream words(to_string(row));
   std::string way;
@@ -47,8 +46,8 @@ inline std::string best_way(const Measured& measured) {
   return stay ? usual : best->way;
 }
 
-/// The lines of one kind: from the sizes that were measured, in their order, the largest of them for all above; the
-/// built-in ones if none was.
+/// The lines of one kind: those of the measured sizes, in their order, the last of which also holds for larger sizes;
+/// the built-in lines if none was measured.
 inline std::string table_lines(const std::vector<Measured>& all, bool oversubscribed) {
   const char* load = oversubscribed ? "oversubscribed " : "alone ";
   std::vector<std::pair<int, std::string>> rows;
@@ -83,7 +82,7 @@ inline std::string make_table(const std::vector<Measured>& all, const std::strin
   return "# " + comment + "\n" + shmem::kTuningFormat + "\n" + table_lines(all, false) + table_lines(all, true);
 }
 
-/// Times of one collective over its bytes, by way, in parts of a barrier's.
+/// Times of one collective by bytes and algorithm, relative to a barrier.
 struct MeasuredCollective {
   shmem::Collective collective{};
   int pes = 0;
@@ -93,11 +92,11 @@ struct MeasuredCollective {
   std::map<std::uint64_t, double> scatter_allgather{};
 };
 
-/// Noise is less than this: a smaller gain does not justify another way.
+/// Gains smaller than this may be noise, and do not justify another algorithm.
 constexpr double kWorthwhileWay = 0.95;
 
-/// Eager up to the largest size at which that and all smaller ones are no slower than direct; scatter-allgather from
-/// the size from which on it is always faster, if there is one.
+/// Eager up to the largest size at which it is not slower than direct, like at all smaller sizes; scatter-allgather
+/// from the size above which it is always faster, if there is one.
 inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
   shmem::CollectiveLimits limits;
   for (const auto& [bytes, time] : measured.eager) {
@@ -117,7 +116,7 @@ inline shmem::CollectiveLimits best_limits(const MeasuredCollective& measured) {
   return limits;
 }
 
-/// REQUIRES: sorted by PEs. The largest number of PEs of a kind is for all above.
+/// REQUIRES: sorted by PEs. The entry of the largest number of PEs of a kind also holds for larger numbers.
 inline std::string make_collective_table(const std::vector<MeasuredCollective>& all, const std::string& comment) {
   std::string text = "# " + comment + "\n" + shmem::kCollectiveFormat + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -35,7 +35,7 @@ int next_port() {
   return port;
 }
 
-/// The third number of the last line is the average, in microseconds.
+/// The average in microseconds is the third number of the last line.
 double average_of(const std::string& output) {
   const auto end = output.find_last_not_of(" \n");
   const auto begin = output.rfind('\n', end);
@@ -52,7 +52,7 @@ double average_of(const std::string& output) {
 }  // namespace
 
 bool has_ucx() {
-  // Its usage; `env` names the program if it is not there.
+  // Its usage text; `env` prints an error if the program is not installed.
   const std::string usage = base::run({"/usr/bin/env", "ucx_perftest", "-h"}, {}, kLimit).output;
   const bool found = usage.find("UCT only") != std::string::npos || usage.find("UCP only") != std::string::npos;
   if (!found) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where libgba goes, and how others find it: gba.pc and find_package(gba).
+# Installs libgba, with gba.pc and find_package(gba) by which other projects find it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -3,7 +3,7 @@
  * Heat spreads over a plate whose edges are kept at 0: Jacobi steps of the equation in two dimensions. Each PE has a
  * block of rows, and a halo: one more row above and below, which are copies of its neighbours' outermost rows.
  *
- * The pattern: put with signal (OpenSHMEM 1.5). One call sends a row and says that it is there; the receiver waits for
+ * The pattern: put with signal (OpenSHMEM 1.5). One call sends a row and signals its arrival; the receiver waits for
  * the signal, and there is no barrier in the loop.
  *
  * The plate begins as a product of sines. Such a wave only loses height, by the same known factor in each step, so the
@@ -31,10 +31,10 @@ typedef struct {
   int above; /* the PE that has the rows above, or -1 */
   int below;
   long rows;
-  long rows_above; /* of the PE above, which has one more or less than others where they cannot be dealt evenly */
+  long rows_above; /* of the PE above, which may have one more or one less than this PE */
   long first_row;  /* of the plate, from 1 */
   long width;      /* of a row, with the two edges */
-  double* grid[2]; /* symmetric: what is, and what will be, in turn */
+  double* grid[2]; /* symmetric: the current and the next state, in turn */
 } Block;
 
 static double wave(long row, long column, long rows, long columns) {
@@ -84,7 +84,7 @@ static Block make_block(long rows, long columns) {
   block.rows_above = me > 0 ? begin - rows * (me - 1) / pes : 0;
   block.first_row = begin + 1;
   block.width = columns + 2;
-  const size_t most_rows = (size_t)((rows + pes - 1) / pes) + 2; /* symmetric memory is of equal size everywhere */
+  const size_t most_rows = (size_t)((rows + pes - 1) / pes) + 2; /* allocations must be of equal size on all PEs */
   for (int i = 0; i < 2; ++i) {
     block.grid[i] = must_have(shmem_calloc(most_rows * (size_t)block.width, sizeof(double)));
   }
@@ -96,7 +96,7 @@ static Block make_block(long rows, long columns) {
   return block;
 }
 
-/* The largest difference from the exact result, which is `height` times the wave that was at first. */
+/* The largest difference from the exact result, which is `height` times the initial wave. */
 static double largest_error(const Block* block, const double* grid, long rows, long columns, double height) {
   double largest = 0;
   for (long row = 1; row <= block->rows; ++row) {
@@ -104,7 +104,7 @@ static double largest_error(const Block* block, const double* grid, long rows, l
       const double exact = height * wave(block->first_row + row - 1, column, rows, columns);
       const double error = fabs(grid[row * block->width + column] - exact);
       if (!(error <= largest)) {
-        largest = error; /* also if it is no number */
+        largest = error; /* also if it is NaN */
       }
     }
   }
@@ -121,7 +121,7 @@ static double factor_of_a_step(long rows, long columns) {
 int main(int argc, char** argv) {
   shmem_init();
   const char* usage = "[ROWS [COLUMNS [STEPS]]]";
-  const long rows = number_argument(argc, argv, 1, 128, shmem_n_pes(), 100000, usage); /* a row for each PE, at least */
+  const long rows = number_argument(argc, argv, 1, 128, shmem_n_pes(), 100000, usage); /* at least a row per PE */
   const long columns = number_argument(argc, argv, 2, 128, 1, 100000, usage);
   const long steps = number_argument(argc, argv, 3, 200, 1, 1000000, usage);
   Block block = make_block(rows, columns);

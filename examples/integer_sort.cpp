@@ -22,7 +22,7 @@ constexpr int kKeysPerBucket = kMaxKey / kBuckets;
 
 long bucket_counts[kBuckets];  // symmetric; PE 0's become those of all PEs together
 long received = 0;             // how many keys this PE has got, or has room reserved for
-long key_count = 0;            // of all PEs, before and after: on PE 0
+long key_count = 0;            // of all PEs, before and after; PE 0's is used
 long key_sum = 0;
 int smallest_key = kMaxKey;  // of this PE, read by its left neighbour
 
@@ -90,7 +90,7 @@ void send_keys(std::vector<int> keys, const Plan& plan, int* inbox) {
     shmem_int_put(inbox + place, &*begin, static_cast<std::size_t>(end - begin), pe);
     begin = end;
   }
-  shmem_barrier_all();  // all keys of all PEs have come
+  shmem_barrier_all();  // all keys of all PEs have arrived
 }
 
 long sum(const int* keys, long count) {

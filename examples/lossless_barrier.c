@@ -22,10 +22,10 @@
 
 #define MOST 64
 
-/* Published by one process for the others, on a cache line of its own. */
+/* Written by one process for the others, on its own cache line. */
 typedef struct {
   _Alignas(64) uint64_t word[2]; /* libgba's */
-  _Atomic uint64_t entered;      /* to check that barriers are barriers */
+  _Atomic uint64_t entered;      /* to check that no process leaves a barrier early */
   _Atomic int joined;
 } Member;
 
@@ -58,7 +58,7 @@ static int check(void* context, uint64_t* longest_ns) {
   return atomic_load(&shared->aborted) ? -ECANCELED : 0;
 }
 
-/* Barrier k: a result of gba/barrier.h. */
+/* Barrier k; returns a result of gba/barrier.h. */
 static int pass(gba_barrier* barrier, uint32_t me, uint64_t k) {
   const gba_barrier_waiting waiting = {.spins = 100, .yields = 10, .check = check};
   atomic_store_explicit(&shared->members[me].entered, k, memory_order_relaxed);
@@ -134,7 +134,7 @@ static int run(gba_barrier* barrier, uint32_t me, double seconds) {
     if (me == 0 && atomic_load(&shared->last) == 0) {
       clock_gettime(CLOCK_MONOTONIC, &now);
       const int over = seconds > 0 && (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - begin > seconds;
-      /* All see it after barrier k, and end after the same barrier. */
+      /* All members see it after barrier k, and end after the same barrier. */
       if (over || atomic_load(&shared->stop)) {
         atomic_store(&shared->last, k + 1);
       }

@@ -10,12 +10,12 @@
 
 #include "example.h"
 
-static long token = 0; /* where the left neighbour leaves the number */
-static long lap = 0;   /* and in which lap it did so, from 1 */
+static long token = 0; /* the left neighbour puts the number here */
+static long lap = 0;   /* the lap of that put, from 1 */
 
 static void pass_on(long value, long in_lap, int to) {
   shmem_long_p(&token, value, to);
-  shmem_fence(); /* the number is there before the flag */
+  shmem_fence(); /* the number arrives before the flag */
   shmem_long_atomic_set(&lap, in_lap, to);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Transposes a square matrix whose rows are dealt to the PEs in blocks.
  *
- * The pattern: alltoall (OpenSHMEM 1.5). Each PE cuts its rows into one tile for each PE, all tiles change places in
- * one call, and each PE turns the tiles that it got.
+ * The pattern: alltoall (OpenSHMEM 1.5). Each PE cuts its rows into one tile per PE, one call exchanges all tiles, and
+ * each PE transposes the tiles that it got.
  */
 #include <shmem.h>
 #include <stdio.h>
@@ -51,14 +51,14 @@ int main(int argc, char** argv) {
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
   const long order = number_argument(argc, argv, 1, 512, 1, 100000, "[ORDER]");
-  const long rows = (order + pes - 1) / pes; /* as many on each PE: the order is rounded up */
+  const long rows = (order + pes - 1) / pes; /* the same on each PE: the order is rounded up */
   const long columns = rows * pes;
   const size_t tile = (size_t)(rows * rows);
 
   const size_t room = tile * (size_t)pes;
   double* matrix = must_have(calloc(room, sizeof(double)));     /* only this PE uses it */
   double* out = must_have(shmem_malloc(room * sizeof(double))); /* tiles to send, for PE 0, 1, ... */
-  double* in = must_have(shmem_malloc(room * sizeof(double)));  /* tiles that came, from PE 0, 1, ... */
+  double* in = must_have(shmem_malloc(room * sizeof(double)));  /* received tiles, from PE 0, 1, ... */
 
   fill(matrix, rows, columns, me * rows);
   cut_into_tiles(matrix, out, rows, columns);

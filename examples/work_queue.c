@@ -3,8 +3,8 @@
  * A queue of work in PE 0's memory, from which all PEs take tasks and to which they add new ones: the integral of a
  * wave from 0 to 1, by intervals that are halved until they are good enough, most of them near 0, where it is steep.
  *
- * The pattern: a lock around data that takes several words. A PE that finds no work looks at one word by an atomic
- * until there is some, without the lock, so that it does not keep the others from it.
+ * The pattern: a lock around data of several words. A PE that finds no work polls one word by an atomic, without the
+ * lock, until there is some, so that it does not block the other PEs.
  */
 #include <math.h>
 #include <shmem.h>
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
   long lock;
   int waiting;              /* tasks in the queue, the youngest last */
-  int unfinished;           /* these, and those that a PE works on */
+  int unfinished;           /* these, and those that PEs work on */
   Interval tasks[CAPACITY]; /* the youngest is taken first, so that there are never many */
 } Queue;
 
@@ -59,7 +59,7 @@ static void finish(const Interval* new_tasks, int count) {
   }
   shmem_int_atomic_add(&queue->unfinished, count - 1, 0);
   shmem_int_atomic_set(&queue->waiting, before + count, 0);
-  shmem_clear_lock(&queue->lock); /* completes what was put before: the next holder of the lock sees it */
+  shmem_clear_lock(&queue->lock); /* completes earlier puts: the next holder of the lock sees them */
 }
 
 /* Almost a sawtooth: expensive, so that sharing the work pays. */

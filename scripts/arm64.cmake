@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Cross-compiles for arm64 with Debian's compiler against build-arm64-root/ (scripts/arm64-root.sh), and runs what it has built in
-# qemu-user.
+# Cross-compiles for arm64 with Debian's compiler against build-arm64-root/ (scripts/arm64-root.sh), and runs the
+# programs in qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Half of the time that a source file takes to compile goes to the standard library's headers. They are compiled once for
-# libraries, once for programs and, with GoogleTest's, once for tests: a precompiled header serves only what is compiled
-# with the same options. Every source file still includes what it uses; the fuzz preset, which has no precompiled headers,
-# notices where one does not.
+# The standard library's headers take half of the time to compile a source file. They are compiled once for libraries,
+# once for programs and, with GoogleTest's, once for tests, since a precompiled header can only be used with the same
+# compiler options. Every source file still includes what it uses: the fuzz preset has no precompiled headers.
 if(GBA_FUZZ)
   return()
 endif()
@@ -11,7 +10,7 @@ set(standard_headers <algorithm> <array> <atomic> <cerrno> <chrono> <cstddef> <c
   <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view> <system_error> <thread>
   <utility> <variant> <vector>)
 
-# precompiled_header(name LIBS ... HEADERS ...): an object library that owns one.
+# precompiled_header(name LIBS ... HEADERS ...): an object library that owns a precompiled header.
 function(precompiled_header name)
   cmake_parse_arguments(ARG "" "" "LIBS;HEADERS" ${ARGN})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cpp CONTENT "// Owns a precompiled header.\n")
@@ -31,7 +30,7 @@ if(GBA_TESTS)
   target_compile_options(gba_test_pch PRIVATE -fPIE)
 endif()
 
-# Which one a target can use, or "".
+# The precompiled header that a target can use, or "".
 function(precompiled_header_of target result)
   get_target_property(type ${target} TYPE)
   get_target_property(libraries ${target} LINK_LIBRARIES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --build build --target uninstall: removes what cmake --install has put down.
+# cmake --build build --target uninstall: removes the files that cmake --install has installed.
 file(GLOB manifests ${BUILD_DIR}/install_manifest*.txt)
 if(NOT manifests)
   message(FATAL_ERROR "nothing was installed from ${BUILD_DIR}: it has no install_manifest.txt")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The manuals of docs/man, and a link to its page for each other name that a page has under NAME: man shmem_putmem.
+# Installs the manuals of docs/man, and for each further name under NAME a link to the page, as for man shmem_putmem.
 function(install_manuals component)
   file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.[1-9])
   set(links ${CMAKE_CURRENT_BINARY_DIR}/manual_links)

@@ -140,6 +140,7 @@ static int barrier_of_previous(mca_coll_gba_module_t* module) {
   if (module->server != MCA_COLL_GBA_PREVIOUS) {
     restore_previous(module);
   }
+  /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the communicator's list of modules keeps this one */
   OPAL_THREAD_UNLOCK(&module->setup->lock);
   return barrier(comm, previous);
 }

@@ -19,8 +19,8 @@ class KeptMemory {
   /// Unmaps them, wherever they are.
   ~KeptMemory();
 
-  /// Moves them back. REQUIRES: the place was unmapped. Throws std::system_error, also if something else is mapped
-  /// there now.
+  /// Moves them back. REQUIRES: their former place has been unmapped. Throws std::system_error, also if something else
+  /// is mapped there now.
   void put_back();
 
  private:

@@ -156,7 +156,7 @@ class Operator : public Collective {
     const Ending ending(*this, done);
     use("close", [this] {
       if (plan_ != nullptr) {
-        shmemx_kv_shuffle_wait(op_);  // its result is not asked for any more
+        shmemx_kv_shuffle_wait(op_);  // its result is no longer needed
       }
       return shmemx_kv_op_destroy(std::exchange(op_, nullptr));
     });

@@ -70,7 +70,7 @@ Library& Library::instance() {
 }
 
 bool Library::runs() const {
-  // Not in a child made by fork(), which is not a PE.
+  // False in a child made by fork(), which is not a PE.
   return started_ && shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED;
 }
 

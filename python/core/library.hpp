@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library as the module uses it: start, end, and the objects in between. Used with the interpreter's lock (GIL),
-// which calls that wait for other PEs release.
+// The library as the module uses it: start, end, and the objects that exist in between. Used with the interpreter's
+// lock (GIL), which calls that wait for other PEs release.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -68,8 +68,7 @@ class Block {
   std::shared_ptr<KeptMemory> kept_;  // after shmem_finalize
 };
 
-/// An object that must end before shmem_finalize. Objects end in the order of their creation, which is the same on all
-/// PEs.
+/// An object that must end before shmem_finalize. Objects end in the order of creation, which is the same on all PEs.
 class Collective {
  public:
   Collective() = default;
@@ -129,7 +128,7 @@ class Library {
     int& count_;
   };
 
-  /// Nothing if there are no arrays.
+  /// Null if there are no arrays.
   [[nodiscard]] std::shared_ptr<KeptMemory> keep_blocks() const;
 
   bool started_ = false;

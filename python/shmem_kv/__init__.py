@@ -76,8 +76,8 @@ class _Job:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: _TracebackType | None
     ) -> None:
-        # After an exception the other PEs may not come here, so that no collective call is possible. If the exception
-        # ends this process, the launcher ends the others.
+        # After an exception the other PEs may not reach this point, so no collective call is possible. If the
+        # exception ends this process, the launcher ends the others.
         if error is None and initialized():
             finalize()
 

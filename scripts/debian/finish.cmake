@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by cpack on what it has installed, a folder for each package: what only Debian asks for.
+# Run by cpack on the installed files, one folder per package: additions that only Debian requires.
 file(GLOB packages LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
 foreach(package IN LISTS packages)
   if(NOT IS_DIRECTORY ${package}/usr)
@@ -7,7 +7,7 @@ foreach(package IN LISTS packages)
   endif()
   get_filename_component(name ${package} NAME)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${package}/usr/share/doc/${name}/copyright COPYONLY)
-  # Manuals are compressed, also those that are links to others.
+  # Compresses manuals, also those that are links to others.
   file(GLOB_RECURSE manuals ${package}/usr/*.[1-9])
   list(FILTER manuals INCLUDE REGEX /man/man[1-9]/)
   foreach(manual IN LISTS manuals)

@@ -10,7 +10,7 @@ namespace {
 
 /// Section 9.12: nothing is done for SHMEM_CTX_INVALID.
 bool is_valid(const char* call, shmem_ctx_t ctx) {
-  if (ctx == SHMEM_CTX_INVALID) {
+  if (ctx == SHMEM_CTX_INVALID) {  // NOLINT(performance-no-int-to-ptr)
     return false;
   }
   if (ctx != SHMEM_CTX_DEFAULT) {

@@ -18,7 +18,8 @@ std::atomic_ref<T> remote_signal(const Peer& peer, T* mine) {
   return std::atomic_ref<T>(*reinterpret_cast<T*>(peer.at(mine, sizeof(T))));
 }
 
-/// After the puts to that PE before it; others need not answer.
+/// After the puts to that PE before it; others need not answer. With an adapter this waits for a round trip, also in a
+/// non-blocking call: a signal sent by a callback of the flush would be missing in a quiet that flushes before.
 template <typename T>
 void change_remote(const Peer& peer, T* mine, shmem::AtomicOperation operation, T value) {
   api::check_aligned(peer.runtime, peer.call, mine);

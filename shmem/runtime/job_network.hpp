@@ -47,7 +47,7 @@ class JobNetwork {
   struct SetOfPes {
     int start, stride, size;
     std::uintptr_t psync;
-    auto operator<=>(const SetOfPes&) const = default;
+    auto operator<=>(const SetOfPes&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   Job& job_;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acl.h alone in C11, and Ascend SHMEM's old names behind it. */
+/* acl.h compiles alone in C11, and includes Ascend SHMEM's old names. */
 #include <acl/acl.h>
 #include <shmem_api.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that kernels of Ascend SHMEM synchronise by are there, with their types.
+// The names by which kernels of Ascend SHMEM synchronise exist, with their types.
 #include <shmem.h>  // the one in ascend/
 #include <shmem_api.h>
 
@@ -35,7 +35,7 @@ static_assert(is<void*(void*, int) noexcept>(aclshmem_ptr));
 static_assert(is<void(uint8_t*) noexcept>(dcci_cacheline) && is<void(uint8_t*, uint64_t) noexcept>(dcci_cachelines));
 static_assert(is<void() noexcept>(dcci_entire_cache) && is<void() noexcept>(dsb_all));
 
-// The older names.
+// The deprecated names.
 static_assert(is<void(uint64_t) noexcept>(shmemx_set_ffts_config) && is<uint64_t() noexcept>(shmemx_get_ffts_config));
 static_assert(is<void(shmem_team_t) noexcept>(shmem_barrier) && is<void() noexcept>(shmem_barrier_all));
 static_assert(is<void(shmem_team_t) noexcept>(shmemx_barrier_vec) && is<void() noexcept>(shmemx_barrier_all_vec));
@@ -46,7 +46,7 @@ static_assert(is<void(int32_t*, int32_t, int, int) noexcept>(shmemx_signal_op));
 static_assert(is<int32_t(int32_t*, int, int32_t) noexcept>(shmem_signal_wait_until));
 static_assert(is<void(shmem_handle_t, aclrtStream) noexcept>(shmem_handle_wait));
 
-// NOLINTBEGIN(bugprone-macro-parentheses): types take none
+// NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be in parentheses
 #define FAMILY(NAME, T)                                                                                               \
   static_assert(is<void(T*, T) noexcept>(aclshmem_##NAME##_wait));                                                    \
   static_assert(is<void(T*, int, T) noexcept>(aclshmem_##NAME##_wait_until));                                         \

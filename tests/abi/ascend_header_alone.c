@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ascend SHMEM's headers alone in C11, with the older names. */
+/* Ascend SHMEM's headers compile alone in C11, with the older names. */
 #include <shmem_api.h>
 
 _Static_assert(SHMEM_NOT_INITED == -5 && ACLSHMEM_NOT_SUPPORTED == -100, "the codes of that library");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a header declares, and what a library exports.
+// The functions that a header declares, and those that a library exports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace exports {
 
 using Names = std::set<std::string>;
 
-/// Functions `prefix...` that `path` declares with the macro `api`.
+/// The functions `prefix...` that the header `path` declares with the macro `api`.
 inline Names declared_in(const std::string& path, const std::string& api, const std::string& prefix) {
   std::ifstream file(path);
   std::ostringstream text;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gba/barrier.h is the first and only header here: it includes what it needs, in C11 and, as
- * gba_barrier_header_alone.cpp, in C++20. Every call that it declares links. */
+/* gba/barrier.h is the only header here, so it must include all that it needs: in C11 here, in C++20 in
+ * gba_barrier_header_alone.cpp. Every call that it declares must link. */
 #include <gba/barrier.h>
 
 typedef void (*any_function)(void);
 
-/* A name that is declared but not here is found by the exports test. */
+/* The exports test finds declared names that are missing here. */
 const any_function gba_every_barrier_call[] = {
     (any_function)gba_barrier_port_open,     (any_function)gba_barrier_port_close,
     (any_function)gba_barrier_port_get_info, (any_function)gba_barrier_port_mark_suspect,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba/barrier.h in C++: alone, and its structs are plain data with the layout that C sees.
+// gba/barrier.h compiles alone in C++, and its structs are plain data with the same layout as in C.
 #include <gba/barrier.h>
-// The first header above is the test; these are for the assertions.
+// The header above is under test and comes first; these are for the assertions.
 #include <type_traits>
 
 static_assert(std::is_trivially_copyable_v<gba_barrier_config> && std::is_standard_layout_v<gba_barrier_config>);

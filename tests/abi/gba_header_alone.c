@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gba/gba.h is the first and only header here: it includes what it needs, in C11 and, as gba_header_alone.cpp, in
- * C++20. Every call that it declares links. */
+/* gba/gba.h is the only header here, so it must include all that it needs: in C11 here, in C++20 in
+ * gba_header_alone.cpp. Every call that it declares must link. */
 #include <gba/gba.h>
 
 typedef void (*any_function)(void);
 
-/* A name that is declared but not here is found by the exports test. */
+/* The exports test finds declared names that are missing here. */
 const any_function gba_every_call[] = {
     (any_function)gba_version,      (any_function)gba_error_text,      (any_function)gba_open,
     (any_function)gba_close,        (any_function)gba_device_get_info, (any_function)gba_device_get_counters,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba/gba.h in C++: alone, and its structs are plain data with the layout that C sees.
+// gba/gba.h compiles alone in C++, and its structs are plain data with the same layout as in C.
 #include <gba/gba.h>
-// The first header above is the test; these are for the assertions.
+// The header above is under test and comes first; these are for the assertions.
 #include <cstddef>
 #include <type_traits>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// shmem_device.h alone in C++20, first of all headers: with the overloads, or without them (SHMEM_NO_OVERLOADS).
+// shmem_device.h compiles alone in C++20, as the first header, with the overloads or without (SHMEM_NO_OVERLOADS).
 #include <shmem_device.h>
 
 #include <type_traits>
 
-// The types have a number each; char is one of them, signed or not.
+// Each type has a number. char has that of signed or unsigned char.
 static_assert(shmemi_type_of<float>() == SHMEMX_FLOAT && shmemi_type_of<int8_t>() == SHMEMX_INT8);
 static_assert(shmemi_type_of<int16_t>() == SHMEMX_INT16 && shmemi_type_of<int32_t>() == SHMEMX_INT32);
 static_assert(shmemi_type_of<int64_t>() == SHMEMX_INT64 && shmemi_type_of<long long>() == SHMEMX_INT64);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmem.h alone in C11, first of all headers. shmem_sync takes a team or an active set; its address is the latter's. */
+/* shmem.h compiles alone in C11, as the first header. shmem_sync takes a team or an active set; its address is that of
+ * the function for active sets. */
 #include <shmem.h>
 #include <shmemx.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// shmemx.h alone in C++20, first of all headers: with the overloads, or without them (SHMEM_NO_OVERLOADS).
+// shmemx.h compiles alone in C++20, as the first header, with the overloads or without (SHMEM_NO_OVERLOADS).
 #include <shmemx.h>
 
 #include <type_traits>
 
 #ifdef SHMEM_NO_OVERLOADS
-// Without overloads a name is one function.
+// Without overloads each name is a single function.
 static_assert(std::is_same_v<decltype(&shmem_barrier), void (*)(int, int, int, long*) noexcept>);
 #else
 static_assert(std::is_same_v<decltype(shmem_sync(SHMEM_TEAM_WORLD)), int>);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two PEs. After each barrier the first one computes, without a call of the library, until the second one has left the
-// barrier, too. They end when a barrier of the second one was software's.
+// Two PEs. After each barrier PE 0 computes, without a call of the library, until PE 1 has left the barrier too. They
+// end when PE 1 has completed a barrier in software.
 //
-//   computing_pes FILE      in which they show each other where they are
+//   computing_pes FILE      shared by the PEs
 #include <fcntl.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -16,8 +16,8 @@
 namespace {
 
 struct Board {
-  std::atomic<std::uint64_t> left;  // the last barrier that the second one has left
-  std::atomic<bool> over;           // it was the last; written before `left`
+  std::atomic<std::uint64_t> left;  // the last barrier that PE 1 has left
+  std::atomic<bool> over;           // that barrier is the last; written before `left`
 };
 
 Board* map_board(const char* file) {

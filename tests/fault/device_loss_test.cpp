@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device, or one PE's connection to it, is lost in the middle of a run of barriers: every PE finishes all of them,
-// and once it can be had again they use it.
+// The device, or one PE's connection to it, is lost in the middle of a run of barriers: every PE completes all of them,
+// and the PEs use the device again when it is available.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -28,8 +28,7 @@ using test_support::sum_of;
 using test_support::TempDir;
 using test_support::test_program;
 
-/// Long enough to be in the middle of when the device is killed, and short enough for PEs that get little of a
-/// processor.
+/// Enough that the device is killed before the last one, and few enough for PEs that get little processor time.
 int rounds() {
   return repeats(10000, 40000);
 }
@@ -57,7 +56,7 @@ TEST(DeviceLoss, NoBarrierIsLostWhenTheDeviceIsKilled) {
 TEST(DeviceLoss, NoBarrierIsLostWhenThePrivateDeviceOfAJobIsKilled) {
   Process job(oshrun(3, "fake", {test_program("barrier_pes"), std::to_string(5 * rounds())}));
   ASSERT_TRUE(job.wait_for_output("started", Seconds{20})) << job.output();
-  // The job is in a process group of its own, its device is the launcher's child.
+  // The private device is a child of the launcher.
   const auto killed = run({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-x", "gba-fake-device"});
   ASSERT_TRUE(killed.exit.clean()) << killed.output;
   const auto exit = job.wait(Seconds{100});
@@ -106,7 +105,7 @@ TEST(DeviceLoss, ANewJobUsesTheDeviceAfterOneThatWasKilled) {
 
 constexpr int kShared = 2;
 
-/// Barriers without end, and what may befall their device, which has so many ports.
+/// A job that runs barriers without end, and failures of its device, which has GetParam() ports.
 class Recovery : public testing::TestWithParam<int> {
  protected:
   void start_job(int pes) {
@@ -120,7 +119,7 @@ class Recovery : public testing::TestWithParam<int> {
     await_use();
   }
 
-  /// Until the device is in use once more than it was.
+  /// Waits until the PEs use the device once more.
   void await_use() {
     const std::string text = "the device is in use, " + std::to_string(times_in_use_ + 1) + " times by now;";
     ASSERT_TRUE(job_->wait_for_output(text, Seconds{200})) << job_->output();
@@ -137,7 +136,7 @@ class Recovery : public testing::TestWithParam<int> {
 
   void wait_a_moment() { std::this_thread::sleep_for(std::chrono::microseconds(random_() % 20000)); }
 
-  // ---- What may befall it
+  // ---- Failures of the device
   void kill_device() {
     device_.process().signal(SIGKILL);
     start_again();
@@ -152,7 +151,7 @@ class Recovery : public testing::TestWithParam<int> {
   }
   void unplug_device() { inject(GBA_INJECT_REMOVE, GBA_DEBUG_ANY); }
   void cut_one_connection() {
-    // One that has a connection: the others are behind the port of one of these.
+    // A PE with its own connection; the other PEs share a port with one of these.
     const int pe = static_cast<int>(random_() % static_cast<unsigned>(std::min(pes_, GetParam())));
     ASSERT_EQ(::kill(pid_of(job_->output(), pe), SIGUSR2), 0);
   }
@@ -167,9 +166,9 @@ class Recovery : public testing::TestWithParam<int> {
   }
 
   void inject(std::uint64_t kind, std::uint64_t port) {
-    raw::Port client(admin_path());  // the others may all be taken
+    raw::Port client(admin_path());  // all other ports may be taken
     ASSERT_EQ(client.write(GBA_DEBUG_PORT, port, 8, GBA_REGION_DEBUG), 0);
-    client.write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG);  // what it says is lost if it was pulled out itself
+    client.write(GBA_DEBUG_INJECT, kind, 8, GBA_REGION_DEBUG);  // the reply is lost if this port is pulled out too
   }
 
   [[nodiscard]] int count(const std::string& text) const {

@@ -22,7 +22,7 @@ constexpr const char* kInSoftware = ": software does the next ones";
 
 class LosslessBarrier : public testing::Test {
  protected:
-  /// Until the example has said `text` `times` times.
+  /// Waits until the example has printed `text` `times` times.
   void await(const std::string& text, int times) {
     const auto deadline = std::chrono::steady_clock::now() + Seconds{60};
     while (count(text) < times) {

@@ -10,8 +10,8 @@
 
 namespace test_support {
 
-/// Takes this process, and what it starts from now on, to a place of its own for sockets, so that those of other jobs
-/// are not seen. Without the right to do so all sockets of the machine are seen.
+/// Moves this process, and those that it starts from now on, to a network namespace of their own, so that the sockets
+/// of other jobs are not seen. Without the permission, all sockets of the machine are seen.
 void have_own_sockets();
 
 /// Watches one job, whose processes have `mark` ("NAME=VALUE") in their environment.
@@ -24,7 +24,7 @@ class Traces {
   void note_memory();
   [[nodiscard]] std::size_t memory_count() const { return memory_.size(); }
 
-  /// What is there of the job, in words; empty: nothing. Waits a while for it to go.
+  /// Describes what is left of the job; empty if nothing is. Waits a while for it to disappear.
   [[nodiscard]] std::string left() const;
 
  private:

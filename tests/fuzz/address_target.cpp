@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// All PEs but the last one, this one, give what the input says.
+/// A bootstrap in which this PE is the last one and the input decides what all others contribute.
 class OtherPes final : public shmem::Bootstrap {
  public:
   OtherPes(Input& input, int others) : input_(input), others_(others) {}
@@ -21,7 +21,7 @@ class OtherPes final : public shmem::Bootstrap {
   [[nodiscard]] int rank() const override { return others_; }
   [[nodiscard]] int size() const override { return others_ + 1; }
   shmem::Result<Bytes> allgather(std::span<const std::byte> mine) override {
-    // Each gives as many bytes as this one: a bootstrap refuses other numbers.
+    // Each contributes as many bytes as this one: a bootstrap refuses other sizes.
     check(mine.size() <= (std::size_t{16} << 20), "the numbers of others do not fill the memory");
     Bytes all(mine.size() * static_cast<std::size_t>(size()));
     for (std::size_t pe = 0; pe < static_cast<std::size_t>(others_); ++pe) {
@@ -50,7 +50,7 @@ shmem::PeAddress my_address() {
 
 }  // namespace
 
-// First byte: how many other PEs there are. Then, for each step of the bootstrap and each of them, u16 length, bytes.
+// First byte: the number of other PEs. Then, for each step of the bootstrap and each of them: u16 length, bytes.
 void run_address(std::span<const std::byte> bytes) {
   Input input(bytes);
   const int others = 1 + input.take<std::uint8_t>() % 3;

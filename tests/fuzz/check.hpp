@@ -6,7 +6,7 @@
 
 namespace fuzz {
 
-/// Ends the process with `claim`, which must hold, where it does not.
+/// Aborts with the text `claim` if it does not hold.
 inline void check(bool holds, const char* claim) {
   if (!holds) {
     std::fprintf(stderr, "fuzz: does not hold: %s\n", claim);

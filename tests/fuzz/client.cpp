@@ -102,7 +102,7 @@ void Client::send() {
   while (send_some(outgoing_.size()) != 0) {
     device_.settle();
   }
-  outgoing_.clear();  // of a client that reads nothing the server takes no more
+  outgoing_.clear();  // the server accepts no more from a client that does not read
   fds_.clear();
   device_.settle();
 }
@@ -197,7 +197,7 @@ void Client::store(unsigned which, std::size_t offset, std::uint64_t value) cons
   }
 }
 
-// Each of these must return at once, so an eventfd is made non-blocking where that matters.
+// Each call must return at once, so the descriptor is non-blocking during the misuse.
 void Client::misuse(unsigned which, Misuse how) const {
   const int fd = received(which);
   const int flags = ::fcntl(fd, F_GETFL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of the session target: does what it is told, however wrong.
+// A client of the session target that takes any step of the input, valid or not.
 #pragma once
 
 #include <array>

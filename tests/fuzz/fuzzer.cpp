@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer's interface to one target: RUN is its function.
+// libFuzzer's interface to one target. The macro RUN names its function.
 #include <cstdint>
 
 #include "tests/fuzz/targets.hpp"

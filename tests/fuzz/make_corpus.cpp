@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds: make_fuzz_corpus tests/fuzz/corpus
+// Writes the seeds into the corpus: make_fuzz_corpus tests/fuzz/corpus
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two members of a group that do what they should: the measure of what others may do.
+// Two well-behaved members of a group, which must not notice any misbehaviour of the clients.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace fuzz {
 
-/// A well-behaved port: its function without a connection.
+/// A well-behaved port: a function without a connection.
 class Member final : public fake_device::FunctionClient {
  public:
   Member(Device& device, unsigned port);
@@ -18,12 +18,12 @@ class Member final : public fake_device::FunctionClient {
   std::uint64_t read(std::uint64_t offset, std::size_t size = 8);
   void write(std::uint64_t offset, std::uint64_t value, std::size_t size = 8);
   void join(unsigned group, std::uint32_t key, unsigned member);
-  /// Error code of a command; `result` is CMD_RESULT.
+  /// Runs a command and returns its error code.
   unsigned command(unsigned opcode, unsigned group = 0, unsigned member = 0, std::uint32_t key = 0);
   void ring(unsigned group, unsigned member, std::uint64_t sequence);
-  /// In memory of its own for the first member, in BAR4 for the second.
+  /// The flag: in the member's own memory for the first member, in BAR4 for the second.
   [[nodiscard]] std::uint64_t flag(unsigned group) const;
-  /// Interrupts since the last call.
+  /// The number of interrupts since the last call.
   std::uint64_t interrupts();
 
   void send_store(unsigned group, std::uint64_t iova, std::uint64_t word) override;
@@ -45,9 +45,9 @@ class Member final : public fake_device::FunctionClient {
 class Members {
  public:
   explicit Members(Device& device);
-  /// Both arrive, and are released and woken; nothing else has happened to them.
+  /// Both arrive. Checks that they are released and woken and that nothing else has happened to them.
   void do_barrier();
-  /// REQUIRES: no other port is connected. All groups but theirs are free.
+  /// Checks that all groups but theirs are free. REQUIRES: no other port is connected.
   void check_groups_are_free();
 
  private:

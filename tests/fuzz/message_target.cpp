@@ -15,7 +15,7 @@ namespace {
 using fake_device::Message;
 using fake_device::MessageReader;
 
-/// The same decoder, written the simple way: all bytes are there from the beginning.
+/// A simple version of the decoder: all bytes are available from the beginning.
 std::vector<std::vector<std::byte>> cut_at_once(std::span<const std::byte> stream, bool& broken) {
   std::vector<std::vector<std::byte>> payloads;
   vfio_user_header header{};
@@ -48,7 +48,7 @@ void parse(const Message& message) {
 
 }  // namespace
 
-// The first byte says how long the pieces are.
+// First byte: the length of the pieces, minus one.
 void run_message(std::span<const std::byte> bytes) {
   Input input(bytes);
   const std::size_t piece = input.take<std::uint8_t>() + std::size_t{1};

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # run_fuzzer.sh FUZZER CORPUS WORK_DIR: searches for GBA_FUZZ_SECONDS (default 20; 3600 in a soak), starting from CORPUS
-# and what earlier runs have put into WORK_DIR. An input that fails is written to WORK_DIR; FUZZER FILE plays it again.
+# and the inputs that earlier runs have found (WORK_DIR/found). An input that fails is written to WORK_DIR; run
+# FUZZER FILE to repeat it.
 set -euo pipefail
 
 fuzzer="$1" corpus="$2" work="$3"

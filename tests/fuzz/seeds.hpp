@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs that fuzzing starts from: one for each thing that a client can do, good or bad.
+// The inputs that fuzzing starts from: one for each valid or invalid action of a client.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session target needs once: clients shrink memory that the device writes.
+// One-time set-up of the session target: clients shrink memory that the device writes, which raises SIGBUS.
 #include "fake_device/shared_memory.hpp"
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {

@@ -93,10 +93,10 @@ class Script {
     return put(access).append(std::as_bytes(std::span(&value, 1)).first(count));
   }
 
-  // ---- What several messages do
-  /// A port with bus master on.
+  // ---- Sequences of several messages
+  /// Opens a port with bus mastering enabled.
   Script& open() { return version().region_write(GBA_REGION_CONFIG, 4, 6, 2); }
-  /// The descriptor of the doorbells is the last one received.
+  /// Afterwards the descriptor of the doorbells is the last one received.
   Script& take_doorbells() { return region_info(GBA_REGION_DOORBELLS).read(); }
   Script& command(std::uint64_t opcode, std::uint64_t group = 0, std::uint64_t member = 0, std::uint64_t key = 0) {
     return region_write(GBA_REGION_CONTROL, GBA_REG_CMD,
@@ -121,7 +121,7 @@ class Script {
     return GBA_FIELD_PUT(GBA_ARRIVAL_SEQUENCE, sequence) | GBA_FIELD_PUT(GBA_ARRIVAL_MEMBER, member) |
            GBA_FIELD_PUT(GBA_ARRIVAL_VALID, 1) | GBA_FIELD_PUT(GBA_ARRIVAL_NOTIFY, notify ? 1 : 0);
   }
-  /// By message.
+  /// Arrives by a message.
   Script& arrive(std::uint64_t sequence, unsigned member = 0) {
     return region_write(GBA_REGION_DOORBELLS, GBA_DOORBELL_SLOT(1), arrival(sequence, member));
   }

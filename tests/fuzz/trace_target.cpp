@@ -26,7 +26,7 @@ void check_request(const Request& request, std::int64_t earliest) {
         "the ids belong to the input");
 }
 
-/// The number of requests up to the end or the first malformed line.
+/// Counts the requests up to the end or the first malformed line.
 std::size_t read_all(Trace& trace) {
   std::int64_t last = 0;
   for (std::size_t count = 0;; ++count) {
@@ -57,7 +57,7 @@ void check_window(TraceWindow window) {
 
 }  // namespace
 
-// The first byte chooses the part of the trace that windows are made of; the rest is the file.
+// First byte: the part of the trace that windows are made of. The rest is the file.
 void run_trace(std::span<const std::byte> bytes) {
   Input input(bytes);
   const auto from_ms = std::int64_t{input.take<std::uint8_t>()};

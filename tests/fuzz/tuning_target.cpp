@@ -15,7 +15,7 @@ using shmem::TuningTable;
 
 constexpr std::array<int, 6> kTeams{1, 2, 7, 64, 65'536, shmem::kAnyPes};
 
-/// The table as text again. A row keeps its meaning.
+/// Writes the table as text.
 template <typename Table>
 std::string text_of(const Table& table, const char* format) {
   std::string text;
@@ -53,7 +53,7 @@ void run_collectives(const std::string& text) {
   if (!table) {
     return check_reason(table);
   }
-  // A file without rows is allowed, and so is one without a format.
+  // A file without rows and one without a format line are allowed.
   const auto again = CollectiveTable::parse(text_of(*table, shmem::kCollectiveFormat), "again");
   check(again.has_value(), "a table that was written is read");
   for (const int pes : kTeams) {

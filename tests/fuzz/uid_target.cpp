@@ -34,7 +34,7 @@ std::chrono::steady_clock::time_point soon() {
   return std::chrono::steady_clock::now() + kLimit;
 }
 
-/// Another address of this host each time: ports of connections that were closed are not free for a minute.
+/// A new loopback address each time: after a connection is closed, its port is not free for a minute.
 Endpoint next_place() {
   static std::uint32_t number = 0;
   number = (number + 1) % 0xfffff;
@@ -50,7 +50,7 @@ UniqueFd listen_here(Endpoint& place) {
   return *std::move(socket);
 }
 
-/// The job has one PE. Its other processes are strangers.
+/// A job of one PE. All other processes that connect are strangers.
 class Job {
  public:
   Job() {
@@ -64,7 +64,7 @@ class Job {
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  /// A server stays for a second after its job has failed: others need not wait for that.
+  /// A server runs for a second after its job has failed. The next input does not wait for that.
   ~Job() {
     static std::deque<std::future<void>> ending;
     server_->close();
@@ -75,7 +75,7 @@ class Job {
   }
 
   [[nodiscard]] const Endpoint& place() const { return id_.place; }
-  /// All that a PE does. True: it succeeded.
+  /// Does all that a PE does. True if it succeeded.
   bool run_pe(const Endpoint& place) const {
     auto pe = shmem::TcpBootstrap::join({id_.secret, place}, {.rank = 0, .size = 1, .limit = kLimit, .grace = 1h});
     if (!pe) {
@@ -104,12 +104,12 @@ void drain(int socket) {
   }
 }
 
-/// Strangers connect, send what the input says, and go or stay.
+/// Strangers connect, send what the input says, and disconnect or stay.
 class Strangers {
  public:
   explicit Strangers(const Job& job) : job_(job) {}
 
-  // u8: stranger and action; what it sends: u16 length, bytes.
+  // u8: stranger and action; to send: u16 length, bytes.
   void act(Input& input) {
     const auto what = input.take<std::uint8_t>();
     const unsigned who = what % kStrangers;
@@ -134,7 +134,7 @@ class Strangers {
     }
     socket.reset();
   }
-  /// Those who stay have been heard.
+  /// Waits until the server has read everything from every second stranger that stays.
   void finish() {
     for (auto& [number, socket] : sockets_) {
       if (socket && number % 2 == 0) {
@@ -149,7 +149,7 @@ class Strangers {
   std::map<unsigned, UniqueFd> sockets_;
 };
 
-/// Passes on up to 64 KiB. False: the end.
+/// Passes on up to 64 KiB. False at the end.
 bool pass(int from, int to, std::vector<std::byte>& bytes) {
   bytes.resize(64 << 10);
   const auto got = ::recv(from, bytes.data(), bytes.size(), 0);
@@ -160,8 +160,8 @@ bool pass(int from, int to, std::vector<std::byte>& bytes) {
   return got > 0;
 }
 
-/// A PE that knows the secret; what it sends is changed at one place on its way.
-// u16: after so many bytes, u8: so many are left out, u8 length: these are put there.
+/// A PE that knows the secret, but its bytes are changed at one place on their way.
+// u16: the offset of the change; u8: how many bytes are removed; u8 length, bytes: what is inserted.
 void run_changed_pe(const Job& job, Input& input) {
   std::size_t before = input.take<std::uint16_t>() % 512;
   std::size_t left_out = input.take<std::uint8_t>();
@@ -177,7 +177,7 @@ void run_changed_pe(const Job& job, Input& input) {
 
   std::array<pollfd, 2> ends{pollfd{client.get(), POLLIN, 0}, pollfd{server->get(), POLLIN, 0}};
   std::vector<std::byte> bytes;
-  // If neither says anything, the server waits for bytes that were left out.
+  // If neither end sends anything, the server waits for bytes that were removed.
   for (bool goes_on = true; goes_on && ::poll(ends.data(), ends.size(), 20) > 0;) {
     if (ends[1].revents != 0) {
       goes_on = pass(server->get(), client.get(), bytes);
@@ -202,14 +202,14 @@ void run_changed_pe(const Job& job, Input& input) {
 
 }  // namespace
 
-// First byte: how many steps strangers take; 255: instead of the PE, one whose bytes are changed joins.
+// First byte: the number of steps of strangers; 255: instead, a PE whose bytes are changed joins first.
 void run_uid(std::span<const std::byte> bytes) {
   Input input(bytes);
   const auto steps = input.take<std::uint8_t>();
   const Job job;
   if (steps == 255) {
     run_changed_pe(job, input);
-    // Ends the server at once if the other one has not joined.
+    // Ends the server at once if the changed PE has not joined.
     static_cast<void>(job.run_pe(job.place()));
     return;
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a member that has trouble in barrier n tells the others to pull it, and where the words are that it waits for
-// then; how members that share a port ring and are released.
+// How a member that has trouble in barrier n makes the others pull it, and the words that it waits for afterwards. How
+// members that share a port ring and are released.
 //
 // SEES_ALARM          another member has trouble
 // mark_trouble()      a member begins to pull n
 // mark_off()          a member enters n and will not ring
-// raise_alarms()      what a member that pulls does before it waits for words
+// raise_alarms()      a member that pulls alarms the others before it waits for words
 // begin_alarms()      a member begins to use a new group
-// WORDS_ARE_THERE     n ends by words; ANYBODY_SAYS_OFF is looked at then
+// WORDS_ARE_THERE     n ends by words; then ANYBODY_SAYS_OFF is evaluated
 
 #if defined(ALARM_NETWORK)
-// ---- No memory in common: a puller stores n to the alarm of each other member, one at a time, in any order.
+// ---- No shared memory: a puller stores n to the alarm of each other member, one at a time, in any order.
 byte alarm[MEMBERS];
 byte base[BLOCKS];          // the barrier before the group's first one
 #if BLOCKS == 1
@@ -80,14 +80,14 @@ inline begin_alarms() {
 #define ANYBODY_SAYS_OFF ANY(SAYS_OFF)
 
 #elif defined(ALARM_NODE)
-// ---- Memory of a node. `pull` is the last barrier that is to be finished by words. When that is k or later, and all
-// members of the node have arrived at k, its leader tells the other leaders, once, k and how the members vote. The
-// message also asks the others for theirs, which end up in `remote`. Messages arrive in any order.
+// ---- Memory of a node. `pull` is the last barrier that must be completed by words. When that is k or later, and all
+// members of the node have arrived at k, its leader sends k and the votes of its members to the other leaders, once.
+// The message also asks the others for theirs, which end up in `remote`. Messages arrive in any order.
 byte pull[NODES];
 #define RAISE_PULL(node, k) pull[node] = (pull[node] < k -> k : pull[node])
 #ifdef MUTANT_PULL_OF_THIS_BARRIER
 #define SEES_ALARM (pull[NODE(me)] == n)
-#elif defined(PULL_GROUP)   // one of this group, whichever it is
+#elif defined(PULL_GROUP)   // any barrier of this group
 #define SEES_ALARM (pull[NODE(me)] > FIRST)
 #else
 #define SEES_ALARM (pull[NODE(me)] >= n)
@@ -112,8 +112,8 @@ inline begin_alarms() {
 #define ANYBODY_SAYS_OFF ANY(SAYS_OFF_HERE)
 #else
 byte remote[2 * NODES];
-byte heard[2 * NODES];      // as `remote`, while some have not told yet
-byte voices[2 * NODES];     // how many have
+byte heard[2 * NODES];      // the same before all nodes have answered
+byte voices[2 * NODES];     // how many have answered
 byte told[2 * NODES];
 chan mail[NODES] = [(NODES - 1) * (LAST - FIRST) + 1] of { byte };
 #define WORDS_ARE_THERE (ALL(HAS_WORD_HERE) && remote[SLOT(NODE(me), n)] / 4 == n)
@@ -183,7 +183,7 @@ inline hear(vote) {
   :: atomic { mail[node] ?? eval(SAYS(barrier, ON)) -> k = barrier; hear(ON) } \
   :: atomic { mail[node] ?? eval(SAYS(barrier, OFF)) -> k = barrier; hear(OFF) }
 
-// It answers at any time, in a barrier or not.
+// A leader answers at any time, inside and outside of barriers.
 proctype leader(byte node) {
   byte k, vote;
 end:
@@ -201,7 +201,7 @@ end:
 #endif                      // NODES
 
 #else
-// ---- Memory in common: a puller marks its own word, and all look at the words while they wait.
+// ---- Shared memory: a puller marks its own word, and all members look at the words while they wait.
 #if defined(MUTANT_LOOK_AT_OFF_ONLY)
 #define PULLS(m) SAYS_OFF(m)
 #elif defined(MUTANT_LOOK_AT_OFF_OF_THIS_AND_NEXT)
@@ -237,8 +237,8 @@ inline begin_alarms() {
 
 // ---- Members that share a port
 #if defined(OPENERS)
-// They gather at the opener, which lets them go when it leaves. In a barrier in two phases all members of all ports
-// meet in memory instead, and the openers ring as well.
+// They gather at the opener, which releases them when it leaves. In a barrier in two phases all members of all ports
+// synchronize in memory instead, and the openers also ring.
 #define IS_HERE_BEHIND_MY_PORT(m) (HOLDER(m) != me || entered[m] >= n)
 #define HAS_GATHERED (IN_TWO_PHASES(n) || ALL(IS_HERE_BEHIND_MY_PORT))
 #ifdef MUTANT_DEVICE_ENDS_BOTH_PHASES
@@ -283,9 +283,9 @@ inline gather() {
 #endif
 
 #ifdef SHARED_PORTS
-// They all publish. A holder rings when all members that share its port are there and say ON; they wait for its
+// All members publish. A holder rings when all members that share its port have arrived and say ON. They wait for its
 // `let_go`, or for an alarm.
-byte let_go[MEMBERS];       // the last barrier that the device has released the holder from
+byte let_go[MEMBERS];       // the last barrier from which the device has released the holder
 bool rung[MEMBERS];
 #define SHARES_MY_PORT(m) (m != me && HOLDER(m) == me)
 #define LETS_ME_RING(m) (!SHARES_MY_PORT(m) || WORD(m, n) == SAYS(n, ON))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barrier protocol of uapi/README.md, rules 9-18 and 25-33, in all the variants that the code has: the members, the
-// words that they publish, and what they do in a barrier. device.pml is the device and its faults, alarm.pml how a member
-// that pulls tells the others, shape.pml where the members are. README.md explains the variants, and says what is left
-// out and why several stores may be one step here.
+// The barrier protocol of uapi/README.md, rules 9-18 and 25-33, in all variants that the code has: the members, the
+// words that they publish, and their steps in a barrier. device.pml has the device and its faults, alarm.pml the ways
+// in which a member that pulls alarms the others, shape.pml the nodes and ports of the members. README.md explains the
+// variants, what is not modelled, and why several stores may be one step here.
 
 // ---- Configuration
 #ifndef MEMBERS
@@ -20,12 +20,12 @@
 #ifndef P
 #define P 2                 // rule 29
 #endif
-// ALARM_NETWORK or ALARM_NODE; otherwise a member that pulls marks its word.
+// ALARM_NETWORK, ALARM_NODE, or neither: then a member that pulls marks its word.
 // NODE<m>: the node of member m, with ALARM_NODE. Members of one node share memory.
 // PORT<m>: the member whose port member m uses. OPENERS: members behind one port gather at the one that opened it;
 // SHARED_PORTS: they all publish words, and that member rings for them.
-// WORDS_IN_SOFTWARE: barriers in software end by words, too.
-// BLOCK<m>: the block of member m. With several, a barrier of all members is two of each block: an odd and an even one.
+// WORDS_IN_SOFTWARE: barriers in software also end by words.
+// BLOCK<m>: the block of member m. With several, a barrier of all members is an odd and an even one of each block.
 #include "shape.pml"
 
 // ---- Published words, rule 25
@@ -50,10 +50,10 @@ byte before[MEMBERS];       // the first barrier of this member's group
 #define NUMBER(n, m) (n)
 #endif
 
-// ---- The members, as the checks see them
+// ---- The state of the members, for the checks
 byte entered[MEMBERS];      // the last barrier that was entered
 byte left[MEMBERS];         // the last barrier that was left
-bool software[MEMBERS];     // the next barrier is software's
+bool software[MEMBERS];     // the next barrier is in software
 bool stopped;               // no more faults, and no member is the first to enter a barrier
 
 #include "device.pml"
@@ -62,7 +62,7 @@ bool stopped;               // no more faults, and no member is the first to ent
 
 #define IS_AHEAD(m) (entered[m] > n)
 #define MAY_ENTER (n < LAST && (!stopped || ANY(IS_AHEAD)))
-#if BLOCKS > 1              // a barrier of all is an odd and an even one of each block
+#if BLOCKS > 1              // a barrier of all members is an odd and an even one of each block
 #define HAS_COME(m) (entered[m] >= n - 1 + n % 2)
 #ifdef MUTANT_SKIP_THIRD_STEP
 #define IS_OVER_FOR_ALL (n % 2 == 0 || !OWNS(me))
@@ -78,7 +78,7 @@ bool stopped;               // no more faults, and no member is the first to ent
 
 inline enter() {
   entered[me] = n;
-  assert(ALL(DOES_LIKE_ME))                 // all do barrier n in the same way
+  assert(ALL(DOES_LIKE_ME))                 // all members complete barrier n in the same way
 }
 
 inline leave() {
@@ -107,8 +107,8 @@ inline publish(vote) {
 #define ALL_USE_DEVICE(condition) (condition)
 #endif
 
-// Rules 18 and 27. Trouble is what the member's driver finds out in the end: an error release, no connection, a link
-// that is down, that it is no longer a member; or a fault that no other member knows of.
+// Rules 18 and 27. Trouble is a failure that the member's driver finds at some time: an error release, a lost
+// connection, a link that is down, a lost membership; or a fault that no other member notices.
 inline await_release() {
   do
 #ifdef SHARED_PORTS
@@ -139,7 +139,7 @@ inline await_release() {
   od
 }
 
-// The words of n are all there when a member leaves n: none has been overwritten since it was published.
+// When a member leaves n, all words of n are present: none has been overwritten since it was published.
 inline end_device_round() {
   if
   :: !off ->
@@ -176,7 +176,7 @@ inline use_device() {
 #ifndef ALARM_NETWORK
 #define BY_CHECK (software[me] && n % P == 0)
 
-// Rules 29 to 31: c, or S where a group was offered at c.
+// Rules 29 to 31: round c, or round S if a group was offered at c.
 inline check_round() {
   atomic { enter(); publish(vote); vote = OFF };
   if
@@ -205,8 +205,8 @@ inline check_round() {
 #else
 #define BY_CHECK false
 
-// Between two barriers, in software: the members of a block ask for a group again, and tell each other by messages,
-// first whether a group is offered, then whether they have joined it. A message says which barrier it comes after.
+// Between two barriers in software the members of a block ask for a group again. By messages they tell each other first
+// whether a group is offered, then whether they have joined it. A message names the barrier that precedes it.
 byte offered[BLOCKS];
 byte answer[MEMBERS];
 #define HAS_LEFT(m) (!WITH_ME(m) || left[m] >= n)
@@ -222,7 +222,7 @@ inline ask_again() {
     ALL(HAS_LEFT) && offered[BLOCK(me)] / 4 == n;
     if
     :: offered[BLOCK(me)] == SAYS(n, OFFER) ->
-      assert(!IS_OLD_ALARM);                // the new group would be given up for it
+      assert(!IS_OLD_ALARM);                // it would make the members give the new group up
       join();
       answer[me] = SAYS(n, (ready -> READY : OFF));
       invited = true
@@ -252,7 +252,7 @@ inline ask_again() {
 #define IS_NEXT MAY_ENTER
 #define ASKS_AGAIN (software[me] && n % P == 0 && n < LAST)
 #else
-// A barrier of all: of each block, of the first members of the blocks, and of each block again.
+// A barrier of all members has three steps: each block, the first members of the blocks, and each block again.
 #define HAS_LEFT_FIRST_STEP(m) (!OWNS(m) || left[m] >= n)
 #ifdef MUTANT_SKIP_SECOND_STEP
 #define HAS_DONE_SECOND_STEP true
@@ -270,12 +270,12 @@ inline ask_again() {
 #endif
 
 proctype member(byte me) {
-  byte n = FIRST;           // this barrier
+  byte n = FIRST;           // the current barrier
   bool off;                 // rule 27
   bool invited, ready;      // a group was offered; this member has joined it
-  byte vote = OFF;          // at the next check round
+  byte vote = OFF;          // for the next check round
 #ifdef ALARM_NETWORK
-  byte to_alarm;            // members that it has not told yet
+  byte to_alarm;            // members that it has not alarmed yet
 #endif
 end:
   do

@@ -2,25 +2,24 @@
 // The devices, one for each block of members, each with one group; the ports; and the faults that may occur.
 // Only members that hold a port of their own (HOLDS) are members of a group.
 
-#define ERROR 128           // of a flag
+#define ERROR 128           // a bit of a flag
 bool up[BLOCKS] = true;
 bool allocated[BLOCKS];
 bool serving[BLOCKS];       // enabled, and not in ERROR
 byte released[BLOCKS];      // R
-byte highest[BLOCKS];       // that any incarnation of the group has released
+byte highest[BLOCKS];       // the last barrier that any incarnation of the group has released
 bool joined[MEMBERS], marked[MEMBERS];
 byte slot[MEMBERS];         // doorbell slots: 0, or the sequence of an arrival
 byte flag[MEMBERS];
 byte restarted;             // MUTANT_RESTART: the barrier that the device calls 0
 
-// ---- The ways to it
+// ---- The connections to the device
 bool connected[MEMBERS];    // the member's connection works
-bool unanswered[MEMBERS];   // an arrival or a flag was lost that it waits for: arriving again helps
+bool unanswered[MEMBERS];   // its arrival or its flag store was lost: another arrival helps
 
-// ---- Faults. In configurations where the members that no fault has hit yet are alike, it is enough to try the first
-// of them.
-byte faults;                // that are still to come
-byte named;                 // members up to this one may be hit
+// ---- Faults. If the members that no fault has hit yet are alike, it is enough to try the first of them.
+byte faults;                // how many may still occur
+byte named;                 // faults may hit members up to this one
 #define FAULT(m) (faults > 0 && (m) <= named)
 inline blame(m) {
   faults--;
@@ -110,9 +109,9 @@ inline release(g) {         // rule 11
   released[g]++;
   FOR_EACH(clear_mark, g);
   assert(ALL(HAS_ENTERED));                 // early release
-  assert(ALL(HAS_PUBLISHED));               // a member that the release does not reach can pull
+  assert(ALL(HAS_PUBLISHED));               // so a member that the release does not reach can pull
   assert(!ANY(HAS_VOTED_OFF));              // rule 28
-  assert(BARRIER > highest[g]);             // nothing is released twice
+  assert(BARRIER > highest[g]);             // no barrier is released twice
   highest[g] = BARRIER;
   if
   :: FOR_EACH(store_release, g)
@@ -131,7 +130,7 @@ inline take_arrival(m) {    // rules 10 to 13
   :: joined[m] && !serving[g] -> store_flag(m, ERROR + released[g])
   :: joined[m] && serving[g] && arrival <= released[g] -> store_flag(m, released[g])
   :: joined[m] && serving[g] && arrival > released[g] ->
-    assert(arrival == released[g] + 1);     // rule 13: a round is ahead of the device's
+    assert(arrival == released[g] + 1);     // rule 13: no arrival is ahead of the device
     marked[m] = true;
     if
     :: ALL(IS_MARKED) -> release(g)
@@ -144,10 +143,10 @@ inline take_arrival(m) {    // rules 10 to 13
 inline lose_member(m) {
   blame(m);
   connected[m] = false;
-  if :: slot[m] = 0 :: true fi;             // an arrival under way, too
+  if :: slot[m] = 0 :: true fi;             // an arrival under way may be lost, too
   if
   :: true -> leave_group(m)                 // the device has noticed that the port is lost
-  :: true -> fail_group(g)                  // rule 34: its link is down, and it is a member still
+  :: true -> fail_group(g)                  // rule 34: its link is down, but it is still a member
   fi
 }
 
@@ -195,7 +194,7 @@ inline ring() {
 #define FLAG_IS_ERROR (flag[me] >= ERROR && !FLAG_IS_N)
 #define PORT_HAS_TROUBLE (FLAG_IS_ERROR || !connected[me] || !joined[me])
 
-// The barrier of this sequence is over: only ERROR of a flag can still matter.
+// The barrier of this sequence is complete: only the ERROR bit of the flag still matters.
 inline forget_flag() {
 #ifndef MUTANT_OLD_LINE
   flag[me] = (software[me] -> 0 : flag[me] & ERROR)
@@ -219,7 +218,7 @@ inline leave_and_free() {
   fi
 }
 
-// A new connection where the old one is lost; the device may have come back. By then it knows that the old one is gone.
+// Makes a new connection if the old one is lost. The device may be back, and then knows that the old one is lost.
 inline reopen() {
   if :: !up[BLOCK(me)] -> up[BLOCK(me)] = true :: true fi;
   if
@@ -231,7 +230,7 @@ inline reopen() {
   fi
 }
 
-// `sequence`: the barrier before the group's first one. Rule 30.
+// Rule 30. `sequence` is the barrier before the group's first one.
 inline offer(sequence) {
   reopen();
   if

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The memory orders of doorbell, flag, WAKEUP and vote words, under a memory weaker than that of any processor: the one of
- * C++. A word keeps all its values. A thread has a view, the oldest value of each word that it may still read. A release
- * store passes the view on with its value; an acquire load takes it over. Sequentially consistent fences exchange views
- * through one that all have in common. Loads that are not ordered so may read any value from the view on.
+/* The memory orders of doorbell, flag, WAKEUP and vote words in the memory model of C++, which is weaker than that of
+ * any processor. A word keeps all its values. A thread has a view: the oldest value of each word that it may still
+ * read. A release store passes the view on with its value; an acquire load takes it over. Sequentially consistent
+ * fences exchange views through one that all threads share. A load without such an order may read any value from the
+ * view on.
  *
- * One litmus test for each definition of RELEASE, END_BY_WORDS and WAKE_UP. -DWEAK_x takes the order of one access, or
- * one fence, away; the test must fail then.
+ * There is one litmus test for each of the definitions RELEASE, END_BY_WORDS and WAKE_UP. -DWEAK_x removes the order of
+ * one access, or one fence; then the test must fail.
  */
 
 #define WORDS 4
@@ -17,7 +18,7 @@ byte value[WORDS * VALUES];
 byte passed[WORDS * VALUES * WORDS]; /* the view that a value brings */
 byte last[WORDS];                    /* newest value of each word */
 byte view[THREADS * WORDS];
-byte common[WORDS];                  /* view of the fences */
+byte common[WORDS];                  /* the view that fences share */
 
 #define VALUE(word, i) value[(word) * VALUES + (i)]
 #define PASSED(word, i, of) passed[((word) * VALUES + (i)) * WORDS + (of)]
@@ -51,7 +52,7 @@ inline take_over(word, order) {
   i = 0
 }
 
-/* Reads some value from the view on. */
+/* Reads any value from the view on. */
 inline load(word, result, order) {
   atomic {
     do
@@ -63,7 +64,7 @@ inline load(word, result, order) {
   }
 }
 
-/* Reads the newest value and puts 0 in its place. */
+/* Reads the newest value and replaces it by 0. */
 inline take(word, result, order) {
   d_step {
     VIEW(word) = last[word];
@@ -129,7 +130,7 @@ inline fence() {
 #endif
 
 #ifdef RELEASE
-/* Rules 20 and 25: who is released sees what the others stored before they arrived, their vote words among it. */
+/* Rules 20 and 25: a released member sees what the others stored before they arrived, including their vote words. */
 #define DATA 0
 #define VOTE 1
 #define DOORBELL 2
@@ -171,7 +172,8 @@ active proctype released() {
 #endif
 
 #ifdef END_BY_WORDS
-/* Rules 26 and 30: who ends a barrier by words sees what the others stored before they published, an offer among it. */
+/* Rules 26 and 30: a member that ends a barrier by words sees what the others stored before they published, including
+ * an offer. */
 #define DATA 0
 #define OFFER 1
 #define VOTE 2
@@ -200,8 +202,9 @@ active proctype puller() {
 #endif
 
 #ifdef WAKE_UP
-/* Rule 14: the device does not sleep while a doorbell is rung, unless it is kicked. Two rounds: in the second the device has
- * slept before, and what it stored in WAKEUP then may still be read. The kernel orders a kick and the wake-up by it. */
+/* Rule 14: the device does not sleep while a doorbell is rung, unless it is kicked. Two rounds: in the second one the
+ * device has slept before, and the old value of WAKEUP may still be read. The kernel orders a kick and the wake-up by
+ * it. */
 #define DOORBELL 0
 #define WAKEUP 1
 #define FLAG 2
@@ -223,7 +226,7 @@ active proctype member() {
     :: load(FLAG, seen, TEST_ORDER);
        if
        :: seen == round -> break
-       :: else -> value[FLAG * VALUES + last[FLAG]] == round /* looks again once there is something new */
+       :: else -> value[FLAG * VALUES + last[FLAG]] == round /* looks again when there is a new value */
        fi
     od
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is where: members, nodes, ports and blocks, all known when spin starts.
+// The places of the members: nodes, ports and blocks, all constant when spin starts.
 
 #if MEMBERS == 2
 #define FOR_EACH(step, with) step(0, with); step(1, with)
@@ -18,7 +18,7 @@
 #define OF(m, of0, of1, of2, of3) ((m) == 0 -> of0 : ((m) == 1 -> of1 : ((m) == 2 -> of2 : of3)))
 #endif
 
-// ---- Nodes are numbered in the order of their first members, their leaders.
+// ---- Nodes, numbered in the order of their first members, which are their leaders
 #ifndef NODES
 #define NODES 1
 #endif
@@ -95,7 +95,7 @@
 #define IN_TWO_PHASES(n) false
 #endif
 
-// ---- Members are alike, but for member 0 where it makes offers: it is enough to have faults hit them in order.
+// ---- Members are alike, except member 0 if it makes offers: it is enough that faults hit them in order.
 #if PORT0 == 0 && PORT1 == 1 && PORT2 == 2 && PORT3 == 3 && BLOCKS == 1 && NODES == 1 && !defined(ALARM_NODE)
 #define FIRST_TO_BE_HIT (P <= LAST -> 1 : 0)
 #else

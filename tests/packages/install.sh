@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs from a build folder into one of its own, moves that elsewhere, builds programs there that find libgba and libshmem by
-# wrappers, pkg-config and CMake, and uninstalls again. libshmem is used from the build folder as well.
+# Installs from a build folder into a temporary folder, moves that, builds programs that find libgba and libshmem there
+# by wrappers, pkg-config and CMake, and uninstalls. Also uses libshmem from the build folder.
 set -euo pipefail
 shopt -s nullglob
 
@@ -15,7 +15,7 @@ work="$(mktemp -d)"
 prefix="$work/prefix"
 moved="$work/moved"
 
-# What somebody has really installed from this build must still be known afterwards.
+# Restores the manifests of a real installation from this build, which uninstalling it needs.
 restore() {
   rm -f "$build"/install_manifest*.txt
   cp -p "$work"/before/* "$build" 2>/dev/null || true

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds OpenSHMEM programs by each wrapper, by pkg-config and by CMake, and runs them as PEs. The commands are those of PATH;
-# pkg-config and CMake are told where to look by their own variables.
+# Builds OpenSHMEM programs by each wrapper, by pkg-config and by CMake, and runs them as PEs. Uses the commands from
+# PATH; pkg-config and CMake find libshmem through their own variables.
 set -euo pipefail
 
 [[ $# == 1 ]] || {

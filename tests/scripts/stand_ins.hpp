@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in place of those that the scripts call, and a tree for the scripts to work in.
+// Fakes for the programs that the scripts call, and a tree in which the scripts run.
 #pragma once
 
 #include <sys/utsname.h>
@@ -11,10 +11,10 @@
 
 #include "tests/support/process.hpp"
 
-/// A folder of programs, gone with the object. Put it in front of the PATH.
+/// A temporary folder of programs, to be put first in PATH. It is removed with the object.
 class StandIns {
  public:
-  /// A bash program `name` that runs `body`.
+  /// Adds a bash program `name` that runs `body`.
   void add(const std::string& name, const std::string& body) { write(dir_.file(name), body); }
   [[nodiscard]] const std::string& path() const { return dir_.path(); }
 
@@ -27,8 +27,7 @@ class StandIns {
   test_support::TempDir dir_;
 };
 
-/// A tree that has the real scripts and nothing else, where all packages are installed, cmake does nothing, and clang++
-/// has libFuzzer.
+/// A tree with only the real scripts. They find all packages installed, a cmake that does nothing, and libFuzzer.
 class ScriptTree {
  public:
   ScriptTree() {
@@ -42,7 +41,7 @@ class ScriptTree {
     std::ofstream(fuzzer_library()) << "";
   }
 
-  /// Without it there is nothing to build fuzz targets with.
+  /// libFuzzer, without which no fuzz targets can be built.
   [[nodiscard]] std::string fuzzer_library() const {
     utsname machine{};
     ::uname(&machine);
@@ -57,7 +56,7 @@ class ScriptTree {
     return test_support::run(arguments, environment());
   }
 
-  /// What scripts are run with, for a test that starts one itself.
+  /// The environment of the scripts, for a test that starts one itself.
   [[nodiscard]] std::vector<std::string> environment() const { return {"PATH=" + programs_.path() + ":/usr/bin:/bin"}; }
 
  private:

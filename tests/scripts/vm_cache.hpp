@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scripts that fill the cache of the tests labelled vm, with an apt that fetches nothing.
+// A fixture for the scripts that fill the cache of the tests labelled vm, with a fake apt that downloads nothing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class VmCache : public testing::Test {
  protected:
   VmCache() { programs_.add("dpkg", "echo amd64"); }
 
-  /// An apt that knows a mirror, writes down how it is called, and then does `body`.
+  /// Installs an apt that knows a mirror, logs its arguments, and then runs `body`.
   void apt_that(const std::string& body) {
     const std::string start = "echo \"${0##*/} $*\" >> " + calls_path() + R"sh(
       work="${2%/apt/apt.conf}"

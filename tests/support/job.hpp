@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs under test: a device and the PEs of an oshrun.
+// Jobs under test: a device, and the PEs that oshrun starts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 
 namespace test_support {
 
-/// A gba-fake-device that is ready, on a socket of its own.
+/// A running gba-fake-device on a socket of its own.
 class FakeDevice {
  public:
   explicit FakeDevice(std::vector<std::string> options = {}) : options_(std::move(options)) { start(); }
 
-  /// After it has been ended, with the same options.
+  /// Starts it again with the same options, after it has ended.
   void start() {
     std::vector<std::string> command{program("gba-fake-device"), "--socket", socket()};
     command.insert(command.end(), options_.begin(), options_.end());
@@ -47,7 +47,7 @@ inline std::vector<std::string> oshrun(int pes, const std::string& gba, std::vec
   return line;
 }
 
-/// The sum of the numbers behind each `label` in the output.
+/// The sum of the numbers after each `label` in the output.
 inline unsigned long long sum_of(const std::string& output, const std::string& label) {
   const std::regex pattern(label + " (\\d+)");
   unsigned long long sum = 0;
@@ -57,7 +57,7 @@ inline unsigned long long sum_of(const std::string& output, const std::string& l
   return sum;
 }
 
-/// The process number that PE `pe` has printed, or -1.
+/// The pid that PE `pe` has printed, or -1.
 inline pid_t pid_of(const std::string& output, int pe) {
   std::smatch found;
   const std::regex pattern("PE " + std::to_string(pe) + " pid (\\d+) started");

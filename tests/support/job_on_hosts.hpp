@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs whose PEs are on hosts of a test's own and find each other over TCP.
+// Jobs whose PEs run on the hosts of a test and find each other over TCP.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ class JobOnHosts {
   using Environment = std::vector<std::string>;
   static constexpr Seconds kPatience{30};
 
-  /// `host_of`: the host of each PE; PE 0, to which the others connect, is on h0. `own`: for one PE alone.
+  /// `host_of`: the host of each PE; PE 0, to which the others connect, is on h0. `all`: the environment of all PEs;
+  /// `own`: of one PE each.
   JobOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const std::vector<std::string>& command,
              const Environment& all = {}, const std::vector<Environment>& own = {}) {
     for (std::size_t pe = 0; pe < host_of.size(); ++pe) {
@@ -41,7 +42,7 @@ class JobOnHosts {
   [[nodiscard]] Process& pe(std::size_t pe) const { return *pes_[pe]; }
   [[nodiscard]] std::size_t size() const { return pes_.size(); }
 
-  /// True once every PE has said this.
+  /// True as soon as every PE has printed `text`.
   [[nodiscard]] bool all_say(const std::string& text, Seconds limit = kPatience) const {
     for (const auto& pe : pes_) {
       if (!pe->wait_for_output(text, limit)) {
@@ -51,7 +52,8 @@ class JobOnHosts {
     return true;
   }
 
-  /// Exit code of each; a signal as its negative number, 1000: still there after the limit, which is for all together.
+  /// The exit code of each PE: a signal as its negative number, 1000 if it still runs after `limit`, which counts for
+  /// all together.
   [[nodiscard]] std::vector<int> codes(Seconds limit = kPatience) const {
     const auto end = std::chrono::steady_clock::now() + limit;
     std::vector<int> codes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a manual page and a completion script say, to be held against the program that they describe.
+// Reads manual pages and completion scripts, to compare them with the program that they describe.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,14 +15,14 @@
 
 namespace test_support {
 
-/// The page's source, with plain hyphens.
+/// The source of a page, with plain hyphens.
 inline std::string manual(const std::string& path) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return std::regex_replace(text, std::regex(R"(\\-)"), "-");
 }
 
-/// Each first group of `pattern` in `text`.
+/// The first group of each match of `pattern` in `text`.
 inline std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
   std::set<std::string> found;
@@ -32,7 +32,7 @@ inline std::set<std::string> all_of(const std::string& text, const std::string& 
   return found;
 }
 
-/// The options that a --help names.
+/// The options in the text of --help.
 inline std::set<std::string> options_in_help(const std::string& help) {
   return all_of(help, R"((?:^|[\n,]) *(--[a-z-]+))");
 }
@@ -42,7 +42,7 @@ inline std::set<std::string> options_in_manual(const std::string& page) {
   return all_of(page, R"(\n\.BI? (--[a-z-]+))");
 }
 
-/// What bash offers for the last of `words` after `program`: `script` defines `function`, which completes it.
+/// The completions that bash offers for the last of `words` after `program`; `script` defines the `function` for that.
 inline std::set<std::string> completions(const std::string& script, const std::string& function,
                                          const std::string& program, const std::vector<std::string>& words) {
   std::string quoted = program;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the network of this machine can do, asked of the kernel itself.
+// The capabilities of this machine's network, as the kernel reports them.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,7 +23,7 @@ inline bool has_ipv6_loopback() {
   return bound;
 }
 
-/// True for "[ipv6]:port" on a machine where that cannot be.
+/// True for "[ipv6]:port" on a machine without IPv6.
 inline bool wants_missing_ipv6(std::string_view place) {
   return place.substr(0, 1) == "[" && !has_ipv6_loopback();
 }

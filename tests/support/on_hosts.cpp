@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For people who look at something on hosts by hand (tests/README.md).
+// Runs a command on hosts, for experiments by hand (tests/README.md).
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs under test (base/process.hpp), where they are, and what they must not leave behind.
+// Programs under test (base/process.hpp): their paths, and the processes that they must not leave behind.
 #pragma once
 
 #include <sys/types.h>
@@ -23,13 +23,13 @@ std::string program(const std::string& name);
 /// A helper program of the tests: $GBA_TEST_BIN/name.
 std::string test_program(const std::string& name);
 
-/// Runs to the end. If it does not end within `limit` it is killed and the signal says so.
+/// Runs a program to its end. After `limit` it is killed, which the signal of the outcome shows.
 Outcome run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
             Seconds limit = Seconds{30});
 
-/// Processes whose command line contains `text`, except zombies: what a test must not leave behind.
+/// The processes whose command line contains `text`, except zombies. A test must not leave any behind.
 std::vector<pid_t> processes_matching(const std::string& text);
-/// True once there are none, false if there still are some after `limit`.
+/// True as soon as there are none, false if there are still some after `limit`.
 bool none_matching(const std::string& text, Seconds limit = Seconds{30});
 
 }  // namespace test_support

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this built for a sanitizer, or for an emulator? What takes minutes there repeats less often; other builds have the
-// full counts.
+// Whether this is a build for a sanitizer or an emulator. Tests that take minutes there repeat less often; other builds
+// have the full counts.
 #pragma once
 
 namespace test_support {
@@ -11,8 +11,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Built for another processor (preset arm64) and run by qemu-user, which cannot start programs of the build tree and
-/// does not do all that a kernel does.
+/// A build for another processor (preset arm64), run by qemu-user, which cannot start programs of the build tree and
+/// does not support all system calls.
 #if defined(GBA_TEST_EMULATED)
 constexpr bool kEmulated = true;
 #else

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cable in user space: what goes into one TAP interface comes out of another one, later, or not at all.
+// A cable in user space: frames that enter one TAP interface leave another one later, or are lost.
 //
 //   slow_link PID_A NAME_A PID_B NAME_B DELAY_US LOSS_PER_MILLION KBIT_PER_SECOND SEED
 //
-// makes an interface NAME_A in the network of process PID_A, and NAME_B likewise, prints "ready" and carries frames
-// until it is killed. Loss is the same for the same seed and frames. 0 kbit/s: no limit.
+// makes an interface NAME_A in the network of process PID_A, and NAME_B likewise, prints "ready" and forwards frames
+// until it is killed. The same seed and frames give the same losses. 0 kbit/s: no limit.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr std::size_t kLongest = 65536;
-/// As a switch: what comes while so much is waiting is lost.
+/// As in a switch, frames that arrive while so many are waiting are lost.
 constexpr std::size_t kMostWaiting = 1000;
 
 class File {
@@ -51,7 +51,7 @@ class File {
   int fd_;
 };
 
-/// An interface in the network of a process; it goes with the object.
+/// An interface in the network of a process. It is removed with the object.
 class Tap {
  public:
   Tap(const std::string& pid, const std::string& name) : file_(entered(pid), O_RDWR | O_NONBLOCK) {
@@ -84,19 +84,19 @@ struct Quality {
   unsigned seed = 0;
 };
 
-/// One direction.
+/// One direction of the cable.
 class Direction {
  public:
   Direction(const Tap& from, const Tap& to, const Quality& quality)
       : from_(from), to_(to), quality_(quality), random_(quality.seed) {}
 
-  /// Takes what has come.
+  /// Takes all frames that have arrived.
   void take() {
     for (ssize_t size = 0; (size = ::read(from_.fd(), buffer_.data(), buffer_.size())) > 0;) {
       if (random_() % 1'000'000 < quality_.loss_per_million || waiting_.size() >= kMostWaiting) {
         continue;
       }
-      // On the way for as long as its bits take, behind those before it, and then the delay.
+      // A frame waits for the frames before it, takes the time of its bits, and then the delay.
       const auto bits = static_cast<std::uint64_t>(size) * 8;
       free_ = std::max(free_, Clock::now()) +
               Nanoseconds(quality_.kilobits == 0 ? 0 : bits * 1'000'000 / quality_.kilobits);
@@ -104,7 +104,7 @@ class Direction {
     }
   }
 
-  /// Hands on what is due. An interface that is down takes nothing, as a cable that ends nowhere.
+  /// Forwards the frames that are due. An interface that is down drops them.
   void give() {
     for (; !waiting_.empty() && waiting_.front().due <= Clock::now(); waiting_.pop_front()) {
       [[maybe_unused]] const auto lost =

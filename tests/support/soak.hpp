@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a test repeats: few times in CI, the full count in a soak (scripts/soak.sh sets GBA_SOAK).
+// The number of repetitions of a test: few in CI, the full count in a soak (scripts/soak.sh sets GBA_SOAK).
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest says on its console and the host reads.
+// The lines that the guest prints on its console and the host reads.
 #pragma once
 
 #include <array>
@@ -9,19 +9,19 @@ namespace vm {
 /// "gba-vm: pass NAME" or "gba-vm: fail NAME: why", one line for each check.
 inline constexpr const char* kPass = "gba-vm: pass ";
 inline constexpr const char* kFail = "gba-vm: fail ";
-/// "gba-vm: backend NAME": by what libgba has opened the function.
+/// "gba-vm: backend NAME": the backend by which libgba has opened the function.
 inline constexpr const char* kBackend = "gba-vm: backend ";
-/// "gba-vm: group NAME ID KEY": a group in which the host is to be member 1, rounds from 1 on.
+/// "gba-vm: group NAME ID KEY": a group in which the host must be member 1, with rounds from 1.
 inline constexpr const char* kGroup = "gba-vm: group ";
 inline constexpr const char* kSharedGroup = "shared";
 inline constexpr const char* kResetGroup = "reset";
 /// Here the host is member 2.
 inline constexpr const char* kThreeMembersGroup = "three-members";
 inline constexpr const char* kUnplugGroup = "unplug";
-/// The host is to unplug the second function now.
+/// The host must unplug the second function now.
 inline constexpr const char* kUnplug = "gba-vm: unplug now";
 
-/// Barriers in each group of which the guest is the only member, and in those that it shares with the host.
+/// The barriers of each group, whether the guest is its only member or shares it with the host.
 inline constexpr unsigned kRounds = 100;
 
 /// The checks of the guest, in its order.
@@ -30,10 +30,10 @@ inline constexpr std::array kChecks{
     "pci_ids", "bar_sizes", "msix_capability", "registers",
     // Barriers with the BARs mapped through sysfs, DMA to a physical address.
     "bar_flag_barriers", "kick_wakes_the_device", "dma_barriers", "barriers_with_the_host",
-    // The function in the hands of the kernel's VFIO, DMA through the guest's IOMMU.
+    // The function bound to the kernel's VFIO, with DMA through the guest's IOMMU.
     "vfio_open", "vfio_regions", "vfio_bar_flag_barriers", "vfio_dma_barriers", "vfio_interrupt", "vfio_unmapped_flag",
     "vfio_bus_master", "vfio_large_mapping", "vfio_reset", "vfio_open_again",
-    // libgba on that, with a second function and a second process.
+    // libgba over VFIO, with a second function and a second process.
     "libgba_open", "libgba_nodes", "libgba_dma_barriers", "libgba_bar_barriers", "libgba_sleep", "libgba_timeout",
     "libgba_busy", "libgba_reopen", "libgba_three_members", "libgba_interrupts", "libgba_memory_limit",
     "libgba_unplug"};

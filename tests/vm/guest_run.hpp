@@ -8,13 +8,13 @@
 
 namespace vm {
 
-/// What is known when the guest has switched off and everything is gone.
+/// The results, after the guest has switched off and all processes have ended.
 struct GuestRun {
   std::string console;
-  std::string qemu;                     // what QEMU itself had to say
+  std::string qemu;                     // the output of QEMU itself
   std::string host;                     // why the host gave up, if it did
   std::string received_messages;        // by QEMU from the device
-  bool switched_off = false;            // by itself, and QEMU ended well
+  bool switched_off = false;            // by itself, and QEMU exited with 0
   unsigned shared_rounds = 0;           // barriers of a raw vfio-user client with the guest
   std::uint64_t word_after_reset = 0;   // that client's flag once the guest has reset its function
   unsigned three_member_rounds = 0;     // barriers of that client with two processes of the guest
@@ -22,8 +22,8 @@ struct GuestRun {
   std::size_t processes_left = 0;
 };
 
-/// Starts a device, boots the cache's `kernel` with it, and is the other member in the groups that
-/// the guest asks for. Ends within some minutes, whatever the guest does.
+/// Starts a device, boots the cache's `kernel` with it, and is the other member in the groups that the guest asks for.
+/// Ends within some minutes, whatever the guest does.
 GuestRun run_guest(const std::string& kernel);
 
 }  // namespace vm

@@ -12,7 +12,7 @@ std::string backend() {
 }
 
 std::vector<std::vector<std::string>> preparations() {
-  return {{"build-vm-kernel.sh", "--check"}, {"fetch-vm.sh"}};  // which builds nothing: that takes minutes
+  return {{"build-vm-kernel.sh", "--check"}, {"fetch-vm.sh"}};  // --check only: a build takes minutes
 }
 
 }  // namespace vm

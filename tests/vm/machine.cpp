@@ -32,27 +32,27 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// A function with more properties, as QEMU wants to be told of it.
+/// A function with these properties, in the form of QEMU's command line.
 std::string function(const std::string& device, const std::string& properties) {
   return R"({"driver":"vfio-user-pci",)" + properties + R"(,"socket":{"path":")" + device + R"(","type":"unix"}})";
 }
 
-/// Another path to the socket. QEMU keeps eventfds under the name of a function, which is its socket's path, and the
-/// vector: of two functions with one path the later one would be given the interrupts of the earlier.
+/// Another path to the socket. QEMU stores eventfds by the function's name, which is the path of its socket, and the
+/// vector: of two functions with the same path, the later one would get the interrupts of the earlier.
 std::string another_path(const std::string& socket, const test_support::TempDir& dir) {
   const auto path = dir.file("second.sock");
   std::filesystem::create_symlink(socket, path);
   return path;
 }
 
-/// What QEMU's monitor reads; it answers into a file.
+/// The input of QEMU's monitor, which answers into a file.
 std::fstream make_monitor(const std::string& path) {
   const auto commands = path + ".in";
   if (::mkfifo(commands.c_str(), 0600) != 0) {
     throw std::system_error(errno, std::generic_category(), "mkfifo");
   }
   std::ofstream(path + ".out").flush();
-  return std::fstream(commands);  // to read, too: otherwise it would wait for QEMU
+  return std::fstream(commands);  // also for reading: otherwise it would wait for QEMU
 }
 
 std::vector<std::string> command_line(const std::string& kernel, const std::string& initramfs,
@@ -60,7 +60,7 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
   const std::string qemu = cache_folder() + "/qemu/usr";
   const std::string libraries = qemu + "/lib/x86_64-linux-gnu";
   return {
-      // The libraries are those of a newer Debian: QEMU is started by their own loader.
+      // The libraries are from a newer Debian, so their own loader starts QEMU.
       libraries + "/ld-linux-x86-64.so.2",
       "--library-path",
       libraries,
@@ -78,8 +78,8 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "tcg",
       "-M",
       "q35,kernel-irqchip=split,memory-backend=ram",
-      // With one processor QEMU makes plain loads and stores of the guest's locked instructions, which then order
-      // nothing: not enough for uapi rule 14.
+      // With one processor QEMU turns the guest's locked instructions into plain loads and stores, which do not order
+      // memory accesses as uapi rule 14 needs.
       "-smp",
       "2",
       "-m",
@@ -91,10 +91,9 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "intel-iommu,intremap=on,caching-mode=on",
       "-device",
       function(device, R"("bus":"pcie.0")"),
-      // A slot of its own, and so an IOMMU group of its own. It can be unplugged as far as the guest sees. QEMU itself
-      // must not take it out, which it would if it saw to the slot by ACPI or had switched it off: it aborts when a
-      // vfio-user-pci function ends (11.1: "memory_region_del_subregion: Assertion `subregion->container == mr'
-      // failed").
+      // Each function has its own slot, and so its own IOMMU group. For the guest it can be unplugged. QEMU itself must
+      // not remove it, as it would if it managed the slot by ACPI or switched it off: QEMU aborts when a vfio-user-pci
+      // function ends (11.1: "memory_region_del_subregion: Assertion `subregion->container == mr' failed").
       "-global",
       "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
       "-device",
@@ -105,7 +104,7 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "pipe,id=monitor,path=" + dir.file(kMonitor),
       "-monitor",
       "chardev:monitor",
-      // Not stdio: that would read the terminal of the test, and QEMU's complaints would cut lines in two.
+      // Not stdio: that would read the test's terminal, and QEMU's own messages would split lines.
       "-chardev",
       "file,id=console,path=" + dir.file(kConsole),
       "-serial",
@@ -119,8 +118,8 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "-initrd",
       initramfs,
       "-append",
-      // A kernel that measures its timer panics where the host has no time for it; what a panic says early is printed.
-      // A small kernel would not see to the slot for itself.
+      // no_timer_check: a kernel that checks its timer panics on a busy host. earlyprintk: shows early panics.
+      // pcie_ports: a small kernel would not manage the slot by itself otherwise.
       "console=ttyS0 earlyprintk=ttyS0 loglevel=1 panic=-1 no_timer_check intel_iommu=on iommu=pt pcie_ports=native",
   };
 }

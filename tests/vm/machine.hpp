@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A virtual machine that is given the device.
+// A virtual machine with the device.
 #pragma once
 
 #include <fstream>
@@ -13,19 +13,19 @@ namespace vm {
 /// Where scripts/fetch-vm.sh puts QEMU and kernels: $GBA_VM_CACHE, else ~/.cache/gba-vm.
 std::string cache_folder();
 
-/// QEMU, emulating everything, with two functions of what is behind the vfio-user socket `device` and an IOMMU that
-/// translates for whom VFIO wants it. It boots the cache's `kernel` (a Debian suite) into `initramfs`, ends when the
-/// guest switches off or panics, and is killed with the object.
+/// QEMU without hardware virtualization, with two functions of the device at the vfio-user socket `device` and an IOMMU
+/// that translates for functions bound to VFIO. It boots the cache's `kernel` (a Debian suite) into `initramfs`, ends
+/// when the guest switches off or panics, and is killed with the object.
 class Machine {
  public:
   Machine(const std::string& kernel, const std::string& initramfs, const std::string& device);
 
-  /// What the guest has written on its console so far.
+  /// The guest's console output so far.
   [[nodiscard]] std::string console() const;
-  /// Asks the guest to let go of its second function.
+  /// Asks the guest to release its second function.
   void unplug_second_function();
-  /// The rest of the guest's line that begins with `start`, once it is whole; nothing if it does not come within
-  /// `limit` or the guest has ended without it.
+  /// Waits for a complete line of the guest that begins with `start` and returns the rest of the line. Nothing if it
+  /// does not come within `limit` or before the guest ends.
   std::optional<std::string> wait_for_line(const std::string& start, test_support::Seconds limit);
   test_support::Process& process() { return qemu_; }
   /// One line for each message that QEMU has got from the device: "... id 0x0 cmd 0x1 size 0x8d flags 0x1".

@@ -14,8 +14,8 @@ struct Axis {
   std::string unit{};        // appended to the numbers: " %"
 };
 
-/// Series of bars stand side by side at each x, which are then whole numbers one apart. Each series has a colour of its
-/// own and an entry in the legend.
+/// Bars of several series stand side by side at each x; the x values are then consecutive integers. Each series has its
+/// own colour and an entry in the legend.
 struct Series {
   std::string name{};
   std::vector<std::pair<double, double>> points{};

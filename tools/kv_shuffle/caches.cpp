@@ -160,7 +160,7 @@ void fill_part(std::span<std::byte> bytes, BlockName name, Part part) {
 
 namespace {
 
-/// For what the program and the operator need in addition to the caches.
+/// Memory for the program and the operator, in addition to the caches.
 constexpr std::int64_t kAdditional = std::int64_t{2} << 20;
 
 std::int64_t mebibytes(std::int64_t bytes) {

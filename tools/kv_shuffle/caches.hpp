@@ -125,7 +125,7 @@ class Caches {
   [[nodiscard]] std::byte* v() const { return v_.get(); }
   [[nodiscard]] std::byte* k() const { return k_.get(); }
   [[nodiscard]] const Shape& shape() const { return shape_; }
-  /// For libshmem.
+  /// The description that libshmem takes.
   [[nodiscard]] shmemx_kv_cache_t description() const;
 
  private:
@@ -133,8 +133,8 @@ class Caches {
   SymmetricMemory k_, v_;
 };
 
-/// For each block of each PE, whose initial block it contains now. Contents are computed again for the comparison, so
-/// this needs little memory whatever the size of the caches.
+/// Records for each block of each PE which initial block it contains now. Contents are computed again for the
+/// comparison, so this needs little memory whatever the size of the caches.
 class Expected {
  public:
   Expected(int pes, std::int64_t blocks);
@@ -143,7 +143,7 @@ class Expected {
   /// become zeros.
   void apply(std::span<const shmemx_kv_move_t> moves, bool clears);
 
-  /// What block `block` of PE `pe` contains now.
+  /// The initial block that block `block` of PE `pe` contains now.
   [[nodiscard]] BlockName at(std::int64_t pe, std::int64_t block) const {
     return now_.at(static_cast<std::size_t>(pe)).at(static_cast<std::size_t>(block));
   }

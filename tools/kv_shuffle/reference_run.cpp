@@ -9,7 +9,7 @@
 namespace kv_program {
 namespace {
 
-/// agree() on what all PEs find alike: PE 0 alone reports it.
+/// agree() for errors that all PEs find: only PE 0 reports them.
 Outcome agree_on_shared(Agreement& agreement, const Result<void>& mine) {
   auto failed = agree(agreement, mine);
   return failed && shmem_my_pe() != 0 ? "" : failed;
@@ -128,7 +128,7 @@ Result<std::vector<std::int64_t>> used_blocks(const TraceWindow& window, const G
   return used;
 }
 
-/// Blocks in use have contents of their own, others are zeros.
+/// Blocks in use have different contents, all others are zeros.
 Result<void> write_inputs(const ReferenceFolder& folder, const Shape& shape, std::int64_t used) {
   const auto block_bytes = static_cast<std::size_t>(shape.bytes_of_part());
   std::vector<std::byte> bytes(static_cast<std::size_t>(shape.blocks) * block_bytes);

@@ -14,7 +14,7 @@ namespace kv_program {
 
 /// The tokens of each PE.
 using Load = std::vector<std::int64_t>;
-/// How much more than the mean the fullest PE has: 0 is even, 0.5 half as much again. 0 without tokens.
+/// The excess of the fullest PE over the mean, as a share: 0 is even, 0.5 is 50 % more. 0 without tokens.
 double imbalance(const Load& load);
 
 struct RoundResult {
@@ -51,7 +51,7 @@ struct Results {
   bool checked = false;
   std::string failure{};  // "" after success
 
-  /// Over the rounds that moved blocks; nothing if there are none. A mean would include what else the machine did.
+  /// Over the rounds that moved blocks; nothing if there are none. A mean would include disturbances of the machine.
   [[nodiscard]] std::optional<double> median(std::optional<double> RoundResult::*value) const;
   /// Means over the rounds.
   [[nodiscard]] double imbalance_before() const { return mean_imbalance(&RoundResult::before); }

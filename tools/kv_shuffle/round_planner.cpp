@@ -9,7 +9,7 @@
 namespace kv_program {
 namespace {
 
-/// What a block contains: a hash, or the place of a block that is like no other.
+/// The content of a block: a hash, or the block's own place if no other block is equal.
 struct Content {
   bool is_hash;
   std::uint64_t number;
@@ -194,7 +194,7 @@ Result<std::unique_ptr<Trace>> open_trace(const Options& options) {
   }
   const auto to = options.to ? std::optional(milliseconds(*options.to)) : std::nullopt;
   return TraceSlice::create(*std::move(trace), milliseconds(options.from.value_or(0)), to);
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the Result owns it
 
 }  // namespace
 

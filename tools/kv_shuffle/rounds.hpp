@@ -84,7 +84,7 @@ class Rounds {
       : options_(options), caches_(caches), operation_(std::move(operation)), threads_(options.cores) {}
 
   Result<void> repeat(Result<void> (Operation::*shuffle)());
-  /// What this PE's cores copy in the shuffle.
+  /// The parts that this PE's cores copy in the shuffle.
   [[nodiscard]] std::vector<std::span<const std::byte>> parts_to_copy(const RoundPlan& plan) const;
   void copy(const std::vector<std::span<const std::byte>>& parts);
 
@@ -92,7 +92,7 @@ class Rounds {
   const Caches& caches_;
   std::unique_ptr<Operation> operation_;
   CopyThreads threads_;
-  std::vector<std::byte> copies_;  // the destination of memcpy; as large as it has had to be
+  std::vector<std::byte> copies_;  // the destination of memcpy; grows as needed
 };
 
 }  // namespace kv_program

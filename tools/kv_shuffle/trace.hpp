@@ -25,7 +25,7 @@ struct Request {
   // Ids of the prompt's first blocks of kTokensOfPrefixBlock; equal ids are equal prompts up to the block's end.
   std::vector<std::int64_t> prefix_blocks;
 
-  /// What its sequence holds in the cache at the end.
+  /// The tokens of its sequence in the cache at the end.
   [[nodiscard]] std::int64_t tokens() const { return input_tokens + output_tokens; }
 };
 
@@ -45,7 +45,7 @@ class Trace {
   virtual Result<std::optional<Request>> next() = 0;
   /// Back to the first request.
   virtual Result<void> rewind() = 0;
-  /// For messages.
+  /// The name for messages.
   [[nodiscard]] virtual std::string name() const = 0;
 };
 
@@ -95,7 +95,7 @@ class TraceFile : public Trace {
   bool line_is_request_ = false;  // line_ holds a request that next() has not returned yet
 };
 
-// A line of each format. Errors say what is wrong with the line; the caller adds where.
+// A line of each format. Errors describe the line; the caller adds its place.
 /// Mooncake: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}; other members are ignored.
 Result<Request> parse_mooncake(std::string_view line);
 /// The first line of an Azure LLM inference trace.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all PEs of the program do together: memory, agreement, output.
+// Shared by all PEs of the program: memory, agreement, output.
 #pragma once
 
 #include <chrono>
@@ -64,7 +64,7 @@ template <typename Value>
 Result<void> without_value(const Result<Value>& result) {
   return result ? Result<void>{} : result.error();
 }
-/// For a failure that all PEs have seen: PE 0 reports it.
+/// The outcome of a failure that all PEs have seen, which PE 0 reports.
 Outcome failure_of_all(const std::string& text);
 
 /// Prints a line on PE 0.
@@ -73,7 +73,7 @@ void say(const std::string& line);
 void complain(const std::string& line);
 
 /// A progress line on standard error, which is overwritten and removed at the end. Shown by PE 0 if standard error is a
-/// terminal, also behind oshrun; otherwise nothing is printed.
+/// terminal, also through oshrun; otherwise nothing is printed.
 class Progress {
  public:
   Progress();

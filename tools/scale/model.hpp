@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a barrier takes: a discrete-event simulation of its steps. Messages follow LogGP.
+// The time of a barrier, by a discrete-event simulation of its steps. Messages follow LogGP.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace scale {
 
-/// Times in nanoseconds; parameters.txt says what each is and where its value comes from.
+/// Times in nanoseconds; parameters.txt explains each and the source of its value.
 struct Parameters {
   double line_round_trip = 0;
   double line_share = 0;
@@ -41,11 +41,11 @@ struct Late {
 };
 
 /// Microseconds from the last arrival until the last member leaves. `mpi`: a message costs mpi_overhead as well. Throws
-/// std::logic_error if a member leaves before all have arrived, if it is told twice, or if the barrier does not end.
+/// std::logic_error if a member leaves before all have arrived or is signalled twice, or if the barrier does not end.
 double time_of(const Algorithm& algorithm, const Parameters& parameters, int pes_per_node, bool mpi = false,
                const Late& late = {});
 
-/// The same for a method, with the switches and the radix that `parameters` has.
+/// The same for a method, with the switches and the radix of `parameters`.
 double time_of(Method method, const Parameters& parameters, int members, int pes_per_node);
 
 }  // namespace scale

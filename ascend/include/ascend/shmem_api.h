@@ -76,7 +76,7 @@ ACLSHMEM_INLINE int shmem_set_attr_uniqueid_args(int my_rank, int n_ranks, const
   attr->my_rank = my_rank;
   attr->n_ranks = n_ranks;
   attr->ip_port[0] = '\0';
-  attr->comm_args = (void*)(uintptr_t)uid;
+  attr->comm_args = (void*)(uintptr_t)uid; /* NOLINT(performance-no-int-to-ptr) */
   return SHMEM_SUCCESS;
 }
 

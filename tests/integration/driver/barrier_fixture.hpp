@@ -21,7 +21,7 @@ class BarrierTest : public FakeDevice {
     handle_ = alloc(owner_.get(), count, sequence);
     ASSERT_EQ(gba_group_enable(owner_.get(), &handle_), 0) << gba_error_text();
     for (std::uint32_t m = 0; m < count; ++m) {
-      // The last one may be told to hold.
+      // Only the last member may hold.
       Run mine = run;
       if (m + 1 < count) {
         mine.hold_at = 0;

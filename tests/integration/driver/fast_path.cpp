@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// For an instruction counter: so many rounds of one arrive and one successful test in a group of one.
+// Run under an instruction counter: rounds of one arrive and one successful test in a group of one.
 //
 //   driver_fast_path DEVICE ROUNDS [lossless]
 //
-// The release is awaited in between by calls that are not to be counted. With "lossless" it is gba/barrier.h.
+// Calls that are not counted wait for the release in between. "lossless" uses gba/barrier.h.
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -75,7 +75,7 @@ int run_lossless(const char* path, std::uint64_t rounds) {
   gba_barrier_begin(barrier, 0);
   for (std::uint64_t k = 1; k <= rounds; ++k) {
     gba_barrier_arrive(barrier, k);
-    // A wait would end the barrier, so that no test is left to be counted: the device says when to test.
+    // A wait would complete the barrier and leave no test to count: the group's status says when to test.
     gba_group_status status{};
     do {
       std::this_thread::sleep_for(std::chrono::microseconds{200});

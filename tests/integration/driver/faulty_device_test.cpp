@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers over a device that loses, delays and repeats: none may be lost, and none may end early.
+// Barriers over a device that loses, delays, repeats and forges arrivals and releases: every barrier completes.
 #include "gba/gba.h"
 #include "tests/integration/driver/barrier_fixture.hpp"
 #include "tests/support/soak.hpp"
@@ -10,7 +10,7 @@ namespace {
 struct Faulty {
   const char* name;
   std::vector<std::string> faults;
-  std::uint64_t stale = 0;  // arrivals that must have been repeated after their release, at least
+  std::uint64_t stale = 0;  // the fewest arrivals that are repeated after their release
 };
 
 class FaultyDeviceTest : public BarrierTest, public testing::WithParamInterface<Faulty> {
@@ -38,7 +38,7 @@ TEST_P(FaultyDeviceTest, EndsEveryBarrier) {
   EXPECT_GE(counters.stale, GetParam().stale) << "the faults did not strike";
 }
 
-// The 64-bit sequence is far from 32 bits in the middle of the run.
+// The sequence passes 2^32 in the middle of the run.
 TEST_P(FaultyDeviceTest, EndsEveryBarrierPast32Bits) {
   start_members(2, {.rounds = 60}, 0xffffffe0U);
   expect_all_done();

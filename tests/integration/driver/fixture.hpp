@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gba-fake-device of its own for each test, and members in processes of their own.
+// Each test has its own gba-fake-device, and each member its own process.
 #pragma once
 
 #include <fcntl.h>
@@ -73,7 +73,7 @@ class FakeDevice : public testing::Test {
     return GroupPointer(group);
   }
 
-  /// Makes the file of words that members share.
+  /// Creates the file of words that the members share.
   std::string shared_words(std::uint32_t members) {
     std::string name = dir_.file("words");
     const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

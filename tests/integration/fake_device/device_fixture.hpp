@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake device of its own for each test.
+// Each test has its own fake device.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace raw {
 class FakeDevice : public ::testing::Test {
  protected:
   FakeDevice() : FakeDevice(std::vector<std::string>{}) {}
-  /// `launcher`: what starts the device, with its command line as further arguments.
+  /// `launcher` is a command that starts the device; the device's command line is appended to it.
   explicit FakeDevice(const std::vector<std::string>& options, const std::vector<std::string>& launcher = {})
       : device_(command_line(path(), options, launcher)) {
     if (!device_.wait_for_output("ready on", test_support::Seconds(20))) {
@@ -43,7 +43,7 @@ class FakeDevice : public ::testing::Test {
     std::ifstream stat("/proc/" + std::to_string(device_.pid()) + "/stat");
     std::string text;
     std::getline(stat, text);
-    const auto name_end = text.rfind(')');  // the state stands behind the name
+    const auto name_end = text.rfind(')');  // the state follows the name
     return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
   }
   [[nodiscard]] long resident_kib() const { return status_value("VmRSS:"); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device at rest with as many clients as it has ports: what it costs the machine is counted, not timed.
+// An idle device with a client on every port: its cost is measured by counting its context switches, not by time.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ constexpr long kSwitchesPerSecond = 20;
 
 class IdleDevice : public raw::FakeDevice {
  protected:
-  /// Each connection is some descriptors here too.
+  /// Each connection takes several descriptors of this process too.
   static void SetUpTestSuite() {
     rlimit limit{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE among others that makes calls which cannot be, and looks whether they are refused, on all PEs, with nothing
-// moved.
+// A PE that makes invalid calls together with others, and checks that all PEs refuse them and that nothing is moved.
 #pragma once
 
 #include <functional>
@@ -12,10 +11,10 @@ namespace kv_test {
 constexpr int kPes = 4;
 constexpr kv_model::Shape kShape{SHMEMX_KV_APART, 2, 2, 8, 2, 4, 8};  // 128 bytes a block
 constexpr int kAll = -1;
-/// What each PE's cores are; the caller of create passes them.
+/// The same on each PE: passed to shmemx_kv_op_create.
 constexpr shmemx_kv_options_t kOptions{3, SHMEMX_KV_PATH_AUTO, 1024};
 
-/// The arguments of a call, before something is spoiled.
+/// The valid arguments of a call, one of which is then made invalid.
 struct Call {
   std::vector<shmemx_kv_move_t> moves{{0, 0, 1, 6}, {1, 1, 2, 2}, {2, 3, 3, 4}, {3, 5, 0, 6}};
   int mode = SHMEMX_KV_COPY;
@@ -66,7 +65,7 @@ class Bench {
     return made;
   }
 
-  /// What the call came to: the first error of making the plan and shuffling.
+  /// The result of the call: the first error of making the plan or of shuffling.
   [[nodiscard]] int make(const Call& call) const {
     shmemx_kv_plan_t* plan = nullptr;
     if (!call.without_plan) {
@@ -78,13 +77,13 @@ class Bench {
     return shmemx_kv_shuffle(op_, plan, call.without_cache ? nullptr : &call.cache);
   }
 
-  /// `bad` is PE whose call is spoiled, or kAll. All fail: the bad ones with `text`, the others with its name. Then
-  /// nothing has moved, and the operator works.
+  /// `bad` is the PE whose call is invalid, or kAll. Expects all PEs to fail: the bad ones with `text`, the others with
+  /// the name of the bad PE. Nothing has moved then, and the operator still works.
   void refused(const char* name, int bad, const std::string& text, const std::function<void(Call&)>& spoil);
-  /// The same of a plan of pairs: the bad PE's partner hears of it, the others' shuffle.
+  /// The same with a plan of pairs: the partner of the bad PE gets an error, the other pair shuffles.
   void pairs_refused(const char* name, int bad, const std::string& text, const std::function<void(Call&)>& spoil);
 
-  /// Of this PE alone.
+  /// Checks this PE only.
   void expect(const char* name, bool right, const std::string& got) {
     if (!right) {
       std::printf("PE %d: WRONG: %s: %s\n", me_, name, got.c_str()), ++wrong_;
@@ -95,7 +94,7 @@ class Bench {
     expect(name, got == wanted && said.find(text) != std::string::npos,
            std::to_string(got) + " and not " + std::to_string(wanted) + ", \"" + said + "\" has no \"" + text + "\"");
   }
-  /// Collective.
+  /// A collective call.
   void expect_untouched_and_works(const char* name);
   void expect_untouched(const char* name) { expect(name, arena_.compare(me_).empty(), arena_.compare(me_)); }
 

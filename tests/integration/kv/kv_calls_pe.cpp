@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that calls kv_shuffle the way that its argument names, and prints what came back. Start two of them.
+// A PE that calls kv_shuffle as its argument says and prints the results. Start two of them.
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
@@ -62,13 +62,13 @@ struct Sequence {
   Numbers blocks;
   std::vector<std::uint64_t> hashes;
 
-  /// What is in all bytes of its block i: the same for the same hash.
+  /// The value of all bytes of its block i, the same for equal hashes.
   std::byte content(std::size_t i) const {
     return std::byte(i < hashes.size() ? hashes[i] : 16 * static_cast<std::uint64_t>(blocks[0] + 1) + i);
   }
 };
 
-/// True if the sequence is in its blocks of this PE.
+/// True if this PE's blocks of the placement hold the sequence.
 bool is_whole(const Pe& pe, const Sequence& sequence, const shmemx_kv_placement_t& placement) {
   for (std::size_t i = 0; i < sequence.blocks.size(); ++i) {
     for (const std::byte* cache : {pe.k, pe.v}) {
@@ -82,7 +82,7 @@ bool is_whole(const Pe& pe, const Sequence& sequence, const shmemx_kv_placement_
   return true;
 }
 
-/// PE 0 has 80 tokens and PE 1 has 16, and the first block of the sequence that goes.
+/// PE 0 has 80 tokens and PE 1 has 16. PE 1 already has the first block of the sequence that moves.
 void balance(const Pe& pe) {
   const std::vector<Sequence> sequences{{0, 48, {5, 1, 6}, {9}}, {0, 32, {0, 7}, {9}}, {1, 16, {3}, {9}}};
   std::vector<shmemx_kv_sequence_t> given;

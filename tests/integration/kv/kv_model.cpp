@@ -8,7 +8,7 @@
 namespace kv_model {
 namespace {
 
-/// Takes moves as long as they agree with those that it has.
+/// Accepts moves that do not conflict with those that it has.
 class Collector {
  public:
   Collector(Random& random, int pes, std::int64_t blocks, int mode)
@@ -106,7 +106,7 @@ class Collector {
       add({pe, i}, {pe, to[static_cast<std::size_t>(i)]});
     }
   }
-  /// Neighbours to neighbours, on the same PE perhaps with an overlap.
+  /// Moves a run of consecutive blocks to consecutive blocks, which may overlap on the same PE.
   void run() {
     const std::int64_t length = some_blocks();
     const Slot from{random_slot().pe, random_.between(0, blocks_ - length)};
@@ -216,7 +216,7 @@ Shape random_shape(Random& random, std::size_t most_bytes) {
     shape.page = 5;
     shape.dim = 7;
   }
-  // Larger ones where there is room.
+  // Larger blocks if there is room.
   for (int i = 0; i < 6 && 4 * shape.bytes() < most_bytes; ++i) {
     shape.page *= 2;
   }

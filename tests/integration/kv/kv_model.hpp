@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shuffles must come to, found out in the simplest way: all caches of all PEs as [pe][layer][K, V][block][byte],
-// and a shuffle is a snapshot and then one assignment for each move. Shares no code with the library.
+// The expected results of shuffles, computed in the simplest way: all caches of all PEs are an array of
+// [pe][layer][K, V][block][byte], a shuffle is a snapshot and one assignment per move. Shares no code with the library.
 #pragma once
 
 #include <compare>
@@ -49,7 +49,7 @@ struct Move {
 };
 using Moves = std::vector<Move>;
 
-/// A random plan that can be: of one kind, or several kinds one upon the other. Each move once.
+/// A random valid plan of one kind or of several kinds combined. Each move appears once.
 Moves random_moves(Random& random, int pes, std::int64_t blocks, int mode);
 /// The same moves in another order, some of them twice.
 std::vector<shmemx_kv_move_t> as_given(Random& random, const Moves& moves);
@@ -68,32 +68,32 @@ struct Shape {
 
   [[nodiscard]] int sides() const { return format == SHMEMX_KV_LATENT ? 1 : 2; }
   [[nodiscard]] std::size_t block_bytes() const { return static_cast<std::size_t>(heads * page * dim * element_size); }
-  /// Of K and V of all layers.
+  /// The size of K and V of all layers.
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(layers * sides() * blocks) * block_bytes();
   }
-  /// Of what `k` points to; `v`, if there is one, is as large.
+  /// The size of the memory at `k`, and at `v` if the format has one.
   [[nodiscard]] std::size_t k_bytes() const { return format == SHMEMX_KV_APART ? bytes() / 2 : bytes(); }
   [[nodiscard]] std::string text() const;
 };
 Shape random_shape(Random& random, std::size_t most_bytes);
 
-/// Where a block lies: so many bytes behind `k`, or `v`.
+/// Where a block lies: an offset from `k` or `v`.
 struct Place {
   bool in_v;
   std::size_t offset;
 };
 Place place_of(const Shape& shape, std::int64_t layer, int side, std::int64_t block);
 
-/// The caches of all PEs, by what they hold.
+/// The contents of the caches of all PEs.
 class Caches {
  public:
-  /// With random bytes.
+  /// Fills the caches with random bytes.
   Caches(Random& random, int pes, const Shape& shape);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   void apply(const Moves& moves, int mode);
-  /// Something else in all parts of a block.
+  /// Changes all parts of a block.
   void change(const Slot& slot);
 
   using Block = std::vector<std::byte>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs whose PEs take themselves to be on several nodes, on this machine: load and store never go from one to another.
+// Jobs whose PEs behave as if on several nodes, on this machine: no loads and stores between nodes.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 namespace kv_test {
 
-/// False on a machine without UCX, or of a libshmem that was built without.
+/// False on a machine without UCX, or if libshmem was built without it.
 inline bool has_network() {
   if (!KV_WITH_UCX) {
     return false;
@@ -23,7 +23,7 @@ inline bool has_network() {
   return library != nullptr;
 }
 
-/// `command` in place of a program for oshrun: each `pes_a_node` PEs in a row are a node.
+/// A command for oshrun that runs `command` on nodes of `pes_a_node` consecutive PEs each.
 inline std::vector<std::string> on_nodes(int pes_a_node, const std::vector<std::string>& command) {
   std::vector<std::string> line{
       "sh", "-c",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For PEs under test: plans and caches, made of the model's.
+// For PEs under test: the library's plans and caches, made from those of the model.
 #pragma once
 
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace kv_test {
 
-/// Ends the job. What is wrong stands in the line.
+/// Prints what is wrong and ends the job.
 [[noreturn]] inline void give_up(const std::string& what) {
   std::fprintf(stderr, "PE %d: WRONG: %s\n", shmem_my_pe(), what.c_str());
   shmem_global_exit(1);
@@ -59,11 +59,11 @@ inline shmemx_kv_cache_t describe(const kv_model::Shape& shape, void* k, void* v
           shape.dim};
 }
 
-/// A piece of symmetric memory in which caches lie, and what else there is must not change. Made and ended
-/// collectively.
+/// A piece of symmetric memory that contains caches; the bytes around these must not change. Construction and
+/// destruction are collective.
 class Arena {
  public:
-  /// In `globals`, which are symmetric and as large, or if there are none in memory of its own.
+  /// Uses `globals`, symmetric memory of `bytes` bytes, or allocates its own if that is null.
   explicit Arena(std::size_t bytes, std::byte* globals = nullptr)
       : bytes_(bytes),
         owned_(globals == nullptr ? static_cast<std::byte*>(shmem_malloc(bytes)) : nullptr),
@@ -103,7 +103,7 @@ class Arena {
   [[nodiscard]] shmemx_kv_cache_t cache(std::size_t index) const {
     return describe(spots_[index].caches->shape(), base_ + spots_[index].k, base_ + spots_[index].v);
   }
-  /// Writes what the model has of a block of this PE.
+  /// Writes the model's contents of a block of this PE.
   void store(std::size_t index, std::int64_t block) {
     const auto& spot = spots_[index];
     each_part(spot, [&](std::int64_t layer, int side, std::int64_t which, std::size_t at) {
@@ -114,7 +114,7 @@ class Arena {
     });
   }
 
-  /// Every byte of the arena of `pe`. Returns what is wrong, or "".
+  /// Compares every byte of the arena of `pe` with the model. Returns a description of the first difference, or "".
   [[nodiscard]] std::string compare(int pe) const {
     const auto image = expected(pe);
     std::vector<std::byte> fetched;

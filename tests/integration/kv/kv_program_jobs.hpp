@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts kv_shuffle as people do.
+// Starts kv_shuffle as a user does.
 #pragma once
 
 #include <gmock/gmock.h>

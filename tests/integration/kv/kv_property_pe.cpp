@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random shuffles, each compared with the model: every byte of every cache, and of what lies around them.
+// Random shuffles, each compared with the model: every byte of every cache and of the memory around them.
 //
 //   kv_property_pe SEED CASES BYTES      BYTES: about what the caches of all PEs take together
 #include <algorithm>
@@ -28,10 +28,10 @@ void check(int error, const char* doing) {
   }
 }
 
-/// Global variables are symmetric, too: where caches lie half of the times, if there is room for them.
+/// Global variables are symmetric too: half of the cases have their caches here, if they fit.
 std::array<std::byte, 1 << 18> g_memory;  // NOLINT: symmetric memory
 
-/// PEs first, first + stride, ..., as a team; they have their numbers in it.
+/// A team of PEs first, first + stride, ..., and their numbers in it.
 struct Members {
   int first, stride, count;
   [[nodiscard]] std::int64_t world(std::int64_t pe) const { return first + stride * pe; }
@@ -47,7 +47,7 @@ struct Members {
   }
 };
 
-/// Teams that are there at the same time: no PE is in two of them.
+/// Teams that exist at the same time: no PE is in two of them.
 std::vector<Members> random_teams(Random& random, int pes) {
   switch (pes < 3 ? 0 : random.below(4)) {
     case 0:
@@ -58,14 +58,14 @@ std::vector<Members> random_teams(Random& random, int pes) {
       const int first = static_cast<int>(random.between(1, pes - 1));
       return {{0, 1, first}, {first, 1, pes - first}};
     }
-    default: {  // others have nothing to do
+    default: {  // the other PEs have no team
       const int first = static_cast<int>(random.below(pes - 1));
       return {{first, 1, static_cast<int>(random.between(1, pes - first))}};
     }
   }
 }
 
-/// An operator of this PE's team. Made and ended by all PEs, also those without a team.
+/// An operator of this PE's team. All PEs construct and destroy it, also those without a team.
 class Operator {
  public:
   Operator(shmem_team_t team, const shmemx_kv_options_t& options) {
@@ -101,7 +101,7 @@ class Operator {
   shmemx_kv_op_t* op_ = nullptr;
 };
 
-/// With room for staging such that a shuffle of `shape` takes few rounds, or some dozens.
+/// Staging of a size with which a shuffle of `shape` takes a few rounds, or dozens.
 shmemx_kv_options_t random_options(Random& random, const kv_model::Shape& shape) {
   const std::size_t of_a_block = shape.bytes() / static_cast<std::size_t>(shape.blocks);
   std::size_t staging = 0;
@@ -113,7 +113,7 @@ shmemx_kv_options_t random_options(Random& random, const kv_model::Shape& shape)
   return {static_cast<std::int32_t>(random.below(8)), static_cast<std::int32_t>(random.below(3)), staging};
 }
 
-/// One case: caches, then teams with their operators and a few shuffles, and again.
+/// One case: caches, then repeatedly teams with their operators and a few shuffles.
 class Case {
  public:
   Case(Arena& arena, shmemx_stream_t* stream, std::uint64_t seed, std::uint64_t number, std::size_t bytes)
@@ -175,7 +175,7 @@ class Case {
     return team == teams_.end() ? nullptr : &*team;
   }
 
-  /// The next plan of each team; the model does them. Returns this PE's, or nothing.
+  /// Makes the next plan of each team and applies it to the model. Returns this PE's plan, if it has a team.
   Plan next_plan(std::size_t cache, std::vector<Slot>* named) {
     Plan mine;
     const bool pairs = common_.one_in(4);
@@ -198,10 +198,10 @@ class Case {
     return mine;
   }
 
-  /// Blocks that no plan names are the application's during a shuffle.
+  /// Changes blocks that no plan names, which the application may use during a shuffle.
   void use_others(std::size_t cache, const std::vector<Slot>& named) {
     if (look_at_others_) {
-      return;  // they may not have done it yet
+      return;  // another PE may not have changed its blocks yet
     }
     const std::int64_t blocks = caches_[cache].shape().blocks;
     for (std::int64_t i = common_.below(std::int64_t{2} * pes_); i > 0; --i) {
@@ -273,7 +273,7 @@ class Case {
     compare();
   }
 
-  /// Sometimes: a PE that enters a call early must not get ahead of the others.
+  /// Delays some PEs: a PE that enters a call early must not get ahead of the others.
   void come_late() {
     if (own_.one_in(6)) {
       std::this_thread::sleep_for(std::chrono::microseconds(own_.below(600)));
@@ -286,7 +286,7 @@ class Case {
     }
   }
 
-  /// Also now and then what another member of the team has, as the shuffle is over on all of them.
+  /// Sometimes also compares another member's memory, since the shuffle is complete on all members.
   void compare() {
     compare(me_);
     if (look_at_others_ && my_team() != nullptr && !pairs_) {

@@ -13,8 +13,7 @@ namespace {
 
 using test_support::repeats;
 
-/// The seed is in what a failure prints: `oshrun -n PES kv_property_pe SEED CASES BYTES` does the same again.
-/// `pes_a_node`: 0 for one node.
+/// A failure prints its seed: `oshrun -n PES kv_property_pe SEED CASES BYTES` repeats it. `pes_a_node`: 0 for one node.
 void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes, int pes_a_node = 0) {
   const std::string seed = std::to_string(std::random_device{}());
   const int count = test_support::kSanitized ? (cases + 3) / 4 : cases;
@@ -35,7 +34,7 @@ void expect_right(int pes, const std::string& gba, int cases, std::size_t bytes,
 
 constexpr std::size_t kSmall = 400'000;
 constexpr std::size_t kMedium = 20'000'000;  // so that there is work for several cores
-constexpr std::size_t kLarge = 60'000'000;   // and blocks go past the caches of the processor
+constexpr std::size_t kLarge = 60'000'000;   // and the blocks exceed the processor's caches
 
 TEST(KvProperty, TwoPes) {
   expect_right(2, "off", repeats(60, 20000), kSmall);
@@ -59,7 +58,7 @@ TEST(KvProperty, SixteenPes) {
   expect_right(16, "off", repeats(6, 2000), kSmall);
 }
 
-/// Cases are few: each makes teams and operators, of which every call is one between nodes.
+/// Few cases: each makes teams and operators, and every call of these is between nodes.
 TEST(KvProperty, TwoNodes) {
   if (!kv_test::has_network()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";

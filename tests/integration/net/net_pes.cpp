@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of a job on several nodes: net_pes ACTION [FILE]. Says "PE n ready" when the job has started.
+// A PE of a job on several nodes: net_pes ACTION [FILE]. Prints "PE n ready" when the job has started.
 #include <malloc.h>
 #include <shmem.h>
 #include <unistd.h>
@@ -47,12 +47,12 @@ bool exists(const std::string& file) {
   return ::access(file.c_str(), F_OK) == 0;
 }
 
-/// Seconds of the machine's clock, which all nodes of a test have in common.
+/// The machine's clock in seconds, which all nodes of a test share.
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Blocks of an active set's pSync come and go at ever other places, and what the library knew of them goes too.
+/// Allocates and frees pSync arrays at always different addresses: the library must not remember the freed ones.
 void check_psyncs() {
   constexpr int kTimes = 1000;
   const auto used = [] { return ::mallinfo2().uordblks; };
@@ -73,7 +73,7 @@ void check_psyncs() {
   check(used() < before + std::size_t{100} * kTimes, "remembers pSyncs of freed blocks");
 }
 
-/// Everybody gives his neighbour words of the heap and global ones, and counts at PE 0.
+/// Each PE puts heap and global words to its right neighbour, and adds to a count at PE 0.
 void use_all_memory(long salt) {
   const int me = shmem_my_pe();
   auto* words = static_cast<long*>(shmem_calloc(kWords, sizeof(long)));
@@ -100,7 +100,7 @@ void use_all_memory(long salt) {
   shmem_free(words);
 }
 
-/// Puts and barriers, until there is the file.
+/// Puts and barriers until the file exists.
 void traffic(const std::string& file) {
   auto* word = static_cast<long*>(shmem_calloc(2, sizeof(long)));
   for (long round = 1;; ++round) {
@@ -142,7 +142,7 @@ void large() {
   say("is through");
 }
 
-/// Words of one place go to a place that overlaps with it, but of the others.
+/// Puts words to the other PEs, to addresses that overlap the source's.
 void shift() {
   for (int pe = 0; pe < shmem_n_pes(); ++pe) {
     if (pe != shmem_my_pe()) {
@@ -153,13 +153,13 @@ void shift() {
   say("is through");
 }
 
-/// PE 1 leaves the library for two seconds, which it says by the file. PE 0 gets from it meanwhile.
+/// PE 1 makes no call of the library for two seconds, from when it creates the file. PE 0 gets from it meanwhile.
 void compute(const std::string& file) {
   auto* word = static_cast<long*>(shmem_malloc(sizeof(long)));
   auto* back = static_cast<double*>(shmem_malloc(sizeof(double)));
   *word = 17;
   shmem_barrier_all();
-  shmem_getmem(word + 0, word, sizeof(long), right());  // the connection is there
+  shmem_getmem(word + 0, word, sizeof(long), right());  // makes the connection
   shmem_barrier_all();
   double answered = 0;
   if (shmem_my_pe() == 1) {
@@ -180,7 +180,7 @@ void compute(const std::string& file) {
   }
 }
 
-/// PE 0 reads words of PE 1, on its node, until PE 2 has had its answer from PE 0 and says so there.
+/// PE 0 polls words of PE 1, on the same node, until PE 2 has got an answer from PE 0 and stores that at PE 1.
 void poll() {
   static long word = 17;
   static long told = 0;
@@ -227,7 +227,7 @@ void poll() {
   say("is through");
 }
 
-/// 64 MiB from or to the next PE, again and again.
+/// Copies 64 MiB from or to the next PE without end.
 void copy_for_ever(bool get) {
   constexpr std::size_t kBytes = 64 << 20;
   auto* there = static_cast<unsigned char*>(shmem_malloc(kBytes));
@@ -268,7 +268,7 @@ void run(const std::string& action, const std::string& file) {
   if (action == "mistake") {
     shmem_my_pe() == 3 ? shmem_sync_all() : shmem_barrier_all();
   }
-  // For ever: the others are to end. PE 1 is the one that the test ends.
+  // Without end: the test kills or stops PE 1, which must end the others.
   if (action == "get") {
     for (;;) {
       shmem_long_g(&global_word, right());

@@ -20,7 +20,7 @@ static void world_case(char** numbers) {
   }
 }
 
-/* mixed N: blocking and non-blocking ones, up to 4 at the same time, without a blocking one first. */
+/* mixed N: blocking and non-blocking barriers, up to 4 at the same time, the first of them non-blocking. */
 static void mixed_case(char** numbers) {
   for (int round = 0; round < atoi(numbers[0]); ++round) {
     ranks_ibarriers(&world, 1 + round % 4);
@@ -30,7 +30,7 @@ static void mixed_case(char** numbers) {
   }
 }
 
-/* A barrier or some, by what the communicator's number says. */
+/* Blocking and non-blocking barriers in turn; slots with odd numbers begin with non-blocking ones. */
 static void exercise(tested_t* tested, int rounds) {
   if (tested->comm == MPI_COMM_NULL) {
     return;
@@ -44,7 +44,7 @@ static void exercise(tested_t* tested, int rounds) {
   }
 }
 
-/* One that rank `low` to `high` are in. */
+/* A communicator of ranks `low` to `high`. */
 static MPI_Comm range(int low, int high) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank >= low && rank <= high ? 0 : MPI_UNDEFINED, -rank, &comm);
@@ -120,7 +120,7 @@ static void churn_case(char** numbers) {
   ranks_barrier(&world);
 }
 
-/* inter N: an intercommunicator and MPI_COMM_SELF, which the component leaves alone. */
+/* inter N: an intercommunicator and MPI_COMM_SELF, which the component does not handle. */
 static void inter_case(char** numbers) {
   MPI_Comm half;
   MPI_Comm inter;
@@ -152,8 +152,8 @@ static void killed_case(char** numbers) {
   }
 }
 
-/* parting N AT PID: communicators that are freed as soon as a barrier of theirs is over; the last rank kills the device
- * when AT of them have been, if the device has a PID, while others may be in the next barrier already. */
+/* parting N AT PID: communicators, each freed right after its only barrier. After AT of them the last rank kills the
+ * device, unless PID is 0, while other ranks may already be in the next barrier. */
 static void parting_case(char** numbers) {
   const int slot = ranks_new_slot();
   const int device = atoi(numbers[2]);
@@ -171,7 +171,7 @@ static void parting_case(char** numbers) {
   ranks_barrier(&world);
 }
 
-/* whose N: what is called after N barriers. */
+/* whose N: prints the functions that MPI calls after N barriers. */
 static void whose_case(char** numbers) {
   world_case(numbers);
   if (rank == 0) {
@@ -212,21 +212,21 @@ static void threads_case(char** numbers) {
   }
 }
 
-/* reset N AT COMMAND: rank 0 runs it before its barrier AT. */
+/* reset N AT COMMAND: rank 0 runs COMMAND before its barrier AT. */
 static void reset_case(char** numbers) {
   for (int i = 0; i < atoi(numbers[0]); ++i) {
     if (i == atoi(numbers[1]) && rank == 0) {
-      usleep(100000); /* the others are in it */
+      usleep(100000); /* the other ranks have entered the barrier */
       ranks_expect(system(numbers[2]) == 0, numbers[2]);
     }
     ranks_barrier(&world);
   }
 }
 
-/* late RANK BEFORE AT_ONCE: one does not come to the barrier that BEFORE others have preceded; AT_ONCE is how many
- * MPI_Ibarriers there are of it, or 0. Without any before it is one of a new communicator, on whose device the members
- * cannot have agreed, since the late one does nothing for it. The rank whose error ends the job calls it last, so that
- * it misses the late one only. */
+/* late RANK BEFORE AT_ONCE: after BEFORE barriers RANK does not enter the next one, which is an MPI_Barrier or, if
+ * AT_ONCE is not 0, that many MPI_Ibarriers. If BEFORE is 0 it is a barrier of a new communicator, whose members cannot
+ * have agreed on a device, since RANK does nothing for it. The rank whose error ends the job enters last, so that only
+ * RANK is missing there. */
 static void late_case(char** numbers) {
   const int late = atoi(numbers[0]);
   const int before = atoi(numbers[1]);
@@ -257,7 +257,7 @@ static void late_case(char** numbers) {
     ranks_barrier(&tested);
   }
   if (!ends_the_job) {
-    pause(); /* so that all say for whom they have waited */
+    pause(); /* so that all ranks name the missing one */
   }
 }
 
@@ -270,9 +270,8 @@ static int barrier_of_either_kind(int blocking) {
   return error != MPI_SUCCESS ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* again BEFORE: one comes only when the others' calls have failed, and they call again, the other way, until it is
- * there.
- */
+/* again BEFORE: the last rank enters only after the calls of the others have failed; they repeat the call, blocking and
+ * non-blocking in turn, until it has entered. */
 static void again_case(char** numbers) {
   const int before = atoi(numbers[0]);
   int calls = 0;
@@ -300,7 +299,7 @@ static void again_case(char** numbers) {
   ranks_ibarriers(&world, 3);
 }
 
-/* dies RANK N: one is killed when the others are in the barrier after N. */
+/* dies RANK N: RANK is killed when the others are in the barrier after N. */
 static void dies_case(char** numbers) {
   for (int before = atoi(numbers[1]); before > 0; --before) {
     ranks_barrier(&world);
@@ -326,7 +325,7 @@ static void barriers_with_spawned(MPI_Comm inter, int high) {
   MPI_Comm_disconnect(&inter);
 }
 
-/* spawn PROGRAM: two more processes, which are a world of their own. */
+/* spawn PROGRAM: spawns two more processes, which have their own MPI_COMM_WORLD. */
 static void spawn_case(char** numbers) {
   char spawned[4096];
   char* arguments[] = {spawned, "spawned", "0", NULL};
@@ -336,7 +335,7 @@ static void spawn_case(char** numbers) {
   barriers_with_spawned(inter, 0);
 }
 
-/* spawned 0: these. */
+/* spawned 0: the spawned processes. */
 static void spawned_case(char** numbers) {
   MPI_Comm inter;
   (void)numbers;

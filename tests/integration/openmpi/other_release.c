@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded before Open MPI, it makes a component believe that this is a later release. */
+/* Preloaded, it makes a component believe that Open MPI is a later release. */
 #include <mpi.h>
 #include <stdio.h>
 

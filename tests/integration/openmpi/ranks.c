@@ -26,7 +26,7 @@ void ranks_expect(int holds, const char* what) {
   }
 }
 
-/* A performance variable of the component counts from when its handle was made. */
+/* A performance variable of the component counts from the creation of its handle. */
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[3];
 
@@ -113,8 +113,8 @@ void ranks_watch(tested_t* tested, MPI_Comm comm, int slot) {
   MPI_Group_free(&world);
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
-  /* Goes on from where an earlier communicator of this slot has stopped: less than that is no proof. The members agree
-   * on it without a barrier. */
+  /* Continues from the last count of an earlier communicator of this slot, since smaller counts prove nothing. The
+   * members agree on it without a barrier. */
   uint64_t last = shared->entered[slot][self];
   MPI_Allreduce(&last, &tested->entered, 1, MPI_UINT64_T, MPI_MAX, comm);
 }
@@ -159,7 +159,7 @@ void ranks_ibarriers(tested_t* tested, int count) {
     entered[i] = ranks_enter(tested);
     ranks_expect(MPI_Ibarrier(tested->comm, &requests[i]) == MPI_SUCCESS, "MPI_Ibarrier");
   }
-  /* Every other one is tested for, the rest is waited for. */
+  /* Completes requests by MPI_Test and MPI_Wait in turn. */
   for (int i = 0; i < count; ++i) {
     int done = 0;
     while (i % 2 == 0 && !done) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the ranks of the tests have in common: the proof that nobody leaves a barrier before all have entered it. Every
- * rank says in memory that all share which barrier it has entered, and looks at all members' when it has left. The
- * memory is a file, since a barrier that is tested must not be what makes the others' stores visible.
+ * Shared by the ranks of the tests: the check that no rank leaves a barrier before all have entered it. Every rank
+ * records in shared memory which barrier it has entered, and reads the records of all members after the barrier. The
+ * shared memory is a mapped file, which makes the stores visible independently of the barrier under test.
  */
 #ifndef GBA_TESTS_OPENMPI_RANKS_H
 #define GBA_TESTS_OPENMPI_RANKS_H
@@ -13,7 +13,7 @@
 
 enum { RANKS = 192, SLOTS = 512 };
 
-/* A communicator under test. `slot`: where its members count; the same for all of them, and nobody else's. */
+/* A communicator under test. `slot`: where its members count, the same for all members and used by no others. */
 typedef struct tested_t {
   MPI_Comm comm;
   int slot;
@@ -24,20 +24,21 @@ typedef struct tested_t {
 
 /* MPI_Init_thread, and the file at `path` mapped. */
 void ranks_init(const char* path, int threads);
-/* Gives the exit code: 0 if no rank has seen a failure, as rank 0 prints with the component's performance variables. */
+/* Returns the exit code, 0 if no rank has seen a failure. Rank 0 prints it with the component's performance
+ * variables. */
 int ranks_report(void);
 /* ranks_report and MPI_Finalize. */
 int ranks_finalize(void);
 
-/* A slot that no other communicator has; every rank calls it equally often. */
+/* A slot that no other communicator has. Every rank must call it equally often. */
 int ranks_new_slot(void);
 void ranks_watch(tested_t* tested, MPI_Comm comm, int slot);
 
-/* Barriers, each of which is checked. */
+/* A barrier, which is checked. */
 void ranks_barrier(tested_t* tested);
 uint64_t ranks_enter(tested_t* tested);
 void ranks_check(const tested_t* tested, uint64_t entered);
-/* Until all others have entered the barrier after this rank's last; makes no progress of MPI. */
+/* Waits until all others have entered the barrier after this rank's last one, without progress in MPI. */
 void ranks_wait_for_others(const tested_t* tested);
 void ranks_ibarriers(tested_t* tested, int count); /* `count` at the same time */
 

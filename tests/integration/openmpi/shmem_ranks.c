@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmem_ranks FILE CASE N [AT PID]: PEs of Open MPI's OpenSHMEM, which are ranks of MPI, too. */
+/* shmem_ranks FILE CASE N [AT PID]: PEs of Open MPI's OpenSHMEM, which are MPI ranks too. */
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static void barrier_all(void) {
   ranks_check(&world, entered);
 }
 
-/* world N: barriers, every other one without waiting for puts, and what was put is there after those that do. */
+/* world N: barriers, after which puts are complete, and syncs, which do not complete puts, in turn. */
 static void world_case(int count, char** numbers) {
   (void)numbers;
   for (int i = 1; i <= count; ++i) {
@@ -68,7 +68,7 @@ static void sets_case(int count, char** numbers) {
   }
 }
 
-/* mixed N: barriers of MPI and of OpenSHMEM in turns, some of MPI's under way meanwhile. */
+/* mixed N: barriers of MPI and of OpenSHMEM in turn, while some of MPI's are pending. */
 static void mixed_case(int count, char** numbers) {
   tested_t other;
   MPI_Request request;
@@ -98,7 +98,7 @@ static void killed_case(int count, char** numbers) {
   }
 }
 
-/* An active set that each of several threads has barriers of. */
+/* An active set, whose barriers one thread of each PE calls. */
 typedef struct set_t {
   int start, size;
   int slot_of_words;
@@ -110,7 +110,7 @@ typedef struct set_t {
 static long broadcast_words[4][SHMEM_BCAST_SYNC_SIZE];
 static long broadcast_source, broadcast_target;
 
-/* Makes the group of an active set without a barrier of it. */
+/* Makes the group of an active set without a barrier. */
 static void make_group(int start, int size, int slot) {
   shmem_broadcast64(&broadcast_target, &broadcast_source, 1, 0, start, 0, size, broadcast_words[slot]);
 }
@@ -126,7 +126,7 @@ static void* thread_of_set(void* context) {
   return NULL;
 }
 
-/* threads N: each set's barriers by a thread of its own, the first ones in the other order on every other PE. */
+/* threads N: each set's barriers in a thread of its own, started in the opposite order on every other PE. */
 static void threads_case(int count, char** numbers) {
   set_t sets[3] = {{.start = 0, .size = pes - 1}, {.start = 0, .size = pes - 2}, {.start = 1, .size = pes - 1}};
   pthread_t threads[3];
@@ -153,14 +153,14 @@ static void threads_case(int count, char** numbers) {
   barrier_all();
 }
 
-/* Signals whose handlers do nothing come at the end of a job. */
+/* Never returns: signals that only interrupt pause() come at the end of a job. */
 static void stay_away(void) {
   for (;;) {
     pause();
   }
 }
 
-/* late N: PE 1 does not come to a barrier of all. */
+/* late N: PE 1 does not enter a barrier of all PEs. */
 static void late_case(int count, char** numbers) {
   (void)numbers;
   for (int i = 0; i < count; ++i) {
@@ -172,8 +172,8 @@ static void late_case(int count, char** numbers) {
   barrier_all();
 }
 
-/* absent N: PE 2 does not come to the first barrier of an active set, where its members have to agree. The others call
- * it after PE 1, the first member, whose timeout has to pass first. */
+/* absent N: PE 2 does not enter the first barrier of an active set, in which the members agree on the device. The
+ * others enter after PE 1, the first member, whose timeout must pass first. */
 static void absent_case(int count, char** numbers) {
   tested_t callers;
   MPI_Comm comm;
@@ -195,7 +195,7 @@ static void absent_case(int count, char** numbers) {
   shmem_barrier(1, 0, pes - 1, sync_words[0]);
 }
 
-/* They count from when their handles are made: after what shmem_init does. */
+/* The variables count from the creation of their handles, which is after the barriers of shmem_init. */
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle by_device, by_others;
 

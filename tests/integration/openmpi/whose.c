@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a communicator's barriers go, as Open MPI's own table of its functions says. */
+/* The functions that a communicator's barriers call, from Open MPI's own table of functions. */
 #define _GNU_SOURCE /* dladdr */  // NOLINT(bugprone-reserved-identifier)
 #include "whose.h"
 

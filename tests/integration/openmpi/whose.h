@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-/* "MPI_Barrier: LIBRARY+OFFSET", the function that it calls, and the same of MPI_Ibarrier; a line each. */
+/* Prints "MPI_Barrier: LIBRARY+OFFSET", the function that it calls, and a second line for MPI_Ibarrier. */
 void whose_print(MPI_Comm comm);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that goes through the calls of shmem.h and shmemx.h one family at a time, in C++ with the overloads in sight.
-// Prints what went wrong; exits with 0 if nothing did.
+// A PE that makes the calls of shmem.h and shmemx.h, one family at a time, in C++ with its overloads. Prints failures;
+// exits with 0 if there are none.
 #include <shmem.h>
 #include <shmemx.h>
 
@@ -119,7 +119,7 @@ void signals(int me, int pes) {
   shmem_barrier_all();
   shmem_signal_add(signal, 5, right);
   CHECK(shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 205) == 205);
-  // Ascend's forms: chosen by the type of the signal.
+  // Ascend's forms, which the type of the signal selects.
   shmem_signal_set(signal32, -7, right);
   CHECK(shmem_signal_wait_until(signal32, SHMEM_CMP_LT, 0) == -7);
   shmem_barrier_all();
@@ -377,7 +377,7 @@ int main() {
   split_phase(me, pes);
   kernels();
   shmem_finalize();
-  // Once more, from the beginning.
+  // The library can be started again.
   shmem_init();
   CHECK(shmem_n_pes() == pes);
   transfers(me, pes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program as it is written for Ascend SHMEM: ascend_pes FILE. The first PE puts the unique id into FILE; who a
-// PE is stands in oshrun's variables, as it would in those of any launcher.
+// A host program written as for Ascend SHMEM: ascend_pes FILE. The first PE writes the unique id to FILE; the rank of a
+// PE comes from oshrun's variables, as it could from those of any launcher.
 #include <shmem.h>  // the one in ascend/
 
 #include <array>
@@ -120,7 +120,7 @@ void streams(int me, int pes) {
   CHECK(shmemx_stream_create(&made) == 0 && shmemx_stream_create(nullptr) != 0);
   for (aclrtStream stream : {static_cast<aclrtStream>(nullptr), static_cast<aclrtStream>(made)}) {
     for (int round = 0; round < 20; ++round) {
-      // The same memory twice in one go: only in order is the result right.
+      // Two puts of the same memory: the result is right only if they run in order.
       mine.fill(round * 1000 + me);
       aclshmemx_putmem_on_stream(words, mine.data(), sizeof mine, (me + 1) % pes, stream);
       aclshmemx_quiet_on_stream(stream);
@@ -142,7 +142,7 @@ struct KernelWork {
   std::uint64_t config = 0;
 };
 
-/// As a kernel of that library is written; the core is not in its arguments there.
+/// Written like a kernel of Ascend SHMEM, where the core is not an argument.
 void kernel(shmemx_core_t* /*core*/, void* argument) {
   auto& work = *static_cast<KernelWork*>(argument);
   util_set_ffts_config(work.config);

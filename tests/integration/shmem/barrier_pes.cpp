@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that goes through barriers and sees whether anybody leaves one before all have entered it. Told so, it also cuts
-// its own connection to the device in the middle: at a round, or whenever it gets SIGUSR2. With --watch PE 0 says how
-// often the device has come into use. When PE 0 gets SIGUSR1, it ends the barriers of all. What they show to each other
-// is in their heaps or in a file that all of them reach, between which and them no network lies. With --skew each comes
-// to each barrier up to so much later than it could.
+// A PE that runs barriers and checks that no PE leaves one before all have entered it. With --cut, PE cuts its own
+// connection to the device at ROUND; it also does so whenever it gets SIGUSR2. With --watch, PE 0 prints how often the
+// PEs have begun to use the device. SIGUSR1 to PE 0 ends the barriers of all PEs. The PEs record their progress in
+// their heaps or, with --board, in a file that all of them share, which needs no network. With --skew, each PE enters
+// each barrier late by a random time up to MICROSECONDS.
 //
 //   barrier_pes ROUNDS [--cut PE ROUND] [--watch] [--board FILE] [--skew MICROSECONDS]
 #include <fcntl.h>
@@ -59,7 +59,7 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// Ends every stream socket of the machine's own kind: the only one is the driver's connection.
+/// Shuts down every stream socket of AF_UNIX: the only one is the driver's connection.
 int cut_connections() {
   int cut = 0;
   for (int fd = 3; fd < 1024; ++fd) {
@@ -74,15 +74,15 @@ int cut_connections() {
   return cut;
 }
 
-/// What each PE shows to the others.
+/// The progress that each PE records for the others.
 struct Shown {
   std::uint64_t entered;  // the last round
-  std::uint64_t last;     // of PE 0: the round after which all end
+  std::uint64_t last;     // written by PE 0: the round after which all end
 };
 
 class Board {
  public:
-  /// Collective. In the heaps if `file` is nullptr; it may fail.
+  /// Collective. Uses the heaps if `file` is nullptr. It may fail: see exists().
   Board(const char* file, int me) : me_(me) {
     if (file == nullptr) {
       in_heap_ = static_cast<Shown*>(shmem_calloc(1, sizeof(Shown)));
@@ -112,7 +112,7 @@ class Board {
     Shown& mine = in_file_ != nullptr ? in_file_[me_] : *in_heap_;
     std::atomic_ref(mine.*word).store(value, std::memory_order_relaxed);
   }
-  /// Relaxed on purpose: the barrier has to order these. Those of another node are looked at by the network.
+  /// Relaxed on purpose: the barrier must order these accesses. Words of another node are read through the network.
   [[nodiscard]] std::uint64_t look(std::uint64_t Shown::*word, int pe) const {
     Shown* const there = in_file_ != nullptr ? in_file_ + pe : static_cast<Shown*>(shmem_ptr(in_heap_, pe));
     return there != nullptr ? std::atomic_ref(there->*word).load(std::memory_order_relaxed)
@@ -124,7 +124,7 @@ class Board {
 
   int me_;
   Shown* in_heap_ = nullptr;
-  Shown* in_file_ = nullptr;  // of all PEs, one after the other
+  Shown* in_file_ = nullptr;  // those of all PEs, by number
 };
 
 std::uint64_t done_by_device() {
@@ -133,11 +133,12 @@ std::uint64_t done_by_device() {
   return stats.by_device;
 }
 
-/// Tells when the device has come into use: when so many barriers in a row went through it that a loss is not taken for
-/// one more failure to come back (then the next try would take its time), or, where they are slow, for a while.
+/// Reports that the PEs use the device: when it has done so many barriers in a row that the library would not count a
+/// loss as one more failed return (the next attempt would be delayed then) or, if barriers are slow, when it has done
+/// them for two seconds.
 class Watch {
  public:
-  /// After each barrier.
+  /// Called after each barrier.
   void look() {
     const std::uint64_t now = done_by_device();
     const bool by_device = std::exchange(before_, now) < now;
@@ -193,7 +194,7 @@ int main(int argc, char** argv) {
       std::printf("PE %d cut %d connections\n", me, cut_connections());
       std::fflush(stdout);
     }
-    // The round after this one: others may not look for the last round any more before they enter this one.
+    // The round after this one: other PEs may enter this one without reading the number of the last round again.
     if (me == 0 && asked_to_end != 0 && board.look(&Shown::last, 0) == arguments.rounds) {
       board.show(&Shown::last, k + 1);
     }

@@ -16,7 +16,7 @@ using shmem_test::BarrierRun;
 using shmem_test::Cell;
 using shmem_test::Cells;
 
-/// One run on this PE, the first barrier of which is that after `before`.
+/// Checks one run on this PE. Its first barrier is the one after `before`.
 std::string check_run(const Job& job, const BarrierRun& run) {
   const Cells cells({reinterpret_cast<Cell*>(job.memory.heap(0)), Cells::needed(run)}, run);
   shmem_test::FirstWrong wrong([&job] { return job.bootstrap->aborted().has_value(); });
@@ -24,7 +24,7 @@ std::string check_run(const Job& job, const BarrierRun& run) {
   return wrong.text().empty() ? "" : to_string(run) + ": " + wrong.text();
 }
 
-/// All algorithms one after the other, by the same team: then all of them mixed.
+/// All algorithms one after the other, then mixed, by the same team.
 std::string check_all(const Job& job, const std::vector<int>& core_counts, int barriers) {
   BarrierRun run{.pes = job.size};
   for (std::size_t i = 0; i <= shmem::kAlgorithms.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that touches its heap and says what pages that is made of. With "wait" it stays until somebody ends it.
+// A PE that touches its heap and prints the kind of the heap's pages. With "wait" it stays until it is killed.
 #include <shmem.h>
 #include <shmemx.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// KiB of the mapping that `address` lies in which `key` of /proc/self/smaps counts.
+/// The KiB that `key` of /proc/self/smaps counts in the mapping that contains `address`.
 unsigned long mapped(const void* address, const std::string& key) {
   std::ifstream smaps("/proc/self/smaps");
   bool here = false;
@@ -35,7 +35,7 @@ int main(int argc, char** /*argv*/) {
   shmem_init();
   auto* block = static_cast<char*>(shmem_malloc(kSize));
   std::memset(block, 1, kSize);
-  // The neighbour's heap too: its huge pages are there whoever touches them.
+  // The neighbour's heap too: the heap has huge pages whichever PE touches them first.
   const int right = (shmem_my_pe() + 1) % shmem_n_pes();
   shmem_barrier_all();
   shmem_putmem(block + kSize / 2, block, kSize / 2, right);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that joins the job and then never comes to a barrier. Told so, all but PE 0 wait for it.
+// PEs that join the job. With an argument, all but PE 0 wait for PE 0, which never enters the barrier or signals.
 //
 //   late_pe [barrier|signal]
 #include <shmem.h>

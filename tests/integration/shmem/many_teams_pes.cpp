@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE in more teams than the device has groups: the first ones get a group, the others run in software and say why,
-// and all of them work. Groups that are given back are used again.
+// A PE in more teams than the device has groups: the first teams get a group, the others run in software with a reason,
+// and all of them work. Freed groups are used again.
 #include <shmem.h>
 #include <shmemx.h>
 

@@ -28,7 +28,7 @@ int start(const MPI_Comm* communicator, unsigned timeout = 0) {
   return code;
 }
 
-/// Each PE gives its number in the world to the next. True if it got the right one.
+/// Each PE puts its number in the world to the next one. True if it got the right number.
 bool hello(int expected_from) {
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
@@ -53,7 +53,7 @@ int run_world() {
   return 0;
 }
 
-/// The odd and the even processes are jobs of their own, the last of the world the first of its job.
+/// The odd and the even processes are separate jobs, in reverse order of the world.
 int run_split() {
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half);
@@ -71,7 +71,7 @@ int run_split() {
   return right ? 0 : 4;
 }
 
-/// As SHMEM_BOOTSTRAP says.
+/// Starts as SHMEM_BOOTSTRAP says.
 int run_environment() {
   shmem_init();
   const bool right = hello((world_rank + world_size - 1) % world_size);
@@ -84,7 +84,7 @@ int run_null() {
   return start(&nothing) == -EINVAL ? 0 : 3;
 }
 
-/// Only process 0 comes. MPI still works then.
+/// Only process 0 starts the library. MPI still works after that.
 int run_late() {
   int code = -ETIMEDOUT;
   if (world_rank == 0) {

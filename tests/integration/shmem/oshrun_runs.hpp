@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of oshrun share.
+// Shared by the tests of oshrun.
 #pragma once
 
 #include <unistd.h>
@@ -20,14 +20,14 @@ inline std::string pe_program() {
   return test_support::test_program("oshrun_pe");
 }
 
-/// oshrun with these arguments, to its end.
+/// Runs oshrun with these arguments to its end.
 inline test_support::Outcome launch(std::vector<std::string> arguments,
                                     const std::vector<std::string>& environment = {}) {
   arguments.insert(arguments.begin(), oshrun());
   return test_support::run(std::move(arguments), environment, kLimit);
 }
 
-/// A shell script, to its end; $0 in it is oshrun, $1 and so on `arguments`.
+/// Runs a shell script to its end; $0 in it is oshrun, $1 and so on are `arguments`.
 inline test_support::Outcome in_shell(const std::string& script, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.begin(), {"bash", "-c", script, oshrun()});
   return test_support::run(std::move(arguments), {}, kLimit);
@@ -41,7 +41,7 @@ inline std::string repeat(const std::string& text, int times) {
   return all;
 }
 
-/// A text that no other process has on its command line.
+/// A text that is on no other process's command line.
 inline std::string unique(const std::string& name) {
   static int count = 0;
   return name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count);

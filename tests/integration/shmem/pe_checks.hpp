@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks made by PEs, and by the cores of their kernels: what is wrong is printed and counted.
+// Checks made by PEs and by the cores of their kernels: failures are printed and counted.
 #pragma once
 
 #include <shmem.h>
@@ -21,7 +21,7 @@ inline void check(bool good, const char* what, int line) {
 }
 #define CHECK(condition) pe_checks::check((condition), #condition, __LINE__)
 
-/// Symmetric, zero.
+/// Allocates zeroed symmetric memory.
 template <typename T>
 T* allocate(std::size_t count = 1) {
   return static_cast<T*>(shmem_calloc(count, sizeof(T)));

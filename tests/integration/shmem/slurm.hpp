@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Slurm of a test's own.
+// A Slurm installation that a test runs.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,11 @@
 namespace test_support {
 
 /// munged, slurmctld and slurmd for one node of 16 processors, on free ports of 127.0.0.1, or for as many such nodes as
-/// there are hosts. All their files are in a folder that goes with the object, as do the jobs. Needs root.
+/// there are hosts. All their files are in a folder; the object removes the folder and ends the jobs when it is
+/// destroyed. Needs root.
 class Slurm {
  public:
-  /// Why there can be none here, or nothing.
+  /// Why this machine cannot run it, or nothing.
   static std::optional<std::string> missing();
 
   /// `hosts`, if any, must outlive it.
@@ -25,11 +26,11 @@ class Slurm {
   Slurm& operator=(const Slurm&) = delete;
   ~Slurm();
 
-  /// False if it does not come up; log() then says why.
+  /// False if it did not start; log() then says why.
   [[nodiscard]] bool is_ready() const { return ready_; }
   [[nodiscard]] std::string log() const;
 
-  /// srun --mpi=pmix -n tasks command, on the first host; each node gets as many tasks.
+  /// Runs srun --mpi=pmix -n TASKS COMMAND on the first host; each node gets the same number of tasks.
   [[nodiscard]] std::unique_ptr<Process> srun(int tasks, const std::vector<std::string>& command,
                                               const std::vector<std::string>& environment = {}) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that does COUNT times each thing that a job is made of, and says how much memory it has for itself then.
+// A PE that makes each kind of call COUNT times and then prints the size of its private memory.
 //
 //   whole_life_pes COUNT
 #include <shmem.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// The sum of the numbers of kB behind these names in a file of /proc.
+/// The sum of the kB values of these names in a file of /proc.
 long sum_of(const char* file, const std::vector<std::string>& names) {
   std::ifstream stream(file);
   long sum = 0;
@@ -45,7 +45,7 @@ int run(int count) {
   for (int i = 0; i < count; ++i) {
     shmem_barrier_all();
   }
-  // What only this process has, and the page tables by which it sees the memory of all.
+  // Private memory of this process, and its page tables, which also map the heaps of all PEs.
   const long own = sum_of("/proc/self/smaps_rollup", {"Private_Clean:", "Private_Dirty:"});
   std::printf("PE %d: private kB %ld, page tables kB %ld\n", shmem_my_pe(), own,
               sum_of("/proc/self/status", {"VmPTE:"}));

@@ -13,7 +13,7 @@
 
 namespace tool_test {
 
-/// Made whole by whole(); a test then takes something away.
+/// whole() makes it a working machine, from which a test removes something.
 class FakeMachine {
  public:
   FakeMachine() {
@@ -75,7 +75,7 @@ class FakeMachine {
     file("dev/vfio/12", "");
     plug_in({});
   }
-  /// As Linux 6.6 has it: the function has a node of its own.
+  /// As on Linux 6.6, where the function has its own character device.
   void with_iommufd() const {
     file(device_folder("0000:3b:00.0") + "/vfio-dev/vfio0/dev", "511:0");
     file("dev/vfio/devices/vfio0", "");

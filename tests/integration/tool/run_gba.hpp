@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gba command, run to its end.
+// Runs the gba command to its end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline test_support::Outcome gba(std::vector<std::string> arguments, std::vector
   return test_support::run(line, {}, test_support::Seconds{60});
 }
 
-/// Parsed; a test fails if it is no JSON, or the exit code another than `code`.
+/// The parsed output of gba --json. The test fails if it is not JSON or the exit code is not `code`.
 inline Json gba_json(std::vector<std::string> arguments, const std::vector<std::string>& environment = {},
                      int code = 0) {
   arguments.emplace_back("--json");

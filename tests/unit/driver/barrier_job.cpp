@@ -104,7 +104,7 @@ bool Member::agree(std::uint64_t sequence) {
 }
 
 void Member::enter(std::uint64_t k) {
-  // Relaxed, here and below: the barrier itself has to order these.
+  // Relaxed, here and in check_all_entered(): the barrier under test has to order these accesses.
   job_.members_[me_].entered.store(k, std::memory_order_relaxed);
   gba_barrier_arrive(barrier(), k);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a barrier as threads of a test, in each of the shapes that members may have, over a switch that fails
-// when the test says so (fake_gba.hpp).
+// The members of a barrier as threads of a test, in each of the shapes that a barrier supports, over a switch that
+// fails when the test says so (fake_gba.hpp).
 #pragma once
 
 #include <atomic>
@@ -37,11 +37,11 @@ class Member {
  public:
   Member(Job& job, std::uint32_t me);
 
-  /// Agrees on a group with the others. False, for all: one could not.
+  /// Agrees on a group with the others. False for all members if one could not join.
   bool agree(std::uint64_t sequence);
-  /// Barrier k, checked: nobody leaves it before all have entered it. The result of it.
+  /// Runs barrier k, checks that all members have entered it before this one leaves, and returns its result.
   int meet(std::uint64_t k);
-  /// As gba_barrier_wait, by tests.
+  /// The same with gba_barrier_test() instead of gba_barrier_wait().
   int meet_by_polling(std::uint64_t k);
   void give_back();
 
@@ -64,10 +64,10 @@ class Member {
   BarrierPtr barrier_;
 };
 
-/// What members have in common.
+/// State that the members share.
 class Job {
  public:
-  /// With `recovers`, a lost device is used again when it is there.
+  /// With `recovers`, a lost device is used again once it is back.
   Job(Shape shape, std::uint32_t size, bool recovers);
   /// Runs `body` for each member in a thread of its own.
   void run(const std::function<void(Member&)>& body);
@@ -76,10 +76,10 @@ class Job {
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] int early() const { return early_; }
-  /// Of all members, when run() is over.
+  /// Sums over all members, after run().
   [[nodiscard]] std::uint64_t by_device() const { return by_device_; }
   [[nodiscard]] std::uint64_t in_software() const { return in_software_; }
-  /// From now on nobody can read this member's word.
+  /// From now on no other member can read this member's word.
   void lose_member(std::uint32_t member) { lost_ = static_cast<int>(member); }
 
  private:

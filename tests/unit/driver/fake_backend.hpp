@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GBA at the backend seam: registers in a map, doorbells and flags in memory, and every call written down.
+// A fake GBA behind the Backend interface: registers in a map, doorbells and flags in memory, and a log of all calls.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -22,31 +22,31 @@
 
 namespace gba::test {
 
-/// Memory mapped for the device. The device may reach it by its file; the test takes the driver's own addresses,
-/// because ThreadSanitizer sees nothing in common between two mappings of one file.
+/// Memory mapped for the device. A device reaches it by its file; the tests use the driver's own addresses, because
+/// ThreadSanitizer does not see that two mappings of one file are the same memory.
 struct DmaRange {
   base::Mapping by_file;
   std::span<std::byte> memory;
 };
 
-/// What the device does is set from outside; the object that the test keeps and the one that the Device owns share it.
+/// The state of the device, shared by the test, which sets it, and by the backend that the Device owns.
 struct FakeState {
   FakeState();
 
-  /// Stores `word` where the port's RELEASE_ADDR of (group, member) says.
+  /// Stores `word` at the RELEASE_ADDR that the driver set for (group, member).
   void store_flag(std::uint32_t group, std::uint32_t member, std::uint64_t word);
   [[nodiscard]] MmioWord<std::uint64_t> flag(std::uint32_t group, std::uint32_t member);
   [[nodiscard]] MmioWord<std::uint64_t> flag_by_file(std::uint32_t group, std::uint32_t member);
   [[nodiscard]] MmioWord<std::uint64_t> doorbell(std::uint32_t group) const;
-  /// What the driver wrote to RELEASE_ADDR.
+  /// The value that the driver wrote to RELEASE_ADDR.
   [[nodiscard]] std::uint64_t release_address(std::uint32_t group, std::uint32_t member);
   void set_wakeup(std::uint32_t value) const;
   void interrupt(std::uint32_t vector);
-  /// The device is gone: loss_event() fires.
+  /// Makes the device lost: fires loss_event().
   void lose() const;
   [[nodiscard]] std::size_t count(const std::string& call) const;
 
-  // What the device is.
+  // Properties of the device.
   std::map<std::uint64_t, std::uint64_t> config;
   std::map<std::uint64_t, std::uint64_t> control;
   std::map<std::uint32_t, RegionInfo> regions;
@@ -56,7 +56,7 @@ struct FakeState {
   base::UniqueFd control_file;  // if set, the control region can be mapped from it
   base::UniqueFd kick;          // if set, offered as the ioeventfd
   base::UniqueFd loss;
-  std::atomic<Loss> loss_seen{Loss::kRemoved};  // what loss_event() says; set while others wait for it
+  std::atomic<Loss> loss_seen{Loss::kRemoved};  // the reason behind loss_event(); set while other threads wait for it
   bool gives_dma = true;
   std::size_t largest_dma = SIZE_MAX;
   bool behind_iommu = false;
@@ -67,18 +67,18 @@ struct FakeState {
   bool out_of_vectors = false;      // arm_irq finds none
   std::function<void()> when_lost;  // called when the backend declares the loss
 
-  // What it answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
+  // Its answers to commands: CMD_STATUS by opcode, and the result of ALLOC.
   std::map<std::uint64_t, std::uint64_t> command_status;
   std::uint64_t alloc_result = GBA_FIELD_PUT(GBA_CMD_RESULT_GROUP, 3) | GBA_FIELD_PUT(GBA_CMD_RESULT_KEY, 0xbeef);
-  bool privileged = false;  // takes DEV_CONTROL
+  bool privileged = false;  // accepts writes to DEV_CONTROL
   bool removed = false;     // reads all ones
-  unsigned busy_reads = 0;  // CMD_STATUS says busy so often first
+  unsigned busy_reads = 0;  // how often CMD_STATUS reads busy before the result
 
-  // Which call fails, counted from 0, and with what.
+  // The call that fails, counted from 0, and its error.
   std::optional<unsigned> failing_call;
   std::errc failure = std::errc::io_error;
 
-  // What happened.
+  // A record of what the driver did.
   mutable std::mutex mutex;
   unsigned calls = 0;
   std::vector<std::string> log;
@@ -120,7 +120,7 @@ class FakeBackend final : public Backend {
       state_->when_lost();
     }
   }
-  /// Writes the call down. Its failure, if it is the one to fail.
+  /// Logs the call. Fails if it is the call that is set to fail.
   Result<void> enter(const std::string& call);
   void run_command(std::uint64_t word);
 

@@ -49,7 +49,7 @@ FakeKernel::FakeKernel() {
   regions[GBA_REGION_FLAGS] = {.size = GBA_BAR4_SIZE, .mappable = true, .areas = {}};
   regions[GBA_REGION_CONFIG] = {.size = GBA_CONFIG_SIZE, .mappable = false, .areas = {}};
   irqs = {{GBA_IRQ_INTX, 1}, {GBA_IRQ_MSI, 1}, {GBA_IRQ_MSIX, GBA_MSIX_VECTORS}, {GBA_IRQ_ERR, 1}, {GBA_IRQ_REQ, 1}};
-  // As an x86 gives it: a hole for interrupts, and 39 bits.
+  // As on x86: a hole for interrupts, and 39 bits.
   ranges = {{.first = 0, .last = 0xfedfffff}, {.first = 0xfef00000, .last = (UINT64_C(1) << 39) - 1}};
 }
 
@@ -90,7 +90,7 @@ int FakeKernel::open(const char* path, int /*flags*/) {
     return fail_with(ENOENT);
   }
   if (path == kGroupNodes.device && is_open(path)) {
-    return fail_with(EBUSY);  // a group has one opener
+    return fail_with(EBUSY);  // a group can be opened once only
   }
   return give(path);
 }
@@ -165,7 +165,7 @@ std::uint64_t front(const FakeKernel::Region& region) {
   return region.areas.empty() ? region.size : region.areas.front().size;
 }
 
-/// A BAR's register of 8 bytes is accessed by two halves, which it neither answers nor takes.
+/// True if the kernel would split the access. It accesses a BAR by 4 bytes at most, which 8-byte registers ignore.
 bool splits(std::uint32_t region, std::size_t size) {
   return region <= VFIO_PCI_BAR5_REGION_INDEX && size > 4;
 }
@@ -239,7 +239,7 @@ int FakeKernel::ioctl(int fd, unsigned long request, void* argument) {
       request != VFIO_DEVICE_BIND_IOMMUFD) {
     return fail_with(EINVAL);
   }
-  // Before it is bound a character device answers to nothing else.
+  // An unbound character device accepts no other request.
   const auto& bind = as<VfioBind>(argument);
   if (files_[bind.iommufd] != kCdevNodes.iommu || (bind.flags != 0 && !cdev_knows_token)) {
     return fail_with(EINVAL);
@@ -249,6 +249,7 @@ int FakeKernel::ioctl(int fd, unsigned long request, void* argument) {
     return fail_with(EINVAL);
   }
   if (cdev_knows_token && !vf_token.text.empty() &&
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
       (!token || std::memcmp(reinterpret_cast<const void*>(bind.token), vf_token.bytes.data(), 16) != 0)) {
     return fail_with(EACCES);
   }
@@ -364,7 +365,7 @@ int FakeKernel::device_ioctl(unsigned long request, void* argument) {
   }
 }
 
-/// All open devices of an IOMMU group are in one address space.
+/// All open devices of an IOMMU group share one address space.
 int FakeKernel::attach(std::uint32_t space) {
   if (space < kAddressSpace || space >= kAddressSpace + spaces_) {
     return fail_with(ENOENT);
@@ -403,7 +404,7 @@ int FakeKernel::region_info(void* argument) {
   }
   info.cap_offset = sizeof(info);
   auto* body = static_cast<std::byte*>(argument) + sizeof(info);
-  vfio_region_info_cap_sparse_mmap capability{};
+  vfio_region_info_cap_sparse_mmap capability{};  // NOLINT(clang-diagnostic-zero-length-array)
   capability.header.id = VFIO_REGION_INFO_CAP_SPARSE_MMAP;
   capability.nr_areas = static_cast<std::uint32_t>(region.areas.size());
   std::memcpy(body, &capability, kAreas);
@@ -447,7 +448,7 @@ int FakeKernel::iommu_info(void* argument) const {
     return 0;
   }
   info.flags |= VFIO_IOMMU_INFO_CAPS;
-  // Another capability first, and a chain that does not begin behind the struct.
+  // The ranges are the second capability, and the chain does not begin directly behind the struct.
   constexpr std::size_t kFirst = sizeof(info) + 8;
   constexpr std::size_t kSecond = kFirst + sizeof(vfio_iommu_type1_info_dma_avail);
   constexpr std::size_t kRanges = kSecond + sizeof(vfio_iommu_type1_info_cap_iova_range);
@@ -461,7 +462,7 @@ int FakeKernel::iommu_info(void* argument) const {
   vfio_iommu_type1_info_dma_avail available{};
   available.header = {.id = VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL, .version = 1, .next = kSecond};
   std::memcpy(start + kFirst, &available, sizeof(available));
-  vfio_iommu_type1_info_cap_iova_range capability{};
+  vfio_iommu_type1_info_cap_iova_range capability{};  // NOLINT(clang-diagnostic-zero-length-array)
   capability.header = {.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE, .version = 1, .next = 0};
   capability.nr_iovas = static_cast<std::uint32_t>(ranges.size());
   std::memcpy(start + kSecond, &capability, sizeof(capability));
@@ -476,6 +477,7 @@ int FakeKernel::iova_ranges(void* argument) {
   }
   const std::size_t room = std::exchange(asked.num_iovas, static_cast<std::uint32_t>(ranges.size()));
   asked.out_iova_alignment = 1;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   std::memcpy(reinterpret_cast<void*>(asked.allowed_iovas), ranges.data(),
               std::min(room, ranges.size()) * sizeof(iommu_iova_range));
   return room < ranges.size() ? fail_with(EMSGSIZE) : 0;

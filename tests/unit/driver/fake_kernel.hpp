@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel with two GBAs of one IOMMU group bound to vfio-pci, at the system call seam. It keeps account of what is
-// open and mapped, and is as strict as a kernel of Linux 6.1 about interrupt vectors.
+// A fake kernel behind SystemCalls, with two GBAs of one IOMMU group bound to vfio-pci. It keeps track of what is open
+// and mapped, and is as strict about interrupt vectors as Linux 6.1.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -56,45 +56,45 @@ class FakeKernel final : public SystemCalls {
 
   /// Raises an interrupt.
   void fire(std::uint32_t index, std::uint32_t vector);
-  /// "" if all that was opened and mapped has been closed and unmapped, once.
+  /// What is still open or mapped, or was closed twice; "" if nothing.
   [[nodiscard]] std::string left_over() const;
-  /// Is there a descriptor of a device?
+  /// Whether any descriptor of a device is open.
   [[nodiscard]] bool device_is_open() const;
   [[nodiscard]] bool is_open(const std::string& path) const;
   [[nodiscard]] std::size_t count(const std::string& call) const;
   [[nodiscard]] std::string bytes(std::uint32_t region, std::uint64_t offset, std::size_t size);
 
-  // What the machine is.
+  // Properties of the machine.
   int api_version = 0;
   std::set<std::uintptr_t> extensions{VFIO_TYPE1v2_IOMMU};
   std::uint32_t group_flags = VFIO_GROUP_FLAGS_VIABLE;
   std::uint32_t device_flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
   std::map<std::uint32_t, Region> regions;
-  std::map<std::uint32_t, std::uint32_t> irqs;  // index -> vectors; EINVAL where there is none
+  std::map<std::uint32_t, std::uint32_t> irqs;  // index -> vectors; EINVAL for other indices
   int vectors_to_be_had = 1024;
-  VfToken vf_token;              // if any: the device is a virtual function that wants it
-  bool cdev_knows_token = true;  // Linux 6.18 and later
+  VfToken vf_token;              // if any: the device is a virtual function that requires it
+  bool cdev_knows_token = true;  // as Linux 6.18 and later
   std::vector<IovaRange> ranges;
   std::uint64_t page_sizes = 0x40201000;
   bool iommu_has_capabilities = true;
   rlim_t memory_lock = RLIM_INFINITY;
   unsigned long long capabilities = 0;
 
-  // Which call fails, counted from 0, and with what.
+  // The call that fails, counted from 0, and its errno.
   std::optional<unsigned> failing_call;
   int failure = EIO;
 
-  // What happened.
+  // A record of what the driver did.
   unsigned calls = 0;
-  std::string failed_call;  // its name
+  std::string failed_call;  // the name of the call that failed
   std::vector<std::string> log;
   std::map<std::uint64_t, std::uint64_t> dma;  // IOVA -> size
 
  private:
-  /// What is behind a descriptor: a path, or "device", "eventfd", "epoll".
+  /// The object of a descriptor: a path, or "device", "eventfd", "epoll".
   using File = std::string;
 
-  /// Counts the call. Its failure, if it is the one to fail.
+  /// Counts the call. False if it is the call that is set to fail.
   bool enter(const std::string& call);
   int give(const File& file);
   int fail_with(int error);
@@ -112,7 +112,7 @@ class FakeKernel final : public SystemCalls {
   int unmap_dma(std::uint64_t iova, std::uint64_t& size);
 
   std::map<int, File> files_;
-  std::string wrong_;  // closed what was not there
+  std::string wrong_;  // what was closed without being open
   bool attached_ = false;
   std::uint32_t spaces_ = 0;  // address spaces of iommufd
   std::uint32_t attached_to_ = 0;
@@ -120,7 +120,7 @@ class FakeKernel final : public SystemCalls {
   std::map<std::uint32_t, std::vector<std::byte>> memory_;
 };
 
-/// The seam of GoogleMock: the fake kernel, and expectations on top.
+/// Passes all calls on to the fake kernel; a test can set GoogleMock expectations on top.
 class MockSystemCalls : public SystemCalls {
  public:
   explicit MockSystemCalls(FakeKernel& kernel);
@@ -139,7 +139,7 @@ class MockSystemCalls : public SystemCalls {
   MOCK_METHOD(unsigned long long, effective_capabilities, (), (override));
 };
 
-/// The name of an ioctl: "VFIO_SET_IOMMU".
+/// The name of an ioctl, such as "VFIO_SET_IOMMU".
 std::string ioctl_name(unsigned long request);
 
 }  // namespace gba::test

@@ -34,7 +34,7 @@ class FakeSysfs {
     }
   }
 
-  /// The function's device in class vfio-dev, "vfio0". `number` is that of the character device, "" if it has none.
+  /// The function's device in class vfio-dev, such as "vfio0". `number` is its character device's, or "" for none.
   void add_vfio_device(const std::string& address, const std::string& name, const std::string& number) {
     const Path folder = function(address) / "vfio-dev" / name;
     add_character_device(folder, "vfio-dev", number);

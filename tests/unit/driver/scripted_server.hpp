@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of a vfio-user connection: a thread that plays a script, byte by byte where that matters.
+// The server's end of a vfio-user connection: a thread that plays a script, byte by byte if a test needs it.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ struct Received {
   }
 };
 
-/// What a script does with its end of the connection. Used by the script's thread.
+/// The script's end of the connection. Used by the script's thread only.
 class ServerEnd {
  public:
   explicit ServerEnd(int socket) : socket_(socket) {}

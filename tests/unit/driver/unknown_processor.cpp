@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Must not compile: a processor whose barriers driver/mmio.hpp does not know.
+// Must not compile: driver/mmio.hpp has no barriers for an unknown processor.
 #include <atomic>
 #include <bit>
 #include <concepts>

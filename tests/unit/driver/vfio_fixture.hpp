@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ways to a device behind the kernel's VFIO, over a fake kernel.
+// The two ways to a device behind the kernel's VFIO, on a fake kernel.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -37,12 +37,12 @@ inline const Way kCdevWay{.name = "vfio_cdev",
                           .open = VfioCdevBackend::open,
                           .open_in = VfioCdevBackend::open};
 
-/// A machine without any other device.
+/// An empty sysfs: the machine has no other device.
 inline PciSysfs no_sysfs() {
   return PciSysfs("/no/where");
 }
 
-/// Does everything once that a backend can do. The first error, or none.
+/// Calls each operation of a backend once. Returns the first error, or none.
 inline Error do_everything(const Way& way, SystemCalls& system) {
   const auto opened = way.open(system, no_sysfs(), way.nodes);
   if (!opened) {

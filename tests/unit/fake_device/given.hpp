@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors as they come from a client.
+// File descriptors as received from a client.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ inline fake_device::Given given(base::UniqueFd fd) {
   return {closer(), std::make_shared<fake_device::FdAccount>(), std::move(fd)};
 }
 
-/// As passed over a socket: the caller keeps its own.
+/// A duplicate, as after passing over a socket: the caller keeps its own descriptor.
 inline fake_device::Given again(const base::UniqueFd& fd) {
   return given(base::UniqueFd(::dup(fd.get())));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of the model and its specification, played step by step and compared.
+// A group of the model and its specification, executed step by step and compared.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct Step {
 };
 void PrintTo(const Step& step, std::ostream* out);
 
-/// Uses up what `device` held before: group 0 begins a new life. The device has a port for each member, and one more.
+/// Reconnects all ports of `device` and allocates group 0 again. The device has one more port than the group members.
 class PlayedGroup {
  public:
   PlayedGroup(Device& device, const Setup& setup);
 
-  /// Does it to both, and compares what they tell whom. Cheap.
+  /// Applies the step to both and compares their stores and interrupts. Cheap.
   void step(const Step& step);
   /// Compares the registers, the flags and the counters.
   void check();

@@ -20,8 +20,8 @@ struct OwnedSequence {
 
 std::vector<shmem::kv::Sequence> views(const std::vector<OwnedSequence>& sequences);
 
-/// The first error of the plan, or "". Destinations are free blocks of the cache, each used once. After the moves each
-/// sequence is whole at its placement. No PE gets a block twice, or contents that it has.
+/// The first error of the plan, or "". Checks that destinations are free blocks of the cache and used once, that after
+/// the moves each sequence is complete at its placement, and that a balanced plan sends no PE contents that it has.
 std::string check_plan(const std::vector<OwnedSequence>& before, const shmem::kv::Planning& planning,
                        const shmem::kv::SequencePlan& plan);
 

@@ -47,7 +47,7 @@ shmem::Result<void> PlayedPes::sync() {
   return {};
 }
 
-/// The first sync ends when all have voted. No PE votes again before the second one, when all have read.
+/// The first sync ends when all PEs have voted. The second one keeps a PE from voting again before all have read.
 shmem::Result<PlayedTeam::Vote> PlayedPes::vote(int pe, std::uint64_t digest, bool willing) {
   ballots_[static_cast<std::size_t>(pe)] = {digest, willing};
   if (auto met = sync(); !met) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several PEs played by threads of one process, each with caches, words and an operator of its own.
+// Several PEs simulated by threads of one process, each with caches, words and an operator of its own.
 #pragma once
 
 #include <chrono>
@@ -24,16 +24,16 @@ using shmem::kv::PairPlan;
 using shmem::kv::Settings;
 using shmem::kv::Shape;
 
-/// A pair table, and the block tables of each PE.
+/// The block tables of one PE.
 struct Blocks {
   std::vector<std::int64_t> source, destination;
 };
 
-/// The "symmetric memory" of all PEs is one array; each PE's part has K, V and the operator's words at the same
-/// offsets.
+/// The "symmetric memory" of all PEs is one array. In it, the part of each PE has K, V and the operator's words at the
+/// same offsets.
 class PlayedPes {
  public:
-  /// `pes_a_node`: successive PEs of a node; 0: all PEs are on one node.
+  /// `pes_a_node`: how many consecutive PEs are on each node; 0: all PEs are on one node.
   PlayedPes(int pes, const Settings& settings, const Shape& shape, int pes_a_node = 0);
 
   [[nodiscard]] int pes() const { return pes_; }
@@ -47,7 +47,7 @@ class PlayedPes {
   [[nodiscard]] Cache cache(int pe);
 
   void fill(unsigned seed);
-  /// A copy of what `pe` has, K and then V.
+  /// A copy of the caches of `pe`, K and then V.
   [[nodiscard]] std::vector<std::byte> caches(int pe);
   [[nodiscard]] std::vector<std::vector<std::byte>> all_caches();
 
@@ -59,15 +59,15 @@ class PlayedPes {
   };
   using Change = std::function<void(int pe, Call&)>;
 
-  /// All PEs at once. `change` may change the arguments of a PE. An empty text is a success.
+  /// Runs a call on all PEs at once. `change` may change the arguments of a PE. An empty text is a success.
   std::vector<shmem::Error> run(const MovePlan& plan, const Change& change = {});
   std::vector<shmem::Error> run(const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks,
                                 const Change& change = {});
-  /// One PE alone, in the calling thread.
+  /// Runs a call on one PE alone, in the calling thread.
   shmem::Error run_one(int pe, const Call& call);
   PairPlan table(int pe, const std::vector<std::int64_t>& pairs, const Blocks& blocks);
 
-  /// Calls that wait for longer fail.
+  /// Calls that wait longer fail.
   std::chrono::milliseconds time_limit{60'000};
   /// Called by a PE after a sync.
   std::function<void(int pe)> after_sync{};
@@ -78,7 +78,7 @@ class PlayedPes {
   }
   /// The number of syncs so far.
   [[nodiscard]] std::uint64_t syncs() const { return syncs_; }
-  /// Between nodes.
+  /// The traffic between nodes.
   PlayedTraffic traffic{};
 
   // For PlayedTeam.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One PE's view of the team that PlayedPes plays, with a network between nodes that does everything as late as it may:
-// puts arrive with the next fence or quiet, the last one first and with what their source contains then. Stored words
+// One PE's view of the team that PlayedPes simulates. The network between nodes delivers as late as it may: puts arrive
+// at the next fence or quiet, in reverse order and with the contents that their source has then. Only stored words
 // arrive at once.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace kv_test {
 
 class PlayedPes;
 
-/// What all PEs together have sent, and which puts fail.
+/// The traffic of all PEs together, and the puts that are to fail.
 struct PlayedTraffic {
   std::atomic<std::size_t> puts{0};
-  /// The most puts that one PE had under way.
+  /// The largest number of puts that one PE had under way.
   std::atomic<std::size_t> most_at_once{0};
-  /// A PE has stored a word, or entered a vote, before its puts had arrived.
+  /// Whether a PE stored a word, or entered a vote, before its puts had arrived.
   std::atomic<bool> told_early{false};
-  /// A put from one PE to another is lost, which is reported by the put itself or by the next quiet.
+  /// A lost put is reported by the put itself or by the next quiet.
   enum class Loss { kNone, kAtPut, kAtQuiet };
   std::function<Loss(int from, int to)> loss{};
 };
@@ -56,7 +56,7 @@ class PlayedTeam final : public shmem::kv::OperatorTeam {
     std::size_t bytes;
   };
   [[nodiscard]] bool is_on_other_node(int pe) const override;
-  /// The same object of any PE; nullptr if it is not symmetric.
+  /// The copy of the object on `pe`; nullptr if it is not symmetric.
   [[nodiscard]] std::byte* at(const void* mine, std::size_t bytes, int pe) const;
   [[nodiscard]] shmem::SyncWord& word(const shmem::SyncWord& mine, int pe) const {
     return *reinterpret_cast<shmem::SyncWord*>(at(&mine, sizeof mine, pe));

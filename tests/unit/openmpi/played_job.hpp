@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All members of one communicator on several nodes, played step by step in one thread, with the switch that serves them
-// and the messages between their nodes; and what every barrier promises, checked after each step.
+// All members of one communicator on several nodes, simulated step by step in one thread, with the switch that serves
+// them and the messages between their nodes. The guarantees of a barrier are checked after each step.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace openmpi_test {
 
-/// Of each local member, who holds the port that it uses: by local place. A node {0, 0, 2}: members 0 and 2 have one.
+/// For each local member, the local place of the member whose port it uses. In {0, 0, 2}, members 0 and 2 hold a port.
 using Node = std::vector<std::uint32_t>;
 
-/// Gives one of 0..n-1; whoever plays decides by it what happens next.
+/// Returns a number in 0..n-1, which decides what happens next.
 using Pick = std::function<unsigned(unsigned n)>;
 
 struct JobShape {
   std::vector<Node> nodes{};
   std::uint64_t before = 0;  // the barrier before the first
   std::uint64_t barriers = 3;
-  int spin_time = 4;                // of a member whose way to the switch is silently gone
-  int slow = -1;                    // this member seldom enters a barrier, when others have something to do
-  unsigned interleaved_one_in = 0;  // others go on in the middle of a member's step, if pick(this) == 0; 0: never
+  int spin_time = 4;                // looks until a silent loss is reported
+  int slow = -1;                    // this member seldom enters a barrier while others can do a step
+  unsigned interleaved_one_in = 0;  // others run in the middle of a step if pick(this) == 0; 0: never
 };
 
 class PlayedJob {
@@ -37,8 +37,8 @@ class PlayedJob {
   PlayedJob& operator=(const PlayedJob&) = delete;
   ~PlayedJob();
 
-  /// Plays until all barriers are over, or something is wrong; `before_step` is called with the number of each step.
-  /// "": all was well.
+  /// Plays until all barriers are over or a check fails. Calls `before_step` with the number of each step. Returns the
+  /// failure, or "".
   std::string play(const std::function<void(unsigned step)>& before_step);
 
   PlayedSwitch& the_switch() { return *switch_; }
@@ -46,7 +46,7 @@ class PlayedJob {
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   gba_ompi_barrier_t& barrier(std::size_t member) { return members_[member].barrier; }
   gba_barrier_status status(std::size_t member) const { return gba_ompi_barrier_status(&members_[member].barrier); }
-  /// The first barrier that was not the device's business any more; 0: all were. The same for all members.
+  /// The first barrier without the device; 0: the device was used for all. The same for all members.
   [[nodiscard]] std::uint64_t over_from() const { return members_[0].over_from; }
   [[nodiscard]] unsigned steps() const { return steps_; }
 
@@ -66,7 +66,7 @@ class PlayedJob {
     std::uint64_t over_from = 0;
     bool busy = false;   // in the middle of a step
     bool idle = false;   // its last step changed nothing
-    bool waits = false;  // and not for the first time: it has waited for a while
+    bool waits = false;  // it has already waited for a while
   };
   struct Message {
     std::uint64_t k, votes;
@@ -82,7 +82,7 @@ class PlayedJob {
   void check_arrival(std::uint32_t port, std::uint64_t k);
   static void tell(void* member, std::uint64_t k, std::uint64_t votes);
   void interleave();
-  /// One step of one member or message that can do something; false: all are idle.
+  /// Does one step of a member or message that can do one; false if all are idle.
   bool step_somebody();
   void step(Member& member);
   void enter(Member& member);
@@ -90,7 +90,7 @@ class PlayedJob {
   void leave(Member& member);
   void deliver(std::size_t from, std::size_t to);
   void rest(Member& member);
-  /// Something has changed for all, or for the members of a node alone; those who have finished can only be asked.
+  /// Wakes all members, or those of one node, after a change that may concern them.
   void wake_all();
   void wake_node(std::size_t node);
   [[nodiscard]] bool dawdles(const Member& member) const;
@@ -104,13 +104,13 @@ class PlayedJob {
   int slow_;
   unsigned interleaved_one_in_;
   unsigned depth_ = 0;
-  std::deque<Member> members_;  // that point to themselves
+  std::deque<Member> members_;  // a deque: members hold pointers to themselves
   std::deque<NodeMemory> nodes_;
   std::vector<std::size_t> leaders_;
   std::vector<std::vector<Channel>> channels_;  // [from][to]
   std::vector<std::size_t> member_of_port_;
   std::unique_ptr<PlayedSwitch> switch_;
-  gba_barrier_port* port_ = nullptr;  // of all members: the switch knows them by their numbers
+  gba_barrier_port* port_ = nullptr;  // shared by all members: the switch tells them apart by number
   std::uint32_t ports_ = 0;
   unsigned steps_ = 0;
   std::string wrong_;

@@ -23,7 +23,7 @@ void PlayedSwitch::fail() {
   }
 }
 
-/// The others get an error release, if the switch learns of it.
+/// The other members get an error release if the switch learns that this one leaves.
 void PlayedSwitch::leave(gba_group& port) {
   if (port.way != Way::kFails && port.way != Way::kSilent) {
     fail();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group of the device, played inside the test, and the calls of gba.h that a barrier makes to it. It can fail as a
-// device does; when is the test's choice alone, and no clock and no thread is involved.
+// One group of a simulated device, and the calls of gba.h that a barrier makes to it. It can fail as a device does,
+// when the test says so; no clock and no thread is involved.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace openmpi_test {
 
-/// How a member finds its way to the switch.
+/// The state of a member's connection to the switch.
 enum class Way {
   kGood,
-  kFails,   // nothing arrives or is released; the next look says so
-  kSilent,  // the same, but many looks say that it takes longer: -ECOMM comes late
-  kCoughs,  // one look fails, and nothing is wrong
+  kFails,   // no arrival or release passes; the next look reports the loss
+  kSilent,  // the same, but the loss is reported late: many looks return -EAGAIN before -ECOMM
+  kCoughs,  // one look fails although the connection works
 };
 
 class PlayedSwitch;
@@ -44,22 +44,21 @@ class PlayedSwitch {
 
   gba_group* port(std::uint32_t member) { return &ports_[member]; }
 
-  /// The group enters error, with a release that says so.
+  /// The group enters the error state and sends error releases.
   void fail();
   void lose(std::uint32_t member, Way way);
   void leave(gba_group& port);
-  /// The next release reaches the members of `mask` only; then the ways of all others are `way`, and the device is
-  /// gone for everybody.
+  /// The next release reaches the members of `mask` only. After it the device is lost for all members, with `way`.
   void die_in_release(std::uint64_t mask, Way way);
 
-  /// Called before an arrival takes effect, and after a look, before its result is given.
+  /// Called before an arrival takes effect, and after a look, before it returns.
   std::function<void(std::uint32_t member, std::uint64_t sequence)> before_arrival = [](auto, auto) {};
   std::function<void(std::uint32_t member)> after_look = [](auto) {};
 
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
-  /// Doorbells rung for the first time.
+  /// The number of doorbells, without repeats.
   std::uint64_t rung = 0;
-  /// What a member did that a device holds against it, or "".
+  /// The protocol error of a member, or "".
   [[nodiscard]] const std::string& violation() const { return violation_; }
 
   void arrive(gba_group& port, std::uint64_t sequence);
@@ -79,13 +78,13 @@ class PlayedSwitch {
   std::string violation_;
 };
 
-/// What gba_list and gba_open find, and what has been opened; one process's.
+/// The machine as gba_list() and gba_open() of one process find it, and a record of what was opened.
 struct PlayedMachine {
-  PlayedSwitch* the_switch = nullptr;  // of the one group that can be joined
+  PlayedSwitch* the_switch = nullptr;  // has the only group that can be joined
   std::vector<std::string> functions;
   std::vector<std::string> opened;  // "(default)": NULL
   int closed = 0;
-  int error = 0;  // of the next gba_open
+  int error = 0;  // the result of the next gba_open
 };
 PlayedMachine& machine();
 

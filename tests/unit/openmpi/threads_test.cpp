@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barriers of the Open MPI components between threads: what members store before a barrier is seen by all after it,
-// in plain memory, whichever way it is finished. ThreadSanitizer looks at this one.
+// The barriers of the Open MPI components between threads: all members see after a barrier, in plain memory, what the
+// others stored before it, whichever way the barrier is completed. Meant for ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace {
 
 constexpr std::uint64_t kBefore = (std::uint64_t{1} << 32) - 3;
-constexpr std::uint32_t kLocals = 3;  // of a node: 0 and 1 hold a port, 2 shares that of 1
+constexpr std::uint32_t kLocals = 3;  // per node: members 0 and 1 hold a port, 2 shares that of 1
 constexpr std::uint32_t kHolders = 2;
 constexpr std::uint32_t kSharer = 2;
 constexpr std::uint32_t kSharers[] = {kSharer};
@@ -26,7 +26,7 @@ struct Message {
   std::uint64_t k, votes;
 };
 
-/// What is told to a node's leader.
+/// Messages to the leader of a node.
 class Inbox {
  public:
   void put(Message message) {
@@ -46,7 +46,7 @@ class Inbox {
 };
 
 struct Cell {
-  alignas(64) std::uint64_t of[2] = {};  // by the parity of the barrier, as what is read must stay until all have
+  alignas(64) std::uint64_t of[2] = {};  // by the parity of the barrier: a value must stay until all have read it
 };
 
 class Job {
@@ -71,7 +71,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// The last barrier that was finished here; the same for all.
+  /// Returns the last barrier that was completed here, the same for all members.
   std::uint64_t run() {
     std::vector<std::thread> threads;
     for (std::size_t node = 0; node < boards_.size(); ++node) {
@@ -132,7 +132,7 @@ class Job {
     }
     last_[node * kLocals + local] = barrier.k;
     ++left_;
-    while (left_ < cells_.size()) {  // other nodes may ask this one's leader
+    while (left_ < cells_.size()) {  // other nodes may still send messages to this node's leader
       listen(barrier, node);
     }
     gba_ompi_barrier_end(&barrier);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every barrier promises, checked while it runs on any platform that has cores: nobody leaves barrier k before all
-// have entered k, and whoever leaves sees what they all stored before.
+// The guarantee of every barrier, checked while it runs on any type of Core: no core leaves barrier k before all have
+// entered k, and a core that leaves sees what all cores stored before they entered.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace shmem_test {
 
-/// Ordinary data, on a line of its own: nothing orders it but the barrier.
+/// Ordinary data, on a cache line of its own. Only the barrier orders accesses to it.
 struct alignas(64) Cell {
   std::uint64_t value = 0;
 };
 
-/// A core that reads and writes ordinary memory too.
+/// A core that also reads and writes ordinary memory.
 template <typename C>
 concept DataCore = shmem::Core<C> && requires(C& core, Cell& cell, std::uint64_t value) {
   core.write(cell, value);
@@ -29,13 +29,13 @@ concept DataCore = shmem::Core<C> && requires(C& core, Cell& cell, std::uint64_t
 
 /// Barriers of one team, one after the other.
 struct BarrierRun {
-  std::optional<shmem::Algorithm> algorithm{};  // none: another one, with other tuning, from barrier to barrier
+  std::optional<shmem::Algorithm> algorithm{};  // none: algorithm and tuning change with each barrier
   shmem::BarrierTuning tuning{};
   int pes = 1;
-  int cores = 1;        // of each PE, at most
-  bool uneven = false;  // PEs differ in how many cores they have
+  int cores = 1;        // of each PE; the maximum if uneven
+  bool uneven = false;  // PEs have different numbers of cores
   int barriers = 1;
-  /// Of the barrier before the first: a few below a wrap of the low 32 bits, all that a futex compares.
+  /// The number before the first barrier: the low 32 bits, which are all that a futex compares, wrap soon after it.
   std::uint64_t before = (std::uint64_t{1} << 32) - 4;
 
   [[nodiscard]] int cores_of(int pe) const { return uneven ? 1 + pe % cores : cores; }
@@ -46,14 +46,14 @@ inline std::string to_string(const BarrierRun& run) {
          (run.uneven ? "1 to " : "") + std::to_string(run.cores) + " cores";
 }
 
-/// What the cores of all PEs store before each barrier; two by turns, so that what is read after one is not what is
-/// written before the next.
+/// The data that the cores of all PEs store before each barrier. Two cells per core are used in turn, so that the cell
+/// read after one barrier is not written before the next.
 class Cells {
  public:
   static std::size_t needed(const BarrierRun& run) {
     return 2 * static_cast<std::size_t>(run.pes) * static_cast<std::size_t>(run.cores);
   }
-  /// REQUIRES: memory holds as many as are needed.
+  /// REQUIRES: memory has room for needed() cells.
   Cells(std::span<Cell> memory, const BarrierRun& run) : memory_(memory), cores_(run.cores) {}
   [[nodiscard]] Cell& of(int pe, int core, std::uint64_t k) const {
     return memory_[2 * (static_cast<std::size_t>(pe) * static_cast<std::size_t>(cores_) +
@@ -66,7 +66,7 @@ class Cells {
   int cores_;
 };
 
-/// How barrier k of `run` is done: the same on all cores of all PEs.
+/// The algorithm and tuning of barrier k of `run`, the same on all cores of all PEs.
 inline shmem::BarrierChoice choice_of(const BarrierRun& run, std::uint64_t k) {
   if (run.algorithm) {
     return {*run.algorithm, run.tuning};
@@ -81,7 +81,7 @@ inline shmem::BarrierChoice choice_of(const BarrierRun& run, std::uint64_t k) {
   return {algorithm, tuning};
 }
 
-/// Does the barriers of `run` on one core: "", or what was wrong first. Every core of every PE calls it.
+/// Does the barriers of `run` on one core; every core of every PE calls it. Returns the first error, or "".
 template <DataCore C, typename View>
 std::string check_barriers(C& core, const View& view, const BarrierRun& run, const Cells& cells) {
   for (std::uint64_t k = run.before + 1; k <= run.before + static_cast<std::uint64_t>(run.barriers); ++k) {
@@ -105,8 +105,8 @@ std::string check_barriers(C& core, const View& view, const BarrierRun& run, con
   return "";
 }
 
-/// Gives a core ordinary memory: that of this process, where the compiler and the processor may reorder, and
-/// ThreadSanitizer looks.
+/// Gives a core the ordinary memory of this process, whose accesses the compiler and the processor may reorder and
+/// ThreadSanitizer checks.
 template <shmem::Core C>
 class WithData : public C {
  public:
@@ -115,8 +115,7 @@ class WithData : public C {
   static std::uint64_t read(const Cell& cell) { return cell.value; }
 };
 
-/// A core that dawdles before any of its steps at random: not at all, for a moment, for a turn of somebody else, or
-/// for a long time.
+/// A core with a random delay before each step: none, a few pauses, a yield to other threads, or a sleep.
 template <DataCore C>
 class DawdlingCore {
  public:
@@ -133,7 +132,7 @@ class DawdlingCore {
   void dcci_all() { late().dcci_all(); }
   std::errc sync() { return late().sync(); }
   void write(Cell& cell, std::uint64_t value) { late().write(cell, value); }
-  std::uint64_t read(Cell& cell) { return core_.read(cell); }  // there are many
+  std::uint64_t read(Cell& cell) { return core_.read(cell); }  // without a delay: there are many reads
 
  private:
   C& late() {

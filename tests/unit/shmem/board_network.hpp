@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network between threads of the test that also reaches what each shows to the others (RemoteBoard).
+// A network between threads of the test that also reaches their boards (RemoteBoard).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace shmem_test {
 
-/// Reaches the boards of all, where messages are not enough. What is posted is done late: with the next quiet().
+/// Adds atomic operations on the boards of all PEs. Posted operations take effect late, at the next quiet().
 class BoardNetwork : public ThreadNetwork {
  public:
   BoardNetwork(Wires& wires, int me, std::deque<shmem::RemoteBoard>& boards)

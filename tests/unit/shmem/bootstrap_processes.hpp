@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs as processes forked from a test.
+// Runs PEs as processes that a test forks.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace shmem::testing {
 
-/// Runs `body` in `pes` processes of their own, to the end, and returns what each returned: "" where all is well. What
-/// died or hung says so instead. REQUIRES: no other threads.
+/// Runs `body` in `pes` processes of their own, to the end, and returns their results; "" is a success. A process that
+/// died or hung gives a text that says so. REQUIRES: no other threads.
 std::vector<std::string> in_processes(int pes, const std::function<std::string(int pe)>& body,
                                       std::chrono::seconds limit = std::chrono::seconds{50});
 

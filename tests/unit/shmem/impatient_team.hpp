@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team whose members wait for a moment only.
+// A team whose members time out soon.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace shmem_test {
 
-/// Runs `body` once per PE, with a team of all of them.
+/// Runs `body` once per PE, with a team of all PEs whose timeout is 50 ms.
 inline void run_impatient_team(int size, const std::function<void(shmem::Job&, shmem::Team&)>& body) {
   shmem::Options options;
   options.barrier_timeout = std::chrono::milliseconds{50};

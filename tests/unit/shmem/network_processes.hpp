@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs that have no memory in common but by the network, each in a process of its own on this machine.
+// PEs that reach each other's memory by the network only, each in a process of its own on this machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace shmem::testing {
 
-/// What a test's PEs share besides the network, to tell each other how far they are.
+/// Memory that the PEs of a test share besides the network, to coordinate their steps.
 struct Meeting {
   std::atomic<int> arrived;
   std::atomic<int> flag;  // for the test's own use
@@ -52,7 +52,7 @@ struct NetworkPe {
     }
     return asked;
   }
-  /// "" if there is a network now.
+  /// Connects to the other PEs. Returns the error, or "".
   std::string connect(NetworkSettings asked) {
     auto made = make_network(*world, std::move(asked));
     if (!made) {
@@ -61,7 +61,7 @@ struct NetworkPe {
     network = std::move(*made);
     return "";
   }
-  /// All come here, and do what the others wait for until all have.
+  /// A barrier of all PEs that serves the requests of the others while it waits.
   void meet() {
     ++meetings;
     meeting.arrived.fetch_add(1);
@@ -83,8 +83,7 @@ struct NetworkPe {
   }
 };
 
-/// `body` in each of `pes` processes, which have a network when it runs if `connected`. It returns "" where all is
-/// well.
+/// Runs `body` in each of `pes` processes, connected before if `connected`. Returns their results; "" is a success.
 inline std::vector<std::string> with_network(int pes, const std::function<std::string(NetworkPe&)>& body,
                                              bool connected = true,
                                              const std::function<void(NetworkSettings&)>& change = {}) {
@@ -105,7 +104,7 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
           }
         }
         std::string text = body(place);
-        // As Runtime does where connections may be under way.
+        // As Runtime does if connections may be under way.
         static_cast<void>(place.network.release());
         return text;
       },
@@ -120,13 +119,13 @@ template <typename T>
 std::string text_of(const Result<T>& result) {
   return result ? "went well" : result.error().text;
 }
-/// "" if it went well.
+/// The error, or "".
 template <typename T>
 std::string problem_of(const Result<T>& result) {
   return result ? "" : result.error().text + "; ";
 }
 
-/// Bytes that differ from place to place, and for each `seed`.
+/// Bytes that differ with the position and the `seed`.
 inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
   std::vector<std::byte> made(bytes);
   std::uint32_t state = static_cast<std::uint32_t>(seed) * 2654435761U + 1;
@@ -137,7 +136,7 @@ inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
   return made;
 }
 
-/// False on a machine without UCX.
+/// Whether this machine has UCX.
 inline bool has_ucx() {
   static const bool has = [] {
     return with_network(1, [](NetworkPe&) { return std::string(); })[0].find("cannot be used") == std::string::npos;
@@ -154,10 +153,10 @@ class NetworkTest : public ::testing::Test {
   }
 };
 
-/// Those that do not touch other nodes' memory by themselves, and those that do where an adapter does it.
+/// Tests that run twice: with requests that the other PE serves, and with UCX's own one-sided operations.
 class OneSidedTest : public NetworkTest, public ::testing::WithParamInterface<bool> {
  protected:
-  /// with_network() by the way of this test.
+  /// with_network() with the setting of this test.
   static std::vector<std::string> in_this_way(int pes, const std::function<std::string(NetworkPe&)>& body,
                                               std::chrono::milliseconds limit = std::chrono::seconds{20}) {
     return with_network(pes, body, true, [limit](NetworkSettings& settings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for the data segments of a program: the test's own must stay where they are, for the code under test has its
-// variables there.
+// Stands for the data segments of a program. The test's own segments cannot be moved: they hold the variables of the
+// code under test.
 #pragma once
 
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ class PrivateData {
 
   [[nodiscard]] const std::vector<shmem::GlobalRange>& ranges() const { return ranges_; }
   [[nodiscard]] std::size_t size() const { return 2 * ranges_[0].size; }
-  /// The i-th word of a range, as any other thread or process may change it.
+  /// The i-th word of a range; volatile, because another process may change it.
   [[nodiscard]] volatile std::uint64_t& word(std::size_t range, std::size_t i) const {
     return reinterpret_cast<volatile std::uint64_t*>(ranges_[range].begin)[i];
   }

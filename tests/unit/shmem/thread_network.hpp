@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network between threads of the test that carries messages, late and with failures if so wanted.
+// A network between threads of the test that delivers messages, late and with failures if the test wants.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace shmem_test {
 
-/// What all PEs share. Messages up to `kEager` are on their way at once; longer ones stay where they are until they are
-/// received, and the sender waits.
+/// The state that all PEs share. Messages of up to kEager bytes are copied at once; longer ones stay in the sender's
+/// memory until they are received, and the sender waits.
 class Wires {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kEager = 64;
 
   struct Message {
-    std::uint64_t request;  // of the sender; 0: it waits no more
+    std::uint64_t request;  // of the sender; 0: it does not wait
     const std::byte* from;
     std::size_t bytes;
     std::vector<std::byte> copy;
@@ -34,7 +34,7 @@ class Wires {
     std::byte* to;
     std::size_t bytes;
   };
-  /// Of one pair and tag.
+  /// The messages and receives of one pair and tag.
   struct Channel {
     std::deque<Message> messages;
     std::deque<Receive> receives;
@@ -46,15 +46,15 @@ class Wires {
   std::map<std::tuple<int, int, std::uint64_t>, Channel> channels;  // from, to, tag
   std::map<std::uint64_t, State> requests;
   std::uint64_t last_request = 0;
-  /// Messages take up to so long.
+  /// The longest delay of a message.
   std::chrono::microseconds latest{0};
 
-  /// Requests nobody has waited for, or given up.
+  /// The number of requests that were neither waited for nor cancelled.
   std::size_t under_way() {
     const std::scoped_lock lock(mutex);
     return requests.size();
   }
-  /// Messages that nobody has received.
+  /// The number of messages that were not received.
   std::size_t left() {
     const std::scoped_lock lock(mutex);
     std::size_t messages = 0;
@@ -98,13 +98,13 @@ class Wires {
   }
 };
 
-/// One PE's end. What libshmem does not do with messages is not there.
+/// One PE's end. Only messages are implemented; other operations return an error.
 class ThreadNetwork : public shmem::Network {
  public:
   ThreadNetwork(Wires& wires, int me, std::chrono::milliseconds limit, unsigned seed = 0)
       : wires_(wires), me_(me), limit_(limit), random_(seed + static_cast<unsigned>(me)) {}
 
-  /// The sends, receives and waits from that one on fail.
+  /// Sends, receives and waits fail from the `call`th on.
   void fail_at(int call) { fail_at_ = call; }
 
   shmem::Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {
@@ -234,7 +234,7 @@ class ThreadNetwork : public shmem::Network {
     return {};
   }
   std::chrono::microseconds delay() {
-    // Some only, so that messages of other tags overtake.
+    // Delays only some, so that messages of other tags overtake them.
     if (wires_.latest.count() == 0 || random_() % 4 != 0) {
       return std::chrono::microseconds(0);
     }

@@ -33,7 +33,7 @@ TEST(Chart, LogarithmicAxesAreLabelledAtEachXAndAtEachDecade) {
   EXPECT_EQ(count(svg, "<polyline"), 2);
   EXPECT_EQ(count(svg, "stroke-dasharray"), 1);
   EXPECT_EQ(count(svg, "<circle"), 5);
-  // Equal factors are equal distances: 64 stands in the middle between 8 and 512.
+  // Equal factors are equal distances: 64 is in the middle between 8 and 512.
   EXPECT_THAT(svg, HasSubstr("points=\"80.0,"));
   EXPECT_THAT(svg, HasSubstr(" 355.0,"));
   EXPECT_THAT(svg, HasSubstr(" 630.0,"));

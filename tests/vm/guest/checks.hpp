@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks that the guest makes, and how it tells the host of them.
+// The checks that the guest makes, and how it reports them to the host.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ void ask_to_unplug();
 
 /// The device as the guest's kernel sees it: sysfs, BARs mapped from there, DMA to physical addresses.
 void check_through_sysfs(Checks& checks);
-/// The device in the hands of VFIO: DMA through the IOMMU, interrupts, reset.
+/// The device bound to VFIO: DMA through the IOMMU, interrupts, reset.
 void check_through_vfio(Checks& checks);
 /// libgba, alone; binds both functions to vfio-pci.
 void check_through_libgba(Checks& checks);
@@ -35,7 +35,7 @@ void check_through_libgba(Checks& checks);
 void check_two_functions(Checks& checks);
 /// libgba without privileges, with both functions.
 void check_ordinary_user(Checks& checks);
-/// Two processes again, the second function's while it is unplugged: it is gone afterwards.
+/// Two processes again; the second one's function is unplugged while it uses it, and does not come back.
 void check_unplugging(Checks& checks);
 
 }  // namespace guest

@@ -22,7 +22,7 @@ class FlagMemory {
   [[nodiscard]] gba::MmioWord<std::uint64_t> flag(std::size_t offset = 0) const {
     return gba::MmioRegion(bytes_).word<std::uint64_t>(offset);
   }
-  /// Where the first page is in the guest's physical memory. Needs root.
+  /// The address of the first page in the guest's physical memory. Needs root.
   [[nodiscard]] std::uint64_t physical_address() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs in the guest: uses the device that the hypervisor has handed to it, from user space, and tells the host on
-// the console what worked.
+// The program of the guest: uses the device that the hypervisor passes through, from user space, and prints the results
+// on the console for the host.
 #include <cstdio>
 #include <exception>
 

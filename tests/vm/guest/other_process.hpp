@@ -13,15 +13,15 @@
 
 namespace guest {
 
-/// Both ends of a conversation, one of which is in a child. Everything throws std::exception with the reason.
+/// One end of a connection between a parent and a child. Failures throw std::exception with the reason.
 class Channel {
  public:
   explicit Channel(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
   void send(const gba_group_handle& handle) const;
-  /// What the other end has sent; throws what made it fail, if it did.
+  /// Returns what the other end sent; throws its failure if it failed.
   [[nodiscard]] gba_group_handle receive() const;
-  /// No handle, only a sign that something is done.
+  /// Sends no handle, only a signal.
   void signal() const { send({}); }
   void await() const { (void)receive(); }
   /// The other end's receive() throws `why`.
@@ -31,7 +31,7 @@ class Channel {
   base::UniqueFd socket_;
 };
 
-/// Forked from this process, and gone with the object. What its body throws is thrown by receive() and finish().
+/// A process forked from this one, which is killed with the object. receive() and finish() throw what its body throws.
 class OtherProcess {
  public:
   explicit OtherProcess(const std::function<void(const Channel&)>& body);

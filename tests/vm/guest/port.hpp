@@ -15,7 +15,7 @@ struct Group {
   std::uint32_t key;
 };
 
-/// Owns the three BARs. Everything throws std::exception with the reason.
+/// Owns the three BARs. Failures throw std::exception with the reason.
 class Port {
  public:
   using Flag = gba::MmioWord<std::uint64_t>;
@@ -28,23 +28,23 @@ class Port {
 
   /// A group of members 0..members-1, enabled, with interrupts on.
   [[nodiscard]] Group make_group(unsigned members) const;
-  /// As member 0, with the release stored at `release_address`.
+  /// Joins as member 0; the device stores releases at `release_address`.
   void join(const Group& group, std::uint64_t release_address) const;
-  /// Disables it and leaves it first, so that no error release is to be made.
+  /// Frees the group. Disables and leaves it first, so that no error release is needed.
   void give_back(const Group& group) const;
-  /// Its slot in BAR4.
+  /// The group's slot in BAR4.
   [[nodiscard]] Flag bar_flag(const Group& group) const;
 
-  /// As member 0. Counts the kicks that it took.
+  /// Arrives as member 0. Counts the kicks that were needed.
   void arrive(const Group& group, std::uint64_t sequence, bool notify = false);
-  /// Throws with what the device says about itself unless `flag` becomes `word` within 20 s.
+  /// Waits until `flag` is `word`. After 20 s it throws with the device's registers.
   void await(const Group& group, const Flag& flag, std::uint64_t word) const;
-  /// Throws unless STATUS becomes `status` within 20 s.
+  /// Waits until STATUS is `status`; throws after 20 s.
   void await_status(const Group& group, std::uint64_t status) const;
   /// Arrives and waits, rounds 1 to `rounds`.
   void run_barriers(const Group& group, const Flag& flag, unsigned rounds);
 
-  /// The device says that it sleeps: uapi rule 14.
+  /// True if the device has announced that it sleeps: uapi rule 14.
   [[nodiscard]] bool device_sleeps() const;
   [[nodiscard]] unsigned kicks() const { return kicks_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a check fails.
+// Checks, which throw if they fail.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ inline void require(bool condition, const std::string& why) {
   }
 }
 
-/// For a system call: `result` is negative and errno says why.
+/// For a system call: throws with errno if `result` is negative.
 inline int require_call(int result, const std::string& what) {
   if (result < 0) {
     throw std::system_error(errno, std::generic_category(), what);

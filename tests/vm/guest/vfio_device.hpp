@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device in the hands of the kernel's VFIO: container, group, device.
+// The device through the kernel's VFIO: container, group, device.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct vfio_region_info;
 
 namespace guest {
 
-/// Everything throws std::exception with the reason.
+/// Failures throw std::exception with the reason.
 class VfioDevice {
  public:
   /// The function `address` of IOMMU group `group`, bound to vfio-pci.
@@ -28,7 +28,7 @@ class VfioDevice {
   void set_bus_master(bool on) const;
   void map_dma(std::uint64_t iova, std::span<std::byte> memory) const;
   void unmap_dma(std::uint64_t iova, std::size_t size) const;
-  /// MSI-X vectors from 0 on.
+  /// Arms the MSI-X vectors from 0.
   void arm(std::span<const int> eventfds) const;
   void reset() const;
 

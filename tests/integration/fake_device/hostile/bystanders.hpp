@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with innocent clients: two members that do barriers all the time, and newcomers.
+// A device with well-behaved clients: two members that run barriers all the time.
 #pragma once
 
 #include <fcntl.h>
@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// The longest that a barrier may take, whatever other clients do. More where processes wait for processors: a thread
-/// of the device, or of a client, that is taken off one may hold what the kernel locks for the device.
+/// The longest that a barrier may take, whatever other clients do. It grows with the load of the machine: a preempted
+/// thread of the device, or of a client, may hold kernel locks that the device needs.
 inline microseconds worst_barrier() {
   constexpr milliseconds kOnAnIdleMachine{test_support::kSanitized ? 200 : 20};
   double load = 0;
@@ -31,9 +31,9 @@ inline microseconds worst_barrier() {
   return std::chrono::duration_cast<microseconds>(kOnAnIdleMachine * std::max(1.0, each));
 }
 
-/// Two members of a group that do barriers until the object ends, `pause` apart. The longest barrier counts, but not
-/// the time for which this machine made the device or the loop wait for a processor: a barrier is as long as the last
-/// look that found it open says, less what the kernel says of the device's time in its run queue.
+/// Two members of a group that run barriers, `pause` apart, while the object lives. The longest barrier is recorded
+/// without the time for which the device or this loop waited for a processor: a barrier lasts until the last poll that
+/// found it open, less the device's time in the kernel's run queue.
 class BarrierLoop {
  public:
   BarrierLoop(const std::string& path, pid_t device, microseconds pause)
@@ -54,7 +54,7 @@ class BarrierLoop {
   }
 
   [[nodiscard]] bool lost() const { return lost_; }
-  /// More barriers are completed.
+  /// Waits for three more barriers; false if one is lost.
   [[nodiscard]] bool goes_on() const {
     const auto wanted = barriers_ + 3;
     while (barriers_ < wanted && !lost_) {
@@ -62,9 +62,9 @@ class BarrierLoop {
     }
     return !lost_;
   }
-  /// The longest since the last call, of those that are complete.
+  /// The longest barrier that has completed since the last call.
   microseconds take_worst() { return microseconds(worst_.exchange(0)); }
-  /// What the device has against the members.
+  /// The FAULT registers of the members.
   std::uint64_t faults() { return first_.read(GBA_REG_FAULT) | second_.read(GBA_REG_FAULT); }
 
  private:
@@ -125,21 +125,21 @@ class Bystanders : public FakeDevice {
   explicit Bystanders(const std::vector<std::string>& options = {}, microseconds pause = milliseconds(1),
                       const std::vector<std::string>& launcher = {})
       : FakeDevice(options, launcher), loop_(path(), device().pid(), pause) {
-    // What the members gave is closed a little later than it is used.
+    // The device closes the descriptors of the members a little after it has used them.
     do {
       files_ = open_files();
       std::this_thread::sleep_for(milliseconds(10));
     } while (open_files() != files_);
   }
 
-  /// Their barriers go on, none has taken long, and nothing else has happened to them.
+  /// Expects that the members' barriers continue, that none has taken long, and that the members have no fault.
   void expect_unharmed() {
     ASSERT_TRUE(loop_.goes_on()) << device().output();
     EXPECT_LT(loop_.take_worst(), worst_barrier());
     EXPECT_EQ(loop_.faults(), 0U);
   }
 
-  /// The device has closed all that it had of others; it learns of their end a little later than they.
+  /// Expects that the device closes all descriptors of other clients, soon after these have ended.
   void expect_no_files_left() { expect_files(files_); }
   void expect_files(std::size_t count) {
     const auto end = Clock::now() + std::chrono::seconds(20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// To be preloaded: epoll takes no more eventfds, as if the user watched as much as it may (fs.epoll.max_user_watches).
+// A library to preload: epoll accepts no more eventfds, as if the user had reached fs.epoll.max_user_watches.
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>

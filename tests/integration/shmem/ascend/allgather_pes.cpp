@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host program with a kernel, as they are written for Ascend SHMEM: allgather_pes FILE. It uses that library's
-// headers and acl.h only, but for the launch of the kernel, for which that library has a compiler.
+// A host program with a kernel, written as for Ascend SHMEM: allgather_pes FILE. It uses only that library's headers
+// and acl.h, except to launch the kernel, which Ascend does by compiler syntax.
 #include <acl/acl.h>
 #include <kernel_operator.h>
 #include <shmem.h>  // the one in ascend/
@@ -30,7 +30,7 @@ struct Arguments {
   int magic;
 };
 
-/// Each core publishes its part of this PE's input, tells so, and fetches the same part of all others.
+/// Each core publishes its part of this PE's input, signals it, and fetches the same part from all other PEs.
 template <typename T>
 void allgather(shmemx_core_t* /*core*/, void* given) {
   const auto& arguments = *static_cast<Arguments*>(given);
@@ -58,7 +58,7 @@ void allgather(shmemx_core_t* /*core*/, void* given) {
     shmem_mte_get_mem_nbi(output + pe * arguments.elements + first, data + first, scratch, kScratch, count, pe,
                           EVENT_ID1);
   }
-  aclshmem_barrier_all();  // nobody's data changes while others fetch it
+  aclshmem_barrier_all();  // no PE changes its data while others fetch it
 }
 
 template <typename T>
@@ -87,7 +87,7 @@ void run(int rank, int size, aclrtStream stream) {
   for (int round = 1; round <= kRounds; ++round) {
     launches.push_back({static_cast<GM_ADDR>(input), static_cast<GM_ADDR>(output), symmetric, kElements, round});
   }
-  // All at once: each round's copies come before and behind its kernel.
+  // All rounds are queued at once, each with copies before and after its kernel.
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kElements; ++i) {
       input_host[i] = element<T>(rank, i, round);
@@ -111,7 +111,7 @@ void run(int rank, int size, aclrtStream stream) {
   CHECK(aclrtFree(output) == ACL_SUCCESS && aclrtFree(input) == ACL_SUCCESS);
 }
 
-/// The same by calls of the host: each puts its data to all, with a signal.
+/// The same by host calls: each PE puts its data to all, with a signal.
 void by_host(int rank, int size) {
   constexpr size_t kElements = 1000;
   const auto pes = static_cast<size_t>(size);
@@ -145,7 +145,7 @@ void mistakes() {
   CHECK(aclrtMemcpy(bytes, 3, bytes, 4, ACL_MEMCPY_DEFAULT) == ACL_ERROR_RT_PARAM_INVALID);
   CHECK(std::string(aclGetRecentErrMsg()).find("aclrtMemcpy") != std::string::npos);
   CHECK(aclrtMemset(nullptr, 4, 0, 4) == ACL_ERROR_RT_PARAM_INVALID);
-  // Where libshmem does not run, its stream has nothing to do.
+  // While libshmem does not run, its stream is empty.
   CHECK(aclrtMemsetAsync(bytes, 4, 7, 4, nullptr) == ACL_SUCCESS && bytes[3] == 7);
   CHECK(aclrtSynchronizeStream(nullptr) == ACL_SUCCESS);
 }
@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
   CHECK(aclrtSetDevice(rank % 8) == ACL_SUCCESS && aclrtGetDevice(&device) == ACL_SUCCESS && device == rank % 8);
   aclshmemx_uniqueid_t uid = ACLSHMEM_UNIQUEID_INITIALIZER;
   CHECK(ascend::share(argv[1], rank, uid) == ACLSHMEM_SUCCESS);
-  // As Ascend's examples fill them: some members are left out.
+  // Filled as in Ascend's examples, which do not set all members.
   aclshmemx_init_attr_t attributes;
   attributes.my_pe = rank;
   attributes.n_pes = size;

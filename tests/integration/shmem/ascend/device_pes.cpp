@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kRoom = 128;  // elements of each core
 
-/// What a kernel is given: memory of each core for elements of 16 bytes, and a signal of each core.
+/// The argument of a kernel: for each core, memory for elements of up to 16 bytes, and a signal.
 struct Work {
   char* dest;
   char* source;
@@ -159,7 +159,7 @@ void bytes(shmemx_core_t* /*core*/, void* argument) {
   CHECK(aclshmem_team_pe_mapping(ACLSHMEM_TEAM_WORLD, aclshmem_n_pes()) == -1);
 }
 
-/// The engine by its name: through scratch that is larger or smaller than what is moved, by address and by offset.
+/// The engine calls: through scratch that is larger or smaller than the data, by address and by offset.
 template <typename T>
 void engine(shmemx_core_t* /*core*/, void* argument) {
   const Work& work = *static_cast<Work*>(argument);

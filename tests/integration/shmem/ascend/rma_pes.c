@@ -4,8 +4,7 @@
 
 enum { kCount = 13, kRoom = 128 };
 
-/* Every PE fills `source`, moves something, and looks at what is in `dest`: `expected` for each i, then what was there.
- */
+/* Every PE fills `source`, moves elements, and checks `dest`: `expected` for each i, then the previous contents. */
 #define CHECK_MOVE(T, move, length, expected)                              \
   do {                                                                     \
     for (size_t i = 0; i < kRoom; ++i) {                                   \
@@ -41,7 +40,7 @@ enum { kCount = 13, kRoom = 128 };
   }
 ACLSHMEM_HOST_TYPES(TEST_TYPE)
 
-/* Elements of so many bytes, each byte of which is looked at. */
+/* Elements of BYTES bytes, each byte of which is checked. */
 #define TEST_BITS(BITS, BYTES)                                                                               \
   static void test_##BITS(void* dest_memory, void* source_memory) {                                          \
     char* dest = (char*)dest_memory;                                                                         \
@@ -69,7 +68,7 @@ static void test_mem(void* dest_memory, void* source_memory) {
   CHECK_MOVE(char, aclshmem_getmem_nbi(dest, source, kCount, right()), kCount, FROM_RIGHT);
 }
 
-/* Calls of the host come behind what was given to the stream NULL before. */
+/* Host calls run after all work that was queued on stream NULL before. */
 static void test_default_stream(void* dest_memory, void* source_memory) {
   enum { kMany = 1 << 20 };
   int* dest = (int*)dest_memory;
@@ -78,7 +77,7 @@ static void test_default_stream(void* dest_memory, void* source_memory) {
   for (int round = 0; round < 20; ++round) {
     memset(large, round, kMany);
     aclshmemx_putmem_on_stream(large + kMany, large, kMany, right(), NULL);
-    aclshmem_int32_p((int32_t*)dest, round + 1, right()); /* tells that the copy is there */
+    aclshmem_int32_p((int32_t*)dest, round + 1, right()); /* signals that the copy is complete */
     aclshmem_int32_wait_until((int32_t*)dest, ACLSHMEM_CMP_EQ, round + 1);
     CHECK(large[kMany] == round && large[2 * kMany - 1] == round);
     aclshmemx_putmem_on_stream(large + kMany, large, kMany, right(), NULL);
@@ -100,7 +99,7 @@ static void test_configs(void) {
   CHECK(strstr(shmemx_error_text(), "aclshmemx_set_udma_config") != NULL);
 }
 
-/* What ends the job, with a message that names the call. */
+/* Mistakes that end the job with a message that names the call. */
 static void mistake(const char* name) {
   int32_t outside[2] = {0, 0};
   int32_t* inside = (int32_t*)aclshmem_calloc(2, sizeof(int32_t));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an application does by MPI or by a file of its own: who a PE is, and the unique id of the job. Here oshrun's
-// variables say the one, as those of any launcher would, and a file holds the other.
+// What an application does by MPI or by its own means: it gives each PE its rank and the unique id of the job. Here the
+// rank comes from oshrun's variables, as it could from those of any launcher, and the id from a file.
 #pragma once
 
 #include <aclshmem.h>
@@ -19,7 +19,7 @@ inline int number(const char* variable) {
   return text != nullptr ? std::atoi(text) : 0;
 }
 
-/// The first PE makes the id and puts it into `file`; the others take it from there. Its code.
+/// The first PE makes the id and writes it to `file`; the others read it from there. Returns the library's code.
 inline int share(const std::string& file, int rank, aclshmemx_uniqueid_t& uid) {
   if (rank == 0) {
     const int code = aclshmemx_get_uniqueid(&uid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mistakes NAME: makes one mistake that SHMEM_DEBUG reports. What the report is stands in checking_test.cpp. */
+/* mistakes NAME: makes one mistake that SHMEM_DEBUG reports. The expected reports are in checking_test.cpp. */
 #include <pthread.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static int me, pes;
-static long* block; /* 20 bytes of the heap, and 16 longs behind */
+static long* block; /* 20 bytes of the heap, followed by 16 longs */
 static long* words;
 static long global_words[16];
 static long lock;
@@ -236,7 +236,7 @@ static void lock_held(void) {
 
 /* Threads */
 
-/* For as long as it takes the other thread to come to its call. */
+/* Until the other thread has entered its call. */
 static void* put_for_long(void* argument) {
   (void)argument;
   for (int i = 0; i < 2000; ++i) {

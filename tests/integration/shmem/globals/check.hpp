@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a PE: all of them are made, and each that fails is printed.
+// Checks of a PE: each failure is printed, and the PE continues.
 #pragma once
 
 #include <shmem.h>
@@ -19,7 +19,7 @@ inline void check(bool good, const char* what, const char* name, int line) {
   }
 }
 
-/// What main() returns.
+/// The exit code for main().
 inline int check_result() {
   std::printf("%d failures\n", check_failures());
   return check_failures() == 0 ? 0 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE whose symmetric objects are global and static variables. Its argument names what it does with them. Prints what
-// went wrong; exits with 0 if nothing did.
+// A PE whose symmetric objects are global and static variables. Its argument names the test. Prints failures; exits
+// with 0 if there are none.
 #include <shmem.h>
 
 #include <array>
@@ -29,7 +29,7 @@ std::uint64_t& function_static() {
   return number;
 }
 
-/// Every kind of variable is reached in the PE to the right, and only there.
+/// Writes the variable of the PE to the right, and checks that no other copy changed.
 void reach(std::uint64_t* variable, std::uint64_t before, const char* name) {
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
@@ -66,7 +66,7 @@ void reach_all() {
 }
 
 void access() {
-  // What a PE has stored before the library starts is kept.
+  // Values that a PE stored before the library starts are kept.
   numbers[17] = 100 + static_cast<std::uint64_t>(::getpid());
   shmem_init();
   CHECK(numbers[17] == 100 + static_cast<std::uint64_t>(::getpid()));
@@ -75,7 +75,7 @@ void access() {
   int local = 0;
   CHECK(shmem_addr_accessible(&local, right) == 0 && shmem_addr_accessible(&constant, right) == 0);
   CHECK(shmem_addr_accessible(text.data(), right) == 0 && shmem_ptr(&local, right) == nullptr);
-  // Large ones, also between a global and the heap.
+  // Large transfers, also between a global and the heap.
   auto* heap = static_cast<std::uint64_t*>(shmem_malloc(sizeof numbers));
   numbers.fill(static_cast<std::uint64_t>(shmem_my_pe()));
   shmem_barrier_all();
@@ -91,7 +91,7 @@ void access() {
   shmem_free(heap);
 }
 
-/// Adds of all PEs to the same word of PE 0, its own among them.
+/// All PEs, PE 0 included, add to the same word of PE 0.
 void add() {
   constexpr std::uint64_t kTimes = 20000;
   shmem_init();
@@ -117,13 +117,13 @@ void again() {
     const int right = (shmem_my_pe() + 1) % shmem_n_pes();
     shmem_signal_add(&numbers[101], 1, right);
     shmem_finalize();
-    CHECK(numbers[100] == mark && numbers[101] == mark);  // also what others have stored
+    CHECK(numbers[100] == mark && numbers[101] == mark);  // also values that other PEs stored
     shmem_finalize();
   }
   CHECK(numbers[100] == 3);
 }
 
-/// Run together with another program: neither the others' globals are mine, nor mine theirs.
+/// Run together with another program: PEs of different programs do not share globals.
 void beside_another(bool mistake) {
   shmem_init();
   auto* heap = static_cast<std::uint64_t*>(shmem_calloc(1, sizeof(std::uint64_t)));

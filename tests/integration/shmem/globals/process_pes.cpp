@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE with global variables that goes on to be a process like others: it has threads and children, a large zero array,
-// signal handlers. Its argument names what it does. Prints what went wrong; exits with 0 if nothing did.
+// A PE whose symmetric globals must not disturb the rest of the process: threads, children, a large zero array, signal
+// handlers. Its argument names the test. Prints failures; exits with 0 if there are none.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ int right() {
   return (shmem_my_pe() + 1) % shmem_n_pes();
 }
 
-/// The first value behind `key` of the mapping that `address` is in, from /proc/self/smaps.
+/// The value of `key` in /proc/self/smaps for the mapping that contains `address`.
 std::string of_mapping(const void* address, const std::string& key) {
   std::ifstream maps("/proc/self/smaps");
   bool here = false;
@@ -78,8 +78,8 @@ void sparse_array() {
   CHECK(of_mapping(&sparse[32 * kMiB], "VmFlags:").find(" sh") == std::string::npos);
 }
 
-/// Runs `body` in a child; true if it gives true there. `meanwhile` runs in the parent when the child has begun; the
-/// child goes on when it is done.
+/// Runs `body` in a child; true if it returns true there. `meanwhile` runs in the parent after the fork; the child runs
+/// `body` after that.
 bool in_child(const std::function<bool()>& body, const std::function<void()>& meanwhile) {
   std::array<int, 2> go{};
   if (::pipe(go.data()) != 0) {
@@ -90,7 +90,7 @@ bool in_child(const std::function<bool()>& body, const std::function<void()>& me
     char byte = 0;
     ::close(go[1]);
     static_cast<void>(::read(go[0], &byte, 1) == 1);
-    std::exit(body() ? 0 : 1);  // with destructors: they end nothing of the parent's
+    std::exit(body() ? 0 : 1);  // runs destructors, which must not affect the parent
   }
   meanwhile();
   ::close(go[1]);
@@ -100,12 +100,12 @@ bool in_child(const std::function<bool()>& body, const std::function<void()>& me
   return ended && status == 0;
 }
 
-/// What the program's own handlers of fork() leave: 1 before it, then 2 in the child and 3 in the parent.
+/// Set by the program's own fork() handlers: 1 before the fork, then 2 in the child and 3 in the parent.
 int fork_state;
 int wrong_fork_states;
 
 void leave_fork_state(int state) {
-  wrong_fork_states += fork_state != 1 ? 1 : 0;  // the other process's, or of another time
+  wrong_fork_states += fork_state != 1 ? 1 : 0;  // set by the other process, or by another fork
   fork_state = state;
 }
 
@@ -128,7 +128,7 @@ void children() {
       return as_it_was && number == 1000 + me;
     };
     const auto meanwhile = [&] {
-      shmem_barrier_all();  // all have their child
+      shmem_barrier_all();  // all PEs have forked
       number = 6;
       shmem_signal_set(&other_number, 100 + i, right());
       shmem_barrier_all();
@@ -138,7 +138,7 @@ void children() {
     number = 5;
     shmem_barrier_all();
   }
-  // Grandchildren are children of one that shares nothing any more.
+  // A child shares nothing, so its own children inherit private variables.
   CHECK(in_child([] { return in_child([] { return ++number == 6; }, [] { number = 50; }) && number == 50; }, [] {}));
   CHECK(number == 5);
 }
@@ -164,7 +164,7 @@ void programs() {
   shmem_barrier_all();
 }
 
-/// Threads that fork while others of them store.
+/// Threads that fork while other threads store.
 void forking_threads(int rounds) {
   shmem_init();
   std::atomic<int> wrong{0};
@@ -187,7 +187,7 @@ void forking_threads(int rounds) {
   CHECK(wrong == 0);
 }
 
-/// An access that is wrong ends the process as it does without the library.
+/// An invalid access ends the process as it does without the library.
 void crash() {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -211,7 +211,7 @@ void on_fault(int /*number*/) {
   ::_exit(44);
 }
 
-/// What each signal does.
+/// The action of each signal.
 std::array<struct sigaction, 32> signal_actions() {
   std::array<struct sigaction, 32> actions{};
   for (std::size_t signal = 1; signal < actions.size(); ++signal) {
@@ -238,7 +238,7 @@ void handlers() {
   other.join();
 }
 
-/// From now on mremap gives EPERM.
+/// From now on mremap fails with EPERM.
 void forbid_mremap() {
   std::array<sock_filter, 4> filter{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

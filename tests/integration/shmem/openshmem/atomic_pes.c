@@ -10,7 +10,7 @@ static int right(void) {
   return (shmem_my_pe() + 1) % shmem_n_pes();
 }
 
-/* The word that a PE works on is its right neighbour's; nobody else works on that one. */
+/* A PE works on a word of its right neighbour, and no other PE works on that word. */
 #define VALUE(dest) (shmem_barrier_all(), *(dest))
 
 #define TEST_EXTENDED(NAME, TYPE)                                             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of this folder have in common. They are compiled as C11 and as C++. */
+/* Shared by the programs of this folder, which are compiled as C11 and as C++. */
 #ifndef OPENSHMEM_CHECK_H
 #define OPENSHMEM_CHECK_H
 

@@ -12,7 +12,7 @@ enum { kMost = 8 };
 
 #define EACH_COUNT for (const size_t* at = kCounts; at != kCounts + sizeof kCounts / sizeof *kCounts; ++at)
 
-/* What stands where nothing came. */
+/* The contents of elements that were not written. */
 #define NOTHING 77
 
 #define FILL(TYPE, length)                          \
@@ -55,7 +55,7 @@ enum { kMost = 8 };
         for (size_t i = 0; i < n + (size_t)pe; ++i) CHECK(dest[k++] == (TYPE)pattern(pe, i)); \
       }                                                                                       \
       CHECK(dest[k] == (TYPE)NOTHING);                                                        \
-      /* Element e of a block stands at 2 * e here and at 3 * e there. */                     \
+      /* Element e of a block is at 2 * e in the source and at 3 * e in dest. */              \
       FILL(TYPE, 3 * n * (size_t)size + 1);                                                   \
       CHECK(shmem_##NAME##_alltoalls(team, dest, source, 3, 2, n) == 0);                      \
       for (size_t i = 0; i < 3 * n * (size_t)size; ++i) {                                     \
@@ -69,7 +69,7 @@ enum { kMost = 8 };
   }
 SHMEM_RMA_TYPES(TEST_MOVE)
 
-/* As the routine combines: element by element, in the order of PEs. */
+/* The reduction, element by element in the order of PEs. */
 #define SUM(a, b) ((a) + (b))
 #define PROD(a, b) ((a) * (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -78,7 +78,7 @@ SHMEM_RMA_TYPES(TEST_MOVE)
 #define OR(a, b) ((a) | (b))
 #define XOR(a, b) ((a) ^ (b))
 
-/* Elements 1 to 3: their product stays small for 7 PEs. */
+/* Factors 1 to 3, whose product stays small for 7 PEs. */
 static short factor(int pe, size_t i) {
   return (short)(1 + (pe + (int)i) % (i % 2 == 0 ? 2 : 3));
 }
@@ -237,7 +237,7 @@ SHMEM_OLD_ARITHMETIC_REDUCE_TYPES(TEST_SET_ARITHMETIC)
 TEST_SET_MOVE(32)
 TEST_SET_MOVE(64)
 
-/* More than fits what is combined at once, in shares that do not come out even. */
+/* More elements than one step combines, and not a multiple of the number of PEs. */
 static void test_large(void) {
   const size_t n = 100003;
   long* source = (long*)shmem_malloc(n * sizeof(long));
@@ -294,7 +294,7 @@ static void test_large_moves(void) {
   shmem_barrier_all();
 }
 
-/* A root may be ahead of the others, which look at what they got before they go on; now and then all meet. */
+/* A root may run ahead of the others, which check each value; now and then all PEs synchronise. */
 static void test_run_ahead(void) {
   static long to, from;
   for (int i = 0; i < 400; ++i) {
@@ -313,8 +313,8 @@ static void test_run_ahead(void) {
   }
 }
 
-/* Combined in the order of PEs, whichever way; where they are on several nodes, in some order: the same bits on all PEs
- * and in every run. */
+/* Every algorithm combines in the order of PEs; between nodes, in a fixed order: the same bits on all PEs and in every
+ * run. */
 static void test_rounding(void) {
   static double to[300], from[300];
   int one_node = 1;
@@ -416,7 +416,7 @@ static void run_all(void) {
   run(test_set_move_64);
 }
 
-/* One type of each kind and size that has code of its own: for those who run this program in many ways. */
+/* One type of each kind and size with separate code, for tests that run this program with many settings. */
 static void run_few(void) {
   me = shmem_team_my_pe(team);
   size = shmem_team_n_pes(team);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs that collect far more than they may allocate besides their symmetric heaps.
+// PEs that collect far more data than they may allocate outside their symmetric heaps.
 #include <shmem.h>
 #include <sys/resource.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kWords = std::size_t{3} << 20;  // of the largest block: 24 MiB
 constexpr std::size_t kSpare = std::size_t{40} << 20;
 
-/// Of this process: what counts towards RLIMIT_DATA, which shared memory does not.
+/// The memory of this process that counts towards RLIMIT_DATA; shared memory does not.
 std::size_t data_used() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -54,7 +54,7 @@ int main() {
   for (std::size_t i = 0; i < kWords; ++i) {
     mine[i] = word_of(me, i);
   }
-  shmem_uint64_fcollect(SHMEM_TEAM_WORLD, all, mine, 1);  // what the network needs in any case is there now
+  shmem_uint64_fcollect(SHMEM_TEAM_WORLD, all, mine, 1);  // the network has allocated its own memory now
   const std::size_t most = data_used() + kSpare;
   const rlimit limit{most, most};
   if (::setrlimit(RLIMIT_DATA, &limit) != 0) {

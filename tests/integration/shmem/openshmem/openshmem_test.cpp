@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every routine of OpenSHMEM 1.6, for every type, on heap and global memory: programs in C11 and C++ that end with a
-// message where something is not as the specification says.
+// Every routine of OpenSHMEM 1.6, for every type, on heap and global memory: programs in C11 and C++ that fail with a
+// message if a call does not behave as specified.
 #include <gtest/gtest.h>
 
 #include "tests/support/job.hpp"

@@ -15,8 +15,8 @@ static int left(void) {
   return (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
 }
 
-/* Every PE puts `source` to its right by `put`, and looks at what came from its left: `expected` for each i, or what
- * was there. */
+/* Every PE puts `source` to its right by `put`, and checks what came from its left: `expected` for each i, or the
+ * previous contents. */
 #define CHECK_PUT(TYPE, put, length, expected)                                \
   do {                                                                        \
     for (size_t i = 0; i < kCount * 4; ++i) {                                 \
@@ -102,7 +102,7 @@ SHMEM_RMA_TYPES(TEST_TYPE)
   }
 TEST_RMA_BASIC_TYPES(TEST_GENERIC)
 
-/* Those by the size of elements: of char arrays. */
+/* The routines by element size, on char arrays. */
 #define TEST_SIZE(BITS, BYTES)                                                                       \
   static void test_size_##BITS(void* dest_memory, void* source_memory) {                             \
     char* dest = (char*)dest_memory;                                                                 \

@@ -47,7 +47,7 @@ static void test_access(void) {
   }
   CHECK(!shmem_addr_accessible(block, pes) && shmem_ptr(block, -1) == NULL);
   CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, block, 0) == NULL && shmem_team_ptr(SHMEM_TEAM_WORLD, block, pes) == NULL);
-  /* What shmem_ptr gives is the other PE's object. There is none of a PE on another node. */
+  /* shmem_ptr returns the other PE's object, or NULL for a PE on another node. */
   const int right = (me + 1) % pes;
   if (shmem_ptr(block, right) == NULL) {
     CHECK(shmem_ptr(global_memory, right) == NULL);
@@ -62,7 +62,7 @@ static void test_access(void) {
   shmem_free(block);
 }
 
-/* The address is the same distance from another symmetric object on all PEs. */
+/* On all PEs the address has the same distance from another symmetric object. */
 static void check_symmetric(void* block) {
   static long offset;
   static char* base;
@@ -120,7 +120,7 @@ static void test_memory(void) {
     shmem_free(hinted);
   }
   CHECK(shmem_malloc_with_hints(0, 0) == NULL);
-  CHECK(shmem_malloc((size_t)1 << 60) == NULL); /* and the library goes on */
+  CHECK(shmem_malloc((size_t)1 << 60) == NULL); /* and the library still works */
   /* Deprecated since 1.2. */
   char* old = (char*)shmalloc(100);
   old = (char*)shrealloc(old, 200);
@@ -157,7 +157,7 @@ int main(void) {
   test_query();
   test_access();
   test_memory();
-  /* Section 9.1: as many calls end it as have started it. */
+  /* Section 9.1: the library ends with as many calls as have started it. */
   shmem_init();
   shmem_query_thread(&provided);
   CHECK(provided == SHMEM_THREAD_FUNNELED);
@@ -168,12 +168,12 @@ int main(void) {
   const int left = (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
   CHECK(global_counter == 10 + left);
   test_inner_finalize();
-  /* It starts the library only if it does not run. */
+  /* start_pes starts the library only if it does not run. */
   start_pes(0);
   start_pes(0);
   shmem_finalize();
   CHECK(initialized() == 0 && global_counter == 10 + left);
-  /* It may be started again, also by its oldest name. */
+  /* The library may be started again, also by start_pes. */
   start_pes(0);
   CHECK(initialized() == 1);
   shmem_query_thread(&provided);
@@ -182,5 +182,5 @@ int main(void) {
   shmem_long_atomic_inc(block, 0);
   shmem_barrier_all();
   CHECK(shmem_long_g(block, 0) == shmem_n_pes());
-  return 0; /* and end by returning from main */
+  return 0; /* the library ends when main returns */
 }

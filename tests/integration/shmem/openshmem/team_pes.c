@@ -23,7 +23,7 @@ static void test_predefined(void) {
   CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == 0 && shmem_team_sync(SHMEM_TEAM_SHARED) == 0);
 }
 
-/* PEs start, start + stride, ... in this order, which `stride` below 0 turns round. */
+/* PEs start, start + stride, ... in this order; a negative `stride` counts down. */
 static void check_strided(int start, int stride, int size) {
   shmem_team_t team = SHMEM_TEAM_INVALID;
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, start, stride, size, NULL, 0, &team) == 0);
@@ -43,7 +43,7 @@ static void check_strided(int start, int stride, int size) {
     CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, start + i * stride, team) == i);
     CHECK(shmem_team_ptr(team, inbox, i) == shmem_ptr(inbox, start + i * stride));
   }
-  /* Collectives, contexts and teams of it go by its numbers. */
+  /* Its collectives, contexts and teams use its PE numbers. */
   long* block = inbox + 8;
   block[0] = 100 + mine;
   CHECK(shmem_team_sync(team) == 0);
@@ -161,7 +161,7 @@ static void test_contexts(void) {
     shmem_ctx_destroy(ctx);
   }
   use_context(SHMEM_CTX_DEFAULT);
-  /* Sections 9.12.1 and 9.12.2: nothing is done for an invalid context. */
+  /* Sections 9.12.1 and 9.12.2: calls on an invalid context do nothing. */
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
   shmem_ctx_fence(SHMEM_CTX_INVALID);
   shmem_ctx_quiet(SHMEM_CTX_INVALID);
@@ -173,7 +173,7 @@ static void test_contexts(void) {
   CHECK(shmem_team_create_ctx(SHMEM_TEAM_INVALID, 0, &ctx) != 0 && ctx == SHMEM_CTX_INVALID);
 }
 
-/* Section 9.12: what was put before a fence is there before what is put after it; after quiet it is there. */
+/* Section 9.12: a put before a fence is delivered before a put after it; after quiet all puts are delivered. */
 static void test_ordering(void) {
   const int right = (me + 1) % pes;
   static long data[512];

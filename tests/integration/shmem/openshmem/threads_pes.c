@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSHMEM 1.6, section 9.2, SHMEM_THREAD_MULTIPLE: all threads of all PEs at once in every kind of call, collectives
- * on a team of each thread's own. */
+/* OpenSHMEM 1.6, section 9.2, SHMEM_THREAD_MULTIPLE: all threads of all PEs make every kind of call at once. Each
+ * thread has its own team for collectives. */
 #include <pthread.h>
 
 #include "check.h"
@@ -8,7 +8,7 @@
 enum { kThreads = 4, kRounds = 12, kElements = 33 };
 
 typedef struct {
-  long to[kElements * 8]; /* as many as 8 PEs bring */
+  long to[kElements * 8]; /* enough for 8 PEs */
   long from[kElements * 8];
   long inbox[kElements];
   uint64_t signal;
@@ -69,7 +69,7 @@ static void meet_others(int thread, int round) {
   CHECK(shmem_team_sync(team) == 0);
 }
 
-/* Teams of different threads come and go at once, and none gets another's slot. */
+/* Threads create and destroy teams at once, and no team gets another one's slot. */
 static void make_teams(int thread, int round) {
   thread_area* mine = areas + thread;
   const int first = (thread + round) % pes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of shmem_types.h that generic names are made of, once more: a macro cannot be expanded inside itself, so
- * what calls generic names for each type needs a list of its own. */
+/* Copies of the type lists of shmem_types.h. Generic names are macros over those lists, and a macro is not expanded
+ * inside itself, so calling generic names for each type needs another list. */
 #ifndef OPENSHMEM_TYPES_H
 #define OPENSHMEM_TYPES_H
 

@@ -84,7 +84,7 @@ static int left(void) {
   }
 SHMEM_AMO_TYPES(TEST_WAIT)
 
-/* What is generic, and what is deprecated. */
+/* Generic and deprecated names. */
 static void test_names(void) {
   static long word;
   static int number;
@@ -208,10 +208,10 @@ static void test_locks(void) {
   shmem_barrier_all();
 }
 
-/* Who asks gets the lock after those who have asked before, each of them once. The others sleep when it becomes free,
- * so a lock that is for whoever comes first would go to the one who had it. Only a PE that is interrupted between
- * reading the counter and asking sees more turns than there are PEs. On another node each of the two takes as long as
- * several turns: only PEs on the lock's node count. */
+/* PEs get the lock in the order of their requests. The waiting PEs sleep when the lock becomes free, so a lock without
+ * an order would go to the PE that had it last. Only a PE that is interrupted between reading the counter and
+ * requesting the lock sees more turns than there are PEs. From another node each of these takes as long as several
+ * turns, so only PEs on the lock's node are checked. */
 static void test_locks_are_fair(void) {
   static long lock, turns;
   enum { kTurns = 30 };

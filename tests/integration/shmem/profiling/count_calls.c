@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profiling library (OpenSHMEM 1.6, section 10): counts calls of three routines, and says how many at the end. */
+/* A profiling library (OpenSHMEM 1.6, section 10): counts the calls of three routines and prints them at the end. */
 #include <pshmem.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Knows nothing of a profiling library. Calls shmem_malloc 2 times, shmem_barrier_all 3 times and shmem_long_put 4
- * times, 2 of them by the generic name; and routines that do the like inside. Compiled as C11 and as C++.
+ * A program without knowledge of profiling. Calls shmem_malloc 2 times, shmem_barrier_all 3 times and shmem_long_put 4
+ * times, 2 of them by the generic name; and routines that do the same inside the library. Compiled as C11 and as C++.
  */
 #include <shmem.h>
 #include <stdio.h>

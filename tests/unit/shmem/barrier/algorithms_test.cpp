@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every algorithm, over team sizes and numbers of cores, on threads.
+// Every barrier algorithm on threads, for many team sizes and numbers of cores.
 #include <gtest/gtest.h>
 
 #include "tests/unit/shmem/barrier_threads.hpp"

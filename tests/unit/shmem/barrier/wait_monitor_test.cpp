@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For whom a barrier waits, as its messages say.
+// The PEs that the messages of a barrier name.
 #include "shmem/barrier/wait_monitor.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 using shmem::Job;
 using testing::HasSubstr;
 
-/// A process that is stopped, which the test takes for a PE.
+/// A stopped process, which stands for a PE.
 class StoppedProcess {
  public:
   StoppedProcess() : pid_(::fork()) {

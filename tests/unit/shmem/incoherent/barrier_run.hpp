@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers on the simulated machine, and what must hold of them.
+// Barriers on the simulated machine, and the checks of their guarantee.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace incoherent {
 struct BarrierSetup {
   std::vector<int> cores_of{};  // by PE
   int barriers = 4;
-  /// Barrier by barrier, in turn: a team may change.
+  /// Used in turn, one per barrier: a team may change its algorithm.
   std::vector<shmem::Algorithm> algorithms{};
   shmem::BarrierTuning tuning{};
 
@@ -24,13 +24,13 @@ struct BarrierSetup {
 /// `pes` PEs of `cores` cores each.
 std::vector<int> alike(int pes, int cores);
 
-/// One team of all PEs. Before each barrier every core stores to a line of its own; after it, every core looks at those
-/// of all.
+/// One team of all PEs. Before each barrier every core stores to a line of its own; after it, every core checks the
+/// lines of all cores.
 class BarrierRun {
  public:
   explicit BarrierRun(BarrierSetup setup);
 
-  /// One schedule. What did not hold: a core left early, saw old data, got an error, or nobody could go on.
+  /// Runs one schedule. Returns the failure, if any: a core left early, saw old data or got an error, or all hang.
   std::optional<std::string> run(std::uint64_t seed, Sites& sites);
   std::optional<std::string> run(std::uint64_t seed) {
     Sites sites;
@@ -55,8 +55,8 @@ class BarrierRun {
   int pes_;
   int cores_;
   std::vector<shmem::SyncWord> lines_;  // a TeamSync for each PE, RoundWords for each PE, a word for each core
-  std::vector<int> entered_;            // by core: barriers; the truth, not simulated memory
-  std::vector<int> entered_by_;         // by barrier: cores
+  std::vector<int> entered_;            // barriers entered, by core; real memory, not simulated
+  std::vector<int> entered_by_;         // cores that have entered, by barrier
   Machine machine_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every algorithm on memory that is not coherent.
+// Every barrier algorithm on memory that is not coherent.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using incoherent::BarrierSetup;
 using shmem::Algorithm;
 
 #if defined(__SANITIZE_THREAD__)
-constexpr bool kFew = true;  // fibers are dear, and one thread has no races
+constexpr bool kFew = true;  // fibers are slow under TSan, and a single thread has no races to find
 #else
 constexpr bool kFew = false;
 #endif
@@ -29,7 +29,7 @@ void expect_right(const BarrierSetup& setup, int seeds) {
   }
 }
 
-/// PEs whose numbers of cores differ.
+/// PEs with different numbers of cores.
 std::vector<int> unlike(int pes) {
   std::vector<int> cores_of(static_cast<std::size_t>(pes));
   std::ranges::generate(cores_of, [pe = 0]() mutable { return 1 + pe++ * 2 % 3; });

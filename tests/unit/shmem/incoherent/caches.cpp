@@ -7,7 +7,7 @@
 
 namespace incoherent {
 
-// The order of accesses to a word says nothing here: all cores are fibers of one thread.
+// Relaxed is enough: all cores are fibers of one thread.
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 Caches::Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int)> stored)
@@ -52,7 +52,7 @@ void Caches::store(int core, int line, std::uint64_t value) {
 
 std::uint64_t Caches::fetch_add(int line, std::uint64_t value) {
   const std::uint64_t before = in_memory(line);
-  set_memory(line, before + value);  // wakes nobody
+  set_memory(line, before + value);  // wakes no core
   return before;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, and a cache for each core that nobody keeps coherent. No waiting here: each call is one step.
+// Memory, and a cache for each core that is not coherent with the others. Each call is one step; no call waits.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,33 @@
 namespace incoherent {
 
 /// A line holds one word. Memory is SyncWord::value; each core sees it through a cache of its own:
-/// - what it has loaded once it goes on seeing until it drops the line (or, with some seeds, loses it at any time);
-/// - what it has stored is in memory when it has called dcci or fence; until then it may stay in the cache for ever, or
-///   (with some seeds) reach memory at any time, each line on its own, in any order.
+/// - a loaded value stays in the cache until the core drops the line (or, with some seeds, it is evicted at any time);
+/// - a stored value is in memory after dcci or fence; until then it may stay in the cache without end, or (with some
+///   seeds) reach memory at any time, each line on its own, in any order.
 class Caches {
  public:
-  /// `lines` is all the memory that is shared. `stored` is called with a line that has been written back.
+  /// `lines` is all of the shared memory. `stored` is called with each line that is written back.
   Caches(int cores, std::span<shmem::SyncWord> lines, std::function<void(int line)> stored);
 
-  /// All caches empty, memory zero.
+  /// Empties all caches and clears memory.
   void reset(std::uint64_t seed);
 
   std::uint64_t load(int core, int line);
   void store(int core, int line, std::uint64_t value);
-  /// On memory, at once; past the core's own cache.
+  /// Acts on memory at once and bypasses the core's own cache.
   std::uint64_t fetch_add(int line, std::uint64_t value);
   void fence(int core);
   void dcci(int core, int line);
   void dcci_all(int core);
-  /// Some line that some core has stored to may reach memory now.
+  /// Perhaps writes back a line that a core has stored to.
   void drift(int core);
 
   /// The line of an address in `lines`.
   [[nodiscard]] int line_of(const void* address) const;
   [[nodiscard]] std::uint64_t in_memory(int line) const { return word(line).load(std::memory_order_relaxed); }
-  /// How often memory has got a new value for the line.
+  /// How often the line has changed in memory.
   [[nodiscard]] std::uint32_t version(int line) const { return versions_[static_cast<std::size_t>(line)]; }
-  /// What the core has in its cache and has not written back.
+  /// The lines that the core has stored to and not written back.
   [[nodiscard]] const std::vector<int>& unwritten(int core) const {
     return caches_[static_cast<std::size_t>(core)].dirty;
   }

@@ -36,7 +36,7 @@ void Fibers::prepare(Fiber& fiber) {
   }
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
   fiber.context.uc_stack.ss_size = kStackSize;
-  const auto self = reinterpret_cast<std::uintptr_t>(this);  // in two: makecontext passes ints only
+  const auto self = reinterpret_cast<std::uintptr_t>(this);  // passed in two halves: makecontext passes ints only
   makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2, static_cast<unsigned>(self >> 32),
               static_cast<unsigned>(self));
 #if defined(__SANITIZE_THREAD__)
@@ -81,7 +81,7 @@ void Fibers::leave_for(int fiber) {
 
 void Fibers::arrived() {
 #if defined(__SANITIZE_ADDRESS__)
-  Fiber& from = at(previous_);  // the bounds of the thread's own stack are not known otherwise
+  Fiber& from = at(previous_);  // ASan reports the bounds of the thread's own stack only here
   __sanitizer_finish_switch_fiber(at(current_).fake_stack, &from.stack_bottom, &from.stack_size);
 #endif
 }

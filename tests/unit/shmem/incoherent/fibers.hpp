@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several flows of control on one thread, which take turns only when they say so: a schedule can be repeated.
+// Several flows of control on one thread that switch only explicitly, so that a schedule can be repeated.
 #pragma once
 
 #include <ucontext.h>
@@ -11,21 +11,21 @@
 
 namespace incoherent {
 
-/// Fibers 0..count-1 and the thread that made them, which is kCaller. The sanitizers are told of every switch.
+/// Fibers 0..count-1 and the thread that made them, which is kCaller. Every switch is announced to the sanitizers.
 class Fibers {
  public:
   static constexpr int kCaller = -1;
-  /// What fiber i does from its first turn on. It never returns; it switches to another when there is nothing to do.
+  /// The body of fiber i. It never returns; it switches to another fiber when it has nothing to do.
   using Main = std::function<void(int)>;
 
   Fibers(int count, Main main);
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
-  /// REQUIRES: kCaller runs. What the fibers' stacks hold is dropped, not destroyed.
+  /// REQUIRES: kCaller runs. Objects on the fibers' stacks are not destroyed.
   ~Fibers();
 
   [[nodiscard]] int current() const { return current_; }
-  /// Returns when somebody switches back.
+  /// Returns when another fiber switches back to this one.
   void switch_to(int fiber);
 
  private:

@@ -41,7 +41,7 @@ void Interleavings::serve(int thread) {
   }
 }
 
-/// Depth first: the choices of the last schedule, but for the last that had another.
+/// Depth first: keeps the choices of the last schedule up to the last one that has another alternative, and takes that.
 bool Interleavings::next_schedule() {
   while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().of) {
     choices_.pop_back();
@@ -67,7 +67,7 @@ void Interleavings::go_on() {
   fibers_.switch_to(next());
 }
 
-/// Some thread that is awake, perhaps after a delayed change has reached memory; kCaller when all have ended.
+/// Chooses a thread that is awake, perhaps after delayed changes have reached memory; kCaller when all have ended.
 int Interleavings::next() {
   for (;;) {
     std::vector<int> awake;
@@ -94,7 +94,7 @@ int Interleavings::next() {
     } else {
       lost_ = true;
       for (Thread& thread : threads_) {
-        thread.asleep_on = kAwake;  // to their end, so that another schedule can begin
+        thread.asleep_on = kAwake;  // they run to their end, so that another schedule can begin
       }
     }
   }
@@ -117,7 +117,7 @@ std::uint64_t Interleavings::apply(const Change& change) {
   return before;
 }
 
-/// One of the values that the word has had since `oldest`.
+/// Chooses one of the values that the word has had since version `oldest`.
 std::uint64_t Interleavings::look(std::size_t word, std::size_t oldest) {
   const std::size_t newest = history_[word].size() - 1;
   std::size_t& seen = running().seen[word];

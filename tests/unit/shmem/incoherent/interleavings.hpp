@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All schedules of a few threads, one after the other, where only sequentially consistent operations keep their order.
+// All schedules of a few threads, one after the other. Only sequentially consistent operations keep their order.
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@
 
 namespace incoherent {
 
-/// A memory model weaker than that of processors in what matters to waiting and waking:
-/// - a read-modify-write that is not sequentially consistent may reach memory any time later;
-/// - a load that is not may be done early: before a read-modify-write of another word, not before an acquire;
-/// - the kernel's look before a sleep is a relaxed load, but for this: it sees what was changed before the last
-/// wake-up.
+/// A memory model that is weaker than that of processors in the aspects that matter to waiting and waking:
+/// - a read-modify-write that is not sequentially consistent may reach memory at any later time;
+/// - a load that is not sequentially consistent may be early: before a read-modify-write of another word, but not
+///   before an acquire load;
+/// - the kernel's load before a sleep is relaxed, except that it sees all changes before the last wake-up.
 class Interleavings {
  public:
   using Body = std::function<void(int thread)>;
 
   explicit Interleavings(int threads);
 
-  /// Runs `body` on all threads in every schedule, with all words 0 at first; the operation at `weakened` is done as if
-  /// it was relaxed. False once, in some schedule, a thread sleeps and nobody will wake it.
+  /// Runs `body` on all threads in every schedule, with all words 0 at first. The operation at `weakened` is done as if
+  /// it were relaxed. False as soon as, in some schedule, a thread sleeps and no thread will wake it.
   bool all_end(const Body& body, const Site& weakened = {});
-  /// From now on store_barrier() is as the kernel's; before, it is refused.
+  /// From now on store_barrier() works as the kernel's; before, it is refused.
   void allow_store_barriers() { has_store_barrier_ = true; }
   [[nodiscard]] int schedules() const { return schedules_; }
-  /// The sequentially consistent operations that all_end has come by.
+  /// The sequentially consistent operations that all_end() has executed.
   [[nodiscard]] const std::vector<Site>& sites() const { return sites_.seen(); }
 
-  /// The word becomes `operand`, or that more.
+  /// Stores `operand` in the word, or adds it.
   struct Change {
     std::size_t word;
     bool add;
@@ -45,23 +45,23 @@ class Interleavings {
   static constexpr std::size_t kWords = 4;
   std::uint64_t load(std::size_t word, std::memory_order order, const Site& site);
   std::uint64_t modify(const Change& change, std::memory_order order, const Site& site);
-  /// Never ends but by a wake-up.
+  /// Ends only by a wake-up.
   void sleep(std::size_t word, std::uint64_t seen);
   void wake(std::size_t word);
-  /// All changes of all threads reach memory, and no later load is done before this. False: nothing happens.
+  /// All changes of all threads reach memory, and no later load is done before it. False if it is refused.
   bool store_barrier();
 
  private:
   static constexpr std::size_t kAwake = kWords;
-  /// Which value of each word, of all that it has had.
+  /// For each word, an index into its history.
   using Versions = std::array<std::size_t, kWords>;
 
   struct Thread {
     bool ended = false;
     std::size_t asleep_on = kAwake;
     std::vector<Change> delayed{};
-    Versions earliest{};  // when a load may be done that comes next
-    Versions seen{};      // no look at a word sees an older value than the last
+    Versions earliest{};  // the oldest values that the next load may return
+    Versions seen{};      // a load returns no older value than the previous load of the word
   };
   struct Choice {
     std::size_t taken;
@@ -81,8 +81,8 @@ class Interleavings {
   Thread& running() { return threads_[static_cast<std::size_t>(fibers_.current())]; }
 
   std::vector<Thread> threads_;
-  std::array<std::vector<std::uint64_t>, kWords> history_;  // the last is in memory
-  Versions woken_{};                                        // in memory at the last wake-up
+  std::array<std::vector<std::uint64_t>, kWords> history_;  // the last value is the one in memory
+  Versions woken_{};                                        // the values in memory at the last wake-up
   std::vector<Choice> choices_;                             // of this schedule
   std::size_t depth_ = 0;
   int schedules_ = 0;
@@ -94,7 +94,7 @@ class Interleavings {
   Fibers fibers_;
 };
 
-/// What std::atomic is to threads.
+/// Has the interface of std::atomic, on a word of the model.
 class ModelAtomic {
  public:
   ModelAtomic(Interleavings& all, std::size_t word) : all_(all), word_(word) {}
@@ -115,7 +115,7 @@ class ModelAtomic {
     return all_.modify({word_, true, ~value + 1}, order, {"fetch_sub", file, line});
   }
 
-  // Found where shmem's own would be.
+  // Overloads of shmem's functions, found by argument-dependent lookup.
   friend void futex_sleep(const ModelAtomic& word, std::uint64_t seen, std::chrono::nanoseconds /*limit*/,
                           const std::atomic<std::uint32_t>* /*alarm*/) {
     word.all_.sleep(word.word_, seen);

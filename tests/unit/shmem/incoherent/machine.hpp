@@ -16,11 +16,10 @@
 
 namespace incoherent {
 
-/// Cores are numbered through all PEs: those of PE 0 first. Waits end with operation_canceled once fail() has been
-/// called.
+/// Cores are numbered across all PEs, those of PE 0 first. After fail(), waits end with operation_canceled.
 class Machine {
  public:
-  /// What a line is called in messages.
+  /// The name of a line in messages.
   using Name = std::function<std::string(int line)>;
 
   /// `cores_of[i]`: how many cores PE i has. `lines` outlives the machine.
@@ -28,9 +27,9 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  /// Runs `body` on every core. What went wrong: the first fail(), or a hang.
+  /// Runs `body` on every core. Returns the first fail() or a hang, if any.
   std::optional<std::string> run(std::uint64_t seed, Sites& sites, const Scheduler::Body& body);
-  /// Ends the run. Only the first counts.
+  /// Ends the run. Only the first call counts.
   void fail(std::string why);
   [[nodiscard]] bool failed() const { return failure_.has_value(); }
 
@@ -48,15 +47,15 @@ class Machine {
   void dcci(const void* address, const Site& site);
   void dcci_all(const Site& site);
   std::errc sync(const Site& site);
-  /// At once if memory has got another value for the line since the last pause of the same wait, `last_version`.
-  /// Otherwise until a store to it reaches memory, or for no reason.
+  /// Returns at once if the line has changed in memory since the last pause of the same wait, `last_version`. Otherwise
+  /// waits until a store to it reaches memory; it may also return for no reason.
   std::errc pause(const shmem::SyncWord& word, std::optional<std::uint32_t>& last_version);
 
  private:
   struct Pe {
     int first_core = 0;
     int cores = 0;
-    std::vector<int> met;  // cores that wait in sync
+    std::vector<int> met;  // cores that wait in sync()
   };
 
   void step();

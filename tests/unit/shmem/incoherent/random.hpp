@@ -18,7 +18,7 @@ class Random {
     return z ^ z >> 31;
   }
   std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-  /// True in `parts` of 1024 cases.
+  /// True with a probability of `parts` in 1024.
   bool chance(unsigned parts) { return parts != 0 && next() % 1024 < parts; }
 
  private:

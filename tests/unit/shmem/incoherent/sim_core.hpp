@@ -7,7 +7,7 @@
 
 namespace incoherent {
 
-/// What Waiting is on processors.
+/// The counterpart of Waiting on the simulated machine.
 class SimWaiting {
  public:
   explicit SimWaiting(Machine& machine) : machine_(machine) {}
@@ -20,7 +20,7 @@ class SimWaiting {
 
 class SimCore {
  public:
-  /// Core `number` of all.
+  /// `number` counts the cores of all PEs.
   SimCore(Machine& machine, int number)
       : machine_(machine), index_(machine.index_of(number)), count_(machine.count_of(number)) {}
 

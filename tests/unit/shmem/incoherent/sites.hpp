@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places in the text of an algorithm that call fence, dcci, dcci_all and sync, so that a test can leave out one.
+// The places in the source of an algorithm that call fence, dcci, dcci_all and sync, so that a test can skip one.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace incoherent {
 
-/// A call in the text, by __builtin_FILE() and __builtin_LINE() as default arguments: what std::source_location gives,
-/// which clang 14 does not have. Calls on one line are one.
+/// A call in the source, by __builtin_FILE() and __builtin_LINE() as default arguments: clang 14 has no
+/// std::source_location. Calls on one line count as one.
 struct Site {
   std::string_view operation;
   std::string_view file;
@@ -23,7 +23,7 @@ struct Site {
   }
 };
 
-/// Which of them one run has come by, and the one that it leaves out.
+/// The places that a run has executed, and the one that it skips.
 class Sites {
  public:
   Sites() = default;
