@@ -29,13 +29,13 @@ readonly PACKAGES=(
   nlohmann-json3-dev
 )
 
-# The mirror from which this machine has its own release.
+# The mirror of this machine's own Debian release.
 mirror() {
   # shellcheck disable=SC2016 # the names are apt's
   apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
 }
 
-# apt with lists, a cache and a record of installed packages (none) of its own.
+# apt with its own lists, cache and record of installed packages, which is empty.
 apt() {
   apt-get -q -y -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" \
     -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts="$apt/none" -o Debug::NoLocking=1 \
@@ -44,8 +44,8 @@ apt() {
 
 handle_help_option "$@"
 [[ $# == 1 ]] || usage_error "expected one argument, the folder"
-folder="$(realpath -m "$1")"  # apt takes relative ones from the root
-# What the folder was made of: another list of packages makes it again.
+folder="$(realpath -m "$1")"  # apt resolves relative paths from the root
+# The package list that the folder was made from; another list makes it again.
 if [[ "$(cat "$folder/.packages" 2>/dev/null)" == "${PACKAGES[*]}" ]]; then
   exit 0
 fi

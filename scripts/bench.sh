@@ -8,16 +8,16 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/bench.sh
 
-Installs what is missing, builds, and runs all benchmarks, which takes about nine minutes and
+Installs missing packages, builds, and runs all benchmarks, which takes about nine minutes and
 needs two idle cores. Each figure is compared with the raw speed of the machine at that moment, and
-with other libraries where these are installed. Measured are
+with other libraries if these are installed. It measures
   - round trips, releases of 1 to 708 members, barriers and copies, and how often an idle fake
     device wakes up (bench_all),
   - calls on the symmetric heap, malloc and Boost.Interprocess (libboost-dev; bench_heap),
   - the start and the memory of jobs of 2 to 708 PEs, with Open MPI's OpenSHMEM (openmpi-bin,
     libopenmpi-dev: its 256 PEs take a minute; bench_startup),
   - barriers of every algorithm with 2 to 64 PEs, with Open MPI's (build/barriers.svg; bench_barrier),
-  - what the loss of the device costs, and its return (bench_loss),
+  - the cost of losing the device and of its return (bench_loss),
   - MPI_Barrier with and without the component coll/gba (bench_openmpi),
   - puts, gets, atomics and collectives, with Open MPI's OpenSHMEM and UCX (ucx-utils;
     build/rma.svg; bench_rma),

@@ -10,12 +10,12 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/build-vm-kernel.sh [--check]
 
-Builds a small kernel with iommufd and VFIO's character devices, which Debian's kernels leave out,
-of Debian's sources and tests/vm/iommufd.config, and puts it into $GBA_VM_CACHE, default
-~/.cache/gba-vm, as kernel-iommufd. The tests labelled iommufd boot it, and are skipped where it
-is not. Nothing is installed: bc, bison, flex, gcc, libelf-dev, make and xz-utils must be there
-already; ccache is used where it is. Fetches 145 MB and takes 1 GB of disk and five minutes of
-two processors while it builds. Does nothing where the kernel is there.
+Builds a small kernel with iommufd and VFIO's character devices, which Debian's kernels lack, from
+Debian's sources and tests/vm/iommufd.config, and puts it into $GBA_VM_CACHE, default
+~/.cache/gba-vm, as kernel-iommufd. The tests labelled iommufd boot it, and are skipped without it.
+Installs nothing: bc, bison, flex, gcc, libelf-dev, make and xz-utils must be installed already;
+ccache is used if available. Fetches 145 MB, and takes 1 GB of disk and five minutes of two
+processors. Does nothing if the kernel is there already.
 
   --check   builds nothing: exits with 0 if the kernel is there
 TEXT
@@ -38,13 +38,13 @@ missing_packages() {
 check_machine() {
   local missing
   if [[ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ]] || ! command -v apt-get >/dev/null; then
-    die "only a Debian system on amd64 can build the kernel; a $cache with one in it will do too"
+    die "only a Debian system on amd64 can build the kernel; a $cache that contains it also works"
   fi
   missing="$(missing_packages)"
   [[ -z "$missing" ]] || die "not installed, but needed: ${missing//$'\n'/ } (as root: apt-get install ${missing//$'\n'/ })"
 }
 
-# Without most of what is not compiled here: writing and removing it takes as long as compiling the rest.
+# Leaves out most files that are not compiled: writing and removing them takes as long as compiling the rest.
 fetch_source() {
   make_apt
   download "$SOURCE" "$SUITE"
@@ -53,10 +53,10 @@ fetch_source() {
     --exclude="$SOURCE/arch/[!x]*."{c,h,S,dts,dtsi} --exclude="$SOURCE/sound/*.[ch]" \
     --exclude="$SOURCE/drivers/"{gpu,media,net,scsi,staging}"/*/*.[ch]" --exclude="$SOURCE/tools/"{perf,testing} ||
     die "cannot unpack the sources in package $SOURCE"
-  [[ -f "$work/$SOURCE/Makefile" ]] || die "the package $SOURCE holds no folder $SOURCE with a Makefile"
+  [[ -f "$work/$SOURCE/Makefile" ]] || die "the package $SOURCE has no folder $SOURCE with a Makefile"
 }
 
-# What it says is in a file; the last of it is shown where it fails.
+# Writes make's output to a file, and shows the end of it if make fails.
 make_kernel() {
   local compiler=gcc
   ! command -v ccache >/dev/null || compiler="ccache gcc"
@@ -66,7 +66,7 @@ make_kernel() {
   }
 }
 
-# Kconfig drops what it does not know or what something else rules out, and says nothing.
+# Kconfig silently drops options that it does not know or that others rule out.
 configure() {
   local dropped
   make_kernel KCONFIG_ALLCONFIG="$CONFIG" allnoconfig
@@ -79,7 +79,7 @@ build() {
   fetch_source
   configure
   make_kernel bzImage
-  mkdir -p "$work/kernel-iommufd/modules" # which stays empty
+  mkdir -p "$work/kernel-iommufd/modules" # no modules
   cp "$work/$SOURCE/arch/x86/boot/bzImage" "$work/kernel-iommufd/vmlinuz"
   put_into_cache kernel-iommufd
   echo "build-vm-kernel.sh: fetched $((fetched / 1024)) MB and built in $SECONDS s"
@@ -93,7 +93,7 @@ if [[ "${1:-}" == --check ]]; then
 fi
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
 if ! has kernel-iommufd; then
-  [[ -z "$check" ]] || die "there is no kernel with iommufd in $cache (scripts/build-vm-kernel.sh builds it)"
+  [[ -z "$check" ]] || die "no kernel with iommufd in $cache (scripts/build-vm-kernel.sh builds it)"
   lock_cache
   has kernel-iommufd || build
 fi

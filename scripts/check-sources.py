@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks three rules of the tree that no compiler knows. Usage: scripts/check-sources.py [TREE]
+"""Checks three rules that the compiler does not check. Usage: scripts/check-sources.py [TREE]
 
-Layers: a file includes files of its own folder and of layers further down, never of one above. The layers are those of
-docs/architecture.md. Braces: every body of if, else, for and while has them. Lines: at most
-120 characters, also where clang-format leaves them alone, as in comments. Exits with 1 and names each line that
-breaks a rule."""
+Layers: a file includes files of its own folder and of lower layers, never of a higher one. docs/architecture.md
+describes the layers. Braces: every body of if, else, for and while has them. Lines: at most 120 characters, also where
+clang-format does not break lines, as in comments. Exits with 1 and names each line that breaks a rule."""
 
 import pathlib
 import re
 import sys
 
-# From the top down. A folder stands for all folders below it that are not named themselves.
+# From top to bottom. A folder includes all its subfolders that are not named themselves.
 LAYERS = [
     ["bench"],
     ["python", "openmpi", "examples", "tools", "shmem/info"],
@@ -43,11 +42,11 @@ LAYERS = [
     ["base"],
     ["uapi"],
 ]
-# What knows nothing of a layer that is below it all the same, and why.
+# Folders that may not include a lower layer, and why.
 FORBIDDEN = {
-    # Each checks the other: they share the device's contract and general utilities only.
+    # Each tests the other, so they share only the device's contract and general utilities.
     "fake_device": ["driver", "driver/include", "driver/barrier", "shmem"],
-    # Programs and bindings are users of the libraries.
+    # Programs and bindings use the libraries' public headers.
     "examples": ["shmem", "shmem/api", "driver", "base"],
     "openmpi": ["shmem", "driver"],
     "python": ["shmem", "driver"],
@@ -58,8 +57,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
 RAW_STRING = re.compile(r'R"([^(\s]*)\(.*?\)\1"', re.DOTALL)
 STATEMENT = re.compile(r"^[ \t]*(?:\} )?(?:else )?(if|for|while)\b(?: constexpr)? ?\(|^[ \t]*(?:\} )?(else)\b(?! if)", re.MULTILINE)
-MOST_COLUMNS = 120  # as .clang-format
-# A folder that public headers are found in without its name.
+MOST_COLUMNS = 120  # as in .clang-format
+# Public headers in these folders are included without the folder's name.
 PUBLIC = ["shmem/include", "ascend/include", "driver/include"]
 
 
@@ -72,7 +71,7 @@ def layer_of(path):
 
 
 def target_of(tree, file, name):
-    """The file of this tree that `file` includes as `name`, or None if it is none of them."""
+    """The file of this tree that `file` includes as `name`, or None if it is not of this tree."""
     for folder in [file.parent, pathlib.Path(".")] + [pathlib.Path(folder) for folder in PUBLIC]:
         candidate = pathlib.Path(*(folder / name).parts)
         if (tree / candidate).is_file():
@@ -99,12 +98,12 @@ def layer_problems(tree, file):
 
 
 def blank(match):
-    """As many characters and lines, without what could be taken for code."""
+    """Blanks of the same number of characters and lines, so that nothing in them looks like code."""
     return "".join("\n" if character == "\n" else " " for character in match.group())
 
 
 def end_of_condition(code, begin):
-    """The place behind the parenthesis that closes the one at `begin`."""
+    """The position after the parenthesis that closes the one at `begin`."""
     depth = 0
     for place in range(begin, len(code)):
         depth += {"(": 1, ")": -1}.get(code[place], 0)
@@ -120,7 +119,7 @@ def brace_problems(tree, file):
     for match in STATEMENT.finditer(code):
         body = end_of_condition(code, match.end() - 1) if match.group(1) else match.end()
         after = re.sub(r"^\s*(?:\[\[\w+\]\])?\s*", "", code[body:])
-        # What ends in a semicolon at once is the condition of a do-while.
+        # A condition followed by a semicolon ends a do-while.
         if not after.startswith("{") and not (match.group(1) == "while" and after.startswith(";")):
             problems.append(f"{file}:{code.count(chr(10), 0, match.end()) + 1}: a body without braces")
     return problems

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by the other scripts, which define usage(): where the tree is, and how mistakes are reported.
+# Sourced by the other scripts, which define usage(): the path of the tree, and error reports.
 
 # shellcheck disable=SC2034 # used by the scripts that source this
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -20,7 +20,7 @@ usage_error() {
   exit 2
 }
 
-# --help, as the first argument: every script has it.
+# Handles --help as the first argument, which every script has.
 handle_help_option() {
   case "${1:-}" in
     -h | --help)
@@ -30,8 +30,8 @@ handle_help_option() {
   esac
 }
 
-# Installs what is missing, configures PRESET and builds it, or only the targets that are named. Ends in the tree's top
-# folder. Chained, since bash does not stop at an error in a function whose success is asked for.
+# Installs missing packages, configures PRESET and builds it, or only the named targets. Changes to the top folder of
+# the tree. The commands are chained by &&, since bash ignores set -e in a function that is called in a condition.
 build_preset() {
   local preset="$1"
   shift
@@ -41,10 +41,10 @@ build_preset() {
     cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
-# Success if this machine can build the fuzz targets; else says why not.
+# Succeeds if this machine can build the fuzz targets; else prints why not.
 can_fuzz() {
   command -v clang++ >/dev/null || {
-    echo "fuzz targets: skipped, there is no clang++ (scripts/install-deps.sh installs it)"
+    echo "fuzz targets: skipped, clang++ is not installed (scripts/install-deps.sh installs it)"
     return 1
   }
   [[ -f "$(clang++ -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ]] || {
@@ -53,7 +53,24 @@ can_fuzz() {
   }
 }
 
-# The path of NAME-14 where it is installed under that name, else of NAME. Formats differ between versions.
+# The path of NAME-14 if it is installed, else of NAME. Versions of clang-format format differently.
 versioned_program() {
   command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh installs it"
+}
+
+# Success if this machine has a compiler and an emulator for arm64, and the arm64 packages in build-arm64-root/, or gets
+# them; else says why not.
+can_cross_compile() {
+  local reason
+  if [[ "$(uname -m)" == aarch64 ]]; then
+    echo "unit tests, arm64: skipped, this machine is an arm64 itself: all tests here are arm64 tests"
+    return 1
+  fi
+  {
+    reason="$("$ROOT/scripts/install-deps.sh" arm64 2>&1)" &&
+      reason="$("$ROOT/scripts/arm64-root.sh" "$ROOT/build-arm64-root" 2>&1)"
+  } || {
+    echo "unit tests, arm64: skipped, ${reason##*$'\n'}"
+    return 1
+  }
 }

@@ -8,10 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/count-instructions.sh BUILD_DIR [MOST]
 
-Counts, with callgrind, the instructions that libgba spends on a barrier while no member has to wait, over a
-fake device that does not sleep: one gba_group_arrive and one successful gba_group_test; then the same of
-gba_barrier_arrive and gba_barrier_test. Exits with 1 if there are more than MOST (default 60) of the first, or
-more than MOST + 10 of the others, and with 77 where there is no valgrind.
+Counts, with callgrind, the instructions of libgba in a barrier in which no member has to wait, over a
+fake device that does not sleep: one gba_group_arrive and one successful gba_group_test; then one
+gba_barrier_arrive and one gba_barrier_test. Exits with 1 if the first two take more than MOST (default 60)
+instructions, or the others more than MOST + 10, and with 77 without valgrind.
 TEXT
 }
 
@@ -20,7 +20,7 @@ handle_help_option "$@"
 build="$(cd "$1" && pwd)"
 readonly most="${2:-60}" rounds=1000
 command -v valgrind >/dev/null || {
-  echo "count-instructions.sh: skipped, there is no valgrind (scripts/install-deps.sh installs it)"
+  echo "count-instructions.sh: skipped, valgrind is not installed (scripts/install-deps.sh installs it)"
   exit 77
 }
 work="$(mktemp -d)"
@@ -41,7 +41,7 @@ for ((tries = 0; tries < 600; tries++)); do
 done
 grep -q "ready on" "$work/device.log" || die "the fake device does not start: $(cat "$work/device.log")"
 
-# count NAME MOST [ARGUMENT]: what NAME_arrive and NAME_test take, without what stands between the two.
+# count NAME MOST [ARGUMENT]: the instructions of NAME_arrive and NAME_test, without those between the two calls.
 count() {
   local name="$1" limit="$2" total each
   shift 2

@@ -8,9 +8,9 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/coverage.sh
 
-Installs what is missing, builds the fake device's model and its unit tests with --coverage into
+Installs missing packages, builds the fake device's model and its unit tests with --coverage into
 build-coverage/, runs them, and prints how many of the model's lines ran and which did not. Exits
-with 0 if at least 95 % did, with 77 where there is no gcov.
+with 0 if at least 95 % ran, with 77 without gcov.
 TEXT
 }
 
@@ -29,7 +29,7 @@ run_tests() {
   done
 }
 
-# One run over all objects adds up what each of them says of a header.
+# One run over all objects, so that gcov sums the counts of each header.
 write_annotated_sources() {
   rm -f ./*.gcov
   gcov --preserve-paths --relative-only --source-prefix "$ROOT" "$OBJECTS"/*.gcda >gcov.log 2>&1 || {
@@ -38,7 +38,7 @@ write_annotated_sources() {
   }
 }
 
-# A line that is in several functions of a template stands there first as their sum, then once for each.
+# gcov lists a line of a template first with its sum, then once for each instance.
 report() {
   awk -F: -v least="$LEAST_PERCENT" '
     FNR == 1 { split("", seen) }
@@ -48,9 +48,9 @@ report() {
     { seen[line]; lines++ }
     count ~ /^[#=]/ { missed++; print source ":" line ":" substr($0, index($0, $3)) }
     END {
-      if (!lines) { print "no line of the model was found"; exit 1 }
+      if (!lines) { print "gcov found no line of the model"; exit 1 }
       percent = 100 * (lines - missed) / lines
-      printf "%d of %d lines of the model ran: %.1f %%, at least %d %% are wanted\n", lines - missed, lines, percent, least
+      printf "%d of %d lines of the model ran: %.1f %%, at least %d %% are required\n", lines - missed, lines, percent, least
       exit percent < least
     }' ./*fake_device#*.gcov
 }
@@ -58,7 +58,7 @@ report() {
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
 command -v gcov >/dev/null || {
-  echo "coverage.sh: there is no gcov (it comes with gcc)"
+  echo "coverage.sh: gcov is not installed (it comes with gcc)"
   exit 77
 }
 build_preset coverage "${TESTS[@]}" >/dev/null

@@ -8,13 +8,13 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/demo.sh [PE_COUNT]
 
-Installs what is missing, builds, and runs kv_shuffle on PE_COUNT processes (default 4) with a
-barrier accelerator of their own: KV-cache blocks move between the processes, every byte is
-checked. The last line is "kv_shuffle: PASS"; anything else is a failure and a non-zero exit.
+Installs missing packages, builds, and runs kv_shuffle on PE_COUNT processes (default 4) with a
+fake barrier accelerator: KV-cache blocks move between the processes, and every byte is checked.
+The last line is "kv_shuffle: PASS"; anything else is a failure and a non-zero exit.
 TEXT
 }
 
-# Only what the demonstration needs; the output is shown if that fails.
+# Builds only what the demonstration needs, and shows the output if that fails.
 build_quietly() {
   local log="$ROOT/build/demo-build.log"
   mkdir -p "$ROOT/build"
@@ -25,7 +25,7 @@ build_quietly() {
   }
 }
 
-# A real trace where there is one, else the program's own.
+# A real trace if there is one, else the program's own.
 trace_arguments() {
   local trace="$ROOT/../shared/data/mooncake_conversation_2000.jsonl"
   [[ -f "$trace" ]] && printf '%s\n' --trace "$trace"

@@ -10,11 +10,11 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/fetch-vm.sh [KERNEL...]
 
-Fetches what the tests labelled vm need, QEMU, busybox, udev and Debian's kernels of the suites
-KERNEL (default bookworm; trixie and trixie-backports are newer), as Debian packages from the mirror
-that this machine's apt uses, and unpacks them into $GBA_VM_CACHE, default ~/.cache/gba-vm. Nothing is
-installed and apt's own state is not touched. What is there already is not fetched again, so a
-filled folder needs no network. With one kernel: 130 MB to fetch, 190 MB of disk.
+Fetches QEMU, busybox, udev and Debian's kernels of the suites KERNEL (default bookworm; trixie and
+trixie-backports are newer), which the tests labelled vm need, as Debian packages from the mirror that
+this machine's apt uses, and unpacks them into $GBA_VM_CACHE, default ~/.cache/gba-vm. Installs nothing
+and does not change apt's state. Files that are there already are not fetched again, so a complete
+folder needs no network. With one kernel: 130 MB to fetch, 190 MB of disk.
 TEXT
 }
 
@@ -22,14 +22,14 @@ readonly RECIPE=1
 readonly QEMU_SUITE=trixie-backports
 readonly BUSYBOX_SUITE=bookworm
 readonly UDEV_SUITE=bookworm
-# In the order in which they are loaded; a kernel need not have all of them.
+# In loading order; a kernel need not have all of them.
 readonly MODULES=(irqbypass iommufd vfio vfio_virqfd vfio_iommu_type1 vfio-pci-core vfio-pci)
 
-# A package and all that it depends on, into the folder $work/packages.
+# Downloads a package and all its dependencies to $work/packages.
 download_with_dependencies() {
   local package="$1" suite="$2"
   apt apt-get -q -y --download-only -t "$suite" install "$package" ||
-    die "cannot fetch $package of $suite and what it needs: $(problems)"
+    die "cannot fetch $package of $suite and its dependencies: $(problems)"
   mkdir -p "$work/packages"
   mv "$work"/apt/cache/archives/*.deb "$work/packages"
 }
@@ -37,7 +37,7 @@ download_with_dependencies() {
 fetch_qemu() {
   download_with_dependencies qemu-system-x86 "$QEMU_SUITE"
   unpack_all "$work/qemu"
-  [[ -x "$work/qemu/usr/bin/qemu-system-x86_64" ]] || die "the package qemu-system-x86 holds no qemu-system-x86_64"
+  [[ -x "$work/qemu/usr/bin/qemu-system-x86_64" ]] || die "the package qemu-system-x86 has no qemu-system-x86_64"
   put_into_cache qemu
 }
 
@@ -46,12 +46,12 @@ fetch_busybox() {
   unpack_all "$work/unpacked"
   mkdir "$work/busybox"
   find "$work/unpacked" -path '*bin/busybox' -exec cp {} "$work/busybox/busybox" \;
-  [[ -x "$work/busybox/busybox" ]] || die "the package busybox-static holds no busybox"
+  [[ -x "$work/busybox/busybox" ]] || die "the package busybox-static has no busybox"
   put_into_cache busybox
 }
 
-# udevadm, which is udevd too, and kmod, which makes the index of modules that udevd looks into. All libraries that they
-# need are among those of QEMU, but for one.
+# Fetches udevadm, which is also udevd, and kmod, which makes the index of modules that udevd reads. QEMU's libraries
+# include all that they need, except one.
 fetch_udev() {
   local package file
   for package in udev kmod liblzma5; do
@@ -61,13 +61,13 @@ fetch_udev() {
   mkdir "$work/udev"
   for file in udevadm kmod liblzma.so.5; do
     find "$work/unpacked" \( -path "*bin/$file" -o -path "*/lib/*/$file" \) -exec cp -L {} "$work/udev/$file" \;
-    [[ -s "$work/udev/$file" ]] || die "the packages udev, kmod and liblzma5 of $UDEV_SUITE hold no $file"
+    [[ -s "$work/udev/$file" ]] || die "the packages udev, kmod and liblzma5 of $UDEV_SUITE have no $file"
   done
   rm -r "$work/unpacked"
   put_into_cache udev
 }
 
-# The real packages behind the name linux-image-amd64: one or, in newer suites, several.
+# The packages that linux-image-amd64 depends on: one or, in newer suites, several.
 kernel_packages() {
   local version
   apt apt-cache madison linux-image-amd64 || return 1
@@ -79,7 +79,7 @@ kernel_packages() {
 # The n-th module in the loading order becomes modules/n-NAME.ko.
 fetch_kernel() {
   local suite="$1" packages package index module
-  packages="$(kernel_packages "$suite")" || die "there is no kernel package linux-image-amd64 in $suite"
+  packages="$(kernel_packages "$suite")" || die "no kernel package linux-image-amd64 in $suite"
   for package in $packages; do
     download "$package" "$suite"
   done
@@ -100,7 +100,7 @@ fetch_kernel() {
 fetch_missing() {
   local suite
   if [[ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ]] || ! command -v apt-get >/dev/null; then
-    die "only a Debian system on amd64 can fetch QEMU; a filled $cache from one will do too"
+    die "only a Debian system on amd64 can fetch QEMU; a $cache that one has filled also works"
   fi
   make_apt
   has qemu || fetch_qemu

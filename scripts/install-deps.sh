@@ -8,9 +8,9 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/install-deps.sh [arm64]
 
-Installs the Debian packages that building, testing and linting need, with sudo where the
-caller is not root; with arm64 those that tests of the arm64 build need, too. Does nothing when
-all of them are there.
+Installs the Debian packages that building, testing and linting need, with sudo if the caller is
+not root; with arm64 also those that tests of the arm64 build need. Does nothing if all are
+installed.
 TEXT
 }
 
@@ -58,7 +58,7 @@ PACKAGES=(
 
 missing_packages() {
   local installed
-  # dpkg-query fails when it knows nothing of one of the names; what it knows of the others still counts.
+  # dpkg-query fails if it does not know one of the names, but prints the others.
   installed="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null || true)"
   for package in "${PACKAGES[@]}"; do
     grep -qx "$package installed" <<<"$installed" || echo "$package"
@@ -71,7 +71,7 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    die "packages must be installed as root and there is no sudo; as root, run: apt-get install ${missing[*]}"
+    die "packages must be installed as root, and sudo is not available; as root, run: apt-get install ${missing[*]}"
   fi
 }
 
@@ -83,7 +83,7 @@ apt() {
 install_missing() {
   echo "Installing: ${missing[*]}"
   apt update || { sleep "${GBA_APT_RETRY_SECONDS:-5}" && apt update; } ||
-    die "apt-get update failed twice; is there a network, and are the sources in /etc/apt right?"
+    die "apt-get update failed twice; check the network and the sources in /etc/apt"
   apt install --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install: ${missing[*]} (names are those of Debian 12)"
 }
@@ -95,7 +95,7 @@ case "$*" in
   *) usage_error "unexpected argument: $*" ;;
 esac
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  die "this is not a Debian system (no apt-get and dpkg-query); install what these packages hold: ${PACKAGES[*]}"
+  die "this is not a Debian system (no apt-get and dpkg-query); install the contents of these packages: ${PACKAGES[*]}"
 fi
 mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then

@@ -8,10 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/lint.sh BUILD_DIR
 
-Checks every tracked source file: its SPDX line, its format (clang-format), its layer, its
-braces and its columns (scripts/check-sources.py), what clang-tidy finds in the sources that
-BUILD_DIR/compile_commands.json names, and, where it is installed, what shellcheck finds in the
-scripts. Exits with 0 if all are clean.
+Checks every tracked source file: its SPDX line, its format (clang-format), and its layer, braces
+and line lengths (scripts/check-sources.py). Runs clang-tidy on the sources in
+BUILD_DIR/compile_commands.json and, if it is installed, shellcheck on the scripts. Exits with 0 if
+all checks pass.
 TEXT
 }
 
@@ -40,7 +40,7 @@ check_format() {
   sources | xargs -0 -r "$(versioned_program clang-format)" --dry-run -Werror
 }
 
-# Without the precompiled headers, which are g++'s: a file has to include what it uses.
+# Without the precompiled headers, which are for g++, so each file must include what it uses.
 check_tidy() {
   local output
   sed -E 's/ -Winvalid-pch -include [^ ]*cmake_pch\.hx*//' "$build_dir/compile_commands.json" \
@@ -71,7 +71,7 @@ cd "$ROOT"
 problems=()
 scripts/check-sources.py || problems+=("a layer, a brace or a long line (scripts/check-sources.py)")
 check_spdx || problems+=("a file without SPDX line")
-check_format || problems+=("clang-format would change a file (clang-format -i FILE mends it)")
+check_format || problems+=("clang-format would change a file (clang-format -i FILE fixes it)")
 check_shell || problems+=("shellcheck")
 check_tidy || problems+=("clang-tidy")
 if [[ ${#problems[@]} -gt 0 ]]; then

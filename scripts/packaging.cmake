@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cpack -G DEB: a package of each install component. scripts/package.sh builds them.
+# cpack -G DEB: one package per install component. scripts/package.sh builds them.
 set(CPACK_PACKAGE_NAME gba)
 set(CPACK_PACKAGE_VENDOR "libgba developers")
 set(CPACK_PACKAGE_CONTACT "libgba developers")
@@ -23,7 +23,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-# The programs find libgba where the build has it, before it is installed.
+# Before libgba is installed, dpkg-shlibdeps finds it in the build folder.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(control ${PROJECT_SOURCE_DIR}/scripts/debian)
 
@@ -34,7 +34,7 @@ set(CPACK_DEBIAN_LIBGBA_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBGBA_PACKAGE_CONTROL_EXTRA ${control}/libgba/postinst ${control}/triggers)
 
 set(CPACK_COMPONENT_LIBGBA-DEV_DESCRIPTION "Barriers in a switch, from user space: headers
- What a program needs that is built with libgba: pkg-config gba, or
+ For programs that are built with libgba, by pkg-config gba or
  find_package(gba).")
 set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_NAME libgba-dev)
 set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_SECTION libdevel)
@@ -55,12 +55,12 @@ set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS libgba)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_CONTROL_EXTRA ${control}/gba-fake-device/postinst)
 
 set(CPACK_COMPONENT_LIBGBA-OPENMPI_DESCRIPTION "Barriers in a switch, from user space: in programs of Open MPI
- Components for Open MPI that have the Global Barrier Accelerator do a program's
- barriers, where mca_base_component_path names their folder.")
+ Components for Open MPI that let the Global Barrier Accelerator do a program's
+ barriers, if mca_base_component_path names their folder.")
 set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_NAME libgba-openmpi)
 set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SECTION libs)
 if(TARGET mca_coll_gba)
-  # The components know the structs of one release series.
+  # The components use internal structs of one release series.
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${GBA_OPENMPI_VERSION})
   math(EXPR next_minor "${CMAKE_MATCH_2} + 1")
   set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION}), \
@@ -71,8 +71,8 @@ set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, op
 # Debian's Open MPI has commands and headers of the same names: see SHMEM_OWN_FOLDERS. Its library is liboshmem.
 set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for one node or several
  Symmetric memory, one-sided communication and collective operations, with
- barriers in a switch where there is a Global Barrier Accelerator. Programs
- are started by oshrun.libshmem, or by mpirun or srun.")
+ barriers in a switch if there is a Global Barrier Accelerator. Start programs
+ by oshrun.libshmem, mpirun or srun.")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_NAME libshmem)
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
@@ -80,7 +80,7 @@ set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libpmix2
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_CONTROL_EXTRA ${control}/triggers)
 
 set(CPACK_COMPONENT_LIBSHMEM-DEV_DESCRIPTION "OpenSHMEM 1.6 for one node or several: headers and compiler wrappers
- What a program needs that is built with libshmem: oshcc.libshmem and
+ For programs that are built with libshmem, by oshcc.libshmem and
  oshc++.libshmem, pkg-config shmem, or find_package(shmem).")
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_NAME libshmem-dev)
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_SECTION libdevel)
@@ -88,7 +88,7 @@ set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_DEPENDS "libshmem (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_RECOMMENDS "gcc | c-compiler, g++ | c++-compiler")
 
 set(CPACK_COMPONENT_LIBSHMEM-MPI_DESCRIPTION "OpenSHMEM 1.6 for one node or several: in programs of Open MPI
- With it the processes of an MPI program can be PEs as well
+ Lets the processes of an MPI program be PEs as well
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_NAME libshmem-mpi)
 set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_SECTION libs)
@@ -99,7 +99,7 @@ set(CPACK_COMPONENT_PYTHON3-SHMEM-KV_DESCRIPTION "KV caches in symmetric memory,
  of KV caches between them.")
 set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_NAME python3-shmem-kv)
 set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_SECTION python)
-# The module is for one version of Python: that of Debian 12.
+# The module works with one version of Python: that of Debian 12.
 set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_DEPENDS
   "libshmem (= ${PROJECT_VERSION}), python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
 set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_CONTROL_EXTRA

@@ -8,10 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/soak.sh [HOURS] [LABEL...]
 
-Runs the tests at full counts (the tests see GBA_SOAK=1), all of them or those with one of the
-labels, again and again until HOURS (may be a fraction, default 0) are used up, at least once.
-Each fuzz target, label fuzz, takes an hour of each round (GBA_FUZZ_SECONDS says otherwise), as many
-at a time as there are processors.
+Runs the tests at full counts (they see GBA_SOAK=1), all of them or those with one of the labels,
+repeatedly until HOURS (may be a fraction, default 0) have passed, at least once. Each fuzz target,
+label fuzz, takes an hour of each round (GBA_FUZZ_SECONDS changes that), and as many run at the same
+time as there are processors.
 Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
 output is in build-soak/soak-ROUND.log and soak-ROUND-fuzz.log.
 TEXT
@@ -60,9 +60,9 @@ print_summary() {
   local started="$1" rounds="$2" failed_rounds="$3"
   echo
   echo "== soak: $rounds rounds in $(((SECONDS - started) / 60)) minutes, labels: ${labels[*]:-all}, failed rounds: $failed_rounds"
-  echo "Failed, with how often:"
+  echo "Failed, with the number of times:"
   failed_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
-  echo "Skipped, with how often:"
+  echo "Skipped, with the number of times:"
   skipped_tests build-soak/soak-*.log | sort | uniq -c | sed 's/^/  /'
 }
 

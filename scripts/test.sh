@@ -6,16 +6,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/test.sh [--arm64] [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
+Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
 
 Installs what is missing, builds, and runs the tests: the unit tests under AddressSanitizer and
 UndefinedBehaviorSanitizer and under ThreadSanitizer, the fuzz targets for 20 seconds each
-(GBA_FUZZ_SECONDS says otherwise), then all tests but those labelled soak. The last lines are
-ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
+(GBA_FUZZ_SECONDS says otherwise), the unit tests cross-compiled for arm64 in qemu-user, then all
+tests but those labelled soak. The last lines are ctest's summary of the latter. Exits with 0 if
+nothing failed anywhere.
 
-  --arm64            first cross-compile the unit tests for arm64 as well, and run them in qemu-user
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
-                     label that no test has
+                     label that no test has. Label fuzz means the fuzz targets, label arm64 the
+                     unit tests for arm64.
   CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
                      of soak)
 TEXT
@@ -31,10 +32,6 @@ parse_arguments() {
   handle_help_option "$@"
   while [[ $# -gt 0 ]]; do
     case "$1" in
-      --arm64)
-        arm64=yes
-        shift
-        ;;
       --require)
         [[ -n "${2:-}" ]] || usage_error "--require needs labels"
         IFS=, read -r -a required <<<"$2"
@@ -97,10 +94,17 @@ tests_with_label() {
 
 check_required_label() {
   local label="$1" log="$2" tests name
-  if [[ "$label" == fuzz ]]; then
-    [[ -n "$fuzz" ]] || problems+=("the fuzz targets were skipped, but label fuzz is required")
-    return
-  fi
+  case "$label" in
+    fuzz)
+      [[ -n "$fuzz" ]] || problems+=("the fuzz targets were skipped, but label fuzz is required")
+      return
+      ;;
+    arm64)
+      [[ -n "$arm64" || "$(uname -m)" == aarch64 ]] ||
+        problems+=("the unit tests for arm64 were skipped, but label arm64 is required")
+      return
+      ;;
+  esac
   tests="$(tests_with_label "$label")"
   [[ -n "$tests" ]] || problems+=("no test has the required label $label")
   while read -r name; do
@@ -126,10 +130,9 @@ if can_fuzz; then
   build_preset fuzz
   fuzz=yes
 fi
-if [[ -n "$arm64" ]]; then
-  scripts/install-deps.sh arm64
-  scripts/arm64-root.sh build-arm64-root
+if can_cross_compile; then
   build_preset arm64
+  arm64=yes
 fi
 for preset in asan tsan; do
   run_sanitized_unit_tests "$preset"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced, after common.sh, by the scripts that fill the folder from which the tests labelled vm take QEMU and kernels.
-# They set RECIPE: what is fetched, and where it is put. What another recipe has put there is made again.
+# They set RECIPE, which describes what is fetched and where it is put. Contents from another recipe are made again.
 
 cache="${GBA_VM_CACHE:-$HOME/.cache/gba-vm}"
 fetched=0 # KB
@@ -10,25 +10,25 @@ has() {
   [[ "$(cat "$cache/$1/recipe" 2>/dev/null)" == "$RECIPE" ]]
 }
 
-# All of it or nothing: a cache that was cut short is not mistaken for a whole one.
+# All or nothing, so that an incomplete cache is not taken for a complete one.
 put_into_cache() {
   echo "$RECIPE" >"$work/$1/recipe"
   rm -rf "${cache:?}/$1"
   mv "$work/$1" "$cache/$1"
 }
 
-# One script at a time, with a folder $work of its own that goes with it.
+# Only one script runs at a time. Its folder $work is removed when it ends.
 lock_cache() {
   local lock
   mkdir -p "$cache" || die "cannot make the folder $cache (GBA_VM_CACHE names another)"
   exec {lock}>"$cache/lock"
   flock "$lock"
-  rm -rf "$cache"/work.* # of one that was killed
+  rm -rf "$cache"/work.* # left by a killed script
   work="$(mktemp -d "$cache/work.XXXXXX")"
   trap 'rm -rf "$work"' EXIT
 }
 
-# The address from which this machine has its own release.
+# The mirror of this machine's own Debian release.
 mirror() {
   local codename
   codename="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)"
@@ -38,7 +38,7 @@ mirror() {
       $2 == "main" && ($1 == codename || $1 ~ /^(old)*stable$|^testing$|^unstable$|^sid$/) { print $3; exit }'
 }
 
-# An apt that knows the suites that are wanted and no installed package, in a folder of its own.
+# Configures an apt in its own folder, with the suites that are needed and without installed packages.
 make_apt() {
   local from
   from="$(mirror)"
@@ -68,7 +68,7 @@ TEXT
   apt apt-get -q update || die "cannot read the package lists of bookworm, trixie and trixie-backports at $from: $(problems)"
 }
 
-# Runs an apt program with that apt; what it says is in a file.
+# Runs an apt program with that configuration and its output in a file.
 apt() {
   local program="$1"
   shift
@@ -79,7 +79,7 @@ problems() {
   grep -E '^(E|W|Err)' "$work/apt/output" | head -n 5
 }
 
-# One package, into the folder $work/packages.
+# Downloads one package to $work/packages.
 download() {
   local package="$1" suite="$2"
   mkdir -p "$work/packages"
@@ -87,7 +87,7 @@ download() {
     die "cannot fetch $package of $suite: $(problems)"
 }
 
-# What is in $work/packages, which goes with it, into the folder $1.
+# Unpacks the packages of $work/packages into the folder $1, and removes them.
 unpack_all() {
   local package
   fetched=$((fetched + $(du -sk "$work/packages" | cut -f 1)))

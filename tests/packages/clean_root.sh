@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, a program of somebody else's that finds
-# libgba by pkg-config and by CMake, and OpenSHMEM programs, beside Debian's Open MPI. Needs root, debootstrap and a Debian
-# mirror; else it is skipped (77).
+# Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, a user's program that finds
+# libgba by pkg-config and by CMake, and OpenSHMEM programs, alongside Debian's Open MPI. Skipped (77) without root,
+# debootstrap or a Debian mirror.
 set -euo pipefail
 
 usage() {
@@ -41,7 +41,7 @@ clean_up() {
   rm -rf --one-file-system "$work"
 }
 
-# The address from which this machine has its own release.
+# The mirror of this machine's own Debian release.
 mirror() {
   # shellcheck disable=SC2016 # the names are apt's
   apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
@@ -58,7 +58,7 @@ make_root() {
 }
 
 use_device_and_tool() {
-  # Not by the function: the process in the background must be the program itself, so that it can be ended.
+  # Not by inside(): the background process must be the program itself, so that it can be killed.
   chroot "$work/root" /usr/bin/env -i PATH=/usr/bin gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
   device=$!
   for ((tries = 0; tries < 100; tries++)); do
@@ -68,9 +68,9 @@ use_device_and_tool() {
   check "the fake device serves" grep "ready on" "$work/device.log"
   check "gba info finds it" inside gba info vfio-user:/tmp/gba.sock
   check "gba selftest passes" inside gba selftest vfio-user:/tmp/gba.sock
-  check "its unit is installed" test -f "$work/root/usr/lib/systemd/system/gba-fake-device.service"
+  check "its systemd unit is installed" test -f "$work/root/usr/lib/systemd/system/gba-fake-device.service"
   check "the rules are installed" test -x "$work/root/usr/lib/udev/gba-index"
-  check "the group is made" inside getent group gba
+  check "the group gba exists" inside getent group gba
 }
 
 build_a_program() {
@@ -96,43 +96,43 @@ target_link_libraries(by_cmake gba::gba)
 TEXT
   # shellcheck disable=SC2016 # expanded in the root
   check "a program is built by pkg-config" inside sh -c 'cd /tmp && cc main.c -o by_pc $(pkg-config --cflags --libs gba)'
-  check "and runs" inside /tmp/by_pc
+  check "the program built by pkg-config runs" inside /tmp/by_pc
   check "a program is built by find_package" inside sh -c 'cd /tmp && cmake -B b . && cmake --build b'
-  check "and runs" inside /tmp/b/by_cmake
+  check "the program built by find_package runs" inside /tmp/b/by_cmake
 }
 
-# Open MPI has commands, manuals and headers of the same names; both must be whole afterwards.
+# Open MPI has commands, manuals and headers of the same names; both installations must work afterwards.
 use_shmem() {
   check "Open MPI installs" inside apt-get -q -y install --no-install-recommends \
     libopenmpi-dev openmpi-bin libpmix2 openssh-client man-db g++
-  check "so do libshmem and its headers" inside sh -c 'apt-get -q -y install --no-install-recommends \
+  check "libshmem and its headers install" inside sh -c 'apt-get -q -y install --no-install-recommends \
     /packages/libshmem_*.deb /packages/libshmem-dev_*.deb'
   # shellcheck disable=SC2016 # the name is dpkg-query's
-  check "libshmem asks for no MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem libshmem-dev | grep -E "mpi|pmix"'
+  check "libshmem does not depend on MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem libshmem-dev | grep -E "mpi|pmix"'
   check "the plug-in for MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
   check "oshcc is Open MPI's" inside sh -c 'oshcc --showme:version | grep "Open SHMEM"'
   check "oshcc.libshmem is ours" inside sh -c 'oshcc.libshmem --showme:version | grep "libshmem"'
-  check "so is oshrun.libshmem" inside oshrun.libshmem -n 2 --gba fake true
-  check "its arguments are completed" inside bash -c \
+  check "oshrun.libshmem is ours" inside oshrun.libshmem -n 2 --gba fake true
+  check "bash completes its arguments" inside bash -c \
     '. /usr/share/bash-completion/completions/oshrun.libshmem && complete -p oshrun.libshmem'
-  check "nothing of Open MPI is changed" inside dpkg --verify openmpi-bin libopenmpi-dev
+  check "no file of Open MPI is changed" inside dpkg --verify openmpi-bin libopenmpi-dev
   own="/$(cd "$work/root" && ls -d usr/lib/*/libshmem/bin)"
   cp "$1/tests/packages/use_shmem.sh" "$work/root/tmp"
   check "programs are built and run" inside env PATH="$own:/usr/bin:/bin" TMPDIR=/tmp bash /tmp/use_shmem.sh /tmp/shmem
   check "the examples are built" inside env PATH="$own:/usr/bin:/bin" \
     sh -c 'mkdir /tmp/examples && make -C /usr/share/doc/libshmem-dev/examples OUT=/tmp/examples'
-  check "and run" inside oshrun.libshmem -n 2 /tmp/examples/ring
-  check "without a folder of libraries of their own" \
+  check "an example runs" inside oshrun.libshmem -n 2 /tmp/examples/ring
+  check "programs have no library path of their own" \
     sh -c "! readelf -d $work/root/tmp/shmem/by_oshcc | grep -E 'RPATH|RUNPATH'"
-  check "man finds ours by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'
-  check "and with the suffix" inside man -w oshrun.libshmem
+  check "man finds our manuals by PATH" inside env PATH="$own:/usr/bin:/bin" sh -c 'man -w oshcc | grep libshmem/share/man'
+  check "man finds our manuals by the suffix" inside man -w oshrun.libshmem
   for manual in shmem_info kv_shuffle oshc++.libshmem shmem_put shmem_putmem; do
     check "there is a manual of $manual" inside man -w "$manual"
   done
 }
 
 use_openmpi() {
-  # openmpi-bin and its compiler are there already: use_shmem.
+  # use_shmem has already installed openmpi-bin and its compiler.
   check "libgba-openmpi installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libgba-openmpi_*.deb'
   components="/$(cd "$work/root" && ls -d usr/lib/*/libgba/openmpi)"
   cp "$1/tests/packages/use_openmpi.sh" "$work/root/tmp"
@@ -141,13 +141,13 @@ use_openmpi() {
 
 use_python() {
   check "python3-shmem-kv installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/python3-shmem-kv_*.deb'
-  check "and runs" inside oshrun.libshmem -n 2 python3 -c \
+  check "shmem_kv runs" inside oshrun.libshmem -n 2 python3 -c \
     'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
 }
 
 remove_shmem() {
-  check "libshmem goes again" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi python3-shmem-kv
-  check "and leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
+  check "libshmem is removed" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi python3-shmem-kv
+  check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
     -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
 }
@@ -156,8 +156,8 @@ remove_shmem() {
   usage >&2
   exit 2
 }
-[[ "$(id -u)" == 0 ]] || skip "only root can make a root"
-command -v debootstrap >/dev/null || skip "there is no debootstrap (apt-get install debootstrap)"
+[[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
 device=
 work="$(mktemp -d)"
 trap clean_up EXIT
@@ -174,5 +174,5 @@ use_shmem "$1"
 use_openmpi "$1"
 use_python
 remove_shmem
-check "they go again" inside apt-get -q -y purge libgba libgba-dev libgba-openmpi gba-tools gba-fake-device
-check "and leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'
+check "the packages are removed" inside apt-get -q -y purge libgba libgba-dev libgba-openmpi gba-tools gba-fake-device
+check "the packages leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Debian packages of what is built already, looks whether they can be installed beside what is installed here (Open MPI
-# has commands of the same names), unpacks them and uses them. clean_root.sh installs them for real. Skipped (77) where there is
-# no Debian.
+# Makes the Debian packages from an existing build, checks that they do not conflict with packages installed here (Open
+# MPI has commands of the same names), unpacks them and uses them. clean_root.sh installs them for real. Skipped (77) on
+# systems other than Debian.
 set -euo pipefail
 
 [[ $# == 2 ]] || {
@@ -26,7 +26,8 @@ done
 work="$(mktemp -d "$build/debian.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
-# Configured as scripts/package.sh does; libraries and programs are links to those of the build folder, and look for others there.
+# Configured as by scripts/package.sh; libraries and programs are links to those of the build folder, where they find
+# their libraries.
 (cd "$source" && cmake --preset package -B "$work/build" -DCMAKE_SKIP_RPATH=ON >"$work/log" 2>&1) || die "$(<"$work/log")"
 for folder in lib bin; do
   find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$work/build/$folder" {} +
@@ -41,14 +42,14 @@ for module in "$build/$python"/_core*.so; do
 done
 (cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
 
-echo "== no file is anybody else's"
+echo "== no file belongs to another package"
 root="$work/root"
 for package in "$work"/build/*.deb; do
   dpkg-deb -x "$package" "$root"
 done
 (cd "$root" && find . ! -type d -printf '/%P\n') >"$work/files"
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
-# dpkg-query fails for files that nobody has.
+# dpkg-query fails for files that belong to no package.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
   grep -vE '^(libgba|libgba-dev|libgba-openmpi|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"

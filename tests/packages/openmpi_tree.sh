@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds an Open MPI 4.1 with coll/gba and scoll/gba inside: Debian's source by apt, the components by openmpi/ompi-tree/copy.sh, as
-# few others as possible. Its own mpirun and oshrun then run barriers, and the fake device has to have counted them.
-# Skipped (77) where there is no source to be had, or a tool is missing.
+# Builds an Open MPI 4.1 with coll/gba and scoll/gba inside: Debian's source by apt, the components by
+# openmpi/ompi-tree/copy.sh, and as few other components as possible. Its own mpirun and oshrun then run barriers, which
+# the fake device must count. Skipped (77) if the source is not available or a tool is missing.
 set -euo pipefail
 
 [[ $# == 2 ]] || {
@@ -25,7 +25,7 @@ clean_up() {
   rm -rf --one-file-system "$work"
 }
 
-# step WHAT COMMAND...: its output is shown if it fails, and is in $work/log.
+# step WHAT COMMAND...: runs COMMAND with its output in $work/log, and prints the output if it fails.
 step() {
   local what="$1" started="$SECONDS"
   shift
@@ -48,7 +48,7 @@ check_tools() {
   [[ -e "$pmix/include/pmix.h" ]] || skip "there is no PMIx (apt-get install libpmix-dev)"
 }
 
-# Apt with a list of sources, and an idea of what they hold, of its own: the machine's list need not name any.
+# apt-get with its own list of sources and package lists: the machine's list need not name sources.
 apt_of_sources() {
   apt-get -q -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$work/apt/lists" \
     -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User= -o Acquire::Retries=1 "$@"
@@ -65,10 +65,10 @@ fetch_source() {
   (cd "$work/source" && apt_of_sources source openmpi) >"$work/log" 2>&1 ||
     skip "no source of Open MPI from $mirror: $(grep -m 1 '^E:' "$work/log" || tail -n 1 "$work/log")"
   tree="$(echo "$work"/source/openmpi-*/)"
-  grep -q '^minor=1$' "$tree/VERSION" || skip "Debian's Open MPI is no 4.1 any more"
+  grep -q '^minor=1$' "$tree/VERSION" || skip "Debian's Open MPI is no longer 4.1"
 }
 
-# Without Fortran, C++ and Java, MPI's files, networks but UCX, and tools for debugging.
+# Without Fortran, C++, Java, MPI's file I/O, networks other than UCX, and debugging tools.
 configure() {
   local left_out=(btl-openib btl-usnic coll-fca coll-hcoll coll-ml coll-monitoring common-monitoring crs fbtl fcoll filem fs io mtl
     osc-monitoring pml-monitoring sharedfp topo-treematch vprotocol)
@@ -96,7 +96,7 @@ releases() {
   "$build/bin/gba" info "vfio-user:$work/gba.sock" | sed -n 's/^ *releases *//p'
 }
 
-# counted WHAT LEAST COMMAND...: the device must have counted so many barriers more afterwards.
+# counted WHAT LEAST COMMAND...: during COMMAND the device must count at least LEAST barriers.
 counted() {
   local what="$1" least="$2" before after
   shift 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs an MPI program with the components of a folder and without, and looks who does its barriers. mpirun, mpicc and
-# gba-fake-device are those of PATH. Prints that it has done nothing where there is no mpirun or mpicc.
+# Runs an MPI program with and without the components of a folder, and checks what does its barriers. Uses mpirun, mpicc
+# and gba-fake-device from PATH. Without mpirun or mpicc it only prints that nothing was tested.
 set -euo pipefail
 
 [[ $# == 2 ]] || {
@@ -19,7 +19,7 @@ die() {
 
 for program in mpirun mpicc ompi_info; do
   command -v "$program" >/dev/null || {
-    echo "use_openmpi.sh: nothing is tried: there is no $program (Debian: openmpi-bin, libopenmpi-dev)"
+    echo "use_openmpi.sh: nothing was tested: $program is not installed (Debian: openmpi-bin, libopenmpi-dev)"
     exit 0
   }
 done
@@ -45,7 +45,7 @@ unset "${!OMPI_MCA_@}"
 export TMPDIR="$PWD" GBA_DEVICE="vfio-user:$PWD/gba.sock" OMPI_MCA_coll_gba_verbose=5
 export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD"
 
-# use WHAT PATTERN: runs it; the output must match.
+# use WHAT PATTERN: runs the program, whose output must match PATTERN.
 use() {
   local output
   output="$(timeout -k 1 60 mpirun --allow-run-as-root --oversubscribe -np 2 ./barriers 2>&1)" || die "$1: $output"
@@ -58,7 +58,7 @@ export OMPI_MCA_mca_base_component_path="$components:SYS_DEFAULT"
 use "with the variable" "*MPI_COMM_WORLD: the device does the barriers*"
 OMPI_MCA_coll_gba_disable=1 use "turned off" "*coll:gba: disabled*"
 
-# shown PROGRAM FRAMEWORK PARAMETER...: PROGRAM shows these of FRAMEWORK/gba.
+# shown PROGRAM FRAMEWORK PARAMETER...: PROGRAM must show these parameters of FRAMEWORK/gba.
 shown() {
   local output name
   output="$("$1" --param "$2" gba --level 9)" || die "$1 failed"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/build-vm-kernel.sh with sources of nothing but a Makefile, and a make that builds nothing.
+// scripts/build-vm-kernel.sh with sources that are only a Makefile, and a fake make that builds nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class BuildVmKernel : public VmCache {
     make_that("true");
   }
 
-  /// A make that writes down how it is called, keeps to the configuration that is wanted, and then does `body`.
+  /// Installs a make that logs its arguments, keeps the wanted configuration, and then runs `body`.
   void make_that(const std::string& body) {
     programs_.add("make", "echo \"make $*\" >> " + calls_path() + R"sh(
       cd "$2"
@@ -55,7 +55,7 @@ TEST_F(BuildVmKernel, PutsAKernelWithoutModulesIntoTheCacheOnce) {
   EXPECT_THAT(calls(), IsEmpty());
 }
 
-TEST_F(BuildVmKernel, BuildsAgainWhatWasBuiltOfAnotherRecipe) {
+TEST_F(BuildVmKernel, RebuildsAKernelThatWasBuiltWithAnotherRecipe) {
   ASSERT_TRUE(build().exit.clean());
   std::ofstream(kernel() + "/recipe") << "linux-source-6.11 1 2\n";
   std::filesystem::remove(calls_path());
@@ -92,7 +92,7 @@ TEST_F(BuildVmKernel, NamesTheOptionsThatTheSourcesDrop) {
   EXPECT_THAT(cached(), ElementsAre("lock"));
 }
 
-TEST_F(BuildVmKernel, ShowsWhatMakeSaidWhereItFails) {
+TEST_F(BuildVmKernel, ShowsTheOutputOfMakeIfItFails) {
   make_that(R"sh([[ $* != *bzImage ]] || { echo "kernel/fork.c: error: no room"; exit 2; })sh");
   const auto outcome = build();
   EXPECT_EQ(outcome.exit.code, 1);
@@ -101,7 +101,7 @@ TEST_F(BuildVmKernel, ShowsWhatMakeSaidWhereItFails) {
   EXPECT_THAT(cached(), ElementsAre("lock"));
 }
 
-TEST_F(BuildVmKernel, SaysSoOnAnotherArchitecture) {
+TEST_F(BuildVmKernel, FailsWithAMessageOnAnotherArchitecture) {
   programs_.add("dpkg", "echo arm64");
   const auto outcome = build();
   EXPECT_EQ(outcome.exit.code, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/check-sources.py: the tree keeps its layers, braces and columns, and one that does not is found.
+// scripts/check-sources.py: this tree keeps the rules of layers, braces and line lengths, and violations are found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ test_support::Outcome check(const std::string& tree) {
   return test_support::run({GBA_SOURCE_DIR "/scripts/check-sources.py", tree}, {}, test_support::Seconds{120});
 }
 
-/// A tree of one file of each of two layers.
+/// A tree with one file in each of two layers.
 class SmallTree {
  public:
   void write(const std::string& file, const std::string& text) const {
@@ -62,7 +62,7 @@ TEST(CheckSources, RefusesTheDriverInTheEmulatedDevice) {
   EXPECT_THAT(tree.check().output, HasSubstr("fake_device knows nothing of driver"));
 }
 
-TEST(CheckSources, RefusesAFolderThatIsNoLayer) {
+TEST(CheckSources, RefusesAFolderThatIsNotALayer) {
   const SmallTree tree;
   tree.write("uapi/sub/a.h", "");
   tree.write("shmem/new_folder/a.hpp", "");
@@ -84,7 +84,7 @@ TEST(CheckSources, RefusesALongLine) {
   EXPECT_THAT(outcome.output, HasSubstr("1 problems"));
 }
 
-TEST(CheckSources, TakesNoTextForCode) {
+TEST(CheckSources, IgnoresTextInCommentsAndStrings) {
   const SmallTree tree;
   tree.write("base/a.hpp",
              "// if (a) b;\nconst char* kText = R\"(\nif (a) b;\n)\";\nvoid f() {\n  do {\n  } while (g());\n}\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/demo.sh with an oshrun that only says what kv_shuffle would.
+// scripts/demo.sh with a fake oshrun that only prints the output of kv_shuffle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class Demo : public testing::Test {
   ScriptTree tree_;
 };
 
-TEST_F(Demo, ShowsWhatTheProgramSaysAndEndsWithPass) {
+TEST_F(Demo, ShowsTheOutputOfTheProgramAndEndsWithPass) {
   oshrun_that(R"(echo "oshrun $*"; echo "kv_shuffle: PASS")");
   const auto outcome = tree_.run("demo.sh", {"3"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -28,7 +28,7 @@ TEST_F(Demo, ShowsWhatTheProgramSaysAndEndsWithPass) {
   EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
 }
 
-TEST_F(Demo, RunsFourPesUnlessToldOtherwise) {
+TEST_F(Demo, RunsFourPesByDefault) {
   oshrun_that(R"(echo "oshrun $*"; echo "kv_shuffle: PASS")");
   EXPECT_THAT(tree_.run("demo.sh").output, HasSubstr("oshrun -n 4 "));
 }
@@ -38,7 +38,7 @@ TEST_F(Demo, FailsWithoutPass) {
   EXPECT_EQ(tree_.run("demo.sh").exit.code, 1);
 }
 
-TEST_F(Demo, FailsIfTheProgramDoesWhateverItSays) {
+TEST_F(Demo, FailsIfTheProgramFailsWhateverItPrints) {
   oshrun_that(R"(echo "kv_shuffle: PASS"; exit 3)");
   const auto outcome = tree_.run("demo.sh");
   EXPECT_EQ(outcome.exit.code, 1);

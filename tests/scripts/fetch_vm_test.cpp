@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/fetch-vm.sh with an apt that fetches nothing, or cannot.
+// scripts/fetch-vm.sh with a fake apt that downloads nothing, or fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class FetchVm : public VmCache {
  protected:
   FetchVm() { apt_that("true"); }
 
-  /// An apt with packages of nothing but names, and a dpkg-deb that unpacks them.
+  /// Installs an apt whose packages are only names, and a dpkg-deb that unpacks them.
   void packages() {
     apt_that(R"sh(case "$*" in
       *install*) touch "$work/apt/cache/archives/qemu.deb" ;;
@@ -60,7 +60,7 @@ TEST_F(FetchVm, FillsTheCacheOnce) {
   EXPECT_THAT(calls(), IsEmpty());
 }
 
-TEST_F(FetchVm, FetchesOnlyTheKernelThatIsNotThere) {
+TEST_F(FetchVm, FetchesOnlyTheMissingKernel) {
   packages();
   ASSERT_TRUE(fetch().exit.clean());
   apt_that("exit 100");
@@ -70,7 +70,7 @@ TEST_F(FetchVm, FetchesOnlyTheKernelThatIsNotThere) {
   EXPECT_THAT(cached(), testing::UnorderedElementsAre("busybox", "kernel-bookworm", "lock", "qemu", "udev"));
 }
 
-TEST_F(FetchVm, NamesThePackageThatIsNotToBeHad) {
+TEST_F(FetchVm, NamesThePackageThatIsNotAvailable) {
   apt_that(R"sh([[ $* == *update* ]] || { echo "E: Unable to locate package"; exit 100; })sh");
   const auto outcome = fetch();
   EXPECT_EQ(outcome.exit.code, 1);
@@ -86,14 +86,14 @@ TEST_F(FetchVm, NamesTheMirrorThatDoesNotAnswer) {
   EXPECT_THAT(outcome.output, HasSubstr("at http://mirror.invalid/debian/: E: Failed to fetch"));
 }
 
-TEST_F(FetchVm, SaysSoWhereThereIsNoMirror) {
+TEST_F(FetchVm, FailsWithAMessageWithoutAMirror) {
   programs_.add("apt-get", "true");
   const auto outcome = fetch();
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("name no Debian mirror"));
 }
 
-TEST_F(FetchVm, SaysSoOnAnotherArchitecture) {
+TEST_F(FetchVm, FailsWithAMessageOnAnotherArchitecture) {
   programs_.add("dpkg", "echo arm64");
   const auto outcome = fetch();
   EXPECT_EQ(outcome.exit.code, 1);

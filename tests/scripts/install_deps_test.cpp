@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/install-deps.sh against stand-ins for the programs that it calls.
+// scripts/install-deps.sh with fakes for the programs that it calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::Not;
 
 class InstallDeps : public testing::Test {
  protected:
-  /// dpkg-query that finds every package but `missing`, apt-get that writes down how it is called.
+  /// Installs a dpkg-query that finds every package except `missing`, and an apt-get that logs its arguments.
   void machine_without(const std::string& missing) {
     programs_.add("dpkg-query", R"(for a in "${@:3}"; do [[ $a == )" + missing + R"( ]] || echo "$a installed"; done)");
     programs_.add("apt-get", R"(echo "$*" >> )" + calls_path());
@@ -44,7 +44,7 @@ class InstallDeps : public testing::Test {
   StandIns programs_;
 };
 
-TEST_F(InstallDeps, DoesNothingWhenAllIsThere) {
+TEST_F(InstallDeps, DoesNothingIfAllPackagesAreInstalled) {
   machine_without("nothing");
   const auto outcome = install();
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -52,7 +52,7 @@ TEST_F(InstallDeps, DoesNothingWhenAllIsThere) {
   EXPECT_THAT(calls(), IsEmpty());
 }
 
-TEST_F(InstallDeps, InstallsExactlyWhatIsMissing) {
+TEST_F(InstallDeps, InstallsExactlyTheMissingPackages) {
   machine_without("libcli11-dev");
   const auto outcome = install();
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -78,7 +78,7 @@ TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
   EXPECT_THAT(calls(), Not(HasSubstr("install")));
 }
 
-TEST_F(InstallDeps, UsesSudoWhereItIsNotRoot) {
+TEST_F(InstallDeps, UsesSudoIfItIsNotRoot) {
   machine_without("ccache");
   programs_.add("id", "echo 1000");
   programs_.add("sudo", R"(echo "sudo" >> )" + calls_path() + R"(; exec "$@")");
@@ -88,7 +88,7 @@ TEST_F(InstallDeps, UsesSudoWhereItIsNotRoot) {
   EXPECT_THAT(calls(), HasSubstr(" ccache\n"));
 }
 
-TEST_F(InstallDeps, SaysSoWhereThereIsNoApt) {
+TEST_F(InstallDeps, FailsWithAMessageWithoutApt) {
   programs_.add("dirname", R"(exec /usr/bin/dirname "$@")");
   const auto outcome = install("");
   EXPECT_EQ(outcome.exit.code, 1);

@@ -20,7 +20,7 @@ std::string in_tree(const std::string& path) {
   return std::string(GBA_SOURCE_DIR "/") + path;
 }
 
-/// The source of each page of docs/man, by its file's name.
+/// The source of each page of docs/man, by file name.
 std::map<std::string, std::string> pages() {
   std::map<std::string, std::string> all;
   for (const auto& file : std::filesystem::directory_iterator(in_tree("docs/man"))) {
@@ -29,13 +29,13 @@ std::map<std::string, std::string> pages() {
   return all;
 }
 
-/// The names that a page has under NAME.
+/// The names in the NAME section of a page.
 Names names_of(const std::string& page) {
   const auto begin = page.find("\n.SH NAME\n") + 10;
   return test_support::all_of(page.substr(begin, page.find(" - ", begin) - begin), R"((\w+))");
 }
 
-/// For each name, in how many pages it stands.
+/// For each name, the number of pages that have it.
 std::map<std::string, int> count_names() {
   std::map<std::string, int> count;
   for (const auto& [file, page] : pages()) {
@@ -70,7 +70,7 @@ Names stems_of_routines() {
   return stems;
 }
 
-/// What the headers declare beside shmem.h, but for shmemx_interface.h, which is what other interfaces are built on.
+/// The calls of all headers except shmem.h and shmemx_interface.h, which is for the implementation of other interfaces.
 Names calls_beyond_the_standard() {
   Names calls;
   for (const char* folder : {"shmem/include", "ascend/include"}) {
@@ -109,7 +109,7 @@ TEST(ManualPages, AreReadWithoutWarnings) {
   EXPECT_THAT(warnings.output, IsEmpty());
 }
 
-TEST(ManualPages, ReferToPagesThatThereAre) {
+TEST(ManualPages, ReferToExistingPages) {
   const auto all = pages();
   const auto names = count_names();
   for (const auto& [file, page] : all) {
@@ -120,7 +120,7 @@ TEST(ManualPages, ReferToPagesThatThereAre) {
   }
 }
 
-TEST(ManualPages, NameEachRoutineOnceAndNothingElse) {
+TEST(ManualPages, NameEachRoutineOnceAndNoOtherNames) {
   Names expected = stems_of_routines();
   EXPECT_GT(expected.size(), 150U);
   expected.merge(calls_beyond_the_standard());
@@ -131,17 +131,17 @@ TEST(ManualPages, NameEachRoutineOnceAndNothingElse) {
   }
   expected.merge(Names{"shmem", "aclshmem"});
   for (const auto& [name, number] : count) {
-    EXPECT_TRUE(expected.contains(name)) << name << " is no routine";
+    EXPECT_TRUE(expected.contains(name)) << name << " is not a routine";
   }
 }
 
-/// `text` with `plain` for each `pattern`.
+/// Replaces each match of `pattern` in `text` by `plain`.
 std::string with(const std::string& text, const char* pattern, const std::string& plain) {
   return std::regex_replace(text, std::regex(pattern), plain);
 }
 
-/// Assertions in C that what a page's synopsis declares has these types, for the TYPE that is called `name`. Notes are
-/// in roman; behind one that names C++ stands what C does not declare.
+/// Assertions in C that the calls in a page's synopsis have the types given there, with `name` and `type` for TYPE.
+/// Notes are in roman type. The lines after a note that names C++ are not declared in C.
 std::string assertions(const std::string& page, const std::string& name, const std::string& type) {
   const auto begin = page.find("\n.SH SYNOPSIS\n") + 14;
   std::istringstream lines(page.substr(begin, page.find("\n.SH ", begin) - begin));
@@ -161,7 +161,7 @@ std::string assertions(const std::string& page, const std::string& name, const s
               "_Static_assert(__builtin_types_compatible_p(__typeof__($2), $1 ($3)), \"$2\");");
 }
 
-TEST(ManualPages, DeclareWhatTheHeadersDo) {
+TEST(ManualPages, HaveTheDeclarationsOfTheHeaders) {
   const test_support::TempDir dir;
   const std::string file = dir.file("synopses.c");
   std::ofstream out(file);
@@ -170,7 +170,7 @@ TEST(ManualPages, DeclareWhatTheHeadersDo) {
     if (!name.ends_with(".3")) {
       continue;
     }
-    // Each family has a routine for these, and most pages have one family.
+    // Each family of routines has one for these types, and most pages describe one family.
     out << (name.starts_with("acl") ? assertions(page, "int32", "int32_t") : assertions(page, "int", "int"));
   }
   out.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/test.sh and scripts/soak.sh with a ctest that only says that tests have failed or were skipped.
+// scripts/test.sh and scripts/soak.sh with a fake ctest that only prints which tests failed or were skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,10 @@ constexpr const char* kSummary = "100% tests passed, 0 tests failed out of 2";
 
 class RunTests : public testing::Test {
  protected:
-  /// A ctest that lists vm_test under label vm, does `in_asan` in the asan build and else says that vm_test was
-  /// skipped.
+  RunTests() { StandIns::write(tree_.file("scripts/arm64-root.sh"), "true"); }
+
+  /// Installs a ctest that lists vm_test under label vm, runs `in_asan` in the asan build, and reports vm_test as
+  /// skipped in other builds.
   void ctest_that(const std::string& in_asan) {
     tree_.programs().add("ctest", "if [[ $* == *build-asan* ]]; then " + in_asan + "; exit; fi\n" + R"sh(
       if [[ $* == *-N* ]]; then
@@ -75,13 +77,35 @@ TEST_F(RunTests, SayWhyTheFuzzTargetsAreSkipped) {
 }
 
 TEST_F(RunTests, FailIfATestFailsOnArm64) {
-  StandIns::write(tree_.file("scripts/arm64-root.sh"), "echo \"libraries in $1\"");
   tree_.programs().add("ctest", "[[ $* != *build-arm64* ]] || exit 8");
-  const auto outcome = tree_.run("test.sh", {"--arm64"});
+  const auto outcome = tree_.run("test.sh");
   EXPECT_EQ(outcome.exit.code, 1);
-  EXPECT_THAT(outcome.output, HasSubstr("libraries in build-arm64-root\n"));
   EXPECT_THAT(outcome.output, EndsWith("test.sh: the unit tests failed on arm64\n"));
-  EXPECT_TRUE(tree_.run("test.sh").exit.clean());
+}
+
+TEST_F(RunTests, SayWhyTheTestsForArm64AreSkipped) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  const auto here = tree_.run("test.sh", {"--require", "arm64"});
+  EXPECT_TRUE(here.exit.clean()) << here.output;
+  EXPECT_THAT(here.output, HasSubstr("build-arm64"));
+  StandIns::write(tree_.file("scripts/arm64-root.sh"), "echo fetching; echo 'no arm64 packages from here' >&2; exit 1");
+  const auto outcome = tree_.run("test.sh");
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("unit tests, arm64: skipped, no arm64 packages from here\n"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("build-arm64")));
+  const auto required = tree_.run("test.sh", {"--require", "arm64"});
+  EXPECT_EQ(required.exit.code, 1);
+  EXPECT_THAT(required.output,
+              EndsWith("test.sh: the unit tests for arm64 were skipped, but label arm64 is required\n"));
+}
+
+TEST_F(RunTests, NeedNoCrossCompilerOnArm64) {
+  tree_.programs().add("ctest", "true");
+  tree_.programs().add("uname", "echo aarch64");
+  StandIns::write(tree_.file("scripts/arm64-root.sh"), "false");
+  const auto outcome = tree_.run("test.sh", {"--require", "arm64"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("unit tests, arm64: skipped, this machine is an arm64 itself"));
 }
 
 TEST_F(RunTests, FailIfTheBuildFails) {
@@ -106,7 +130,7 @@ TEST_F(RunTests, FailIfNoTestHasARequiredLabel) {
   EXPECT_THAT(outcome.output, EndsWith("test.sh: no test has the required label net\n"));
 }
 
-TEST_F(RunTests, LeaveOutSoakTestsAndPassOnArguments) {
+TEST_F(RunTests, SkipSoakTestsAndPassArgumentsOn) {
   tree_.programs().add("ctest", "echo \"ctest $*\"");
   const auto outcome = tree_.run("test.sh", {"-R", "barrier"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -114,7 +138,7 @@ TEST_F(RunTests, LeaveOutSoakTestsAndPassOnArguments) {
   EXPECT_THAT(outcome.output, HasSubstr("build-tsan --output-on-failure"));
 }
 
-TEST_F(RunTests, SoakRunsOnceAtFullCountsAndSumsUp) {
+TEST_F(RunTests, SoakRunsOnceAtFullCountsAndPrintsASummary) {
   tree_.programs().add("ctest", R"sh(
     echo "full counts: $GBA_SOAK, arguments: $*"
     echo "	  2 - vm_test (Skipped)"
@@ -129,7 +153,7 @@ TEST_F(RunTests, SoakRunsOnceAtFullCountsAndSumsUp) {
   EXPECT_THAT(outcome.output, HasSubstr("1 vm_test"));
 }
 
-TEST_F(RunTests, SoakFuzzesWhereThatIsAskedForOrNothingElseIs) {
+TEST_F(RunTests, SoakFuzzesOnRequestAndByDefault) {
   tree_.programs().add("ctest", "echo \"ctest $*\"");
   EXPECT_THAT(tree_.run("soak.sh", {"0", "vm"}).output, Not(HasSubstr("build-fuzz")));
   const auto alone = tree_.run("soak.sh", {"0", "fuzz"});
@@ -140,7 +164,7 @@ TEST_F(RunTests, SoakFuzzesWhereThatIsAskedForOrNothingElseIs) {
   EXPECT_THAT(all.output, HasSubstr("ctest --test-dir build-soak"));
 }
 
-TEST_F(RunTests, SoakGoesOnUntilItsTimeIsUsed) {
+TEST_F(RunTests, SoakRepeatsUntilItsTimeIsOver) {
   tree_.programs().add("ctest", "true");
   test_support::Process soak({tree_.file("scripts/soak.sh"), "1"}, tree_.environment());
   EXPECT_TRUE(soak.wait_for_output("== soak round 3", test_support::Seconds{20})) << soak.output();

@@ -19,7 +19,7 @@ std::string source(const std::string& path) {
   return std::string(GBA_SOURCE_DIR "/") + path;
 }
 
-/// A script and arguments that it must refuse.
+/// A script, and arguments that it must refuse.
 struct Misuse {
   std::string script;
   std::vector<std::string> arguments;
@@ -42,7 +42,7 @@ TEST_P(Script, IsValidBashAndExecutable) {
   EXPECT_EQ(::access(path.c_str(), X_OK), 0);
 }
 
-TEST_P(Script, ExplainsItself) {
+TEST_P(Script, PrintsHelp) {
   const auto outcome = run({source("scripts/" + GetParam()), "--help"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/" + GetParam()));
@@ -83,13 +83,13 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"fetch-vm.sh", {"sid"}, "no kernel of that suite: sid"},
                                          Misuse{"build-vm-kernel.sh", {"--fast"}, "unexpected argument: --fast"}));
 
-TEST(Lint, NamesABuildFolderThatIsNotThere) {
+TEST(Lint, NamesAMissingBuildFolder) {
   const auto outcome = run({source("scripts/lint.sh"), "/no/such/folder"});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("no such folder: /no/such/folder"));
 }
 
-TEST(Ci, RunsTheTestScriptAndNothingElse) {
+TEST(Ci, RunsOnlyTheTestScript) {
   const auto outcome = run({source(".ci/run"), "--help"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, StartsWith("Usage: scripts/test.sh"));

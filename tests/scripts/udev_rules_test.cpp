@@ -36,7 +36,7 @@ std::string generated(const std::string& name) {
   return std::string(GBA_UDEV_DIR "/") + name;
 }
 
-/// The rules, continued lines joined, comments and empty lines left out.
+/// The rules, with continued lines joined, and without comments and empty lines.
 std::vector<std::string> rules() {
   std::ifstream in(generated("70-gba.rules"));
   std::vector<std::string> found;
@@ -72,11 +72,11 @@ TEST(UdevRules, AreWellFormed) {
   }
 }
 
-TEST(UdevRules, SatisfyUdevadmVerifyWhereItIsThere) {
+TEST(UdevRules, SatisfyUdevadmVerifyIfAvailable) {
   if (run({"udevadm", "verify", "--help"}).exit.code != 0) {
-    GTEST_SKIP() << "no udevadm verify (systemd 254) on this machine";
+    GTEST_SKIP() << "this machine has no udevadm verify (systemd 254)";
   }
-  // It complains of the group where that has not been made.
+  // Without this option it fails if the group gba does not exist.
   const auto outcome = run({"udevadm", "verify", "--resolve-names=never", generated("70-gba.rules")});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
 }
@@ -98,31 +98,31 @@ TEST(UdevRules, GiveTheCharacterDeviceToGroupGbaUnderAName) {
   EXPECT_THAT(rule, HasSubstr("SYMLINK+=\"gba$result gba/by-path/$id\""));
 }
 
-TEST(UdevRules, NameTheOthersAgainWhenOneComesOrGoes) {
+TEST(UdevRules, RenumberTheOthersWhenAGbaIsAddedOrRemoved) {
   const auto all = rules();
   const auto rule = std::find_if(all.begin(), all.end(), [](const std::string& text) {
     return text.find("ENV{PCI_ID}==\"1EAF:0B01|1EAF:0B02|1EAF:0B00\"") != std::string::npos;
   });
   ASSERT_NE(rule, all.end());
   EXPECT_THAT(*rule, HasSubstr("ACTION==\"add|remove\""));
-  EXPECT_THAT(*rule, HasSubstr("--action=change --subsystem-match=vfio-dev --subsystem-match=vfio")) << "no loop";
+  EXPECT_THAT(*rule, HasSubstr("--action=change --subsystem-match=vfio-dev --subsystem-match=vfio")) << "must end";
 }
 
 TEST(UdevRules, GiveTheNodeOfAnIommuGroupOfGbasToGroupGba) {
   const auto rule = rule_for("vfio");
   EXPECT_THAT(rule, HasSubstr("KERNEL==\"[0-9]*\", PROGRAM==\"gba-index --rights $kernel\"")) << "not the container";
   EXPECT_THAT(rule, HasSubstr("GROUP=\"gba\", MODE=\"0660\""));
-  EXPECT_THAT(rule_for("vfio-dev"), HasSubstr("link_priority=10")) << "which wins where there are both";
+  EXPECT_THAT(rule_for("vfio-dev"), HasSubstr("link_priority=10")) << "the character device wins if both exist";
 }
 
-TEST(UdevRules, ShareTheIommuAndTakeItFromNobody) {
+TEST(UdevRules, ShareTheIommuAndKeepItsOtherUsers) {
   const auto rule = rule_for("misc");
   EXPECT_THAT(rule, HasSubstr("KERNEL==\"iommu\""));
   EXPECT_THAT(rule, HasSubstr("gba-index --share /dev/iommu"));
   EXPECT_THAT(rule, Not(HasSubstr("GROUP")));
 }
 
-/// A sysfs with one other function between GBAs of both kinds.
+/// A sysfs with GBAs of both kinds and other functions between them.
 class GbaIndex : public testing::Test {
  protected:
   GbaIndex() {
@@ -162,18 +162,18 @@ class GbaIndex : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(GbaIndex, CountsGbasByAddressAndNothingElse) {
+TEST_F(GbaIndex, CountsOnlyGbasByAddress) {
   EXPECT_EQ(index_of("0000:3a:00.0").output, "0\n");
   EXPECT_EQ(index_of("0000:3b:00.0").output, "1\n");
 }
 
-TEST_F(GbaIndex, RefusesWhatIsNoGba) {
+TEST_F(GbaIndex, RefusesOtherFunctions) {
   const auto outcome = index_of("0000:3a:00.1");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("0000:3a:00.1 is not a GBA"));
 }
 
-TEST_F(GbaIndex, FindsTheOneOfAnIommuGroup) {
+TEST_F(GbaIndex, FindsTheGbaOfAnIommuGroup) {
   put_in_group("7", "0000:3b:00.0");
   put_in_group("7", "0000:39:00.0");  // the bridge above it
   EXPECT_EQ(index_of_group("7").output, "1 0000:3b:00.0\n");
@@ -183,11 +183,11 @@ TEST_F(GbaIndex, FindsTheOneOfAnIommuGroup) {
 TEST_F(GbaIndex, LeavesOtherIommuGroupsAlone) {
   put_in_group("8", "0000:3a:00.1");
   EXPECT_EQ(index_of_group("8").exit.code, 1);
-  EXPECT_EQ(index_of_group("8").output, "") << "which is no mistake";
-  EXPECT_EQ(index_of_group("9").exit.code, 1) << "gone by now";
+  EXPECT_EQ(index_of_group("8").output, "") << "not an error";
+  EXPECT_EQ(index_of_group("9").exit.code, 1) << "the group has disappeared";
 }
 
-TEST_F(GbaIndex, OpensNoGroupWithAnotherDevice) {
+TEST_F(GbaIndex, RefusesAGroupWithAnotherDevice) {
   put_in_group("7", "0000:3b:00.0");
   put_in_group("7", "0000:3a:00.1");
   EXPECT_EQ(rights_of_group("7"), 1);
@@ -196,10 +196,10 @@ TEST_F(GbaIndex, OpensNoGroupWithAnotherDevice) {
   EXPECT_THAT(outcome.output, HasSubstr("must not open: 0000:3a:00.1"));
 }
 
-TEST_F(GbaIndex, NamesNoGroupOfTwo) {
+TEST_F(GbaIndex, GivesNoNameToAGroupOfTwo) {
   put_in_group("7", "0000:3b:00.0");
   put_in_group("7", "0000:3a:00.0");
-  EXPECT_EQ(rights_of_group("7"), 0) << "each is opened by its address";
+  EXPECT_EQ(rights_of_group("7"), 0) << "each GBA can be opened by its address";
   const auto outcome = index_of_group("7");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("more than one GBA"));
