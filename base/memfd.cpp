@@ -23,7 +23,7 @@ namespace base {
 
 namespace {
 
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 UniqueFd open_memfd(const char* name, MemfdPages pages) {
   const unsigned flags =
@@ -44,7 +44,7 @@ bool beyond_file_size_limit(std::size_t size) {
 
 }  // namespace
 
-Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages) {
+Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages, MemfdSeals seals) {
   const std::string doing = "cannot make " + size_text(size) + " of shared memory (" + name + ")";
   if (size > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
     return fail_errno(EFBIG, doing);
@@ -59,10 +59,23 @@ Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pag
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     return fail_errno(errno, doing + ": ftruncate");
   }
-  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+  const int last = seals == MemfdSeals::kFinal ? F_SEAL_SEAL : 0;
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals | last) != 0) {
     return fail_errno(errno, doing + ": sealing it");
   }
   return fd;
+}
+
+Result<void> keep_pages(int fd) {
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+    return fail_errno(errno, "cannot seal the memory of file descriptor " + std::to_string(fd));
+  }
+  return {};
+}
+
+bool keeps_pages(int fd) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0;
 }
 
 Result<void> check_memfd(int fd, std::size_t size) {

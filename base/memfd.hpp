@@ -14,9 +14,20 @@ constexpr std::size_t kHugePageSize = std::size_t{2} << 20;
 /// kHuge: of the kernel's pool of pages of kHugePageSize (hugetlb).
 enum class MemfdPages { kUsual, kHuge };
 
+/// kOpen: keep_pages() is to follow.
+enum class MemfdSeals { kFinal, kOpen };
+
 /// A sparse memfd of `size` zero bytes, closed on exec, whose size nobody can change any more. `name` is what
 /// /proc/PID/maps shows. With kHuge the size is a multiple of kHugePageSize.
-Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages = MemfdPages::kUsual);
+Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages = MemfdPages::kUsual,
+                              MemfdSeals seals = MemfdSeals::kFinal);
+
+/// From now on nobody can punch holes into the memfd, whose seals are open. Whoever is to write has mapped it already:
+/// it cannot be mapped for writing any more. Fails on Linux before 5.1.
+Result<void> keep_pages(int fd);
+
+/// Whether nobody can take pages of the memfd away, so that no access to it waits for that or raises SIGBUS.
+bool keeps_pages(int fd);
 
 /// An Error unless `fd` is a memfd of at least `size` bytes that nobody can shrink: mapped, it cannot raise SIGBUS.
 Result<void> check_memfd(int fd, std::size_t size);

@@ -46,7 +46,7 @@ Result<void> allocate(int file, std::size_t size) {
 }
 
 Result<SharedMemory> make_memory(std::size_t size, base::MemfdPages pages, int node) {
-  auto file = base::create_memfd("gba-flags", size, pages);
+  auto file = base::create_memfd("gba-flags", size, pages, base::MemfdSeals::kOpen);
   if (!file) {
     return fail(file.error().code, "gba: " + file.error().text);
   }
@@ -105,6 +105,8 @@ Result<void> FlagPage::show_to_device() {
     return mapped;
   }
   iova_ = *iova;
+  // A device that is a process stores directly only to memory that nobody can take away. Others ignore the seals.
+  [[maybe_unused]] const auto kept = base::keep_pages(memory_.get());
   // Not before: locked memory counts like memory that the kernel pins for the device. If no more may be locked, flags
   // are slower, which is no reason to fail.
   ::mlock(mapping_.bytes().data(), mapping_.bytes().size());

@@ -200,7 +200,7 @@ std::string PciSysfs::vfio_device(const std::string& address) const {
   std::error_code error;
   for (const std::string& name : names_in(folder)) {
     // Linux has had the folder since 6.1; the file `dev` is in it only if there is a character device.
-    if (fs::exists(folder + "/" + name + "/dev", error)) {
+    if (fs::exists(fs::path(folder) / name / "dev", error)) {
       return name;
     }
   }

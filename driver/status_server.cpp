@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -19,6 +21,7 @@
 #include "driver/device.hpp"
 #include "driver/group_status.hpp"
 #include "driver/status_socket.hpp"
+#include "driver/vfio_user_channel.hpp"
 
 namespace gba {
 
@@ -56,20 +59,9 @@ bool may_look(int client) {
 
 /// Without a wait: a client that does not read gets nothing more.
 void send_descriptor(int client, int descriptor) {
-  std::byte byte{};
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  ::sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  constexpr std::array kAlongside{std::byte{}};
+  [[maybe_unused]] const auto sent =
+      send_bytes(client, kAlongside, std::array{descriptor}, Deadline::after(std::chrono::nanoseconds(0)));
 }
 
 bool write_at(int file, const void* from, std::size_t bytes, std::size_t to) {

@@ -10,11 +10,15 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "base/fd.hpp"
+#include "driver/vfio_user_channel.hpp"
 
 namespace gba {
 
@@ -26,7 +30,7 @@ using base::Result;
 using base::UniqueFd;
 
 /// Longer than the opener waits for its device.
-constexpr timeval kAnswerLimit{.tv_sec = 10, .tv_usec = 0};
+constexpr std::chrono::seconds kAnswerLimit{10};
 constexpr std::uint32_t kMostGroups = 4096;
 constexpr const char* kSilent = "it does not answer; is it stopped?";
 
@@ -83,25 +87,19 @@ Result<ucred> check_opener(int socket) {
 }
 
 Result<UniqueFd> receive_descriptor(int socket) {
-  std::byte byte{};
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0) {
-    return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "recvmsg");
+  std::array<std::byte, 1> alongside{};
+  std::vector<UniqueFd> descriptors;
+  const auto received = receive_bytes(socket, alongside, descriptors, Deadline::after(kAnswerLimit));
+  if (!received && received.error().code == std::errc::timed_out) {
+    return fail(std::errc::timed_out, kSilent);
   }
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) {
+  if (!received && received.error().code != std::errc::not_connected) {
+    return received.error();
+  }
+  if (descriptors.size() != 1) {
     return fail(std::errc::connection_refused, "it closed the connection without an answer");
   }
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return UniqueFd(descriptor);
+  return std::move(descriptors.front());
 }
 
 /// False: the file is shorter. Reading instead of mapping: another process could still change it.
@@ -142,8 +140,8 @@ Result<StatusView> read_view(int file, const Opener& opener, const ucred& peer) 
 Result<StatusView> look_through(const Opener& opener) {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const auto address = status_address(opener.name);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswerLimit, sizeof kAnswerLimit);  // of connect()
+  constexpr timeval kConnectLimit{.tv_sec = kAnswerLimit.count(), .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectLimit, sizeof kConnectLimit);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.socket), address.size) != 0) {
     return errno == EAGAIN ? fail(std::errc::timed_out, kSilent) : fail_errno(errno, "connect");
   }

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "uapi/gba_regs.h"
@@ -20,7 +20,7 @@ namespace {
 // For descriptors of messages that are refused.
 constexpr std::size_t kReserve = 2 * Closer::kMostAtOnce;
 // The server's own: two memory files and a kick for each client, and what it needs for itself.
-constexpr std::size_t kOwn = 3 * GBA_MAX_MEMBERS + kReserve;
+constexpr std::size_t kOwn = std::size_t{3} * GBA_MAX_MEMBERS + kReserve;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void Closer::add_thread(const std::shared_ptr<State>& state) {
   ++state->idle;
   try {
     std::thread(work, state).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread, or no memory for one
     --state->threads;
     --state->idle;
   }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/memfd.hpp"
 #include "uapi/vfio_user.h"
 
 namespace fake_device {
@@ -50,16 +51,17 @@ int DmaTable::map(std::uint64_t address, std::uint64_t size, std::uint64_t offse
     return ENOSPC;
   }
   Range range{.size = size, .offset = offset, .writable = (flags & VFIO_USER_DMA_WRITABLE) != 0, .file = nullptr};
-  const int error = file ? open_file(file, range) : 0;
+  const int error = file ? open_file(std::move(file), range) : 0;
   if (error == 0) {
     ranges_.emplace(address, std::move(range));
+  } else {
+    range.file.reset();
   }
-  range.file.reset();
   settle();
   return error;
 }
 
-int DmaTable::open_file(const Given& file, Range& range) {
+int DmaTable::open_file(Given file, Range& range) {
   struct stat info {};
   if (!is_memory(file.get()) || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       range.offset + range.size > static_cast<std::uint64_t>(info.st_size)) {
@@ -80,7 +82,16 @@ int DmaTable::open_file(const Given& file, Range& range) {
     return EINVAL;
   }
   files_[id] = range.file;
-  return extend(file, range, *range.file);
+  File& known_file = *range.file;
+  const int error = extend(file, range, known_file);
+  if (error == 0 && range.writable && known_file.reach == File::Reach::kUnknown) {
+    if (pool_.trusting) {
+      known_file.reach = File::Reach::kDirect;
+    } else if (!known_file.descriptor) {
+      known_file.descriptor = std::move(file);
+    }
+  }
+  return error;
 }
 
 // Maps what the ranges of the file name, and what lies between them.
@@ -197,7 +208,7 @@ const DmaTable::Range* DmaTable::find(std::uint64_t iova, std::uint64_t& within)
 std::optional<GuardedWord> DmaTable::resolve(std::uint64_t iova) const {
   std::uint64_t within = 0;
   const Range* const range = find(iova, within);
-  if (range == nullptr || range->file == nullptr || iova % kWord != 0) {
+  if (range == nullptr || range->file == nullptr || iova % kWord != 0 || !is_direct(*range->file)) {
     return std::nullopt;
   }
   const File& file = *range->file;
@@ -211,7 +222,18 @@ std::optional<GuardedWord> DmaTable::resolve(std::uint64_t iova) const {
 bool DmaTable::by_message(std::uint64_t iova) const {
   std::uint64_t within = 0;
   const Range* const range = find(iova, within);
-  return range != nullptr && range->file == nullptr;
+  return range != nullptr && (range->file == nullptr || (iova % kWord == 0 && !is_direct(*range->file)));
+}
+
+// Known for good: no store may overtake one that was sent as a message. The kernel clears a page when it is first
+// stored to, which takes long if it is larger than a huge one.
+bool DmaTable::is_direct(File& file) const {
+  if (file.reach == File::Reach::kUnknown) {
+    const bool steady = file.page <= base::kHugePageSize && base::keeps_pages(file.descriptor.get());
+    file.reach = steady ? File::Reach::kDirect : File::Reach::kByMessage;
+    file.descriptor = Given();
+  }
+  return file.reach == File::Reach::kDirect;
 }
 
 }  // namespace fake_device

@@ -28,6 +28,7 @@ struct DmaPool {
   static constexpr std::size_t kOwnMaps = 1024;
   std::uint64_t bytes = std::uint64_t{16} << 40;
   std::size_t maps = std::size_t{1} << 20;  // about 100 MiB of memory
+  bool trusting = false;                    // clients do not take memory away while the device stores to it
 };
 
 /// Used by one thread. Errors are positive errno values, as they go to the client; 0 is success. Any change may move
@@ -50,9 +51,12 @@ class DmaTable {
   int unmap(std::uint64_t address, std::uint64_t size);
   void unmap_all();
 
-  /// The 8 bytes at `iova`, if the device may write them and they have a file.
+  /// The 8 bytes at `iova`, if the device may write them and they have a file from which nobody can take pages. The
+  /// kernel lets a store wait while it takes the page away, for as long as the file is large, and mapping and unmapping
+  /// wait for that store. The seals of the file count when it is first resolved: its client can seal it only when the
+  /// device has mapped it.
   [[nodiscard]] std::optional<GuardedWord> resolve(std::uint64_t iova) const;
-  /// True if the device may write 8 bytes at `iova`, but by messages only.
+  /// True if the device may write 8 bytes at `iova`, but by messages only: there is no file, or pages can be taken.
   [[nodiscard]] bool by_message(std::uint64_t iova) const;
   [[nodiscard]] std::size_t size() const { return ranges_.size(); }
 
@@ -61,6 +65,8 @@ class DmaTable {
   /// the inode, and so its number, alive.
   struct File {
     Given memory;
+    Given descriptor;  // until `reach` is known
+    enum class Reach { kUnknown, kDirect, kByMessage } reach = Reach::kUnknown;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t page = kPageSize;
@@ -75,8 +81,9 @@ class DmaTable {
 
   [[nodiscard]] bool overlaps(std::uint64_t address, std::uint64_t size) const;
   [[nodiscard]] const Range* find(std::uint64_t iova, std::uint64_t& within) const;
-  int open_file(const Given& file, Range& range);
+  int open_file(Given file, Range& range);
   int extend(const Given& file, const Range& range, File& known);
+  [[nodiscard]] bool is_direct(File& file) const;
   bool charge_bytes(std::uint64_t bytes);
   bool charge_maps(std::size_t maps);
   void settle();

@@ -55,7 +55,7 @@ void write_pages(const SharedPages& pages, std::uint64_t offset, std::span<const
 }  // namespace
 
 Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, FunctionClient& client,
-                                                 EventSignaller& signaller, DmaPool& pool) {
+                                                 InterruptQueue& interrupts, DmaPool& pool) {
   auto doorbells = SharedPages::create("gba-doorbells", GBA_BAR2_SIZE);
   if (!doorbells) {
     return doorbells.error();
@@ -65,10 +65,10 @@ Result<std::unique_ptr<Function>> Function::open(Engine& engine, unsigned port, 
     return flags.error();
   }
   return std::unique_ptr<Function>(
-      new Function(engine, port, client, signaller, pool, *std::move(doorbells), *std::move(flags)));
+      new Function(engine, port, client, interrupts, pool, *std::move(doorbells), *std::move(flags)));
 }
 
-Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, DmaPool& pool,
+Function::Function(Engine& engine, unsigned port, FunctionClient& client, InterruptQueue& interrupts, DmaPool& pool,
                    SharedPages doorbells, SharedPages flags)
     : engine_(engine),
       port_(port),
@@ -77,7 +77,7 @@ Function::Function(Engine& engine, unsigned port, FunctionClient& client, EventS
       flags_(std::move(flags)),
       config_(GBA_PCI_VENDOR_ID, engine.profile().pci_device_id, engine.dimensions().vectors()),
       dma_(pool),
-      irqs_(engine.dimensions().vectors(), signaller),
+      irqs_(engine.dimensions().vectors(), interrupts),
       msix_table_(kMsixEntry * engine.dimensions().vectors()) {
   if (engine.injection() == FaultInjection::kByClients) {
     debug_.emplace(engine);

@@ -43,7 +43,7 @@ class Function final : public PortLink {
  public:
   /// What is passed must outlive the function; the end of it is the loss of the port: uapi rule 24.
   static Result<std::unique_ptr<Function>> open(Engine& engine, unsigned port, FunctionClient& client,
-                                                EventSignaller& signaller, DmaPool& pool);
+                                                InterruptQueue& interrupts, DmaPool& pool);
   ~Function();
 
   [[nodiscard]] unsigned port() const { return port_; }
@@ -91,7 +91,7 @@ class Function final : public PortLink {
   void removed() override;
 
  private:
-  Function(Engine& engine, unsigned port, FunctionClient& client, EventSignaller& signaller, DmaPool& pool,
+  Function(Engine& engine, unsigned port, FunctionClient& client, InterruptQueue& interrupts, DmaPool& pool,
            SharedPages doorbells, SharedPages flags);
   void read_control(std::uint64_t offset, std::span<std::byte> out, Time now);
   void write_control(std::uint64_t offset, std::span<const std::byte> data, Time now);

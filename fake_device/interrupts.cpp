@@ -3,9 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,73 +16,6 @@
 #include "uapi/vfio_user.h"
 
 namespace fake_device {
-
-namespace {
-
-constexpr unsigned kRing = 64;  // completions; taken out all at once, since that is a system call too
-
-void look_and_write(int eventfd) {
-  pollfd ready{.fd = eventfd, .events = POLLOUT, .revents = 0};
-  if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(eventfd, &one, sizeof one);
-  }
-}
-
-}  // namespace
-
-EventSignaller::EventSignaller() : nothing_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-  if (!nothing_ || ::syscall(SYS_io_setup, kRing, &context_) != 0) {
-    context_ = 0;
-  } else if (!works()) {
-    ::syscall(SYS_io_destroy, context_);
-    context_ = 0;
-  }
-}
-
-EventSignaller::~EventSignaller() {
-  if (context_ != 0) {
-    ::syscall(SYS_io_destroy, context_);
-  }
-}
-
-// One that the kernel has no memory for is lost: a look and a write could wait for the client, with everyone else.
-void EventSignaller::signal(int eventfd) {
-  if (!never_waits()) {
-    look_and_write(eventfd);
-  } else if (!submit(eventfd)) {
-    forget_completions();
-    submit(eventfd);
-  }
-}
-
-// It is complete when the call returns.
-bool EventSignaller::submit(int eventfd) {
-  if (outstanding_ == kRing) {
-    forget_completions();
-  }
-  iocb request{};
-  request.aio_lio_opcode = IOCB_CMD_PREAD;
-  request.aio_fildes = static_cast<std::uint32_t>(nothing_.get());
-  request.aio_flags = IOCB_FLAG_RESFD;
-  request.aio_resfd = static_cast<std::uint32_t>(eventfd);
-  std::array<iocb*, 1> requests{&request};
-  const bool submitted = ::syscall(SYS_io_submit, context_, 1L, requests.data()) == 1;
-  outstanding_ += submitted ? 1 : 0;
-  return submitted;
-}
-
-void EventSignaller::forget_completions() {
-  std::array<io_event, kRing> events{};
-  ::syscall(SYS_io_getevents, context_, 0L, long{kRing}, events.data(), nullptr);
-  outstanding_ = 0;
-}
-
-bool EventSignaller::works() {
-  const base::UniqueFd probe(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  std::uint64_t count = 0;
-  return probe && submit(probe.get()) && ::read(probe.get(), &count, sizeof count) == sizeof count && count == 1;
-}
 
 namespace {
 
@@ -109,10 +39,18 @@ bool make_nonblocking(int fd) {
 
 }  // namespace
 
-IrqTable::IrqTable(unsigned msix_vectors, EventSignaller& signaller) : signaller_(signaller) {
-  lines_[GBA_IRQ_MSIX].resize(msix_vectors);
-  lines_[GBA_IRQ_ERR].resize(1);
-  lines_[GBA_IRQ_REQ].resize(1);
+IrqTable::IrqTable(unsigned msix_vectors, InterruptQueue& queue) : queue_(queue) {
+  lines_[GBA_IRQ_MSIX] = std::vector<Line>(msix_vectors);
+  lines_[GBA_IRQ_ERR] = std::vector<Line>(1);
+  lines_[GBA_IRQ_REQ] = std::vector<Line>(1);
+}
+
+IrqTable::~IrqTable() {
+  for (auto& lines : lines_) {
+    for (auto& line : lines) {
+      queue_.forget(line);
+    }
+  }
 }
 
 int IrqTable::set(unsigned index, std::uint32_t flags, std::uint32_t start, std::uint32_t count,
@@ -149,18 +87,23 @@ int IrqTable::set(unsigned index, std::uint32_t flags, std::uint32_t start, std:
   return 0;
 }
 
-// No descriptors: the lines are disarmed.
+// No descriptors: the lines are disarmed. An interrupt that waits for its turn goes to the new eventfd.
 int IrqTable::arm(std::span<Line> lines, std::vector<Given> fds) {
   const auto usable = [&](const Given& fd) {
-    return is_eventfd(fd.get()) && (signaller_.never_waits() || make_nonblocking(fd.get()));
+    return is_eventfd(fd.get()) && (queue_.never_waits() || make_nonblocking(fd.get()));
   };
   if (!std::all_of(fds.begin(), fds.end(), usable)) {
     return EINVAL;
   }
   for (std::size_t position = 0; position < lines.size(); ++position) {
-    lines[position] = Line();
-    if (!fds.empty()) {
-      lines[position].eventfd = std::move(fds[position]);
+    Line& line = lines[position];
+    line.masked = false;
+    line.pending = false;
+    if (fds.empty()) {
+      queue_.forget(line);
+      line.eventfd = Given();
+    } else {
+      line.eventfd = std::move(fds[position]);
     }
   }
   return 0;
@@ -180,7 +123,7 @@ void IrqTable::apply(Line& line, std::uint32_t action) {
 void IrqTable::fire(Line& line) {
   line.pending = line.masked;
   if (!line.masked && line.eventfd) {
-    signaller_.signal(line.eventfd.get());
+    queue_.signal(line);
   }
 }
 

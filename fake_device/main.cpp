@@ -96,6 +96,8 @@ void declare(CLI::App& app, Written& written, Arguments& arguments) {
       ->type_name("FAULT")
       ->allow_extra_args(false);
   app.add_flag("--debug-region", arguments.options.debug_region, "let clients inject faults through a region");
+  app.add_flag("--trust-memory", arguments.options.trust_memory,
+               "store directly to client memory that can be taken away meanwhile, such as a guest's");
   app.add_option("--stats", written.stats, "seconds between lines of statistics on standard output")
       ->check(CLI::Range(0U, 86'400U))
       ->type_name("SECONDS");

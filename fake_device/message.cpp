@@ -87,7 +87,7 @@ std::vector<Given> take_fds(msghdr& header, Closer& closer, const std::shared_pt
 
 ssize_t send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-  ControlBuffer control;
+  ControlBuffer control{};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -120,7 +120,7 @@ bool brings_fds(int socket) {
 Received receive_some(int socket, std::span<std::byte> room, Closer& closer,
                       const std::shared_ptr<FdAccount>& account) {
   iovec part{.iov_base = room.data(), .iov_len = room.size()};
-  ControlBuffer control;
+  ControlBuffer control{};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;

@@ -126,9 +126,9 @@ class PostedWrites {
 
  private:
   struct Entry {
-    std::uint16_t id;
-    PostedStore store;
-    Time since;
+    std::uint16_t id = 0;
+    PostedStore store{};
+    Time since{};
     bool done = false;
     VectorSet interrupts;  // raised after this store and before the next
   };

@@ -99,7 +99,9 @@ Server::Server(const Options& options, const Log& log, base::UniqueFd stop_signa
       stop_signals_(std::move(stop_signals)),
       epoll_(std::move(epoll)),
       spare_(open_spare()),
-      next_alive_(options.watchdog == kNever ? kNever : 0) {}
+      next_alive_(options.watchdog == kNever ? kNever : 0) {
+  dma_pool_.trusting = options.trust_memory;
+}
 
 Result<void> Server::open_entrance(const std::string& path, unsigned mode, PortPool ports) {
   auto listener = Listener::open(path, mode);
@@ -135,10 +137,19 @@ void Server::run() {
     watched.session->on_shutdown();
     watched.session->on_writable();
   }
+  finish_interrupts();
+}
+
+// Those that wait, unless clients have seen to it that they take too long.
+void Server::finish_interrupts() {
+  for (const Time end = read_clock() + kSecond; !interrupts_.empty() && read_clock() < end;) {
+    interrupts_.next_turn();
+  }
 }
 
 void Server::look_at_doorbells() {
-  bool worked = false;
+  bool worked = !interrupts_.empty();
+  interrupts_.next_turn();
   for (unsigned pass = 0; pass < (spinning_ ? kPasses : 1); ++pass) {
     if (engine_.scan(now_)) {
       worked = true;
@@ -169,7 +180,7 @@ void Server::rest() {
 }
 
 void Server::sleep() {  // uapi rule 14
-  if (engine_.fall_asleep(now_)) {
+  if (engine_.fall_asleep(now_) && interrupts_.empty()) {
     poll(next_wake());
   } else {
     pacer_.worked(now_);
@@ -190,7 +201,8 @@ Time Server::next_wake() const {
 
 // Waits until `wake`; 0: not at all.
 void Server::poll(Time wake) {
-  const Time left = under_way_.empty() ? std::min(wake > now_ ? wake - now_ : 0, kLongestSleep) : 0;
+  const Time left =
+      under_way_.empty() && interrupts_.empty() ? std::min(wake > now_ ? wake - now_ : 0, kLongestSleep) : 0;
   const timespec timeout{.tv_sec = static_cast<time_t>(left / kSecond), .tv_nsec = static_cast<long>(left % kSecond)};
   std::array<epoll_event, kEventsPerPoll> events{};
   const int count = ::epoll_pwait2(epoll_.get(), events.data(), kEventsPerPoll, &timeout, nullptr);
@@ -232,6 +244,7 @@ void Server::look_in_between() {
   if (now - last_scan_ >= kScanInterval) {
     now_ = now;
     last_scan_ = now;
+    interrupts_.next_turn();
     if (engine_.scan(now_)) {
       pacer_.worked(now_);
     }

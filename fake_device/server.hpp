@@ -27,7 +27,8 @@ struct Options {
   Time idle = 200 * kMicrosecond;
   std::vector<TimedInjection> faults;  // that check() accepts
   bool debug_region = false;
-  Time stats = 0;  // between two lines of statistics; 0: none
+  bool trust_memory = false;  // of clients: stored to directly, whether or not they can take it away meanwhile
+  Time stats = 0;             // between two lines of statistics; 0: none
   LineFormat format = LineFormat::kText;
   unsigned processors = 1;  // for the device and its clients
   Time watchdog = kNever;   // how often `alive` is to be called
@@ -46,7 +47,7 @@ class Server final : public SessionHost {
 
   Engine& engine() override { return engine_; }
   const Log& log() override { return log_; }
-  EventSignaller& signaller() override { return signaller_; }
+  InterruptQueue& interrupts() override { return interrupts_; }
   Closer& closer() override { return closer_; }
   DmaPool& dma_pool() override { return dma_pool_; }
   [[nodiscard]] Time now() const override { return now_; }
@@ -73,6 +74,7 @@ class Server final : public SessionHost {
   Result<void> open_entrance(const std::string& path, unsigned mode, PortPool ports);
 
   void look_at_doorbells();
+  void finish_interrupts();
   void rest();
   void sleep();
   void poll(Time wake);
@@ -98,6 +100,7 @@ class Server final : public SessionHost {
   const Log& log_;
   Engine engine_;
   EventSignaller signaller_;
+  InterruptQueue interrupts_{signaller_};
   Closer closer_;
   DmaPool dma_pool_;
   Pacer pacer_;

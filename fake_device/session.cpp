@@ -169,7 +169,7 @@ Reply Session::open_port(const ClientLimits& limits) {
     log(LogLevel::kWarning, fmt::format("refused: all {} ports are taken", ports_.size()));
     return {.error = EBUSY, .payload = {}, .fds = {}};
   }
-  auto function = Function::open(host_.engine(), *port, *this, host_.signaller(), host_.dma_pool());
+  auto function = Function::open(host_.engine(), *port, *this, host_.interrupts(), host_.dma_pool());
   if (!function) {
     log(LogLevel::kError, function.error().text);
     ports_.release(*port);
@@ -231,6 +231,10 @@ void Session::send_store(unsigned group, std::uint64_t iova, std::uint64_t word)
 }
 
 void Session::post_store(unsigned group, std::uint64_t iova, std::uint64_t word) {
+  if (!by_message_) {
+    by_message_ = true;
+    log(LogLevel::kInfo, "gets DMA_WRITE messages: its flags are in memory without a file, or that can be taken away");
+  }
   if (stores_.outstanding() >= kMaxPostedWrites || send_queue_.full()) {
     doom();  // it has stopped reading
     return;

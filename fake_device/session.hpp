@@ -24,7 +24,7 @@ class SessionHost {
 
   virtual Engine& engine() = 0;
   virtual const Log& log() = 0;
-  virtual EventSignaller& signaller() = 0;
+  virtual InterruptQueue& interrupts() = 0;
   virtual Closer& closer() = 0;
   virtual DmaPool& dma_pool() = 0;
   [[nodiscard]] virtual Time now() const = 0;
@@ -101,7 +101,8 @@ class Session final : public FunctionClient {
   ClientLimits limits_;
   std::unique_ptr<Function> function_;  // once VERSION has succeeded
   int kick_fd_ = -1;
-  bool closing_ = false;  // after the last reply
+  bool by_message_ = false;  // it has been logged
+  bool closing_ = false;     // after the last reply
   bool ended_ = false;
 };
 

@@ -212,8 +212,8 @@ Outcome Barrier::test_otherwise() {
   return Outcome::kReleased;  // none is open
 }
 
-/// Rule 27. OFF: that member does not ring k. PULL, or an alarm: it has trouble; perhaps its arrival never reached a
-/// device that knows nothing of its trouble, and then nobody else would say that k will not be released.
+/// Rule 27. OFF: that member does not ring k. PULL, or an alarm: it has trouble; perhaps its arrival never reached the
+/// device. The device does not know that, so only this word says that k will not be released.
 bool Barrier::others_pull() const {
   if (alarm_ != nullptr) {
     return alarmed();
@@ -281,7 +281,7 @@ Outcome Barrier::look_at_words() {
     conclude();
     return Outcome::kCompleted;
   }
-  // Rule 28: with an OFF the device has released nobody from k, so all members come here and find the same. Words of k
+  // Rule 28: after an OFF the device releases no member from k, so all members come here and see the same words, which
   // stay until all have entered k + 1.
   stage_ = Stage::kIdle;
   if (off_seen_) {
@@ -290,12 +290,14 @@ Outcome Barrier::look_at_words() {
   return Outcome::kCompleted;
 }
 
-/// Nobody waits for this group any more. It goes at once, so that the device has room for the next one.
+/// No member waits for this group any more. It is freed before the device is used again, so that there is room for the
+/// next one.
 void Barrier::lose() {
   uses_device_ = false;
   update_plain();
-  group_.membership.reset();
-  group_.owned.reset();
+  if (place_.port != nullptr) {
+    place_.port->retire(std::exchange(group_, {}));
+  }
   if (recovery_) {
     recovery_->lost(by_device_ - before_group_);
   }

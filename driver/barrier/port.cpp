@@ -84,7 +84,14 @@ Port::State Port::look_after(OpenDevice device, const std::optional<std::string>
 void Port::look_for_device() {
   Pace pace(kFirstPause, kLongestPause);
   std::unique_lock lock(mutex_);
-  while (!closing_ && !state_.healthy) {
+  while (!closing_ && (!state_.healthy || !retired_.empty())) {
+    if (!retired_.empty()) {
+      auto groups = std::exchange(retired_, {});
+      lock.unlock();
+      groups.clear();
+      lock.lock();
+      continue;
+    }
     OpenDevice device = std::exchange(state_.device, nullptr);
     lock.unlock();
     State found;
@@ -112,6 +119,16 @@ void Port::reopen() {
   start_looking();
 }
 
+void Port::retire(HeldGroup group) {
+  const std::lock_guard lock(mutex_);
+  try {
+    retired_.push_back(std::move(group));
+  } catch (const std::exception&) {
+    return;  // no memory is available now: it is left here
+  }
+  start_looking();
+}
+
 void Port::reopen_now() {
   const std::lock_guard lock(mutex_);
   start_looking();
@@ -121,7 +138,7 @@ void Port::reopen_now() {
 }
 
 void Port::start_looking() {
-  if (state_.healthy || looking_) {
+  if (looking_ || (state_.healthy && retired_.empty())) {
     return;
   }
   try {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "driver/result.hpp"
 #include "gba/barrier.h"
@@ -20,53 +21,6 @@ namespace gba::barrier {
 
 /// An open device; closed when the last user of it is gone.
 using OpenDevice = std::shared_ptr<gba_device>;
-
-/// Shared by all barriers of a process; thread-safe.
-///
-/// A suspect device is given to nobody before it has been found to be healthy. That may take seconds where a device
-/// does not answer, and as long as it likes where one is away. So a thread of its own looks for it, in time and not in
-/// barriers, from the moment that somebody asks for it until the device is healthy.
-class Port {
- public:
-  /// nullptr: the device that gba_open(NULL) finds.
-  explicit Port(const char* path) : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)) {}
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-  ~Port();
-
-  /// The first time, on the calling thread.
-  Result<void> open();
-  /// nullptr: it is not known to be healthy.
-  [[nodiscard]] OpenDevice healthy();
-  void mark_suspect();
-  /// If the device is suspect: looks at it, and opens a lost one again, until it is healthy.
-  void reopen();
-  /// The same for a caller that knows that the device is back: it does not wait for the next look.
-  void reopen_now();
-  /// Waits until it is healthy.
-  void await_healthy(std::chrono::nanoseconds limit);
-  /// Waits for the outcome of the look that is under way, if there is one.
-  void await_look(std::chrono::nanoseconds limit);
-
- private:
-  struct State {
-    OpenDevice device;  // nullptr: none is open, or the thread has it
-    bool healthy = false;
-  };
-
-  static State look_after(OpenDevice device, const std::optional<std::string>& path);
-  void look_for_device();
-  void start_looking();
-
-  const std::optional<std::string> path_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  State state_;
-  bool looking_ = false;  // the thread is, or will be soon
-  bool pausing_ = false;  // between two looks
-  bool closing_ = false;
-  std::future<void> looked_;  // last: its destructor waits for the thread
-};
 
 struct LeaveGroup {
   // A lost device needs no leaving: nothing to report.
@@ -105,6 +59,57 @@ class OwnedGroup {
 struct HeldGroup {
   std::optional<OwnedGroup> owned;  // of the owner; goes after the membership
   Membership membership;
+};
+
+/// Shared by all barriers of a process; thread-safe.
+///
+/// A suspect device is not used before it has been found to be healthy. That may take seconds where a device
+/// does not answer, and as long as it likes where one is away. So a thread of its own looks for it, in time and not in
+/// barriers, from the first request until the device is healthy.
+class Port {
+ public:
+  /// nullptr: the device that gba_open(NULL) finds.
+  explicit Port(const char* path) : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)) {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port();
+
+  /// The first time, on the calling thread.
+  Result<void> open();
+  /// nullptr: it is not known to be healthy.
+  [[nodiscard]] OpenDevice healthy();
+  void mark_suspect();
+  /// If the device is suspect: looks at it, and opens a lost one again, until it is healthy.
+  void reopen();
+  /// The same for a caller that knows that the device is back: it does not wait for the next look.
+  void reopen_now();
+  /// Leaves and frees a group that is lost on the thread, before that looks at the device: one that does not answer
+  /// keeps those who leave it waiting.
+  void retire(HeldGroup group);
+  /// Waits until it is healthy.
+  void await_healthy(std::chrono::nanoseconds limit);
+  /// Waits for the outcome of the look that is under way, if there is one.
+  void await_look(std::chrono::nanoseconds limit);
+
+ private:
+  struct State {
+    OpenDevice device;  // nullptr: none is open, or the thread has it
+    bool healthy = false;
+  };
+
+  static State look_after(OpenDevice device, const std::optional<std::string>& path);
+  void look_for_device();
+  void start_looking();
+
+  const std::optional<std::string> path_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  State state_;
+  std::vector<HeldGroup> retired_;  // after the device that they are of
+  bool looking_ = false;            // the thread is, or will be soon
+  bool pausing_ = false;            // between two looks
+  bool closing_ = false;
+  std::future<void> looked_;  // last: its destructor waits for the thread
 };
 
 /// One member's place in groups of the device, and the port it reaches them by.

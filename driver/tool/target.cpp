@@ -100,7 +100,7 @@ std::string name_of(const std::string& node) {
 std::string own_node(const std::string& address) {
   const std::string folder = sys_path("bus/pci/devices/" + address + "/vfio-dev/");
   for (const auto& name : names_in(folder)) {
-    const std::string node = dev_path("vfio/devices/" + name);
+    std::string node = dev_path("vfio/devices/" + name);
     // Linux has had the folder since 6.1; the file `dev` is in it only if there is a character device.
     if (exists(folder + name + "/dev") && exists(node) && exists(dev_path("iommu"))) {
       return node;

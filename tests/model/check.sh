@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# check.sh MODEL holds|ends|fails WORK_FOLDER MEGABYTES DEFINITION...: has spin go through all states of MODEL.pml, in that much
-# memory. Exits with 0 if no assertion fails and all come to rest (holds), if there is no cycle (ends) or, of a mutant, if
-# an error is found (fails); with 77 where there is no spin.
+# check.sh MODEL holds|ends|fails WORK_FOLDER MEGABYTES DEFINITION...: explores all states of MODEL.pml with spin, in
+# up to that much memory. Exits with 0 if no assertion fails and all processes come to rest (holds), if there is no
+# cycle (ends), or, for a mutant, if an error is found (fails); with 77 if spin is not installed.
 set -euo pipefail
 
 model="$(dirname "$(realpath "${BASH_SOURCE[0]}")")/$1.pml" expected="$2" work="$3" megabytes="$4"
 shift 4
-# Optimising and compressing states pays off in long searches only: compiling takes longer than it saves in the others.
+# Optimisation and compressed states pay off in long searches only: in short ones compiling costs more than it saves.
 options=(-O0)
 ((megabytes <= 2000)) || options=(-O2 -DCOLLAPSE)
 command -v spin >/dev/null || {
@@ -22,7 +22,7 @@ spin "$@" -a "$model"
 properties=(-DSAFETY)
 arguments=()
 if [[ "$expected" == ends ]]; then
-  properties=(-DNP) # a cycle without progress: nothing is marked as progress
+  properties=(-DNP) # finds any cycle: no state is marked as progress
   arguments=(-l)
 fi
 gcc "${options[@]}" -w "${properties[@]}" -DNOFAIR -DMEMLIM="$megabytes" -o pan pan.c

@@ -27,7 +27,7 @@ void make_initramfs(const std::string& kernel, const std::string& output) {
   }
 }
 
-/// The group `name` that the guest invites to, once it has.
+/// Waits for the guest's invitation to the group `name`.
 std::optional<raw::Port::Group> invitation(Machine& machine, const std::string& name, Seconds limit) {
   const auto line = machine.wait_for_line(kGroup + name + " ", limit);
   raw::Port::Group group{};
@@ -35,21 +35,21 @@ std::optional<raw::Port::Group> invitation(Machine& machine, const std::string& 
   return valid ? std::optional(group) : std::nullopt;
 }
 
-/// Rounds 1 to `rounds` as `member`; how many were released.
+/// Runs rounds 1 to `rounds` as `member`; returns how many were released.
 unsigned run_barriers(raw::Port& port, const raw::Port::Group& group, unsigned member, unsigned rounds) {
   port.join(group, member);
-  std::uint64_t word = port.flag(group);  // an earlier group's
+  std::uint64_t word = port.flag(group);  // from an earlier group
   for (unsigned round = 1; round <= rounds; ++round) {
     port.arrive(group, member, round);
     word = port.wait_flag(group, word);
-    if (GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word) != round) {  // uapi rule 18: an error that came later does not count
+    if (GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word) != round) {  // uapi rule 18: a later error does not count
       return round - 1;
     }
   }
   return rounds;
 }
 
-/// The host as the other member in the groups of the guest.
+/// Joins the guest's groups as the other member.
 void be_member(raw::Port& host, Machine& machine, GuestRun& run) {
   if (const auto group = invitation(machine, kSharedGroup, kBootLimit)) {
     run.shared_rounds = run_barriers(host, *group, 1, kRounds);
@@ -72,7 +72,7 @@ void be_member(raw::Port& host, Machine& machine, GuestRun& run) {
 }
 
 void accompany(Machine& machine, const std::string& socket, GuestRun& run) {
-  raw::Port host(socket);  // kept to the end: without another member the guest's group would go with its reset
+  raw::Port host(socket);  // kept to the end: a group without another member would vanish with the guest's reset
   try {
     be_member(host, machine, run);
   } catch (const std::exception& error) {
@@ -93,7 +93,7 @@ GuestRun run_guest(const std::string& kernel) {
   make_initramfs(kernel, dir.file("initramfs"));
   std::string socket;
   {
-    const test_support::FakeDevice device;
+    const test_support::FakeDevice device({"--trust-memory"});
     socket = device.socket();
     Machine machine(kernel, dir.file("initramfs"), socket);
     accompany(machine, socket, run);

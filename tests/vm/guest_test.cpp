@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hypervisor that is not ours hands the device to a guest that is not ours, and the guest can use it.
+// QEMU passes the device to a guest with an unmodified kernel, and the guest can use it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace {
 
-/// The one boot of a kernel that all tests here look at.
+/// One boot of each kernel serves all tests.
 const vm::GuestRun& guest_run(const std::string& kernel) {
   static std::map<std::string, vm::GuestRun> runs;
   const auto found = runs.find(kernel);
@@ -40,7 +40,8 @@ TEST_P(GuestCheck, Passes) {
   const auto& console = guest_run(kernel).console;
   const auto failure = console.find(vm::kFail + std::string(check) + ":");
   ASSERT_EQ(failure, std::string::npos) << console.substr(failure, console.find('\r', failure) - failure);
-  EXPECT_NE(console.find(vm::kPass + std::string(check) + "\r"), std::string::npos) << "the guest did not get there";
+  EXPECT_NE(console.find(vm::kPass + std::string(check) + "\r"), std::string::npos)
+      << "the guest did not get to this check";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GuestCheck,
@@ -61,12 +62,12 @@ TEST_P(Guest, MakesAllChecksAndSwitchesOff) {
   EXPECT_TRUE(run().switched_off && passed == std::ssize(vm::kChecks)) << console << run().qemu << run().host;
 }
 
-TEST_P(Guest, OpensTheFunctionInTheWayOfItsKernel) {
+TEST_P(Guest, OpensTheFunctionByTheBackendOfItsKernel) {
   const auto& console = run().console;
   EXPECT_NE(console.find(vm::kBackend + vm::backend() + "\r"), std::string::npos) << console;
 }
 
-TEST_P(Guest, MeetsTheHostInBarriers) {
+TEST_P(Guest, SynchronisesWithTheHost) {
   EXPECT_EQ(run().shared_rounds, vm::kRounds);
 }
 
@@ -77,11 +78,11 @@ TEST_P(Guest, LeavesItsGroupsWhenItResetsTheFunction) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word), 1U);
 }
 
-TEST_P(Guest, MeetsTheHostWithTwoProcesses) {
+TEST_P(Guest, SynchronisesTwoProcessesWithTheHost) {
   EXPECT_EQ(run().three_member_rounds, vm::kRounds);
 }
 
-// Nothing resets the function here, and QEMU stays connected: it is libgba that leaves.
+// Nothing resets the function here, and QEMU stays connected: libgba must leave the groups.
 TEST_P(Guest, LeavesItsGroupsWhenAFunctionIsUnplugged) {
   const auto word = run().word_after_unplug;
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_ERROR, word), 1U);
@@ -89,8 +90,8 @@ TEST_P(Guest, LeavesItsGroupsWhenAFunctionIsUnplugged) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_SEQUENCE, word), 1U);
 }
 
-// QEMU unmaps what it has never mapped when the guest's IOMMU changes: that alone may be refused.
-TEST_P(Guest, MakesTheHypervisorAskForNothingThatIsRefused) {
+// QEMU unmaps memory that it never mapped when the guest's IOMMU changes: only that may be refused.
+TEST_P(Guest, CausesNoRequestsThatAreRefused) {
   const std::regex pattern("cmd (0x[0-9a-f]+) size 0x[0-9a-f]+ flags (0x[0-9a-f]+)");
   const auto& messages = run().received_messages;
   unsigned answered = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main function of the tests that boot a guest.
+// main() of the tests that boot a guest.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Why there can be no guest here; empty if there can.
+/// Why no guest can run here; empty if one can.
 std::string prepare() {
   const test_support::Seconds limit(test_support::repeats(150, 900));
   for (auto command : vm::preparations()) {
@@ -30,7 +30,7 @@ std::string prepare() {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (const auto reason = prepare(); !reason.empty()) {
-    std::printf("skipped, QEMU or a kernel for it is not to be had: %s\n", reason.c_str());
+    std::printf("skipped, QEMU or a kernel for it is not available: %s\n", reason.c_str());
     return 77;
   }
   return RUN_ALL_TESTS();

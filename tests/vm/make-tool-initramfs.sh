@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make-tool-initramfs.sh CACHE KERNEL GBA RULES OUTPUT: what the guest boots into in which the command GBA and the udev
-# rules in the folder RULES are tried. CACHE is what scripts/fetch-vm.sh has filled.
+# make-tool-initramfs.sh CACHE KERNEL GBA RULES OUTPUT: makes the initramfs of the guest that tests the command GBA and
+# the udev rules in the folder RULES. scripts/fetch-vm.sh fills CACHE.
 set -euo pipefail
 cache="$1" kernel="$2" gba="$3" rules="$4" output="$5"
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 mkdir -p "$root"/{bin,dev,etc,foreign,proc,run,sys,usr/lib/udev/rules.d}
-ln -s usr/lib "$root/lib" # as Debian has it
+ln -s usr/lib "$root/lib" # as in Debian
 ln -s usr/lib "$root/lib64"
 install "$(dirname "${BASH_SOURCE[0]}")/guest/tool_init" "$root/init"
 install "$cache/busybox/busybox" "$root/bin"
 cp -r "$cache/kernel-$kernel/modules" "$root/modules"
 
-# With the libraries of this machine.
+# The gba command with the libraries of this machine.
 install --strip "$gba" "$root/bin/gba"
 ldd "$gba" | grep -o '/[^ ]*' | xargs -I {} install --strip {} "$root/lib"
 
-# udevd with those of QEMU.
+# udevd with the libraries of QEMU.
 install -m 644 "$rules/70-gba.rules" "$root/usr/lib/udev/rules.d"
 install "$rules/gba-index" "$root/usr/lib/udev"
 install "$cache"/udev/* "$root/foreign"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gba command and the udev rules on a real kernel, as an administrator and users of the machine meet them.
+// The gba command and the udev rules on a real kernel, as used by an administrator and by users.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::IsSupersetOf;
 using testing::Not;
 using Names = std::set<std::string>;
 
-/// What one command in the guest has said, and its exit code.
+/// The output and the exit code of a command in the guest.
 struct Said {
   std::string text;
   int code = -1;
@@ -39,13 +39,13 @@ std::string boot(const std::string& kernel) {
   if (!made.exit.clean()) {
     return "make-tool-initramfs.sh failed: " + made.output;
   }
-  const test_support::FakeDevice device;
+  const test_support::FakeDevice device({"--trust-memory"});
   vm::Machine machine(kernel, dir.file("initramfs"), device.socket());
   machine.process().wait(test_support::Seconds{240});
   return machine.console();
 }
 
-/// A message of the guest's kernel, which may come between the lines of a command.
+/// True for a message of the guest's kernel, which may come between the lines of a command.
 bool is_from_kernel(const std::string& line) {
   static const std::regex time(R"(^\[ *[0-9]+\.[0-9]{6}\] )");
   return std::regex_search(line, time);
@@ -75,7 +75,7 @@ AllSaid parse(const std::string& console) {
 
 class Tool : public testing::TestWithParam<std::string> {
  protected:
-  /// One boot of a kernel is looked at by all tests.
+  /// One boot of each kernel serves all tests.
   const Said& said(const std::string& name) {
     static std::map<std::string, std::string> consoles;
     static std::map<std::string, AllSaid> runs;
@@ -93,7 +93,7 @@ class Tool : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(parsed.is_object()) << name << ": " << found.text;
     return parsed.is_object() ? parsed : Json::object();
   }
-  /// One of the findings of gba check or gba selftest.
+  /// One result of gba check or gba selftest.
   Json finding(const std::string& name, int code, const std::string& check) {
     const Json all = json(name, code);
     for (const auto& entry : all.value("checks", Json::array())) {
@@ -115,7 +115,7 @@ class Tool : public testing::TestWithParam<std::string> {
     return found;
   }
   static bool has_iommufd() { return vm::backend() == "vfio-cdev"; }
-  /// Checks, facts, groups and the test of itself, by this user.
+  /// Expects gba check, info, groups and selftest to succeed for this user.
   void expect_at_work(const std::string& user) {
     EXPECT_EQ(problems("check_" + user, 0), Names{});
     EXPECT_EQ(json("info_" + user, 0).value("backend", ""), vm::backend());
@@ -123,7 +123,7 @@ class Tool : public testing::TestWithParam<std::string> {
     EXPECT_EQ(json("groups_" + user, 0).at("groups").size(), 0U);
     EXPECT_EQ(json("selftest_" + user, 0).at("ok"), true);
   }
-  /// The nodes of both functions, as the rules have them.
+  /// Expects the nodes of both functions to be as the rules set them.
   void expect_nodes(const std::string& name) {
     const std::string& text = said(name).text;
     EXPECT_THAT(text, testing::ContainsRegex("/dev/vfio/[0-9]+ gba 660\n/dev/vfio/[0-9]+ gba 660\n"));
@@ -136,7 +136,7 @@ class Tool : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Tool, ListsWhatNoDriverHas) {
+TEST_P(Tool, ListsFunctionsWithoutADriver) {
   const Json list = json("list_at_first", 0).at("plugged_in");
   ASSERT_EQ(list.size(), 2U);
   for (const auto& function : list) {
@@ -145,21 +145,21 @@ TEST_P(Tool, ListsWhatNoDriverHas) {
   }
 }
 
-TEST_P(Tool, SaysThatNoDriverHasTheFunction) {
+TEST_P(Tool, ReportsFunctionsWithoutADriver) {
   EXPECT_THAT(problems("check_at_first", 1), IsSupersetOf({"driver", "device node"}));
   const std::string fix = finding("check_at_first", 1, "driver").value("fix", "");
   EXPECT_THAT(fix, AllOf(HasSubstr("driver_override"), HasSubstr("drivers_probe")));
-  if (!has_iommufd()) {  // where VFIO is built in
+  if (!has_iommufd()) {  // else VFIO is built in
     EXPECT_THAT(finding("check_at_first", 1, "vfio-pci").value("fix", ""), HasSubstr("modprobe vfio-pci"));
   }
 }
 
-TEST_P(Tool, IsAtWorkForRootAfterTheCommandsThatMendIt) {
+TEST_P(Tool, WorksForRootAfterTheCommandsThatItGave) {
   EXPECT_EQ(said("fix_at_first").code, 0) << said("fix_at_first").text;
   expect_at_work("root");
 }
 
-TEST_P(Tool, SaysThatAUserHasNoRightsWithoutTheRules) {
+TEST_P(Tool, ReportsMissingPermissionsWithoutTheRules) {
   EXPECT_THAT(said("nodes_by_hand").text, Not(HasSubstr("gba")));
   EXPECT_EQ(problems("check_without_rule", 1),
             has_iommufd() ? (Names{"device node", "memory node"}) : Names{"device node"});
@@ -168,17 +168,17 @@ TEST_P(Tool, SaysThatAUserHasNoRightsWithoutTheRules) {
   EXPECT_THAT(node.value("fix", ""), HasSubstr("70-gba.rules"));
 }
 
-TEST_P(Tool, MendsRightsByTheRules) {
+TEST_P(Tool, FixesPermissionsByTheRules) {
   EXPECT_EQ(said("fix_without_rule").code, 0) << said("fix_without_rule").text;
   expect_nodes("nodes_after_fix");
 }
 
-TEST_P(Tool, FindsEverythingDoneByTheRulesAtTheStart) {
+TEST_P(Tool, NeedsNothingButTheRulesAtTheStart) {
   EXPECT_THAT(said("nodes_at_start").text, Not(HasSubstr("/dev/vfio/")));
   expect_nodes("nodes_by_rules");
 }
 
-TEST_P(Tool, IsAtWorkForAUserInTheGroup) {
+TEST_P(Tool, WorksForAUserInTheGroup) {
   expect_at_work("member");
   const Json list = json("list_member", 0).at("plugged_in");
   ASSERT_EQ(list.size(), 2U);
@@ -190,7 +190,7 @@ TEST_P(Tool, KnowsAFunctionByItsName) {
   EXPECT_THAT(finding("check_second", 0, "device node").value("found", ""), HasSubstr("also /dev/gba1"));
 }
 
-TEST_P(Tool, SaysThatAStrangerHasNoRights) {
+TEST_P(Tool, ReportsMissingPermissionsOfOtherUsers) {
   EXPECT_THAT(problems("check_stranger", 1), testing::Contains("device node"));
   const Json node = finding("check_stranger", 1, "device node");
   EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user stranger has no permission"), HasSubstr("root:gba 0660")));
@@ -198,14 +198,14 @@ TEST_P(Tool, SaysThatAStrangerHasNoRights) {
   EXPECT_EQ(json("info_stranger", 2).at("error").at("name"), "EACCES");
 }
 
-TEST_P(Tool, DoesWith64KibOfLockedMemory) {
-  const Json memlock = finding("check_member", 0, "memlock");  // a user with no more
+TEST_P(Tool, WorksWith64KibOfLockedMemory) {
+  const Json memlock = finding("check_member", 0, "memlock");  // a user with that limit
   EXPECT_EQ(memlock.value("verdict", ""), "ok");
   EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 64 KiB, needed 12 KiB"));
 }
 
 // A page for the flags can be pinned, but not also locked.
-TEST_P(Tool, DoesWithAPageOfLockedMemoryAndSaysWhatIsBetter) {
+TEST_P(Tool, WorksWithAPageOfLockedMemoryAndSuggestsMore) {
   const Json memlock = finding("check_4", 0, "memlock");
   EXPECT_EQ(memlock.value("verdict", ""), "note");
   EXPECT_THAT(memlock.value("fix", ""), HasSubstr("ulimit -l"));
@@ -213,14 +213,14 @@ TEST_P(Tool, DoesWithAPageOfLockedMemoryAndSaysWhatIsBetter) {
   EXPECT_EQ(json("selftest_4", 0).at("ok"), true);
 }
 
-TEST_P(Tool, DoesWithoutLockedMemoryInTheDevicesOwn) {
+TEST_P(Tool, UsesTheDevicesMemoryWithoutLockedMemory) {
   EXPECT_EQ(finding("check_0", 0, "memlock").value("verdict", ""), "note");
   EXPECT_THAT(finding("check_0", 0, "opens").value("found", ""), HasSubstr("in the device's memory"));
   EXPECT_EQ(json("info_0", 0).value("flags", ""), "bar");
   EXPECT_EQ(json("selftest_0", 0).at("ok"), true);
 }
 
-TEST_P(Tool, SaysThatLockedMemoryIsTooLittleWhereFlagsMustBeInIt) {
+TEST_P(Tool, ReportsTooLittleLockedMemoryIfFlagsMustBeInIt) {
   EXPECT_THAT(problems("check_dma", 1), testing::Contains("memlock"));
   const Json memlock = finding("check_dma", 1, "memlock");
   EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 0 bytes"));
@@ -228,7 +228,7 @@ TEST_P(Tool, SaysThatLockedMemoryIsTooLittleWhereFlagsMustBeInIt) {
   EXPECT_THAT(json("info_dma", 2).at("error").value("text", ""), HasSubstr("RLIMIT_MEMLOCK"));
 }
 
-TEST_P(Tool, SaysThatSomebodyElseHasTheFunction) {
+TEST_P(Tool, ReportsThatAnotherProcessHasTheFunction) {
   EXPECT_EQ(problems("check_in_use", 0), Names{});
   EXPECT_THAT(finding("check_in_use", 0, "opens").value("found", ""), HasSubstr("it is in use"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/raw_client/raw_client.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -127,7 +128,7 @@ std::optional<Reply> Client::receive() {
   while (have < bytes.size()) {
     pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, kPatienceMs) != 1) {
-      throw std::runtime_error("the server says nothing");
+      throw std::runtime_error("the server does not answer");
     }
     iovec part{.iov_base = bytes.data() + have, .iov_len = bytes.size() - have};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(64 * sizeof(int))> control{};
@@ -173,7 +174,19 @@ Reply Client::version(const std::string& json, std::uint16_t major) {
   return call(VFIO_USER_VERSION, join(bytes_of(version), text));
 }
 
-Port::Port(const std::string& path, const std::string& version)
+bool answer(Client& client, const Reply& store, std::uint32_t flags) {
+  auto frame = client.frame(store.header.command, bytes_of(store.as<vfio_user_dma_access>()), flags);
+  std::memcpy(frame.data(), &store.header.msg_id, sizeof store.header.msg_id);
+  return client.send_bytes(frame);
+}
+
+void seal(int fd) {
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) != 0) {
+    fail("F_ADD_SEALS");
+  }
+}
+
+Port::Port(const std::string& path, const std::string& version, FlagMemory flags)
     : client_(path), flag_fd_(make_memfd(0x10000)), flags_(flag_fd_.get(), 0x10000) {
   if (const auto reply = client_.version(version); reply.error() != 0) {
     throw std::system_error(reply.error(), std::generic_category(), "VERSION");
@@ -181,7 +194,10 @@ Port::Port(const std::string& path, const std::string& version)
   map_region(GBA_REGION_DOORBELLS, doorbells_, GBA_BAR2_SIZE);
   map_region(GBA_REGION_FLAGS, bar_flags_, GBA_BAR4_SIZE);
   write(0x04, 0x6, 2, GBA_REGION_CONFIG);
-  map_dma(kFlagIova, 0x1000, 0, flag_fd_.get());
+  map_dma(kFlagIova, flags.size, 0, flag_fd_.get());
+  if (flags.sealed) {
+    seal(flag_fd_.get());
+  }
   find_kick();
 }
 

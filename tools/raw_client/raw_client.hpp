@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vfio-user client for tests: as small as can be, so that it can also send what no good client sends. Shares no code
+// A minimal vfio-user client for tests, which can also send messages that a correct client never sends. Shares no code
 // with the server or the driver.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace raw {
 
 using Fd = base::UniqueFd;
 
-/// Shared memory of a descriptor, unmapped with the object.
+/// The mapped memory of a descriptor; the object unmaps it.
 class Memory {
  public:
   Memory() = default;
@@ -71,7 +71,7 @@ std::vector<std::byte> bytes_of(const T& value) {
 }
 std::vector<std::byte> join(std::vector<std::byte> head, std::span<const std::byte> tail);
 
-/// What clients say of themselves.
+/// The capabilities that clients send.
 inline constexpr const char* kVersion = R"({"capabilities":{"max_msg_fds":8}})";
 inline constexpr const char* kVersionWithWriteMultiple = R"({"capabilities":{"max_msg_fds":8,"write_multiple":true}})";
 
@@ -84,14 +84,14 @@ class Client {
   [[nodiscard]] int socket() const { return socket_.get(); }
   void close() { socket_ = Fd(); }
 
-  /// A whole message, header included, as it goes over the wire.
+  /// A whole message, header included, as it is sent.
   std::vector<std::byte> frame(std::uint16_t command, std::span<const std::byte> payload,
                                std::uint32_t flags = VFIO_USER_TYPE_COMMAND);
-  /// False: the server has closed.
+  /// False if the server has closed the connection.
   bool send_bytes(std::span<const std::byte> bytes, std::span<const int> fds = {});
-  /// Nothing: the server has closed, or said nothing for 20 s (then it throws).
+  /// Returns nothing if the server has closed the connection; throws if no message comes for 20 s.
   std::optional<Reply> receive();
-  /// Sends a command and takes its reply; throws if the server closes instead.
+  /// Sends a command and returns its reply; throws if the server closes the connection instead.
   Reply call(std::uint16_t command, std::span<const std::byte> payload, std::span<const int> fds = {});
 
   Reply version(const std::string& json = kVersion, std::uint16_t major = 0);
@@ -101,16 +101,28 @@ class Client {
   std::uint16_t next_id_ = 1;
 };
 
+/// Answers a DMA_WRITE; the word is for the caller to store. False: the server has closed.
+bool answer(Client& client, const Reply& store, std::uint32_t flags = VFIO_USER_TYPE_REPLY);
+
 inline constexpr std::uint64_t kFlagIova = 0x100000;
 
-/// A connection that has become a port: BARs mapped, bus master set, one page of flags mapped for DMA at kFlagIova.
+/// Flags in memory: mapped at kFlagIova, and sealed then, so that the device stores to it directly.
+struct FlagMemory {
+  std::size_t size = 0x1000;
+  bool sealed = true;
+};
+
+/// From now on no page of it can be taken away, nor can it be mapped for writing.
+void seal(int fd);
+
+/// A connection that is a port: BARs mapped, bus master set, flags mapped for DMA.
 class Port {
  public:
-  explicit Port(const std::string& path, const std::string& version = kVersion);
+  explicit Port(const std::string& path, const std::string& version = kVersion, FlagMemory flags = {});
 
   Client& client() { return client_; }
   std::uint64_t read(std::uint64_t offset, std::uint32_t size = 8, std::uint32_t region = GBA_REGION_CONTROL);
-  /// errno of the reply.
+  /// Returns the errno of the reply.
   int write(std::uint64_t offset, std::uint64_t value, std::uint32_t size = 8,
             std::uint32_t region = GBA_REGION_CONTROL);
   int map_dma(std::uint64_t iova, std::uint64_t size, std::uint64_t offset, int fd, std::uint32_t flags = 3);

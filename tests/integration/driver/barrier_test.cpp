@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers among processes, and what the others learn when one of them, or the device, ends.
+// Barriers among processes, and the errors that the remaining members get when a member or the device dies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kPatienceNs = 60'000'000'000;
+constexpr std::uint64_t kLimitNs = 60'000'000'000;
 
 class SleepyDeviceTest : public BarrierTest {
  protected:
@@ -53,7 +53,7 @@ TEST_P(BarrierSizes, NoMemberIsReleasedBeforeAllHaveArrived) {
 INSTANTIATE_TEST_SUITE_P(Processes, BarrierSizes,
                          testing::Values(Size{2, 10000}, Size{4, 3000}, Size{8, 1000}, Size{15, 300}));
 
-TEST_F(BarrierTest, SequencesGoOnOverTheWrapOfTheirLow32Bits) {
+TEST_F(BarrierTest, SequencesContinuePastAWrapOfTheirLow32Bits) {
   start_members(3, {.rounds = 500}, (std::uint64_t{7} << 32) - 250);
   expect_all_done();
 }
@@ -100,7 +100,7 @@ TEST_F(BarrierTest, KilledMemberIsReportedToTheOthers) {
 TEST_F(BarrierTest, TimeoutNamesTheMissingMember) {
   start_members(5, {.rounds = 1000, .wait_ms = 300, .hold_at = 10});
   ASSERT_TRUE(member(4).wait_for_output("holding", kLimit)) << member(4).output();
-  // Who ends first leaves the group, which is an error release to the others.
+  // The first member to end leaves the group, which gives the others an error release.
   std::size_t timed_out = 0;
   for (std::size_t m = 0; m < 4; ++m) {
     ASSERT_TRUE(member(m).wait(kLimit));
@@ -141,13 +141,13 @@ long voluntary_switches(pid_t pid) {
 TEST_F(BarrierTest, WaiterSleeps) {
   start_members(2, {.rounds = 10, .hold_at = 5});
   ASSERT_TRUE(member(1).wait_for_output("holding", kLimit));
-  ::usleep(1'000'000);  // the naps have grown by then
+  ::usleep(1'000'000);  // the waiter's naps are at their longest by then
   const long before = voluntary_switches(member(0).pid());
   ::usleep(2'000'000);
   EXPECT_LE(voluntary_switches(member(0).pid()) - before, 40);
 }
 
-TEST_F(BarrierTest, SleeperIsInterruptedInEachOpening) {
+TEST_F(BarrierTest, SleeperIsInterruptedEachTimeTheDeviceIsReopened) {
   for (int opening = 0; opening < 3; ++opening) {
     const auto device = open();
     const auto handle = alloc(device.get(), 2);
@@ -157,7 +157,7 @@ TEST_F(BarrierTest, SleeperIsInterruptedInEachOpening) {
     const int event = tool::new_eventfd(before);
     EXPECT_EQ(gba_group_sleep(group.get(), 1, 0), -EAGAIN);
     add_member(handle, 1, {.rounds = 1});
-    EXPECT_TRUE(tool::comes(event, kPatienceNs)) << "opening " << opening;
+    EXPECT_TRUE(tool::comes(event, kLimitNs)) << "opening " << opening;
     EXPECT_EQ(gba_group_test(group.get(), 1), 0);
   }
 }
@@ -210,7 +210,7 @@ class FlagsTest : public BarrierTest, public testing::WithParamInterface<const c
   ~FlagsTest() override { ::unsetenv("GBA_FLAGS"); }
 };
 
-TEST_P(FlagsTest, LandWhereTheyAreWanted) {
+TEST_P(FlagsTest, AreInTheMemoryThatWasAskedFor) {
   start_members(3, {.rounds = 300});
   gba_device_info info{};
   ASSERT_EQ(gba_device_get_info(owner_.get(), &info), 0);
@@ -218,10 +218,10 @@ TEST_P(FlagsTest, LandWhereTheyAreWanted) {
   expect_all_done();
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, FlagsTest, testing::Values("auto", "dma", "huge", "bar"),
+INSTANTIATE_TEST_SUITE_P(Memory, FlagsTest, testing::Values("auto", "dma", "huge", "bar"),
                          [](const auto& instance) { return std::string(instance.param); });
 
-TEST_F(BarrierTest, OptionsThatCannotBeAreRefused) {
+TEST_F(BarrierTest, InvalidOptionsAreRefused) {
   gba_device* device = nullptr;
   gba_open_options options{};
   EXPECT_EQ(gba_open_with(path().c_str(), &options, &device), -EINVAL) << "no size";

@@ -3,9 +3,10 @@
 //
 //   driver_member DEVICE GROUP KEY COUNT SEQUENCE MEMBER FIRST LAST SHARED [WAIT_MS [HOLD_AT]]
 //
-// SHARED is a file of one 8-byte word per member, where each records its progress. After a barrier no member may be
-// behind.
-// At HOLD_AT it says "holding" and does not arrive. Ends with 0, or after a failed wait with 3 and "failed".
+// SHARED is a file with one 8-byte word per member, in which each member records its progress: after a barrier no
+// member may be behind. At HOLD_AT the member prints "holding" and does not arrive.
+//
+// Exits with 0; with 3 and "failed" if a call fails; with 4 and "wrong" if it is released early.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -78,7 +79,7 @@ void hold() {
   }
 }
 
-bool anybody_behind(std::span<std::uint64_t> words, std::uint64_t sequence) {
+bool any_member_behind(std::span<std::uint64_t> words, std::uint64_t sequence) {
   for (auto& word : words) {
     // Relaxed: the barrier itself must have ordered the others' stores before this.
     if (std::atomic_ref(word).load(std::memory_order_relaxed) < sequence) {
@@ -100,7 +101,7 @@ int run_barriers(const Arguments& arguments, gba_group* group) {
     if (error != 0) {
       return failed("wait", error);
     }
-    if (anybody_behind(words, k)) {
+    if (any_member_behind(words, k)) {
       std::printf("wrong: released from %llu before all arrived\n", static_cast<unsigned long long>(k));
       return 4;
     }
@@ -136,6 +137,6 @@ int main(int argc, char** argv) {
   ::getrusage(RUSAGE_SELF, &usage);
   std::printf("done switches %ld\n", usage.ru_nvcsw);
   std::fflush(stdout);
-  ::pause();  // to leave an enabled group would be an error to the members that are still waiting
+  ::pause();  // leaving an enabled group would be an error for the members that still wait
   return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that can go wrong with a device that is a process: a member that is blocked learns of it, by an errno and
-// a text of its own, ends in good order, and the device can be reopened. What only the kernel's VFIO can show is in
-// tests/unit/driver (loss_test, vfio_device_test, bar_mapping_test).
+// Every failure of a device that is a process: a blocked member gets an errno and a message for it and ends cleanly,
+// and the device can be reopened. Failures that only the kernel's VFIO can show are in tests/unit/driver (loss_test,
+// vfio_device_test, bar_mapping_test).
 #include <functional>
 #include <ostream>
 #include <set>
@@ -18,7 +18,7 @@ using testing::ContainsRegex;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Made before the device.
+/// A base class, so that its folder exists before the device starts.
 class AdminSocket {
  protected:
   [[nodiscard]] std::string admin() const { return folder_.file("admin.sock"); }
@@ -41,7 +41,7 @@ class FailureTest : protected AdminSocket, public BarrierTest {
   void kill_member(std::size_t index) { member(index).signal(SIGKILL); }
   void free_group() { EXPECT_EQ(gba_group_free(owner_.get(), &handle_), 0) << gba_error_text(); }
 
-  /// Of the debug region: `arguments` are pairs of register and value.
+  /// Injects a fault through the debug region; `arguments` are pairs of register and value.
   void inject(std::uint64_t kind, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& arguments = {}) {
     for (const auto& [at, value] : arguments) {
       ASSERT_EQ(injector_->write(at, value, 8, GBA_REGION_DEBUG), 0);
@@ -54,7 +54,7 @@ class FailureTest : protected AdminSocket, public BarrierTest {
     EXPECT_EQ(gba_group_get_status(owner_.get(), handle_.group, &status), 0) << gba_error_text();
     return status.ports[index];
   }
-  /// Through a second client, the privileged one.
+  /// Resets the device through its privileged port.
   void reset() {
     const gba_open_options options{.size = sizeof(options), .flags = GBA_OPEN_FATAL};
     gba_device* device = nullptr;
@@ -62,7 +62,7 @@ class FailureTest : protected AdminSocket, public BarrierTest {
     const DevicePointer privileged(device);
     EXPECT_EQ(gba_device_reset(device), 0) << gba_error_text();
   }
-  /// Forgets the faults that still wait for an occasion.
+  /// Removes the faults that have not struck yet.
   void clear() { ASSERT_EQ(injector_->write(GBA_DEBUG_CLEAR, 1, 8, GBA_REGION_DEBUG), 0); }
 
   void expect_to_work_when_reopened() {
@@ -83,7 +83,7 @@ class FailureTest : protected AdminSocket, public BarrierTest {
   std::unique_ptr<raw::Port> injector_ = std::make_unique<raw::Port>(path());
 };
 
-/// What happens while member 0 waits for member 1, or, if they are `running`, at some moment of their barriers.
+/// Strikes while member 0 waits for member 1 or, if `running`, at any moment of their barriers.
 struct Failure {
   const char* name;
   int error;
@@ -110,8 +110,9 @@ const std::vector<Failure> kFailures{
        t.inject(GBA_INJECT_LINK_DOWN, {{GBA_DEBUG_PORT, t.port_of_member(0)}});
      },
      [](auto& t) { t.inject(GBA_INJECT_LINK_UP); }},
-    {"ResetBySomeoneElse", ECONNRESET, "the group or the device was reset", [](auto& t) { t.reset(); }},
-    {"GroupTakenBack", EOWNERDEAD, "the group was taken back: its owner freed it", [](auto& t) { t.free_group(); }},
+    {"ResetByAnotherClient", ECONNRESET, "the group or the device was reset", [](auto& t) { t.reset(); }},
+    {"GroupFreedByItsOwner", EOWNERDEAD, "the group was taken back: its owner freed it",
+     [](auto& t) { t.free_group(); }},
     {"MemberKilled", EPIPE, "a member left the group, or its process ended .member 1",
      [](auto& t) { t.kill_member(1); }},
     {"OutOfOrder", EPROTO, "a member arrived out of order .member 1",
@@ -139,7 +140,7 @@ TEST_P(EachFailure, IsReportedToABlockedMemberAndTheDeviceCanBeReopened) {
   ASSERT_TRUE(member(1).wait_for_output(failure.running ? "joined" : "holding", kLimit)) << member(1).output();
   ASSERT_TRUE(member(0).wait_for_output("joined", kLimit)) << member(0).output();
   failure.happen(*this);
-  // Long before its own limit, at which it would give up in any case.
+  // Well before the member's own limit of 200 s, at which it would end in any case.
   const auto exit = member(0).wait(Seconds{100});
   ASSERT_TRUE(exit) << member(0).output();
   EXPECT_EQ(exit->signal, 0) << member(0).output();
@@ -160,7 +161,7 @@ TEST(Failures, HaveErrnosOfTheirOwn) {
   }
 }
 
-// A release that is lost a few times is repaired by arriving again: faulty_device_test.
+// faulty_device_test has the release that is lost a few times, which the member repairs by arriving again.
 
 }  // namespace
 }  // namespace driver_test

@@ -36,7 +36,7 @@ class ForkTest : public FakeDevice {
   GroupPointer group_;
 };
 
-/// Exit code of a child that does this.
+/// The exit code of a child that runs `body`.
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
@@ -53,7 +53,7 @@ TEST_F(ForkTest, AChildCannotRingItsParentsDoorbells) {
   const auto before = counters();
   EXPECT_EQ(in_child([&] {
               gba_group_arrive(group_.get(), 2);
-              gba_group_arrive(group_.get(), 99);  // would be the end of the group
+              gba_group_arrive(group_.get(), 99);  // would put the group in error
               return gba_group_wait(group_.get(), 2, 60'000'000'000) == -ECHILD ? 0 : 1;
             }),
             0);
@@ -100,7 +100,7 @@ TEST_F(ForkTest, AChildMayOpenTheDeviceForItself) {
   EXPECT_TRUE(barrier(2));
 }
 
-/// A pipe between processes, one byte at a time.
+/// Lets one process wait for another: a byte in a pipe.
 class Signpost {
  public:
   Signpost() { EXPECT_EQ(::pipe(static_cast<int*>(ends_)), 0); }
@@ -162,11 +162,11 @@ TEST_F(ForkTest, AChildDoesNotKeepTheMembershipsOfAParentThatDies) {
   done.raise();
 }
 
-/// How a child ends that is forked while another thread is inside `busy`, which takes about 5 s.
+/// The exit code of a child that is forked while another thread is inside `busy` and runs `body`.
 template <typename Busy, typename Body>
 int in_child_beside(Busy busy, Body body) {
   std::thread other(busy);
-  std::this_thread::sleep_for(std::chrono::milliseconds{100});  // the shortest of these calls takes 400 ms
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});  // `busy` takes at least 400 ms
   const int status = in_child([&] {
     ::alarm(30);
     return body();
@@ -196,7 +196,7 @@ TEST_F(ForkTest, AChildMayOpenADeviceAlthoughAnotherThreadWasOpeningOne) {
   ::close(silent);
 }
 
-TEST_F(ForkTest, AChildIsNotHeldUpByWhatAnotherThreadWasDoing) {
+TEST_F(ForkTest, AChildIsNotBlockedByACallOfAnotherThread) {
   process().signal(SIGSTOP);
   EXPECT_EQ(in_child_beside(
                 [&] {

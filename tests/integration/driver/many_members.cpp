@@ -3,9 +3,8 @@
 //
 //   many_members DEVICE MEMBERS BARRIERS
 //
-// Each member is a process with the device opened for itself. All add to one shared count before they arrive at k, so
-// a member that is released from k must find MEMBERS * k there. Ends with 0, or with 1 after the first process that
-// failed.
+// Each member is a process that opens the device itself. All add to one shared count before they arrive at k, so a
+// member that is released from k must find at least MEMBERS * k there. Exits with 0, or with 1 if a process fails.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -31,9 +30,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kWaitLimit = UINT64_C(200'000'000'000);
 
-/// In a memfd that all processes have mapped. What is not atomic is written by member 0, between two meetings.
+/// In a memfd that all processes have mapped. Only member 0 writes the plain members, between two phases.
 struct Shared {
-  pthread_barrier_t meeting;
+  pthread_barrier_t phases;
   gba_group_handle handle;
   std::atomic<std::uint64_t> arrived;
 };
@@ -58,13 +57,13 @@ Shared& make_shared_page(const Job& job) {
   pthread_barrierattr_t attributes;
   ::pthread_barrierattr_init(&attributes);
   ::pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  if (::pthread_barrier_init(&shared.meeting, &attributes, job.members) != 0) {
+  if (::pthread_barrier_init(&shared.phases, &attributes, job.members) != 0) {
     std::abort();
   }
   return shared;
 }
 
-/// A process of the job. What fails ends it, and so the job.
+/// A process of the job. A call that fails ends the process, and with it the job.
 class Member {
  public:
   Member(const Job& job, Shared& shared, std::uint32_t index) : job_(job), shared_(shared), index_(index) {}
@@ -75,14 +74,14 @@ class Member {
       check(gba_group_alloc(device_, job_.members, 0, &shared_.handle), "alloc");
       check(gba_group_enable(device_, &shared_.handle), "enable");
     }
-    meet();
+    end_phase();
     check(gba_group_join(device_, &shared_.handle, index_, &group_), "join");
-    meet();
+    end_phase();
     const auto begin = Clock::now();
     for (std::uint64_t k = 1; k <= job_.barriers; ++k) {
       pass(k);
     }
-    meet();
+    end_phase();
     const std::chrono::duration<double, std::micro> time = Clock::now() - begin;
     if (is_owner()) {
       std::printf("%u processes, %.1f us per barrier\n", job_.members,
@@ -105,10 +104,10 @@ class Member {
     std::fflush(stdout);
     std::_Exit(1);
   }
-  void meet() { ::pthread_barrier_wait(&shared_.meeting); }
+  void end_phase() { ::pthread_barrier_wait(&shared_.phases); }
 
   void pass(std::uint64_t k) {
-    // Relaxed: it is the barrier under test that must order this before what the others read below.
+    // Relaxed: the barrier under test must order this before the other members' loads below.
     shared_.arrived.fetch_add(1, std::memory_order_relaxed);
     gba_group_arrive(group_, k);
     check(gba_group_wait(group_, k, kWaitLimit), "wait");
@@ -123,9 +122,9 @@ class Member {
     if (is_owner()) {
       check(gba_group_disable(device_, &shared_.handle), "disable");
     }
-    meet();
+    end_phase();
     check(gba_group_leave(group_), "leave");
-    meet();
+    end_phase();
     if (is_owner()) {
       check(gba_group_free(device_, &shared_.handle), "free");
       report_counters();
@@ -171,7 +170,7 @@ class Children {
     }
   }
   [[nodiscard]] std::size_t count() const { return pids_.size(); }
-  /// False: one has failed, and the others, which would wait for it, have been killed.
+  /// False if one has failed; the others, which would wait for it, are killed.
   bool wait() {
     bool good = true;
     while (!pids_.empty()) {

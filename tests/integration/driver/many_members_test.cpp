@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As many processes as the switch has ports, one group, one device.
+// One group with a process on every port of the switch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class ManyMembers : public FakeDevice {
  protected:
-  /// With nothing lost: no arrival refused, no group failed.
+  /// Expects that no arrival is refused and no group fails.
   void expect_barriers(int members, int barriers, std::uint64_t releases_of_device, double limit_in_seconds) {
     const auto outcome = test_support::run(
         {test_support::test_program("many_members"), path(), std::to_string(members), std::to_string(barriers)}, {},
@@ -27,10 +27,10 @@ class ManyMembers : public FakeDevice {
   }
 };
 
-TEST_F(ManyMembers, AsManyAsTheSwitchHasPorts) {
+TEST_F(ManyMembers, RunBarriersOnEveryPortOfTheSwitch) {
   const int barriers = test_support::repeats(5, 1000);
   expect_barriers(708, barriers, static_cast<std::uint64_t>(barriers), test_support::repeats(250, 3600));
-  // All ports are free again, and so are the groups.
+  // The first run has freed all ports and groups.
   expect_barriers(708, 1, static_cast<std::uint64_t>(barriers) + 1, 250);
   const auto device = open();
   for (unsigned group = 0; group < 32; ++group) {

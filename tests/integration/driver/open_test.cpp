@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libgba and gba-fake-device: opening, groups, and everything that can be refused.
+// libgba with gba-fake-device: opening, groups, and the calls that are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class OpenTest : public FakeDevice {
   }
 };
 
-TEST_F(OpenTest, TellsWhatIsOpen) {
+TEST_F(OpenTest, InfoDescribesTheOpenDevice) {
   const auto device = open();
   gba_device_info info{};
   ASSERT_EQ(gba_device_get_info(device.get(), &info), 0);
@@ -71,7 +71,7 @@ TEST_F(OpenTest, ManyConnectionsLeaveNothingOpen) {
   EXPECT_EQ(open_files(), before);
 }
 
-TEST_F(OpenTest, TakesTheVariableWithoutAnArgument) {
+TEST_F(OpenTest, UsesGbaDeviceWithoutAnArgument) {
   ::setenv("GBA_DEVICE", path().c_str(), 1);
   gba_device* device = nullptr;
   EXPECT_EQ(gba_open(nullptr, &device), 0) << gba_error_text();
@@ -109,8 +109,8 @@ class OnePortTest : public FakeDevice {
 
 TEST_F(OnePortTest, DeviceWithoutAFreePortIsBusy) {
   const auto mine = open();
-  const gba_group_handle nobody{.group = 0, .key = 0, .member_count = 1, .reserved = 0, .sequence = 0};
-  Process& other = add_member(nobody, 0, {});
+  const gba_group_handle unused{.group = 0, .key = 0, .member_count = 1, .reserved = 0, .sequence = 0};
+  Process& other = add_member(unused, 0, {});
   ASSERT_TRUE(other.wait(kLimit));
   EXPECT_THAT(other.output(),
               HasSubstr("failed open 16 gba: cannot open vfio-user:" + path() + ": it has no free port"));
@@ -126,7 +126,7 @@ TEST_F(OpenTest, Group33IsRefused) {
   EXPECT_THAT(gba_error_text(), HasSubstr("cannot allocate a group: all groups of the device are taken"));
 }
 
-TEST_F(OpenTest, FreedGroupsComeBack) {
+TEST_F(OpenTest, FreedGroupsCanBeAllocatedAgain) {
   const auto device = open();
   for (int i = 0; i < 100; ++i) {
     const auto handle = alloc(device.get(), 2);
@@ -146,7 +146,7 @@ TEST_F(OpenTest, Member709IsRefused) {
   (void)join(device.get(), full, 707);
 }
 
-TEST_F(OpenTest, WrongKeyIsRefusedAndSixteenLockOut) {
+TEST_F(OpenTest, WrongKeyIsRefusedAndSixteenLockThePortOut) {
   const auto device = open();
   const auto handle = alloc(device.get(), 2);
   gba_group_handle wrong = handle;
@@ -160,7 +160,7 @@ TEST_F(OpenTest, WrongKeyIsRefusedAndSixteenLockOut) {
   EXPECT_THAT(gba_error_text(), HasSubstr("locked out"));
 }
 
-TEST_F(OpenTest, GroupsThatDoNotExistAndPlacesThatAreTakenAreRefused) {
+TEST_F(OpenTest, UnknownGroupsAndTakenMemberNumbersAreRefused) {
   const auto device = open();
   const gba_group_handle nowhere{.group = 9, .key = 1, .member_count = 2, .reserved = 0, .sequence = 0};
   gba_group* group = nullptr;
@@ -210,7 +210,7 @@ TEST_F(OpenTest, DisabledGroupIsLeftWithoutAnError) {
   EXPECT_EQ(counters.errors, 0U);
 }
 
-TEST_F(OpenTest, ManyRejoinsNeverMeetAnOldRelease) {
+TEST_F(OpenTest, RejoinedMembersNeverSeeAnOldRelease) {
   const auto device = open();
   for (int i = 0; i < 200; ++i) {
     const auto handle = alloc(device.get(), 1);

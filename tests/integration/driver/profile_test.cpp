@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both kinds of device through the same calls, and a group as anybody sees it.
+// Both device profiles through the same calls, and the status of a group as any port reads it.
 #include <algorithm>
 #include <thread>
 
@@ -28,7 +28,7 @@ class ProfileTest : public BarrierTest, public testing::WithParamInterface<Kind>
   }
 };
 
-TEST_P(ProfileTest, IsAsLargeAsItSays) {
+TEST_P(ProfileTest, HasAsManyGroupsAndMembersAsItReports) {
   const auto device = open();
   gba_device_info info{};
   ASSERT_EQ(gba_device_get_info(device.get(), &info), 0);
@@ -56,7 +56,7 @@ TEST_P(ProfileTest, NamesTheMissingMembers) {
   expect_failures(1, "member 1 did not arrive");
 }
 
-TEST_P(ProfileTest, ShowsAStuckRoundToAnybody) {
+TEST_P(ProfileTest, ShowsAStuckRoundToAnyPort) {
   start_members(3, {.rounds = 5, .hold_at = 3});
   ASSERT_TRUE(member(2).wait_for_output("holding", kLimit));
   gba_group_status now{};
@@ -70,12 +70,12 @@ TEST_P(ProfileTest, ShowsAStuckRoundToAnybody) {
   EXPECT_EQ(now.status, GBA_STATUS_ACTIVE);
   EXPECT_EQ(now.sequence, 2U);
   EXPECT_EQ(now.members[0], 0b111U);
-  EXPECT_EQ(now.arrived[0], 0b011U) << "the last one is missing";
+  EXPECT_EQ(now.arrived[0], 0b011U) << "the last member is missing";
   EXPECT_GT(now.round_age_ns, 0U);
   EXPECT_EQ(now.error_member, GBA_NO_MEMBER);
   std::vector<std::uint16_t> ports(now.ports, now.ports + 3);
   std::sort(ports.begin(), ports.end());
-  EXPECT_THAT(ports, testing::ElementsAre(1, 2, 3)) << "each by its port; the owner is port 0";
+  EXPECT_THAT(ports, testing::ElementsAre(1, 2, 3)) << "the members' ports; the owner is port 0";
   EXPECT_EQ(now.ports[3], GBA_NO_PORT);
   member(0).signal(SIGKILL);
   for (int tries = 0; tries < 2000 && now.status != GBA_STATUS_ERROR; ++tries) {
@@ -87,7 +87,7 @@ TEST_P(ProfileTest, ShowsAStuckRoundToAnybody) {
   EXPECT_EQ(now.ports[0], GBA_NO_PORT);
 }
 
-TEST_P(ProfileTest, HasNoStatusOfAGroupThatItHasNot) {
+TEST_P(ProfileTest, RefusesTheStatusOfAnUnknownGroup) {
   owner_ = open();
   EXPECT_EQ(status(GetParam().groups - 1).member_count, 0U) << "not allocated";
   gba_group_status status{};

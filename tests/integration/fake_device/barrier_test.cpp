@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers through the real process: mapped doorbells in, flags in client memory out.
+// Barriers through the real process: arrivals in mapped doorbells, releases in flags in client memory.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ TEST_F(FakeDevice, ReleasesASingleMemberAgainAndAgain) {
   EXPECT_EQ(port.read(GBA_REG_FAULT), 0U);
 }
 
-TEST_F(FakeDevice, ReleasesNobodyBeforeAllHaveArrived) {
+TEST_F(FakeDevice, ReleasesNoMemberBeforeAllHaveArrived) {
   Port first(path());
   Port second(path());
   const auto group = first.make_group(2);
@@ -47,7 +47,7 @@ TEST_F(FakeDevice, ReleasesNobodyBeforeAllHaveArrived) {
   }
 }
 
-TEST_F(FakeDevice, ReleasesThroughBar4WhereNoAddressWasGiven) {
+TEST_F(FakeDevice, ReleasesThroughBar4WithoutAnAddress) {
   Port port(path());
   const auto group = port.make_group(1);
   ASSERT_EQ(port.command(GBA_CMD_JOIN, group.id, 0, group.key), unsigned{GBA_CMD_OK});
@@ -69,7 +69,7 @@ TEST_F(FakeDevice, RaisesTheGroupsVectorForAnArrivalWithNotify) {
   port.arrive(group, 0, 1, /*notify=*/true);
   EXPECT_EQ(raw::wait_event(eventfd.get()), 1U);
   EXPECT_EQ(port.flag(group), 1U) << "the interrupt came before the flag";
-  port.arrive(group, 0, 1, /*notify=*/true);  // a repeat of what is released: answered at once
+  port.arrive(group, 0, 1, /*notify=*/true);  // the repeat of a released arrival is answered at once
   EXPECT_EQ(raw::wait_event(eventfd.get()), 1U);
 }
 
@@ -92,7 +92,7 @@ TEST_F(FakeDevice, InterruptsTheMemberThatAskedAndNotTheOneThatArrivedLast) {
   }
 }
 
-TEST_F(FakeDevice, WakesForEveryArrivalThoughItSleepsInBetween) {
+TEST_F(FakeDevice, WakesForEveryArrivalAlthoughItSleepsInBetween) {
   Port port(path());
   const auto group = port.make_group(1);
   port.join(group, 0);
@@ -107,7 +107,7 @@ TEST_F(FakeDevice, WakesForEveryArrivalThoughItSleepsInBetween) {
   EXPECT_GE(port.read(GBA_REG_COUNTER_WAKEUPS), 100U);
 }
 
-TEST_F(FakeDevice, SleepsWithoutAStirWhileNothingHappens) {
+TEST_F(FakeDevice, StaysAsleepWhileNothingHappens) {
   std::vector<std::unique_ptr<Port>> ports;
   ports.push_back(std::make_unique<Port>(path()));
   const auto group = ports.front()->make_group(20);
@@ -167,7 +167,7 @@ TEST_F(FakeDevice, AnswersTheOthersWhenAMemberIsKilledInABarrier) {
   EXPECT_EQ(GBA_FIELD_GET(GBA_ERROR_CODE_MEMBER, error), 1U);
 }
 
-TEST_F(FakeDevice, TellsAllMembersThatTheLinkIsDownWhenItIsTerminated) {
+TEST_F(FakeDevice, ReportsALinkDownToAllMembersWhenItIsTerminated) {
   Port port(path());
   const auto group = port.make_group(2);
   port.join(group, 0);
@@ -180,9 +180,51 @@ TEST_F(FakeDevice, TellsAllMembersThatTheLinkIsDownWhenItIsTerminated) {
   EXPECT_NE(::access(path().c_str(), F_OK), 0) << "the socket was left behind";
 }
 
-TEST_F(FakeDevice, DropsOnlyTheClientThatTruncatesItsFlagMemory) {
+TEST_F(FakeDevice, StoresByMessagesToMemoryThatItsClientCanTakeAway) {
   Port good(path());
-  Port bad(path());
+  Port loose(path(), raw::kVersion, {.sealed = false});
+  const auto group = good.make_group(2);
+  good.join(group, 0);
+  loose.join(group, 1);
+  ASSERT_EQ(::ftruncate(loose.flag_fd(), 0), 0);
+  for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    good.arrive(group, 0, sequence);
+    loose.arrive(group, 1, sequence);
+    const auto store = loose.client().receive();
+    ASSERT_TRUE(store);
+    EXPECT_EQ(store->header.command, VFIO_USER_DMA_WRITE);
+    EXPECT_EQ(store->as<vfio_user_dma_access>().address, raw::kFlagIova + std::uint64_t{GBA_FLAG_STRIDE} * group.id);
+    EXPECT_EQ(store->as<std::uint64_t>(sizeof(vfio_user_dma_access)), sequence);
+    ASSERT_TRUE(raw::answer(loose.client(), *store));
+    EXPECT_EQ(good.wait_flag(group, sequence - 1), sequence);
+  }
+  EXPECT_EQ(good.read(GBA_REG_COUNTER_DMA_FAULTS), 0U);
+}
+
+// A store that was sent as a message may still be under way.
+TEST_F(FakeDevice, StoresByMessagesToMemoryThatIsSealedLater) {
+  Port port(path(), raw::kVersion, {.sealed = false});
+  const auto group = port.make_group(1);
+  port.join(group, 0);
+  for (std::uint64_t sequence = 1; sequence <= 2; ++sequence) {
+    port.arrive(group, 0, sequence);
+    const auto store = port.client().receive();
+    ASSERT_TRUE(store);
+    EXPECT_EQ(store->as<std::uint64_t>(sizeof(vfio_user_dma_access)), sequence);
+    ASSERT_TRUE(raw::answer(port.client(), *store));
+    raw::seal(port.flag_fd());
+  }
+  EXPECT_EQ(port.flag(group), 0U);
+}
+
+class TrustingFakeDevice : public FakeDevice {
+ protected:
+  TrustingFakeDevice() : FakeDevice({"--trust-memory"}) {}
+};
+
+TEST_F(TrustingFakeDevice, DropsOnlyTheClientThatTruncatesItsFlagMemory) {
+  Port good(path());
+  Port bad(path(), raw::kVersion, {.sealed = false});
   const auto group = good.make_group(2);
   good.join(group, 0);
   bad.join(group, 1);
@@ -255,7 +297,7 @@ class SmallFakeDevice : public FakeDevice {
   SmallFakeDevice() : FakeDevice({"--ports", "2"}) {}
 };
 
-TEST_F(SmallFakeDevice, TellsAClientThatNoPortIsFreeAndGivesAFreedOneToTheNext) {
+TEST_F(SmallFakeDevice, RefusesAClientWithoutAFreePortAndGivesAFreedOneToTheNext) {
   Port first(path());
   auto second = std::make_unique<Port>(path());
   EXPECT_EQ(second->read(GBA_REG_PORT_ID, 4), 1U);

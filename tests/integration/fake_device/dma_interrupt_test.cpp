@@ -28,7 +28,7 @@ TEST_F(DmaAndInterrupts, DmaMapsAreCheckedOneByOne) {
   const int fd = memory.get();
   constexpr std::uint64_t kAt = 0x10000000;
   EXPECT_EQ(port.map_dma(kAt, 0, 0, fd), EINVAL) << "size 0";
-  EXPECT_EQ(port.map_dma(kAt, 0x800, 0, fd), EINVAL) << "not a page";
+  EXPECT_EQ(port.map_dma(kAt, 0x800, 0, fd), EINVAL) << "less than a page";
   EXPECT_EQ(port.map_dma(kAt + 8, 0x1000, 0, fd), EINVAL);
   EXPECT_EQ(port.map_dma(kAt, 0x1000, 0x10, fd), EINVAL);
   EXPECT_EQ(port.map_dma(~std::uint64_t{0xfff}, 0x2000, 0, fd), EINVAL) << "past the end of the address space";
@@ -42,7 +42,7 @@ TEST_F(DmaAndInterrupts, DmaMapsAreCheckedOneByOne) {
   EXPECT_EQ(port.map_dma(kAt - 0x1000, 0x2000, 0, fd), EEXIST);
   EXPECT_EQ(port.map_dma(kAt - 0x1000, 0x1000, 0, fd), 0);
   EXPECT_EQ(port.map_dma(kAt + 0x4000, 0x1000, 0, fd), 0);
-  EXPECT_EQ(port.map_dma(~std::uint64_t{0xfff}, 0x1000, 0, fd), 0) << "the last page there is";
+  EXPECT_EQ(port.map_dma(~std::uint64_t{0xfff}, 0x1000, 0, fd), 0) << "the last page of the address space";
 
   const raw::Fd read_only(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(port.map_dma(0x20000000, 0x1000, 0, read_only.get(), 3), EACCES);
@@ -92,7 +92,7 @@ TEST_F(DmaAndInterrupts, InterruptsAreCountedByIndex) {
   EXPECT_EQ(port.client().call(VFIO_USER_DEVICE_GET_IRQ_INFO, bytes_of(none)).error(), EINVAL);
 }
 
-TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsDoesWhatItSays) {
+TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsHasItsEffect) {
   Port port(path());
   auto& client = port.client();
   const auto first = raw::make_eventfd();
@@ -118,7 +118,7 @@ TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsDoesWhatItSays) {
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 1).error(), 0);
   EXPECT_EQ(count_of(first), 0U);
   EXPECT_EQ(set_irqs(client, kUnmask, GBA_IRQ_MSIX, 3, 1).error(), 0);
-  EXPECT_EQ(count_of(first), 1U) << "what came while it was masked comes now";
+  EXPECT_EQ(count_of(first), 1U) << "an interrupt that was masked arrives now";
 
   EXPECT_EQ(set_irqs(client, kArm, GBA_IRQ_MSIX, 3, 1).error(), 0);  // no descriptor: disarmed
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 2).error(), 0);
@@ -129,7 +129,7 @@ TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsDoesWhatItSays) {
   EXPECT_EQ(count_of(second), 0U);
 }
 
-TEST_F(DmaAndInterrupts, SetIrqsThatMeansNothingIsRefused) {
+TEST_F(DmaAndInterrupts, InvalidSetIrqsIsRefused) {
   Port port(path());
   auto& client = port.client();
   constexpr auto kNone = VFIO_USER_IRQ_DATA_NONE;
@@ -195,7 +195,7 @@ TEST_F(DmaAndInterrupts, MemoryWithoutAFileIsWrittenByMessagesBeforeTheInterrupt
   answer = client.frame(VFIO_USER_DMA_WRITE, {}, VFIO_USER_TYPE_REPLY | VFIO_USER_ERROR);
   std::memcpy(answer.data(), &failing->header.msg_id, sizeof failing->header.msg_id);
   client.send_bytes(answer);
-  const auto error = client.receive();  // the error word, to the same place
+  const auto error = client.receive();  // the error word, to the same address
   ASSERT_TRUE(error);
   EXPECT_EQ(GBA_FIELD_GET(GBA_FLAG_CODE, error->as<std::uint64_t>(sizeof access)), unsigned{GBA_ERROR_DMA_FAULT});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on request, seen from clients: through the debug region and from the command line.
+// Faults injected through the debug region and from the command line, as clients see them.
 #include <chrono>
 #include <thread>
 
@@ -10,18 +10,17 @@ namespace {
 
 using raw::FakeDevice;
 using raw::Port;
-using ::testing::HasSubstr;
 
 class DebugRegion : public FakeDevice {
  protected:
-  explicit DebugRegion(std::vector<std::string> options = {"--debug-region"})
+  explicit DebugRegion(const std::vector<std::string>& options = {"--debug-region"})
       : FakeDevice(options), owner_(path()), other_(path()) {}
 
   void set(std::uint64_t offset, std::uint64_t value) {
     ASSERT_EQ(owner_.write(offset, value, 8, GBA_REGION_DEBUG), 0);
   }
   std::uint64_t get(std::uint64_t offset) { return owner_.read(offset, 8, GBA_REGION_DEBUG); }
-  /// RESULT of it.
+  /// Injects a fault and returns RESULT.
   std::uint64_t inject(unsigned kind) {
     set(GBA_DEBUG_INJECT, kind);
     return get(GBA_DEBUG_RESULT);
@@ -51,7 +50,7 @@ vfio_user_region_info ask_region(Port& port, std::uint32_t argsz, raw::Reply& re
   return reply.as<vfio_user_region_info>();
 }
 
-TEST_F(DebugRegion, SaysWhatItIsToWhomHasRoomForIt) {
+TEST_F(DebugRegion, HasACapabilityForClientsWithRoomForIt) {
   EXPECT_NE(owner_.read(GBA_REG_CAPS) & GBA_CAPS_DEBUG, 0U);
   const vfio_user_device_info device{.argsz = sizeof device, .flags = 0, .num_regions = 0, .num_irqs = 0};
   const auto answer = owner_.client().call(VFIO_USER_DEVICE_GET_INFO, raw::bytes_of(device));
@@ -73,19 +72,19 @@ TEST_F(DebugRegion, SaysWhatItIsToWhomHasRoomForIt) {
   EXPECT_EQ(get(GBA_DEBUG_MAGIC), GBA_DEBUG_MAGIC_VALUE);
 }
 
-TEST_F(DebugRegion, KeepsItsArgumentsAndRefusesWhatCannotBe) {
+TEST_F(DebugRegion, KeepsItsArgumentsAndRefusesInvalidOnes) {
   set(GBA_DEBUG_GROUP, 5);
   EXPECT_EQ(get(GBA_DEBUG_GROUP), 5U);
   EXPECT_EQ(get(GBA_DEBUG_MEMBER), GBA_DEBUG_ANY);
   EXPECT_EQ(get(GBA_DEBUG_COUNT), 1U);
-  EXPECT_EQ(other_.read(GBA_DEBUG_GROUP, 8, GBA_REGION_DEBUG), GBA_DEBUG_ANY) << "every port has its own";
+  EXPECT_EQ(other_.read(GBA_DEBUG_GROUP, 8, GBA_REGION_DEBUG), GBA_DEBUG_ANY) << "every port has its own registers";
   EXPECT_EQ(inject(0), GBA_DEBUG_REFUSED);
   EXPECT_EQ(inject(GBA_INJECT_END), GBA_DEBUG_REFUSED);
-  EXPECT_EQ(inject(GBA_INJECT_LINK_DOWN), GBA_DEBUG_REFUSED) << "which port?";
+  EXPECT_EQ(inject(GBA_INJECT_LINK_DOWN), GBA_DEBUG_REFUSED) << "no port is given";
   set(GBA_DEBUG_GROUP, GBA_MAX_GROUPS);
   EXPECT_EQ(inject(GBA_INJECT_DROP_RELEASE), GBA_DEBUG_REFUSED);
   EXPECT_EQ(get(GBA_DEBUG_ARMED), 0U);
-  EXPECT_EQ(owner_.read(GBA_DEBUG_GROUP, 4, GBA_REGION_DEBUG), 0U) << "of wrong size";
+  EXPECT_EQ(owner_.read(GBA_DEBUG_GROUP, 4, GBA_REGION_DEBUG), 0U) << "the access has the wrong size";
   EXPECT_EQ(get(0x70), 0U) << "no register";
 }
 
@@ -148,7 +147,7 @@ TEST_F(DebugRegion, FailsAStoreAsADmaFault) {
   arrive_both(group, 1);
   EXPECT_EQ(code(other_.wait_flag(group, 0)), unsigned{GBA_ERROR_DMA_FAULT}) << "the error release comes through";
   EXPECT_EQ(other_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA));
-  EXPECT_EQ(other_.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + group.id * GBA_FLAG_STRIDE);
+  EXPECT_EQ(other_.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + std::uint64_t{group.id} * GBA_FLAG_STRIDE);
 }
 
 TEST_F(DebugRegion, ForgesStaleAndFutureArrivals) {
@@ -157,7 +156,7 @@ TEST_F(DebugRegion, ForgesStaleAndFutureArrivals) {
   set(GBA_DEBUG_MEMBER, 1);
   set(GBA_DEBUG_VALUE, static_cast<std::uint64_t>(-1));
   ASSERT_EQ(inject(GBA_INJECT_FORGE_ARRIVAL), 0U);
-  EXPECT_EQ(other_.wait_flag(group, 0), 7U) << "stale: answered with what was released last";
+  EXPECT_EQ(other_.wait_flag(group, 0), 7U) << "stale: answered with the last release";
   EXPECT_EQ(owner_.read(GBA_REG_COUNTER_STALE), 1U);
   set(GBA_DEBUG_VALUE, 2);
   ASSERT_EQ(inject(GBA_INJECT_FORGE_ARRIVAL), 0U);
@@ -200,13 +199,13 @@ TEST_F(DebugRegion, PullsAFunctionOutAndKeepsItsSocket) {
   EXPECT_EQ(next.read(GBA_REG_PORT_ID, 4), 2U);
 }
 
-TEST_F(DebugRegion, PullsOutAllThatAreConnected) {
+TEST_F(DebugRegion, PullsOutAllConnectedFunctions) {
   ASSERT_EQ(owner_.write(GBA_DEBUG_INJECT, GBA_INJECT_REMOVE, 8, GBA_REGION_DEBUG), 0);
   EXPECT_EQ(owner_.read(GBA_REG_MAGIC, 4), 0xffffffffU);
   EXPECT_EQ(other_.read(GBA_REG_MAGIC, 4), 0xffffffffU);
 }
 
-TEST_F(DebugRegion, ResetsTheDeviceAndBreaksItDown) {
+TEST_F(DebugRegion, ResetsTheDeviceAndRaisesAFatalError) {
   const auto group = barrier();
   ASSERT_EQ(inject(GBA_INJECT_RESET_DEVICE), 0U);
   EXPECT_EQ(code(owner_.wait_flag(group, 0)), unsigned{GBA_ERROR_RESET});
@@ -216,7 +215,7 @@ TEST_F(DebugRegion, ResetsTheDeviceAndBreaksItDown) {
 
 class WithoutDebugRegion : public FakeDevice {};
 
-TEST_F(WithoutDebugRegion, ThereIsNone) {
+TEST_F(WithoutDebugRegion, RegionIsMissing) {
   Port port(path());
   EXPECT_EQ(port.read(GBA_REG_CAPS) & GBA_CAPS_DEBUG, 0U);
   raw::Reply reply;
@@ -230,7 +229,7 @@ class Latency : public DebugRegion {
   Latency() : DebugRegion({"--fault", "latency:time=2ms,sigma=100us"}) {}
 };
 
-TEST_F(Latency, OfTheCommandLineIsAddedToEveryRelease) {
+TEST_F(Latency, FromTheCommandLineIsAddedToEveryRelease) {
   const auto group = barrier();
   const auto start = std::chrono::steady_clock::now();
   constexpr std::uint64_t kRounds = 20;
@@ -248,7 +247,7 @@ class Scheduled : public DebugRegion {
   Scheduled() : DebugRegion({"--fault", "start-sequence:value=0xfffffffe", "--fault", "link-down:port=1,at=500ms"}) {}
 };
 
-TEST_F(Scheduled, FaultsOfTheCommandLineComeAtTheirTime) {
+TEST_F(Scheduled, FaultsFromTheCommandLineStrikeAtTheirTime) {
   ASSERT_EQ(owner_.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
   const auto group = static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, owner_.result()));
   EXPECT_EQ(owner_.read(GBA_GROUP_BASE(group) + GBA_GROUP_SEQUENCE), 0xfffffffeU);

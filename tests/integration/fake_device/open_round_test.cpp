@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round that is open: what is to be read of it, and how it ends when not all arrive.
+// An open round: its registers, and how it ends when not all members arrive.
 #include "tests/integration/fake_device/device_fixture.hpp"
 
 namespace {
@@ -9,7 +9,7 @@ using raw::Port;
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
-/// Three members, of whom the last may be late.
+/// Three members, the last of which may be late.
 class OpenRound : public FakeDevice {
  protected:
   OpenRound() : owner_(path()), second_(path()), third_(path()), group_(owner_.make_group(3)) {
@@ -36,7 +36,7 @@ class OpenRound : public FakeDevice {
   static std::uint64_t error_word(std::uint64_t code, std::uint64_t sequence) {
     return GBA_FIELD_PUT(GBA_FLAG_ERROR, 1) | GBA_FIELD_PUT(GBA_FLAG_CODE, code) | sequence;
   }
-  /// The first two hear of it, the second by interrupt too.
+  /// Expects the error release at the first two members, at the second with an interrupt.
   void expect_error(std::uint64_t code, std::uint64_t sequence, unsigned member) {
     const auto word = error_word(code, sequence);
     EXPECT_EQ(owner_.wait_flag(group_, sequence), word);
@@ -48,7 +48,7 @@ class OpenRound : public FakeDevice {
     EXPECT_EQ(get(GBA_GROUP_SEQUENCE), sequence);
   }
 
-  static constexpr unsigned kNobody = 0xffff;
+  static constexpr unsigned kNoMember = 0xffff;
   static constexpr std::uint64_t kDmaFault = GBA_ERROR_DMA_FAULT;
   raw::Fd error_event_ = raw::make_eventfd();
   Port owner_;
@@ -60,7 +60,7 @@ class OpenRound : public FakeDevice {
 TEST_F(OpenRound, IsReadyThenActiveThenComplete) {
   EXPECT_EQ(get(GBA_GROUP_STATUS), GBA_STATUS_READY);
   arrive_two(1);
-  EXPECT_EQ(second_.read(GBA_REG_FAULT), 0U) << "and so its doorbell has been seen";
+  EXPECT_EQ(second_.read(GBA_REG_FAULT), 0U) << "the device answers after it has seen the doorbell";
   EXPECT_EQ(get(GBA_GROUP_STATUS), GBA_STATUS_ACTIVE);
   EXPECT_EQ(get(GBA_GROUP_ARRIVAL_COUNT, 4), 2U);
   EXPECT_EQ(get(GBA_GROUP_ARRIVED_MASK), 0b011U) << "the third is the straggler";
@@ -71,7 +71,7 @@ TEST_F(OpenRound, IsReadyThenActiveThenComplete) {
   EXPECT_EQ(get(GBA_GROUP_SEQUENCE), 1U);
 }
 
-TEST_F(OpenRound, RunsIntoItsTimeoutThoughTheDeviceSleeps) {
+TEST_F(OpenRound, TimesOutAlthoughTheDeviceSleeps) {
   set(GBA_GROUP_TIMEOUT, 100 * kMillisecond);
   arrive_all(1);
   EXPECT_EQ(third_.wait_flag(group_, 0), 1U);
@@ -85,7 +85,7 @@ TEST_F(OpenRound, RunsIntoItsTimeoutThoughTheDeviceSleeps) {
 TEST_F(OpenRound, EndsInAnErrorWhenItsGroupIsReset) {
   arrive_two(1);
   set(GBA_GROUP_CONTROL, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_RESET);
-  expect_error(GBA_ERROR_RESET, 0, kNobody);
+  expect_error(GBA_ERROR_RESET, 0, kNoMember);
   third_.arrive(group_, 2, 1);
   EXPECT_EQ(third_.wait_flag(group_, 0), error_word(GBA_ERROR_RESET, 0)) << "sticky";
   EXPECT_EQ(get(GBA_GROUP_SEQUENCE), 0U);
@@ -110,7 +110,7 @@ TEST_F(OpenRound, EndsInAnErrorWhenAMembersMemoryIsUnmapped) {
   arrive_all(2);
   EXPECT_EQ(owner_.wait_flag(group_, 1) & GBA_FLAG_SEQUENCE_MASK, 2U) << "the round itself was released";
   EXPECT_EQ(third_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA));
-  EXPECT_EQ(third_.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + group_.id * GBA_FLAG_STRIDE);
+  EXPECT_EQ(third_.read(GBA_REG_FAULT_ADDR), raw::kFlagIova + std::uint64_t{group_.id} * GBA_FLAG_STRIDE);
   EXPECT_EQ(get(GBA_GROUP_ERROR_CODE),
             GBA_FIELD_PUT(GBA_ERROR_CODE_CODE, kDmaFault) | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, 2));
 }
@@ -122,7 +122,7 @@ TEST_F(OpenRound, EndsInAnErrorWhenAMemberLosesBusMaster) {
   arrive_all(2);
   EXPECT_EQ(owner_.wait_flag(group_, 1) & GBA_FLAG_SEQUENCE_MASK, 2U);
   EXPECT_EQ(third_.read(GBA_REG_FAULT), GBA_FAULT_BIT(GBA_FAULT_DMA));
-  EXPECT_EQ(third_.flag(group_), 1U) << "nothing was stored there";
+  EXPECT_EQ(third_.flag(group_), 1U) << "the device stored nothing in its memory";
 }
 
 TEST_F(OpenRound, EndsInAnErrorWhenItsOwnerFreesTheGroup) {

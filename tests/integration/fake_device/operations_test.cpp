@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line asks for: sockets, their rights, the privileged port, the kind of device.
+// Command-line options: the sockets, their permissions, the privileged port, the device profile.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 constexpr unsigned kPorts = 3;
 
-// A base of its own, so that it is there before the device that is started with its name.
+// A base class, so that the folder exists before the device starts.
 struct AdminFolder {
   test_support::TempDir admin_folder;
 };
@@ -50,14 +50,14 @@ class Admin : public Operations {
   Admin() : Operations({"--ports", std::to_string(kPorts)}) {}
 };
 
-TEST_F(Admin, IsThePortPastTheOrdinaryOnes) {
+TEST_F(Admin, IsThePortAfterTheOrdinaryOnes) {
   Port admin(admin_path());
   Port first(path());
   EXPECT_EQ(admin.read(GBA_REG_PORT_ID, 4), kPorts);
   EXPECT_EQ(first.read(GBA_REG_PORT_ID, 4), 0U);
 }
 
-TEST_F(Admin, IsOneAtATime) {
+TEST_F(Admin, AcceptsOneClientAtATime) {
   {
     Port admin(admin_path());
     Client second(admin_path());
@@ -67,7 +67,7 @@ TEST_F(Admin, IsOneAtATime) {
   EXPECT_EQ(Port(admin_path()).read(GBA_REG_PORT_ID, 4), kPorts);
 }
 
-TEST_F(Admin, AloneResetsTheDevice) {
+TEST_F(Admin, IsTheOnlyPortThatResetsTheDevice) {
   Port admin(admin_path());
   Port port(path());
   const auto group = port.make_group(1);
@@ -95,7 +95,7 @@ TEST_F(Admin, ReclaimsAGroupWhoseOwnerIsGone) {
   EXPECT_EQ(member.command(GBA_CMD_LEAVE, group.id), unsigned{GBA_CMD_ERROR_GROUP}) << "it is free";
 }
 
-TEST_F(Admin, SocketsGoWithTheServer) {
+TEST_F(Admin, SocketsAreRemovedByTheServer) {
   ASSERT_EQ(::access(admin_path().c_str(), F_OK), 0);
   device().signal(SIGTERM);
   const auto exit = device().wait(test_support::Seconds(20));
@@ -110,7 +110,7 @@ class SharedSocket : public Operations {
   SharedSocket() : Operations({"--mode", "0660"}) {}
 };
 
-TEST_F(SharedSocket, HasTheModeThatWasAskedForAndThePrivilegedOneHasNot) {
+TEST_F(SharedSocket, HasTheRequestedModeUnlikeThePrivilegedOne) {
   EXPECT_EQ(mode_of(path()), 0660U);
   EXPECT_EQ(mode_of(admin_path()), 0600U);
 }
@@ -132,8 +132,8 @@ TEST_F(SwitchDevice, IsFoundByItsPciIdAndHasItsVectors) {
 
 TEST_F(SwitchDevice, ReleasesTheMembersOfItsLastGroup) {
   constexpr unsigned kLast = GBA_SWITCH_MAX_GROUPS - 1;
-  Port first(path());
-  Port second(path());
+  Port first(path(), raw::kVersion, {.size = GBA_BAR4_SIZE});
+  Port second(path(), raw::kVersion, {.size = GBA_BAR4_SIZE});
   while (first.command(GBA_CMD_ALLOC) == GBA_CMD_OK && GBA_FIELD_GET(GBA_CMD_RESULT_GROUP, first.result()) != kLast) {
   }
   const Port::Group group{.id = kLast, .key = static_cast<std::uint32_t>(first.result() >> GBA_CMD_RESULT_KEY_SHIFT)};
@@ -143,9 +143,7 @@ TEST_F(SwitchDevice, ReleasesTheMembersOfItsLastGroup) {
   ASSERT_EQ(first.command(GBA_CMD_JOIN, kLast, 0, group.key), unsigned{GBA_CMD_OK});
   ASSERT_EQ(second.command(GBA_CMD_JOIN, kLast, 1, group.key), unsigned{GBA_CMD_OK});
   for (Port* const port : {&first, &second}) {
-    constexpr std::uint64_t kAllFlags = 0x200000;
-    ASSERT_EQ(port->map_dma(kAllFlags, GBA_BAR4_SIZE, 0, port->flag_fd()), 0);
-    port->write(at(GBA_SWITCH_RELEASE_ADDR), kAllFlags + kLast * GBA_FLAG_STRIDE);
+    port->write(at(GBA_SWITCH_RELEASE_ADDR), raw::kFlagIova + kLast * GBA_FLAG_STRIDE);
   }
   first.write(at(GBA_SWITCH_CONTROL), GBA_CONTROL_ENABLE | GBA_CONTROL_ARM);
   EXPECT_EQ(second.read(at(GBA_SWITCH_LOCAL_MEMBER_ID)), 1U);
@@ -180,7 +178,7 @@ class NotifySocket {
   raw::Fd socket_;
 };
 
-TEST(ServiceManager, IsToldWhenTheDeviceServesAndWhenItStops) {
+TEST(ServiceManager, IsNotifiedWhenTheDeviceServesAndWhenItStops) {
   const test_support::TempDir folder;
   NotifySocket manager(folder.file("notify"));
   test_support::Process device({test_support::program("gba-fake-device"), "--socket", folder.file("s")},
@@ -192,7 +190,7 @@ TEST(ServiceManager, IsToldWhenTheDeviceServesAndWhenItStops) {
   EXPECT_TRUE(device.wait(test_support::Seconds(20)));
 }
 
-TEST(ServiceManager, IsToldThatTheDeviceLives) {
+TEST(ServiceManager, GetsWatchdogMessages) {
   const test_support::TempDir folder;
   NotifySocket manager(folder.file("notify"));
   test_support::Process device({test_support::program("gba-fake-device"), "--socket", folder.file("s")},
@@ -203,9 +201,9 @@ TEST(ServiceManager, IsToldThatTheDeviceLives) {
   }
 }
 
-class TalkingDevice : public Operations {
+class JsonDevice : public Operations {
  protected:
-  TalkingDevice() : Operations({"--log-json", "--stats", "1"}) {}
+  JsonDevice() : Operations({"--log-json", "--stats", "1"}) {}
   /// Every line but the first, which says that the device is ready, must be an object.
   std::vector<nlohmann::json> lines() {
     std::istringstream text(device().output());
@@ -219,7 +217,7 @@ class TalkingDevice : public Operations {
   }
 };
 
-TEST_F(TalkingDevice, SpeaksJson) {
+TEST_F(JsonDevice, LogsOneObjectPerLine) {
   {
     Port port(path());
     const auto group = port.make_group(1);
@@ -268,9 +266,9 @@ TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
   }
 }
 
-TEST(Unit, IsOneThatSystemdTakes) {
+TEST(Unit, IsValidForSystemd) {
   if (std::system("command -v systemd-analyze >/dev/null") != 0) {
-    GTEST_SKIP() << "there is no systemd-analyze here";
+    GTEST_SKIP() << "systemd-analyze is not installed";
   }
   // With this build's program in place of the installed one.
   const test_support::TempDir folder;

@@ -68,7 +68,7 @@ TEST_F(Protocol, VersionWithoutCapabilitiesIsEnough) {
 TEST_F(Protocol, BadVersionsAreRefusedAndTheConnectionIsClosed) {
   const auto refused = [&](const raw::Reply& reply, Client& client) {
     EXPECT_EQ(reply.error(), EINVAL);
-    EXPECT_EQ(reply.header.msg_size, sizeof(vfio_user_header)) << "an error reply is its header";
+    EXPECT_EQ(reply.header.msg_size, sizeof(vfio_user_header)) << "an error reply is only a header";
     EXPECT_EQ(client.receive(), std::nullopt);
   };
   for (const char* json : {"", "{", "[1]", "\"x\"", R"({"capabilities":3})", R"({"capabilities":{"max_msg_fds":-1}})",
@@ -92,7 +92,7 @@ TEST_F(Protocol, BadVersionsAreRefusedAndTheConnectionIsClosed) {
   refused(with_fd.call(VFIO_USER_VERSION, bytes_of(version), fds), with_fd);
 }
 
-TEST_F(Protocol, NothingMayPrecedeVersionAndItComesOnce) {
+TEST_F(Protocol, VersionComesFirstAndOnce) {
   Client early(path());
   const vfio_user_device_info info{.argsz = sizeof info, .flags = 0, .num_regions = 0, .num_irqs = 0};
   EXPECT_EQ(early.call(VFIO_USER_DEVICE_GET_INFO, bytes_of(info)).error(), EINVAL);
@@ -116,7 +116,7 @@ TEST_F(Protocol, DeviceInfoIsThatOfAPciFunction) {
   EXPECT_EQ(port.client().call(VFIO_USER_DEVICE_GET_INFO, bytes_of(small)).error(), EINVAL);
 }
 
-TEST_F(Protocol, RegionsHaveTheirSizesAndTheMappableOnesBringAFile) {
+TEST_F(Protocol, RegionsHaveTheirSizesAndTheMappableOnesAFile) {
   Port port(path());
   const std::array<std::uint64_t, GBA_NUM_REGIONS> sizes{GBA_BAR0_SIZE,   0, GBA_BAR2_SIZE, 0, GBA_BAR4_SIZE, 0, 0,
                                                          GBA_CONFIG_SIZE, 0};
@@ -150,7 +150,7 @@ TEST_F(Protocol, TheKickOfTheDoorbellsComesAsAnIoeventfd) {
   Port port(path());
   vfio_user_region_io_fds request{.argsz = 16, .flags = 0, .index = GBA_REGION_DOORBELLS, .count = 0};
   auto reply = port.client().call(VFIO_USER_DEVICE_GET_REGION_IO_FDS, bytes_of(request));
-  EXPECT_EQ(reply.as<vfio_user_region_io_fds>().argsz, 56U) << "too small a request is told how much there is";
+  EXPECT_EQ(reply.as<vfio_user_region_io_fds>().argsz, 56U) << "the reply to a small request has the full size";
   EXPECT_TRUE(reply.fds.empty());
   request.argsz = 56;
   reply = port.client().call(VFIO_USER_DEVICE_GET_REGION_IO_FDS, bytes_of(request));
@@ -167,7 +167,7 @@ TEST_F(Protocol, TheKickOfTheDoorbellsComesAsAnIoeventfd) {
   EXPECT_EQ(port.client().call(VFIO_USER_DEVICE_GET_REGION_IO_FDS, bytes_of(request)).error(), EINVAL);
 }
 
-TEST_F(Protocol, RegionAccessesAreHeldToTheirBounds) {
+TEST_F(Protocol, RegionAccessesOutOfBoundsAreRefused) {
   Port port(path());
   auto& client = port.client();
   constexpr auto kRead = VFIO_USER_REGION_READ;
@@ -177,7 +177,7 @@ TEST_F(Protocol, RegionAccessesAreHeldToTheirBounds) {
   EXPECT_EQ(access_error(client, kRead, ~std::uint64_t{0} - 3, GBA_REGION_CONFIG, 8), EINVAL);
   EXPECT_EQ(access_error(client, kRead, 0, GBA_NUM_REGIONS, 4), EINVAL);
   EXPECT_EQ(access_error(client, kRead, 0, 0xffffffff, 4), EINVAL);
-  EXPECT_EQ(access_error(client, kRead, 0, 1, 4), EINVAL) << "a region that is not there";
+  EXPECT_EQ(access_error(client, kRead, 0, 1, 4), EINVAL) << "there is no such region";
   EXPECT_EQ(access_error(client, kRead, 0, GBA_REGION_CONTROL, 0x10001), EINVAL) << "more than max_data_xfer_size";
   EXPECT_EQ(access_error(client, kRead, 0, GBA_REGION_CONTROL, 0xffffffff), EINVAL);
   EXPECT_EQ(access_error(client, kRead, 0, GBA_REGION_CONTROL, 4, 4), EINVAL) << "a read with data";
@@ -241,7 +241,7 @@ TEST_F(Protocol, MsixTableCanBeReadBack) {
   EXPECT_EQ(port.read(GBA_REG_FAULT), 0U);
 }
 
-TEST_F(Protocol, MaskedInterruptsPendInTheirArrayWhichIsReadOnly) {
+TEST_F(Protocol, MaskedInterruptsArePendingInAReadOnlyArray) {
   Port port(path());
   const auto mask = [&](std::uint32_t action) {
     const vfio_user_irq_set irqs{.argsz = sizeof irqs,
@@ -292,7 +292,7 @@ TEST_F(Protocol, UnknownCommandsAreRefusedAndTheConnectionStays) {
   EXPECT_EQ(port.read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
 }
 
-TEST_F(Protocol, NoReplyIsHonouredAlsoForAFailure) {
+TEST_F(Protocol, NoReplyIsHonouredForFailuresToo) {
   Port port(path());
   auto& client = port.client();
   const vfio_user_region_access access{.offset = GBA_REG_CMD, .region = GBA_REGION_CONTROL, .count = 8};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that misbehave: the server answers with an error or drops that client, and the others notice nothing.
+// Clients that misbehave: the server answers with an error or drops the client, and other clients are not affected.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -100,7 +100,7 @@ TEST_F(Robustness, AClientMayVanishAtAnyByte) {
   expect_no_files_left();
 }
 
-TEST_F(Robustness, HeadersThatCannotBeAreTheEndOfTheConnection) {
+TEST_F(Robustness, InvalidHeadersEndTheConnection) {
   for (const std::uint32_t size : {0U, 1U, 15U, 0x7fffffffU, 0xffffffffU}) {
     Client client(path());
     ASSERT_EQ(client.version().error(), 0);
@@ -112,7 +112,7 @@ TEST_F(Robustness, HeadersThatCannotBeAreTheEndOfTheConnection) {
   expect_unharmed();
 }
 
-TEST_F(Robustness, UnaskedRepliesAreTheEndOfTheConnection) {
+TEST_F(Robustness, UnrequestedRepliesEndTheConnection) {
   Client client(path());
   ASSERT_EQ(client.version().error(), 0);
   client.send_bytes(client.frame(VFIO_USER_DMA_WRITE, std::vector<std::byte>(16), VFIO_USER_TYPE_REPLY));
@@ -120,7 +120,7 @@ TEST_F(Robustness, UnaskedRepliesAreTheEndOfTheConnection) {
   expect_unharmed();
 }
 
-TEST_F(Robustness, AMessageTypeThatIsNoneIsRefused) {
+TEST_F(Robustness, AnInvalidMessageTypeIsRefused) {
   Client client(path());
   ASSERT_EQ(client.version().error(), 0);
   client.send_bytes(client.frame(VFIO_USER_DEVICE_RESET, {}, 0x2));
@@ -142,7 +142,7 @@ TEST_F(Robustness, TooManyDescriptorsAreNotKept) {
   expect_no_files_left();
 }
 
-TEST_F(Robustness, DescriptorsWhereNoneBelongAreRefusedAndClosed) {
+TEST_F(Robustness, UnexpectedDescriptorsAreRefusedAndClosed) {
   Client client(path());
   ASSERT_EQ(client.version().error(), 0);
   const auto before = open_files();
@@ -152,15 +152,15 @@ TEST_F(Robustness, DescriptorsWhereNoneBelongAreRefusedAndClosed) {
   EXPECT_EQ(client.call(VFIO_USER_DEVICE_GET_INFO, bytes_of(info), fds).error(), EINVAL);
   const vfio_user_dma_map map{.argsz = sizeof map, .flags = 3, .offset = 0, .address = 0, .size = 0x1000};
   EXPECT_EQ(client.call(VFIO_USER_DMA_MAP, bytes_of(map), fds).error(), EINVAL);
-  EXPECT_EQ(client.call(VFIO_USER_DEVICE_GET_INFO, bytes_of(info)).error(), 0);  // the last message is done with by now
+  EXPECT_EQ(client.call(VFIO_USER_DEVICE_GET_INFO, bytes_of(info)).error(), 0);  // the message before is handled by now
   expect_files(before);
 }
 
-TEST_F(Robustness, AClientThatNeverReadsHoldsUpOnlyItself) {
+TEST_F(Robustness, AClientThatNeverReadsDelaysOnlyItself) {
   Client client(path());
   ASSERT_EQ(client.version().error(), 0);
-  timeval patience{.tv_sec = 1, .tv_usec = 0};
-  ::setsockopt(client.socket(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  timeval send_limit{.tv_sec = 1, .tv_usec = 0};
+  ::setsockopt(client.socket(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
   const vfio_user_region_access access{.offset = 0, .region = GBA_REGION_DOORBELLS, .count = 0x10000};
   std::vector<std::byte> burst;
   for (int index = 0; index < 100; ++index) {
@@ -174,7 +174,7 @@ TEST_F(Robustness, AClientThatNeverReadsHoldsUpOnlyItself) {
   EXPECT_LE(context_switches(), 1000000);
 }
 
-TEST_F(Robustness, RandomBytesAreSurvived) {
+TEST_F(Robustness, RandomBytesHarmNoOtherClient) {
   std::mt19937 random(20);
   for (int round = 0; round < 200; ++round) {
     Client client(path());
@@ -226,12 +226,12 @@ TEST_F(Robustness, ConnectingAndLeavingLeaksNothing) {
   }
   expect_unharmed();
   EXPECT_LE(open_files(), files + 8) << "the last ones may not be closed yet";
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep freed memory
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers keep freed memory
   EXPECT_LE(resident_kib(), memory + 512);
 #endif
 }
 
-TEST_F(Robustness, AKilledClientAtAnyStepFreesItsPlace) {
+TEST_F(Robustness, AClientKilledAtAnyStepFreesItsGroup) {
   for (int step = 0; step < 6; ++step) {
     std::array<int, 2> ready{};
     ASSERT_EQ(::pipe(ready.data()), 0);
@@ -275,7 +275,7 @@ TEST_F(Robustness, AKilledClientAtAnyStepFreesItsPlace) {
       ++free;
     }
     if (free == GBA_MAX_GROUPS - 1) {
-      return;  // all but the one that lives
+      return;  // all groups but that of the bystanders
     }
   }
   FAIL() << "groups of killed clients are still taken";
@@ -283,7 +283,7 @@ TEST_F(Robustness, AKilledClientAtAnyStepFreesItsPlace) {
 
 class Sockets : public FakeDevice {};
 
-TEST_F(Sockets, AreForTheirUserOnly) {
+TEST_F(Sockets, AreOpenToTheirUserOnly) {
   struct stat info {};
   ASSERT_EQ(::stat(path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
@@ -293,7 +293,7 @@ TEST_F(Sockets, OfALiveServerAreRefusedToASecondOne) {
   const auto outcome = test_support::run(command_line(path()), {}, Seconds(20));
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, ::testing::HasSubstr("another server answers there"));
-  EXPECT_EQ(Port(path()).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "the first goes on";
+  EXPECT_EQ(Port(path()).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE) << "the first server continues";
 }
 
 TEST_F(Sockets, OfADeadServerAreTakenOver) {
@@ -305,7 +305,7 @@ TEST_F(Sockets, OfADeadServerAreTakenOver) {
   EXPECT_EQ(Port(path()).read(GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
 }
 
-TEST_F(Sockets, AreNotPutInThePlaceOfAFile) {
+TEST_F(Sockets, DoNotReplaceAFile) {
   const auto file = folder().file("precious");
   std::ofstream(file) << "text";
   const auto outcome = test_support::run(command_line(file), {}, Seconds(20));
@@ -314,7 +314,7 @@ TEST_F(Sockets, AreNotPutInThePlaceOfAFile) {
   EXPECT_TRUE(std::filesystem::is_regular_file(file));
 }
 
-TEST_F(Sockets, StartedAtOnceOnOnePathGiveOneServer) {
+TEST_F(Sockets, GoToOneOfSeveralServersStartedAtOnce) {
   const auto shared = folder().file("race.sock");
   std::vector<std::unique_ptr<Process>> servers;
   for (int count = 0; count < 8; ++count) {
@@ -344,7 +344,7 @@ struct BadOption {
 };
 class Options : public ::testing::TestWithParam<BadOption> {};
 
-TEST_P(Options, ThatAreWrongEndInAMessage) {
+TEST_P(Options, ThatAreInvalidEndWithAMessage) {
   std::vector<std::string> line{test_support::program("gba-fake-device")};
   line.insert(line.end(), GetParam().options.begin(), GetParam().options.end());
   const auto outcome = test_support::run(line, {}, Seconds(20));
@@ -353,7 +353,7 @@ TEST_P(Options, ThatAreWrongEndInAMessage) {
   EXPECT_THAT(outcome.output, ::testing::HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(OfTheCommandLine, Options,
+INSTANTIATE_TEST_SUITE_P(CommandLine, Options,
                          ::testing::Values(BadOption{{}, "--socket"}, BadOption{{"--socket", ""}, "socket name", 1},
                                            BadOption{{"--socket", "@"}, "socket name", 1},
                                            BadOption{{"--socket", "/" + std::string(200, 'x')}, "socket name", 1},

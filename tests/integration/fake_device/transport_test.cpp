@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vfio-user below its commands: how messages travel, what their headers say, what is agreed upon first.
+// vfio-user below its commands: the transport of messages, their headers, and the negotiation of the version.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -30,7 +30,7 @@ std::vector<std::byte> region_request(std::uint32_t index) {
 
 const vfio_user_device_info kDeviceInfo{.argsz = sizeof kDeviceInfo, .flags = 0, .num_regions = 0, .num_irqs = 0};
 
-/// A message that is refused by a device without debug region, for each command.
+/// For each command, a message that a device without a debug region refuses.
 struct Refused {
   std::uint16_t command;
   std::vector<std::byte> payload;
@@ -72,7 +72,7 @@ class Transport : public FakeDevice {
   }
 };
 
-// A known client takes a header that comes in pieces for the end of the connection.
+// One known client treats a header that comes in pieces as the end of the connection.
 TEST_F(Transport, RepliesComeInOnePieceWithTheirDescriptorsAtTheHeader) {
   Client client(path());
   ASSERT_EQ(client.version().error(), 0);
@@ -100,8 +100,9 @@ TEST_F(Transport, RepliesComeInOnePieceWithTheirDescriptorsAtTheHeader) {
   }
 }
 
-// More than the socket holds, so the server sends in pieces, and a client that reads byte by byte gets all of it.
-TEST_F(Transport, LongRepliesArriveWholeHoweverTheyAreRead) {
+// The replies exceed the socket's buffer, so the server sends them in pieces; a client that reads small pieces gets
+// them all.
+TEST_F(Transport, LongRepliesArriveWholeToAClientThatReadsSmallPieces) {
   constexpr unsigned kReplies = 40;
   constexpr std::uint32_t kCount = 0x10000;
   Port port(path());
@@ -136,7 +137,7 @@ TEST_F(Transport, LongRepliesArriveWholeHoweverTheyAreRead) {
   }
 }
 
-TEST_F(Transport, TheLongestMessageThatWasAgreedUponIsTaken) {
+TEST_F(Transport, TheLongestNegotiatedMessageIsAccepted) {
   Port port(path());
   const auto data = std::vector<std::byte>(0x10000, std::byte{0x5a});
   const auto write = raw::join(read_request(GBA_REGION_FLAGS, 0, 0x10000), data);
@@ -196,7 +197,7 @@ TEST_F(Transport, ErrorRepliesAreHeadersForEveryCommand) {
   }
 }
 
-TEST_F(Transport, NoReplyIsSentForAnyCommandThatWantsNoneWhateverItComesTo) {
+TEST_F(Transport, NoReplyIsSentToAnyCommandThatWantsNone) {
   Port port(path());
   auto& client = port.client();
   const auto quiet = VFIO_USER_TYPE_COMMAND | VFIO_USER_NO_REPLY;
@@ -207,17 +208,17 @@ TEST_F(Transport, NoReplyIsSentForAnyCommandThatWantsNoneWhateverItComesTo) {
   client.send_bytes(client.frame(VFIO_USER_DMA_MAP, bytes_of(map), quiet));
   client.send_bytes(client.frame(VFIO_USER_DEVICE_GET_REGION_INFO, region_request(GBA_REGION_FLAGS), quiet));
   client.send_bytes(client.frame(VFIO_USER_DEVICE_RESET, {}, quiet));
-  EXPECT_EQ(port.unmap_dma(0x900000, 0x1000), 0) << "it was done all the same; and this is the first reply";
+  EXPECT_EQ(port.unmap_dma(0x900000, 0x1000), 0) << "the command was executed, and this is the first reply";
 }
 
-TEST_F(Transport, FlagsThatMeanNothingChangeNothing) {
+TEST_F(Transport, UnknownFlagsAreIgnoredAndUnknownTypesRefused) {
   Port port(path());
   auto& client = port.client();
   for (const std::uint32_t flags : {0x20U, 0x40U, 0x80000000U, 0xffffff00U & ~std::uint32_t{VFIO_USER_NO_REPLY}}) {
     ASSERT_TRUE(client.send_bytes(client.frame(VFIO_USER_DEVICE_GET_INFO, bytes_of(kDeviceInfo), flags)));
     const auto reply = client.receive();
     ASSERT_TRUE(reply);
-    EXPECT_EQ(reply->header.flags, VFIO_USER_TYPE_REPLY) << "of the request with flags " << flags;
+    EXPECT_EQ(reply->header.flags, VFIO_USER_TYPE_REPLY) << "the reply to a request with flags " << flags;
   }
   for (std::uint32_t type = 2; type <= VFIO_USER_TYPE_MASK; ++type) {
     client.send_bytes(client.frame(VFIO_USER_DEVICE_GET_INFO, bytes_of(kDeviceInfo), type));
@@ -227,7 +228,7 @@ TEST_F(Transport, FlagsThatMeanNothingChangeNothing) {
   }
 }
 
-TEST_F(Transport, VersionHoldsItselfToTheLimitsOfAKnownClient) {
+TEST_F(Transport, VersionKeepsToTheLimitsOfAKnownClient) {
   Client client(path());
   const auto reply =
       client.version(R"({"capabilities":{"max_msg_fds":16,"twin_socket":{"supported":true,"fd_index":0},)"
@@ -280,7 +281,7 @@ TEST_F(Transport, AClientThatTakesOneDescriptorGetsOne) {
   }
 }
 
-TEST_F(Transport, AsManyDescriptorsAsAgreedUponAreTakenAndNotOneMore) {
+TEST_F(Transport, AsManyDescriptorsAsNegotiatedAreAcceptedAndNoMore) {
   Port port(path());
   std::vector<raw::Fd> owners;
   std::vector<int> fds;
@@ -293,7 +294,7 @@ TEST_F(Transport, AsManyDescriptorsAsAgreedUponAreTakenAndNotOneMore) {
   EXPECT_EQ(port.arm(GBA_IRQ_MSIX, 0, std::span(fds).first(16)), 0) << "the connection stays";
 }
 
-TEST_F(Transport, AClientThatComesBackStartsAfresh) {
+TEST_F(Transport, AReconnectedClientStartsAfresh) {
   const auto memory = raw::make_memfd(0x1000);
   Port::Group group{};
   {

@@ -14,7 +14,7 @@ namespace {
 using test_support::FakeDevice;
 using testing::HasSubstr;
 
-/// Verdicts by check.
+/// The verdict of each check.
 std::map<std::string, std::string> verdicts(const Json& result) {
   std::map<std::string, std::string> all;
   for (const auto& entry : result.at("checks")) {
@@ -23,7 +23,7 @@ std::map<std::string, std::string> verdicts(const Json& result) {
   return all;
 }
 
-TEST(Info, TellsWhatTheDeviceIsAndHasCounted) {
+TEST(Info, DescribesTheDeviceAndItsCounters) {
   const FakeDevice device;
   const Json info = gba_json({"info", device.path()});
   EXPECT_EQ(info.at("device"), device.path());
@@ -49,7 +49,7 @@ TEST(Info, SaysWhyItCannotOpenADevice) {
   EXPECT_THAT(text.output, testing::StartsWith("gba: cannot open /no/such"));
 }
 
-TEST(SelfTest, PassesOnAWholeDeviceWithTwoPorts) {
+TEST(SelfTest, PassesOnAHealthyDeviceWithTwoPorts) {
   FakeDevice device;
   const Json result = gba_json({"selftest", device.path(), "--barriers", "200"});
   EXPECT_EQ(result.at("ok"), true) << result;
@@ -64,7 +64,7 @@ TEST(SelfTest, PassesOnAWholeDeviceWithTwoPorts) {
   EXPECT_TRUE(test_support::processes_matching("selftest\0" + device.path()).empty());
 }
 
-TEST(SelfTest, LeavesTheSecondPortOutWhereThereIsNone) {
+TEST(SelfTest, SkipsTheSecondPortOnADeviceWithOne) {
   const FakeDevice device({"--ports", "1"});
   const Json result = gba_json({"selftest", device.path(), "--barriers", "10"});
   EXPECT_EQ(result.at("ok"), true) << result;
@@ -72,7 +72,7 @@ TEST(SelfTest, LeavesTheSecondPortOutWhereThereIsNone) {
   EXPECT_EQ(verdicts(result).at("error release"), "ok");
 }
 
-TEST(SelfTest, RunsOnTheAncestor) {
+TEST(SelfTest, RunsOnASwitchDevice) {
   const FakeDevice device({"--profile", "switch"});
   const Json result = gba_json({"selftest", device.path(), "--barriers", "10"});
   EXPECT_EQ(result.at("ok"), true) << result;
@@ -112,7 +112,7 @@ TEST(Bench, GivesPercentilesInOrder) {
   EXPECT_GE(gba_json({"info", device.path()}).at("counters").at("releases"), 3000) << "the warm-up counts too";
 }
 
-TEST(Bench, GoesOnOverLostReleases) {
+TEST(Bench, ContinuesAfterLostReleases) {
   const FakeDevice device({"--fault", "drop-release:count=3,after=1500"});
   const Json result = gba_json({"bench", device.path(), "--rounds", "1000"});
   EXPECT_GE(result.at("longer_than_a_spin"), 1) << result;
@@ -153,7 +153,7 @@ TEST_F(Reset, EndsTheBarriersOfAllPorts) {
   gba_close(opened);
 }
 
-TEST_F(Reset, IsNotForAnOrdinaryPort) {
+TEST_F(Reset, IsRefusedToAnOrdinaryPort) {
   const Json refused = gba_json({"reset", device.path(), "--yes"}, {}, 2);
   EXPECT_EQ(refused.at("error").at("name"), "EPERM");
   EXPECT_THAT(refused.at("error").at("text").get<std::string>(), HasSubstr("--admin-socket"));

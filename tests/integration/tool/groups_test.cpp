@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba groups: what makes a barrier hang is seen by it alone.
+// gba groups: its output alone shows why a barrier hangs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ class Groups : public driver_test::BarrierTest {
   }
 };
 
-TEST_F(Groups, ShowsNoneWhereNoneIsInUse) {
+TEST_F(Groups, ShowsNoGroupIfNoneIsInUse) {
   const Json result = look();
   EXPECT_EQ(result.at("device"), "vfio-user:" + path());
   EXPECT_EQ(result.at("groups"), Json::array());
@@ -147,7 +147,7 @@ TEST_F(Groups, WatchesUntilItIsInterrupted) {
   std::istringstream text(looker.output());
   int looks = 0;
   for (std::string line; std::getline(text, line); ++looks) {
-    EXPECT_EQ(Json::parse(line).at("groups"), Json::array()) << "an object a line";
+    EXPECT_EQ(Json::parse(line).at("groups"), Json::array()) << "one object per line";
   }
   EXPECT_GE(looks, 3);
 }
@@ -166,7 +166,7 @@ class OnePort : public Groups {
  protected:
   OnePort() : Groups({"--ports", "1"}) {}
 
-  /// A job whose member 1 never arrives. It makes no call while it is looked at.
+  /// A job whose member 1 never arrives. It makes no call while gba reads its status.
   void hang() {
     job_ = open();
     const auto handle = alloc(job_.get(), 2);
@@ -182,7 +182,7 @@ class OnePort : public Groups {
     EXPECT_EQ(result.at("groups")[0].at("missing"), (Json::array({{{"member", 1}, {"port", nullptr}}})));
   }
 
-  /// This process's sockets that answer, with the '@'.
+  /// The names of this process's status sockets, each with its '@'.
   static std::vector<std::string> status_sockets() {
     std::vector<std::string> names;
     std::ifstream sockets("/proc/net/unix");
@@ -194,11 +194,11 @@ class OnePort : public Groups {
     }
     return names;
   }
-  /// Empty: it does not listen.
+  /// Empty if the socket does not listen.
   static base::UniqueFd connect_to(const std::string& name) {
     base::UniqueFd client(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const timeval limit{.tv_sec = 60, .tv_usec = 0};
-    ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // of connect()
+    ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);  // limits connect()
     ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -215,7 +215,7 @@ class OnePort : public Groups {
   GroupPointer member_;
 };
 
-TEST_F(OnePort, OfAJobThatHangsIsSeenThroughItsProcess) {
+TEST_F(OnePort, IsReadThroughTheProcessOfAHangingJob) {
   hang();
   expect_seen();
   const std::string text = gba({"groups", path(), "--interval", "0.01"}).output;
@@ -228,12 +228,12 @@ TEST_F(OnePort, OfAJobThatHangsIsSeenThroughItsProcess) {
   EXPECT_THAT(gba({"info", path()}).output, HasSubstr(fmt::format("as seen by process {}", ::getpid())));
 }
 
-TEST_F(OnePort, ThatIsFreeIsNotSeenThroughAProcess) {
+TEST_F(OnePort, IsReadDirectlyIfItIsFree) {
   EXPECT_EQ(look().at("seen_by"), nullptr);
   EXPECT_EQ(gba_json({"info", path()}).at("seen_by"), nullptr);
 }
 
-TEST_F(OnePort, ClientsThatNeverReadHoldNobodyUp) {
+TEST_F(OnePort, ClientsThatNeverReadDelayNoOtherClient) {
   hang();
   const auto names = status_sockets();
   ASSERT_EQ(names.size(), 1U);
@@ -243,7 +243,7 @@ TEST_F(OnePort, ClientsThatNeverReadHoldNobodyUp) {
     ASSERT_TRUE(silent.back()) << i << ": errno " << errno;
   }
   expect_seen();
-  // The process that is looked at goes on, and closes the device.
+  // The observed process is not delayed, and can close the device.
   const auto handle = alloc(job_.get(), 1);
   ASSERT_EQ(gba_group_enable(job_.get(), &handle), 0) << gba_error_text();
   const auto other = join(job_.get(), handle, 0);
@@ -271,7 +271,7 @@ TEST_F(OnePort, AnswersNoOtherUser) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "it got an answer, or no end";
+  EXPECT_EQ(status, 0) << "it got an answer, or the connection stayed open";
   expect_seen();
 }
 
@@ -287,13 +287,13 @@ TEST_F(OnePort, AForkedChildDoesNotAnswerForItsParent) {
   if (child == 0) {
     writer.reset();
     char byte = 0;
-    const auto got = ::read(reader.get(), &byte, 1);  // until the parent is done
+    const auto got = ::read(reader.get(), &byte, 1);  // returns when the parent is done
     ::_exit(got == 0 ? 0 : 1);
   }
   expect_seen();
   member_.reset();
   job_.reset();
-  EXPECT_FALSE(connect_to(names[0])) << "the child has kept the socket";
+  EXPECT_FALSE(connect_to(names[0])) << "the child keeps the socket open";
   job_ = open();
   EXPECT_EQ(look().at("seen_by"), ::getpid());
   writer.reset();
@@ -302,7 +302,7 @@ TEST_F(OnePort, AForkedChildDoesNotAnswerForItsParent) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(OnePort, OfAJobThatDoesNotAnswerIsBusyAndTheTextSaysHowToLookElsewhere) {
+TEST_F(OnePort, IsBusyIfItsJobDoesNotAnswerAndTheMessageNamesOtherWays) {
   ::setenv("GBA_STATUS", "off", 1);
   const auto job = open();
   ::unsetenv("GBA_STATUS");

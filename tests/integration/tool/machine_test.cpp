@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba list and gba check on machines that are folders.
+// gba list and gba check on imitated machines, which are folders.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class Machine : public testing::Test {
   [[nodiscard]] Json list(const std::vector<std::string>& more = {}) const {
     return gba_json({"list"}, environment(more));
   }
-  /// What gba check found; the exit code must agree with it.
+  /// The result of gba check, with which the exit code must agree.
   Json check(std::vector<std::string> arguments = {}, const std::vector<std::string>& more = {}) {
     arguments.insert(arguments.begin(), "check");
     arguments.emplace_back("--json");
@@ -45,7 +45,7 @@ class Machine : public testing::Test {
     ADD_FAILURE() << "no check " << name << " in " << result;
     return {};
   }
-  /// The only check that is a problem is `name`; gives its command.
+  /// Expects check `name` to be the only problem; returns the command that fixes it.
   std::string only_problem(const std::string& name, const std::string& text) {
     const Json result = check();
     EXPECT_EQ(result.at("ok"), false);
@@ -105,15 +105,15 @@ TEST_F(Machine, FindsAnotherIdThatTheVariableGives) {
   EXPECT_THAT(wrong.at("error").at("text").get<std::string>(), HasSubstr("not of the form vvvv:dddd"));
 }
 
-TEST_F(Machine, WithoutAGbaIsToldSoPlainly) {
+TEST_F(Machine, WithoutAGbaIsReported) {
   const auto outcome = gba({"check"}, environment());
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("problem  device         no GBA is plugged in, and GBA_DEVICE names none\n"));
   EXPECT_THAT(outcome.output, HasSubstr("1 problem\n"));
 }
 
-// Not a made-up one: what is true of it depends on where the tests run.
-TEST(ThisMachine, IsToldWhetherItHasAGba) {
+// The machine that runs the tests, which may or may not have a GBA.
+TEST(ThisMachine, IsReportedToHaveAGbaOrNot) {
   const bool has_one = !gba_json({"list"}).at("plugged_in").empty() || std::filesystem::exists("/dev/gba0");
   const auto outcome = gba({"check"});
   EXPECT_EQ(outcome.output.find("no GBA is plugged in") == std::string::npos, has_one) << outcome.output;
@@ -121,7 +121,7 @@ TEST(ThisMachine, IsToldWhetherItHasAGba) {
   EXPECT_TRUE(has_one || outcome.exit.code == 1) << outcome.exit.code;
 }
 
-TEST_F(Machine, ThatIsWholeIsOk) {
+TEST_F(Machine, IsOkIfNothingIsMissing) {
   machine.whole();
   const Json result = check();
   EXPECT_EQ(result.at("device"), "0000:3b:00.0");
@@ -164,13 +164,13 @@ TEST_F(Machine, WithoutIommufdIsOpenedThroughTheGroup) {
   EXPECT_THAT(found(result, "device node").value("found", ""), HasSubstr("dev/vfio/12"));
 }
 
-TEST_F(Machine, WithoutAnIommuIsFixed) {
+TEST_F(Machine, WithoutAnIommuGetsAFix) {
   machine.whole();
   machine.remove("sys/class/iommu");
   EXPECT_THAT(only_problem("iommu", "the kernel knows no IOMMU"), HasSubstr("intel_iommu=on"));
 }
 
-TEST_F(Machine, WithoutTheModuleIsFixed) {
+TEST_F(Machine, WithoutTheModuleGetsAFix) {
   machine.whole();
   machine.bind("0000:3b:00.0", "other");
   machine.remove("sys/bus/pci/drivers/vfio-pci");
@@ -179,7 +179,7 @@ TEST_F(Machine, WithoutTheModuleIsFixed) {
   EXPECT_EQ(result.at("ok"), false);
 }
 
-TEST_F(Machine, WithAnotherDriverOnTheFunctionIsFixed) {
+TEST_F(Machine, WithAnotherDriverOnTheFunctionGetsAFix) {
   machine.whole();
   machine.bind("0000:3b:00.0", "nvme");
   machine.folder("sys/bus/pci/drivers/vfio-pci");
@@ -207,7 +207,7 @@ TEST_F(Machine, WithoutIommuModeIsRefused) {
   EXPECT_THAT(only_problem("group", "has no IOMMU"), HasSubstr("enable_unsafe_noiommu_mode"));
 }
 
-TEST_F(Machine, WithoutDeviceNodesIsFixed) {
+TEST_F(Machine, WithoutDeviceNodesGetsAFix) {
   machine.whole();
   machine.remove("dev/vfio/12");
   EXPECT_THAT(only_problem("device node", "there is no " + machine.path("dev/vfio/12")), HasSubstr("vfio-pci"));
@@ -219,7 +219,7 @@ TEST_F(Machine, WithoutDeviceNodesIsFixed) {
 TEST_F(Machine, WithoutHugePagesIsStillOk) {
   machine.whole();
   machine.remove("sys/kernel/mm");
-  EXPECT_EQ(found(check(), "huge pages").at("verdict"), "ok") << "nobody asks for them";
+  EXPECT_EQ(found(check(), "huge pages").at("verdict"), "ok") << "no setting asks for them";
   const Json result = check({}, {"GBA_FLAGS=huge"});
   EXPECT_EQ(result.at("ok"), true);
   EXPECT_EQ(found(result, "huge pages").at("verdict"), "note");
@@ -239,7 +239,7 @@ TEST_F(Machine, IsCheckedByAddressByNodeAndByName) {
   EXPECT_EQ(check({}, {"GBA_DEVICE=0000:5e:00.0"}).at("device"), "0000:5e:00.0");
 }
 
-TEST_F(Machine, NamesThatAreNoGbaAreTold) {
+TEST_F(Machine, NamesThatAreNotOfAGbaAreReported) {
   machine.whole();
   machine.plug_in({.address = "0000:01:00.0", .vendor = "0x8086", .device = "0x1234"});
   EXPECT_THAT(found(check({"0000:01:00.0"}), "device").value("found", ""), HasSubstr("it has another PCI id"));
@@ -285,7 +285,7 @@ TEST_F(Unprivileged, MemlockIsComparedWithWhatIsNeeded) {
   EXPECT_THAT(found(little, "memlock").value("fix", ""), HasSubstr("ulimit -l"));
 }
 
-TEST_F(Unprivileged, MissingRightsAreFixed) {
+TEST_F(Unprivileged, MissingPermissionsGetAFix) {
   ::chmod(machine.path("dev/vfio/12").c_str(), 0600);
   Json node = found(check_as_nobody("2048"), "device node");
   EXPECT_THAT(node.value("found", ""),
@@ -307,7 +307,7 @@ TEST_F(Machine, SocketThatAnswersIsOk) {
   EXPECT_EQ(by_variable.at("ok"), true);
 }
 
-TEST_F(Machine, SocketThatDoesNotAnswerIsTold) {
+TEST_F(Machine, SocketThatDoesNotAnswerIsReported) {
   const auto missing = found(check({"vfio-user:" + machine.path("none")}), "socket");
   EXPECT_EQ(missing.at("fix"), "gba-fake-device --socket " + machine.path("none"));
   machine.file("file", "");

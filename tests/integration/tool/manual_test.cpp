@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of gba: mistakes, the manual, the completion, and what an installation holds.
+// The command line of gba: mistakes, the manual page and the completion.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -44,13 +44,13 @@ TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
   EXPECT_EQ(test_support::options_in_manual(manual()), options);
 }
 
-TEST(Manual, NamesWhatIsReadOfTheEnvironment) {
+TEST(Manual, NamesTheEnvironmentVariables) {
   for (const auto* variable : {"GBA_DEVICE", "GBA_PCI_ID", "GBA_SYSFS", "GBA_DEVFS"}) {
     EXPECT_THAT(manual(), HasSubstr(variable));
   }
 }
 
-TEST(CommandLine, ThatIsWrongEndsAboveOneHundred) {
+TEST(CommandLine, MistakesEndWithACodeAbove100) {
   const std::vector<std::vector<std::string>> wrong{{},
                                                     {"nonsense"},
                                                     {"list", "/dev/gba0"},

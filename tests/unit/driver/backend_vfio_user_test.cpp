@@ -56,7 +56,7 @@ TEST_F(VfioUserBackendTest, ReadsAndWritesRegisters) {
   EXPECT_TRUE(backend_->write(0, 0x30, std::as_bytes(std::span(&written, 1))));
 }
 
-TEST_F(VfioUserBackendTest, ReadReplyWithoutItsDataIsALostDevice) {
+TEST_F(VfioUserBackendTest, TreatsAReadReplyWithoutDataAsALostDevice) {
   serve([](const ServerEnd& end) {
     const Received read = end.receive();
     end.reply(read, read.payload);
@@ -131,7 +131,7 @@ TEST_F(VfioUserBackendTest, FindsTheEventfdOfARegister) {
   EXPECT_EQ(value, 5U);
 }
 
-TEST_F(VfioUserBackendTest, DoesWithoutAnEventfdThatIsNotOfferedOrMakesNoSense) {
+TEST_F(VfioUserBackendTest, IgnoresAnEventfdThatIsNotOfferedOrInvalid) {
   const base::UniqueFd eventfd(::eventfd(0, EFD_NONBLOCK));
   serve([&](const ServerEnd& end) {
     end.reply_error(end.receive(), EINVAL);
@@ -155,7 +155,7 @@ TEST_F(VfioUserBackendTest, ArmsAndDisarmsOneVector) {
     info.flags = VFIO_USER_IRQ_INFO_EVENTFD;
     info.count = 33;
     end.reply(ask, wire_bytes(info));
-    for (const std::size_t fds : {1, 0}) {
+    for (const std::size_t fds : {1U, 0U}) {
       const Received set = end.receive();
       const auto irqs = set.get<vfio_user_irq_set>();
       EXPECT_EQ(irqs.flags, VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER);
@@ -199,7 +199,7 @@ TEST_F(VfioUserBackendTest, MapsMemoryForTheDeviceWithItsFile) {
   EXPECT_TRUE(backend_->reset());
 }
 
-TEST_F(VfioUserBackendTest, EndOfTheConnectionIsSeenWithoutARequest) {
+TEST_F(VfioUserBackendTest, NoticesTheEndOfTheConnectionWithoutARequest) {
   serve([](const ServerEnd&) {});
   pollfd event = backend_->loss_event();
   ASSERT_EQ(::poll(&event, 1, -1), 1);
@@ -207,10 +207,10 @@ TEST_F(VfioUserBackendTest, EndOfTheConnectionIsSeenWithoutARequest) {
   EXPECT_EQ(backend_->loss(), Loss::kClosed);
 }
 
-TEST_F(VfioUserBackendTest, ReplyUnderWayIsNotTakenForALoss) {
+TEST_F(VfioUserBackendTest, DoesNotTakeAPartialReplyForALoss) {
   serve([](const ServerEnd& end) {
     end.send_raw(std::array{std::byte{1}});
-    (void)end.receive();  // until the client hangs up
+    (void)end.receive();  // returns when the client disconnects
   });
   pollfd readable{.fd = backend_->loss_event().fd, .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&readable, 1, -1), 1);
@@ -248,7 +248,7 @@ base::UniqueFd listen_on(const std::string& name, int type, int backlog) {
   return socket;
 }
 
-TEST(SendBytes, OfALongMessageSendsTheFileDescriptorsOnce) {
+TEST(SendBytes, SendsTheFileDescriptorsOfALongMessageOnce) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, static_cast<int*>(ends)), 0);
   const base::UniqueFd sender(ends[0]);
@@ -274,7 +274,7 @@ TEST(ConnectUnix, ReachesAPathAndAnAbstractName) {
   EXPECT_EQ(connect_error(abstract), std::errc{});
 }
 
-TEST(ConnectUnix, SaysWhyThereIsNobody) {
+TEST(ConnectUnix, SaysWhyItCannotConnect) {
   const test_support::TempDir dir;
   EXPECT_EQ(connect_error(dir.file("none")), std::errc::no_such_device);
   { const base::UniqueFd dead = listen_on(dir.file("dead"), SOCK_STREAM, 1); }
@@ -287,7 +287,7 @@ TEST(ConnectUnix, SaysWhyThereIsNobody) {
   EXPECT_EQ(connect_error("@" + dir.path() + "none"), std::errc::connection_refused);
 }
 
-TEST(ConnectUnix, DoesNotWaitWithoutEndForAServerThatAcceptsNobody) {
+TEST(ConnectUnix, GivesUpOnAServerThatAcceptsNoConnection) {
   const test_support::TempDir dir;
   const base::UniqueFd server = listen_on(dir.file("s"), SOCK_STREAM, 0);
   std::vector<base::UniqueFd> queued;

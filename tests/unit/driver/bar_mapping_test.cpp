@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory that goes away under its mapping.
+// Mapped device memory that becomes inaccessible.
 #include "driver/bar_mapping.hpp"
 
 #include <gmock/gmock.h>
@@ -21,14 +21,14 @@ class BarMappingTest : public testing::Test {
     EXPECT_EQ(::ftruncate(state_->control_file.get(), GBA_BAR0_SIZE), 0);
     state_->regions[GBA_REGION_CONTROL].mappable = true;
   }
-  /// What an unplugged device does to those who have it mapped.
+  /// Truncates the file behind the region: accesses raise SIGBUS, as after a device is unplugged.
   void pull_out() { ASSERT_EQ(::ftruncate(state_->control_file.get(), 0), 0); }
 
   std::shared_ptr<FakeState> state_ = std::make_shared<FakeState>();
   FakeBackend backend_{state_};
 };
 
-/// How a child that does this ends: its exit code, or the signal.
+/// Runs `body` in a child. Returns the child's exit code, or the number of the signal that ended it.
 template <typename Body>
 int end_of_child(Body body) {
   const pid_t child = ::fork();
@@ -41,18 +41,18 @@ int end_of_child(Body body) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-TEST_F(BarMappingTest, OfADeviceThatIsPulledOutIsALostDeviceAndNoCrash) {
+TEST_F(BarMappingTest, ReportsALostDeviceInsteadOfCrashingWhenItIsPulledOut) {
   auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   ASSERT_TRUE(control->write<std::uint64_t>(GBA_REG_KICK, 1));
   EXPECT_FALSE(backend_.lost());
   pull_out();
-  ASSERT_TRUE(control->write<std::uint64_t>(GBA_REG_KICK, 1)) << "a posted write: nobody hears of it";
+  ASSERT_TRUE(control->write<std::uint64_t>(GBA_REG_KICK, 1)) << "a posted write is not answered";
   EXPECT_TRUE(backend_.lost());
   EXPECT_EQ(control->read<std::uint64_t>(GBA_REG_CAPS).error().code, std::errc::no_such_device_or_address);
 }
 
-TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
+TEST_F(BarMappingTest, LeavesOtherBusErrorsToThePreviousHandler) {
   const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(own);
   const base::UniqueFd file(::memfd_create("other", MFD_CLOEXEC));
@@ -60,7 +60,7 @@ TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
   auto other = map_shared(file.get(), 0, 4096, "other memory");
   ASSERT_TRUE(other);
   ASSERT_EQ(::ftruncate(file.get(), 0), 0);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // which have a handler of their own
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // they install handlers of their own
   EXPECT_NE(end_of_child([&] { *reinterpret_cast<volatile char*>(other->bytes().data()) = 1; }), 0);
 #else
   EXPECT_EQ(end_of_child([&] { *reinterpret_cast<volatile char*>(other->bytes().data()) = 1; }), SIGBUS);
@@ -69,7 +69,7 @@ TEST_F(BarMappingTest, LeavesOtherBusErrorsToWhoeverHadThem) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_F(BarMappingTest, LeavesABusErrorThatAnotherProcessSendsItsEffect) {
+TEST_F(BarMappingTest, LetsABusErrorThatIsSentAsASignalEndTheProcess) {
   const auto own = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(own);
   EXPECT_EQ(end_of_child([] { ::kill(::getpid(), SIGBUS); }), SIGBUS);
@@ -77,7 +77,7 @@ TEST_F(BarMappingTest, LeavesABusErrorThatAnotherProcessSendsItsEffect) {
 }
 #endif
 
-TEST_F(BarMappingTest, IsOrdinaryMemoryInAForkedChild) {
+TEST_F(BarMappingTest, BecomesOrdinaryMemoryInAForkedChild) {
   auto control = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   auto* const word = reinterpret_cast<volatile std::uint64_t*>(control->bytes().data());
@@ -88,16 +88,16 @@ TEST_F(BarMappingTest, IsOrdinaryMemoryInAForkedChild) {
               ::_exit(fresh && backend_.lost() ? 7 : 1);
             }),
             7);
-  EXPECT_EQ(*word, 1U) << "the parent's device has seen nothing of it";
+  EXPECT_EQ(*word, 1U) << "the child's store did not reach the device";
   EXPECT_FALSE(backend_.lost());
 }
 
-TEST_F(BarMappingTest, IsRefusedIfTheDeviceGivesLessThanItSaid) {
+TEST_F(BarMappingTest, IsRefusedIfTheRegionIsSmallerThanReported) {
   state_->regions[GBA_REGION_CONTROL].size = GBA_BAR0_SIZE / 2;
   EXPECT_EQ(BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE).error().code, std::errc::protocol_error);
 }
 
-TEST_F(BarMappingTest, GivesItsPlaceBack) {
+TEST_F(BarMappingTest, FreesItsEntryInTheTableOfMappings) {
   for (int i = 0; i < 2000; ++i) {
     auto mapping = BarMapping::make(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
     ASSERT_TRUE(mapping) << mapping.error().text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gba/barrier.h, call by call: what is refused, and how a barrier fails that cannot be completed.
+// gba/barrier.h, call by call: the arguments that are refused, and the errors of a barrier that cannot be completed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ using barrier_test::Shape;
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
-/// Two members' words; the test is member 0.
+/// The words of two members; the test is member 0.
 class BarrierCalls : public testing::Test {
  protected:
   BarrierCalls() {
@@ -70,13 +70,13 @@ int raise_nothing(void* /*context*/, std::uint64_t /*k*/) {
   return 0;
 }
 
-TEST_F(BarrierCalls, RefuseAConfigThatCannotBe) {
+TEST_F(BarrierCalls, RefuseAnInvalidConfig) {
   EXPECT_EQ(create(), 0);
   EXPECT_EQ(refused([](auto& config) { config.size = 8; }), -EINVAL);
   EXPECT_EQ(refused([](auto& config) { config.members = 0; }), -EINVAL);
   EXPECT_EQ(refused([](auto& config) { config.member = 2; }), -EINVAL);
   EXPECT_EQ(refused([](auto& config) { config.word = nullptr; }), -EINVAL);
-  EXPECT_EQ(refused([](auto& config) { config.words = nullptr; }), -EINVAL) << "and no read";
+  EXPECT_EQ(refused([](auto& config) { config.words = nullptr; }), -EINVAL) << "neither words nor read";
   EXPECT_EQ(refused([](auto& config) {
               config.words = nullptr;
               config.read = read_nothing;
@@ -84,7 +84,7 @@ TEST_F(BarrierCalls, RefuseAConfigThatCannotBe) {
             -EINVAL)
       << "a network needs an alarm";
   EXPECT_EQ(refused([](auto& config) { config.raise = raise_nothing; }), -EINVAL);
-  EXPECT_EQ(refused([](auto& config) { config.port = nullptr; }), -EINVAL) << "whom does it share with?";
+  EXPECT_EQ(refused([](auto& config) { config.port = nullptr; }), -EINVAL) << "sharing needs a port";
   EXPECT_EQ(refused([](auto& config) { config.sharer_count = 1; }), -EINVAL);
   gba_group_handle record{};
   std::uint64_t released = 0;
@@ -112,7 +112,7 @@ TEST_F(BarrierCalls, RefuseNull) {
   EXPECT_EQ(gba_barrier_port_await(nullptr, 0), -EINVAL);
   EXPECT_EQ(gba_barrier_offer(nullptr, 0, nullptr), -EINVAL);
   EXPECT_EQ(gba_barrier_join(nullptr, nullptr), -EINVAL);
-  EXPECT_EQ(gba_barrier_join(barrier_.get(), nullptr), -EINVAL) << "there is no record";
+  EXPECT_EQ(gba_barrier_join(barrier_.get(), nullptr), -EINVAL) << "no record was offered";
   EXPECT_EQ(gba_barrier_test(nullptr), -EINVAL);
   EXPECT_EQ(gba_barrier_poll(nullptr), -EINVAL);
   EXPECT_EQ(gba_barrier_sleep(nullptr, 0), -EINVAL);
@@ -128,14 +128,14 @@ TEST_F(BarrierCalls, RefuseNull) {
   gba_barrier_port_mark_suspect(nullptr);
 }
 
-TEST_F(BarrierCalls, PublishBeforeTheyRing) {
+TEST_F(BarrierCalls, PublishTheirWordBeforeTheyRing) {
   ASSERT_EQ(create(), 0);
   ASSERT_EQ(gba_barrier_offer(barrier_.get(), 4, nullptr), 0);
   gba_barrier_arrive(barrier_.get(), 4);
   EXPECT_EQ(words_[0][0], 4U << 2 | 1) << "OFF: the device is not used yet";
 }
 
-TEST_F(BarrierCalls, NameTheMissingMemberWhenTheTimeIsOver) {
+TEST_F(BarrierCalls, NameTheMissingMemberAfterATimeout) {
   ASSERT_EQ(create(), 0);
   gba_barrier_arrive(barrier_.get(), 1);
   EXPECT_EQ(gba_barrier_test(barrier_.get()), -EAGAIN);
@@ -144,11 +144,11 @@ TEST_F(BarrierCalls, NameTheMissingMemberWhenTheTimeIsOver) {
   ASSERT_EQ(gba_barrier_missing(barrier_.get(), mask), 0);
   EXPECT_EQ(mask[0], 2U);
   __atomic_store_n(&words_[1][1], 1U << 2 | 1, __ATOMIC_RELEASE);
-  EXPECT_EQ(wait(kMillisecond), GBA_BARRIER_COMPLETED) << "the wait can be taken up again";
-  EXPECT_EQ(gba_barrier_test(barrier_.get()), 0) << "none is open";
+  EXPECT_EQ(wait(kMillisecond), GBA_BARRIER_COMPLETED) << "the wait can be continued";
+  EXPECT_EQ(gba_barrier_test(barrier_.get()), 0) << "no barrier is open";
 }
 
-TEST_F(BarrierCalls, AskTheCallerBeforeTheySleep) {
+TEST_F(BarrierCalls, CallTheCheckBeforeTheySleep) {
   ASSERT_EQ(create(), 0);
   gba_barrier_arrive(barrier_.get(), 1);
   int calls = 0;
@@ -164,7 +164,7 @@ TEST_F(BarrierCalls, AskTheCallerBeforeTheySleep) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(BarrierFailure, IsThatOfAMemberWhoseWordCannotBeRead) {
+TEST(BarrierFailure, NamesTheMemberWhoseWordCannotBeRead) {
   fake_gba::power_on(2);
   Job job(Shape::kNetwork, 3, false);
   job.run([&](Member& member) {
@@ -197,13 +197,13 @@ TEST(BarrierPort, IsOpenedAgainWhenItsDeviceIsBack) {
   EXPECT_EQ(gba_barrier_port_get_info(opened, &info), 0);
   fake_gba::lose_device();
   gba_barrier_port_reopen(opened);
-  EXPECT_EQ(gba_barrier_port_get_info(opened, &info), 0) << "nobody has had trouble with it yet";
+  EXPECT_EQ(gba_barrier_port_get_info(opened, &info), 0) << "no call has found it lost yet";
   gba_barrier_port_mark_suspect(opened);
   EXPECT_EQ(gba_barrier_port_get_info(opened, &info), -ENODEV);
   gba_barrier_port_reopen(opened);
   EXPECT_EQ(gba_barrier_port_await(opened, 100 * kMillisecond), -ENODEV);
   fake_gba::return_at_open(0);
-  EXPECT_EQ(gba_barrier_port_await(opened, 20'000 * kMillisecond), 0) << "nobody has to ask for it once more";
+  EXPECT_EQ(gba_barrier_port_await(opened, 20'000 * kMillisecond), 0) << "without another reopen";
   EXPECT_EQ(gba_barrier_port_get_info(opened, &info), 0);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers through a device that fails: none is lost, none ends early, whatever the members have in common.
+// Barriers through a device that fails: none is lost and none ends early, in each shape of barrier.
 // (uapi/README.md, "Losing the device")
 #include <gtest/gtest.h>
 
@@ -20,14 +20,14 @@ using barrier_test::Job;
 using barrier_test::Member;
 using barrier_test::Shape;
 
-constexpr std::uint64_t kBefore = (std::uint64_t{1} << 32) - 30;  // sequences pass 2^32
+constexpr std::uint64_t kBefore = (std::uint64_t{1} << 32) - 30;  // so that sequences pass 2^32
 
 class Barriers : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override { fake_gba::power_on(32); }
 
-  /// `rounds` barriers of `size` members, every third one by polling. With `in_step` the test lets nobody enter a
-  /// barrier before all have left the one before. Returns the members' barriers in software.
+  /// `rounds` barriers of `size` members, every third one by polling. With `in_step`, no member enters a barrier
+  /// before all have left the previous one. Returns how many barriers the members completed in software, in total.
   std::uint64_t run(std::uint32_t size, std::uint64_t rounds, bool in_step = false) {
     Job job(GetParam(), size, false);
     job.run([&](Member& member) {
@@ -42,11 +42,11 @@ class Barriers : public testing::TestWithParam<Shape> {
     });
     EXPECT_EQ(job.early(), 0);
     EXPECT_EQ(job.by_device() + job.in_software(), size * rounds);
-    EXPECT_EQ(fake_gba::groups_in_use(), 0) << "the group is given back";
+    EXPECT_EQ(fake_gba::groups_in_use(), 0) << "the group is freed";
     return job.in_software();
   }
 
-  /// The same with many seeds, of which some have something to lose.
+  /// The same many times, with a new seed each time. At least one run must lose the device.
   void run_often(void (*cause)(), std::uint32_t size, std::uint64_t rounds, bool in_step = false) {
     std::uint64_t in_software = 0;
     for (int seed = 0; seed < test_support::repeats(20, 1000); ++seed) {
@@ -58,7 +58,7 @@ class Barriers : public testing::TestWithParam<Shape> {
   }
 };
 
-TEST_P(Barriers, AreReleasedByTheDeviceAsLongAsItLives) {
+TEST_P(Barriers, AreReleasedByAHealthyDevice) {
   EXPECT_EQ(run(4, 200), 0U);
   EXPECT_EQ(fake_gba::releases(), 200U);
 }
@@ -67,15 +67,15 @@ TEST_P(Barriers, AreNotLostWhenTheDeviceDies) {
   run_often([] { fake_gba::lose_device_at_random(60); }, 4, 60);
 }
 
-TEST_P(Barriers, AreNotLostWhenSomeMembersLoseTheirWayToTheDevice) {
+TEST_P(Barriers, AreNotLostWhenSomeMembersCannotReachTheDevice) {
   run_often([] { fake_gba::lose_members(80); }, 5, 80);
 }
 
-TEST_P(Barriers, AreNotLostWhereOneMemberAloneCouldLeave) {
+TEST_P(Barriers, AreNotLostWhenOneMemberLeavesAlone) {
   run_often([] { fake_gba::lose_members(20); }, 4, 20, true);
 }
 
-TEST_P(Barriers, GoToSoftwareForAllMembersAtOnce) {
+TEST_P(Barriers, SwitchToSoftwareForAllMembersAtOnce) {
   Job job(GetParam(), 4, false);
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
@@ -87,7 +87,7 @@ TEST_P(Barriers, GoToSoftwareForAllMembersAtOnce) {
       fake_gba::lose_device();
     }
     job.sync();
-    // One barrier to notice, one in which everybody says so; software from then on.
+    // All members notice the loss in barrier 11 and publish it in barrier 12. From then on they use software only.
     EXPECT_EQ(member.meet(11), GBA_BARRIER_COMPLETED);
     EXPECT_TRUE(member.uses_device());
     EXPECT_EQ(member.meet(12), GBA_BARRIER_COMPLETED);
@@ -120,7 +120,8 @@ TEST_P(Barriers, FollowAMemberThatTurnsTheDeviceOff) {
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
     EXPECT_EQ(member.meet(1), GBA_BARRIER_RELEASED);
-    job.sync();  // an alarm counts in every barrier of the group: a member that still waits for 1 would pull it
+    // An alarm counts in every barrier of the group: without sync(), it would also reach members still in barrier 1.
+    job.sync();
     if (member.me() == 2) {
       gba_barrier_turn_off(member.barrier(), -EIO, "the test says so");
       EXPECT_STREQ(member.status().trouble, "the test says so");
@@ -139,7 +140,7 @@ std::string name_of(const testing::TestParamInfo<Shape>& shape) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Barriers, testing::Values(Shape::kMemory, Shape::kNetwork, Shape::kShared), name_of);
 
-/// `rounds` barriers while things go wrong as `cause` says, then as many as it takes to use the device again.
+/// Runs `rounds` barriers with the failures that `cause` sets up, then as many as it takes to use the device again.
 void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::function<void()>& cause) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
@@ -185,17 +186,17 @@ std::uint64_t rounds() {
   return static_cast<std::uint64_t>(test_support::repeats(1000, 50000));
 }
 
-TEST(Recovery, UsesADeviceAgainThatWasRestarted) {
+TEST(Recovery, UsesARestartedDeviceAgain) {
   run_through_trouble(4, 300, [] { fake_gba::lose_device(); });
 }
 
-TEST(Recovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
+TEST(Recovery, LosesNoBarrierWhenTheDeviceFailsAndReturnsRepeatedly) {
   for (std::uint32_t size = 2; size <= 5; ++size) {
     run_through_trouble(size, rounds(), [] { fake_gba::lose_device_at_random(150); });
   }
 }
 
-TEST(Recovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
+TEST(Recovery, LosesNoBarrierWhenAllPartsFailAtRandom) {
   for (std::uint32_t size = 2; size <= 5; ++size) {
     run_through_trouble(size, rounds(), [] {
       fake_gba::lose_device_at_random(200);
@@ -205,6 +206,30 @@ TEST(Recovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
   }
 }
 
+// A device that does not answer keeps whoever leaves it waiting for as long as it takes to find that out.
+TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
+  fake_gba::power_on(3);
+  fake_gba::return_at_open(0);
+  Job job(Shape::kMemory, 3, true);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    job.sync();
+    if (member.me() == 0) {
+      fake_gba::lose_device();
+    }
+    job.sync();
+    for (std::uint64_t k = 1; k < 1'000'000 && (k < 10 || !member.uses_device()); ++k) {
+      member.meet(k);
+      job.sync();
+    }
+    EXPECT_TRUE(member.uses_device());
+    EXPECT_EQ(fake_gba::leaves_by(std::this_thread::get_id()), 0);
+    job.sync();
+    member.give_back();
+  });
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
 TEST(Recovery, WaitsForAMemberThatCannotJoin) {
   run_through_trouble(3, 1000, [] {
     fake_gba::lose_device();
@@ -212,7 +237,7 @@ TEST(Recovery, WaitsForAMemberThatCannotJoin) {
   });
 }
 
-TEST(Recovery, TakesCheckRoundsThatTheCallerCompletes) {
+TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
   Job job(Shape::kMemory, 3, true);

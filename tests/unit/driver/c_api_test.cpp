@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C ABI adds: checked pointers, -errno, texts by thread.
+// The additions of the C ABI: checked pointers, negative errno, one error text per thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "tests/support/process.hpp"
 #include "tests/unit/driver/device_fixture.hpp"
 
-/// As in driver/c_api.cpp.
+/// The same definition as in driver/c_api.cpp.
 struct gba_group : gba::Group {
   using gba::Group::Group;
 };
@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(CApi, VersionIsTheHeaders) {
+TEST(CApi, VersionMatchesTheHeader) {
   EXPECT_STREQ(gba_version(), GBA_LIBRARY_VERSION);
   EXPECT_THAT(gba_version(), StartsWith(std::to_string(GBA_LIBRARY_VERSION_MAJOR) + "."));
 }
@@ -56,7 +56,7 @@ TEST(CApi, NullIsInvalidAndNamed) {
   gba_group_arrive(nullptr, 1);
 }
 
-TEST(CApi, FailedOpenSaysWhyAndGivesNothing) {
+TEST(CApi, FailedOpenSaysWhyAndReturnsNoDevice) {
   const test_support::TempDir dir;
   auto* device = reinterpret_cast<gba_device*>(1);
   EXPECT_EQ(gba_open(dir.file("none").c_str(), &device), -ENODEV);
@@ -64,13 +64,13 @@ TEST(CApi, FailedOpenSaysWhyAndGivesNothing) {
   EXPECT_THAT(gba_error_text(), HasSubstr("gba: cannot open " + dir.file("none") + ": no such file"));
 }
 
-TEST(CApi, TextIsTheCallingThreads) {
+TEST(CApi, TextBelongsToTheCallingThread) {
   EXPECT_EQ(gba_open(nullptr, nullptr), -EINVAL);
   std::thread([] { EXPECT_STREQ(gba_error_text(), ""); }).join();
   EXPECT_STRNE(gba_error_text(), "");
 }
 
-TEST(CApi, LongTextsAreCutNotOverrun) {
+TEST(CApi, LongTextsAreTruncated) {
   gba_device* device = nullptr;
   const std::string path = "/" + std::string(4000, 'x');
   EXPECT_LT(gba_open(path.c_str(), &device), 0);
@@ -86,7 +86,7 @@ TEST_F(CApiGroup, ThrowsNothingWhenMemoryRunsOut) {
   state_->set_wakeup(GBA_WAKEUP_SLEEPING);
   state_->out_of_memory = true;
   EXPECT_NO_THROW(gba_group_arrive(&group, 1)) << "the kick is a message";
-  // One test in 1024 looks at the device, which has to be asked after a second.
+  // One test in 1024 checks for a loss. Only after a second does it ask the device, a call that throws here.
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{1500};
   int result = -EAGAIN;
   EXPECT_NO_THROW(

@@ -36,7 +36,7 @@ Result<Reply> ask(VfioUserChannel& channel) {
   return channel.request(VFIO_USER_DEVICE_GET_INFO, wire_bytes(kInfo), sizeof(kInfo));
 }
 
-/// The request fails, the channel is broken, and stays so.
+/// A request fails, and the channel stays broken.
 void expect_broken(VfioUserChannel& channel, std::string_view text, Loss loss = Loss::kGarbled) {
   const auto reply = ask(channel);
   ASSERT_FALSE(reply);
@@ -63,7 +63,7 @@ TEST(VfioUserChannel, SendsARequestInOnePieceAndTakesTheReply) {
   EXPECT_EQ(reply->get<vfio_user_device_info>().num_irqs, 5U);
 }
 
-TEST(VfioUserChannel, TakesAReplyThatComesByteByByte) {
+TEST(VfioUserChannel, AcceptsAReplyThatComesByteByByte) {
   ScriptedServer server([](const ServerEnd& end) {
     const Received request = end.receive();
     const auto bytes = ServerEnd::message(ServerEnd::reply_header(request), wire_bytes(kInfo));
@@ -75,7 +75,7 @@ TEST(VfioUserChannel, TakesAReplyThatComesByteByByte) {
   EXPECT_TRUE(ask(*server.channel()));
 }
 
-TEST(VfioUserChannel, TakesMoreThanItAskedFor) {
+TEST(VfioUserChannel, AcceptsMoreDataThanItAskedFor) {
   ScriptedServer server([](const ServerEnd& end) {
     const std::vector<std::byte> longer(100);
     end.reply(end.receive(), longer);
@@ -86,7 +86,7 @@ TEST(VfioUserChannel, TakesMoreThanItAskedFor) {
   EXPECT_TRUE(ask(*channel));
 }
 
-TEST(VfioUserChannel, ErrorReplyIsAnErrnoAndTheNextRequestWorks) {
+TEST(VfioUserChannel, ErrorReplyBecomesAnErrnoAndTheNextRequestWorks) {
   ScriptedServer server([](const ServerEnd& end) {
     end.reply_error(end.receive(), EINVAL);
     end.reply(end.receive(), wire_bytes(kInfo));
@@ -136,10 +136,10 @@ TEST(VfioUserChannel, SendingToAClosedConnectionRaisesNoSignal) {
   expect_broken(*channel, "connection closed", Loss::kClosed);
 }
 
-TEST(VfioUserChannel, ServerThatDoesNotAnswerInTimeIsLostAndSeesTheEnd) {
+TEST(VfioUserChannel, ServerThatDoesNotAnswerInTimeIsLostAndDisconnected) {
   ScriptedServer server([](const ServerEnd& end) {
     (void)end.receive();
-    EXPECT_EQ(end.receive().header.msg_size, 0U);  // until the client hangs up
+    EXPECT_EQ(end.receive().header.msg_size, 0U);  // returns when the client disconnects
   });
   expect_broken(*server.channel(milliseconds{20}), "no answer in time", Loss::kSilent);
 }
@@ -176,7 +176,7 @@ class ServerProcess {
     ::waitpid(pid_, nullptr, 0);
   }
 
-  /// `timeout`: of a server that works.
+  /// `timeout` is the limit for a server that is busy, not stopped or asleep.
   [[nodiscard]] std::unique_ptr<VfioUserChannel> channel(std::chrono::nanoseconds timeout) const {
     auto socket = connect_unix(name_, "vfio-user:/x", Deadline::after(std::chrono::seconds{30}));
     auto channel = std::make_unique<VfioUserChannel>(*std::move(socket), "vfio-user:/x", timeout);
@@ -206,10 +206,10 @@ class ServerProcess {
   pid_t pid_ = -1;
 };
 
-/// Far beyond what a test may take.
+/// Longer than the time limit of a test.
 constexpr std::chrono::hours kForAnyTime{1};
 
-TEST(VfioUserChannel, ServerThatIsStoppedIsLostWhateverTimeItMayTake) {
+TEST(VfioUserChannel, StoppedServerIsLostBeforeTheTimeout) {
   const ServerProcess server([](const ServerEnd& end) {
     (void)end.receive();
     ::raise(SIGSTOP);
@@ -217,8 +217,8 @@ TEST(VfioUserChannel, ServerThatIsStoppedIsLostWhateverTimeItMayTake) {
   expect_broken(*server.channel(kForAnyTime), "no answer in time", Loss::kSilent);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // whose own thread never rests
-TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostWhateverTimeItMayTake) {
+#if !defined(__SANITIZE_THREAD__)  // TSan's own thread in the server never sleeps
+TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostBeforeTheTimeout) {
   const ServerProcess server([](const ServerEnd& end) {
     (void)end.receive();
     ::pause();
@@ -227,7 +227,7 @@ TEST(VfioUserChannel, ServerThatSleepsOnARequestIsLostWhateverTimeItMayTake) {
 }
 #endif
 
-TEST(VfioUserChannel, ServerThatIsBusyMayTakeItsTime) {
+TEST(VfioUserChannel, BusyServerMayUseTheWholeTimeout) {
   const ServerProcess server([](const ServerEnd& end) {
     const Received request = end.receive();
     const std::clock_t begin = std::clock();
@@ -317,7 +317,7 @@ TEST(VfioUserChannel, MoreFileDescriptorsThanAgreedBreakIt) {
   expect_broken(*server.channel(), "more file descriptors than fit");
 }
 
-TEST(VfioUserChannel, PostSendsNoReplyAndWaitsForNone) {
+TEST(VfioUserChannel, PostAsksForNoReplyAndWaitsForNone) {
   ScriptedServer server([](const ServerEnd& end) {
     EXPECT_EQ(end.receive().header.flags, VFIO_USER_TYPE_COMMAND | VFIO_USER_NO_REPLY);
     end.reply(end.receive(), wire_bytes(kInfo));
@@ -375,7 +375,7 @@ TEST(VfioUserChannel, ShutDownWakesAThreadThatWaitsForAReply) {
   other.join();
 }
 
-/// How negotiate() ends with a server that plays `script`.
+/// The error of negotiate() with a server that plays `script`.
 Error negotiate(std::function<void(const ServerEnd&)> script,
                 std::chrono::nanoseconds timeout = VfioUserChannel::kReplyTimeout) {
   ScriptedServer server(std::move(script));

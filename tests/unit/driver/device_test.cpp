@@ -23,7 +23,7 @@ class DeviceTest : public DeviceFixture {
     auto device = open_fake(state_);
     return device ? Error{} : device.error();
   }
-  /// Commands that the device was given, by opcode.
+  /// The opcodes of the commands that the device got.
   std::vector<unsigned> opcodes() const {
     std::vector<unsigned> opcodes;
     for (const std::uint64_t word : state_->commands) {
@@ -34,7 +34,7 @@ class DeviceTest : public DeviceFixture {
   std::uint64_t group_register(std::uint64_t offset) { return state_->control[GBA_GROUP_BASE(kGroup) + offset]; }
 };
 
-TEST_F(DeviceTest, TellsWhatTheDeviceSaysOfItself) {
+TEST_F(DeviceTest, InfoReportsWhatTheDeviceSaysOfItself) {
   open();
   const gba_device_info info = device_->info();
   EXPECT_STREQ(info.backend, "fake");
@@ -47,12 +47,12 @@ TEST_F(DeviceTest, TellsWhatTheDeviceSaysOfItself) {
   EXPECT_EQ(info.features & GBA_CAPS_NOTIFY, GBA_CAPS_NOTIFY);
 }
 
-TEST_F(DeviceTest, IsMadeToAnswerAndToWrite) {
+TEST_F(DeviceTest, EnablesMemoryAccessAndBusMastering) {
   open();
   EXPECT_EQ(state_->config[0x04] & 0x6U, 0x6U);
 }
 
-TEST_F(DeviceTest, ThatIsNotAGbaIsNotMadeBusMaster) {
+TEST_F(DeviceTest, DoesNotMakeAnotherDeviceBusMaster) {
   state_->control[GBA_REG_MAGIC] = 0x12345678;
   const Error error = open_error();
   EXPECT_EQ(error.code, std::errc::no_such_device);
@@ -60,31 +60,31 @@ TEST_F(DeviceTest, ThatIsNotAGbaIsNotMadeBusMaster) {
   EXPECT_EQ(state_->config[0x04] & 0x4U, 0U);
 }
 
-TEST_F(DeviceTest, OfAnotherMajorVersionIsRefused) {
+TEST_F(DeviceTest, RefusesAnotherMajorVersion) {
   state_->control[GBA_REG_VERSION] = GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, 2);
   const Error error = open_error();
   EXPECT_EQ(error.code, std::errc::protocol_error);
   EXPECT_THAT(error.text, HasSubstr("its registers have version 2, this library knows version 1"));
 }
 
-TEST_F(DeviceTest, OfALaterMinorVersionIsTaken) {
+TEST_F(DeviceTest, AcceptsALaterMinorVersion) {
   state_->control[GBA_REG_VERSION] += 5;
   EXPECT_EQ(open_error().text, "");
 }
 
-TEST_F(DeviceTest, WithDimensionsBeyondTheMapIsRefused) {
+TEST_F(DeviceTest, RefusesDimensionsBeyondTheRegisterMap) {
   for (const auto& [groups, members] : {std::pair{0U, 708U}, {33U, 708U}, {32U, 0U}, {32U, 709U}}) {
     state_->control[GBA_REG_CAPS] = GBA_FIELD_PUT(GBA_CAPS_GROUPS, groups) | GBA_FIELD_PUT(GBA_CAPS_MEMBERS, members);
     EXPECT_EQ(open_error().code, std::errc::no_such_device) << groups << " x " << members;
   }
 }
 
-TEST_F(DeviceTest, ThatReadsAllOnesIsRefused) {
+TEST_F(DeviceTest, RefusesADeviceThatReadsAllOnes) {
   state_->control[GBA_REG_CAPS] = GBA_ALL_ONES;
   EXPECT_EQ(open_error().code, std::errc::no_such_device);
 }
 
-TEST_F(DeviceTest, WithAFatalErrorIsRefused) {
+TEST_F(DeviceTest, RefusesADeviceWithAFatalError) {
   state_->control[GBA_REG_DEV_STATUS] |= GBA_DEV_STATUS_FATAL;
   const Error error = open_error();
   EXPECT_EQ(error.code, std::errc::io_error);
@@ -92,7 +92,7 @@ TEST_F(DeviceTest, WithAFatalErrorIsRefused) {
   EXPECT_THAT(error.text, HasSubstr("gba reset --yes"));
 }
 
-TEST_F(DeviceTest, WithAFatalErrorIsOpenedToBeReset) {
+TEST_F(DeviceTest, OpensADeviceWithAFatalErrorForReset) {
   state_->control[GBA_REG_DEV_STATUS] |= GBA_DEV_STATUS_FATAL;
   state_->privileged = true;
   device_ = Device::open(std::make_unique<FakeBackend>(state_), kGbaIds, FlagPlace::kHost, true).value();
@@ -110,14 +110,14 @@ TEST_F(DeviceTest, SaysThatItsLinkIsDown) {
   EXPECT_EQ(error.text, "gba: fake:0: the link of this port, 5, is down");
 }
 
-TEST_F(DeviceTest, ThatIsPulledOutIsFoundLostWhenItIsAsked) {
+TEST_F(DeviceTest, FindsAPulledOutDeviceLostWhenItIsChecked) {
   open();
   state_->removed = true;
   EXPECT_EQ(device_->check_condition().error().code, std::errc::no_such_device);
   EXPECT_EQ(device_->backend().loss(), Loss::kRemoved);
 }
 
-TEST_F(DeviceTest, WithoutMappableDoorbellsIsRefused) {
+TEST_F(DeviceTest, RefusesADeviceWithoutMappableDoorbells) {
   state_->regions[GBA_REGION_DOORBELLS].mappable = false;
   EXPECT_THAT(open_error().text, HasSubstr("its doorbells cannot be mapped"));
   state_->regions[GBA_REGION_DOORBELLS] = {.size = 4096, .mappable = true};
@@ -129,7 +129,8 @@ TEST_F(DeviceTest, OpenReportsTheFailureOfEachStep) {
     state_ = std::make_shared<FakeState>();
     state_->failing_call = call;
     const auto device = open_fake(state_);
-    if (state_->calls <= call) {  // closing it makes calls too
+    // All calls have succeeded. This is checked while the device is open, because closing it makes more calls.
+    if (state_->calls <= call) {
       EXPECT_TRUE(device);
       EXPECT_GT(call, 10U);
       return;
@@ -140,7 +141,7 @@ TEST_F(DeviceTest, OpenReportsTheFailureOfEachStep) {
   }
 }
 
-TEST_F(DeviceTest, ReadsEveryCounterFromItsPlace) {
+TEST_F(DeviceTest, ReadsEveryCounterFromItsRegister) {
   open();
   for (std::uint64_t i = 0; i < 10; ++i) {
     state_->control[GBA_REG_COUNTER_ARRIVALS + 8 * i] = 100 + i;
@@ -153,7 +154,7 @@ TEST_F(DeviceTest, ReadsEveryCounterFromItsPlace) {
       ElementsAre(100, 101, 102, 103, 104, 105, 106, 107, 108, 109));
 }
 
-TEST_F(DeviceTest, TheMembersOfADeviceProcessAreOnThisMachineAndSoIsIt) {
+TEST_F(DeviceTest, SpinsAsOneOfTheMembersAndADeviceProcessOnThisMachine) {
   open();
   const unsigned processors = usable_processors();
   for (const std::uint32_t members : {1U, processors, unsigned{GBA_MAX_MEMBERS}}) {
@@ -161,7 +162,7 @@ TEST_F(DeviceTest, TheMembersOfADeviceProcessAreOnThisMachineAndSoIsIt) {
   }
 }
 
-TEST_F(DeviceTest, TheMembersOfHardwareHaveTheirOwnProcessors) {
+TEST_F(DeviceTest, SpinsAsIfAloneWithHardware) {
   state_->control[GBA_REG_CAPS] &= ~GBA_CAPS_WAKEUP;
   open();
   EXPECT_EQ(device_->spin(GBA_MAX_MEMBERS).spins, spin_policy(usable_processors(), 1).spins);
@@ -183,7 +184,7 @@ TEST_F(DeviceTest, AllocConfiguresTheGroup) {
   EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
 }
 
-TEST_F(DeviceTest, AllocTakesAllMembersAndNoMore) {
+TEST_F(DeviceTest, AllocAcceptsUpToAllMembersAndSequencesBelowTheLimit) {
   open();
   ASSERT_TRUE(device_->alloc(708, 0));
   EXPECT_EQ(group_register(GBA_GROUP_MEMBER_MASK + 88), (std::uint64_t{1} << 4) - 1);
@@ -191,7 +192,7 @@ TEST_F(DeviceTest, AllocTakesAllMembersAndNoMore) {
   EXPECT_EQ(device_->alloc(0, 0).error().code, std::errc::invalid_argument);
   EXPECT_EQ(device_->alloc(1, std::uint64_t{1} << 56).error().code, std::errc::invalid_argument);
   EXPECT_EQ(device_->alloc(1, (std::uint64_t{1} << 56) - 1).error().code, std::errc::invalid_argument)
-      << "the first barrier would look as if it were released";
+      << "the first barrier would look released already";
   EXPECT_EQ(device_->alloc(1, FlagMemory::kPoison - 1).error().code, std::errc::invalid_argument);
   EXPECT_TRUE(device_->alloc(1, (std::uint64_t{1} << 54) - 1));
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kAlloc));
@@ -207,7 +208,7 @@ TEST_F(DeviceTest, AllocSaysThatAllGroupsAreTaken) {
   EXPECT_EQ(handle.error().text, "gba: fake:0: cannot allocate a group: all groups of the device are taken");
 }
 
-TEST_F(DeviceTest, AllocGivesTheGroupBackWhenAStepFails) {
+TEST_F(DeviceTest, AllocFreesTheGroupWhenAStepFails) {
   open();
   const unsigned start = state_->calls;
   for (unsigned call = 0;; ++call) {
@@ -221,7 +222,7 @@ TEST_F(DeviceTest, AllocGivesTheGroupBackWhenAStepFails) {
     }
     ASSERT_LT(call, 40U) << start;
     EXPECT_EQ(handle.error().code, std::errc::io_error);
-    // The first three calls are the command itself; what is configured is what was allocated.
+    // The first three calls are the ALLOC command itself. A failure after them must free the group.
     if (state_->calls > before + 3) {
       EXPECT_EQ(opcodes().back(), kFree) << call;
     }
@@ -236,7 +237,7 @@ TEST_F(DeviceTest, EnableArmsTheGroup) {
   EXPECT_EQ(group_register(GBA_GROUP_CONTROL), GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
 }
 
-TEST_F(DeviceTest, DisableLetsNoMoreArrivalsIn) {
+TEST_F(DeviceTest, DisableStopsArrivals) {
   open();
   const auto handle = device_->alloc(2, 0).value();
   ASSERT_TRUE(device_->enable(handle));
@@ -244,8 +245,8 @@ TEST_F(DeviceTest, DisableLetsNoMoreArrivalsIn) {
   EXPECT_EQ(group_register(GBA_GROUP_CONTROL), 0U);
 }
 
-/// A posted write has arrived when a later read of the same function is answered.
-TEST_F(DeviceTest, WhatItWroteToAGroupHasArrivedBeforeOthersAreTold) {
+/// A posted write has arrived once a later read of the same function is answered.
+TEST_F(DeviceTest, FlushesItsWritesToAGroupBeforeItReturns) {
   open();
   const auto handle = device_->alloc(2, 0);
   ASSERT_TRUE(handle);
@@ -288,7 +289,7 @@ TEST_F(DeviceTest, FreeEndsOwnership) {
   EXPECT_EQ(device_->enable(handle).error().code, std::errc::operation_not_permitted);
 }
 
-TEST_F(DeviceTest, FreeOfAnEarlierGroupOfThatNumberLeavesTheNewOneAlone) {
+TEST_F(DeviceTest, FreeWithTheKeyOfAnEarlierGroupLeavesTheNewOneAlone) {
   open();
   auto handle = device_->alloc(2, 0).value();
   handle.key ^= 1;
@@ -296,7 +297,7 @@ TEST_F(DeviceTest, FreeOfAnEarlierGroupOfThatNumberLeavesTheNewOneAlone) {
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc));
 }
 
-TEST_F(DeviceTest, ResetIsWrittenByThePrivilegedPort) {
+TEST_F(DeviceTest, PrivilegedPortResetsTheDevice) {
   state_->privileged = true;
   state_->control[GBA_REG_FAULT] = GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED) | GBA_FAULT_BIT(GBA_FAULT_KEY);
   open();
@@ -314,7 +315,7 @@ TEST_F(DeviceTest, ResetByAnOrdinaryPortIsRefusedAndLeavesNoFault) {
   EXPECT_EQ(state_->control[GBA_REG_FAULT], 0U);
 }
 
-TEST_F(DeviceTest, ResetSaysWhenTheDeviceDoesNotComeBack) {
+TEST_F(DeviceTest, ResetReportsADeviceThatDoesNotComeBack) {
   state_->privileged = true;
   open();
   state_->control[GBA_REG_DEV_STATUS] = GBA_DEV_STATUS_FATAL;
@@ -340,14 +341,14 @@ TEST_F(DeviceTest, LeavesAndFreesItsGroupsWhenTheKernelWantsItBack) {
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kJoin, kLeave, kFree));
   EXPECT_TRUE(device_->backend().check_lost());
   EXPECT_TRUE(member.leave());
-  EXPECT_EQ(state_->commands.size(), 4U) << "each is said once";
+  EXPECT_EQ(state_->commands.size(), 4U) << "each command is sent once";
 }
 
 TEST_F(DeviceTest, FreesItsGroupsWhereClosingDoesNotResetTheFunction) {
   open();
   ASSERT_TRUE(device_->alloc(12, 0));
   device_.reset();
-  EXPECT_THAT(opcodes(), ElementsAre(kAlloc)) << "the reset does it";
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc)) << "the reset frees the group";
   state_ = std::make_shared<FakeState>();
   state_->resets_on_close = false;
   open();
@@ -356,7 +357,7 @@ TEST_F(DeviceTest, FreesItsGroupsWhereClosingDoesNotResetTheFunction) {
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kFree));
 }
 
-TEST_F(DeviceTest, SaysNothingToADeviceThatIsLostOtherwise) {
+TEST_F(DeviceTest, SendsNothingToADeviceThatIsLostForAnotherReason) {
   open();
   handle_ = device_->alloc(12, 0).value();
   const auto member = join();
@@ -365,7 +366,7 @@ TEST_F(DeviceTest, SaysNothingToADeviceThatIsLostOtherwise) {
   EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kJoin));
 }
 
-TEST_F(DeviceTest, RefusesHandlesThatItCannotHaveGiven) {
+TEST_F(DeviceTest, RefusesInvalidHandles) {
   open();
   const gba_group_handle good = handle_;
   for (auto spoil : {+[](gba_group_handle& h) { h.group = 32; }, +[](gba_group_handle& h) { h.member_count = 0; },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding devices behind the kernel's VFIO, on made-up trees of sysfs and device nodes. What a character device is
-// stands in sysfs under its number, so /dev/null and /dev/zero play VFIO's.
+// Finding devices behind the kernel's VFIO, on made-up trees of sysfs and device nodes. The finder looks a character
+// device up in sysfs by its number, so /dev/null and /dev/zero stand in for VFIO's nodes.
 #include "driver/discovery.hpp"
 
 #include <gmock/gmock.h>
@@ -49,9 +49,9 @@ class Discovery : public testing::Test {
   static inline const std::string kZero = "1:5";
 };
 
-TEST_F(Discovery, GoesByGroupWhereThereIsNoCharacterDevice) {
+TEST_F(Discovery, UsesTheGroupWithoutACharacterDevice) {
   sysfs_.add(kAddress, "12", "vfio-pci");
-  sysfs_.add_vfio_device(kAddress, "vfio0", "");  // as Linux 6.1 has it
+  sysfs_.add_vfio_device(kAddress, "vfio0", "");  // as on Linux 6.1
   add_node("iommu");
   const auto found = find(kAddress);
   ASSERT_TRUE(found) << found.error().text;
@@ -62,7 +62,7 @@ TEST_F(Discovery, GoesByGroupWhereThereIsNoCharacterDevice) {
   EXPECT_EQ(found->nodes.iommu, dev("vfio/vfio"));
 }
 
-TEST_F(Discovery, GoesByCharacterDeviceWhereThatAndIommufdAreThere) {
+TEST_F(Discovery, UsesTheCharacterDeviceIfItAndIommufdExist) {
   sysfs_.add(kAddress, "12", "vfio-pci");
   sysfs_.add_vfio_device(kAddress, "vfio3", "511:3");
   EXPECT_EQ(find(kAddress)->way, Way::kVfioGroup) << "no node";
@@ -75,7 +75,7 @@ TEST_F(Discovery, GoesByCharacterDeviceWhereThatAndIommufdAreThere) {
   EXPECT_EQ(found->nodes.iommu, dev("iommu"));
 }
 
-TEST_F(Discovery, KnowsACharacterDeviceByItsNumberAndFollowsLinks) {
+TEST_F(Discovery, RecognizesACharacterDeviceByItsNumberAndFollowsLinks) {
   sysfs_.add(kAddress, "12", "vfio-pci");
   sysfs_.add_vfio_device(kAddress, "vfio0", kNull);
   add_link("gba0", "/dev/null");
@@ -98,7 +98,7 @@ TEST_F(Discovery, FindsTheGbaOfAGroupNode) {
   EXPECT_EQ(found->nodes.address, kAddress);
 }
 
-TEST_F(Discovery, AsksWhichOfTwoGbasInAGroup) {
+TEST_F(Discovery, RefusesAGroupWithTwoGbasAndNamesBoth) {
   sysfs_.add(kAddress, "12", "vfio-pci");
   sysfs_.add(kOther, "12", "vfio-pci", "0x0b00");
   sysfs_.add_group_node("12", kNull);
@@ -115,7 +115,7 @@ TEST_F(Discovery, RefusesAGroupWithoutAGba) {
   EXPECT_THAT(error_of("/dev/null").text, HasSubstr("no GBA in IOMMU group 12"));
 }
 
-TEST_F(Discovery, RefusesNoIommuModeByEveryName) {
+TEST_F(Discovery, RefusesNoIommuModeUnderEveryName) {
   sysfs_.add(kAddress, "12", "vfio-pci");
   sysfs_.set_group_name("12", "vfio-noiommu");
   sysfs_.add_group_node("noiommu-12", kNull);
@@ -126,7 +126,7 @@ TEST_F(Discovery, RefusesNoIommuModeByEveryName) {
   }
 }
 
-TEST_F(Discovery, SaysThatThereIsNoIommu) {
+TEST_F(Discovery, ReportsAMissingIommu) {
   sysfs_.add(kAddress, "", "vfio-pci");
   EXPECT_EQ(error_of(kAddress).code, std::errc::operation_not_supported);
   EXPECT_THAT(error_of(kAddress).text, HasSubstr("intel_iommu=on"));
@@ -156,14 +156,14 @@ TEST_F(Discovery, RefusesOtherDevices) {
   EXPECT_THAT(error_of("0000:00:1f.7").text, HasSubstr("there is no PCI function 0000:00:1f.7"));
 }
 
-TEST_F(Discovery, RefusesCharacterDevicesThatAreNotVfios) {
+TEST_F(Discovery, RefusesCharacterDevicesOfOtherDrivers) {
   EXPECT_THAT(error_of("/dev/null").text, HasSubstr("not one of VFIO's")) << "unknown to sysfs";
   sysfs_.add_character_device(sysfs_.root() / "devices/virtual/misc/vfio", "misc", kNull);
   EXPECT_EQ(error_of("/dev/null").code, std::errc::no_such_device);
   EXPECT_THAT(error_of("/dev/null").text, HasSubstr("PCI address"));
 }
 
-TEST_F(Discovery, TakesGba0ThenTheFirstGbaOfTheMachine) {
+TEST_F(Discovery, PrefersGba0ThenTheFirstGbaOfTheMachine) {
   EXPECT_EQ(error_of("").code, std::errc::no_such_device);
   EXPECT_THAT(error_of("").text, HasSubstr(dev("gba0")));
   sysfs_.add("0000:00:01.0", "1", "vfio-pci", "0x1234");
@@ -177,7 +177,7 @@ TEST_F(Discovery, TakesGba0ThenTheFirstGbaOfTheMachine) {
   EXPECT_EQ(find("")->nodes.address, "0000:3d:00.0");
 }
 
-TEST_F(Discovery, ListsTheGbasThatVfioHasInTheOrderOfTheirAddresses) {
+TEST_F(Discovery, ListsTheGbasBoundToVfioByAddress) {
   const DeviceFinder finder(sysfs_.path(), dev_.path(), *expected_pci_ids(nullptr));
   EXPECT_THAT(finder.all(), ::testing::IsEmpty());
   sysfs_.add("0000:3d:00.2", "16", "vfio-pci");
@@ -192,7 +192,7 @@ TEST_F(Discovery, SaysWhyTheOnlyGbaCannotBeOpened) {
   EXPECT_THAT(error_of("").text, HasSubstr(kAddress + ": no driver has it"));
 }
 
-TEST_F(Discovery, TakesTheVariableBeforeGba0) {
+TEST_F(Discovery, PrefersTheVariableToGba0) {
   sysfs_.add(kAddress, "12", "vfio-pci");
   sysfs_.add(kOther, "13", "vfio-pci");
   ::setenv("GBA_DEVICE", kOther.c_str(), 1);
@@ -201,7 +201,7 @@ TEST_F(Discovery, TakesTheVariableBeforeGba0) {
   ::unsetenv("GBA_DEVICE");
 }
 
-TEST_F(Discovery, KnowsAPciAddressByItsForm) {
+TEST_F(Discovery, RecognizesAPciAddressByItsForm) {
   sysfs_.add("10000:3b:00.0", "12", "vfio-pci");
   EXPECT_TRUE(find("10000:3b:00.0"));
   for (const std::string path : {"3b:00.0", "0000:3b:00", "0000:3b:00.0.", "0000-3b-00-0", "0000:3b:0g.0"}) {
@@ -209,13 +209,13 @@ TEST_F(Discovery, KnowsAPciAddressByItsForm) {
   }
 }
 
-TEST_F(Discovery, KnowsOnlyTheIdsItIsTold) {
+TEST_F(Discovery, AcceptsOnlyTheConfiguredIds) {
   sysfs_.add(kAddress, "12", "vfio-pci", "0x1234");
   const DeviceFinder finder(sysfs_.path(), dev_.path(), {{.vendor = 0x1eaf, .device = 0x1234}});
   EXPECT_EQ(finder.find(nullptr)->nodes.address, kAddress);
 }
 
-TEST_F(Discovery, GivesTheTokenToFunctionsThatWantOne) {
+TEST_F(Discovery, GivesTheTokenToPhysicalAndVirtualFunctions) {
   const VfToken token = vf_token("00112233-4455-6677-8899-aabbccddeeff").value();
   const DeviceFinder finder(sysfs_.path(), dev_.path(), *expected_pci_ids(nullptr), token);
   const auto given = [&](const std::string& address) { return finder.find(address.c_str())->nodes.token == token; };
@@ -224,8 +224,8 @@ TEST_F(Discovery, GivesTheTokenToFunctionsThatWantOne) {
   sysfs_.add(kOther, "13", "vfio-pci", "0x0b02");
   EXPECT_FALSE(given(kAddress));
   std::ofstream(folder / kAddress / "sriov_totalvfs") << "4\n";
-  EXPECT_TRUE(given(kAddress)) << "it sets the token of its virtual functions";
-  EXPECT_FALSE(given(kOther)) << "no virtual function";
+  EXPECT_TRUE(given(kAddress)) << "a physical function sets the token of its virtual functions";
+  EXPECT_FALSE(given(kOther)) << "not a virtual function";
   std::filesystem::create_directory_symlink(folder / kAddress, folder / kOther / "physfn");
   EXPECT_TRUE(given(kOther));
 }

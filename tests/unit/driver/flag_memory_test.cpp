@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where releases land, and what is done where one of the places is not to be had.
+// The memory that releases are written to, and what happens if one kind of it is not available.
 #include "driver/flag_memory.hpp"
 #include "base/memfd.hpp"
 
@@ -28,7 +28,7 @@ class FlagPlaceTest : public testing::Test {
     state_->regions[GBA_REGION_FLAGS] = {.size = GBA_BAR4_SIZE, .mappable = true};
     state_->control[GBA_REG_CAPS] |= GBA_CAPS_BAR_FLAGS;
   }
-  /// The place that a device opened so has.
+  /// The place of the flags of a device that is opened with `wanted`.
   FlagPlace place(FlagPlace wanted) {
     auto device = open_fake(state_, wanted);
     EXPECT_TRUE(device) << device.error().text;
@@ -42,21 +42,21 @@ class FlagPlaceTest : public testing::Test {
   std::shared_ptr<FakeState> state_ = std::make_shared<FakeState>();
 };
 
-TEST_F(FlagPlaceTest, IsHostMemoryUnlessThatCannotBeHad) {
+TEST_F(FlagPlaceTest, IsHostMemoryIfAvailable) {
   EXPECT_EQ(place(FlagPlace::kAuto), FlagPlace::kHost);
   EXPECT_EQ(place(FlagPlace::kHost), FlagPlace::kHost);
-  EXPECT_EQ(state_->count("dma_unmap"), 2U) << "closing takes the memory back";
+  EXPECT_EQ(state_->count("dma_unmap"), 2U) << "closing unmaps the memory";
   state_->gives_dma = false;
   EXPECT_EQ(place(FlagPlace::kAuto), FlagPlace::kBar);
   EXPECT_EQ(refusal(FlagPlace::kHost).code, std::errc::operation_not_permitted);
 }
 
-TEST_F(FlagPlaceTest, IsDeviceMemoryWhereThatIsWanted) {
+TEST_F(FlagPlaceTest, IsDeviceMemoryIfRequested) {
   EXPECT_EQ(place(FlagPlace::kBar), FlagPlace::kBar);
   EXPECT_EQ(state_->count("dma_map"), 0U);
 }
 
-TEST_F(FlagPlaceTest, IsRefusedWhereThereIsNone) {
+TEST_F(FlagPlaceTest, IsRefusedIfNotAvailable) {
   state_->control[GBA_REG_CAPS] &= ~GBA_CAPS_BAR_FLAGS;
   EXPECT_EQ(refusal(FlagPlace::kBar).code, std::errc::not_supported);
   state_->control[GBA_REG_CAPS] |= GBA_CAPS_BAR_FLAGS;
@@ -64,7 +64,7 @@ TEST_F(FlagPlaceTest, IsRefusedWhereThereIsNone) {
   EXPECT_THAT(refusal(FlagPlace::kBar).text, testing::HasSubstr("has none that can be mapped"));
   state_->gives_dma = false;
   EXPECT_EQ(refusal(FlagPlace::kAuto).code, std::errc::operation_not_permitted)
-      << "the first reason is the one to mend";
+      << "the error of the preferred place is reported";
 }
 
 TEST_F(FlagPlaceTest, InDeviceMemoryIsTheGroupsSlot) {
@@ -73,8 +73,8 @@ TEST_F(FlagPlaceTest, InDeviceMemoryIsTheGroupsSlot) {
   auto membership = Membership::join(device, handle, 7);
   ASSERT_TRUE(membership) << membership.error().text;
   EXPECT_EQ(state_->release_address(kGroup, 7), GBA_RELEASE_ADDR_BAR_FLAGS);
-  // The fake's regions are all one file.
-  MmioRegion(state_->doorbells.bytes()).word<std::uint64_t>(kGroup * GBA_FLAG_STRIDE).store(42);
+  // All regions of the fake are one file.
+  MmioRegion(state_->doorbells.bytes()).word<std::uint64_t>(std::uint64_t{kGroup} * GBA_FLAG_STRIDE).store(42);
   EXPECT_EQ(membership->flag().load(), 42U);
 }
 
@@ -92,7 +92,7 @@ TEST_F(FlagPlaceTest, InHostMemoryIsAsLargeAsAPageOfTheIommu) {
 class HugeFlagsTest : public FlagPlaceTest {
  protected:
   static constexpr std::size_t kSmall = FlagMemory::kPageSize;
-  /// Of the memory that a device opened so has mapped for DMA.
+  /// The size of the memory that a device opened with `place` maps for DMA.
   std::size_t mapped(FlagPlace place = FlagPlace::kHugeHost) {
     auto device = open_fake(state_, place);
     EXPECT_TRUE(device) << device.error().text;
@@ -104,26 +104,26 @@ class HugeFlagsTest : public FlagPlaceTest {
   }
 };
 
-TEST_F(HugeFlagsTest, AreTakenOnlyIfAskedFor) {
+TEST_F(HugeFlagsTest, AreUsedOnlyOnRequest) {
   state_->behind_iommu = true;
   EXPECT_EQ(mapped(FlagPlace::kAuto), kSmall);
   EXPECT_EQ(mapped(FlagPlace::kHost), kSmall);
 }
 
-TEST_F(HugeFlagsTest, AreForDevicesBehindAnIommu) {
+TEST_F(HugeFlagsTest, AreUsedOnlyBehindAnIommu) {
   EXPECT_EQ(mapped(), kSmall);
   state_ = std::make_shared<FakeState>();
   state_->behind_iommu = true;
   EXPECT_EQ(mapped() > kSmall, system_has_huge_pages());
 }
 
-TEST_F(HugeFlagsTest, GiveWayToSmallOnesWhereTheyAreTooLarge) {
+TEST_F(HugeFlagsTest, FallBackToSmallPagesIfTooLargeToMap) {
   state_->behind_iommu = true;
   state_->largest_dma = kSmall;
   EXPECT_EQ(mapped(), kSmall);
 }
 
-/// From now on this process cannot allocate the pages of a file, as in a control group without room for them.
+/// From now on this process cannot allocate the pages of a file, as in a control group that has reached its limit.
 bool refuse_fallocate() {
   sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
@@ -133,7 +133,7 @@ bool refuse_fallocate() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-TEST_F(FlagPlaceTest, MemoryThatTheKernelCannotGiveIsAnErrorAndNoBusError) {
+TEST_F(FlagPlaceTest, ReportsMissingMemoryInsteadOfRaisingSigbus) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (!refuse_fallocate()) {
@@ -145,18 +145,18 @@ TEST_F(FlagPlaceTest, MemoryThatTheKernelCannotGiveIsAnErrorAndNoBusError) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-    GTEST_SKIP() << "no system call filter here";
+    GTEST_SKIP() << "system call filters (seccomp) are not available";
   }
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(FlagPlaceTest, PrefersTheNodeOfTheDeviceAndInsistsOnNone) {
+TEST_F(FlagPlaceTest, PrefersTheNumaNodeOfTheDevice) {
   state_->numa_node = 0;
   const std::shared_ptr<Device> device = open_fake(state_, FlagPlace::kHost).value();
   int policy = -1;
   void* const memory = state_->dma.begin()->second.memory.data();
   if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0, memory, MPOL_F_ADDR) != 0) {
-    GTEST_SKIP() << "a kernel without NUMA";
+    GTEST_SKIP() << "the kernel does not support NUMA";
   }
   EXPECT_EQ(policy, MPOL_PREFERRED);
 }

@@ -73,7 +73,7 @@ TEST_F(GroupTest, SequencesAreComparedBeyond32Bits) {
   }
 }
 
-TEST_F(GroupTest, SuccessIsSuccessEvenWithAnError) {
+TEST_F(GroupTest, BarrierReleasedBeforeAnErrorSucceeds) {
   group();
   release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 8);
   EXPECT_EQ(group().test(8), std::errc{});
@@ -119,12 +119,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Failure{GBA_ERROR_LEAVE, std::errc::broken_pipe, "a member left the group, or its process ended"},
                     Failure{77, std::errc::bad_message, "the device gave an unknown reason"}));
 
-// The flag says the same of both.
-TEST_F(GroupTest, EndOfTheGroupIsToldFromTheEndOfAMember) {
+// The flag's error is the same for both; ERROR_CODE tells them apart.
+TEST_F(GroupTest, TellsTheEndOfTheGroupFromTheEndOfAMember) {
   group();
   release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 4);
-  const std::uint64_t nobody = GBA_ERROR_LEAVE | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, 0xffff);
-  for (const std::uint64_t code : {nobody, std::uint64_t{0}}) {
+  const std::uint64_t no_member = GBA_ERROR_LEAVE | GBA_FIELD_PUT(GBA_ERROR_CODE_MEMBER, 0xffff);
+  for (const std::uint64_t code : {no_member, std::uint64_t{0}}) {
     state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_ERROR_CODE] = code;
     const Error error = group().describe(group().test(5), 5);
     EXPECT_EQ(error.code, std::errc::owner_dead);
@@ -140,7 +140,7 @@ TEST_F(GroupTest, ErrorWithoutAMemberNamesNone) {
   EXPECT_THAT(group().describe(group().test(5), 5).text, HasSubstr("was reset; the last one"));
 }
 
-TEST_F(GroupTest, LostDeviceIsFoundByTestingAloneButNotBeforeARelease) {
+TEST_F(GroupTest, TestFindsALostDeviceButReportsAnEarlierReleaseFirst) {
   group();
   release(1);
   state_->lose();
@@ -187,7 +187,7 @@ TEST_F(GroupTest, DeviceThatSleepsIsKickedByItsEventfdIfItHasOne) {
   EXPECT_EQ(state_->count("kick"), 0U);
 }
 
-/// Both sides must run at the same moment, but not keep each other from the processor.
+/// Spins first, so that both sides run at the same moment; then yields, in case they share a processor.
 std::uint64_t spin_until_next(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
   for (int i = 0; word.load() < value; ++i) {
     if (i < 1000) {
@@ -199,9 +199,9 @@ std::uint64_t spin_until_next(const std::atomic<std::uint64_t>& word, std::uint6
   return word.load();
 }
 
-// uapi rule 14 from both sides at once: the device says that it sleeps and looks once more, the member arrives. Either
-// the device sees the arrival or the member sees WAKEUP; without the member's fence, now and then neither does.
-TEST_F(GroupTest, NoArrivalIsLostToADeviceThatFallsAsleep) {
+// uapi rule 14 from both sides at once: the device sets WAKEUP and looks once more while the member arrives. Either the
+// device sees the arrival or the member sees WAKEUP; without the member's fence, sometimes neither does.
+TEST_F(GroupTest, NoArrivalIsLostWhileTheDeviceFallsAsleep) {
   constexpr std::uint64_t kEnd = UINT64_MAX;
   state_->kick = base::UniqueFd(::eventfd(0, EFD_NONBLOCK));
   group();
@@ -222,7 +222,7 @@ TEST_F(GroupTest, NoArrivalIsLostToADeviceThatFallsAsleep) {
     }
   });
   std::uint64_t lost = 0;
-  const Deadline enough = Deadline::after(milliseconds{500});  // rounds differ much in length with what else is running
+  const Deadline enough = Deadline::after(milliseconds{500});  // the time of a round depends on the load
   for (std::uint64_t k = 1; k < 100 || !enough.passed(); ++k) {
     state_->set_wakeup(0);
     const std::uint64_t unseen_before = unseen.load();
@@ -248,7 +248,7 @@ TEST_F(GroupTest, HardwareHasNoWakeupWord) {
   EXPECT_EQ(state_->count("kick"), 0U);
 }
 
-TEST_F(GroupTest, SleepAsksForAnInterruptAndComesBackAfterItsTime) {
+TEST_F(GroupTest, SleepAsksForAnInterruptAndReturnsAfterItsTime) {
   EXPECT_EQ(group().sleep(1, milliseconds{1}), Group::kNotYet);
   EXPECT_EQ(doorbell(), arrival(1) | kNotify);
 }
@@ -276,7 +276,7 @@ TEST_F(GroupTest, SleepEndsWithTheInterruptAndDrainsIt) {
   EXPECT_NE(::eventfd_read(state_->armed.at(kGroup), &left), 0);
 }
 
-TEST_F(GroupTest, WakeThatProvesNothingIsNotARelease) {
+TEST_F(GroupTest, SpuriousWakeIsNotARelease) {
   group();
   state_->interrupt(kGroup);
   EXPECT_EQ(group().sleep(1, hours{1}), Group::kNotYet);
@@ -327,13 +327,13 @@ TEST_F(GroupTest, WaitEndsAtItsDeadlineAndNamesTheMissing) {
   EXPECT_EQ(error.text, "gba: group 3: barrier 17 was not released in time: members 4 and 7 did not arrive");
 }
 
-TEST_F(GroupTest, TimeoutSaysThatNobodyCouldArriveOrThatAllHave) {
+TEST_F(GroupTest, TimeoutSaysThatTheGroupIsNotEnabledOrThatAllHaveArrived) {
   EXPECT_THAT(group().describe(std::errc::timed_out, 1).text, HasSubstr("in time: the group is not enabled"));
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_CONTROL] = GBA_CONTROL_ENABLE;
   EXPECT_THAT(group().describe(std::errc::timed_out, 1).text, HasSubstr("in time: all members have arrived by now"));
 }
 
-TEST_F(GroupTest, TimeoutOfAGroupThatFailedSinceIsItsFailure) {
+TEST_F(GroupTest, TimeoutOfAFailedGroupReportsTheFailure) {
   group();
   release(kError | std::uint64_t{GBA_ERROR_LEAVE} << 56 | 4);
   state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_ERROR_CODE] =
@@ -342,7 +342,7 @@ TEST_F(GroupTest, TimeoutOfAGroupThatFailedSinceIsItsFailure) {
   EXPECT_EQ(group().describe(std::errc::timed_out, 4).code, std::errc::timed_out);
 }
 
-TEST_F(GroupTest, TimeoutOfALostDeviceIsItsLoss) {
+TEST_F(GroupTest, TimeoutOfALostDeviceReportsTheLoss) {
   group();
   device_->backend().declare_lost(Loss::kRemoved);
   EXPECT_EQ(group().describe(std::errc::timed_out, 1).code, std::errc::no_such_device);
@@ -369,7 +369,7 @@ TEST_F(GroupTest, MissingReadsEveryWordOfAFullGroup) {
   }
 }
 
-TEST_F(GroupTest, ReleaseCarriesWhatWasStoredBeforeIt) {
+TEST_F(GroupTest, ReleaseMakesEarlierStoresVisible) {
   group();
   int payload = 0;
   std::thread device([&] {

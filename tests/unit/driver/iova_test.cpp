@@ -11,14 +11,14 @@ namespace {
 constexpr std::uint64_t kPage = IovaSpace::kPage;
 constexpr std::uint64_t kFirst = 16 * kPage;
 
-TEST(IovaSpace, GivesWholePagesOneAfterTheOther) {
+TEST(IovaSpace, AllocatesWholePagesInOrder) {
   IovaSpace space(kFirst, 8 * kPage);
   EXPECT_EQ(space.allocate(1).value(), kFirst);
   EXPECT_EQ(space.allocate(kPage + 1).value(), kFirst + kPage);
   EXPECT_EQ(space.allocate(kPage).value(), kFirst + 3 * kPage);
 }
 
-TEST(IovaSpace, UsesAnAddressAgainAsLateAsPossible) {
+TEST(IovaSpace, ReusesAnAddressAsLateAsPossible) {
   IovaSpace space(kFirst, 3 * kPage);
   space.release(space.allocate(kPage).value());
   EXPECT_EQ(space.allocate(kPage).value(), kFirst + kPage);
@@ -68,14 +68,14 @@ TEST(IovaSpace, NeverGivesTwoOwnersOneAddress) {
   }
 }
 
-TEST(IovaSpace, GivesWholePagesOfTheIommu) {
+TEST(IovaSpace, AllocatesWholePagesOfTheIommu) {
   constexpr std::uint64_t kLarge = 16 * kPage;
   IovaSpace space(kLarge, 4 * kLarge, kLarge);
   EXPECT_EQ(space.allocate(1).value(), kLarge);
   EXPECT_EQ(space.allocate(kLarge + 1).value(), 2 * kLarge);
 }
 
-TEST(IovaWindow, LiesAbove4GibWhereThatIsPossible) {
+TEST(IovaWindow, LiesAbove4GibIfPossible) {
   const auto window = choose_window({});
   ASSERT_TRUE(window);
   EXPECT_EQ(window->first, UINT64_C(1) << 32);
@@ -83,7 +83,7 @@ TEST(IovaWindow, LiesAbove4GibWhereThatIsPossible) {
 }
 
 TEST(IovaWindow, StaysWithinWhatTheIommuCanMap) {
-  // As an x86 gives it: a hole for interrupts, and 39 bits.
+  // As on x86: a hole for interrupts, and 39 bits.
   const auto window = choose_window({.ranges = {{0, 0xfedfffff}, {0xfef00000, (UINT64_C(1) << 39) - 1}}});
   ASSERT_TRUE(window);
   EXPECT_EQ(window->first, UINT64_C(1) << 32);
@@ -106,7 +106,7 @@ TEST(IovaWindow, LiesWithinWhatEveryDeviceCanReach) {
   EXPECT_FALSE(choose_window({.ranges = {{UINT64_MAX - kPage + 1, UINT64_MAX}}}));
 }
 
-TEST(IovaWindow, IsRefusedWhereNothingFits) {
+TEST(IovaWindow, IsRefusedIfNothingFits) {
   EXPECT_FALSE(choose_window({.ranges = {}}));
   EXPECT_FALSE(choose_window({.ranges = {{0, kPage - 1}}}));
   EXPECT_FALSE(choose_window({.ranges = {{0, 0xffff}}, .page = 0x10000}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way to lose a device, and each failure that no flag tells: found by a waiter that is blocked already, told from
-// all others by its errno, and no reason not to open the device anew.
+// Each way to lose a device, and each failure that no flag reports: a waiter that is already blocked finds it, its
+// errno tells it from all others, and the device can be opened again.
 #include "driver/backend.hpp"
 
 #include <gmock/gmock.h>
@@ -27,11 +27,11 @@ struct Cause {
   const char* text;
   std::function<void(FakeState&)> happen;
   std::function<void(FakeState&)> mend = [](FakeState&) {};
-  bool mapped = false;  // its registers
+  bool mapped = false;  // the registers are mapped, not read by messages
   friend void PrintTo(const Cause& cause, std::ostream* out) { *out << cause.name; }
 };
 
-/// loss_event() fires, and says `loss`.
+/// Fires loss_event() with the reason `loss`.
 std::function<void(FakeState&)> lose(Loss loss) {
   return [loss](FakeState& state) {
     state.loss_seen = loss;
@@ -44,7 +44,7 @@ void set_register(FakeState& state, std::uint64_t offset, std::uint64_t value) {
   state.control[offset] = value;
 }
 
-/// From now on the registers are memory that can be taken away.
+/// Maps the registers from a file, which a test can truncate.
 void map_registers(FakeState& state) {
   state.control_file = base::UniqueFd(::memfd_create("registers", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(state.control_file.get(), GBA_BAR0_SIZE), 0);
@@ -55,7 +55,7 @@ void map_registers(FakeState& state) {
 }
 
 constexpr std::uint64_t kWell = GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP;
-constexpr std::uint32_t kFailing = 3;  // the group
+constexpr std::uint32_t kFailing = 3;  // the group that fails
 constexpr std::uint32_t kPort = 5;
 
 const std::vector<Cause> kCauses{
@@ -87,9 +87,9 @@ const std::vector<Cause> kCauses{
 
 class LossTest : public DeviceFixture, public testing::WithParamInterface<Cause> {};
 
-TEST_P(LossTest, IsFoundByAWaiterThatIsBlockedAndTheDeviceIsOpenedAnew) {
+TEST_P(LossTest, IsFoundByABlockedWaiterAndTheDeviceCanBeReopened) {
   const std::uint64_t with_ports = GBA_FIELD_PUT(GBA_VERSION_MAJOR_FIELD, GBA_VERSION_MAJOR) | 1;
-  const std::uint64_t place = std::uint64_t{kPort} << 48;  // of member 7
+  const std::uint64_t place = std::uint64_t{kPort} << 48;  // the port of member 7
   const auto make = [&] {
     state_ = std::make_shared<FakeState>();
     state_->control[GBA_REG_VERSION] = with_ports;
@@ -107,14 +107,14 @@ TEST_P(LossTest, IsFoundByAWaiterThatIsBlockedAndTheDeviceIsOpenedAnew) {
     }
     GetParam().happen(*state_);
   });
-  // Long before the deadline: whoever waits for ever must be told too.
+  // The failure must come long before the deadline: a caller that waits without one must see it too.
   const std::errc failure = group.wait(1, Deadline::after(std::chrono::seconds{50}));
   device.join();
   EXPECT_EQ(static_cast<int>(failure), GetParam().error);
   const Error error = group.describe(failure, 1);
   EXPECT_EQ(static_cast<int>(error.code), GetParam().error);
   EXPECT_THAT(error.text, ContainsRegex(GetParam().text));
-  EXPECT_NE(group.test(2), std::errc{}) << "and no crash";
+  EXPECT_NE(group.test(2), std::errc{}) << "must not crash";
   group.arrive(2);
   (void)group.leave();
   GetParam().mend(*state_);
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(All, LossTest, testing::ValuesIn(kCauses),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(Losses, HaveErrnosOfTheirOwn) {
-  // The rest of gba.h's list, which other tests see: in flags, in a forked child, for the caller's own limit.
+  // The rest of gba.h's list, which other tests cover: errors in flags, a forked child, the caller's own limit.
   std::multiset<int> all{ECONNRESET, EOWNERDEAD, EPIPE, ETIME, EFAULT, EPROTO, ECHILD, ETIMEDOUT, EAGAIN};
   for (const Cause& cause : kCauses) {
     all.insert(cause.error);

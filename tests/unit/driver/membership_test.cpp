@@ -23,14 +23,14 @@ class MembershipTest : public DeviceFixture {
                       [&](std::uint64_t word) { return GBA_FIELD_GET(GBA_CMD_OPCODE, word) == opcode; }));
   }
   std::uint64_t release_address() {
-    return state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_RELEASE_ADDR + 8 * kMember];
+    return state_->control[GBA_GROUP_BASE(kGroup) + GBA_GROUP_RELEASE_ADDR + std::size_t{8} * kMember];
   }
   void refuse(std::uint64_t opcode, std::uint64_t error) {
     state_->command_status[opcode] = GBA_FIELD_PUT(GBA_CMD_STATUS_ERROR, error);
   }
 };
 
-TEST_F(MembershipTest, JoinsWithItsKeyThenTellsItsFlagThenArmsItsInterrupt) {
+TEST_F(MembershipTest, JoinsWithItsKeyThenSetsItsFlagThenArmsItsInterrupt) {
   const Membership membership = join();
   EXPECT_EQ(state_->commands.back(), 0x0000beef00070303U);
   EXPECT_EQ(release_address() % GBA_FLAG_STRIDE, 0U);
@@ -60,7 +60,7 @@ TEST_F(MembershipTest, LeaveUnbindsAndDisarms) {
   EXPECT_EQ(commands(GBA_CMD_LEAVE), 1U);
 }
 
-TEST_F(MembershipTest, EndOfTheObjectLeaves) {
+TEST_F(MembershipTest, DestructorLeaves) {
   { const Membership membership = join(); }
   EXPECT_EQ(commands(GBA_CMD_LEAVE), 1U);
 }
@@ -81,7 +81,7 @@ TEST_F(MembershipTest, LeavingAFreedGroupIsNoError) {
   EXPECT_TRUE(two.leave());
 }
 
-TEST_F(MembershipTest, LeaveReportsALostDeviceAndLeavesNothingArmedHere) {
+TEST_F(MembershipTest, LeaveReportsALostDevice) {
   Membership membership = join();
   device_->backend().declare_lost(Loss::kRemoved);
   EXPECT_EQ(membership.leave().error().code, std::errc::no_such_device);
@@ -131,7 +131,7 @@ TEST_F(MembershipTest, FailureOfAnyStepUndoesTheOthers) {
   }
 }
 
-TEST_F(MembershipTest, DoesWithoutAnInterruptIfTheMachineHasTooFewVectors) {
+TEST_F(MembershipTest, WorksWithoutAnInterruptIfTheMachineHasTooFewVectors) {
   state_->out_of_vectors = true;
   auto membership = Membership::join(device_, handle_, kMember);
   ASSERT_TRUE(membership) << membership.error().text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device is meant, and sharing one within a process.
+// The choice of the device to open, and sharing one within a process.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST_F(FindDevice, TakesTheArgumentThenTheVariableThenTheDefault) {
   EXPECT_THAT(chosen, HasSubstr("/dev/gba0"));
 }
 
-TEST_F(FindDevice, KnowsVfioUserNames) {
+TEST_F(FindDevice, RecognizesVfioUserNames) {
   EXPECT_EQ(find_device("vfio-user:/no/where")->socket, "/no/where");
   EXPECT_EQ(find_device("vfio-user:/no/where")->shown, "vfio-user:/no/where");
   EXPECT_EQ(find_device("vfio-user:@name")->socket, "@name");
@@ -68,7 +68,7 @@ TEST_F(FindDevice, KnowsVfioUserNames) {
   EXPECT_EQ(error_of("vfio-user:"), std::errc::invalid_argument);
 }
 
-TEST_F(FindDevice, SeesThatTwoNamesAreOneDevice) {
+TEST_F(FindDevice, RecognizesTwoNamesOfOneDevice) {
   const std::string socket = socket_at(dir_.file("socket"));
   ASSERT_EQ(::symlink(socket.c_str(), dir_.file("gba0").c_str()), 0);
   const auto link = find_device(dir_.file("gba0").c_str());
@@ -77,7 +77,7 @@ TEST_F(FindDevice, SeesThatTwoNamesAreOneDevice) {
   EXPECT_NE(link->key, find_device(socket_at(dir_.file("other")).c_str())->key);
 }
 
-TEST_F(FindDevice, RefusesWhatIsNoDevice) {
+TEST_F(FindDevice, RefusesNamesThatAreNotDevices) {
   EXPECT_EQ(error_of(dir_.file("none")), std::errc::no_such_device);
   EXPECT_EQ(error_of("0000:3b:00.0"), std::errc::no_such_device);
   EXPECT_EQ(error_of(dir_.path()), std::errc::invalid_argument);
@@ -117,7 +117,7 @@ TEST_F(RegistryTest, OpensAgainAfterTheLastClose) {
   EXPECT_EQ(opened_, 2);
 }
 
-TEST_F(RegistryTest, OpensALostDeviceAnew) {
+TEST_F(RegistryTest, ReopensALostDevice) {
   const auto lost = open("a");
   (*lost)->backend().declare_lost(Loss::kRemoved);
   const auto fresh = open("a");
@@ -134,7 +134,7 @@ TEST_F(RegistryTest, CloseOfALostDeviceLeavesItsSuccessorShared) {
   EXPECT_EQ(opened_, 2);
 }
 
-/// The last other user lets go of a lost device while it is opened again.
+/// The last user of a lost device releases it while the registry opens it again. The registry must not wait for itself.
 TEST_F(RegistryTest, MayHoldTheLastReferenceToALostDevice) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -147,10 +147,10 @@ TEST_F(RegistryTest, MayHoldTheLastReferenceToALostDevice) {
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "it waits for itself";
+  EXPECT_EQ(status, 0) << "the registry waits for itself";
 }
 
-TEST_F(RegistryTest, PassesOnWhyADeviceCannotBeOpened) {
+TEST_F(RegistryTest, ReportsWhyADeviceCannotBeOpened) {
   const auto none = registry_.open(
       "a", []() -> Result<std::unique_ptr<Device>> { return fail(std::errc::no_such_device, "there is none"); });
   ASSERT_FALSE(none);
@@ -158,7 +158,7 @@ TEST_F(RegistryTest, PassesOnWhyADeviceCannotBeOpened) {
   EXPECT_TRUE(open("a"));
 }
 
-/// Devices whose closing takes a while, and how many there are at a time. The state goes with the backend that has it.
+/// Opens devices whose closing takes a while, and counts the open ones: a backend's FakeState is destroyed with it.
 class SlowlyClosed {
  public:
   Result<std::unique_ptr<Device>> open() {
@@ -202,9 +202,10 @@ TEST_F(RegistryTest, WaitsForADeviceThatIsBeingClosed) {
   EXPECT_EQ(devices.live(), 0);
 }
 
-TEST_F(RegistryTest, OneKeyIsNeverOpenTwiceAtATime) {
+TEST_F(RegistryTest, NeverOpensOneKeyTwiceAtATime) {
   SlowlyClosed devices;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
       for (int i = 0; i < 10; ++i) {

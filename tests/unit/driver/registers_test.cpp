@@ -24,7 +24,7 @@ class RegistersTest : public testing::Test {
   FakeBackend backend_{state_};
 };
 
-TEST_F(RegistersTest, GoThroughTheBackendWhereTheRegionCannotBeMapped) {
+TEST_F(RegistersTest, GoThroughTheBackendIfTheRegionCannotBeMapped) {
   const auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   EXPECT_EQ(control->read<std::uint32_t>(GBA_REG_MAGIC).value(), GBA_MAGIC_VALUE);
@@ -33,7 +33,7 @@ TEST_F(RegistersTest, GoThroughTheBackendWhereTheRegionCannotBeMapped) {
   EXPECT_EQ(state_->count("read"), 1U);
 }
 
-TEST_F(RegistersTest, AreLoadsAndStoresWhereItCan) {
+TEST_F(RegistersTest, AreLoadsAndStoresIfTheRegionCanBeMapped) {
   state_->control_file = base::create_memfd("control", GBA_BAR0_SIZE).value();
   state_->regions[GBA_REGION_CONTROL].mappable = true;
   const auto memory = map_shared(state_->control_file.get(), 0, GBA_BAR0_SIZE, "control").value();
@@ -64,7 +64,7 @@ TEST_F(RegistersTest, RefuseARegionThatIsTooSmall) {
   EXPECT_THAT(control.error().text, HasSubstr("is not a GBA"));
 }
 
-TEST_F(RegistersTest, OfALostDeviceFailWithoutAskingIt) {
+TEST_F(RegistersTest, FailAtOnceIfTheDeviceIsLost) {
   const auto control = Registers::open(backend_, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control);
   const unsigned calls = state_->calls;
@@ -75,7 +75,7 @@ TEST_F(RegistersTest, OfALostDeviceFailWithoutAskingIt) {
 
 const std::vector<PciId> kExpected = expected_pci_ids(nullptr).value();
 
-TEST(PciId, IsOfTheHeaderUnlessOverridden) {
+TEST(PciId, DefaultsToThatOfTheHeader) {
   EXPECT_THAT(
       expected_pci_ids(nullptr).value(),
       testing::ElementsAre(PciId{GBA_PCI_VENDOR_ID, GBA_PCI_DEVICE_ID}, PciId{GBA_PCI_VENDOR_ID, GBA_PCI_DEVICE_ID_VF},
@@ -83,7 +83,7 @@ TEST(PciId, IsOfTheHeaderUnlessOverridden) {
   EXPECT_THAT(expected_pci_ids("8086:F1c2").value(), testing::ElementsAre(PciId{0x8086, 0xf1c2}));
 }
 
-TEST(PciId, OverrideOfAnotherFormIsRefused) {
+TEST(PciId, RefusesAnOverrideOfAnotherForm) {
   for (const char* text : {"", "8086", "8086-1234", "808:61234", "80866:123", "0x86:1234", "8086:123g", "+086:1234"}) {
     const auto id = expected_pci_ids(text);
     ASSERT_FALSE(id) << text;
@@ -118,7 +118,7 @@ class CommandsTest : public RegistersTest {
   Commands commands_{backend_, control_};
 };
 
-TEST_F(CommandsTest, PutEveryFieldInItsPlaceAndGiveTheResult) {
+TEST_F(CommandsTest, PutEveryFieldInItsPlaceAndReturnTheResult) {
   EXPECT_EQ(run({.opcode = GBA_CMD_ALLOC}).value(), state_->alloc_result);
   ASSERT_TRUE(run({.opcode = GBA_CMD_JOIN, .group = 31, .member = 707, .key = 0x89abcdef}));
   EXPECT_EQ(state_->commands, (std::vector<std::uint64_t>{1, 0x89abcdef02c31f03}));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping, mmio, member lists, deadlines: what needs no device.
+// The parts that need no device: mappings, mmio, member lists, deadlines, spinning.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-TEST(Mapping, ShowsWhatTheFileHolds) {
+TEST(Mapping, ShowsTheContentOfTheFile) {
   const auto file = base::create_memfd("test", 8192);
   ASSERT_TRUE(file);
   const auto one = map_shared(file->get(), 4096, 4096, "the second page");
@@ -38,7 +39,7 @@ TEST(Mapping, RefusesAFileThatIsTooShortInsteadOfFaultingLater) {
   EXPECT_THAT(mapping.error().text, HasSubstr("cannot map the doorbells"));
 }
 
-TEST(Mapping, SaysWhatCouldNotBeMapped) {
+TEST(Mapping, NamesWhatCouldNotBeMapped) {
   const auto mapping = map_shared(-1, 0, 4096, "the doorbells");
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().code, std::errc::bad_file_descriptor);
@@ -50,6 +51,22 @@ TEST(SealedMemory, CannotBeResized) {
   ASSERT_TRUE(file);
   EXPECT_NE(::ftruncate(file->get(), 0), 0);
   EXPECT_NE(::ftruncate(file->get(), 8192), 0);
+}
+
+TEST(SealedMemory, KeepsItsPagesOnceItsSealsAreClosed) {
+  const auto file = base::create_memfd("test", 4096, base::MemfdPages::kUsual, base::MemfdSeals::kOpen);
+  ASSERT_TRUE(file);
+  const auto mapping = map_shared(file->get(), 0, 4096, "the file");
+  ASSERT_TRUE(mapping);
+  EXPECT_FALSE(base::keeps_pages(file->get()));
+  ASSERT_TRUE(base::keep_pages(file->get()));
+  EXPECT_TRUE(base::keeps_pages(file->get()));
+  EXPECT_NE(::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+  mapping->bytes()[0] = std::byte{1};
+  EXPECT_FALSE(map_shared(file->get(), 0, 4096, "the file"));
+  const auto closed = base::create_memfd("test", 4096);
+  ASSERT_TRUE(closed);
+  EXPECT_FALSE(base::keep_pages(closed->get()));
 }
 
 TEST(MmioRegion, RefusesWordsOutsideOrUnaligned) {
@@ -71,20 +88,20 @@ MemberMask mask_of(std::initializer_list<unsigned> members) {
   return mask;
 }
 
-TEST(MemberList, ReadsAsText) {
+TEST(MemberList, ListsMembersAsText) {
   EXPECT_EQ(to_text(MemberMask{}), "nobody");
   EXPECT_EQ(to_text(mask_of({5})), "member 5");
   EXPECT_EQ(to_text(mask_of({0, 1})), "members 0-1");
   EXPECT_EQ(to_text(mask_of({0, 63, 64, 65, 707})), "members 0, 63-65 and 707");
 }
 
-TEST(MemberList, CountsWhatIsTooLongToName) {
+TEST(MemberList, CountsMembersThatDoNotFit) {
   MemberMask odd{};
   odd.fill(0xaaaaaaaaaaaaaaaa);
   EXPECT_THAT(to_text(odd), testing::EndsWith("29, 31 and 368 more"));
 }
 
-TEST(Deadline, NeverDoesNotPass) {
+TEST(Deadline, NeverPassesIfUnlimited) {
   EXPECT_FALSE(Deadline::never().passed());
   EXPECT_FALSE(Deadline::after_ns(UINT64_MAX).passed());
   EXPECT_FALSE(Deadline::after(std::chrono::nanoseconds::max()).passed());
@@ -105,7 +122,7 @@ TEST(SpinPolicy, DoesNotSpinOnTheOnlyProcessor) {
   EXPECT_GE(usable_processors(), 1U);
 }
 
-TEST(SpinPolicy, SpinsBrieflyWhereThereAreMoreThreadsThanProcessors) {
+TEST(SpinPolicy, SpinsBrieflyIfOversubscribed) {
   EXPECT_EQ(spin_policy(4, 4).spins, spin_policy(4, 1).spins);
   EXPECT_GT(spin_policy(4, 5).spins, 0U);
   EXPECT_LT(spin_policy(4, 5).spins, spin_policy(4, 4).spins / 5);

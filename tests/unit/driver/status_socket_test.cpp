@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process that has a device open may answer to those that want to look at it.
+// The answers that a process with an open device may give to a process that asks for its status.
 #include "driver/status_socket.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ void send_file(int client, const Bytes& content) {
   EXPECT_EQ(::sendmsg(client, &message, MSG_NOSIGNAL), 1);
 }
 
-/// What is seen if this process answers with a file, or with the end of the connection.
+/// The view of a client if this process answers with `content` in a file, or, without it, closes the connection.
 base::Result<StatusView> look_at(const std::optional<Bytes>& content) {
   const std::string key = "status_socket_test " + std::to_string(::getpid());
   const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -58,7 +58,7 @@ base::Result<StatusView> look_at(const std::optional<Bytes>& content) {
     }
   });
   auto view = look_through_opener(key);
-  ::shutdown(listener.get(), SHUT_RDWR);  // in case that nobody has come
+  ::shutdown(listener.get(), SHUT_RDWR);  // ends accept4() if no client has connected
   server.join();
   return view;
 }
@@ -76,7 +76,7 @@ Bytes bytes_of(const StatusReport& report, std::size_t groups = 0) {
   return bytes;
 }
 
-TEST(StatusSocket, TellsWhatTheProcessSays) {
+TEST(StatusSocket, ReportsWhatTheProcessSends) {
   StatusReport report;
   report.groups = 2;
   report.counters.arrivals = 7;
@@ -98,7 +98,7 @@ TEST(StatusSocket, MakesTextsPrintable) {
   EXPECT_EQ(std::string(view->report.condition_text), std::string(sizeof report.condition_text - 1, '?'));
 }
 
-TEST(StatusSocket, RefusesWhatIsNoReport) {
+TEST(StatusSocket, RefusesAnInvalidReport) {
   StatusReport report;
   expect_refused(std::nullopt, "closed the connection without an answer");
   expect_refused(Bytes{}, "another version");
@@ -115,7 +115,7 @@ TEST(StatusSocket, RefusesWhatIsNoReport) {
   expect_refused(bytes_of(report, 2), "cut off");
 }
 
-TEST(StatusSocket, OfNoProcessIsNotAsked) {
+TEST(StatusSocket, ReportsThatNoProcessHasTheDevice) {
   const auto view = look_through_opener("nobody has this");
   ASSERT_FALSE(view);
   EXPECT_EQ(view.error().code, std::errc::no_such_process);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways to a device behind the kernel's VFIO have in common.
+// Behaviour that both ways to a device behind the kernel's VFIO, group and character device, share.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@
 namespace gba::test {
 namespace {
 
-using testing::_;
 using testing::HasSubstr;
 using testing::SetErrnoAndReturn;
 
@@ -40,7 +39,7 @@ TEST_P(VfioDevice, LeavesNothingBehind) {
   EXPECT_EQ(kernel_.left_over(), "");
 }
 
-TEST_P(VfioDevice, SaysWhichCallFailedAndLeavesNothingBehindWhicheverItIs) {
+TEST_P(VfioDevice, NamesAnyFailedCallAndLeavesNothingBehind) {
   unsigned failures = 0;
   for (unsigned call = 0;; ++call) {
     FakeKernel kernel;
@@ -51,7 +50,7 @@ TEST_P(VfioDevice, SaysWhichCallFailedAndLeavesNothingBehindWhicheverItIs) {
       break;
     }
     if (kernel.failed_call == "getrlimit") {
-      continue;  // then the kernel decides
+      continue;  // not an error: without the limit the kernel decides
     }
     ++failures;
     EXPECT_EQ(error.code, std::errc::io_error) << error.text;
@@ -62,7 +61,7 @@ TEST_P(VfioDevice, SaysWhichCallFailedAndLeavesNothingBehindWhicheverItIs) {
   EXPECT_GT(failures, 25U);
 }
 
-TEST_P(VfioDevice, KnowsItsRegions) {
+TEST_P(VfioDevice, ReportsItsRegions) {
   Backend& device = open();
   EXPECT_EQ(device.path(), "0000:3b:00.0");
   EXPECT_EQ(device.region_info(GBA_REGION_CONTROL)->size, GBA_BAR0_SIZE);
@@ -73,7 +72,7 @@ TEST_P(VfioDevice, KnowsItsRegions) {
   EXPECT_EQ(device.region_info(77)->size, 0U);
 }
 
-TEST_P(VfioDevice, MapsARegionUpToThePageOfInterruptsThatAnOldKernelLeavesOut) {
+TEST_P(VfioDevice, MapsARegionUpToTheMsixPagesThatAnOldKernelExcludes) {
   kernel_.regions[GBA_REGION_CONTROL].areas = {{.offset = 0, .size = 0xf0000}, {.offset = 0xf9000, .size = 0x7000}};
   kernel_.regions[GBA_REGION_FLAGS].areas = {{.offset = 0, .size = GBA_BAR4_SIZE}};
   Backend& device = open();
@@ -83,11 +82,11 @@ TEST_P(VfioDevice, MapsARegionUpToThePageOfInterruptsThatAnOldKernelLeavesOut) {
   const auto control = Registers::open(device, GBA_REGION_CONTROL, GBA_BAR0_SIZE);
   ASSERT_TRUE(control) << control.error().text;
   ASSERT_TRUE(control->write<std::uint64_t>(0xf0000 - 8, 7));
-  EXPECT_EQ(control->read<std::uint64_t>(0xf0000 - 8).value(), 7U) << "all 8 bytes at once";
+  EXPECT_EQ(control->read<std::uint64_t>(0xf0000 - 8).value(), 7U) << "one access of 8 bytes";
   EXPECT_EQ(control->read<std::uint64_t>(0xf0000).error().code, std::errc::not_supported);
 }
 
-TEST_P(VfioDevice, ReadsAndWritesWhereTheRegionIsInTheFile) {
+TEST_P(VfioDevice, ReadsAndWritesAtTheRegionsFileOffset) {
   Backend& device = open();
   const std::array<std::byte, 2> written{std::byte{0x1a}, std::byte{0x2b}};
   ASSERT_TRUE(device.write(GBA_REGION_CONFIG, 0x10, written));
@@ -98,7 +97,7 @@ TEST_P(VfioDevice, ReadsAndWritesWhereTheRegionIsInTheFile) {
   EXPECT_EQ(kernel_.bytes(GBA_REGION_CONTROL, 0x58, 2), "\x1a\x2b");
 }
 
-/// The kernel reads and writes a BAR by 4 bytes at most, so a register of 8 bytes would answer 0 and take nothing.
+/// The kernel accesses a BAR by 4 bytes at most, so a register of 8 bytes would read 0 and ignore writes.
 TEST_P(VfioDevice, RefusesToSplitARegisterOfABar) {
   kernel_.regions[GBA_REGION_CONTROL].mappable = false;
   Backend& device = open();
@@ -120,7 +119,7 @@ TEST_P(VfioDevice, RefusesAccessesOutsideARegion) {
   EXPECT_EQ(kernel_.count("pread") + kernel_.count("pwrite"), 0U);
 }
 
-TEST_P(VfioDevice, TakesAShortTransferForAFailure) {
+TEST_P(VfioDevice, TreatsAShortTransferAsAFailure) {
   Backend& device = open();
   std::array<std::byte, 4> word{};
   EXPECT_CALL(system_, pread).WillOnce(testing::Return(2));
@@ -137,7 +136,7 @@ TEST_P(VfioDevice, RaisesInterrupts) {
   const base::UniqueFd three(::eventfd(0, EFD_NONBLOCK));
   const base::UniqueFd last(::eventfd(0, EFD_NONBLOCK));
   ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 3, three.get()));
-  // A higher one than the first: the kernel has given all vectors by then.
+  // Higher than the first: the first arm_irq() must have enabled all vectors, because a kernel before 6.5 adds none.
   ASSERT_TRUE(device.arm_irq(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR, last.get()));
   kernel_.fire(GBA_IRQ_MSIX, 3);
   kernel_.fire(GBA_IRQ_MSIX, GBA_MSIX_ERROR_VECTOR);
@@ -151,14 +150,14 @@ TEST_P(VfioDevice, RaisesInterrupts) {
   EXPECT_EQ(::eventfd_read(last.get(), &value), 0);
 }
 
-TEST_P(VfioDevice, RefusesVectorsThatAreNotThere) {
+TEST_P(VfioDevice, RefusesVectorsThatDoNotExist) {
   Backend& device = open();
   EXPECT_EQ(device.arm_irq(GBA_IRQ_MSIX, GBA_MSIX_VECTORS, 0).error().code, std::errc::invalid_argument);
   EXPECT_EQ(device.arm_irq(9, 0, 0).error().code, std::errc::invalid_argument);
   EXPECT_TRUE(device.disarm_irq(GBA_IRQ_MSIX, 0)) << "none was ever armed";
 }
 
-TEST_P(VfioDevice, SaysHowManyVectorsTheMachineHasLeft) {
+TEST_P(VfioDevice, ReportsHowManyVectorsTheMachineHasLeft) {
   kernel_.vectors_to_be_had = 7;
   const auto armed = open().arm_irq(GBA_IRQ_MSIX, 0, 0);
   ASSERT_FALSE(armed);
@@ -175,7 +174,7 @@ TEST_P(VfioDevice, TriesToArmAllVectorsAgainAfterAFailure) {
   EXPECT_TRUE(device.arm_irq(GBA_IRQ_MSIX, 32, 0));
 }
 
-TEST_P(VfioDevice, ResetsWhereTheFunctionCan) {
+TEST_P(VfioDevice, ResetsIfTheFunctionSupportsIt) {
   EXPECT_TRUE(open().reset());
   backend_.reset();
   kernel_.device_flags = VFIO_DEVICE_FLAGS_PCI;
@@ -183,7 +182,7 @@ TEST_P(VfioDevice, ResetsWhereTheFunctionCan) {
   EXPECT_EQ(kernel_.count("VFIO_DEVICE_RESET"), 1U);
 }
 
-TEST_P(VfioDevice, RefusesWhatIsNoPciFunction) {
+TEST_P(VfioDevice, RefusesADeviceThatIsNotAPciFunction) {
   kernel_.device_flags = VFIO_DEVICE_FLAGS_PLATFORM;
   EXPECT_EQ(GetParam().open(system_, no_sysfs(), GetParam().nodes).error().code, std::errc::no_such_device);
   EXPECT_EQ(kernel_.left_over(), "");
@@ -207,24 +206,24 @@ TEST_P(VfioDevice, GivesTheDeviceBackWhenItIsLost) {
   device.set_farewell([&] { seen_last = device.lost() ? 0 : word.load(); });
   kernel_.fire(GBA_IRQ_REQ, 0);
   ASSERT_TRUE(device.check_lost());
-  EXPECT_EQ(seen_last, 77U) << "the device is there to the end of its farewell";
+  EXPECT_EQ(seen_last, 77U) << "the device still works during the farewell";
   EXPECT_FALSE(kernel_.device_is_open());
-  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "nobody could open it anew";
-  EXPECT_EQ(word.load(), 0U) << "ordinary memory is in its place";
+  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "no process could open it again";
+  EXPECT_EQ(word.load(), 0U) << "ordinary memory replaces it";
   word.store(78);
 }
 
-TEST_P(VfioDevice, GivesTheDeviceBackThatASignalHandlerCouldOnlyMarkAsLost) {
+TEST_P(VfioDevice, GivesADeviceBackThatASignalHandlerMarkedAsLost) {
   Backend& device = open();
   device.mark_lost(Loss::kUnmapped);
   EXPECT_TRUE(kernel_.device_is_open());
   kernel_.fire(GBA_IRQ_REQ, 0);
   EXPECT_TRUE(device.check_lost());
   EXPECT_FALSE(kernel_.device_is_open());
-  EXPECT_EQ(device.loss(), Loss::kUnmapped) << "the first reason stays";
+  EXPECT_EQ(device.loss(), Loss::kUnmapped) << "the first reason is kept";
 }
 
-TEST_P(VfioDevice, LeavesTheDeviceToTheProcessThatItWasForkedFrom) {
+TEST_P(VfioDevice, LeavesTheDeviceToTheParentAfterAFork) {
   Backend& device = open();
   device.mark_forked();
   EXPECT_TRUE(device.check_lost());
@@ -232,10 +231,10 @@ TEST_P(VfioDevice, LeavesTheDeviceToTheProcessThatItWasForkedFrom) {
   EXPECT_TRUE(kernel_.device_is_open());
   EXPECT_EQ(device.loss(), Loss::kForked);
   pollfd event = device.loss_event();
-  EXPECT_EQ(::poll(&event, 1, 0), 0) << "its parent hears nothing";
+  EXPECT_EQ(::poll(&event, 1, 0), 0) << "the parent must not see a loss";
 }
 
-/// Descriptors of this process that a program it starts would inherit.
+/// Descriptors that a program started by this process would inherit.
 std::set<std::string> inheritable() {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -247,7 +246,7 @@ std::set<std::string> inheritable() {
   return found;
 }
 
-TEST_P(VfioDevice, LeavesNoDescriptorToProgramsThatAreStartedAfterALoss) {
+TEST_P(VfioDevice, LeavesNoInheritableDescriptorAfterALoss) {
   const auto before = inheritable();
   open().declare_lost(Loss::kRemoved);
   EXPECT_EQ(inheritable(), before);
@@ -269,7 +268,7 @@ TEST_P(VfioDevice, TellsWaitersThatItIsLost) {
   EXPECT_EQ(device.loss(), Loss::kSilent);
 }
 
-TEST_P(VfioDevice, LivesWithoutErrorInterrupts) {
+TEST_P(VfioDevice, WorksWithoutErrorInterrupts) {
   kernel_.irqs.erase(GBA_IRQ_ERR);
   kernel_.irqs.erase(GBA_IRQ_REQ);
   Backend& device = open();
@@ -295,11 +294,11 @@ TEST_P(VfioDevice, FailsEveryCallOnceItIsLost) {
   EXPECT_EQ(device.dma_limits().error().code, kLost);
   EXPECT_EQ(device.dma_map({.fd = -1, .memory = memory}, 8192).error().code, kLost);
   EXPECT_EQ(device.reset().error().code, kLost);
-  EXPECT_TRUE(device.dma_unmap(4096, 4096)) << "the memory is ours again";
+  EXPECT_TRUE(device.dma_unmap(4096, 4096)) << "the memory belongs to the caller again";
   EXPECT_TRUE(kernel_.dma.empty());
 }
 
-TEST_P(VfioDevice, IsLostWhenTheKernelSaysSo) {
+TEST_P(VfioDevice, IsLostWhenTheKernelReportsNoDevice) {
   Backend& device = open();
   EXPECT_CALL(system_, pread).WillOnce(SetErrnoAndReturn(ENODEV, -1));
   std::array<std::byte, 4> word{};
@@ -320,9 +319,9 @@ TEST_P(VfioDevice, NamesTheLimitThatKeepsMemoryFromBeingPinned) {
   EXPECT_THAT(second.error().text,
               HasSubstr("RLIMIT_MEMLOCK) is 6000 bytes, the device needs 4096 in addition to the 4096"));
   EXPECT_THAT(second.error().text, HasSubstr("ulimit -l"));
-  EXPECT_EQ(kernel_.log.size(), calls + 1) << "found before the kernel is asked";
+  EXPECT_EQ(kernel_.log.size(), calls + 1) << "the driver checks before it asks the kernel";
   ASSERT_TRUE(device.dma_unmap(0x10000, 4096));
-  EXPECT_TRUE(device.dma_map(page, 0x20000)) << "there is room again";
+  EXPECT_TRUE(device.dma_map(page, 0x20000)) << "the limit allows it again";
 }
 
 TEST_P(VfioDevice, NeedsNoLimitWithTheCapability) {
@@ -344,12 +343,12 @@ TEST_P(VfioDevice, NamesTheLimitWhenTheKernelRefusesToPinToo) {
   ASSERT_FALSE(mapped);
   EXPECT_EQ(mapped.error().code, std::errc::not_enough_memory);
   EXPECT_THAT(mapped.error().text, HasSubstr("is 8192 bytes"));
-  // Type1 counts by process, iommufd by user.
+  // Type 1 counts pinned memory per process, iommufd per user.
   EXPECT_EQ(mapped.error().text.find("the user's other processes") != std::string::npos, device.name() == "vfio-cdev");
   EXPECT_TRUE(device.dma_map(page, 0x10000) && device.dma_map(page, 0x20000)) << "the failed one does not count";
 }
 
-TEST_P(VfioDevice, LeavesItsMappingsAloneInAForkedChild) {
+TEST_P(VfioDevice, LeavesTheParentsMappingsAloneInAForkedChild) {
   Backend& device = open();
   const base::Mapping mapping = *device.map(GBA_REGION_DOORBELLS);
   ASSERT_TRUE(device.dma_map({.fd = -1, .memory = mapping.bytes().first(4096)}, 0x10000));
@@ -363,7 +362,7 @@ TEST_P(VfioDevice, LeavesItsMappingsAloneInAForkedChild) {
   EXPECT_TRUE(device.dma_unmap(0x10000, 4096));
 }
 
-TEST_P(VfioDevice, SeesThatNotAllWasUnmapped) {
+TEST_P(VfioDevice, ReportsAnIncompleteUnmap) {
   EXPECT_EQ(open().dma_unmap(0x10000, 4096).error().code, std::errc::invalid_argument);
 }
 
@@ -375,17 +374,17 @@ TEST_P(VfioDevice, AsksForAsManyRangesAsThereAre) {
   EXPECT_EQ(open().dma_limits()->ranges, kernel_.ranges);
 }
 
-TEST_P(VfioDevice, KnowsWhatTheIommuCanMap) {
+TEST_P(VfioDevice, ReportsWhatTheIommuCanMap) {
   const auto limits = open().dma_limits();
   EXPECT_EQ(limits->ranges, kernel_.ranges);
   EXPECT_EQ(limits->page, 4096U);
 }
 
-TEST_P(VfioDevice, SharesItsIommuGroupWithAnotherOneOfTheProcess) {
+TEST_P(VfioDevice, SharesItsIommuGroupWithAnotherDeviceOfTheProcess) {
   const Way& way = GetParam();
   open();
   EXPECT_EQ(way.open(system_, no_sysfs(), way.second).error().code, std::errc::device_or_resource_busy)
-      << "the kernel takes one opener and one address space";
+      << "the kernel accepts one opener and one address space";
   backend_.reset();
 
   VfioContexts contexts;
@@ -395,21 +394,21 @@ TEST_P(VfioDevice, SharesItsIommuGroupWithAnotherOneOfTheProcess) {
   const base::Mapping mapping = *(*first)->map(GBA_REGION_DOORBELLS);
   const DmaBuffer page{.fd = -1, .memory = mapping.bytes().first(4096)};
   const auto iovas = (*first)->iova_space(*(*first)->dma_limits()).value();
-  EXPECT_EQ((*second)->iova_space(*(*second)->dma_limits()).value(), iovas) << "no address is handed out twice";
+  EXPECT_EQ((*second)->iova_space(*(*second)->dma_limits()).value(), iovas) << "one shared address space";
   const std::uint64_t one = iovas->allocate(4096).value();
   const std::uint64_t two = iovas->allocate(4096).value();
   ASSERT_TRUE((*first)->dma_map(page, one));
   ASSERT_TRUE((*second)->dma_map(page, two));
 
   (*first)->declare_lost(Loss::kPciError);
-  EXPECT_TRUE((*second)->dma_unmap(two, 4096)) << "the other one is still there";
+  EXPECT_TRUE((*second)->dma_unmap(two, 4096)) << "the other device still works";
   EXPECT_TRUE((*first)->dma_unmap(one, 4096));
   auto again = way.open_in(system_, no_sysfs(), way.nodes, contexts);
   ASSERT_TRUE(again) << again.error().text;
   (*again)->declare_lost(Loss::kPciError);
   (*second)->declare_lost(Loss::kPciError);
-  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "another process may open it";
-  EXPECT_TRUE(way.open_in(system_, no_sysfs(), way.second, contexts)) << "and so may this one";
+  EXPECT_FALSE(kernel_.is_open(kGroupNodes.device)) << "another process can open it";
+  EXPECT_TRUE(way.open_in(system_, no_sysfs(), way.second, contexts)) << "and so can this one";
   first->reset();
   second->reset();
   again->reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to each of the two ways to a device behind the kernel's VFIO.
+// Behaviour particular to one of the two ways to a device behind the kernel's VFIO.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -43,12 +43,12 @@ class VfioOpen : public testing::Test {
   MockSystemCalls system_{kernel_};
 };
 
-TEST_F(VfioOpen, SaysWhatItIs) {
+TEST_F(VfioOpen, ReportsItsNameAndPath) {
   EXPECT_EQ((*kGroupWay.open(system_, no_sysfs(), kGroupNodes))->name(), "vfio-group");
   EXPECT_EQ((*kCdevWay.open(system_, no_sysfs(), kCdevNodes))->name(), "vfio-cdev");
 }
 
-TEST_F(VfioOpen, KnowsTheNodeThatTheDeviceIsAttachedTo) {
+TEST_F(VfioOpen, ReportsTheNumaNodeOfTheDevice) {
   EXPECT_EQ((*kGroupWay.open(system_, PciSysfs(sysfs_.path()), kGroupNodes))->numa_node(), -1);
   sysfs_.set_numa_node("0000:3b:00.0", "1");
   EXPECT_EQ((*kGroupWay.open(system_, PciSysfs(sysfs_.path()), kGroupNodes))->numa_node(), 1);
@@ -88,7 +88,7 @@ TEST_F(VfioOpen, SaysWhichModuleIsMissing) {
   EXPECT_THAT(error_of(kGroupWay).text, HasSubstr("modprobe vfio_iommu_type1"));
 }
 
-TEST_F(VfioOpen, DoesNotMindThatNoIommuModeIsPossible) {
+TEST_F(VfioOpen, IgnoresThatNoIommuModeIsPossible) {
   kernel_.extensions.insert(VFIO_NOIOMMU_IOMMU);
   EXPECT_EQ(error_of(kGroupWay).text, "");
 }
@@ -101,7 +101,7 @@ TEST_F(VfioOpen, NamesTheDevicesThatKeepAGroupFromBeingUsed) {
   EXPECT_THAT(error.text, HasSubstr("driver/unbind"));
 }
 
-TEST_F(VfioOpen, FindsAGroupThatIsInUse) {
+TEST_F(VfioOpen, ReportsAGroupThatIsInUse) {
   kernel_.group_flags |= VFIO_GROUP_FLAGS_CONTAINER_SET;
   EXPECT_EQ(error_of(kGroupWay).code, std::errc::device_or_resource_busy);
 }
@@ -114,12 +114,12 @@ TEST_F(VfioOpen, SaysThatAnotherProcessHasTheGroup) {
   }
 }
 
-TEST_F(VfioOpen, PointsToTheLogWhereInterruptsCannotBeRemapped) {
+TEST_F(VfioOpen, PointsToTheLogIfInterruptsCannotBeRemapped) {
   EXPECT_THAT(error_with(kGroupWay, VFIO_SET_IOMMU, EPERM).text, HasSubstr("remap interrupts"));
   EXPECT_THAT(error_with(kCdevWay, VFIO_DEVICE_BIND_IOMMUFD, EPERM).text, HasSubstr("remap interrupts"));
 }
 
-TEST_F(VfioOpen, TakesAnyAddressWhereTheKernelDoesNotSayWhatTheIommuCanMap) {
+TEST_F(VfioOpen, UsesAnyAddressIfTheKernelReportsNoRanges) {
   kernel_.iommu_has_capabilities = false;
   kernel_.page_sizes = 0x10000;
   const auto opened = kGroupWay.open(system_, no_sysfs(), kGroupNodes);
@@ -133,7 +133,7 @@ TEST_F(VfioOpen, DoesNotFollowABrokenChainOfCapabilities) {
     auto& info = *static_cast<vfio_iommu_type1_info*>(argument);
     info.flags = VFIO_IOMMU_INFO_CAPS;
     if (info.argsz >= sizeof(info) + sizeof(vfio_info_cap_header)) {
-      // Leads to itself.
+      // A capability whose next one is itself.
       auto& header = *reinterpret_cast<vfio_info_cap_header*>(&info + 1);
       header = {.id = 99, .version = 1, .next = sizeof(info)};
       info.cap_offset = sizeof(info);
@@ -145,7 +145,7 @@ TEST_F(VfioOpen, DoesNotFollowABrokenChainOfCapabilities) {
   EXPECT_EQ((*opened)->dma_limits()->ranges, DmaLimits{}.ranges);
 }
 
-TEST_F(VfioOpen, DoesNotGiveTheKernelAnyAmountOfRoom) {
+TEST_F(VfioOpen, LimitsTheRoomThatTheKernelMayAskFor) {
   EXPECT_CALL(system_, ioctl(_, VFIO_IOMMU_GET_INFO, _)).WillRepeatedly([](int, unsigned long, void* argument) {
     static_cast<vfio_iommu_type1_info*>(argument)->argsz = UINT32_MAX;
     return 0;
@@ -156,7 +156,7 @@ TEST_F(VfioOpen, DoesNotGiveTheKernelAnyAmountOfRoom) {
 
 TEST_F(VfioOpen, SaysThatTheCharacterDeviceIsOpenAlready) {
   FakeSysfs alone;
-  for (const int error : {EINVAL, EBUSY}) {  // the same character device; the group
+  for (const int error : {EINVAL, EBUSY}) {  // the errors for an open character device and for an open group
     EXPECT_CALL(system_, ioctl(_, VFIO_DEVICE_BIND_IOMMUFD, _))
         .WillOnce(SetErrnoAndReturn(error, -1))
         .RetiresOnSaturation();
@@ -170,7 +170,7 @@ TEST_F(VfioOpen, NamesTheDevicesThatKeepACharacterDeviceFromBeingUsed) {
   EXPECT_THAT(error_with(kCdevWay, VFIO_DEVICE_BIND_IOMMUFD, EBUSY).text, HasSubstr("0000:3b:00.1 (driver nvme)"));
 }
 
-TEST_F(VfioOpen, AsksForRangesOnlyAsOftenAsThatHelps) {
+TEST_F(VfioOpen, StopsAskingForRangesIfTheirNumberDoesNotChange) {
   const auto opened = kCdevWay.open(system_, no_sysfs(), kCdevNodes);
   EXPECT_CALL(system_, ioctl(_, IOMMU_IOAS_IOVA_RANGES, _)).WillOnce(SetErrnoAndReturn(EMSGSIZE, -1));
   EXPECT_EQ((*opened)->dma_limits().error().code, std::errc::message_size);
@@ -194,12 +194,12 @@ TEST_F(VfTokens, OpenAVirtualFunction) {
   EXPECT_EQ(error_with_token(kCdevWay, token_).text, "");
 }
 
-TEST_F(VfTokens, AreLeftAwayWhereTheKernelKnowsNone) {
+TEST_F(VfTokens, AreOmittedIfTheKernelDoesNotSupportThem) {
   kernel_.cdev_knows_token = false;
   EXPECT_EQ(error_with_token(kCdevWay, token_).text, "");
 }
 
-TEST_F(VfTokens, ThatAreMissingOrWrongHaveATextOfTheirOwn) {
+TEST_F(VfTokens, HaveAnErrorOfTheirOwnIfMissingOrWrong) {
   kernel_.vf_token = token_;
   const VfToken other = vf_token("00112233-4455-6677-8899-aabbccddee00").value();
   std::filesystem::create_directory_symlink("../0000:3a:00.0",
@@ -215,7 +215,7 @@ TEST_F(VfTokens, ThatAreMissingOrWrongHaveATextOfTheirOwn) {
   }
 }
 
-TEST_F(VfTokens, AreUuidsOrFilesWithOne) {
+TEST_F(VfTokens, AreUuidsOrFilesThatHoldOne) {
   const test_support::TempDir folder;
   const std::string file = folder.file("token");
   std::ofstream(file) << token_.text << "\n";

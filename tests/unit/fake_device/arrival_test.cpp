@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every transition of an arrival. Uapi rules 9 to 13, 15.
+// Every state transition that an arrival can cause. Uapi rules 9 to 13 and 15.
 #include "tests/unit/fake_device/model_fixture.hpp"
 
 namespace {
@@ -26,7 +26,7 @@ TEST(Arrival, OfTheLastMemberReleasesAll) {
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_RELEASES), 1U);
 }
 
-TEST(Arrival, RepeatedInItsRoundIsHarmless) {
+TEST(Arrival, RepeatedInItsRoundHasNoEffect) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 0, 1);
@@ -97,7 +97,7 @@ TEST(Arrival, AtAGroupThatIsNotEnabledNowIsAnsweredOnlyIfStale) {
 TEST(Arrival, OfAPortThatIsNotThatMemberIsRejectedAndNothingElse) {
   Device device;
   const unsigned group = device.barrier(2);
-  device.model.arrive(0, group, Device::word(1, 1), 0);    // another's place
+  device.model.arrive(0, group, Device::word(1, 1), 0);    // the place of another member
   device.model.arrive(4, group, Device::word(0, 1), 0);    // not joined at all
   device.model.arrive(4, group, Device::word(708, 1), 0);  // no such member
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_NOT_JOINED));
@@ -144,13 +144,13 @@ TEST(Arrival, OutsideTheSlotsIsAFault) {
 
 class Wrap : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(Wrap, OfTheLow32BitsIsLikeAnyOtherStep) {
+TEST_P(Wrap, OfTheLow32BitsIsAnOrdinaryStep) {
   Device device;
   const std::uint64_t start = GetParam();
   const unsigned group = device.barrier(2, start);
   for (std::uint64_t k = start + 1; k <= start + 6; ++k) {
     device.arrive(group, 0, k);
-    device.arrive(group, 0, k - 1);  // stale, on the other side of the wrap at times
+    device.arrive(group, 0, k - 1);  // stale; in some rounds from before the wrap
     EXPECT_EQ((device.effects.flags[{0, group}]), k - 1);
     device.arrive(group, 1, k);
     EXPECT_EQ((device.effects.flags[{0, group}]), k);
@@ -173,7 +173,7 @@ TEST(Distance, OfHalfTheRangeIsStaleAndNotAhead) {
   EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_PROTOCOL});
 }
 
-TEST(Flag, HoldsTheWholeSequenceNotItsLow32Bits) {
+TEST(Flag, HoldsAllBitsOfTheSequence) {
   Device device;
   const unsigned group = device.barrier(1, 0x123456789abcULL);
   device.arrive(group, 0, 0x123456789abdULL);
@@ -192,7 +192,7 @@ TEST(Notify, IsRememberedUntilTheRelease) {
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_INTERRUPTS), 2U);
 }
 
-TEST(Notify, MayComeWithARepeat) {
+TEST(Notify, IsAcceptedWithARepeatedArrival) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 0, 1);
@@ -201,7 +201,7 @@ TEST(Notify, MayComeWithARepeat) {
   EXPECT_THAT(device.effects.take(), Contains(raise(0, group)));
 }
 
-TEST(Notify, IsUsedUpByTheRelease) {
+TEST(Notify, CountsForOneReleaseOnly) {
   Device device;
   const unsigned group = device.barrier(1);
   device.arrive(group, 0, 1, /*notify=*/true);
@@ -210,14 +210,14 @@ TEST(Notify, IsUsedUpByTheRelease) {
   EXPECT_THAT(device.effects.take(), ElementsAre(store(0, group, 2)));
 }
 
-TEST(Notify, OfAnArrivalThatIsAnsweredAtOnceRaisesAtOnce) {
+TEST(Notify, OfAStaleArrivalRaisesAnInterruptAtOnce) {
   Device device;
   const unsigned group = device.barrier(2, 3);
   device.arrive(group, 0, 3, /*notify=*/true);
   EXPECT_THAT(device.effects.take(), ElementsAre(store(0, group, 3), raise(0, group)));
 }
 
-TEST(Notify, ForTheRoundSurvivesAStaleAnswerInBetween) {
+TEST(Notify, ForTheRoundSurvivesAStaleArrival) {
   Device device;
   const unsigned group = device.barrier(2, 3);
   device.arrive(group, 0, 4, /*notify=*/true);
@@ -227,7 +227,7 @@ TEST(Notify, ForTheRoundSurvivesAStaleAnswerInBetween) {
   EXPECT_THAT(device.effects.take(), Contains(raise(0, group)));
 }
 
-TEST(Notify, IsAnsweredByAnErrorToo) {
+TEST(Notify, RaisesAnInterruptForAnErrorToo) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 0, 1, /*notify=*/true);
@@ -239,7 +239,7 @@ TEST(Notify, IsAnsweredByAnErrorToo) {
   EXPECT_THAT(device.effects.take(), ElementsAre(store(1, group, word), raise(1, group)));
 }
 
-TEST(Notify, OfAProtocolErrorIsAnswered) {
+TEST(Notify, OfAProtocolErrorRaisesAnInterrupt) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 0, 2, /*notify=*/true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group has to do, said as shortly as possible and with 64-bit sequences: the model is compared with this.
+// The specification of a group, as short as possible and with 64-bit sequences. The model is compared with it.
 #pragma once
 
 #include <bitset>
@@ -16,19 +16,19 @@ using MemberBits = std::bitset<GBA_MAX_MEMBERS>;
 struct Setup {
   unsigned members;
   std::uint64_t start;     // SEQUENCE
-  unsigned owner;          // a port: a member's, or `members`, which is nobody's
+  unsigned owner;          // a port: that of a member, or `members`, a port without a membership
   bool armed = true;       // ARM
   bool interrupts = true;  // IRQ_EN
 };
 
-/// What has been counted since the group was set up.
+/// The counters since the group was set up.
 struct Counts {
   std::uint64_t arrivals = 0, releases = 0, stale = 0, rejected = 0, timeouts = 0, resets = 0, errors = 0;
   bool operator==(const Counts&) const = default;
 };
 
-/// A barrier group that was enabled when all its members had joined. A value; `events` is what the last call told to
-/// whom, in any order but with each interrupt behind its store.
+/// A barrier group that was enabled when all its members had joined. Has value semantics. `events` holds the stores and
+/// interrupts of the last call, in any order except that each interrupt follows its store.
 struct Specification {
   explicit Specification(const Setup& as) : setup(as), released(as.start), flags(as.members, 0) {
     for (unsigned member = 0; member < as.members; ++member) {
@@ -36,7 +36,7 @@ struct Specification {
     }
   }
 
-  // ---- A barrier: nobody is told k before all have come to k
+  // ---- The barrier: no member sees k released before all have arrived at k
   void arrive(unsigned member, std::uint64_t k, bool notify) {
     const bool answered = code != 0 || k <= released;
     if (!joined[member] || (!answered && !enabled)) {
@@ -63,7 +63,7 @@ struct Specification {
     ++released;
     arrived.reset();
     enabled = setup.armed;
-    allgather();
+    tell_all_members();
   }
   void fail(unsigned why, unsigned who) {
     if (code == 0) {
@@ -71,12 +71,12 @@ struct Specification {
       code = why;
       culprit = who;
       enabled = false;
-      allgather();
+      tell_all_members();
       for_each(joined, [&](unsigned member) { events.push_back(raise(member, kErrorVector)); });
     }
   }
 
-  // ---- What else befalls it
+  // ---- Other events
   void leave(unsigned member) {
     joined.reset(member);
     asked.reset(member);
@@ -123,7 +123,7 @@ struct Specification {
     }
   }
 
-  // ---- What it tells
+  // ---- Its output: the status, flags and interrupts
   [[nodiscard]] std::uint64_t word() const { return code != 0 ? error_word(code, released) : released; }
   [[nodiscard]] std::uint64_t status() const {
     if (code != 0 || arrived.any()) {
@@ -141,7 +141,7 @@ struct Specification {
       interrupt(member);
     }
   }
-  void allgather() {
+  void tell_all_members() {
     for_each(joined, [&](unsigned member) { tell(member); });
     for_each(asked, [&](unsigned member) { interrupt(member); });
     asked.reset();
@@ -168,7 +168,7 @@ struct Specification {
   bool enabled = true;
   MemberBits joined;
   MemberBits arrived;
-  MemberBits asked;  // for an interrupt, and not answered yet
+  MemberBits asked;  // members that have asked for an interrupt and not got it yet
   unsigned code = 0;
   unsigned culprit = 0;
   bool orphaned = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closing what clients gave, however long that takes.
+// Closing the file descriptors that clients passed, even if a close blocks.
 #include "fake_device/closer.hpp"
 
 #include <fcntl.h>
@@ -18,13 +18,13 @@ using fake_device::Given;
 
 constexpr unsigned kLimit = 20'000;  // milliseconds
 
-/// Closes take as long as this eventfd is 0.
+/// Slow closes block while this eventfd is 0.
 int gate() {
   static const int fd = ::eventfd(0, EFD_CLOEXEC);
   return fd;
 }
 
-/// A file of a file system that its client serves: a name that the other files here do not have.
+/// Stands for a file on a file system that its client serves. close_slowly() recognizes it by its size.
 base::UniqueFd slow_file() {
   base::UniqueFd fd(::memfd_create("slow", MFD_CLOEXEC));
   EXPECT_EQ(::ftruncate(fd.get(), 1), 0);
@@ -71,7 +71,7 @@ TEST(Closer, ClosesOthersWhileSomeAreSlow) {
     }
     ASSERT_TRUE(becomes_closed(fd)) << "after " << count;
   }
-  EXPECT_EQ(account->open, Closer::kMostThreads - 1) << "what is being closed counts";
+  EXPECT_EQ(account->open, Closer::kMostThreads - 1) << "a file that is being closed still counts";
   EXPECT_FALSE(closer.done(0));
   const std::uint64_t one = 1;
   ASSERT_EQ(::write(gate(), &one, sizeof one), ssize_t{sizeof one});
@@ -88,7 +88,7 @@ TEST(Closer, IsFullAtItsLimit) {
   EXPECT_FALSE(closer.full());
   given.emplace_back(closer, account, quick_file());
   EXPECT_TRUE(closer.full());
-  EXPECT_FALSE(closer.exhausted()) << "there is room for what is refused";
+  EXPECT_FALSE(closer.exhausted()) << "refused descriptors can still be received";
   given.emplace_back(closer, account, quick_file());
   EXPECT_TRUE(closer.exhausted());
   given.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ALLOC, FREE, JOIN, LEAVE, RECLAIM, keys, and what the loss of a port does. Uapi rules 4, 5, 24.
+// ALLOC, FREE, JOIN, LEAVE, RECLAIM, keys, and the loss of a port. Uapi rules 4, 5 and 24.
 #include "tests/unit/fake_device/model_fixture.hpp"
 
 namespace {
@@ -14,7 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Alloc, GivesEachGroupOnceAndThenNone) {
+TEST(Alloc, HandsOutEachGroupOnceAndThenFails) {
   Device device;
   for (unsigned expected = 0; expected < GBA_MAX_GROUPS; ++expected) {
     EXPECT_EQ(device.alloc(expected % 8), expected);
@@ -30,7 +30,7 @@ TEST(Alloc, NeverGivesTheKeyZero) {
   EXPECT_NE(device.keys[group], 0U);
 }
 
-TEST(Alloc, GivesAFreshGroup) {
+TEST(Alloc, HandsOutAGroupInItsInitialState) {
   Device device;
   const unsigned group = device.barrier(2, 7);
   device.group_write(0, group, GBA_GROUP_TIMEOUT, 5);
@@ -116,14 +116,14 @@ TEST(Join, LocksAPortOutAfterSixteenWrongKeys) {
   EXPECT_EQ(device.join(2, group, 0), unsigned{GBA_CMD_OK}) << "no other port is locked out";
   device.model.disconnect(1);
   device.model.connect(1);
-  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_ERROR_LOCKED_OUT}) << "a new connection does not help";
+  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_ERROR_LOCKED_OUT}) << "also after a new connection";
   device.command(0, GBA_CMD_FREE, group);
   device.alloc(0);
   device.configure(0, group, 2);
-  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_OK}) << "a new group is a new chance";
+  EXPECT_EQ(device.join(1, group, 1), unsigned{GBA_CMD_OK}) << "a new group starts without a lockout";
 }
 
-TEST(Join, WithFifteenWrongKeysIsStillPossible) {
+TEST(Join, IsStillPossibleAfterFifteenWrongKeys) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 1);
@@ -152,7 +152,7 @@ TEST(Leave, OfAnEnabledGroupIsAnErrorForTheOthers) {
   EXPECT_EQ(device.error_member(group), 1U);
 }
 
-TEST(Leave, OfAGroupThatIsNotEnabledJustFreesThePlace) {
+TEST(Leave, OfAGroupThatIsNotEnabledOnlyFreesThePlace) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 2);
@@ -175,7 +175,7 @@ TEST(Leave, OfAGroupWhoseEnableWasClearedFreesThePlaceToo) {
   EXPECT_EQ(device.sequence(group), 1U);
 }
 
-TEST(Join, ForgetsWhereThePlacesLastMemberHadItsFlag) {
+TEST(Join, ForgetsTheFlagAddressOfThePreviousMember) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 1);
@@ -205,10 +205,10 @@ TEST(LostPort, LeavesAllItsGroups) {
   EXPECT_EQ(device.error(first), unsigned{GBA_ERROR_LEAVE});
   EXPECT_EQ(device.error(second), unsigned{GBA_ERROR_LEAVE});
   EXPECT_EQ((device.effects.flags[{2, second}]), error_word(GBA_ERROR_LEAVE, 4));
-  EXPECT_EQ((device.effects.flags[{1, second}]), 0U) << "nothing is stored to the one that is gone";
+  EXPECT_EQ((device.effects.flags[{1, second}]), 0U) << "the device stores nothing to the lost port";
 }
 
-TEST(LostPort, StartsAfreshWhenItConnectsAgain) {
+TEST(LostPort, StartsInItsInitialStateWhenItReconnects) {
   Device device;
   device.alloc(1);
   device.read(1, 0x24, 4);
@@ -218,7 +218,7 @@ TEST(LostPort, StartsAfreshWhenItConnectsAgain) {
   EXPECT_EQ(device.read(1, GBA_REG_CMD_RESULT), 0U);
 }
 
-TEST(LostOwner, OfAnEnabledGroupLeavesItToAnswerItsMembersUntilTheLastLeaves) {
+TEST(LostOwner, OfAnEnabledGroupLeavesTheGroupInErrorUntilTheLastMemberLeaves) {
   Device device;
   const unsigned group = device.barrier(3, 2);
   device.model.disconnect(0);
@@ -233,7 +233,7 @@ TEST(LostOwner, OfAnEnabledGroupLeavesItToAnswerItsMembersUntilTheLastLeaves) {
   EXPECT_EQ(device.alloc(3), group);
 }
 
-TEST(LostOwner, WithoutAMembershipNamesNobody) {
+TEST(LostOwner, WithoutAMembershipNamesNoMember) {
   Device device;
   const unsigned group = device.alloc(5);
   device.configure(5, group, 1);
@@ -257,7 +257,7 @@ TEST(LostOwner, OfAGroupWithoutMembersOrNeverEnabledFreesIt) {
   EXPECT_EQ(device.alloc(1), never_enabled);
 }
 
-TEST(LostOwner, LeavesADisarmedGroupsMembersAnswered) {
+TEST(LostOwner, OfADisarmedGroupSendsItsMembersAnError) {
   Device device;
   const unsigned group = device.alloc(4);
   device.configure(4, group, 1);
@@ -273,7 +273,7 @@ TEST(Reclaim, FreesAnOrphanForThePrivilegedPortOnly) {
   const unsigned privileged = device.model.privileged_port();
   const unsigned group = device.barrier(2);
   EXPECT_EQ(device.command(privileged, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_ERROR_NOT_PRIVILEGED})
-      << "its owner lives";
+      << "its owner is still connected";
   device.model.disconnect(0);
   EXPECT_EQ(device.command(1, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_ERROR_NOT_PRIVILEGED});
   EXPECT_EQ(device.command(privileged, GBA_CMD_RECLAIM, group), unsigned{GBA_CMD_OK});
@@ -281,7 +281,7 @@ TEST(Reclaim, FreesAnOrphanForThePrivilegedPortOnly) {
   EXPECT_EQ(device.alloc(1), group);
 }
 
-TEST(ResetOfAPort, IsALeaveAndKeepsTheConnection) {
+TEST(ResetOfAPort, CountsAsALeaveAndKeepsTheConnection) {
   Device device;
   const unsigned group = device.barrier(2);
   device.model.reset_port(1);

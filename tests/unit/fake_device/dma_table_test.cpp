@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a client's memory is, and what happens when it is taken away.
+// The table of a client's memory, and stores to memory that has disappeared.
 #include "fake_device/dma_table.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <string>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/fake_device/given.hpp"
 #include "uapi/vfio_user.h"
 
@@ -29,7 +32,7 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint32_t kBoth = VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE;
 
 base::UniqueFd memory(std::size_t size) {
-  base::UniqueFd fd(::memfd_create("dma-table-test", MFD_CLOEXEC));
+  base::UniqueFd fd(::memfd_create("dma-table-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
   return fd;
 }
@@ -40,7 +43,7 @@ std::uint64_t word_of(const base::UniqueFd& fd, off_t offset) {
 }
 
 TEST(DmaTable, ResolvesAddressesToTheirPlaceInTheFile) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x2000, 0x1000, kBoth, again(file)), 0);
@@ -51,7 +54,7 @@ TEST(DmaTable, ResolvesAddressesToTheirPlaceInTheFile) {
 }
 
 TEST(DmaTable, ResolvesNothingOutsideAcrossAnEndUnalignedOrReadOnly) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
@@ -66,7 +69,7 @@ TEST(DmaTable, ResolvesNothingOutsideAcrossAnEndUnalignedOrReadOnly) {
 }
 
 TEST(DmaTable, ReachesMemoryWithoutAFileByMessagesOnly) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, Given()), 0);
   ASSERT_EQ(table.map(0x200000, 0x1000, 0, VFIO_USER_DMA_READABLE, Given()), 0);
@@ -76,8 +79,33 @@ TEST(DmaTable, ReachesMemoryWithoutAFileByMessagesOnly) {
   EXPECT_FALSE(table.by_message(0x100ffc));
 }
 
+TEST(DmaTable, ReachesMemoryThatCanBeTakenAwayByMessagesOnly) {
+  struct Case {
+    int seals;
+    bool direct;
+  };
+  constexpr std::array kCases{Case{0, false}, Case{F_SEAL_SHRINK, false}, Case{F_SEAL_FUTURE_WRITE, false},
+                              Case{F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, false},
+                              Case{F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE, true}};
+  for (const auto& [seals, direct] : kCases) {
+    SCOPED_TRACE(seals);
+    DmaPool pool;
+    DmaTable table(pool);
+    const auto file = memory(0x2000);
+    ASSERT_EQ(table.map(0x100000, 0x2000, 0, kBoth, again(file)), 0);
+    ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
+    EXPECT_EQ(table.resolve(0x100000).has_value(), direct);
+    EXPECT_EQ(table.by_message(0x100000), !direct);
+    EXPECT_FALSE(table.by_message(0x100004)) << "unaligned";
+    if (!direct && (seals & F_SEAL_SEAL) == 0) {
+      ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE), 0);
+      EXPECT_FALSE(table.resolve(0x100008)) << "a store may be under way as a message";
+    }
+  }
+}
+
 TEST(DmaTable, FollowsAFileThatGrows) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x1000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
@@ -89,7 +117,7 @@ TEST(DmaTable, FollowsAFileThatGrows) {
   EXPECT_EQ(word_of(file, 0x3ffff8), 2U);
 }
 
-/// What this process has mapped of files named dma-table-test.
+/// The bytes that this process has mapped of files named dma-table-test.
 std::uint64_t mapped_bytes() {
   std::ifstream maps("/proc/self/maps");
   std::uint64_t total = 0;
@@ -103,8 +131,8 @@ std::uint64_t mapped_bytes() {
   return total;
 }
 
-TEST(DmaTable, MapsOnlyWhatIsAskedFor) {
-  DmaPool pool;
+TEST(DmaTable, MapsOnlyTheRequestedRanges) {
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(kGiB * 1024);
   ASSERT_TRUE(closer().done(20'000));
@@ -122,8 +150,8 @@ TEST(DmaTable, MapsOnlyWhatIsAskedFor) {
   EXPECT_EQ(mapped_bytes(), 0U);
 }
 
-TEST(DmaTable, LimitsTheBytesOfAClientAndOfAllBeyondTheirOwnPart) {
-  DmaPool pool;
+TEST(DmaTable, LimitsTheBytesOfAClientAndTheSharedPool) {
+  DmaPool pool{.trusting = true};
   pool.bytes = 3 * kGiB;
   const auto most = static_cast<std::size_t>(DmaPool::kOwnBytes);
   DmaTable first(pool);
@@ -132,7 +160,7 @@ TEST(DmaTable, LimitsTheBytesOfAClientAndOfAllBeyondTheirOwnPart) {
   EXPECT_EQ(first.map(0, most + 4 * kGiB, 0, kBoth, given(memory(most + 4 * kGiB))), ENOSPC);
   ASSERT_EQ(first.map(0, most + 2 * kGiB, 0, kBoth, given(memory(most + 2 * kGiB))), 0);
   EXPECT_EQ(second.map(0, most + 2 * kGiB, 0, kBoth, given(memory(most + 2 * kGiB))), ENOSPC);
-  ASSERT_EQ(second.map(0, most, 0, kBoth, given(memory(most))), 0) << "each has its own part";
+  ASSERT_EQ(second.map(0, most, 0, kBoth, given(memory(most))), 0) << "each client has a reserved part";
   ASSERT_EQ(second.map(most, kGiB, 0, kBoth, given(memory(kGiB))), 0);
   EXPECT_EQ(pool.bytes, 0U);
   ASSERT_EQ(first.unmap(0, most + 2 * kGiB), 0);
@@ -141,8 +169,8 @@ TEST(DmaTable, LimitsTheBytesOfAClientAndOfAllBeyondTheirOwnPart) {
   EXPECT_EQ(pool.bytes, 3 * kGiB);
 }
 
-TEST(DmaTable, LimitsTheMapsOfAllBeyondTheirOwnPart) {
-  DmaPool pool;
+TEST(DmaTable, LimitsTheMapsFromTheSharedPool) {
+  DmaPool pool{.trusting = true};
   pool.maps = 10;
   DmaTable table(pool);
   const auto map = [](DmaTable& into, std::uint64_t count) { return into.map(count << 12, 0x1000, 0, kBoth, Given()); };
@@ -158,8 +186,8 @@ TEST(DmaTable, LimitsTheMapsOfAllBeyondTheirOwnPart) {
   EXPECT_EQ(map(other, 1 << 20), 0);
 }
 
-TEST(DmaTable, ForgetsWhatIsUnmapped) {
-  DmaPool pool;
+TEST(DmaTable, ForgetsUnmappedRanges) {
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x4000);
   ASSERT_EQ(table.map(0x100000, 0x1000, 0, kBoth, again(file)), 0);
@@ -171,8 +199,8 @@ TEST(DmaTable, ForgetsWhatIsUnmapped) {
   EXPECT_EQ(table.size(), 0U);
 }
 
-TEST(DmaTable, ForgetsAllThatLiesInARange) {
-  DmaPool pool;
+TEST(DmaTable, ForgetsAllMapsInARange) {
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x4000);
   const auto map = [&](std::uint64_t address, std::uint64_t size) {
@@ -183,7 +211,7 @@ TEST(DmaTable, ForgetsAllThatLiesInARange) {
   map(0x105000, 0x1000);
   EXPECT_EQ(table.unmap(0x101000, 0x1000), ENOENT) << "a gap";
   EXPECT_EQ(table.unmap(0x100000, 0x3000), ENOENT) << "its end cuts a map in two";
-  EXPECT_EQ(table.unmap(0x103000, 0x3000), ENOENT) << "its beginning does";
+  EXPECT_EQ(table.unmap(0x103000, 0x3000), ENOENT) << "its beginning cuts a map in two";
   EXPECT_EQ(table.unmap(0x103000, 0x1000), ENOENT) << "a part of a map";
   EXPECT_EQ(table.size(), 3U);
   EXPECT_EQ(table.unmap(0, 0x104000), 0);
@@ -195,7 +223,7 @@ TEST(DmaTable, ForgetsAllThatLiesInARange) {
 }
 
 TEST(DmaTable, CoversTheEndsOfTheAddressSpace) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x1000);
   ASSERT_EQ(table.map(0, 0x1000, 0, kBoth, again(file)), 0);
@@ -206,18 +234,18 @@ TEST(DmaTable, CoversTheEndsOfTheAddressSpace) {
 }
 
 TEST(DmaTable, LimitsTheFilesOfAClient) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   for (std::uint64_t count = 0; count < fake_device::kMaxDmaFiles; ++count) {
     ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, given(memory(0x1000))), 0);
   }
   EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, given(memory(0x1000))), ENOSPC);
   ASSERT_EQ(table.unmap(0, 0x1000), 0);
-  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, given(memory(0x1000))), 0) << "one was given back";
+  EXPECT_EQ(table.map(0x1000000, 0x1000, 0, kBoth, given(memory(0x1000))), 0) << "one file was released";
 }
 
 TEST(DmaTable, LimitsTheMapsOfAClient) {
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   for (std::uint64_t count = 0; count < fake_device::kMaxDmaMaps; ++count) {
     ASSERT_EQ(table.map(count * 0x1000, 0x1000, 0, kBoth, Given()), 0);
@@ -225,9 +253,9 @@ TEST(DmaTable, LimitsTheMapsOfAClient) {
   EXPECT_EQ(table.map(std::uint64_t{1} << 40, 0x1000, 0, kBoth, Given()), ENOSPC);
 }
 
-TEST(GuardedStore, SurvivesThatTheFileIsTruncated) {
+TEST(GuardedStore, SurvivesTruncationOfTheFile) {
   fake_device::install_sigbus_guard();
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(0x2000);
   const auto other = memory(0x1000);
@@ -241,11 +269,11 @@ TEST(GuardedStore, SurvivesThatTheFileIsTruncated) {
   EXPECT_EQ(word_of(other, 0), 3U);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it maps memory of its own when a signal comes
+#if !defined(__SANITIZE_THREAD__)  // TSan maps memory of its own when a signal arrives
 int lose_memory_without_any_left() {
   ::alarm(20);
   fake_device::install_sigbus_guard();
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   const auto file = memory(kGiB);
   const bool mapped = table.map(0x100000, kGiB, 0, kBoth, again(file)) == 0;
@@ -254,21 +282,27 @@ int lose_memory_without_any_left() {
   return mapped && lost && !guarded_store(*table.resolve(0x100000 + kGiB / 2 + 8), 1) ? 0 : 1;
 }
 
-// As where vm.overcommit_memory=2 and all that may be promised is. The kernel counts private memory against both.
+// RLIMIT_DATA stands in for vm.overcommit_memory=2 with its limit reached: private memory counts against both.
 TEST(GuardedStoreDeathTest, NeedsNoMemoryToSurvive) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "qemu-user does not limit a program's memory";
+  }
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(::_exit(lose_memory_without_any_left()), ::testing::ExitedWithCode(0), "");
 }
 #endif
 
-TEST(GuardedStore, SurvivesThatAHugePageIsNotThere) {
+TEST(GuardedStore, SurvivesTheLossOfAHugePage) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "qemu-user does not map huge pages at addresses fit for them";
+  }
   fake_device::install_sigbus_guard();
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   base::UniqueFd file(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
   if (!file || ::ftruncate(file.get(), kHuge) != 0) {
-    GTEST_SKIP() << "no huge pages in this kernel";
+    GTEST_SKIP() << "no huge pages available";
   }
-  DmaPool pool;
+  DmaPool pool{.trusting = true};
   DmaTable table(pool);
   ASSERT_EQ(table.map(0x200000, kHuge, 0, kBoth, again(file)), 0);
   ASSERT_EQ(::ftruncate(file.get(), 0), 0);

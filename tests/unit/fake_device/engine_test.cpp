@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doorbells in shared memory to flags in shared memory, without a socket.
+// The engine turns doorbells in shared memory into flags in shared memory; no socket is involved.
 #include "fake_device/engine.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using fake_device::Engine;
 using fake_device::GuardedWord;
 using fake_device::SharedPages;
 
-/// A client whose memory is in this process.
+/// A link to a client whose memory is in this process.
 class LocalLink final : public fake_device::PortLink {
  public:
   [[nodiscard]] const SharedPages& doorbells() const override { return doorbells_; }
@@ -70,7 +70,7 @@ class EngineTest : public ::testing::Test {
               GBA_FIELD_PUT(GBA_CMD_MEMBER, member) | GBA_FIELD_PUT(GBA_CMD_KEY, key_));
     return static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, engine_.read(port, GBA_REG_CMD_STATUS, 8, 0)));
   }
-  /// Port 0's group with ports 0..members-1 joined.
+  /// Makes an enabled group of port 0 with ports 0..members-1 joined.
   unsigned barrier(unsigned members) {
     const unsigned group = closed_group(members);
     open(group);
@@ -79,7 +79,7 @@ class EngineTest : public ::testing::Test {
   void open(unsigned group) {
     write(0, GBA_GROUP_BASE(group) + GBA_GROUP_CONTROL, GBA_CONTROL_ENABLE | GBA_CONTROL_ARM | GBA_CONTROL_IRQ_EN);
   }
-  /// The same before it is enabled.
+  /// The same, but not enabled.
   unsigned closed_group(unsigned members) {
     command(0, GBA_CMD_ALLOC, 0, 0);
     const auto result = engine_.read(0, GBA_REG_CMD_RESULT, 8, 0);
@@ -149,7 +149,7 @@ TEST_F(EngineTest, StoresToTheClientsOwnMemoryAndResolvesItOnce) {
   EXPECT_EQ(engine_.read(0, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_DMA));
 }
 
-TEST_F(EngineTest, SendsStoresWhereThereIsNoFile) {
+TEST_F(EngineTest, SendsStoresToMemoryWithoutAFileByMessage) {
   const unsigned group = barrier(1);
   links_[0].takes_messages = true;
   write(0, GBA_GROUP_BASE(group) + GBA_GROUP_RELEASE_ADDR, 0x3000);
@@ -168,7 +168,7 @@ TEST_F(EngineTest, SeesADoorbellBeforeTheRegisterAccessThatFollowsIt) {
   EXPECT_EQ(bar_flag(1, group) & GBA_FLAG_SEQUENCE_MASK, 1U) << "it arrived before it left";
 }
 
-TEST_F(EngineTest, CountsWhatAClientRangBeforeItVanished) {
+TEST_F(EngineTest, CountsDoorbellsRungBeforeTheClientDisconnected) {
   const unsigned group = barrier(2);
   ring(0, group, 1);
   ring(1, group, 1);
@@ -177,7 +177,7 @@ TEST_F(EngineTest, CountsWhatAClientRangBeforeItVanished) {
   engine_.attach(1, links_[1]);
 }
 
-TEST_F(EngineTest, JoinClearsWhatStoodInSlotAndFlag) {
+TEST_F(EngineTest, JoinClearsSlotAndFlag) {
   barrier(1);
   slot(1, 1).store(word(1, 1));
   links_[1].flags().at<std::uint64_t>(GBA_FLAG_STRIDE)->store(99);
@@ -187,7 +187,7 @@ TEST_F(EngineTest, JoinClearsWhatStoodInSlotAndFlag) {
   EXPECT_FALSE(engine_.scan(0));
 }
 
-TEST_F(EngineTest, LooksAtNoSlotWithoutMembershipButFindsItWhenSwept) {
+TEST_F(EngineTest, ScansNoSlotWithoutMembershipButSweepsIt) {
   ring(2, 9, 1);
   EXPECT_FALSE(engine_.scan(0));
   engine_.sweep(2, 0);
@@ -195,12 +195,12 @@ TEST_F(EngineTest, LooksAtNoSlotWithoutMembershipButFindsItWhenSwept) {
   EXPECT_EQ(slot(2, 9).load(), 0U);
 }
 
-TEST_F(EngineTest, LooksAtNoSlotOfAGroupThatIsNotEnabled) {
+TEST_F(EngineTest, ScansNoSlotOfAGroupThatIsNotEnabled) {
   const unsigned group = closed_group(2);
-  EXPECT_EQ(engine_.joined_ports(), 0U) << "nobody to wait for";
+  EXPECT_EQ(engine_.joined_ports(), 0U) << "no member of an enabled group";
   ring(1, group, 1);
   EXPECT_FALSE(engine_.scan(0));
-  EXPECT_EQ(engine_.read(1, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_ENABLED)) << "found on the next access";
+  EXPECT_EQ(engine_.read(1, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_ENABLED)) << "at the next access";
   open(group);
   EXPECT_EQ(engine_.joined_ports(), 2U);
   ring(0, group, 1);
@@ -221,7 +221,7 @@ TEST_F(EngineTest, CountsNoArrivalThatCameBeforeTheGroupWasEnabled) {
   EXPECT_EQ(engine_.read(1, GBA_REG_FAULT, 8, 0), GBA_FAULT_BIT(GBA_FAULT_NOT_ENABLED));
 }
 
-TEST_F(EngineTest, TakesWhoJoinsLaterIntoAnOpenGroup) {
+TEST_F(EngineTest, AcceptsAMemberThatJoinsAnEnabledGroup) {
   const unsigned group = closed_group(1);
   write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_COUNT, 2, 4);
   write(0, GBA_GROUP_BASE(group) + GBA_GROUP_MEMBER_MASK, 3);
@@ -257,7 +257,7 @@ TEST_F(EngineTest, TellsAllPortsThatItSleepsAndThatItIsAwake) {
   EXPECT_EQ(wakeup(3), 0U);
 }
 
-TEST_F(EngineTest, DoesNotFallAsleepOverAnArrival) {
+TEST_F(EngineTest, DoesNotFallAsleepIfAnArrivalIsPending) {
   const unsigned group = barrier(1);
   ring(0, group, 1);
   EXPECT_FALSE(engine_.fall_asleep(0));
@@ -272,7 +272,7 @@ TEST_F(EngineTest, CountsPortsNotMemberships) {
   EXPECT_EQ(engine_.joined_ports(), 2U);
 }
 
-TEST_F(EngineTest, LosesNoArrivalToAMemberThatRingsFromAnotherThread) {
+TEST_F(EngineTest, LosesNoArrivalRungFromAnotherThread) {
   const auto rounds = static_cast<std::uint64_t>(test_support::repeats(2000, 20000));
   const unsigned group = barrier(2);
   std::atomic<bool> stop = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interrupts to a client that does with its eventfd what it can.
+// Interrupts to a client that misuses its eventfd: fills it, or changes its flags.
 #include "fake_device/interrupts.hpp"
 
 #include <fcntl.h>
@@ -28,6 +28,7 @@
 namespace {
 
 using fake_device::EventSignaller;
+using fake_device::InterruptQueue;
 using fake_device::IrqTable;
 
 constexpr std::uint64_t kFull = std::numeric_limits<std::uint64_t>::max() - 1;
@@ -40,14 +41,14 @@ std::uint64_t take_count(int eventfd) {
 TEST(EventSignaller, AddsOneEachTime) {
   EventSignaller signaller;
   const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  for (int count = 0; count < 1000; ++count) {  // many more than are submitted before completions are taken out
+  for (int count = 0; count < 1000; ++count) {  // many more than the ring of completions holds
     signaller.signal(eventfd.get());
   }
   EXPECT_EQ(take_count(eventfd.get()), 1000U);
   EXPECT_EQ(take_count(eventfd.get()), 0U);
 }
 
-TEST(EventSignaller, LeavesAFullOneFull) {
+TEST(EventSignaller, DoesNotWaitForAFullEventfd) {
   EventSignaller signaller;
   const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | (signaller.never_waits() ? 0 : EFD_NONBLOCK)));
   ASSERT_EQ(::write(eventfd.get(), &kFull, sizeof kFull), static_cast<ssize_t>(sizeof kFull));
@@ -59,12 +60,13 @@ TEST(EventSignaller, LeavesAFullOneFull) {
   EXPECT_EQ(take_count(eventfd.get()), 1U);
 }
 
-TEST(EventSignaller, DoesNotChangeHowItsClientReads) {
+TEST(EventSignaller, DoesNotChangeTheFlagsOfTheClientsEventfd) {
   EventSignaller signaller;
   if (!signaller.never_waits()) {
-    GTEST_SKIP() << "no asynchronous I/O here";
+    GTEST_SKIP() << "asynchronous I/O is not available";
   }
-  IrqTable irqs(1, signaller);
+  InterruptQueue queue(signaller);
+  IrqTable irqs(1, queue);
   const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
   std::vector<fake_device::Given> fds;
   fds.push_back(fake_device_test::again(mine));
@@ -75,7 +77,7 @@ TEST(EventSignaller, DoesNotChangeHowItsClientReads) {
   EXPECT_EQ(take_count(mine.get()), 1U);
 }
 
-/// Refuses io_setup with EPERM from here on, as containers may.
+/// From now on io_setup fails with EPERM, as it may in containers.
 bool forbid_asynchronous_io() {
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -92,7 +94,8 @@ int signal_without_asynchronous_io() {
     return 77;
   }
   EventSignaller signaller;
-  IrqTable irqs(1, signaller);
+  InterruptQueue queue(signaller);
+  IrqTable irqs(1, queue);
   const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
   std::vector<fake_device::Given> fds;
   fds.push_back(fake_device_test::again(mine));
@@ -101,11 +104,11 @@ int signal_without_asynchronous_io() {
   irqs.raise(GBA_IRQ_MSIX, 0);
   const bool counted = take_count(mine.get()) == 1;
   const bool filled = ::write(mine.get(), &kFull, sizeof kFull) == static_cast<ssize_t>(sizeof kFull);
-  irqs.raise(GBA_IRQ_MSIX, 0);  // does not wait
+  irqs.raise(GBA_IRQ_MSIX, 0);  // must not block
   return !signaller.never_waits() && armed && counted && filled ? 0 : 1;
 }
 
-TEST(EventSignaller, DoesWithoutAsynchronousIoWhereThereIsNone) {
+TEST(EventSignaller, WorksWithoutAsynchronousIo) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -116,12 +119,12 @@ TEST(EventSignaller, DoesWithoutAsynchronousIoWhereThereIsNone) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) {
-    GTEST_SKIP() << "no seccomp here";
+    GTEST_SKIP() << "seccomp is not available";
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-/// Signals an eventfd again and again.
+/// Signals an eventfd in a loop.
 class Raiser {
  public:
   explicit Raiser(int eventfd) : eventfd_(eventfd), thread_([this] { run(); }) {}
@@ -132,7 +135,7 @@ class Raiser {
     thread_.join();
   }
 
-  /// False: it does not go on.
+  /// False if the loop is stuck.
   bool goes_on() const {
     const auto seen = raised_.load();
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -157,13 +160,13 @@ class Raiser {
   const int eventfd_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::uint64_t> raised_ = 0;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // last: it uses the other members
 };
 
-// A look and a write fail here within a few dozens of rounds.
+// A signaller that polls for room and then writes gets stuck here within a few dozen rounds.
 TEST(EventSignaller, NeverWaitsForAClientThatFillsItsEventfdInBetween) {
   if (!EventSignaller().never_waits()) {
-    GTEST_SKIP() << "no asynchronous I/O here: a client can make the device wait";
+    GTEST_SKIP() << "asynchronous I/O is not available: a client can make the device wait";
   }
   const base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC));
   const Raiser raiser(eventfd.get());
@@ -174,10 +177,10 @@ TEST(EventSignaller, NeverWaitsForAClientThatFillsItsEventfdInBetween) {
     [[maybe_unused]] const auto filled = ::write(eventfd.get(), &kFull, sizeof kFull);
     ::fcntl(eventfd.get(), F_SETFL, 0);
     going = raiser.goes_on();
-    EXPECT_TRUE(going) << "it waits for room in the eventfd, in round " << round;
+    EXPECT_TRUE(going) << "stuck waiting for room in the eventfd in round " << round;
   }
   ::fcntl(eventfd.get(), F_SETFL, O_NONBLOCK);
-  take_count(eventfd.get());  // whoever waits goes on
+  take_count(eventfd.get());  // releases a signaller that is stuck
 }
 
 }  // namespace

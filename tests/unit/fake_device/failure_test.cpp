@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may befall a device: links that go down, a breakdown, groups that do not begin at 0.
+// Failures of a device: links that go down, a breakdown; and resets, and sequences that do not start at 0.
 #include "tests/unit/fake_device/model_fixture.hpp"
 
 namespace {
@@ -9,7 +9,6 @@ using fake_device_test::error_word;
 using fake_device_test::Event;
 using fake_device_test::kErrorVector;
 using fake_device_test::raise;
-using fake_device_test::store;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -32,14 +31,14 @@ TEST(Link, DownPutsTheGroupsOfItsPortIntoError) {
   }
 }
 
-TEST(Link, IsToldOfToItsPortOnly) {
+TEST(Link, IsReportedToItsPortOnly) {
   Device device;
   device.model.set_link(1, false);
   EXPECT_THAT(device.effects.take(), ElementsAre(raise(1, kErrorVector)));
   EXPECT_EQ(device_status(device, 1), GBA_DEV_STATUS_READY);
   EXPECT_EQ(device_status(device, 0), GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP);
   device.model.set_link(1, false);
-  EXPECT_THAT(device.effects.take(), IsEmpty()) << "it is down already";
+  EXPECT_THAT(device.effects.take(), IsEmpty()) << "the link is down already";
   device.model.set_link(1, true);
   EXPECT_THAT(device.effects.take(), ElementsAre(raise(1, kErrorVector)));
   EXPECT_EQ(device_status(device, 1), GBA_DEV_STATUS_READY | GBA_DEV_STATUS_LINK_UP);
@@ -66,16 +65,16 @@ TEST(Link, DownLosesArrivalsUntilItIsUpAgain) {
   EXPECT_EQ(device.sequence(group), 1U);
 }
 
-TEST(Link, OfAPortThatNobodyHasOpenedRaisesNothing) {
+TEST(Link, OfAPortWithoutAClientRaisesNothing) {
   Device device;
   device.model.disconnect(4);
   device.model.set_link(4, false);
   EXPECT_THAT(device.effects.take(), IsEmpty());
   device.model.connect(4);
-  EXPECT_EQ(device_status(device, 4) & GBA_DEV_STATUS_LINK_UP, 0U) << "the cable does not know who is connected";
+  EXPECT_EQ(device_status(device, 4) & GBA_DEV_STATUS_LINK_UP, 0U) << "the link's state does not depend on a client";
 }
 
-TEST(Breakdown, IsToldToAllAndAnswersNobody) {
+TEST(Breakdown, IsReportedToAllPortsAndEndsAllReleases) {
   Device device(2);
   const unsigned group = device.barrier(1);
   device.model.break_down();
@@ -111,16 +110,16 @@ TEST(Breakdown, EndsWithAReset) {
   EXPECT_EQ(device.sequence(next), 1U);
 }
 
-TEST(Reset, OfAGroupFromOutsideIsThatOfItsOwner) {
+TEST(Reset, OfAGroupByInjectionActsLikeOneByItsOwner) {
   Device device;
   const unsigned group = device.barrier(1);
   device.model.reset_group(group);
-  device.model.reset_group(group + 1);  // not allocated
+  device.model.reset_group(group + 1);  // no effect: not allocated
   EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_RESET});
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_RESETS), 1U);
 }
 
-TEST(Sequences, StartWhereTheyAreToldTo) {
+TEST(Sequences, StartAtTheRequestedSequence) {
   constexpr std::uint64_t kStart = 0xfffffffeULL;
   Device device;
   device.model.start_sequences_at(kStart);
@@ -135,7 +134,7 @@ TEST(Sequences, StartWhereTheyAreToldTo) {
   }
 }
 
-TEST(Model, TellsWhoIsWhichMember) {
+TEST(Model, ReportsThePortOfEachMember) {
   Device device;
   const unsigned group = device.barrier(2);
   EXPECT_EQ(device.model.port_of(group, 1), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flag stores and interrupts on their way through injected faults.
+// Flag stores and interrupts that pass through injected faults.
 #include "fake_device/faults.hpp"
 
 #include "tests/unit/fake_device/model_fixture.hpp"
@@ -7,7 +7,6 @@
 namespace {
 
 using fake_device::Faults;
-using fake_device::Injection;
 using fake_device::kAlways;
 using fake_device::kNever;
 using fake_device_test::raise;
@@ -36,7 +35,7 @@ class FaultsTest : public ::testing::Test {
   std::vector<Faults::FailedStore> failed_;
 };
 
-TEST_F(FaultsTest, LetEverythingPassWhereNoneIsAskedFor) {
+TEST_F(FaultsTest, LetEverythingPassIfNoneIsArmed) {
   EXPECT_TRUE(store_to(1, 5));
   faults_.raise(1, kGroup);
   EXPECT_THAT(world_.take(), ElementsAre(store(1, kGroup, 5), raise(1, kGroup)));
@@ -44,7 +43,7 @@ TEST_F(FaultsTest, LetEverythingPassWhereNoneIsAskedFor) {
   EXPECT_FALSE(faults_.touches_arrivals());
 }
 
-TEST_F(FaultsTest, DropSoManyAsWereAskedFor) {
+TEST_F(FaultsTest, DropAsManyAsRequested) {
   faults_.arm({.kind = GBA_INJECT_DROP_RELEASE, .count = 2});
   EXPECT_TRUE(store_to(1, 5));
   EXPECT_TRUE(store_to(2, 5));
@@ -55,7 +54,7 @@ TEST_F(FaultsTest, DropSoManyAsWereAskedFor) {
   EXPECT_EQ(faults_.armed(), 0U);
 }
 
-TEST_F(FaultsTest, StrikeOnlyWhereTheyWereAskedFor) {
+TEST_F(FaultsTest, StrikeOnlyTheRequestedTarget) {
   faults_.arm({.kind = GBA_INJECT_DROP_RELEASE, .group = kGroup, .member = 12, .count = kAlways});
   store_to(1, 5);
   store_to(2, 5, kGroup + 1);
@@ -70,7 +69,7 @@ TEST_F(FaultsTest, StrikeOnlyWhereTheyWereAskedFor) {
   EXPECT_THAT(world_.take(), ElementsAre(store(3, kGroup, 5)));
 }
 
-TEST_F(FaultsTest, LetSomeOccasionsPassFirst) {
+TEST_F(FaultsTest, SkipTheRequestedNumberFirst) {
   faults_.arm({.kind = GBA_INJECT_DROP_RELEASE, .count = 1, .after = 2});
   for (std::uint64_t word = 1; word <= 4; ++word) {
     store_to(1, word);
@@ -97,20 +96,20 @@ TEST_F(FaultsTest, DropAnInterrupt) {
   EXPECT_THAT(world_.take(), ElementsAre(raise(1, kGroup + 1)));
 }
 
-TEST_F(FaultsTest, DelayAStoreAndWhatFollowsItToThatPort) {
+TEST_F(FaultsTest, DelayAStoreAndLaterOnesToThatPort) {
   faults_.set_time(100);
   faults_.arm({.kind = GBA_INJECT_DELAY_RELEASE, .port = 1, .time = 50});
   store_to(1, 5);
   faults_.raise(1, kGroup);
   store_to(1, 6);
   store_to(2, 5);
-  EXPECT_THAT(world_.take(), ElementsAre(store(2, kGroup, 5))) << "another port does not wait";
+  EXPECT_THAT(world_.take(), ElementsAre(store(2, kGroup, 5))) << "other ports are not delayed";
   EXPECT_EQ(faults_.next_deadline(), 150U);
   EXPECT_THAT(run_at(149), IsEmpty());
   EXPECT_THAT(run_at(150), ElementsAre(store(1, kGroup, 5), raise(1, kGroup), store(1, kGroup, 6)));
   EXPECT_EQ(faults_.next_deadline(), kNever);
   store_to(1, 7);
-  EXPECT_THAT(world_.take(), SizeIs(1)) << "nothing waits any more";
+  EXPECT_THAT(world_.take(), SizeIs(1)) << "no store is delayed any more";
 }
 
 TEST_F(FaultsTest, ReportADelayedStoreThatFails) {
@@ -124,7 +123,7 @@ TEST_F(FaultsTest, ReportADelayedStoreThatFails) {
   EXPECT_EQ(failed_[0].address, 0x1000U);
 }
 
-TEST_F(FaultsTest, SendWhatIsOnItsWayBeforeAMemberHasLeft) {
+TEST_F(FaultsTest, SendDelayedStoresBeforeTheirMemberLeaves) {
   faults_.joined(1, kGroup);
   faults_.arm({.kind = GBA_INJECT_DELAY_RELEASE, .count = 2, .time = 50});
   store_to(1, 5);
@@ -135,7 +134,7 @@ TEST_F(FaultsTest, SendWhatIsOnItsWayBeforeAMemberHasLeft) {
   EXPECT_THAT(run_at(50), ElementsAre(store(2, kGroup, 5)));
 }
 
-TEST_F(FaultsTest, ForgetAPortThatIsGone) {
+TEST_F(FaultsTest, ForgetADisconnectedPort) {
   faults_.arm({.kind = GBA_INJECT_DELAY_RELEASE, .time = 50});
   store_to(1, 5);
   faults_.forget(1);
@@ -167,7 +166,7 @@ TEST_F(FaultsTest, AddALatencyThatVariesAndKeepsTheOrder) {
   EXPECT_THAT(run_at(now + 3000), ElementsAre(store(1, kGroup, 1), store(1, kGroup, 2)));
 }
 
-TEST_F(FaultsTest, StallAGroupForATime) {
+TEST_F(FaultsTest, StallAGroupForALimitedTime) {
   faults_.set_time(10);
   faults_.stall(kGroup, 60);
   EXPECT_TRUE(faults_.touches_arrivals());

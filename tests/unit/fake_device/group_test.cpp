@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTROL, STATUS, TIMEOUT, reset and errors of a group. Uapi rules 7, 8, 16, 20 to 23.
+// CONTROL, STATUS, TIMEOUT, reset and errors of a group. Uapi rules 7, 8, 16 and 20 to 23.
 #include "tests/unit/fake_device/model_fixture.hpp"
 
 namespace {
@@ -13,9 +13,9 @@ using fake_device_test::raise;
 using fake_device_test::store;
 using ::testing::ElementsAre;
 
-class EnableWithout : public ::testing::TestWithParam<unsigned> {};
+class EnableWithMemberCount : public ::testing::TestWithParam<unsigned> {};
 
-TEST_P(EnableWithout, AsManyMembersAsMaskBitsIsRefused) {
+TEST_P(EnableWithMemberCount, OtherThanTheMaskBitsIsRefused) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 4);
@@ -26,7 +26,7 @@ TEST_P(EnableWithout, AsManyMembersAsMaskBitsIsRefused) {
   EXPECT_EQ(device.status(group), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, EnableWithout, ::testing::Values(1, 3, 5, 708));
+INSTANTIATE_TEST_SUITE_P(Counts, EnableWithMemberCount, ::testing::Values(1, 3, 5, 708));
 
 TEST(Enable, OfAGroupWithoutMembersIsRefused) {
   Device device;
@@ -36,7 +36,7 @@ TEST(Enable, OfAGroupWithoutMembersIsRefused) {
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
 }
 
-TEST(Enable, TakesAMaskWithHoles) {
+TEST(Enable, AcceptsAMaskWithHoles) {
   Device device;
   const unsigned group = device.alloc(0);
   device.group_write(0, group, GBA_GROUP_MEMBER_COUNT, 2, 4);
@@ -59,7 +59,7 @@ TEST(Enable, WrittenAgainChangesNothing) {
   EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVAL_COUNT, 4), 1U);
 }
 
-TEST(Enable, ClearedForgetsTheOpenRound) {
+TEST(Enable, ThatIsClearedForgetsTheOpenRound) {
   Device device;
   const unsigned group = device.barrier(2);
   device.arrive(group, 0, 1);
@@ -74,7 +74,7 @@ TEST(Enable, ClearedForgetsTheOpenRound) {
   EXPECT_EQ(device.sequence(group), 1U);
 }
 
-TEST(Arm, ClearMakesTheNextReleaseTheLast) {
+TEST(Arm, ThatIsClearMakesTheNextReleaseTheLast) {
   Device device;
   const unsigned group = device.barrier(1);
   device.control(0, group, GBA_CONTROL_ENABLE);
@@ -123,7 +123,7 @@ TEST(Reset, PutsTheGroupIntoErrorAndTellsEveryMember) {
   EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_RESET});
   EXPECT_EQ(device.error_member(group), kNobody);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_CONTROL) & (GBA_CONTROL_ENABLE | GBA_CONTROL_RESET), 0U);
-  EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVED_MASK), 2U) << "who had arrived stays to be read";
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_ARRIVED_MASK), 2U) << "the arrivals can still be read";
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_RESETS), 1U);
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_ERRORS), 1U);
 }
@@ -197,7 +197,7 @@ TEST(DmaFault, OfAReleaseAnswersAllOthersFirst) {
   EXPECT_EQ(device.error_member(group), 1U);
   EXPECT_EQ(device.fault(1), GBA_FAULT_BIT(GBA_FAULT_DMA));
   EXPECT_EQ(device.read(1, GBA_REG_FAULT_ADDR), 0x7000U);
-  EXPECT_EQ(device.counter(GBA_REG_COUNTER_DMA_FAULTS), 2U) << "the release, and the error word";
+  EXPECT_EQ(device.counter(GBA_REG_COUNTER_DMA_FAULTS), 2U) << "the release and the error word";
 }
 
 TEST(DmaFault, OfAStaleAnswerIsAnErrorToo) {
@@ -209,7 +209,7 @@ TEST(DmaFault, OfAStaleAnswerIsAnErrorToo) {
   EXPECT_EQ((device.effects.flags[{0, group}]), error_word(GBA_ERROR_DMA_FAULT, 10));
 }
 
-TEST(DmaFault, FoundLaterIsTheSame) {
+TEST(DmaFault, FoundLaterIsTheSameError) {
   Device device;
   const unsigned group = device.barrier(2);
   device.model.flag_store_failed(1, group, 0x4440);
@@ -239,7 +239,7 @@ TEST(Timeout, RunsFromTheFirstArrival) {
   EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_NONE});
   device.model.expire(1500);
   EXPECT_EQ(device.error(group), unsigned{GBA_ERROR_TIMEOUT});
-  EXPECT_EQ(device.error_member(group), 1U) << "the first that is missing";
+  EXPECT_EQ(device.error_member(group), 1U) << "the first missing member";
   EXPECT_EQ((device.effects.flags[{2, group}]), error_word(GBA_ERROR_TIMEOUT, 4));
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_TIMEOUT));
   EXPECT_EQ(device.counter(GBA_REG_COUNTER_TIMEOUTS), 1U);

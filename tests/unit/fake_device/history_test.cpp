@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model against its specification in random histories of groups of any size, and against itself in any sequence of
-// register writes.
+// Compares the model with its specification in random histories of groups of any size, and checks its consistency after
+// any sequence of register writes.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -18,8 +18,8 @@ using fake_device_test::Setup;
 using fake_device_test::Specification;
 using fake_device_test::Step;
 
-/// Members that come in any order, repeat what they have sent, and ask for interrupts or not; sometimes one goes, or
-/// the owner breaks the group.
+/// Members that arrive in any order, repeat arrivals, and ask for interrupts or not. If requested, one incident occurs,
+/// such as a member that leaves or a reset by the owner.
 class RandomHistory {
  public:
   RandomHistory(Device& device, const Setup& setup, unsigned seed)
@@ -27,7 +27,7 @@ class RandomHistory {
     std::iota(order_.begin(), order_.end(), 0U);
   }
 
-  /// The rounds that were released.
+  /// Returns how many rounds were released.
   std::uint64_t play(std::uint64_t rounds, bool with_incident) {
     const auto incident_at = with_incident ? one_of(rounds * setup_.members) : rounds * setup_.members;
     std::uint64_t arrivals = 0;
@@ -47,11 +47,11 @@ class RandomHistory {
  private:
   std::uint64_t one_of(std::uint64_t count) { return random_() % count; }
   bool one_in(unsigned count) { return one_of(count) == 0; }
-  unsigned anybody() { return static_cast<unsigned>(one_of(setup_.members)); }
+  unsigned any_member() { return static_cast<unsigned>(one_of(setup_.members)); }
 
   void arrive(unsigned member, std::uint64_t round) {
-    if (one_in(16)) {  // one that may not have come yet, or has long been answered
-      group_.step({Step::kArrive, anybody(), 1 + one_of(spec_.released - setup_.start + 1), one_in(2)});
+    if (one_in(16)) {  // an arrival of any member, stale or at the open round
+      group_.step({Step::kArrive, any_member(), 1 + one_of(spec_.released - setup_.start + 1), one_in(2)});
     }
     group_.step({Step::kArrive, member, round, one_in(2)});
     if (one_in(16)) {
@@ -65,10 +65,10 @@ class RandomHistory {
         group_.step({Step::kReset});
         break;
       case 1:
-        group_.step({Step::kLeave, anybody()});
+        group_.step({Step::kLeave, any_member()});
         break;
       case 2:
-        group_.step({Step::kDisconnect, anybody()});
+        group_.step({Step::kDisconnect, any_member()});
         break;
       case 3:
         group_.step({Step::kFree});
@@ -78,8 +78,8 @@ class RandomHistory {
           group_.step({Step::kExpire});
         }
         break;
-      case 5:  // too early by one
-        group_.step({Step::kArrive, anybody(), spec_.released - setup_.start + 2, one_in(2)});
+      case 5:  // one round too early
+        group_.step({Step::kArrive, any_member(), spec_.released - setup_.start + 2, one_in(2)});
         break;
       default:
         pause();
@@ -87,7 +87,7 @@ class RandomHistory {
     }
     group_.check();
   }
-  /// The arrivals of the open round are forgotten, and repeated.
+  /// Disables and enables the group, which forgets the arrivals of the open round, and repeats them.
   void pause() {
     const auto arrived = spec_.arrived;
     group_.step({Step::kDisable});
@@ -105,7 +105,7 @@ class RandomHistory {
   std::vector<unsigned> order_;
 };
 
-/// Begins anywhere, also just before the 32 bits of an arrival wrap; owned by anybody, or by no member.
+/// Any first sequence, half of them just before the 32 bits of an arrival wrap; any owner, a member or not.
 Setup random_setup(unsigned members, unsigned seed) {
   std::mt19937_64 random(seed);
   const std::uint64_t near_wrap = std::uint64_t{random() % 1000} << 32 | 0xfffffffe;
@@ -139,8 +139,8 @@ TEST(RandomHistories, Of708MembersAreBarriers) {
   }
 }
 
-/// Nothing that ordinary ports write, in any order, makes the model lose count of itself.
-TEST(AnyRegisterWrites, KeepTheModelWhole) {
+/// Register writes of ordinary ports, in any order, leave the model consistent.
+TEST(AnyRegisterWrites, KeepTheModelConsistent) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);
     Device device(4);
@@ -178,7 +178,7 @@ TEST(AnyRegisterWrites, KeepTheModelWhole) {
     for (unsigned port = 0; port < 5; ++port) {
       device.model.disconnect(port);
     }
-    EXPECT_TRUE(device.effects.members.empty()) << "a port that is gone is a member of nothing";
+    EXPECT_TRUE(device.effects.members.empty()) << "a disconnected port is not a member of any group";
     device.model.connect(0);
     for (unsigned group = 0; group < GBA_MAX_GROUPS; ++group) {
       EXPECT_EQ(device.alloc(0), group) << "a group was lost";

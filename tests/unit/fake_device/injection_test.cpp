@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults as they are written on the command line.
+// Faults in the syntax of the command line.
 #include "fake_device/injection.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr Dimensions kDevice{.groups = 32, .members = 708, .ports = 8};
 
-TEST(InjectionText, SaysWhatWhereAndHowOften) {
+TEST(InjectionText, NamesTheFaultItsTargetAndItsCount) {
   const auto parsed = parse_injection("drop-release:group=3,member=7,count=2,after=5,at=1.5ms");
   ASSERT_TRUE(parsed) << parsed.error().text;
   EXPECT_EQ(parsed->injection.kind, unsigned{GBA_INJECT_DROP_RELEASE});
@@ -26,7 +26,7 @@ TEST(InjectionText, SaysWhatWhereAndHowOften) {
   EXPECT_EQ(parsed->at, 1'500'000U);
 }
 
-TEST(InjectionText, HasDefaultsForTheRest) {
+TEST(InjectionText, HasDefaultsForOmittedParts) {
   const auto parsed = parse_injection("dma-fault");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->injection.count, 1U);
@@ -35,7 +35,7 @@ TEST(InjectionText, HasDefaultsForTheRest) {
   EXPECT_EQ(parsed->at, 0U);
 }
 
-TEST(InjectionText, TakesNumbersAndTimesInTheirForms) {
+TEST(InjectionText, AcceptsNumbersAndTimesInAllForms) {
   EXPECT_EQ(parse_injection("start-sequence:value=0xfffffffe")->injection.value, 0xfffffffeU);
   EXPECT_EQ(parse_injection("forge-arrival:group=0,member=1,value=-2")->injection.value, UINT64_MAX - 1);
   EXPECT_EQ(parse_injection("drop-arrival:count=always")->injection.count, fake_device::kAlways);
@@ -52,7 +52,7 @@ struct Wrong {
 };
 class WrongText : public ::testing::TestWithParam<Wrong> {};
 
-TEST_P(WrongText, IsNamed) {
+TEST_P(WrongText, IsRefusedWithTheReason) {
   const auto parsed = parse_injection(GetParam().text);
   ASSERT_FALSE(parsed);
   EXPECT_THAT(parsed.error().text, HasSubstr(GetParam().message));
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"link-down", "needs port"}, Wrong{"stall-group", "needs group"},
                       Wrong{"forge-arrival:group=1", "needs member, value"}));
 
-TEST(InjectionCheck, HoldsItToTheDevice) {
+TEST(InjectionCheck, ChecksTheNumbersAgainstTheDevice) {
   const auto message = [](const Injection& injection) {
     const auto checked = check(injection, kDevice);
     return checked ? "" : checked.error().text;
@@ -87,7 +87,7 @@ TEST(InjectionCheck, HoldsItToTheDevice) {
   EXPECT_THAT(message({.kind = GBA_INJECT_END}), HasSubstr("no fault"));
 }
 
-TEST(InjectionCheck, DescribesItForTheLog) {
+TEST(InjectionCheck, DescribesTheFaultForTheLog) {
   EXPECT_EQ(fake_device::describe({.kind = GBA_INJECT_DROP_RELEASE, .group = 3, .member = 7}),
             "drop-release group 3 member 7");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting a byte stream into messages, and the stores that interrupts wait for.
+// Splitting a byte stream into messages, and posted writes, for which interrupts wait.
 #include "fake_device/message.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::vector<std::byte> frame(std::uint16_t command, std::size_t payload) {
   return bytes;
 }
 
-/// Feeds at most `piece` bytes at a time, as the reader asks for them.
+/// Feeds up to `piece` bytes at a time, as the reader asks for them.
 std::vector<Message> feed(MessageReader& reader, std::span<const std::byte> bytes, std::size_t piece) {
   std::vector<Message> messages;
   while (!bytes.empty()) {
@@ -50,7 +50,7 @@ std::vector<Message> feed(MessageReader& reader, std::span<const std::byte> byte
   return messages;
 }
 
-TEST(MessageReader, PutsMessagesTogetherFromPiecesOfAnySize) {
+TEST(MessageReader, AssemblesMessagesFromPiecesOfAnySize) {
   std::vector<std::byte> stream;
   for (const std::size_t payload : {0U, 1U, 16U, 4095U, 4096U, 4097U, 60000U}) {
     const auto message = frame(static_cast<std::uint16_t>(payload % 100), payload);
@@ -74,14 +74,14 @@ TEST(MessageReader, NeverAsksForBytesOfTheNextMessage) {
   EXPECT_EQ(reader.room().size(), 10U);
 }
 
-TEST(MessageReader, HoldsNoMoreMemoryThanWasSent) {
+TEST(MessageReader, UsesNoMoreMemoryThanWasSent) {
   MessageReader reader;
   const auto message = frame(1, 60000);
   feed(reader, std::span(message).first(16), 16);
   EXPECT_LE(reader.room().size(), 4096U);
 }
 
-TEST(MessageReader, GivesDescriptorsToTheMessageTheyCameWith) {
+TEST(MessageReader, AttachesDescriptorsToTheirMessage) {
   MessageReader reader;
   const auto first = frame(1, 4);
   const auto second = frame(2, 4);
@@ -101,7 +101,7 @@ TEST(MessageReader, GivesDescriptorsToTheMessageTheyCameWith) {
   EXPECT_THAT(feed(reader, second, 100).front().fds, IsEmpty());
 }
 
-TEST(MessageReader, RefusesSizesThatCannotBe) {
+TEST(MessageReader, RefusesInvalidSizes) {
   for (const std::uint32_t size : {0U, 15U, kMaxMessage + 1, 0xffffffffU}) {
     MessageReader reader;
     auto message = frame(1, 0);
@@ -111,7 +111,7 @@ TEST(MessageReader, RefusesSizesThatCannotBe) {
   }
 }
 
-TEST(MessageReader, KeepsNoDescriptorsOfAMessageThatBringsTooMany) {
+TEST(MessageReader, KeepsNoDescriptorsOfAMessageWithTooMany) {
   const auto account = std::make_shared<fake_device::FdAccount>();
   MessageReader reader;
   const auto message = frame(1, 99);
@@ -130,7 +130,7 @@ TEST(MessageReader, KeepsNoDescriptorsOfAMessageThatBringsTooMany) {
   EXPECT_THAT(taken->fds, IsEmpty());
 }
 
-TEST(MessageReader, SaysWhichMessageHasLostDescriptors) {
+TEST(MessageReader, ReportsWhichMessageHasLostDescriptors) {
   MessageReader reader;
   const auto message = frame(1, 0);
   std::copy(message.begin(), message.end(), reader.room().begin());
@@ -153,7 +153,7 @@ TEST(PostedWrites, HoldInterruptsUntilTheStoresBeforeThemAreAnswered) {
   ASSERT_TRUE(writes.hold(1));
   const auto second = writes.sent({.group = 0, .iova = 0x20}, 5);
   ASSERT_TRUE(writes.hold(2));
-  ASSERT_TRUE(writes.hold(2)) << "raised again: once is enough";
+  ASSERT_TRUE(writes.hold(2)) << "raised twice, held once";
   const auto out_of_order = writes.completed(second, true);
   ASSERT_TRUE(out_of_order);
   EXPECT_TRUE(out_of_order->interrupts.none());
@@ -163,7 +163,7 @@ TEST(PostedWrites, HoldInterruptsUntilTheStoresBeforeThemAreAnswered) {
   EXPECT_FALSE(writes.hold(3));
 }
 
-TEST(PostedWrites, SaySinceWhenTheOldestHasNoAnswer) {
+TEST(PostedWrites, ReportSinceWhenTheOldestHasNoAnswer) {
   PostedWrites writes;
   EXPECT_EQ(writes.oldest(), fake_device::kNever);
   const auto first = writes.sent({.group = 0, .iova = 0x10}, 100);
@@ -184,7 +184,7 @@ TEST(PostedWrites, NameTheStoreThatFailed) {
   EXPECT_EQ(completion->failed->iova, 0x40U);
 }
 
-TEST(PostedWrites, RefuseAnswersToNothing) {
+TEST(PostedWrites, RefuseUnexpectedAnswers) {
   PostedWrites writes;
   EXPECT_FALSE(writes.completed(0, true));
   const auto first = writes.sent({.group = 0, .iova = 0}, 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose effects are written down.
+// A model of a device whose effects are recorded.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -22,8 +22,8 @@ using fake_device::Time;
 struct Event {
   enum Kind { kStore, kRaise } kind;
   unsigned port;
-  unsigned target;     // group of a store, vector of a raise
-  std::uint64_t word;  // of a store
+  unsigned target;     // the group of a store, the vector of an interrupt
+  std::uint64_t word;  // the value of a store
   bool operator==(const Event&) const = default;
 };
 inline void PrintTo(const Event& event, std::ostream* out) {
@@ -58,7 +58,7 @@ class RecordingEffects final : public Effects {
     flags[{port, group}] = 0;
   }
   void opened(unsigned group, bool open) override {
-    EXPECT_EQ(open_groups.contains(group), !open) << "told once of each change";
+    EXPECT_EQ(open_groups.contains(group), !open) << "each change must be reported once";
     open ? static_cast<void>(open_groups.insert(group)) : static_cast<void>(open_groups.erase(group));
   }
   void left(unsigned port, unsigned group) override { members.erase({port, group}); }
@@ -77,7 +77,7 @@ class RecordingEffects final : public Effects {
 
 inline constexpr unsigned kErrorVector = GBA_MSIX_ERROR_VECTOR;
 
-/// A whole device: 32 x 708, `ports` ports, all connected, and the privileged one.
+/// A complete device: 32 groups of 708 members, `ports` ports, all connected, and the privileged port.
 class Device {
  public:
   explicit Device(unsigned ports = 8)
@@ -132,7 +132,7 @@ class Device {
   unsigned join(unsigned port, unsigned group, unsigned member) {
     return command(port, GBA_CMD_JOIN, group, member, keys[group]);
   }
-  /// A group of port 0 with ports 0..members-1 joined as those members, enabled, armed, with interrupts.
+  /// Makes a group of port 0 with ports 0..members-1 joined as those members, enabled, armed, with interrupts.
   unsigned barrier(unsigned members, std::uint64_t sequence = 0) {
     const unsigned group = alloc(0);
     configure(0, group, members);

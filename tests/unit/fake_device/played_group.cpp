@@ -20,7 +20,7 @@ std::vector<Event> sorted(std::vector<Event> events) {
   return events;
 }
 
-/// uapi rule 15: whoever is woken finds the answer in its flag.
+/// uapi rule 15: a member that an interrupt wakes finds the answer in its flag.
 bool every_raise_follows_its_store(const std::vector<Event>& events) {
   MemberBits raised;
   for (const auto& event : events) {
@@ -52,7 +52,7 @@ PlayedGroup::PlayedGroup(Device& device, const Setup& setup) : device_(device), 
     device.model.disconnect(port);
     device.model.connect(port);
   }
-  EXPECT_EQ(device.alloc(setup.owner), kGroup) << "the group's last life is not over";
+  EXPECT_EQ(device.alloc(setup.owner), kGroup) << "group 0 is still allocated";
   device.configure(setup.owner, kGroup, setup.members);
   device.group_write(setup.owner, kGroup, GBA_GROUP_SEQUENCE, setup.start);
   device.group_write(setup.owner, kGroup, GBA_GROUP_TIMEOUT, kTimeout);
@@ -124,7 +124,8 @@ void PlayedGroup::compare_events() {
   }
   EXPECT_EQ(sorted(told), sorted(spec_.events));
   EXPECT_TRUE(every_raise_follows_its_store(told)) << ::testing::PrintToString(told);
-  for (const auto& event : told) {  // so that each fault is the first of its kind, and is told
+  // Clears the faults: a fault raises an interrupt only if its kind is not latched yet.
+  for (const auto& event : told) {
     if (event.kind == Event::kRaise && event.target == kErrorVector) {
       device_.write(event.port, GBA_REG_FAULT, ~std::uint64_t{0});
     }
@@ -144,7 +145,7 @@ void PlayedGroup::check() {
   check_timer();
 }
 
-/// The model may be asked to look too early, and must then do nothing: uapi rule 22.
+/// uapi rule 22: expire() before the deadline must do nothing.
 void PlayedGroup::check_timer() {
   const bool open = spec_.code == 0 && spec_.arrived.any();
   device_.model.expire(open ? kTimeout - 1 : kTimeout);

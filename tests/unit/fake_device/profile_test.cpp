@@ -11,7 +11,7 @@ using fake_device_test::RecordingEffects;
 
 class EachProfile : public ::testing::TestWithParam<const Profile*> {};
 
-TEST_P(EachProfile, TellsItsSizeInCaps) {
+TEST_P(EachProfile, ReportsItsSizeInCaps) {
   const Profile& profile = *GetParam();
   RecordingEffects effects;
   Model model(profile.dimensions(3), profile.layout, effects);
@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(All, EachProfile,
                          ::testing::Values(&fake_device::gba_profile(), &fake_device::switch_profile()),
                          [](const auto& tested) { return std::string(tested.param->name); });
 
-TEST(Profiles, AreToldApartByTheirPciDevice) {
+TEST(Profiles, HaveDifferentPciDeviceIds) {
   EXPECT_NE(fake_device::gba_profile().pci_device_id, fake_device::switch_profile().pci_device_id);
 }
 

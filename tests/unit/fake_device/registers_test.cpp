@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register map: what can be read and written, in which size, by whom. Uapi rules 1, 3, 6.
+// The register map: which registers can be read and written, in which size and by which port. Uapi rules 1, 3 and 6.
 #include "tests/unit/fake_device/model_fixture.hpp"
 
 namespace {
@@ -10,7 +10,7 @@ using fake_device_test::raise;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(DeviceRegisters, TellWhatTheDeviceIs) {
+TEST(DeviceRegisters, DescribeTheDevice) {
   Device device;
   EXPECT_EQ(device.read(0, GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
   EXPECT_EQ(device.read(0, GBA_REG_VERSION, 4), 0x10001U);
@@ -53,7 +53,7 @@ struct BadAccess {
 };
 class BadAccesses : public ::testing::TestWithParam<BadAccess> {};
 
-TEST_P(BadAccesses, ReadZeroAreDroppedAndAreAFault) {
+TEST_P(BadAccesses, ReadZeroDropWritesAndRaiseAFault) {
   Device device;
   const auto [offset, size] = GetParam();
   EXPECT_EQ(device.read(0, offset, size), 0U);
@@ -84,7 +84,7 @@ TEST(GroupRegisters, OfAFreeGroupReadZeroAndCannotBeWritten) {
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED));
 }
 
-TEST(GroupRegisters, HoldWhatTheOwnerWrites) {
+TEST(GroupRegisters, HoldTheOwnersValues) {
   Device device;
   const unsigned group = device.alloc(0);
   device.group_write(0, group, GBA_GROUP_MEMBER_COUNT, 708, 4);
@@ -123,7 +123,7 @@ struct BadValue {
 };
 class BadValues : public ::testing::TestWithParam<BadValue> {};
 
-TEST_P(BadValues, AreDroppedAndAreAFault) {
+TEST_P(BadValues, AreDroppedAndRaiseAFault) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 3);
@@ -156,7 +156,7 @@ TEST(GroupRegisters, AreFixedWhileTheGroupIsEnabled) {
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
 }
 
-TEST(GroupRegisters, TellSinceWhenARoundIsOpen) {
+TEST(GroupRegisters, ReportTheAgeOfTheOpenRound) {
   Device device;
   const unsigned group = device.barrier(2);
   const auto age = [&](fake_device::Time now) {
@@ -164,13 +164,13 @@ TEST(GroupRegisters, TellSinceWhenARoundIsOpen) {
   };
   EXPECT_EQ(age(500), 0U);
   device.arrive(group, 1, 1, false, 1000);
-  EXPECT_EQ(age(1000), 1U) << "open, and so not 0";
+  EXPECT_EQ(age(1000), 1U) << "not 0 while a round is open";
   EXPECT_EQ(age(1700), 700U);
   device.arrive(group, 0, 1, false, 1800);
   EXPECT_EQ(age(2000), 0U);
 }
 
-TEST(GroupRegisters, TellWhichPortIsWhichMember) {
+TEST(GroupRegisters, ReportThePortOfEachMember) {
   Device device;
   const unsigned group = device.alloc(0);
   device.configure(0, group, 708);
@@ -181,14 +181,14 @@ TEST(GroupRegisters, TellWhichPortIsWhichMember) {
   device.command(3, GBA_CMD_LEAVE, group);
   EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX);
   device.command(0, GBA_CMD_FREE, group);
-  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX) << "port 0 would believe that it is a member";
+  EXPECT_EQ(device.group_read(group, GBA_GROUP_MEMBER_PORT), UINT64_MAX) << "0 would name port 0 as a member";
 }
 
 TEST(ReleaseAddress, IsWrittenByTheJoinedMemberOnly) {
   Device device;
   const unsigned group = device.barrier(2);
   device.group_write(1, group, GBA_GROUP_RELEASE_ADDR + 8, 0x2000);
-  device.group_write(1, group, GBA_GROUP_RELEASE_ADDR, 0x3000);  // another's
+  device.group_write(1, group, GBA_GROUP_RELEASE_ADDR, 0x3000);  // of another member
   EXPECT_EQ(device.fault(1), GBA_FAULT_BIT(GBA_FAULT_NOT_PERMITTED));
   device.arrive(group, 0, 1);
   device.arrive(group, 1, 1);
@@ -203,7 +203,7 @@ TEST(ReleaseAddress, MustBeAligned) {
   EXPECT_EQ(device.fault(0), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
 }
 
-TEST(Faults, LatchTheFirstAndClearByWritingOnes) {
+TEST(Faults, LatchTheFirstAddressAndClearByWritingOnes) {
   Device device;
   device.read(3, 0x24, 4);
   device.command(3, GBA_CMD_ALLOC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small parts of the server: negotiation, config space, interrupts, pace, ports.
+// Small parts of the server: negotiation, deadlines, config space, interrupts, the pacer, ports.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <linux/pci_regs.h>
@@ -23,6 +23,7 @@ namespace {
 using fake_device::ConfigSpace;
 using fake_device::Deadlines;
 using fake_device::EventSignaller;
+using fake_device::InterruptQueue;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
 using fake_device::kNever;
@@ -39,7 +40,7 @@ std::vector<std::byte> version_payload(const std::string& json) {
   return payload;
 }
 
-TEST(Negotiation, TakesTheSmallerOfTwoLimits) {
+TEST(Negotiation, UsesTheSmallerOfTwoLimits) {
   const auto small = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":4096}})"));
   const auto large = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":18446744073709551615}})"));
   ASSERT_TRUE(small && large);
@@ -54,7 +55,7 @@ TEST(Negotiation, HasTheSpecifiedDefaults) {
   EXPECT_FALSE(limits->write_multiple);
 }
 
-TEST(Negotiation, ToleratesWhatItDoesNotKnow) {
+TEST(Negotiation, IgnoresUnknownCapabilities) {
   EXPECT_TRUE(parse_version(version_payload(R"({"capabilities":{"teleport":{"range":[1,2]}},"more":null})")));
 }
 
@@ -67,7 +68,7 @@ TEST(Negotiation, AnswersWithinTheLongestReplyOfAKnownClient) {
             VFIO_USER_MAX_VERSION_REPLY);
 }
 
-TEST(Deadlines, AreThoseOfTheClientsThatHaveOne) {
+TEST(Deadlines, IgnoreClientsWithoutOne) {
   Deadlines deadlines;
   EXPECT_EQ(deadlines.next(), kNever);
   deadlines.set(1, 30);
@@ -84,11 +85,11 @@ TEST(Deadlines, AreThoseOfTheClientsThatHaveOne) {
   EXPECT_EQ(deadlines.next(), kNever);
 }
 
-TEST(SilentClients, HaveSomePatienceAndLessWhereAnotherWaits) {
+TEST(SilentClients, HaveATimeLimitAndAShorterOneIfAnotherClientWaits) {
   SilentClients silent(2);
   EXPECT_EQ(silent.deadline(/*wanted=*/true), kNever);
   silent.add(5, 100);
-  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + kPatience) << "there is another place";
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + kPatience) << "another place is free";
   silent.add(6, 200);
   EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + kPatience);
   EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatienceWhenFull);
@@ -152,14 +153,16 @@ constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
 
 TEST(Interrupts, OfAnUnarmedVectorGoNowhere) {
   EventSignaller signaller;
-  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
+  InterruptQueue queue(signaller);
+  IrqTable irqs(GBA_MSIX_VECTORS, queue);
   irqs.raise(GBA_IRQ_MSIX, 0);
   irqs.raise(GBA_IRQ_ERR, 0);
 }
 
 TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
   EventSignaller signaller;
-  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
+  InterruptQueue queue(signaller);
+  IrqTable irqs(GBA_MSIX_VECTORS, queue);
   const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC));
   std::vector<fake_device::Given> fds;
   fds.push_back(fake_device_test::again(mine));
@@ -171,9 +174,10 @@ TEST(Interrupts, DoNotWaitForAClientThatFilledItsEventfd) {
   EXPECT_GE(count_of(mine.get()), full);
 }
 
-TEST(Interrupts, ComeOnceWhenUnmaskedHoweverOftenRaised) {
+TEST(Interrupts, AreRaisedOnceWhenUnmasked) {
   EventSignaller signaller;
-  IrqTable irqs(GBA_MSIX_VECTORS, signaller);
+  InterruptQueue queue(signaller);
+  IrqTable irqs(GBA_MSIX_VECTORS, queue);
   const base::UniqueFd mine(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::vector<fake_device::Given> fds;
   fds.push_back(fake_device_test::again(mine));
@@ -191,13 +195,13 @@ TEST(Interrupts, ComeOnceWhenUnmaskedHoweverOftenRaised) {
   EXPECT_EQ(count_of(mine.get()), 0U);
 }
 
-TEST(Pacer, SleepsAtOnceWhereNobodyIsAMember) {
+TEST(Pacer, SleepsAtOnceWithoutMembers) {
   Pacer pacer(200 * kMicrosecond, 8);
   pacer.worked(1000);
   EXPECT_EQ(pacer.rest(1000, 0), Rest::kSleep);
 }
 
-TEST(Pacer, SpinsThenGivesWayThenSleeps) {
+TEST(Pacer, SpinsThenYieldsThenSleeps) {
   Pacer pacer(200 * kMicrosecond, 8);
   pacer.worked(1000);
   EXPECT_EQ(pacer.rest(1000, 2), Rest::kSpin);
@@ -207,7 +211,7 @@ TEST(Pacer, SpinsThenGivesWayThenSleeps) {
   while (pacer.rest(1000 + 300 * kMicrosecond, 2) == Rest::kYield && yields < 1000) {
     ++yields;
   }
-  EXPECT_GT(yields, 8U) << "others had no chance to arrive";
+  EXPECT_GT(yields, 8U) << "other threads had no chance to arrive";
   EXPECT_LT(yields, 1000U);
   pacer.worked(1000 + 301 * kMicrosecond);
   EXPECT_EQ(pacer.rest(1000 + 301 * kMicrosecond, 2), Rest::kSpin);

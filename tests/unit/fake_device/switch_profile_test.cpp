@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 256 x 128 device: its own register map, the same barrier.
+// The profile of 256 groups with 128 members: another register map, the same barrier.
 #include "fake_device/profile.hpp"
 #include "tests/unit/fake_device/model_fixture.hpp"
 #include "uapi/gba_switch_regs.h"
@@ -33,7 +33,7 @@ class Switch : public ::testing::Test {
                      GBA_FIELD_PUT(GBA_CMD_MEMBER, member) | GBA_FIELD_PUT(GBA_CMD_KEY, key));
     return static_cast<unsigned>(GBA_FIELD_GET(GBA_CMD_STATUS_ERROR, model_.read(port, GBA_REG_CMD_STATUS, 8)));
   }
-  /// The group that ALLOC gives to port 0, for the first `members` ports, all joined.
+  /// Allocates a group for port 0 with the first `members` ports, all joined. Returns its number.
   unsigned barrier(unsigned members) {
     EXPECT_EQ(command(0, GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
     const auto result = model_.read(0, GBA_REG_CMD_RESULT, 8);
@@ -56,14 +56,14 @@ class Switch : public ::testing::Test {
   Model model_{switch_profile().dimensions(GBA_SWITCH_MAX_MEMBERS), switch_profile().layout, effects_};
 };
 
-TEST_F(Switch, SaysHowLargeItIs) {
+TEST_F(Switch, ReportsItsSize) {
   const auto caps = model_.read(0, GBA_REG_CAPS, 8);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_GROUPS, caps), 256U);
   EXPECT_EQ(GBA_FIELD_GET(GBA_CAPS_MEMBERS, caps), 128U);
   EXPECT_EQ(model_.read(0, GBA_REG_MAGIC, 4), GBA_MAGIC_VALUE);
 }
 
-TEST_F(Switch, HasEveryGroupsBlockWhereTheMapSays) {
+TEST_F(Switch, HasEveryGroupsBlockAtItsDocumentedOffset) {
   for (unsigned group = 0; group <= kLastGroup; ++group) {
     EXPECT_EQ(read(0, group, GBA_SWITCH_GROUP_ID), group);
     EXPECT_EQ(read(0, group, GBA_SWITCH_ARRIVAL_ADDR), GBA_DOORBELL_SLOT(group));
@@ -73,7 +73,7 @@ TEST_F(Switch, HasEveryGroupsBlockWhereTheMapSays) {
   EXPECT_EQ(model_.read(0, GBA_REG_FAULT, 8), GBA_FAULT_BIT(GBA_FAULT_BAD_ACCESS));
 }
 
-TEST_F(Switch, HasNoRegisterOfTheOtherMap) {
+TEST_F(Switch, HasNoRegisterOfTheOtherProfile) {
   model_.read(0, GBA_SWITCH_GROUP_BASE(0) + GBA_GROUP_MEMBER_COUNT, 4);
   EXPECT_EQ(model_.read(0, GBA_REG_FAULT, 8), GBA_FAULT_BIT(GBA_FAULT_BAD_ACCESS));
 }
@@ -91,7 +91,7 @@ TEST_F(Switch, ReleasesAllItsMembers) {
   }
 }
 
-TEST_F(Switch, TellsTheStragglersInTwoWords) {
+TEST_F(Switch, ReportsArrivalsInTwoWords) {
   const unsigned group = barrier(66);
   model_.arrive(1, group, Device::word(1, 1), 0);
   model_.arrive(65, group, Device::word(65, 1), 0);
@@ -100,7 +100,7 @@ TEST_F(Switch, TellsTheStragglersInTwoWords) {
   EXPECT_EQ(read(3, group, GBA_SWITCH_STATUS), GBA_STATUS_ACTIVE);
 }
 
-TEST_F(Switch, BanksWhatBelongsToAPort) {
+TEST_F(Switch, HasPerPortRegisters) {
   const unsigned group = barrier(2);
   EXPECT_EQ(read(1, group, GBA_SWITCH_LOCAL_MEMBER_ID), 1U);
   EXPECT_EQ(read(2, group, GBA_SWITCH_LOCAL_MEMBER_ID), GBA_SWITCH_NO_MEMBER);
@@ -115,7 +115,7 @@ TEST_F(Switch, BanksWhatBelongsToAPort) {
   EXPECT_EQ((effects_.addresses[{1, group}]), 0x2000U);
 }
 
-TEST_F(Switch, TellsWhichPortIsWhichMember) {
+TEST_F(Switch, ReportsThePortOfEachMember) {
   const unsigned group = barrier(9);
   EXPECT_EQ(read(5, group, GBA_SWITCH_MEMBER_PORT), 0x0706050403020100U);
   EXPECT_EQ(read(5, group, GBA_SWITCH_MEMBER_PORT + 8), 0xffffffffffffff08U);
@@ -123,7 +123,7 @@ TEST_F(Switch, TellsWhichPortIsWhichMember) {
   EXPECT_EQ(read(5, group, GBA_SWITCH_ROUND_AGE), 0U);
 }
 
-TEST_F(Switch, KeepsTheNetworkAddressForTheOwner) {
+TEST_F(Switch, LetsOnlyTheOwnerSetTheNetworkAddress) {
   command(0, GBA_CMD_ALLOC);
   write(0, 0, GBA_SWITCH_NETWORK_ADDR, 0x1234);
   write(1, 0, GBA_SWITCH_NETWORK_ADDR, 0x5678);
@@ -137,14 +137,14 @@ TEST_F(Switch, KeepsTheNetworkAddressForTheOwner) {
   EXPECT_EQ(model_.read(0, GBA_REG_FAULT, 8), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
 }
 
-TEST_F(Switch, RefusesWhatItIsTooSmallFor) {
+TEST_F(Switch, RefusesTooManyMembers) {
   command(0, GBA_CMD_ALLOC);
   write(0, 0, GBA_SWITCH_MEMBER_COUNT, GBA_SWITCH_MAX_MEMBERS + 1);
   EXPECT_EQ(model_.read(0, GBA_REG_FAULT, 8), GBA_FAULT_BIT(GBA_FAULT_BAD_CONFIG));
   EXPECT_EQ(read(0, 0, GBA_SWITCH_MEMBER_COUNT), 0U);
 }
 
-TEST_F(Switch, GivesOutEveryGroupAndFaultsThem) {
+TEST_F(Switch, AllocatesEveryGroupAndReportsErrorsOfTheLast) {
   for (unsigned group = 0; group <= kLastGroup; ++group) {
     ASSERT_EQ(command(1, GBA_CMD_ALLOC), unsigned{GBA_CMD_OK});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model compared with what can be worked out by hand, and with itself. No test depends on how fast anything is.
+// The model compared with results worked out by hand, and with itself. No test measures time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ constexpr auto kMethods =
                            Method::kPull, Method::kRecursiveDoubling, Method::kTournament, Method::kNodeDissemination,
                            Method::kNodeRadix, Method::kGba, Method::kOpenMpi});
 
-/// Every cost is another number, so that none is mistaken for another. Nanoseconds.
+/// In nanoseconds. All costs differ, so that a test notices if the model mixes them up.
 Parameters costs() {
   return {.line_round_trip = 200,
           .line_share = 3,
@@ -51,7 +51,7 @@ TEST(ScaleModel, DisseminationTakesOneSignalForEachDoubling) {
   EXPECT_DOUBLE_EQ(nanoseconds(Method::kRecursiveDoubling, 16, 16), 4 * (7 + 100.0));
 }
 
-TEST(ScaleModel, TheGbaTakesTheSameForAllSizesOfOneSwitch) {
+TEST(ScaleModel, TheGbaTakesTheSameTimeForAllSizesOfOneSwitch) {
   for (const int members : {2, 3, 64, 707, 708}) {
     EXPECT_DOUBLE_EQ(nanoseconds(Method::kGba, members), kRing) << members;
   }
@@ -60,7 +60,7 @@ TEST(ScaleModel, TheGbaTakesTheSameForAllSizesOfOneSwitch) {
   EXPECT_DOUBLE_EQ(nanoseconds(Method::kGba, 1416), 2 * kRing + kMessage);
 }
 
-TEST(ScaleModel, ASwitchThatTakesArrivalsOneByOneIsLinear) {
+TEST(ScaleModel, ASwitchThatProcessesArrivalsOneByOneIsLinear) {
   Parameters parameters = costs();
   parameters.switch_arrival_gap = 2;
   parameters.switch_release_gap = 5;
@@ -69,7 +69,7 @@ TEST(ScaleModel, ASwitchThatTakesArrivalsOneByOneIsLinear) {
 
 TEST(ScaleModel, ACounterIsLinear) {
   for (const int members : {2, 5, 64}) {
-    // All take the line in turn; the last one tells the others, which spin on it.
+    // All members update the line in turn; the last one releases the others, which spin on it.
     EXPECT_DOUBLE_EQ(nanoseconds(Method::kCentralCounter, members, members),
                      members * 100 + 7 + (members - 2) * 3 + 100)
         << members;
@@ -90,7 +90,7 @@ TEST(ScaleModel, TheOtherAlgorithmsAreTheSumOfTheirSteps) {
 }
 
 TEST(ScaleModel, AnInterfaceSendsOneMessageAtATime) {
-  // Four members of each of two nodes tell those of the other one in the last round.
+  // In the last round the four members of each node signal those of the other node.
   Parameters parameters = costs();
   parameters.network_gap = 100;
   EXPECT_DOUBLE_EQ(nanoseconds(Method::kRecursiveDoubling, 8, 1, parameters), 3 * kMessage);
@@ -98,7 +98,7 @@ TEST(ScaleModel, AnInterfaceSendsOneMessageAtATime) {
 }
 
 TEST(ScaleModel, NoMemberLeavesBeforeTheLastOneHasArrived) {
-  // time_of() throws if one does, if a member is told twice, or if a barrier does not end.
+  // time_of() throws if one does, if a member is signalled twice, or if a barrier does not end.
   for (const Method method : kMethods) {
     for (int members = 2; members <= 24; ++members) {
       for (const int node : {1, 3, 8}) {

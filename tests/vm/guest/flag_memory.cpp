@@ -12,7 +12,7 @@ namespace guest {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-// Of an entry of /proc/self/pagemap.
+// Fields of an entry of /proc/self/pagemap.
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55) - 1;
 
@@ -35,7 +35,7 @@ std::uint64_t FlagMemory::physical_address() const {
   std::uint64_t entry = 0;
   require(::pread(fd.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == sizeof entry &&
               (entry & kPresent) != 0 && (entry & kFrameMask) != 0,
-          "the kernel does not say where a page is");
+          "the kernel does not give the address of a page");
   return (entry & kFrameMask) * kPage;
 }
 

@@ -54,7 +54,7 @@ Member join(const Device& device, const gba_group_handle& handle, unsigned membe
 
 void run_barrier(const Member& member, std::uint64_t round) {
   ::gba_group_arrive(member.get(), round);
-  require_gba(::gba_group_wait(member.get(), round, kPatience), 0, "gba_group_wait " + std::to_string(round));
+  require_gba(::gba_group_wait(member.get(), round, kWaitLimit), 0, "gba_group_wait " + std::to_string(round));
 }
 
 void run_barriers(const Member& member, unsigned rounds) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libgba without privileges. No function has another opener when a check begins.
+// libgba without privileges. When a check begins, no function is open.
 #include <grp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr uid_t kUser = 1000;
 constexpr unsigned kFewRounds = 3;
 
-/// What udev/70-gba.rules does for a group.
+/// Gives the nodes to the user's group, as udev/70-gba.rules does.
 void give_nodes(const std::vector<PciFunction>& functions) {
   std::vector<std::string> nodes{"/dev/vfio/vfio", "/dev/iommu"};
   for (const auto& function : functions) {
@@ -42,7 +42,7 @@ void become_user(rlim_t memory) {
   require_call(::setuid(kUser), "setuid");
 }
 
-/// The group's container counts what each process has pinned, iommufd what all processes of a user have.
+/// The group's container counts pinned memory per process, iommufd per user.
 void open_beside_another(const PciFunction& function) {
   if (function.vfio_device().empty()) {
     return run_lone_barriers(open(function.address(), GBA_FLAGS_DMA), kFewRounds);
@@ -50,7 +50,7 @@ void open_beside_another(const PciFunction& function) {
   expect_open(function.address(), -ENOMEM, GBA_FLAGS_DMA);
   require_in(::gba_error_text(), "what the user's other processes have pinned for devices counts too");
   const auto device = open(function.address());
-  require_equal(info_of(device).flags, GBA_FLAGS_BAR, "the place of the flags where no memory can be pinned");
+  require_equal(info_of(device).flags, GBA_FLAGS_BAR, "the place of the flags if no memory can be pinned");
   run_lone_barriers(device, kFewRounds);
 }
 
@@ -71,7 +71,7 @@ void check_memory_limit(const std::vector<PciFunction>& functions) {
     open_beside_another(functions[1]);
     channel.signal();
     channel.await();
-    run_lone_barriers(open(functions[1].address(), GBA_FLAGS_DMA), kFewRounds);  // alone now
+    run_lone_barriers(open(functions[1].address(), GBA_FLAGS_DMA), kFewRounds);  // the first process has ended
   });
   second.channel().await();
   first.channel().signal();

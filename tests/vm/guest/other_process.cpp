@@ -17,11 +17,11 @@
 namespace guest {
 namespace {
 
-constexpr timeval kPatience{.tv_sec = 40, .tv_usec = 0};
+constexpr timeval kWaitLimit{.tv_sec = 40, .tv_usec = 0};
 
 struct Message {
   gba_group_handle handle;
-  std::array<char, 1024> failure;  // a text, or "" where all is well
+  std::array<char, 1024> failure;  // a text, or "" without a failure
 };
 
 std::pair<base::UniqueFd, base::UniqueFd> make_sockets() {
@@ -29,7 +29,7 @@ std::pair<base::UniqueFd, base::UniqueFd> make_sockets() {
   require_call(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
   std::pair<base::UniqueFd, base::UniqueFd> sockets(ends[0], ends[1]);
   for (const int end : ends) {
-    require_call(::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience), "SO_RCVTIMEO");
+    require_call(::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &kWaitLimit, sizeof kWaitLimit), "SO_RCVTIMEO");
   }
   return sockets;
 }
@@ -38,7 +38,7 @@ void send_message(int socket, const Message& message) {
   require_call(static_cast<int>(::send(socket, &message, sizeof message, MSG_NOSIGNAL)), "tell the other process");
 }
 
-/// Ends the process without running what its parent has at exit.
+/// Ends the process without running its parent's exit handlers.
 [[noreturn]] void run_in_child(const std::function<void(const Channel&)>& body, const Channel& channel) {
   try {
     body(channel);
@@ -65,7 +65,7 @@ gba_group_handle Channel::receive() const {
   Message message{};
   const auto size = ::recv(socket_.get(), &message, sizeof message, 0);
   require_call(static_cast<int>(size), "hear from the other process");
-  require(size == sizeof message, "the other process has ended without a word");
+  require(size == sizeof message, "the other process has ended without a message");
   require(message.failure[0] == '\0', std::string("the other process: ") + message.failure.data());
   return message.handle;
 }

@@ -98,7 +98,7 @@ void PciFunction::write_config(unsigned offset, std::uint32_t value, unsigned si
 unsigned PciFunction::find_capability(unsigned id) const {
   unsigned hops = 0;
   for (unsigned at = read_config(PCI_CAPABILITY_LIST, 1); at != 0; at = read_config(at + PCI_CAP_LIST_NEXT, 1)) {
-    require(++hops < 48, "the list of capabilities has no end");
+    require(++hops < 48, "the list of capabilities does not end");
     if (read_config(at + PCI_CAP_LIST_ID, 1) == id) {
       return at;
     }
@@ -132,7 +132,7 @@ std::uint64_t PciFunction::interrupts() const {
 }
 
 std::string PciFunction::vfio_device() const {
-  const std::filesystem::path folder(file("vfio-dev"));  // which is there without a node, too
+  const std::filesystem::path folder(file("vfio-dev"));  // exists even without a node
   if (!std::filesystem::exists(folder)) {
     return "";
   }

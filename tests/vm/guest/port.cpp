@@ -12,11 +12,11 @@ namespace guest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kWaitLimit{20};
 
 template <typename Condition>
 void wait_for(const Condition& condition) {
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + kWaitLimit;
   while (!condition() && Clock::now() < end) {
     ::sched_yield();
   }
@@ -92,10 +92,10 @@ void Port::arrive(const Group& group, std::uint64_t sequence, bool notify) {
   }
 }
 
-// An arrival is not repeated here (uapi rule 18): one that gets lost on its way through the hypervisor is to be seen.
+// Arrivals are not repeated here (uapi rule 18), so that one that is lost in the hypervisor shows.
 void Port::await(const Group& group, const Flag& flag, std::uint64_t word) const {
   wait_for([&] { return flag.load() == word; });
-  const auto seen = flag.load();  // now: reading a register wakes the device
+  const auto seen = flag.load();  // before reading registers, which wakes the device
   if (seen == word) {
     return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libgba by its public header, on the kernel's VFIO: no function has another opener when a check begins.
+// libgba through its public header, over the kernel's VFIO. When a check begins, no function is open.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,12 +24,12 @@ constexpr unsigned kSleeps = 20;
 bool has_open(const std::string& path) {
   const std::filesystem::directory_iterator descriptors("/proc/self/fd");
   return std::any_of(begin(descriptors), end(descriptors), [&](const auto& entry) {
-    std::error_code closed;  // that of the iterator itself
+    std::error_code closed;  // the iterator's own descriptor is closed by now
     return std::filesystem::read_symlink(entry, closed) == path;
   });
 }
 
-/// What the kernel says of what libgba says: which of its ways to a device this process goes.
+/// Compares libgba's backend with the nodes that this process has open in the kernel.
 void require_open(const std::string& backend) {
   const std::pair<const char*, const char*> nodes[] = {{"/dev/iommu", "vfio-cdev"}, {"/dev/vfio/vfio", "vfio-group"}};
   for (const auto& [node, way] : nodes) {
@@ -46,12 +46,12 @@ void check_open(const PciFunction& function) {
   require(info.path == function.address(), "the path is " + std::string(info.path));
   require_equal(info.flags, GBA_FLAGS_DMA, "the place of the flags");
   require_equal(info.is_process, 1, "is_process");
-  // The same device by another name, once more.
+  // The same device opened again, by another name.
   const auto again = open("/dev/vfio/" + function.iommu_group());
   require_equal(info_of(again).port, info.port, "the port of the IOMMU group's device");
 }
 
-/// The nodes that lead to the function, and by what libgba opens them: one or both of the kernel's ways.
+/// The function's nodes, one or both kinds of the kernel, and the backend by which libgba opens each.
 std::vector<std::pair<std::string, std::string>> nodes_of(const PciFunction& function) {
   std::vector<std::pair<std::string, std::string>> nodes{{"/dev/vfio/" + function.iommu_group(), "vfio-group"}};
   if (const auto node = function.vfio_device(); !node.empty()) {
@@ -81,15 +81,15 @@ void check_bar_barriers(const PciFunction& function) {
   run_lone_barriers(device, vm::kRounds);
 }
 
-/// A member that sleeps is told of its release by an interrupt, each time.
+/// Each release wakes a sleeping member by an interrupt.
 void run_sleeping_barriers(const Device& device, const PciFunction& function, unsigned rounds) {
   const auto handle = make_group(device, 1);
   auto member = join(device, handle, 0);
   for (unsigned round = 1; round <= rounds; ++round) {
     const auto before = function.interrupts();
-    int result = -EAGAIN;  // the first sleep arrives, too
+    int result = -EAGAIN;  // the first sleep also arrives
     while (result == -EAGAIN) {
-      result = ::gba_group_sleep(member.get(), round, kPatience);
+      result = ::gba_group_sleep(member.get(), round, kWaitLimit);
     }
     require_gba(result, 0, "gba_group_sleep " + std::to_string(round));
     wait_for([&] { return function.interrupts() > before; }, "the interrupt of round " + std::to_string(round));
@@ -106,11 +106,11 @@ void check_timeout(const PciFunction& function) {
   require_in(::gba_error_text(), "member 1 did not arrive");
   std::uint64_t missing[GBA_GROUP_MASK_WORDS] = {};
   require_gba(::gba_group_missing(member.get(), missing), 0, "gba_group_missing");
-  require_equal(missing[0], 2, "the mask of who is missing");
+  require_equal(missing[0], 2, "the mask of missing members");
   end_group(device, handle, std::move(member));
 }
 
-/// However one process has opened the function, another one gets it in no way.
+/// By whichever node one process has opened the function, another process cannot open it by any node.
 void check_busy(const PciFunction& function) {
   const auto nodes = nodes_of(function);
   for (const auto& [node, backend] : nodes) {
@@ -124,7 +124,7 @@ void check_busy(const PciFunction& function) {
     const auto device = open(node);
     other.channel().signal();
     other.finish();
-    run_lone_barriers(device, 1);  // it has not been disturbed
+    run_lone_barriers(device, 1);  // the attempts have not disturbed it
   }
 }
 

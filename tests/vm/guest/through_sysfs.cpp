@@ -69,7 +69,7 @@ void check_kick(Port& port) {
   const unsigned before = port.kicks();
   wait_until_asleep(port);
   port.arrive(group, 1);
-  require(port.kicks() == before + 1, "the device sleeps and was not kicked");
+  require(port.kicks() == before + 1, "the device sleeps and the arrival did not kick it");
   port.await(group, port.bar_flag(group), 1);
   port.give_back(group);
 }

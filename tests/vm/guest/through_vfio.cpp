@@ -15,7 +15,7 @@
 namespace guest {
 namespace {
 
-// Neither the page's virtual nor its physical address: only a translation leads from here to the page.
+// Neither the page's virtual nor its physical address: only the IOMMU's translation leads to the page.
 constexpr std::uint64_t kIova = 0x7000000000;
 constexpr std::size_t kLargeSize = std::size_t{8} << 20;
 
@@ -87,7 +87,7 @@ void check_interrupt(Port& port, const FlagMemory& page, const Interrupts& inter
   port.give_back(group);
 }
 
-/// The next release of `group` cannot be stored.
+/// Expects that the device cannot store the next release of `group`.
 void expect_dma_fault(Port& port, const Group& group, std::uint64_t iova, std::uint64_t sequence) {  // uapi rule 21
   port.arrive(group, sequence);
   port.await_status(group, GBA_STATUS_ERROR);
@@ -105,7 +105,7 @@ void check_unmapped_flag(Port& port, const VfioDevice& device, const FlagMemory&
   device.unmap_dma(kIova, page.bytes().size());
   expect_dma_fault(port, group, kIova, 2);
   interrupts.await(GBA_MSIX_ERROR_VECTOR);
-  require_equal(page.flag().load(), 1, "the flag that is not mapped any more");
+  require_equal(page.flag().load(), 1, "the flag that is no longer mapped");
   device.map_dma(kIova, page.bytes());
 }
 
@@ -117,11 +117,11 @@ void check_bus_master(Port& port, const VfioDevice& device, const FlagMemory& pa
   port.await(group, page.flag(), 1);
   device.set_bus_master(false);
   expect_dma_fault(port, group, kIova, 2);
-  require_equal(page.flag().load(), 1, "the flag that a function without bus master has to leave alone");
+  require_equal(page.flag().load(), 1, "the flag that a function without bus master must not store");
   device.set_bus_master(true);
 }
 
-/// A barrier with the flag at each of some places in `memory`, which is mapped at `iova`.
+/// Runs barriers with the flag at several places in `memory`, which is mapped at `iova`.
 void check_places(Port& port, const FlagMemory& memory, std::uint64_t iova) {
   const std::size_t size = memory.bytes().size();
   for (const std::size_t offset : {std::size_t{0}, size / 2, size - GBA_FLAG_STRIDE}) {
@@ -132,7 +132,7 @@ void check_places(Port& port, const FlagMemory& memory, std::uint64_t iova) {
   }
 }
 
-// The IOMMU unmaps in other units than it has mapped in, and forgets all at once what was many pages.
+// The IOMMU may map in many pages and unmap in one large unit.
 void check_large_mapping(Port& port, const VfioDevice& device) {
   constexpr std::uint64_t kLargeIova = 0x200000000;
   const FlagMemory first(kLargeSize);
@@ -143,14 +143,14 @@ void check_large_mapping(Port& port, const VfioDevice& device) {
   const FlagMemory second(kLargeSize);
   device.map_dma(kLargeIova, second.bytes());
   check_places(port, second, kLargeIova);
-  require_equal(first.flag().load(), 0, "the flag in memory that is not mapped any more");
+  require_equal(first.flag().load(), 0, "the flag in memory that is no longer mapped");
   device.unmap_dma(kLargeIova, second.bytes().size());
   const auto group = port.make_group(1);
   port.join(group, kLargeIova);
   expect_dma_fault(port, group, kLargeIova, 1);
 }
 
-// uapi rule 24; the host, the other member, looks for the error word.
+// uapi rule 24. The host, the other member, checks the error word.
 void check_reset(Port& port, const VfioDevice& device, const FlagMemory& page) {
   require((device.device_flags() & VFIO_DEVICE_FLAGS_RESET) != 0, "the kernel knows no way to reset the function");
   page.flag().store(0);
@@ -165,7 +165,7 @@ void check_reset(Port& port, const VfioDevice& device, const FlagMemory& page) {
   require_equal(page.flag().load(), 1, "the flag of a member that has left");
 }
 
-/// All that is checked while the device is open once. It is closed with `page` mapped.
+/// All checks of one opening of the device, which is closed with `page` still mapped.
 void check_device(Checks& checks, const FlagMemory& page) {
   const auto device = open_device();
   checks.run("vfio_regions", [&] { check_regions(device); });
@@ -181,7 +181,7 @@ void check_device(Checks& checks, const FlagMemory& page) {
   checks.run("vfio_reset", [&] { check_reset(port, device, page); });
 }
 
-// What was mapped before is forgotten: the same address leads to other memory now.
+// The previous mapping is gone: the same address maps other memory now.
 void check_open_again() {
   const auto function = PciFunction::find();
   const VfioDevice device(function.iommu_group(), function.address());

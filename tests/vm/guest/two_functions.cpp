@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libgba in two processes, each with a function of its own.
+// libgba in two processes, each with its own function.
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr unsigned kAskedRounds = 10;
 
-/// Member 1 of a group that the other process hands out, until all have run `rounds` barriers.
+/// Becomes member 1 of a group that the other process made, and runs `rounds` barriers.
 Member be_second_member(const Channel& channel, const Device& device, unsigned rounds) {
   const auto handle = channel.receive();
   auto member = join(device, handle, 1);
@@ -29,7 +29,7 @@ Member be_second_member(const Channel& channel, const Device& device, unsigned r
   return member;
 }
 
-/// Hands a group of three to the other process and to the host and runs `rounds` barriers with them.
+/// Passes a group of three to the other process and to the host, and runs `rounds` barriers with them.
 Member be_first_member(const OtherProcess& other, const gba_group_handle& handle, const char* name,
                        const Device& device, unsigned rounds) {
   auto member = join(device, handle, 0);
@@ -45,7 +45,7 @@ void check_three_members(const std::vector<PciFunction>& functions) {
   const OtherProcess other([&](const Channel& channel) {
     const auto device = open(functions[1].address());
     const auto member = be_second_member(channel, device, vm::kRounds);
-    channel.await();  // the group is to end in good order
+    channel.await();  // before the group ends, to end it without an error
   });
   const auto device = open(functions[0].address());
   const auto handle = make_group(device, 3);
@@ -57,7 +57,7 @@ void check_three_members(const std::vector<PciFunction>& functions) {
   require_gba(::gba_group_free(device.get(), &handle), 0, "gba_group_free");
 }
 
-/// Looks for the release without asking for an interrupt.
+/// Polls for the release, without asking for an interrupt.
 void await_release(const Member& member, std::uint64_t round) {
   int result = -EAGAIN;
   const auto released = [&] { return (result = ::gba_group_test(member.get(), round)) != -EAGAIN; };
@@ -65,7 +65,7 @@ void await_release(const Member& member, std::uint64_t round) {
   require_gba(result, 0, "gba_group_test " + std::to_string(round));
 }
 
-/// Whoever asks for an interrupt gets one, and the other member none.
+/// The member that asks for an interrupt gets one, and the other member none.
 void ask_for_interrupt(const Member& member, std::uint64_t round, const Channel& other, const PciFunction& own,
                        const PciFunction& others) {
   const auto before = own.interrupts();
@@ -87,7 +87,7 @@ void arrive_unasked(const Member& member, std::uint64_t round, const Channel& ot
   other.await();
 }
 
-/// Member `number` of two, which take turns at asking.
+/// Member `number` of two, which ask for interrupts in turn.
 void take_turns(const Member& member, unsigned number, const Channel& other,
                 const std::vector<PciFunction>& functions) {
   for (std::uint64_t round = 1; round <= kAskedRounds; ++round) {
@@ -104,7 +104,7 @@ void be_member_of_two(const Channel& channel, const std::vector<PciFunction>& fu
   const auto member = join(device, channel.receive(), 1);
   channel.signal();
   take_turns(member, 1, channel, functions);
-  channel.await();  // the group is to end in good order
+  channel.await();  // before the group ends, to end it without an error
 }
 
 // The first function stays open while the second is opened, closed and opened again.
@@ -131,16 +131,16 @@ void check_interrupts(const std::vector<PciFunction>& functions) {
   other.finish();
 }
 
-/// The kernel asks for the function while this process waits with it.
+/// The kernel reclaims the function while this process waits in a barrier.
 void wait_to_be_unplugged(const PciFunction& function, const Channel& channel) {
   const auto device = open(function.address());
   const auto member = be_second_member(channel, device, 1);
   ::gba_group_arrive(member.get(), 2);
-  const int loss = ::gba_group_wait(member.get(), 2, kPatience);
+  const int loss = ::gba_group_wait(member.get(), 2, kWaitLimit);
   require_in(::gba_error_text(), "the kernel wants it back");
   gba_device_info info{};
   require_gba(::gba_device_get_info(device.get(), &info), loss, "gba_device_get_info of an unplugged device");
-  // It is given back, though still open here.
+  // The function is returned although it is still open here.
   wait_for([&] { return !function.exists(); }, "the end of the function");
 }
 
@@ -157,7 +157,7 @@ void check_unplug(const std::vector<PciFunction>& functions) {
   auto member = be_first_member(other, handle, vm::kUnplugGroup, device, 1);
   ::gba_group_arrive(member.get(), 2);
   ask_to_unplug();
-  require_gba(::gba_group_wait(member.get(), 2, kPatience), -EPIPE, "gba_group_wait with an unplugged member");
+  require_gba(::gba_group_wait(member.get(), 2, kWaitLimit), -EPIPE, "gba_group_wait with an unplugged member");
   require_in(::gba_error_text(), "member 1");
   other.channel().await();
   end_group(device, handle, std::move(member));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs clients that misbehave for a while beside bystanders and newcomers.
+// Runs misbehaving clients for a while, alongside bystanders and newcomers.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 
 namespace raw {
 
-/// Raises the limit of open files, not for good. The device raises its own to the same hard limit.
+/// Raises the limit of open files until it is destroyed. The device raises its own to the same hard limit.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t wanted) {
@@ -36,8 +36,8 @@ class FileLimit {
 
 /// True until the attack is to end.
 using GoOn = std::function<bool()>;
-/// What one hostile client does; `number` tells several apart. It may throw when the device drops it: it is called
-/// again as long as the attack lasts.
+/// One hostile client; each has another `number`. It may throw when the device drops its connection: it is called again
+/// until the attack ends.
 using Attacker = std::function<void(const GoOn& go_on, unsigned number)>;
 
 /// A connection whose sends give up after a while, so that an attack ends.
@@ -51,7 +51,26 @@ inline bool send(Client& client, std::uint16_t command, std::span<const std::byt
   return client.send_bytes(client.frame(command, payload, VFIO_USER_TYPE_COMMAND | VFIO_USER_NO_REPLY), fds);
 }
 
-/// Connects again and again as long as the object lives, as jobs that start do.
+/// A register write of a batch.
+inline vfio_user_write_multi_entry write_of(std::uint64_t offset, std::uint64_t value) {
+  vfio_user_write_multi_entry entry{.offset = offset, .region = GBA_REGION_CONTROL, .count = 8, .data = {}};
+  std::memcpy(entry.data, &value, sizeof value);
+  return entry;
+}
+
+/// The payload of a batch of `count` times two writes.
+inline std::vector<std::byte> writes(std::uint64_t count, const vfio_user_write_multi_entry& first,
+                                     const vfio_user_write_multi_entry& second) {
+  auto payload = bytes_of(2 * count);
+  payload.reserve(payload.size() + 2 * count * sizeof first);
+  for (std::uint64_t pair = 0; pair < count; ++pair) {
+    payload = raw::join(std::move(payload), std::as_bytes(std::span(&first, 1)));
+    payload = raw::join(std::move(payload), std::as_bytes(std::span(&second, 1)));
+  }
+  return payload;
+}
+
+/// Connects repeatedly while the object lives, like jobs that start.
 class Newcomers {
  public:
   explicit Newcomers(std::string path) : path_(std::move(path)), thread_([this] { run(); }) {}
@@ -66,7 +85,7 @@ class Newcomers {
     }
   }
   [[nodiscard]] unsigned welcome() const { return welcome_; }
-  /// Why one could not get in; empty if all could. Once end() has returned.
+  /// Why a connection failed, or empty. REQUIRES: end() has returned.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
  private:
@@ -89,7 +108,7 @@ class Newcomers {
   std::atomic<bool> stop_ = false;
   std::atomic<unsigned> welcome_ = 0;
   std::string refusal_;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // last, since it uses the other members
 };
 
 class Attacks : public Bystanders {
@@ -97,8 +116,8 @@ class Attacks : public Bystanders {
   explicit Attacks(const std::vector<std::string>& options = {}, const std::vector<std::string>& launcher = {})
       : Bystanders(options, microseconds(0), launcher) {}
 
-  /// `count` attackers at once, for a second in CI. A delay that they cause comes each time, one of the machine's does
-  /// not: the best of three seconds counts. A soak looks at ten seconds as they are.
+  /// Runs `count` attackers at once for a second, up to three times, and takes the best result: delays that the
+  /// attackers cause come each time, delays of the machine do not. A soak runs them once, for ten seconds.
   void expect_harmless(const Attacker& attacker, unsigned count = 1) {
     auto worst = microseconds::max();
     for (int run = 0; run < test_support::repeats(3, 1) && worst >= worst_barrier() && !loop().lost(); ++run) {
@@ -123,7 +142,7 @@ class Attacks : public Bystanders {
           try {
             attacker(go_on, number);
           } catch (const std::exception&) {
-            std::this_thread::sleep_for(milliseconds(1));  // dropped: it comes back
+            std::this_thread::sleep_for(milliseconds(1));  // the device has dropped it: it connects again
           }
         }
       });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of every wrong kind, wherever one may come.
+// Invalid descriptors of every kind, with every message that may carry one.
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/epoll.h>
@@ -37,7 +37,7 @@ Fd sealed_memory() {
   return memory;
 }
 
-/// Nothing of this can hold a release flag.
+/// Descriptors that cannot hold a release flag.
 std::vector<Kind> no_memory(const std::string& file) {
   std::array<int, 2> pipe{-1, -1};
   std::array<int, 2> sockets{-1, -1};
@@ -68,7 +68,7 @@ std::vector<Kind> no_memory(const std::string& file) {
 
 class Descriptors : public raw::Bystanders {};
 
-TEST_F(Descriptors, ThatAreNoMemoryCannotBeMapped) {
+TEST_F(Descriptors, ThatAreNotMemoryCannotBeMapped) {
   {
     Port port(path());
     auto kinds = no_memory(folder().file("file"));
@@ -84,7 +84,7 @@ TEST_F(Descriptors, ThatAreNoMemoryCannotBeMapped) {
   expect_no_files_left();
 }
 
-TEST_F(Descriptors, OfMemoryThatCannotBeWrittenAreMappedForReadingOnly) {
+TEST_F(Descriptors, ForReadOnlyMemoryAreMappedForReadingOnly) {
   {
     Port port(path());
     const auto memory = raw::make_memfd(0x10000);
@@ -102,7 +102,7 @@ TEST_F(Descriptors, OfMemoryThatCannotBeWrittenAreMappedForReadingOnly) {
   expect_no_files_left();
 }
 
-TEST_F(Descriptors, ThatAreNoEventfdsCannotBeArmed) {
+TEST_F(Descriptors, ThatAreNotEventfdsCannotBeArmed) {
   {
     Port port(path());
     auto kinds = no_memory(folder().file("file"));
@@ -140,7 +140,7 @@ TEST_F(Descriptors, ThatBelongToNoCommandAreRefused) {
   expect_no_files_left();
 }
 
-TEST_F(Descriptors, MayComeWithAnyByteOfTheirMessage) {
+TEST_F(Descriptors, MayArriveWithAnyByteOfTheirMessage) {
   Port port(path());
   auto& client = port.client();
   const auto memory = raw::make_memfd(0x10000);
@@ -159,7 +159,7 @@ TEST_F(Descriptors, MayComeWithAnyByteOfTheirMessage) {
   expect_unharmed();
 }
 
-TEST_F(Descriptors, ThatComeOneByOneAreCountedTogether) {
+TEST_F(Descriptors, SentOneByOneAreCountedTogether) {
   {
     Port port(path());
     auto& client = port.client();
@@ -184,8 +184,8 @@ class FewFiles : public raw::Bystanders {
   FewFiles() : Bystanders({}, milliseconds(1), {"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"}) {}
 };
 
-// Others have taken all that the device may open. That is no fault of the client that brings one more.
-TEST_F(FewFiles, AreNotTheEndOfAStandingClient) {
+// Other clients have used up all files that the device may open. A client that sends one more gets only an error.
+TEST_F(FewFiles, DoNotEndTheConnectionOfAnEarlierClient) {
   Port standing(path());
   const auto eventfd = raw::make_eventfd();
   const std::array one{eventfd.get()};
@@ -209,8 +209,8 @@ TEST_F(FewFiles, AreNotTheEndOfAStandingClient) {
   EXPECT_EQ(standing.arm(GBA_IRQ_MSIX, 1, one), 0);
 }
 
-// A message that does not go on is given up, another client's that does is not.
-TEST_F(Descriptors, OfAMessageThatIsNeverFinishedAreClosed) {
+// The device disconnects a client whose message does not continue, and no other client.
+TEST_F(Descriptors, InAnUnfinishedMessageAreClosed) {
   Port port(path());
   const auto eventfd = raw::make_eventfd();
   const auto frame = port.client().frame(VFIO_USER_DEVICE_SET_IRQS, std::vector<std::byte>(100));
@@ -222,10 +222,10 @@ TEST_F(Descriptors, OfAMessageThatIsNeverFinishedAreClosed) {
   expect_unharmed();
 }
 
-// The page is only missed when it is stored to: the pool is empty.
-TEST_F(Descriptors, OfHugePagesThatAreNotThereEndTheirClientAlone) {
+// The pool of huge pages is empty, which shows only when the device stores to the page.
+TEST_F(Descriptors, ForMissingHugePagesEndOnlyTheirClient) {
   constexpr std::size_t kHugePage = 0x200000;
-  const Fd memory(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
+  const Fd memory(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB));
   if (memory.get() < 0 || ::ftruncate(memory.get(), kHugePage) != 0) {
     GTEST_SKIP() << "no huge pages in this kernel";
   }
@@ -236,14 +236,15 @@ TEST_F(Descriptors, OfHugePagesThatAreNotThereEndTheirClientAlone) {
   const auto group = port.make_group(1);
   port.join(group, 0);
   ASSERT_EQ(port.map_dma(kIova, kHugePage, 0, memory.get()), 0);
+  raw::seal(memory.get());
   ASSERT_EQ(port.write(GBA_GROUP_BASE(group.id) + GBA_GROUP_RELEASE_ADDR, kIova + 64), 0);
   port.arrive(group, 0, 1);
   EXPECT_EQ(port.client().receive(), std::nullopt) << "the connection is closed";
   expect_unharmed();
 }
 
-// What the device once got for a wake-up stays in the client's hands.
-TEST_F(Descriptors, OfTheKickMayBeMadeBlockingAndFilledByTheirClient) {
+// The client keeps the eventfd that wakes the device, and may change its flags and its count.
+TEST_F(Descriptors, ForTheKickMayBeMadeBlockingAndFilledByTheirClient) {
   Port port(path());
   const vfio_user_region_io_fds request{.argsz = 56, .flags = 0, .index = GBA_REGION_DOORBELLS, .count = 0};
   auto reply = port.client().call(VFIO_USER_DEVICE_GET_REGION_IO_FDS, bytes_of(request));

@@ -38,7 +38,7 @@ class Flood : public raw::Bystanders {
     return clients;
   }
 
-  /// May open 1,024 files.
+  /// The command line of a server that may open 1,024 files.
   static std::vector<std::string> small_server(const std::string& socket,
                                                const std::vector<std::string>& options = {}) {
     std::vector<std::string> line{"bash", "-c", R"(ulimit -n 1024 && exec "$0" "$@")"};
@@ -57,7 +57,7 @@ class Flood : public raw::Bystanders {
   FileLimit limit_{kFilesWanted};
 };
 
-TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
+TEST_F(Flood, EachGoodClientGetsAPortOrARefusal) {
   auto clients = connect(kClients, path());
   const vfio_user_version version{.major = 0, .minor = 0};
   for (auto& client : clients) {
@@ -72,7 +72,7 @@ TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
       ++opened;
     } else {
       ASSERT_EQ(reply->error(), EBUSY);
-      EXPECT_EQ(client->receive(), std::nullopt) << "a refused client is let go";
+      EXPECT_EQ(client->receive(), std::nullopt) << "a refused client is disconnected";
     }
   }
   EXPECT_EQ(opened, GBA_MAX_MEMBERS - kBystanders);
@@ -83,8 +83,8 @@ TEST_F(Flood, OfGoodClientsGivesEachAPortOrARefusal) {
   expect_no_files_left();
 }
 
-// If each had to be given up first, one after ten seconds' silence, the port would wait for longer than it does.
-TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
+// If the device dropped silent clients one by one, each after ten seconds, the new port would not be served in time.
+TEST_F(Flood, SilentClientsDelayNoOtherClient) {
   {
     const auto silent = connect(kClients, path());
     EXPECT_EQ(Port(path()).read(GBA_REG_PORT_ID, 4), kBystanders);
@@ -93,8 +93,8 @@ TEST_F(Flood, OfSilentClientsKeepsNobodyWaiting) {
   expect_no_files_left();
 }
 
-// A device that may open 1,024 files gives a quarter of them to silent clients. Then the oldest of these give way.
-TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
+// A device that may open 1,024 files gives a quarter of them to silent clients, and then drops the oldest of these.
+TEST_F(Flood, TheOldestOfTooManySilentClientsAreDropped) {
   const auto small = folder().file("small.sock");
   test_support::Process server(small_server(small));
   ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
@@ -103,7 +103,7 @@ TEST_F(Flood, OfMoreSilentClientsThanFitIsOverWithinSeconds) {
   EXPECT_TRUE(closed(*silent.front()));
 }
 
-/// Connects and says nothing, again and again, until the object ends.
+/// Opens silent connections without end while the object lives.
 class SilentCrowd {
  public:
   explicit SilentCrowd(std::string path) : path_(std::move(path)), thread_([this] { run(); }) {}
@@ -121,8 +121,9 @@ class SilentCrowd {
   }
 
  private:
-  static constexpr std::size_t kMost =
-      5000;  // more than the device holds and lets wait: the oldest are dropped already
+  /// More than the device accepts and lets wait together, so that it drops the oldest.
+  static constexpr std::size_t kMost = 5000;
+
   void run() {
     std::deque<Client> clients;
     while (!stop_) {
@@ -137,17 +138,17 @@ class SilentCrowd {
   const std::string path_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::size_t> count_ = 0;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // last, since it uses the other members
 };
 
-TEST_F(Flood, OfOneSocketDoesNotReachTheOther) {
+TEST_F(Flood, AtOneSocketDoesNotReachTheOther) {
   const auto small = folder().file("small.sock");
   const auto admin = folder().file("admin.sock");
   test_support::Process server(small_server(small, {"--admin-socket", admin}));
   ASSERT_TRUE(server.wait_for_output("ready on", test_support::Seconds(20))) << server.output();
   const SilentCrowd crowd(small);
   crowd.wait_for(1000);
-  // Among the crowd each would wait a part of a second.
+  // In the queue of the silent clients, each would wait a fraction of a second.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   int opened = 0;
   while (opened < 200 && std::chrono::steady_clock::now() < end) {

@@ -104,7 +104,8 @@ class Killed : public raw::Bystanders {
   }
 };
 
-// Of a group that is enabled it is missed once it has joined; before that it is not known there.
+// A victim that has joined the enabled group is missed there: its death is an error of the group. Before that the group
+// does not know it.
 TEST_F(Killed, AtAnyStepWhileAnotherWaits) {
   for (int step = 0; step < kSteps; ++step) {
     SCOPED_TRACE(step);
@@ -142,11 +143,11 @@ TEST_F(Killed, AfterARoundThatItHasCompleted) {
   EXPECT_EQ(waiter.wait_flag(group, 0), 1U);
   waiter.arrive(group, 0, 2);
   victim.kill();
-  EXPECT_EQ(waiter.wait_flag(group, 1), left(1)) << "R is what was released last";
+  EXPECT_EQ(waiter.wait_flag(group, 1), left(1)) << "the error word has the number of the last released barrier";
   expect_unharmed();
 }
 
-TEST_F(Killed, AsOwnerOfAGroupThatOthersAreIn) {
+TEST_F(Killed, AsOwnerOfAGroupWithOtherMembers) {
   std::array<int, 2> tell{-1, -1};
   ASSERT_EQ(::pipe2(tell.data(), O_CLOEXEC), 0);
   const pid_t owner = ::fork();

@@ -12,7 +12,7 @@ using raw::Client;
 
 enum class Along { kNothing, kMemory, kEventfd };
 
-/// A message that the device carries out, or refuses for what it is (the last ones).
+/// A message that the device executes; the last ones are of commands that it does not support.
 struct Example {
   std::uint16_t command;
   std::vector<std::byte> payload;
@@ -80,7 +80,7 @@ class Messages : public raw::Bystanders {
  protected:
   Messages() : memory_(raw::make_memfd(0x10000)), eventfd_(raw::make_eventfd()) {}
 
-  /// A connection past VERSION, except where that is what is tried.
+  /// A connection after VERSION, unless the example is VERSION itself.
   std::unique_ptr<Client> client_for(const Example& example) {
     auto client = std::make_unique<Client>(path());
     if (example.command != VFIO_USER_VERSION) {
@@ -105,15 +105,14 @@ class Messages : public raw::Bystanders {
     return client.send_bytes(bytes);
   }
 
-  /// One reply, with an error or without, and then the next message is answered too. A VERSION that is refused is the
-  /// last message.
+  /// Expects one reply, with or without an error, and an answer to the next message, unless a VERSION was refused.
   void expect_an_answer(Client& client, const Example& example, std::span<const std::byte> payload) {
     const auto frame = client.frame(example.command, payload);
     ASSERT_TRUE(send(client, frame, example.along));
     const auto reply = client.receive();
     ASSERT_TRUE(reply) << "closed";
     EXPECT_EQ(reply->header.command, example.command);
-    EXPECT_TRUE(reply->error() == 0 || reply->payload.empty()) << "an error reply is its header";
+    EXPECT_TRUE(reply->error() == 0 || reply->payload.empty()) << "an error reply is only a header";
     if (example.command == VFIO_USER_VERSION && reply->error() != 0) {
       EXPECT_EQ(client.receive(), std::nullopt);
       return;
@@ -122,7 +121,7 @@ class Messages : public raw::Bystanders {
     EXPECT_EQ(client.call(VFIO_USER_DEVICE_GET_INFO, bytes_of(info)).error(), 0);
   }
 
-  /// The messages of this command, each on a connection that is fit for it.
+  /// Sends the messages of this command over one connection; VERSION needs a new one each time.
   void play(const Example& example, const std::vector<std::vector<std::byte>>& payloads) {
     SCOPED_TRACE("command " + std::to_string(example.command));
     auto client = client_for(example);
@@ -145,8 +144,8 @@ std::vector<T> extremes() {
   return {0, 1, kMost, static_cast<T>(kMost - 1), static_cast<T>(kMost / 2), static_cast<T>(kMost / 2 + 1)};
 }
 
-/// Each place of a T set to each extreme, the rest as it was. Fields are where their size says, but for what follows
-/// the 4 bytes that VERSION begins with.
+/// Copies of `payload`, with one T at a multiple of its size set to an extreme. All fields lie at multiples of their
+/// size, except those after the first 4 bytes of VERSION.
 template <typename T>
 void add_extremes(const std::vector<std::byte>& payload, std::vector<std::vector<std::byte>>& out) {
   for (std::size_t at = 0; at + sizeof(T) <= payload.size(); at += sizeof(T)) {
@@ -171,7 +170,7 @@ TEST_F(Messages, WithAnyFieldAtItsExtremesAreAnswered) {
   expect_no_files_left();
 }
 
-TEST_F(Messages, OfAnyLengthButTheirOwnAreAnswered) {
+TEST_F(Messages, OfAnyLengthAreAnswered) {
   for (const auto& example : examples()) {
     std::vector<std::vector<std::byte>> payloads;
     for (std::size_t length = 0; length <= example.payload.size() + 9; ++length) {
@@ -184,7 +183,7 @@ TEST_F(Messages, OfAnyLengthButTheirOwnAreAnswered) {
   expect_no_files_left();
 }
 
-TEST_F(Messages, CutShortAtAnyByteByTheEndOfTheirClient) {
+TEST_F(Messages, CutShortAtAnyByteHarmNoOtherClient) {
   for (const auto& example : examples()) {
     SCOPED_TRACE("command " + std::to_string(example.command));
     for (std::size_t cut = 0; cut <= example.payload.size() + sizeof(vfio_user_header); ++cut) {
@@ -197,8 +196,8 @@ TEST_F(Messages, CutShortAtAnyByteByTheEndOfTheirClient) {
   expect_no_files_left();
 }
 
-// What a header says of its length, type or command may end the connection or leave it waiting for more.
-TEST_F(Messages, WithAnyHeaderFieldAtItsExtremesHarmNobodyElse) {
+// A wrong length, type or command in a header may end the connection or leave it waiting for more bytes.
+TEST_F(Messages, WithAnyHeaderFieldAtItsExtremesHarmNoOtherClient) {
   for (const auto& example : examples()) {
     std::vector<std::vector<std::byte>> frames;
     Client names_the_next(path());

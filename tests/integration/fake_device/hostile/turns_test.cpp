@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that give the device much to do: what one gets done in its turn is bounded.
+// Clients that give the device much work: the work for a client in one turn is bounded.
 #include "tests/integration/fake_device/hostile/attack.hpp"
 
 namespace {
@@ -10,29 +10,14 @@ using raw::Fd;
 using raw::GoOn;
 using raw::milliseconds;
 using raw::Port;
+using raw::write_of;
+using raw::writes;
 
 class Turns : public raw::Attacks {};
 
-std::vector<std::byte> writes(std::uint64_t count, const vfio_user_write_multi_entry& first,
-                              const vfio_user_write_multi_entry& second) {
-  auto payload = bytes_of(2 * count);
-  payload.reserve(payload.size() + 2 * count * sizeof first);
-  for (std::uint64_t pair = 0; pair < count; ++pair) {
-    payload = raw::join(std::move(payload), std::as_bytes(std::span(&first, 1)));
-    payload = raw::join(std::move(payload), std::as_bytes(std::span(&second, 1)));
-  }
-  return payload;
-}
+constexpr std::uint64_t kMostPairs = 1365;  // a message of 64 KiB
 
-constexpr std::uint64_t kMostPairs = 1365;  // 64 KiB of them
-
-vfio_user_write_multi_entry write_of(std::uint64_t offset, std::uint64_t value) {
-  vfio_user_write_multi_entry entry{.offset = offset, .region = GBA_REGION_CONTROL, .count = 8, .data = {}};
-  std::memcpy(entry.data, &value, sizeof value);
-  return entry;
-}
-
-/// A client that owns a group of itself alone, whose flag can only be written by messages.
+/// A client that is the only member of its group and gets its flag by messages, the first of which it does not answer.
 class Unanswering {
  public:
   explicit Unanswering(const std::string& path)
@@ -48,7 +33,7 @@ class Unanswering {
     store_ = port_.client().receive()->header;
   }
 
-  /// Faults, each with an interrupt, and each cleared: two writes.
+  /// Sends pairs of writes: one causes a fault and an interrupt, the next clears the fault.
   bool raise_many() {
     static const auto payload = writes(kMostPairs, write_of(GBA_REG_CAPS + 4, 0), write_of(GBA_REG_FAULT, 0xffff));
     return send(port_.client(), VFIO_USER_REGION_WRITE_MULTI, payload);
@@ -85,14 +70,14 @@ TEST_F(Turns, InterruptsBehindAnUnansweredStoreAreFewWhenItIsAnswered) {
   EXPECT_LT(resident_kib(), before + 8192);
 }
 
-TEST_F(Turns, AStoreThatIsNeverAnsweredEndsItsClientAlone) {
+TEST_F(Turns, AStoreThatIsNeverAnsweredEndsOnlyItsClient) {
   Unanswering client(path());
   EXPECT_TRUE(client.is_closed_after(std::chrono::seconds(9)));
   expect_unharmed();
 }
 
-// It goes on although nothing more comes over the connection.
-TEST_F(Turns, ABatchThatTakesSeveralIsDoneToItsEnd) {
+// The device continues the batch although no more bytes arrive.
+TEST_F(Turns, ABatchThatTakesSeveralTurnsIsCompleted) {
   Port port(path(), raw::kVersionWithWriteMultiple);
   const auto payload = writes(kMostPairs, write_of(GBA_REG_FAULT, 0), write_of(GBA_REG_CMD, GBA_CMD_ALLOC));
   const auto reply = port.client().call(VFIO_USER_REGION_WRITE_MULTI, payload);
@@ -100,7 +85,7 @@ TEST_F(Turns, ABatchThatTakesSeveralIsDoneToItsEnd) {
   EXPECT_EQ(port.command(GBA_CMD_ALLOC), unsigned{GBA_CMD_ERROR_NO_FREE_GROUP});
 }
 
-/// A device whose user watches as many descriptors as it may.
+/// A device that may not watch more descriptors.
 class Unwatched : public raw::Bystanders {
  protected:
   Unwatched()
@@ -116,7 +101,7 @@ TEST_F(Unwatched, KicksAreNotNeeded) {
 
 class Connections : public Turns, public ::testing::WithParamInterface<unsigned> {};
 
-TEST_P(Connections, ThatWriteInBatchesDelayNobody) {
+TEST_P(Connections, ThatWriteInBatchesDelayNoBarrier) {
   static const auto payload = writes(kMostPairs, write_of(GBA_REG_CMD, GBA_CMD_ALLOC), write_of(GBA_REG_CMD, 0xff));
   expect_harmless(
       [this](const GoOn& go_on, unsigned) {
@@ -128,7 +113,7 @@ TEST_P(Connections, ThatWriteInBatchesDelayNobody) {
       GetParam());
 }
 
-TEST_P(Connections, ThatSendByteByByteDelayNobody) {
+TEST_P(Connections, ThatSendByteByByteDelayNoBarrier) {
   expect_harmless(
       [this](const GoOn& go_on, unsigned) {
         Client client(path());
@@ -144,7 +129,7 @@ TEST_P(Connections, ThatSendByteByByteDelayNobody) {
       GetParam());
 }
 
-TEST_P(Connections, ThatReadMuchDelayNobody) {
+TEST_P(Connections, ThatReadMuchDelayNoBarrier) {
   expect_harmless(
       [this](const GoOn& go_on, unsigned) {
         Port port(path());
@@ -156,7 +141,7 @@ TEST_P(Connections, ThatReadMuchDelayNobody) {
       GetParam());
 }
 
-TEST_P(Connections, ThatComeAndGoDelayNobody) {
+TEST_P(Connections, ThatComeAndGoDelayNoBarrier) {
   expect_harmless(
       [this](const GoOn& go_on, unsigned) {
         while (go_on()) {
