@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the components go. Open MPI looks for them in its own folder, and in those of mca_base_component_path (README.md).
+# Installs the components. Open MPI finds them in its own folder and in those of mca_base_component_path (README.md).
 include(GNUInstallDirs)
 
-option(GBA_OPENMPI_FOLDER "Install components into the folder of Open MPI's own, where they need no variable to be found" OFF)
+option(GBA_OPENMPI_FOLDER "Install the components into Open MPI's own folder, where it finds them without a variable" OFF)
 set(GBA_OPENMPI_COMPONENTS ${CMAKE_INSTALL_LIBDIR}/libgba/openmpi)
 set(rpath_of_components "$ORIGIN/../..")
 if(GBA_OPENMPI_FOLDER)
-  # Its ompi_info knows; CMake's module for MPI does not.
+  # ompi_info knows the folder; CMake's module for MPI does not.
   find_program(OMPI_INFO ompi_info REQUIRED)
   execute_process(COMMAND ${OMPI_INFO} --parsable --path pkglibdir
     OUTPUT_VARIABLE pkglibdir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
@@ -20,7 +20,7 @@ foreach(component mca_coll_gba mca_scoll_gba)
   endif()
 endforeach()
 
-# They are for one release of Open MPI: that of its headers.
+# The components work only with the release of Open MPI that its headers come from.
 file(STRINGS ${GBA_OPENMPI_HEADERS}/../mpi.h numbers REGEX "^#define OMPI_(MAJOR|MINOR|RELEASE)_VERSION ")
 string(REGEX REPLACE "[^0-9;]" "" numbers "${numbers}")
 list(JOIN numbers . version)

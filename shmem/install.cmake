@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where libshmem goes, and how others find it: oshcc, shmem.pc and find_package(shmem), installed and in the build tree.
+# Installs libshmem, with oshcc, shmem.pc and find_package(shmem) by which other projects find it; these also work in
+# the build tree without an installation.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(install_manuals.cmake)
 
-# Debian's Open MPI has /usr/bin/oshcc and /usr/bin/oshrun. Beside it our commands stand in a folder of their own, for PATH, where
-# man and bash-completion find what belongs to them, and in /usr/bin with a suffix.
-option(SHMEM_OWN_FOLDERS "Install oshcc, oshrun and headers into folders of libshmem's own, beside another OpenSHMEM" OFF)
+# Debian's Open MPI has /usr/bin/oshcc and /usr/bin/oshrun. Alongside it our commands have their own folder for PATH, by
+# which man and bash-completion find their files, and names with a suffix in /usr/bin.
+option(SHMEM_OWN_FOLDERS "Install oshcc, oshrun and headers into folders of libshmem's own, alongside another OpenSHMEM" OFF)
 set(libdir ${CMAKE_INSTALL_LIBDIR})
 if(SHMEM_OWN_FOLDERS)
   set(includedir ${CMAKE_INSTALL_INCLUDEDIR}/libshmem)
@@ -22,7 +23,7 @@ endif()
 
 set(SHMEM_INSTALL_INCLUDEDIR ${includedir} PARENT_SCOPE)
 
-# from_to(variable from to): the way between two installed folders, so that the tree can be moved.
+# from_to(variable from to): the relative path between two installed folders, so that the tree can be moved.
 function(from_to variable from to)
   cmake_path(ABSOLUTE_PATH from BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
   cmake_path(ABSOLUTE_PATH to BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
@@ -30,7 +31,7 @@ function(from_to variable from to)
   set(${variable} ${way} PARENT_SCOPE)
 endfunction()
 
-# The library. What MPI programs need in addition is loaded when they ask for it, and goes where only libshmem looks.
+# The library. The plug-in for MPI programs is loaded on request, from a folder where only libshmem looks.
 install(TARGETS shmem EXPORT shmem-targets
   LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
   INCLUDES DESTINATION ${includedir})
@@ -39,7 +40,7 @@ if(TARGET shmem_bootstrap_mpi)
 endif()
 install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
 
-# The commands. Those that load libshmem find it also where the whole tree has been moved, but that /usr needs no help.
+# The commands. Those that load libshmem also find it after the whole tree has been moved; in /usr they need no rpath.
 if(SHMEM_OWN_FOLDERS)
   set(rpath_of_programs "")
 else()
@@ -57,7 +58,7 @@ set(wrappers oshcc oshc++ oshCC oshcxx)
 list(TRANSFORM wrappers PREPEND ${staged}/ OUTPUT_VARIABLE wrapper_files)
 install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
 
-# Their manuals; those of the routines are in docs/man.
+# The manuals of the commands; those of the routines are in docs/man.
 install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
 install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
 foreach(other oshc++ oshCC oshcxx)
@@ -71,7 +72,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DAT
   COMPONENT libshmem-dev USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE REGEX "examples/run\\.sh$" EXCLUDE)
 
 if(SHMEM_OWN_FOLDERS)
-  # other_names(component command): command.libshmem and its manual, as links.
+  # other_names(component command): installs command.libshmem and its manual, as links.
   function(other_names component command)
     from_to(way ${CMAKE_INSTALL_BINDIR} ${bindir})
     file(CREATE_LINK ${way}/${command} ${staged}/${command}.libshmem SYMBOLIC)
@@ -91,7 +92,7 @@ if(SHMEM_OWN_FOLDERS)
   endforeach()
 endif()
 
-# pkg-config and CMake, for what is installed ...
+# pkg-config and CMake files for the installation ...
 from_to(to_prefix ${libdir}/pkgconfig .)
 set(SHMEM_PC_PREFIX "\${pcfiledir}/${to_prefix}")
 set(SHMEM_PC_LIBDIR "\${prefix}/${libdir}")

@@ -98,7 +98,7 @@ void operate_remote(const Peer& peer, const shmemx_atomic_t& asked, const T* min
   const auto* around = reinterpret_cast<const Word*>(reinterpret_cast<const std::byte*>(mine) - inside);
   Word before = remote_atomic(peer, around, shmem::AtomicOperation::kFetch);
   for (;;) {
-    alignas(Word) std::array<std::byte, sizeof(Word)> copy;
+    alignas(Word) std::array<std::byte, sizeof(Word)> copy{};
     std::memcpy(copy.data(), &before, sizeof before);
     const T result = operate(peer, asked, std::atomic_ref<T>(*reinterpret_cast<T*>(copy.data() + inside)));
     Word after;

@@ -236,17 +236,14 @@ int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) no
   const Runtime& runtime = api::running(kCall);
   api::check_cmp(runtime, kCall, cmp);
   SyncWord& awaited = word_at(runtime, kCall, word);
-  shmem::WaitMonitor monitor(runtime.job());
   std::uint64_t last = 0;
   const auto reached = [&](std::uint64_t seen) { return api::compare(last = seen, cmp, value); };
-  const auto problem = [&](std::errc error) {
-    return "the wait " + monitor.explain(error) + "; there is " + api::unmet(runtime, word, last, cmp, value);
-  };
   shmemx_core_t* core = api::current_core();
+  api::WordMonitor monitor(runtime, kCall, core, [&] { return api::unmet(runtime, word, last, cmp, value); });
   if (core == nullptr) {
     const std::errc error = shmem::wait_on(awaited, runtime.job().policy, reached, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      api::end_job(runtime, kCall, problem(error));
+      api::end_job(runtime, kCall, monitor.explain(error));
     }
     return 0;
   }
@@ -255,6 +252,6 @@ int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) no
   }
   const std::errc error =
       shmem::wait_on(awaited, core->core.policy(), reached, shmem::WatchedCheck(core->core.check(), monitor));
-  return error == std::errc{} ? 0 : core->keep(shmem::fail(error, api::said_by(*core, kCall) + problem(error)));
+  return error == std::errc{} ? 0 : core->keep(shmem::fail(error, api::said_by(*core, kCall) + monitor.explain(error)));
 }
 }

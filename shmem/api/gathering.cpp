@@ -24,6 +24,7 @@ Result<std::vector<std::uint64_t>> allgather_number(Team& team, std::uint64_t nu
     return ok.error();
   }
   std::vector<std::uint64_t> all;
+  all.reserve(static_cast<std::size_t>(view.size()));
   for (int i = 0; i < view.size(); ++i) {
     all.push_back(view.member(i).number.load(std::memory_order_relaxed));
   }
@@ -38,6 +39,7 @@ Result<std::vector<std::uint64_t>> allgather_number(const Job& job, const TeamMa
     return ok.error();
   }
   std::vector<std::uint64_t> all;
+  all.reserve(static_cast<std::size_t>(map.size));
   for (int i = 0; i < map.size; ++i) {
     auto* word = reinterpret_cast<long*>(job.translate(psync + kNumberWord, map.pe(i)));
     all.push_back(static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed)));

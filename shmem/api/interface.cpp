@@ -40,8 +40,9 @@ void* shmemx_scratch(const void* pointer) noexcept {
     return const_cast<void*>(pointer);
   }
   if (mine == nullptr) {
-    mine.reset(new (std::nothrow) std::byte[SHMEMX_SCRATCH_SIZE]);
-    if (mine == nullptr) {
+    try {
+      mine = std::make_unique_for_overwrite<std::byte[]>(SHMEMX_SCRATCH_SIZE);
+    } catch (const std::bad_alloc&) {
       api::end_job(api::running("shmemx_scratch"), "shmemx_scratch", "out of memory");
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "shmem/api/peer.hpp"
@@ -67,7 +68,7 @@ int shmemx_stream_create(shmemx_stream_t** stream) noexcept {
   }
   *stream = nullptr;
   try {
-    *stream = new shmemx_stream_t;
+    *stream = std::make_unique<shmemx_stream_t>().release();
     return 0;
   } catch (const std::exception& error) {
     return api::report({std::errc::resource_unavailable_try_again,
@@ -76,7 +77,7 @@ int shmemx_stream_create(shmemx_stream_t** stream) noexcept {
 }
 
 void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept {
-  delete stream;
+  const std::unique_ptr<shmemx_stream_t> owner(stream);
 }
 
 int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
@@ -192,14 +193,15 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
   api::remote(runtime, kCall, sig_addr, sizeof *sig_addr, runtime.my_pe());
   api::give_to_stream(kCall, stream, [=, &runtime] {
     const std::atomic_ref<int32_t> word(*sig_addr);
-    shmem::WaitMonitor monitor(runtime.job());
+    api::WordMonitor monitor(runtime, kCall, nullptr, [&] {
+      return api::unmet(runtime, sig_addr, word.load(std::memory_order_relaxed), cmp, cmp_value);
+    });
     // Acquire: puts before the signal are visible to the work after this.
     const auto reached = [&] { return api::compare(word.load(std::memory_order_acquire), cmp, cmp_value); };
     const std::errc error = shmem::wait_parked(runtime.job(), reached, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: the wait %s; there is %s", runtime.my_pe(), kCall,
-                 monitor.explain(error).c_str(),
-                 api::unmet(runtime, sig_addr, word.load(std::memory_order_relaxed), cmp, cmp_value).c_str());
+      shmem::log(shmem::LogLevel::kError, "shmem: PE %d: %s: %s", runtime.my_pe(), kCall,
+                 monitor.explain(error).c_str());
     }
     return error;
   });

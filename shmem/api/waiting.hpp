@@ -4,9 +4,11 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
+#include "shmem/config/log.hpp"
 #include "shmem/layout/parking.hpp"
 
 namespace shmem::api {
@@ -45,18 +47,47 @@ std::string unmet(const Runtime& runtime, const void* word, T value, int cmp, T 
                      std::to_string(with), place_text(runtime, word));
 }
 
+/// The Check of a wait in `call` for words of this PE. `describe` says which condition is not met. Costs nothing while
+/// the wait is short: texts are made when they are printed.
+template <typename Describe>
+class WordMonitor final : public WaitMonitor {
+ public:
+  /// `core`: that the calling thread is, or nullptr.
+  WordMonitor(const Runtime& runtime, const char* call, const shmemx_core_t* core, Describe describe)
+      : WaitMonitor(runtime.job()), runtime_(runtime), call_(call), core_(core), describe_(std::move(describe)) {}
+
+  /// Without the call.
+  [[nodiscard]] std::string explain(std::errc error) const override {
+    return "the wait " + ending(error) + "; there is " + describe_();
+  }
+
+ private:
+  void warn(std::chrono::seconds waited) const override {
+    const std::string text = fmt::format(
+        "{}the wait has taken {} s; there is {}",
+        core_ != nullptr ? said_by(*core_, call_) : fmt::format("shmem: PE {}: {}: ", runtime_.my_pe(), call_),
+        waited.count(), describe_());
+    log(LogLevel::kWarn, "%s", text.c_str());
+  }
+
+  const Runtime& runtime_;
+  const char* call_;
+  const shmemx_core_t* core_;
+  Describe describe_;
+};
+
 /// Waits until done(), which reads words of this PE that others change. On the host a failure ends the job. On a core
 /// it returns false: this wait failed, with an error that the core keeps, or an earlier wait of this core did.
 /// `describe` says which condition is not met.
 template <std::predicate Done, typename Describe>
 bool wait_here(const Runtime& runtime, const char* call, Done done, Describe describe) {
   const Job& job = runtime.job();
-  WaitMonitor monitor(job);
   shmemx_core_t* core = current_core();
+  WordMonitor monitor(runtime, call, core, std::move(describe));
   if (core == nullptr) {
     const std::errc error = wait_parked(job, done, [&monitor] { return monitor(); });
     if (error != std::errc{}) {
-      end_job(runtime, call, "the wait " + monitor.explain(error) + "; there is " + describe());
+      end_job(runtime, call, monitor.explain(error));
     }
     return true;
   }
@@ -67,7 +98,7 @@ bool wait_here(const Runtime& runtime, const char* call, Done done, Describe des
   if (error == std::errc{}) {
     return true;
   }
-  core->keep(fail(error, said_by(*core, call) + "the wait " + monitor.explain(error) + "; there is " + describe()));
+  core->keep(fail(error, said_by(*core, call) + monitor.explain(error)));
   return false;
 }
 

@@ -162,7 +162,7 @@ std::string BarrierMonitor::subject() const {
 }
 
 std::string BarrierMonitor::awaited() const {
-  const std::string missing = names_of([this](int member) { return is_missing(member) || member == dead_; });
+  std::string missing = names_of([this](int member) { return is_missing(member) || member == dead_; });
   if (!missing.empty()) {
     return missing;
   }

@@ -97,7 +97,8 @@ std::string foreign_job() {
     const auto* const size = std::ranges::find_if(
         launcher.sizes, [](const char* name) { return name != nullptr && std::getenv(name) != nullptr; });
     const bool known = size != launcher.sizes.end();
-    const std::string processes = known ? std::getenv(*size) : "";
+    const char* const value = known ? std::getenv(*size) : nullptr;
+    const std::string processes = value != nullptr ? value : "";
     if (processes == "1" || is_special_step()) {
       return "";
     }

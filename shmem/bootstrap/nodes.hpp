@@ -62,7 +62,7 @@ struct Nodes {
 
 struct Whereabouts {
   Nodes nodes;
-  int processors;  // that the PEs of this node together may use
+  int processors = 0;  // that the PEs of this node together may use
 };
 /// Collective; an Error, the same on all, if PEs have different versions of libshmem. PEs are on one node if they run
 /// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter. Processors
@@ -79,7 +79,7 @@ class NodeBootstrap final : public Bootstrap {
   [[nodiscard]] Bootstrap& everybody() override { return *world_; }
 
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
-    const auto all = world_->allgather(mine);
+    auto all = world_->allgather(mine);
     if (!all) {
       return all;
     }

@@ -30,7 +30,7 @@ Result<void> ProcessGroup::allreduce(void* data, std::size_t count, const Reduct
     for (std::size_t i = 0; i < count; i += most) {
       auto* const at = static_cast<std::byte*>(data) + i * reduction.element;
       const std::size_t some = std::min(most, count - i);
-      const auto ok =
+      auto ok =
           share ? reduce_by_shares(messages, at, some, reduction) : reduce_by_doubling(messages, at, some, reduction);
       if (!ok) {
         return ok;
@@ -57,7 +57,11 @@ Result<void> ProcessGroup::reduce_by_doubling(Messages& messages, std::byte* dat
     return messages.wait();
   }
   std::byte* mine = data;
-  std::byte* theirs = scratch(bytes);
+  const auto given = scratch(bytes);
+  if (!given) {
+    return given.error();
+  }
+  std::byte* theirs = *given;
   const auto swap_with = [&](int member) -> Result<void> {
     const int pe = pes_[static_cast<std::size_t>(member)];
     messages.receive(pe, theirs, bytes);
@@ -101,7 +105,11 @@ Result<void> ProcessGroup::reduce_by_shares(Messages& messages, std::byte* data,
     offsets.push_back(first_element(member, size(), count) * reduction.element);
   }
   const std::size_t bytes = offsets[own + 1] - offsets[own];
-  std::byte* const shares = scratch(bytes * members);
+  const auto given = scratch(bytes * members);
+  if (!given) {
+    return given.error();
+  }
+  std::byte* const shares = *given;
   std::vector<std::span<const std::byte>> from(members);
   std::vector<std::span<std::byte>> to(members);
   for (std::size_t member = 0; member < members; ++member) {

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <vector>
 
 #include "shmem/collective/on_nodes.hpp"
+#include "shmem/memory/room.hpp"
 
 namespace shmem {
 namespace {
@@ -212,7 +212,9 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
                             given.data + static_cast<std::size_t>(members.me) * packed, unpack);
                     });
   }
-  std::vector<std::byte> room;  // for what comes from other nodes
+  const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;
+  const bool fetches = members.spanning != nullptr || !members.here;
+  const auto room = Room::of(fetches ? extent : 0, "of a block of another node's PE, with its gaps");
   return between_meetings(members, [&](int member) -> Result<void> {
     std::byte* const theirs = to + static_cast<std::size_t>(member) * to_block;
     const std::size_t offset = static_cast<std::size_t>(members.me) * from_block;
@@ -220,11 +222,12 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
       fetch(theirs, members.at(source, member) + offset, block);
       return {};
     }
-    const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;
-    room.resize(extent);
-    auto ok = members.fetch(room.data(), source, offset, extent, member);
+    if (!room) {
+      return room.error();
+    }
+    auto ok = members.fetch(room->data(), source, offset, extent, member);
     if (ok) {
-      fetch(theirs, room.data(), block);
+      fetch(theirs, room->data(), block);
     }
     return ok;
   });

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/collective/on_nodes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include "shmem/collective/multi_leader.hpp"
+#include "shmem/memory/room.hpp"
 #include "shmem/team/spanning_team.hpp"
 
 namespace shmem::on_nodes {
@@ -168,21 +165,18 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
   }
   const std::size_t each = std::max<std::size_t>(kPutInOrder / sizes.size(), 1);
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  const std::size_t room = std::min(total, each * sizes.size());
-  const std::unique_ptr<std::byte[]> all(new (std::nothrow) std::byte[room]);
+  const auto all = Room::of(std::min(total, each * sizes.size()), "that put the PEs' blocks in order");
   if (!all) {
-    return fail(std::errc::not_enough_memory,
-                fmt::format("shmem: PE {}: there is no memory for the {} bytes that put the PEs' blocks in order",
-                            members.job.world_me(), room));
+    return all.error();
   }
   Result<void> ok;
   for (std::size_t offset = 0; ok && offset < longest; offset += each) {
     const std::vector<std::uint64_t> parts = part_of(sizes, offset, each);
     const Blocks places(nodes, parts);
-    ok = gather_blocks(members, nodes, places, parts, source, offset, all.get());
+    ok = gather_blocks(members, nodes, places, parts, source, offset, all->data());
     std::byte* to = dest + offset;
     for (std::size_t member = 0; ok && member < sizes.size(); ++member) {
-      copy_bytes(to, all.get() + places.begins[member], parts[member]);
+      copy_bytes(to, all->data() + places.begins[member], parts[member]);
       to += sizes[member];
     }
   }
@@ -292,12 +286,17 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
   const auto nodes = by_node(members);
   const auto& here = nodes[static_cast<std::size_t>(members.spanning->my_node())];
   const std::size_t packed = block.element * block.count;
-  std::vector<std::vector<std::byte>> out;
-  std::vector<std::vector<std::byte>> in;
+  const std::size_t each_way = here.size() * static_cast<std::size_t>(members.size()) * packed;
+  const auto room = Room::of(2 * each_way, "in which the blocks of a node's PEs go to other nodes");
+  if (!room) {
+    return room.error();
+  }
+  std::vector<std::span<const std::byte>> from;
+  std::vector<std::span<std::byte>> to;
+  std::byte* at = room->data();
   for (const auto& there : nodes) {
-    out.emplace_back(here.size() * there.size() * packed);
-    in.emplace_back(out.back().size());
-    std::byte* at = out.back().data();
+    from.emplace_back(at, here.size() * there.size() * packed);
+    to.emplace_back(at + each_way, from.back().size());
     for (const int mine : here) {
       for (const int theirs : there) {
         const std::size_t begin = static_cast<std::size_t>(theirs) * block.from_step * block.count;
@@ -306,14 +305,12 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
       }
     }
   }
-  const std::vector<std::span<const std::byte>> from(out.begin(), out.end());
-  const std::vector<std::span<std::byte>> to(in.begin(), in.end());
   if (auto ok = members.spanning->leaders().alltoall(from, to); !ok) {
     return ok;
   }
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    const std::byte* at = in[node].data();
-    for (const int theirs : nodes[node]) {
+  at = room->data() + each_way;
+  for (const auto& there : nodes) {
+    for (const int theirs : there) {
       for (const int mine : here) {
         const std::size_t begin = static_cast<std::size_t>(theirs) * block.to_step * block.count;
         copy_block(members.at(dest, mine) + begin, block.to_step, at, block.element, block);
@@ -365,23 +362,28 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
   const auto nodes = by_node(members);
   const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
   const Blocks blocks(nodes, sizes);
-  std::vector<std::byte> all(size * sizes.size());
-  if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all.data()); !ok) {
+  const auto room = Room::of(size * (sizes.size() + 1), "in which a scan combines the values of all PEs");
+  if (!room) {
+    return room.error();
+  }
+  std::byte* const all = room->data();
+  std::byte* const before = all + size * sizes.size();
+  if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all); !ok) {
     return ok;
   }
-  std::vector<std::byte> before(size);
+  std::fill_n(before, size, std::byte{});
   for (int member = 0; member < members.size(); ++member) {
-    const std::byte* theirs = all.data() + blocks.begins[static_cast<std::size_t>(member)];
+    const std::byte* theirs = all + blocks.begins[static_cast<std::size_t>(member)];
     if (!inclusive && !members.is_remote(member)) {
-      copy_bytes(members.at(dest, member) + begin, before.data(), size);
+      copy_bytes(members.at(dest, member) + begin, before, size);
     }
     if (member == 0) {
-      copy_bytes(before.data(), theirs, size);
+      copy_bytes(before, theirs, size);
     } else {
-      reduction.combine(before.data(), theirs, size / reduction.element);
+      reduction.combine(before, theirs, size / reduction.element);
     }
     if (inclusive && !members.is_remote(member)) {
-      copy_bytes(members.at(dest, member) + begin, before.data(), size);
+      copy_bytes(members.at(dest, member) + begin, before, size);
     }
   }
   return {};

@@ -72,7 +72,7 @@ std::span<const OptionSpec> option_table();
 
 /// The setting of a variable.
 struct Setting {
-  const OptionSpec* spec;
+  const OptionSpec* spec = nullptr;
   std::string value;                   // as written; "..." for a secret
   std::string source;                  // "default", "environment", or the old name of the variable
   std::optional<std::string> problem;  // why read_options() refuses it

@@ -33,7 +33,8 @@ struct ArrivalTimes {
 
 /// Member 0's offer of a group of the device. Plain data: written before a sync of the team, read after it.
 struct alignas(64) GroupOffer {
-  enum Kind : std::uint32_t { kNever, kLater, kNow };  // kLater: none now, but there may be one in a check round
+  // kLater: no group now, but perhaps one in a check round.
+  enum class Kind : std::uint32_t { kUnavailable, kLater, kNow };
   Kind kind;
   gba_group_handle handle;
 };

@@ -24,7 +24,7 @@ struct RemotePlace {
 struct alignas(64) RemoteArrival {
   std::array<std::atomic<std::uint64_t>, 2> word;  // as PublishedArrival
   std::atomic<std::uint64_t> alarm;                // a barrier that another PE pulls; set by others
-  std::uint64_t last;                              // the last barrier entered here; the owner's alone
+  std::uint64_t last = 0;                          // the last barrier entered here; the owner's alone
 };
 
 /// By team slot on this node. Teams in slots beyond these do not use the device.

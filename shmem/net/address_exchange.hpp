@@ -52,7 +52,7 @@ struct AddressHeader {
   std::uint64_t start;  // a random number; that of PE 0 is in the rest of all PEs
 };
 constexpr std::uint64_t kAddressMagic = 0x3154454e4d485353;  // "SSHMNET1"
-constexpr std::uint32_t kAddressVersion = 3;
+constexpr std::uint32_t kAddressVersion = 4;
 /// Bytes of a packed address: many times what UCX needs with all its transports.
 constexpr std::uint32_t kLongestAddress = 1 << 20;
 

@@ -22,7 +22,7 @@ constexpr std::uint64_t kLongestSegment = 1 << 20;
 
 /// Rounds until one member has reached all, if each round doubles the members reached.
 constexpr int rounds(int members) {
-  return std::bit_width(static_cast<unsigned>(members - 1));
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(members - 1)));
 }
 
 /// A tree: each round doubles the members that have all of the data.

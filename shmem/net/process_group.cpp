@@ -234,9 +234,13 @@ std::array<ProcessGroup::Range, 2> ProcessGroup::ranges(std::span<const std::siz
   return {range(begin, std::min(end, size())), range(0, std::max(end - size(), 0))};
 }
 
-std::byte* ProcessGroup::scratch(std::size_t bytes) {
+Result<std::byte*> ProcessGroup::scratch(std::size_t bytes) {
   if (scratch_.size() < bytes) {
-    scratch_.resize(bytes);
+    auto room = Room::of(bytes, "of a collective call between nodes");
+    if (!room) {
+      return room.error();
+    }
+    scratch_ = *std::move(room);
   }
   return scratch_.data();
 }
@@ -300,7 +304,11 @@ Result<void> ProcessGroup::gather_in_line(Messages& messages, std::span<const st
     const auto both = ranges(offsets, first, count);
     return both[0].bytes + both[1].bytes;
   };
-  std::byte* const line = scratch(total);
+  const auto given = scratch(total);
+  if (!given) {
+    return given.error();
+  }
+  std::byte* const line = *given;
   std::size_t begin = total - bytes_of(me_, 1);
   const std::size_t own = offsets[static_cast<std::size_t>(me_)];
   std::copy_n(all + own, total - begin, line + begin);

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "shmem/memory/room.hpp"
 #include "shmem/net/messages.hpp"
 #include "shmem/net/network.hpp"
 
@@ -130,7 +131,7 @@ class ProcessGroup {
   /// The pieces of `count` members from `first` on, wrapping around the list: two ranges, either may be empty.
   [[nodiscard]] std::array<Range, 2> ranges(std::span<const std::size_t> offsets, int first, int count) const;
   /// Scratch memory, valid until the call ends or asks again.
-  [[nodiscard]] std::byte* scratch(std::size_t bytes);
+  Result<std::byte*> scratch(std::size_t bytes);
   Result<void> exchange(Messages& messages, std::span<const std::span<const std::byte>> from,
                         std::span<const std::span<std::byte>> to);
   Result<void> reduce_by_doubling(Messages& messages, std::byte* data, std::size_t count, const Reduction& reduction);
@@ -146,7 +147,7 @@ class ProcessGroup {
   const std::uint32_t team_;
   std::uint64_t calls_ = 0;
   std::uint64_t split_barriers_ = 0;
-  std::vector<std::byte> scratch_;
+  Room scratch_;
   std::optional<OpenBarrier> open_;
   std::optional<Error> failed_;
 };

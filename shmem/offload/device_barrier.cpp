@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <new>
-#include <ranges>
 
 namespace shmem {
 namespace {
@@ -60,7 +59,7 @@ Result<void> result_of(int error) {
 /// Called by member 0.
 void make_offer(const SyncView& view, std::uint64_t sequence, DeviceBarrier& barrier, std::string& reason) {
   const auto ok = barrier.offer(sequence);
-  view.mine().offer.kind = ok ? GroupOffer::kNow : GroupOffer::kLater;
+  view.mine().offer.kind = ok ? GroupOffer::Kind::kNow : GroupOffer::Kind::kLater;
   if (!ok) {
     reason = ok.error().text;
   }
@@ -166,7 +165,7 @@ Result<GbaAgreement> agree_on_gba(const SyncView& view, int openers, const GbaMe
     barrier.emplace(view.prefix(openers), member);
   }
   if (view.me() == 0) {
-    view.mine().offer.kind = GroupOffer::kNever;
+    view.mine().offer.kind = GroupOffer::Kind::kUnavailable;
     if (barrier) {
       make_offer(view, sequence, *barrier, agreement.reason);
     } else if (able) {
@@ -177,8 +176,8 @@ Result<GbaAgreement> agree_on_gba(const SyncView& view, int openers, const GbaMe
     return ok.error();
   }
   const auto offered = view.member(0).offer.kind;
-  if (offered != GroupOffer::kNow) {
-    agreement.later = offered == GroupOffer::kLater;
+  if (offered != GroupOffer::Kind::kNow) {
+    agreement.later = offered == GroupOffer::Kind::kLater;
     if (agreement.reason.empty()) {
       const char* const why =
           openers == 1 && !agreement.later ? kOnePort : "the team's first member has no group to offer";
@@ -192,18 +191,23 @@ Result<GbaAgreement> agree_on_gba(const SyncView& view, int openers, const GbaMe
   if (auto ok = sync(); !ok) {
     return ok.error();
   }
-  const auto members = std::views::iota(0, openers);
-  const auto absent = std::ranges::find_if(members, [&](int i) { return !has_answered(view, i, Answer::kJoined); });
-  if (absent == members.end()) {
+  int absent = 0;
+  while (absent < openers && has_answered(view, absent, Answer::kJoined)) {
+    ++absent;
+  }
+  if (absent == openers) {
     agreement.used = true;
     if (barrier) {
       barrier->begin(sequence);
     }
     return agreement;
   }
-  agreement.later = std::ranges::none_of(members, [&](int i) { return has_answered(view, i, Answer::kNever); });
+  agreement.later = true;
+  for (int i = 0; i < openers; ++i) {
+    agreement.later = agreement.later && !has_answered(view, i, Answer::kNever);
+  }
   if (agreement.reason.empty()) {
-    agreement.reason = fmt::format("member {} of the team could not join the group", *absent);
+    agreement.reason = fmt::format("member {} of the team could not join the group", absent);
   }
   if (barrier) {
     barrier->leave();

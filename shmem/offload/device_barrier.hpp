@@ -13,7 +13,7 @@
 namespace shmem {
 
 /// One member's side. Used by one thread.
-class DeviceBarrier : BarrierWaiter {
+class DeviceBarrier final : BarrierWaiter {
  public:
   /// A software barrier `k` is a check round: members may agree to use the device again.
   static bool is_check(std::uint64_t k) { return k % GBA_BARRIER_PERIOD == 0; }

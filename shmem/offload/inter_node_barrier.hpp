@@ -27,7 +27,7 @@
 namespace shmem {
 
 /// One leader's side. Used by one thread at a time. Must not move.
-class InterNodeBarrier : BarrierWaiter {
+class InterNodeBarrier final : BarrierWaiter {
  public:
   /// What it uses; outlives it.
   struct Means {

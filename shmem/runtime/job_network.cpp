@@ -87,6 +87,7 @@ ProcessGroup& JobNetwork::group_of(const TeamMap& set, const long* psync) const 
     return found->second;
   }
   std::vector<int> pes;
+  pes.reserve(static_cast<std::size_t>(set.size));
   for (int i = 0; i < set.size; ++i) {
     pes.push_back(set.pe(i));
   }

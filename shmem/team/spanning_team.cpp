@@ -22,6 +22,7 @@ enum Outcome : std::uint32_t { kDone, kFailed };
 
 std::vector<int> members_of(const TeamMap& map) {
   std::vector<int> pes;
+  pes.reserve(static_cast<std::size_t>(map.size));
   for (int i = 0; i < map.size; ++i) {
     pes.push_back(map.pe(i));
   }
@@ -86,6 +87,7 @@ void SpanningTeam::find_nodes() {
     return;
   }
   std::vector<int> at_my_place;
+  at_my_place.reserve(members.size());
   for (const auto& theirs : members) {
     at_my_place.push_back(theirs[static_cast<std::size_t>(view_.me())]);
   }

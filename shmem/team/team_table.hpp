@@ -30,7 +30,7 @@ struct SplitRequest {
 class TeamIds {
  public:
   TeamIds(int pe, int pes)
-      : own_bits_(kBits - std::bit_width(static_cast<std::uint32_t>(pes - 1))),
+      : own_bits_(kBits - static_cast<int>(std::bit_width(static_cast<std::uint32_t>(pes - 1)))),
         mine_(static_cast<std::uint32_t>(pe) << own_bits_) {}
 
   /// The next one for which `in_use(id)` is false. Not 0, which is the world's. Thread-safe.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call that kernels of Ascend SHMEM move data by is there, takes what it takes there, and gives what it gives.
-// Nothing is called. Those that they synchronise by: ascend_device_names.cpp.
+// Each call by which kernels of Ascend SHMEM move data exists, with the same parameters and result. Compiled only, not
+// called. For the calls by which they synchronise see ascend_device_names.cpp.
 #include <kernel_operator.h>
 
 #include <type_traits>
@@ -13,7 +13,7 @@ template <typename T>
 AscendC::GlobalTensor<T> global;
 template <typename T>
 AscendC::LocalTensor<T> local;
-int32_t* const signal_word = nullptr;
+[[maybe_unused]] int32_t* const signal_word = nullptr;
 constexpr non_contiguous_copy_param kBlocks{1, 1, 1, 1};
 
 #define GIVES(T, ...) static_assert(std::is_same_v<decltype(__VA_ARGS__), T>)
@@ -68,7 +68,7 @@ ACLSHMEM_ATOMIC_ADD_TYPES(ADDS)
   GIVES(T, aclshmem_##NAME##_atomic_swap(elements<T>, *elements<T>, 0));
 ACLSHMEM_ATOMIC_SET_TYPES(SETS)
 
-/// The operations of an engine.
+/// The atomic operations of one engine.
 #define ENGINE_ATOMICS(ENGINE, T)                                                 \
   GIVES(T, aclshmemx_##ENGINE##_atomic_fetch(elements<T>, 0));                    \
   GIVES(T, aclshmemx_##ENGINE##_atomic_compare_swap(elements<T>, T(0), T(0), 0)); \
@@ -106,9 +106,9 @@ ACLSHMEM_ATOMIC_SET_TYPES(SETS)
   }
 ACLSHMEM_ATOMIC_TYPES(ATOMICS)
 
-// Engines that are not here.
+// Engines that this implementation does not have.
 using T = float;
-T* const e = nullptr;
+[[maybe_unused]] T* const e = nullptr;
 GIVES(int, aclshmemx_roce_put_nbi(e, e, e, 1U, 0, 0U));
 GIVES(int, aclshmemx_roce_get_nbi<T>(global<T>, global<T>, local<T>, 1U, 0, 0U));
 GIVES(int, aclshmemx_roce_quiet<T>(0U, e, 0U));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libgba.so exports is what gba/gba.h and gba/barrier.h declare, no more and no less.
+// libgba.so exports exactly the functions that gba/gba.h and gba/barrier.h declare.
 #include "tests/abi/exports.hpp"
 
 namespace {
 
-TEST(LibGba, ExportsWhatItsHeadersDeclareAndNothingElse) {
+TEST(LibGba, ExportsExactlyTheFunctionsOfItsHeaders) {
   exports::Names declared = exports::declared_in(GBA_HEADER, "GBA_API", "gba_");
   EXPECT_EQ(declared.count("gba_open"), 1U);
   const exports::Names barriers = exports::declared_in(GBA_BARRIER_HEADER, "GBA_API", "gba_barrier_");
@@ -13,8 +13,8 @@ TEST(LibGba, ExportsWhatItsHeadersDeclareAndNothingElse) {
   EXPECT_EQ(exports::exported_by(GBA_LIBRARY), declared);
 }
 
-// Not libpci: that one is GPL, and for the tool only.
-TEST(LibGba, NeedsNoLibraryButTheSystems) {
+// In particular not libpci, which is under the GPL; only the tool uses it.
+TEST(LibGba, NeedsOnlySystemLibraries) {
   const auto outcome = test_support::run({"readelf", "-d", GBA_LIBRARY});
   ASSERT_TRUE(outcome.exit.clean()) << outcome.output;
   std::istringstream lines(outcome.output);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libshmem.so exports is what its headers declare: each routine of shmem.h under both of its names, each call of
-// shmemx.h, shmemx_kv.h, shmem_device.h and shmemx_interface.h, and what acl.h has beneath.
+// libshmem.so exports exactly the functions that its headers declare: each routine of shmem.h under both of its names,
+// each call of shmemx.h, shmemx_kv.h, shmem_device.h and shmemx_interface.h, and the calls that implement acl.h.
 #include "tests/abi/exports.hpp"
 
 namespace {
 
-/// Routines of OpenSHMEM 1.6, the deprecated ones too.
+/// The routines of OpenSHMEM 1.6, including the deprecated ones.
 exports::Names routines_of_the_specification() {
   std::ifstream file(SHMEM_SYMBOLS);
   exports::Names names;
@@ -15,7 +15,7 @@ exports::Names routines_of_the_specification() {
   return names;
 }
 
-TEST(LibShmem, ExportsTheSpecificationAndWhatItsHeadersDeclareBesidesAndNothingElse) {
+TEST(LibShmem, ExportsExactlyTheSpecificationAndTheExtensionsOfItsHeaders) {
   exports::Names expected = exports::declared_in(SHMEMX_HEADER, "SHMEM_API", "shmemx_");
   expected.merge(exports::declared_in(SHMEM_KV_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEM_DEVICE_HEADER, "SHMEM_API", "shmemx_"));
@@ -35,8 +35,8 @@ TEST(LibShmem, ExportsTheSpecificationAndWhatItsHeadersDeclareBesidesAndNothingE
 }
 
 TEST(LibShmem, ExportsFunctionsOnly) {
-  // The linker copies a variable that a program names into the program: the library's own state would be among the
-  // global variables that it gives other memory.
+  // The linker copies an exported variable that a program names into the program. The library's own state would then be
+  // among the global variables that the library makes symmetric.
   const auto symbols = test_support::run({"nm", "-D", "--defined-only", "--format=posix", SHMEM_LIBRARY});
   ASSERT_TRUE(symbols.exit.clean()) << symbols.output;
   for (const char* kind : {" B ", " D ", " R ", " V ", " u "}) {
@@ -44,7 +44,7 @@ TEST(LibShmem, ExportsFunctionsOnly) {
   }
 }
 
-TEST(LibShmem, RoutinesAreWeakSoThatAProfilingLibraryCanTakeTheirPlace) {
+TEST(LibShmem, RoutinesAreWeakSoThatAProfilingLibraryCanReplaceThem) {
   const auto symbols = test_support::run({"nm", "-D", "--defined-only", SHMEM_LIBRARY});
   ASSERT_TRUE(symbols.exit.clean()) << symbols.output;
   EXPECT_NE(symbols.output.find(" W shmem_putmem"), std::string::npos) << symbols.output;
@@ -52,8 +52,8 @@ TEST(LibShmem, RoutinesAreWeakSoThatAProfilingLibraryCanTakeTheirPlace) {
 }
 
 TEST(LibShmem, CallsNoneOfItsOwnRoutines) {
-  // A call of one's own exported symbol goes through the procedure linkage table, where a profiling library would see
-  // it.
+  // A call of the library's own exported symbol would go through the procedure linkage table, and a profiling library
+  // would see it.
   const auto relocations = test_support::run({"readelf", "-rW", SHMEM_LIBRARY});
   ASSERT_TRUE(relocations.exit.clean()) << relocations.output;
   EXPECT_EQ(relocations.output.find(" shmem_"), std::string::npos) << relocations.output;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs on several nodes, which are environments on this machine: the nodes
-// synchronise through the device as long as it lives, and by messages from then on; no barrier is lost with it.
+// PEs on several nodes, which are environments on this machine: the nodes synchronise through the device as long as it
+// works and by messages afterwards; no barrier is lost with the device.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -33,7 +33,7 @@ struct Nodes {
   [[nodiscard]] int pes() const { return nodes * pes_each; }
 };
 
-/// barrier_pes on such nodes. `script` is run by the shell of each PE before, where $node is the number of its node.
+/// Runs barrier_pes on such nodes. The shell of each PE runs `script` first, with the number of its node in $node.
 std::vector<std::string> job_on(const Nodes& nodes, const std::string& gba, int rounds,
                                 const std::string& script = "true") {
   const std::string line = "node=$((OSHRUN_RANK / " + std::to_string(nodes.pes_each) +
@@ -117,9 +117,9 @@ TEST_F(DeviceOfTwoNodes, FallsSilentAndNoBarrierIsLost) {
   EXPECT_TRUE(exit->clean()) << job.output();
 }
 
-// A leader that the device has released computes for as long as it likes. The words of the barrier that it has left are
-// what the other leader needs, whose release is lost, and then the device.
-TEST_F(DeviceOfTwoNodes, IsLostToOneOfThemWhileTheOtherOneComputes) {
+// A leader that the device has released computes for as long as it likes. The other leader loses its release and then
+// the device, and needs the words of the barrier that the first leader has left.
+TEST_F(DeviceOfTwoNodes, IsLostToOneLeaderWhileTheOtherComputes) {
   const FakeDevice device({"--debug-region"});
   TempDir dir;
   const std::string board = dir.file("board");
@@ -141,14 +141,14 @@ TEST_F(DeviceOfTwoNodes, IsLostToOneOfThemWhileTheOtherOneComputes) {
   }
   ASSERT_GT(struck(), 0U) << job.output();
   client.write(GBA_DEBUG_PORT, GBA_DEBUG_ANY, 8, GBA_REGION_DEBUG);
-  client.write(GBA_DEBUG_INJECT, GBA_INJECT_REMOVE, 8, GBA_REGION_DEBUG);  // of its own port, too
+  client.write(GBA_DEBUG_INJECT, GBA_INJECT_REMOVE, 8, GBA_REGION_DEBUG);  // removes its own port too
   const auto exit = job.wait(Seconds{60});
-  ASSERT_TRUE(exit) << "the other one waits for it:\n" << job.output();
+  ASSERT_TRUE(exit) << "a PE still waits:\n" << job.output();
   EXPECT_TRUE(exit->clean()) << job.output();
   EXPECT_NE(job.output().find("over, without the device"), std::string::npos) << job.output();
 }
 
-TEST_F(DeviceOfTwoNodes, IsNotUsedWhereAComputingLeaderCouldNotBeAsked) {
+TEST_F(DeviceOfTwoNodes, IsNotUsedIfAComputingLeaderCouldNotBeAsked) {
   const FakeDevice device;
   const auto job = run(job_on({2, 1}, device.path(), 20), {"SHMEM_PROGRESS_THREAD=0"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
@@ -156,7 +156,7 @@ TEST_F(DeviceOfTwoNodes, IsNotUsedWhereAComputingLeaderCouldNotBeAsked) {
   EXPECT_NE(job.output.find("SHMEM_PROGRESS_THREAD=0"), std::string::npos) << job.output;
 }
 
-TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothAndItSaysWhy) {
+TEST(DeviceOfOneNode, IsNotUsedByATeamOfBothNodesWhichSaysWhy) {
   const FakeDevice device;
   const auto job = run(job_on({2, 2}, device.path(), 20, "[ $node = 0 ] || export GBA_DEVICE=vfio-user:/nonexistent"),
                        {"SHMEM_INFO=1"}, Seconds{60});

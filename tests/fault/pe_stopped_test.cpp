@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE is stopped and others wait for it: a warning names it, whatever they wait in.
+// A PE is stopped and others wait for it: a warning names it, whatever the call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,6 @@ using test_support::FakeDevice;
 using test_support::oshrun;
 using test_support::pid_of;
 using test_support::Process;
-using test_support::run;
 using test_support::Seconds;
 using test_support::test_program;
 
@@ -36,7 +35,7 @@ class StoppedPe : public testing::TestWithParam<Wait> {
   }
 };
 
-TEST_P(StoppedPe, IsNamedByThoseWhoWaitForIt) {
+TEST_P(StoppedPe, IsNamedByThePesThatWaitForIt) {
   const Wait& wait = GetParam();
   std::optional<FakeDevice> device;
   if (wait.device) {
@@ -45,10 +44,10 @@ TEST_P(StoppedPe, IsNamedByThoseWhoWaitForIt) {
   Process job(job_of(wait, wait.device ? device->path() : "off"), {"SHMEM_BARRIER_WARN=0.2"});
   if (!job.wait_for_output("PE 1 pid", Seconds{60})) {
     ASSERT_NE(job.output().find("install UCX"), std::string::npos) << job.output();
-    GTEST_SKIP() << "no job on two nodes here";
+    GTEST_SKIP() << "no job on two nodes here: " << job.output();
   }
   const pid_t pid = pid_of(job.output(), 1);
-  // It may be in shmem_init still, which warns of nothing: it is stopped again and again until it hits.
+  // The PE may still be in shmem_init, which does not warn: it is stopped repeatedly until a warning appears.
   bool warned = false;
   for (int i = 0; i < 20 && !warned; ++i) {
     ASSERT_EQ(::kill(pid, SIGSTOP), 0);
@@ -66,7 +65,10 @@ INSTANTIATE_TEST_SUITE_P(Waits, StoppedPe,
                                          Wait{"BarrierOfNodes", "barrier", true, false, "waits for PE 1 (on "},
                                          Wait{"BarrierOfNodesThroughTheDevice", "barrier", true, true,
                                               "waits for PE 1 (on "},
-                                         Wait{"QuietOfNodes", "put", true, false, "waits for PE 1 (on "}),
+                                         Wait{"QuietOfNodes", "put", true, false, "waits for PE 1 (on "},
+                                         Wait{"Sum", "sum", false, false, "waits for PE 1 (pid "},
+                                         Wait{"SumOfNodes", "sum", true, false, "waits for PE 1 (on "},
+                                         Wait{"Lock", "lock", false, false, "there is no answer from PE 1"}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that does one thing again and again until it is killed.
+// A PE that repeats one action until it is killed.
 //
-//   phase_pes init|malloc|split|barrier|put|finalize      put: PE 0, to the last one; the others do nothing
+//   phase_pes init|malloc|split|barrier|put|lock|sum|wait|finalize
+//       put: from PE 0 to the last PE; the others do nothing        wait: for a word that no PE changes
 #include <shmem.h>
 #include <unistd.h>
 
@@ -42,6 +43,25 @@ void put() {
   shmem_quiet();
 }
 
+void lock_and_release() {
+  static long lock = 0;
+  shmem_set_lock(&lock);
+  shmem_clear_lock(&lock);
+}
+
+void sum() {
+  static long mine[1000];
+  static long all[1000];
+  if (shmem_long_sum_reduce(SHMEM_TEAM_WORLD, all, mine, 1000) != 0) {
+    std::exit(5);
+  }
+}
+
+void wait_for_word() {
+  static long word = 0;
+  shmem_long_wait_until(&word, SHMEM_CMP_NE, 0);
+}
+
 [[noreturn]] void repeat(const char* phase) {
   const bool in_job = std::strcmp(phase, "init") != 0 && std::strcmp(phase, "finalize") != 0;
   if (in_job) {
@@ -51,7 +71,7 @@ void put() {
     if (std::strcmp(phase, "init") == 0) {
       begin_and_end(0);
     } else if (std::strcmp(phase, "finalize") == 0) {
-      // PEs that come to the end at different times wait for each other there.
+      // PEs that finish at different times wait for each other in shmem_finalize.
       begin_and_end(static_cast<useconds_t>(::getpid()) % 16 * 500);
     } else if (std::strcmp(phase, "malloc") == 0) {
       allocate();
@@ -59,6 +79,12 @@ void put() {
       split();
     } else if (std::strcmp(phase, "put") == 0) {
       put();
+    } else if (std::strcmp(phase, "lock") == 0) {
+      lock_and_release();
+    } else if (std::strcmp(phase, "sum") == 0) {
+      sum();
+    } else if (std::strcmp(phase, "wait") == 0) {
+      wait_for_word();
     } else {
       shmem_barrier_all();
     }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fault/traces.hpp"
 
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "base/fd.hpp"
 
 namespace test_support {
 namespace {
@@ -15,13 +21,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// The kernel may take its time to tear down a large process on a busy machine.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kTeardownLimit{20};
 
-/// Of a process that ends meanwhile: what was read so far.
+/// If the process ends meanwhile, what was read so far.
 std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  text << file.rdbuf();  // takes a read that fails for the end; an iterator throws
+  text << file.rdbuf();  // treats a failed read as the end; an iterator would throw
   return text.str();
 }
 
@@ -89,7 +95,17 @@ long huge_pages() {
 }  // namespace
 
 void have_own_sockets() {
-  [[maybe_unused]] const int refused = ::unshare(CLONE_NEWNET);
+  if (::unshare(CLONE_NEWNET) != 0) {
+    return;
+  }
+  // The loopback of a new namespace is down, and jobs on several nodes need it.
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  if (::ioctl(socket.get(), SIOCGIFFLAGS, &loopback) == 0) {
+    loopback.ifr_flags = static_cast<short>(loopback.ifr_flags | IFF_UP);
+    ::ioctl(socket.get(), SIOCSIFFLAGS, &loopback);
+  }
 }
 
 Traces::Traces(std::string mark)
@@ -136,7 +152,7 @@ std::string Traces::look() const {
 }
 
 std::string Traces::left() const {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTeardownLimit;
   std::string text = look();
   while (!text.empty() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds{20});

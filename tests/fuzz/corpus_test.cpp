@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays the corpus to the fuzz targets: those end the process where something is wrong.
+// Runs the fuzz targets with the corpus. A target that finds an error aborts the process.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// By name; all files of the folder.
+/// All files of the folder, by name.
 fuzz::Seeds read_folder(const std::string& name) {
   fuzz::Seeds files;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(GBA_FUZZ_CORPUS "/") + name)) {
@@ -25,7 +25,7 @@ fuzz::Seeds read_folder(const std::string& name) {
   return files;
 }
 
-TEST(Corpus, OfMessagesIsSurvived) {
+TEST(Corpus, MessagesCauseNoError) {
   const auto files = read_folder("message");
   ASSERT_FALSE(files.empty());
   for (const auto& [name, bytes] : files) {
@@ -34,12 +34,12 @@ TEST(Corpus, OfMessagesIsSurvived) {
   }
 }
 
-TEST(Corpus, OfSessionsIsSurvived) {
+TEST(Corpus, SessionsCauseNoError) {
   fake_device::install_sigbus_guard();
   const auto files = read_folder("session");
   ASSERT_FALSE(files.empty());
   for (const auto& [name, bytes] : files) {
-    std::printf("%s\n", name.c_str());  // the last one is the one that fails
+    std::printf("%s\n", name.c_str());  // if the process aborts, the last name is the failing input
     std::fflush(stdout);
     fuzz::run_session(bytes);
   }
@@ -49,7 +49,7 @@ using Run = void (*)(std::span<const std::byte>);
 
 class CorpusOf : public ::testing::TestWithParam<std::pair<const char*, Run>> {};
 
-TEST_P(CorpusOf, IsSurvived) {
+TEST_P(CorpusOf, CausesNoError) {
   const auto files = read_folder(GetParam().first);
   ASSERT_FALSE(files.empty());
   for (const auto& [name, bytes] : files) {
@@ -61,16 +61,16 @@ TEST_P(CorpusOf, IsSurvived) {
 INSTANTIATE_TEST_SUITE_P(Libshmem, CorpusOf,
                          ::testing::Values(std::pair("uid", &fuzz::run_uid), std::pair("address", &fuzz::run_address),
                                            std::pair("request", &fuzz::run_request),
-                                           std::pair("trace", &fuzz::run_trace),
+                                           std::pair("answer", &fuzz::run_answer), std::pair("trace", &fuzz::run_trace),
                                            std::pair("tuning", &fuzz::run_tuning)),
                          [](const auto& one) { return std::string(one.param.first); });
 
-TEST(Corpus, HoldsTheSeeds) {
+TEST(Corpus, ContainsTheSeeds) {
   const auto holds = [](const fuzz::Seeds& files, const fuzz::Seeds& seeds) {
     for (const auto& [name, bytes] : seeds) {
       const auto found = files.find(name);
       EXPECT_TRUE(found != files.end() && found->second == bytes)
-          << name << " is not what it should be: build/tests/make_fuzz_corpus tests/fuzz/corpus";
+          << name << " is out of date: run build/tests/make_fuzz_corpus tests/fuzz/corpus";
     }
   };
   holds(read_folder("message"), fuzz::message_seeds());

@@ -24,10 +24,10 @@ short ready_for(int fd, int events) {
 
 }  // namespace
 
-// It says little: what a server has to say of bad clients would be most of the output.
+// Logs errors only: the messages about bad clients would be most of the output.
 Device::Device(fake_device::EventSignaller& signaller, fake_device::Closer& closer)
     : log_(fake_device::LogLevel::kError),
-      signaller_(signaller),
+      interrupts_(signaller, [] { return Time{0}; }),  // no signal takes long
       closer_(closer),
       engine_(fake_device::gba_profile(), kMembers + kClientPorts),
       ports_(kMembers, kClientPorts) {}
@@ -64,7 +64,7 @@ void Device::settle() {
   check(engine_.next_deadline() > now_, "a timer that has run out is stopped");
 }
 
-// As the server's loop does it.
+// The same as in the server's loop.
 bool Device::handle(Session& session) {
   const int wanted = (session.wants_read() ? POLLIN : 0) | (session.wants_write() ? POLLOUT : 0);
   const short events = ready_for(session.socket(), wanted);
@@ -90,7 +90,7 @@ void Device::handle_kicks() {
   }
 }
 
-// The end of one session may be the end of others.
+// The end of one session may end others.
 void Device::drop_ended() {
   attention_.clear();
   for (bool any = true; any;) {

@@ -12,7 +12,7 @@ namespace fuzz {
 inline constexpr unsigned kMembers = 2;  // ports 0 and 1
 inline constexpr unsigned kClientPorts = 3;
 
-/// One thread. A step of it handles all that there is to handle, so what happens depends on the input alone.
+/// Used by one thread. Each step handles everything that is pending, so the behaviour depends on the input only.
 class Device final : public fake_device::SessionHost {
  public:
   Device(fake_device::EventSignaller& signaller, fake_device::Closer& closer);
@@ -20,7 +20,7 @@ class Device final : public fake_device::SessionHost {
 
   /// The client's end of a new connection; non-blocking.
   base::UniqueFd connect();
-  /// Looks at doorbells, sockets, kicks and timers until there is nothing more to do.
+  /// Handles doorbells, sockets, kicks and timers until nothing is pending.
   void settle();
   void pass(fake_device::Time time);
   void sleep_and_wake();
@@ -30,7 +30,7 @@ class Device final : public fake_device::SessionHost {
 
   fake_device::Engine& engine() override { return engine_; }
   const fake_device::Log& log() override { return log_; }
-  fake_device::EventSignaller& signaller() override { return signaller_; }
+  fake_device::InterruptQueue& interrupts() override { return interrupts_; }
   fake_device::Closer& closer() override { return closer_; }
   fake_device::DmaPool& dma_pool() override { return dma_pool_; }
   void wants_attention(int socket) override { attention_.push_back(socket); }
@@ -41,7 +41,7 @@ class Device final : public fake_device::SessionHost {
   void drop_ended();
 
   fake_device::Log log_;
-  fake_device::EventSignaller& signaller_;
+  fake_device::InterruptQueue interrupts_;
   fake_device::Closer& closer_;
   fake_device::DmaPool dma_pool_;
   fake_device::Engine engine_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/members.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
@@ -9,11 +10,9 @@
 namespace fuzz {
 namespace {
 
-using base::Mapping;
-
 constexpr std::uint64_t kIova = 0x7000'0000;
 constexpr std::size_t kMemory = 4096;
-constexpr std::size_t kCommandRegister = 4;  // of PCI config space
+constexpr std::size_t kCommandRegister = 4;  // in PCI config space
 constexpr std::uint16_t kMemoryAndMaster = 0x6;
 
 std::uint64_t load(const std::byte* at) {
@@ -23,7 +22,7 @@ std::uint64_t load(const std::byte* at) {
 }  // namespace
 
 Member::Member(Device& device, unsigned port) : device_(device) {
-  auto function = fake_device::Function::open(device.engine(), port, *this, device.signaller(), device.dma_pool());
+  auto function = fake_device::Function::open(device.engine(), port, *this, device.interrupts(), device.dma_pool());
   check(function.has_value(), "a function can be opened");
   function_ = *std::move(function);
   const auto bits = std::as_bytes(std::span(&kMemoryAndMaster, 1));
@@ -53,11 +52,13 @@ fake_device::Given Member::given(base::UniqueFd fd) {
 }
 
 void Member::give_memory() {
-  base::UniqueFd file(::memfd_create("member", MFD_CLOEXEC));
+  base::UniqueFd file(::memfd_create("member", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   check(file && ::ftruncate(file.get(), kMemory) == 0, "memory can be made");
   memory_ = base::Mapping(::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0), kMemory);
-  check(function_->map(kIova, kMemory, 0, VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE, given(std::move(file))) == 0,
+  check(function_->map(kIova, kMemory, 0, VFIO_USER_DMA_READABLE | VFIO_USER_DMA_WRITABLE,
+                       given(base::UniqueFd(::dup(file.get())))) == 0,
         "memory can be mapped");
+  check(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) == 0, "memory can be sealed");
 }
 
 void Member::take_interrupts(unsigned vector) {
@@ -94,7 +95,7 @@ std::uint64_t Member::interrupts() {
 }
 
 void Member::send_store(unsigned /*group*/, std::uint64_t /*iova*/, std::uint64_t /*word*/) {
-  check(false, "memory that has a file is not written by messages");
+  check(false, "memory that cannot be taken away is not written by messages");
 }
 
 void Member::doom() {

@@ -30,10 +30,10 @@ class Memory {
   }
 
  private:
-  alignas(64) std::array<std::byte, 1024> all_;
+  alignas(64) std::array<std::byte, 1024> all_{};
 };
 
-/// Expects at most the answers to one request.
+/// Checks the answers to one request.
 class Replies final : public shmem::RequestServer::Replies {
  public:
   explicit Replies(Memory& memory) : memory_(memory) {}
@@ -65,7 +65,7 @@ class Replies final : public shmem::RequestServer::Replies {
 
 }  // namespace
 
-// Messages: u8 length of the header less 48 (signed), the header, u8 length of the bytes, the bytes.
+// Messages: i8 length of the header minus 48, the header, u8 length of the bytes, the bytes.
 void run_request(std::span<const std::byte> bytes) {
   Input input(bytes);
   Memory memory;

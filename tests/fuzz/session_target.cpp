@@ -9,11 +9,11 @@
 namespace fuzz {
 namespace {
 
-constexpr unsigned kClients = kClientPorts + 1;  // one more than find a port
+constexpr unsigned kClients = kClientPorts + 1;  // one more than there are ports
 constexpr unsigned kMostSteps = 300;
 constexpr unsigned kCloseLimit = 20'000;  // milliseconds
 
-/// Plays an input to a device.
+/// Carries out an input on a device.
 class Player {
  public:
   explicit Player(Device& device, Members& members)
@@ -129,7 +129,7 @@ void Player::take_device_step(Step step, Input& input) {
   }
 }
 
-// The one thing that an input cannot hold: the key, which is another one each time.
+// JOIN has a step of its own because an input cannot hold the key, which differs each time.
 void Player::join(Input& input) {
   const unsigned owner = kMembers + input.take<std::uint8_t>() % kClientPorts;
   const auto member = input.take<std::uint8_t>();
@@ -162,10 +162,11 @@ std::size_t open_files() {
 }  // namespace
 
 void run_session(std::span<const std::byte> bytes) {
-  static fake_device::EventSignaller signaller;  // once: its end takes the kernel longer than all else here
+  static fake_device::EventSignaller signaller;  // static: its destruction is slow in the kernel
   static fake_device::Closer closer;
   Device device(signaller, closer);
   Members members(device);
+  members.do_barrier();  // the descriptor of memory is closed when the device first stores there
   check(closer.done(kCloseLimit), "descriptors are closed");
   const auto files = open_files();
   {

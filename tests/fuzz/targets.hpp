@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is fuzzed. A finding ends the process.
+// The fuzz targets. A finding aborts the process.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace fuzz {
 
-/// A stream of bytes, cut where the input says: the message decoder and the parser of VERSION.
+/// The message decoder and the parser of VERSION, with a stream of bytes in pieces.
 void run_message(std::span<const std::byte> input);
 
-/// Clients that do what the input says (script.hpp) to a device that has two well-behaved members of a group alongside
-/// them: those must notice nothing, and in the end nothing of the clients may be left.
+/// Clients that do what the input says (script.hpp) to a device that also has two well-behaved members of a group. The
+/// members must not notice the clients, and in the end nothing of the clients may be left.
 void run_session(std::span<const std::byte> input);
 
-/// Processes that connect to the server of a job's bootstrap and send what the input says: the job's PE must join all
-/// the same. Or a PE of the job whose bytes are changed on their way.
+/// Strangers that connect to the server of a job's bootstrap and send what the input says; the job's PE must still be
+/// able to join. Or a PE of the job whose bytes are changed on their way.
 void run_uid(std::span<const std::byte> input);
 
 /// Network addresses of other PEs.
@@ -24,10 +24,13 @@ void run_address(std::span<const std::byte> input);
 /// Requests of other PEs to access this PE's memory.
 void run_request(std::span<const std::byte> input);
 
-/// A file as a request trace.
+/// Answers of other PEs to this PE's requests.
+void run_answer(std::span<const std::byte> input);
+
+/// The reader of request traces, with any file.
 void run_trace(std::span<const std::byte> input);
 
-/// A file as both tuning tables.
+/// The readers of both tuning tables, with any file.
 void run_tuning(std::span<const std::byte> input);
 
 }  // namespace fuzz

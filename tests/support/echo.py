@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests' own ping. echo.py serve ADDRESS: answers over UDP and TCP. echo.py ask ADDRESS: sends a datagram every 5 ms, for
-# ever, and says which are answered. echo.py talk HOST FAMILY BYTES: sends as many over TCP, waits for them to come back, and
-# says how long that took, connecting included.
+# An echo server and its clients, for tests.
+#   echo.py serve ADDRESS           answers over UDP and TCP
+#   echo.py ask ADDRESS             sends a datagram every 5 ms without end and prints which ones are answered
+#   echo.py talk HOST FAMILY BYTES  sends that many bytes over TCP, waits until they come back, and prints how long that
+#                                   took, including the connection
 import socket
 import sys
 import threading
@@ -50,7 +52,7 @@ def ask(address):
         try:
             client.sendto(str(number).encode(), (address, PORT))
             while (answer := client.recv(100)) != str(number).encode():
-                pass  # one that comes late
+                pass  # a late answer to an earlier datagram
             print("answer", answer.decode(), flush=True)
         except OSError:
             pass

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Seconds kPatience{20};
 
-/// A namespace of each kind that a host has, and of what its network is made.
+/// The command that creates the namespaces of a host and runs a script in them.
 const std::vector<std::string> kHost{"unshare", "--net", "--uts", "--ipc", "--mount", "sh", "-ec"};
 
 std::string hexadecimal(int number) {
@@ -30,7 +30,7 @@ std::string address(int host) {
   return "10.77.0." + std::to_string(host + 1);
 }
 
-/// The bridge's port.
+/// The bridge's port for a host.
 std::string port(int host) {
   return "v" + std::to_string(host);
 }
@@ -53,15 +53,15 @@ std::string network_of(const Process& holder) {
   return std::to_string(status.st_ino);
 }
 
-std::unique_ptr<Process> hold(std::vector<std::string> command) {
-  auto holder = std::make_unique<Process>(std::move(command));
+std::unique_ptr<Process> hold(const std::vector<std::string>& command) {
+  auto holder = std::make_unique<Process>(command);
   if (!holder->wait_for_output("ready\n", kPatience)) {
     throw std::runtime_error("cannot make a host or a cable: " + holder->output());
   }
   return holder;
 }
 
-/// Ends all that runs in the networks with these numbers, once a line comes or whoever would have written it has ended.
+/// Kills all processes in the networks with these numbers as soon as it reads a line, or when the writer has ended.
 constexpr const char* kKeeper = R"(folder=$1
 shift
 for network; do set -- "$@" -o -lname "net:\[$network\]"; shift; done
@@ -137,7 +137,7 @@ Hosts::Hosts(int number) : number_(number) {
   switch_ = hold({"unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"});
   for (int host = 0; host < number_; ++host) {
     auto command = kHost;
-    // Without duplicate address detection an IPv6 address can be used at once.
+    // Turns duplicate address detection off, so that an IPv6 address can be used at once.
     command.push_back("hostname " + name(host) + "; mount -t tmpfs tmpfs /dev/shm; mount --bind " + files("hosts") +
                       " /etc/hosts; none=/proc/sys/net/ipv6/conf/default/accept_dad; [ ! -e $none ] || echo 0 >$none; "
                       "echo ready; exec sleep infinity");
@@ -172,7 +172,7 @@ void Hosts::write_scripts() const {
   write_program(files("keeper"), kKeeper);
 }
 
-/// It is no child of the test's, so that it outlives the test, and whoever kills that with all its children.
+/// The keeper is not a child of the test, so that it survives if the test is killed with all its children.
 void Hosts::start_keeper() {
   std::string command = "exec setsid --fork " + files("keeper") + " " + dir_.path() + " " + network_of(*switch_);
   for (const auto& holder : holders_) {
@@ -251,7 +251,7 @@ void Hosts::link_up(int host) const {
 }
 
 void Hosts::set_mtu(int host, int mtu, int switch_mtu) const {
-  // Else the kernel hands TCP's segments on in one piece, which no MTU keeps from passing.
+  // Otherwise the kernel passes TCP's segments on as one large packet, which an MTU does not stop.
   const char* apart = switch_mtu == 0 ? "" : " gso_max_segs 1";
   ip(*holders_[static_cast<std::size_t>(host)], "link set eth0 mtu " + std::to_string(mtu) + apart + "\n");
   ip(*switch_, "link set " + port(host) + " mtu " + std::to_string(switch_mtu == 0 ? mtu : switch_mtu) + "\n");

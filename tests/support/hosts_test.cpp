@@ -37,7 +37,7 @@ std::size_t answers(const Process& client) {
   return count;
 }
 
-/// True once the client has had more answers.
+/// True as soon as the client has more answers than before.
 bool answered_again(const Process& client) {
   const auto before = answers(client);
   const auto end = std::chrono::steady_clock::now() + kLimit;
@@ -47,7 +47,7 @@ bool answered_again(const Process& client) {
   return answers(client) > before + 2;
 }
 
-/// The networks that processes are in.
+/// The networks of all processes.
 std::set<std::string> networks() {
   std::set<std::string> found;
   std::error_code gone;
@@ -87,7 +87,7 @@ TEST_F(HostsOfTests, ReachEachOtherByNameOverBothFamilies) {
       EXPECT_THAT(hosts.run(from, echo("talk", {"h2", family, "1000000"})).output,
                   HasSubstr("whole " + address + "\n"));
     }
-    // Not even the address is there outside of these hosts.
+    // Outside of these hosts even the address does not exist.
     EXPECT_FALSE(test_support::run(echo("talk", {"h2", family, "1"})).exit.clean());
   }
 }
@@ -108,7 +108,7 @@ TEST_F(HostsOfTests, HaveNamesIdsAndMemoryOfTheirOwn) {
   EXPECT_EQ(hosts.slots(2), "h0:2,h1:2");
 }
 
-TEST_F(HostsOfTests, AreThereForPeople) {
+TEST_F(HostsOfTests, CanBeUsedByHand) {
   const auto tool = test_support::test_program("on_hosts");
   const auto outcome = test_support::run({tool, "2", "sh", "-c", "hostname; grep -c ' h1$' /etc/hosts; exit 5"});
   EXPECT_EQ(outcome.output, Hosts::has_ipv6() ? "h0\n2\n" : "h0\n1\n");
@@ -116,7 +116,7 @@ TEST_F(HostsOfTests, AreThereForPeople) {
   EXPECT_EQ(test_support::run({tool, "0", "true"}).exit.code, 2);
 }
 
-TEST_F(HostsOfTests, HearNothingOfEachOtherWhileALinkIsDown) {
+TEST_F(HostsOfTests, CannotReachEachOtherWhileALinkIsDown) {
   const Hosts hosts(2);
   Process server = hosts.start(1, echo("serve", {Hosts::ipv4(1)}));
   ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
@@ -129,7 +129,7 @@ TEST_F(HostsOfTests, HearNothingOfEachOtherWhileALinkIsDown) {
     EXPECT_GT(after.received, before.received);
     hosts.link_down(cut);
     const auto down = hosts.traffic(cut);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an answer that is on its way
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for an answer under way
     const auto count = answers(client);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     EXPECT_EQ(answers(client), count);
@@ -140,7 +140,7 @@ TEST_F(HostsOfTests, HearNothingOfEachOtherWhileALinkIsDown) {
   }
 }
 
-TEST_F(HostsOfTests, LoseWhatIsLongerThanTheSwitchTakes) {
+TEST_F(HostsOfTests, LoseFramesThatAreTooLongForTheSwitch) {
   const Hosts hosts(2);
   Process server = hosts.start(1, echo("serve", {Hosts::ipv4(1)}));
   ASSERT_TRUE(server.wait_for_output("serving", kLimit)) << server.output();
@@ -169,7 +169,7 @@ class SlowHosts : public HostsOfTests {
     }
     hosts_ = std::make_unique<Hosts>(2);
   }
-  /// Of both.
+  /// Replaces the cables of both hosts.
   void use(const test_support::Cable& cable) {
     for (const int host : {0, 1}) {
       hosts_->use_cable(host, cable);
@@ -177,7 +177,7 @@ class SlowHosts : public HostsOfTests {
     server_ = std::make_unique<Process>(hosts_->on(1, echo("serve", {Hosts::ipv4(1)})));
     ASSERT_TRUE(server_->wait_for_output("serving", kLimit)) << server_->output();
   }
-  /// How long it takes to connect, and this many bytes then there and back.
+  /// How long it takes to connect and to send this many bytes there and back.
   [[nodiscard]] double seconds(int bytes) const {
     const auto text = hosts_->run(0, echo("talk", {"h1", "ipv4", std::to_string(bytes)})).output;
     EXPECT_THAT(text, HasSubstr("whole"));
@@ -189,21 +189,21 @@ class SlowHosts : public HostsOfTests {
   std::unique_ptr<Process> server_;
 };
 
-/// Connecting, and what is said then, each go over two cables there and back. What takes longer is no failure.
-TEST_F(SlowHosts, AreFarAway) {
+/// The connection and the data each pass over two cables there and back. A longer time is not a failure.
+TEST_F(SlowHosts, DelayFrames) {
   use({.delay = std::chrono::milliseconds(100)});
   EXPECT_GE(seconds(1), 0.8);
 }
 
-TEST_F(SlowHosts, HaveAThinCable) {
+TEST_F(SlowHosts, LimitTheBandwidth) {
   use({.kilobits_per_second = 10'000});
   EXPECT_GE(seconds(1'000'000), 0.8);
 }
 
-TEST_F(SlowHosts, LoseSomeFramesAndSayAllTheSame) {
+TEST_F(SlowHosts, LoseSomeFramesButNoTcpData) {
   use({.loss = 0.03});
   const Process client = hosts_->start(0, echo("ask", {Hosts::ipv4(1)}));
-  // Of 120 questions one in nine loses one of its four frames: that none does is next to impossible.
+  // A question and its answer pass over two cables each, so about one in nine is lost. No loss in 120 is very unlikely.
   const auto end = std::chrono::steady_clock::now() + kLimit;
   const auto asked = [&client] {
     const std::string text = client.output();
@@ -218,7 +218,7 @@ TEST_F(SlowHosts, LoseSomeFramesAndSayAllTheSame) {
   EXPECT_GE(seconds(20'000), 0);
 }
 
-TEST_F(SlowHosts, HearNothingOverACableThatIsOut) {
+TEST_F(SlowHosts, CannotReachEachOtherOverACableThatIsDown) {
   use({});
   EXPECT_GE(seconds(100'000), 0);
   hosts_->link_down(1);
@@ -227,7 +227,7 @@ TEST_F(SlowHosts, HearNothingOverACableThatIsOut) {
   EXPECT_GE(seconds(1), 0);
 }
 
-TEST_F(HostsOfTests, DoNotKnowThoseOfAnotherNetwork) {
+TEST_F(HostsOfTests, CannotReachThoseOfAnotherNetwork) {
   const Hosts ones(2);
   const Hosts others(2);
   Process server = ones.start(1, echo("serve", {Hosts::ipv4(1)}));
@@ -244,7 +244,7 @@ TEST_F(HostsOfTests, LeaveNothingBehind) {
     const Hosts hosts(2);
     mark = hosts.id(0);
     mine = {network_of(hosts, 0), network_of(hosts, 1)};
-    // A daemon, of which nobody else knows.
+    // A daemon that only the keeper can find.
     EXPECT_TRUE(hosts.run(0, {"sh", "-c", "setsid --fork sleep 1000." + std::to_string(::getpid())}).exit.clean());
   }
   const auto left = networks();
@@ -256,7 +256,7 @@ TEST_F(HostsOfTests, LeaveNothingBehind) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::temp_directory_path() / mark.substr(0, mark.find('.'))));
 }
 
-TEST_F(HostsOfTests, GoWithATestThatIsKilled) {
+TEST_F(HostsOfTests, AreRemovedWithATestThatIsKilled) {
   const test_support::TempDir dir;
   const std::string seconds = "2000." + std::to_string(::getpid());
   const pid_t test = ::fork();

@@ -28,26 +28,26 @@ class MainOfTests : public testing::Test {
  protected:
   void SetUp() override {
     if (test_support::kEmulated) {
-      GTEST_SKIP() << "programs of the build tree cannot be started in an emulator";
+      GTEST_SKIP() << "an emulator cannot start programs of the build tree";
     }
   }
 };
 
-TEST_F(MainOfTests, TellsThatATestWasSkipped) {
+TEST_F(MainOfTests, ReportsASkippedTest) {
   const auto outcome = tests("*Passes:*IsSkipped");
   EXPECT_EQ(outcome.exit.code, 77) << outcome.output;
   EXPECT_THAT(outcome.output, testing::HasSubstr("on purpose"));
 }
 
-TEST_F(MainOfTests, TellsAFailureFirst) {
+TEST_F(MainOfTests, ReportsAFailureBeforeASkippedTest) {
   EXPECT_EQ(tests("*").exit.code, 1);
 }
 
-TEST_F(MainOfTests, IsContentIfAllPass) {
+TEST_F(MainOfTests, SucceedsIfAllPass) {
   EXPECT_EQ(tests("*Passes").exit.code, 0);
 }
 
-TEST(Process, GoesWithATestThatIsKilled) {
+TEST(Process, EndsWithATestThatIsKilled) {
   const test_support::TempDir dir;
   const std::string name = dir.file("followed");
   std::ofstream(name).flush();
@@ -73,7 +73,7 @@ std::vector<std::string> shell(const std::string& script) {
   return {"sh", "-c", script};
 }
 
-TEST(Process, OutputAndEnvironmentAreThoseThatWereAskedFor) {
+TEST(Process, HasTheRequestedOutputAndEnvironment) {
   const std::string script = "echo out; echo error >&2; echo $WORD; exit 3";
   const std::vector<std::string> environment{"WORD=a=b"};
   const auto both = base::run(shell(script), environment, Seconds{20});
@@ -87,11 +87,11 @@ TEST(Process, OutputAndEnvironmentAreThoseThatWereAskedFor) {
   EXPECT_EQ(none.output, "");
 }
 
-TEST(Process, SaysHowTheProgramEnded) {
+TEST(Process, ReportsHowTheProgramEnded) {
   EXPECT_TRUE(run(shell("true")).exit.clean());
   EXPECT_EQ(run(shell("kill -9 $$")).exit.signal, SIGKILL);
   EXPECT_EQ(run({"/no/such/program"}).exit.code, 127);
-  EXPECT_EQ(run(shell("sleep 60"), {}, Seconds{0.05}).exit.signal, SIGKILL) << "the limit";
+  EXPECT_EQ(run(shell("sleep 60"), {}, Seconds{0.05}).exit.signal, SIGKILL) << "killed at the limit";
   test_support::Process process(shell("exit 4"));
   EXPECT_EQ(process.wait().code, 4);
   EXPECT_EQ(process.wait(Seconds{0})->code, 4);
@@ -117,12 +117,12 @@ TEST(Process, MayHaveTimeToCleanUp) {
         shell("trap 'echo > " + cleaned + "; exit 0' TERM; echo ready; while :; do sleep 0.01; done"), {},
         {.grace = Seconds{20}});
     ASSERT_TRUE(process.wait_for_output("ready", Seconds{20}));
-    process.stop();  // and is resumed for that
+    process.stop();  // the destructor must resume it for that
   }
   EXPECT_TRUE(std::ifstream(cleaned).good());
 }
 
-TEST(Process, StopsAndGoesOn) {
+TEST(Process, StopsAndResumes) {
   test_support::Process process({"cat", "/dev/zero"}, {}, {.output = base::Output::kDiscarded});
   const auto state = [&process] {
     std::ifstream file("/proc/" + std::to_string(process.pid()) + "/stat");

@@ -65,7 +65,7 @@ void* UcxMessages::call_ucx(Message& message, void* memory) {
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.user_data = &message;
   const auto sender = static_cast<std::uint64_t>(message.receive ? message.peer->pe : me_);
-  const std::uint64_t tag = (sender << 48) | message.tag;
+  const std::uint64_t tag = ((sender << 48) | message.tag) ^ job_;
   if (!message.receive) {
     parameters.cb.send = on_sent;
     return worker_.calls().tag_send_nbx(message.peer->endpoint, memory, message.bytes, tag, &parameters);

@@ -12,15 +12,18 @@
 
 namespace shmem {
 
-/// The messages of one PE. UCX's tag is the sender's number (16 bits) and the caller's tag (48 bits): a receive matches
-/// both exactly. Of several with the same, UCX takes the oldest first.
+/// The messages of one PE. UCX's tag is the sender's number (16 bits) and the caller's tag (48 bits), each bit changed
+/// by the job's number: a receive matches all of them exactly. So a message of a program that does not have the number
+/// is never received: such a program would have to guess 64 bits. Of several with the same tag, UCX takes the oldest
+/// first.
 class UcxMessages {
  public:
   static constexpr int kMostPes = 1 << 16;
   static constexpr std::uint64_t kTags = std::uint64_t{1} << 48;
 
-  UcxMessages(UcxWorker& worker, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me)
-      : worker_(worker), peers_(peers), wait_policy_(wait_policy), me_(me) {}
+  /// `job`: JobAddresses::job.
+  UcxMessages(UcxWorker& worker, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me, std::uint64_t job)
+      : worker_(worker), peers_(peers), wait_policy_(wait_policy), me_(me), job_(job) {}
   UcxMessages(const UcxMessages&) = delete;
   UcxMessages& operator=(const UcxMessages&) = delete;
   /// Cancels receives that were not waited for.
@@ -70,6 +73,7 @@ class UcxMessages {
   UcxPeers& peers_;
   UcxWaitPolicy& wait_policy_;
   const int me_;
+  const std::uint64_t job_;
   RecordPool<Message> messages_;  // guarded by the lock of the peers; each Message belongs to the holder of its number
 };
 

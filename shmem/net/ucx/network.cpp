@@ -21,12 +21,12 @@ UcxNetwork::UcxNetwork(const Bootstrap& world, std::unique_ptr<UcxWorker> worker
       server_(*worker, send_queue_, peers_, settings, addresses.job),
       requests_(*worker, send_queue_, peers_, wait_policy_, world.rank(), addresses.job),
       direct_(*worker, peers_, wait_policy_),
-      one_sided_(worker->one_stream() && !settings.direct ? static_cast<UcxOneSided&>(requests_) : direct_),
+      one_sided_(worker->one_sided() ? static_cast<UcxOneSided&>(direct_) : requests_),
       worker_(std::move(worker)),
       memory_(std::move(memory)),
       peers_(*worker_, std::move(addresses.pes), settings, world.rank()),
       wait_policy_(world, *worker_, settings),
-      messages_(*worker_, peers_, wait_policy_, world.rank()) {}
+      messages_(*worker_, peers_, wait_policy_, world.rank(), addresses.job) {}
 
 UcxNetwork::~UcxNetwork() = default;
 
@@ -151,7 +151,7 @@ Result<void> prepare(const Bootstrap& world, const NetworkSettings& settings, Ow
   }
   const auto remote_pes =
       static_cast<std::size_t>(std::count(settings.is_remote.begin(), settings.is_remote.end(), true));
-  auto worker = UcxWorker::create(*calls, remote_pes);
+  auto worker = UcxWorker::create(*calls, remote_pes, settings.direct);
   if (!worker) {
     return worker.error();
   }

@@ -2,7 +2,6 @@
 #include "shmem/net/ucx/requests.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "shmem/net/ucx/server.hpp"
 
@@ -16,7 +15,12 @@ constexpr const char* kRefused = "it does not have the memory that this PE asked
 
 UcxRequests::UcxRequests(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& peers, UcxWaitPolicy& wait_policy,
                          int me, std::uint64_t job)
-    : send_queue_(send_queue), peers_(peers), wait_policy_(wait_policy), me_(me), job_(job) {
+    : send_queue_(send_queue),
+      peers_(peers),
+      wait_policy_(wait_policy),
+      me_(me),
+      job_(job),
+      answers_(job, [this](int pe) { peers_.note_lost(pe, kRefused); }) {
   receive_by(worker, UcxSendQueue::kAnswers, on_answer, this);
 }
 
@@ -116,7 +120,7 @@ Result<void> UcxRequests::get(void* to, const RemotePlace& from, std::size_t byt
     return {};
   }
   held.unlock();
-  const auto done = wait(**asked, op);
+  const auto done = wait(**peer, **asked, op);
   return done ? Result<void>() : done.error();
 }
 
@@ -132,7 +136,7 @@ Result<std::uint64_t> UcxRequests::fetch_atomic(const RemotePlace& word, std::si
     return asked.error();
   }
   held.unlock();
-  return wait(**asked, kChanging);
+  return wait(**peer, **asked, kChanging);
 }
 
 Result<void> UcxRequests::post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
@@ -158,7 +162,7 @@ Result<void> UcxRequests::quiet() {
       peers_, {},
       [this](UcxPeer& peer) { return ask(peer, request_of(RequestKind::kFlush, {}), {}, Waits::kYes, kQuieting); },
       [this](UcxPeer& peer, Expected* answer) -> Result<void> {
-        const auto done = wait(*answer, kQuieting);
+        const auto done = wait(peer, *answer, kQuieting);
         if (done) {
           return {};
         }
@@ -170,46 +174,32 @@ Result<void> UcxRequests::quiet() {
 void UcxRequests::stop(UcxPeer& peer) {
   const auto reads = [&] { return send_queue_.reads_for(peer.endpoint); };
   // If nothing does, a later quiet may succeed.
-  if (!forget_started_gets(peer) && !reads()) {
+  if (!answers_.forget_started(peer.pe) && !reads()) {
     return;
   }
   peers_.give_up(peer);
   wait_policy_.settle([&] { return !reads(); });
 }
 
-bool UcxRequests::forget_started_gets(const UcxPeer& peer) {
-  const std::scoped_lock held(mutex_);
-  bool any = false;
-  for (Expected& expected : expected_.all()) {
-    if (!expected.used || expected.waited_for || expected.peer != &peer) {
-      continue;
-    }
-    release(expected);
-    any = true;
-  }
-  return any;
-}
-
 Result<UcxRequests::Expected*> UcxRequests::ask(UcxPeer& peer, Request request, std::span<std::byte> to, Waits waits,
                                                 const OpText& op) {
-  Expected& expected = expect(peer, to, waits == Waits::kYes);
-  request.number = (std::uint64_t{expected.turn} << 32) | expected.name;
+  Expected& expected = answers_.expect(peer.pe, to, waits == Waits::kYes);
+  request.number = expected.number;
   const auto status = send_queue_.send(peer.endpoint, request);
   if (!UCS_STATUS_IS_ERR(status)) {
     return &expected;
   }
-  forget(expected);
+  answers_.forget(expected);
   ++peer.begun;  // so that the next quiet() fails too
   return peers_.error(peer, status, op);
 }
 
-Result<std::uint64_t> UcxRequests::wait(Expected& expected, const OpText& op) {
-  UcxPeer& peer = *expected.peer;
+Result<std::uint64_t> UcxRequests::wait(UcxPeer& peer, Expected& expected, const OpText& op) {
   const auto waited = wait_policy_.wait([&expected] { return expected.done.load(std::memory_order_acquire); }, &peer);
   // Copied before the place is given back. If `done`, UCX's callback no longer uses it.
   const bool good = waited == std::errc{} && !expected.refused;
   const std::uint64_t value = good ? expected.value : 0;
-  forget(expected);  // a late answer is dropped
+  answers_.forget(expected);  // a late answer is dropped
   if (good) {
     return value;
   }
@@ -225,70 +215,10 @@ Result<std::uint64_t> UcxRequests::wait(Expected& expected, const OpText& op) {
 
 ucs_status_t UcxRequests::on_answer(void* requests, const void* header, std::size_t header_length, void* data,
                                     std::size_t length, const ucp_am_recv_param_t* parameters) {
-  Answer answer;
-  if (is_whole(*parameters) && read_header(answer, bytes_of(header, header_length))) {
-    static_cast<UcxRequests*>(requests)->take_answer(answer, bytes_of(data, length));
+  if (is_whole(*parameters)) {
+    static_cast<UcxRequests*>(requests)->answers_.take(bytes_of(header, header_length), bytes_of(data, length));
   }
   return UCS_OK;
-}
-
-void UcxRequests::take_answer(const Answer& answer, std::span<const std::byte> bytes) {
-  if (answer.job != job_) {
-    return;  // it answers nothing that this PE asked
-  }
-  const std::scoped_lock held(mutex_);
-  const std::size_t name = answer.number & 0xffffffff;
-  if (name == 0 || name > expected_.all().size()) {
-    return;
-  }
-  Expected& expected = expected_.all()[name - 1];
-  if (!expected.used || expected.turn != answer.number >> 32) {
-    return;  // the caller has given up
-  }
-  const bool fits = bytes.size() <= expected.left && answer.value <= expected.bytes - bytes.size();
-  if (answer.refused != 0 || (expected.bytes > 0 && !fits)) {
-    peers_.note_lost(*expected.peer, kRefused);
-    expected.refused = true;
-    expected.left = 0;
-  } else if (expected.bytes > 0) {
-    std::memcpy(expected.to + answer.value, bytes.data(), bytes.size());
-    expected.left -= bytes.size();
-  }
-  if (expected.left > 0) {
-    return;
-  }
-  if (!expected.waited_for) {
-    return release(expected);
-  }
-  expected.value = answer.value;
-  expected.done.store(true, std::memory_order_release);  // pairs with wait()
-}
-
-UcxRequests::Expected& UcxRequests::expect(UcxPeer& peer, std::span<std::byte> to, bool waited_for) {
-  const std::scoped_lock held(mutex_);
-  Expected& expected = expected_.take();
-  if (expected.name == 0) {
-    expected.name = static_cast<std::uint32_t>(expected_.all().size());
-  }
-  ++expected.turn;
-  expected.used = true;
-  expected.waited_for = waited_for;
-  expected.peer = &peer;
-  expected.to = to.data();
-  expected.bytes = expected.left = to.size();
-  expected.refused = false;
-  expected.done.store(false, std::memory_order_relaxed);
-  return expected;
-}
-
-void UcxRequests::forget(Expected& expected) {
-  const std::scoped_lock held(mutex_);
-  release(expected);
-}
-
-void UcxRequests::release(Expected& expected) {
-  expected.used = false;
-  expected_.give_back(expected);
 }
 
 }  // namespace shmem

@@ -3,10 +3,9 @@
 // put, and UCX 1.13 ends a process that cannot answer a PE that has died.
 #pragma once
 
-#include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "shmem/net/expected_answers.hpp"
 #include "shmem/net/ucx/peers.hpp"
 #include "shmem/net/ucx/send_queue.hpp"
 #include "shmem/net/ucx/wait_policy.hpp"
@@ -34,48 +33,28 @@ class UcxRequests final : public UcxOneSided {
  private:
   using Message = UcxSendQueue::Message;
 
-  /// An answer that is still to come. Guarded by mutex_; fields written before `done` are read by the waiting thread.
-  struct Expected {
-    std::uint32_t name = 0;  // from 1, because number 0 means "no answer"
-    std::uint32_t turn = 0;  // how often this place was used
-    bool used = false;
-    bool waited_for = false;
-    UcxPeer* peer = nullptr;
-    std::byte* to = nullptr;
-    std::uint64_t bytes = 0;
-    std::uint64_t left = 0;  // of them
-    std::uint64_t value = 0;
-    bool refused = false;
-    std::atomic<bool> done{false};
-  };
+  using Expected = ExpectedAnswers::Expected;
 
   static ucs_status_t on_answer(void* requests, const void* header, std::size_t header_length, void* data,
                                 std::size_t length, const ucp_am_recv_param_t* parameters);
-  void take_answer(const Answer& answer, std::span<const std::byte> bytes);
 
   /// REQUIRES: the lock of the peers.
   Result<Expected*> ask(UcxPeer& peer, Request request, std::span<std::byte> to, Waits waits, const OpText& op);
   /// Returns the value of the answer.
-  Result<std::uint64_t> wait(Expected& expected, const OpText& op);
+  Result<std::uint64_t> wait(UcxPeer& peer, Expected& expected, const OpText& op);
   Result<void> finish(const std::vector<Message*>& messages, UcxPeer& peer, const OpText& op);
   /// Afterwards no operation that was started on this PE touches local memory.
   void stop(UcxPeer& peer);
-  bool forget_started_gets(const UcxPeer& peer);
 
   [[nodiscard]] Request request_of(RequestKind kind, const RemotePlace& place) const;
   [[nodiscard]] Request change_of(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                                   std::uint64_t operand, std::uint64_t compared = 0) const;
-  Expected& expect(UcxPeer& peer, std::span<std::byte> to, bool waited_for);
-  void forget(Expected& expected);
-  /// REQUIRES: mutex_ is held.
-  void release(Expected& expected);
   UcxSendQueue& send_queue_;
   UcxPeers& peers_;
   UcxWaitPolicy& wait_policy_;
   const int me_;
   const std::uint64_t job_;
-  std::mutex mutex_;  // not held while UCX is called: UCX calls back with a lock of its own held
-  RecordPool<Expected> expected_;
+  ExpectedAnswers answers_;
 };
 
 }  // namespace shmem

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace shmem {
 
@@ -66,7 +67,7 @@ Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string&
               fmt::format("{}: UCX {} says: {}", what, ucx_version(calls), calls.status_string(status)));
 }
 
-Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std::size_t remote_pes) {
+Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std::size_t remote_pes, bool direct) {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
@@ -80,13 +81,20 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
   if (auto done = made->make_context(remote_pes); !done) {
     return done.error();
   }
+  if (auto done = made->read_transports(); !done) {
+    return done.error();
+  }
+  if (direct || made->transports_ != "tcp") {
+    made->end_context();
+    made->one_sided_ = true;
+    if (auto done = made->make_context(remote_pes); !done) {
+      return done.error();
+    }
+  }
   if (auto done = made->make_worker(); !done) {
     return done.error();
   }
   if (auto done = made->read_address(); !done) {
-    return done.error();
-  }
-  if (auto done = made->read_transports(); !done) {
     return done.error();
   }
   return made;
@@ -120,8 +128,10 @@ Result<void> UcxWorker::make_context(std::size_t remote_pes) {
   }
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  parameters.features =
-      UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  if (one_sided_) {
+    parameters.features |= UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+  }
   parameters.estimated_num_eps = remote_pes;
   parameters.name = "libshmem";
   const auto made = calls_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &context_);
@@ -174,8 +184,12 @@ UcxWorker::~UcxWorker() {
   if (worker_ != nullptr) {
     calls_.worker_destroy(worker_);
   }
+  end_context();
+}
+
+void UcxWorker::end_context() {
   if (context_ != nullptr) {
-    calls_.cleanup(context_);
+    calls_.cleanup(std::exchange(context_, nullptr));
   }
 }
 
@@ -196,7 +210,7 @@ UcxMemory::~UcxMemory() {
 
 Result<void> UcxMemory::add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments) {
   worker_ = &worker;
-  for (std::size_t segment = 0; segment < segments.size(); ++segment) {
+  for (std::size_t segment = 0; worker.one_sided() && segment < segments.size(); ++segment) {
     if (segments[segment].empty()) {
       continue;
     }

@@ -19,7 +19,10 @@ namespace shmem {
 /// Thread-safe. Endpoints, keys and memory that UCX made for it are released before it.
 class UcxWorker {
  public:
-  static Result<std::unique_ptr<UcxWorker>> create(const UcxCalls& calls, std::size_t remote_pes);
+  /// With UCX's one-sided operations if an adapter has them; `direct`: even if none has. UCX does what the adapter
+  /// cannot by messages, which may come from any program that reaches this process's ports, name any address of this
+  /// process, and need no key. So they are off over TCP alone.
+  static Result<std::unique_ptr<UcxWorker>> create(const UcxCalls& calls, std::size_t remote_pes, bool direct = false);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();
@@ -31,8 +34,8 @@ class UcxWorker {
   [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }
   /// The transports of this node: "tcp", "rc_mlx5, tcp".
   [[nodiscard]] const std::string& transports() const { return transports_; }
-  /// No adapter writes to other nodes' memory, and UCX uses one stream between two PEs.
-  [[nodiscard]] bool one_stream() const { return transports_ == "tcp"; }
+  /// Otherwise no adapter writes to other nodes' memory, and UCX uses one stream between two PEs.
+  [[nodiscard]] bool one_sided() const { return one_sided_; }
 
   /// True if there was anything to do.
   bool progress() { return calls_.worker_progress(worker_) != 0; }
@@ -53,6 +56,7 @@ class UcxWorker {
  private:
   explicit UcxWorker(const UcxCalls& calls) : calls_(calls) {}
   Result<void> make_context(std::size_t remote_pes);
+  void end_context();
   Result<void> make_worker();
   Result<void> read_address();
   Result<void> read_transports();
@@ -66,6 +70,7 @@ class UcxWorker {
   int event_fd_ = -1;  // the worker's
   std::vector<std::byte> address_;
   std::string transports_;
+  bool one_sided_ = false;
 };
 
 /// "what: what UCX says".
@@ -79,7 +84,7 @@ class UcxMemory {
   UcxMemory& operator=(const UcxMemory&) = delete;
   ~UcxMemory();
 
-  /// Once. The worker outlives this.
+  /// Once. The worker outlives this. Without one-sided operations no key is needed, and nothing is registered.
   Result<void> add(const UcxWorker& worker, const std::vector<std::span<std::byte>>& segments);
   /// The key by which other PEs reach a segment; empty without a segment.
   [[nodiscard]] const std::vector<std::byte>& key(std::size_t segment) const { return keys_[segment]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that do not fit together or go away: every PE says which one and ends in time.
+// Nodes that do not match or that fail: every PE names the node and ends in time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ using BadNodes = OnHosts;
 
 const auto kFailed = Each(AllOf(Ne(0), Ne(1000)));
 
-/// UCX 1.13 has messages of its own for processes that it ends.
+/// UCX 1.13 prints its own messages for processes that it aborts.
 const auto kNoneOfUcx = Not(HasSubstr("ucs_handle_error"));
 
 TEST_F(BadNodes, AreNamedWhenAPeDies) {
@@ -57,7 +57,7 @@ TEST_F(BadNodes, AreNamedWhenAPeDiesInTheMiddleOfALargeCopy) {
   }
 }
 
-/// To which the others are connected from the start.
+/// All other PEs are connected to PE 0 from the start.
 TEST_F(BadNodes, AreNamedWhenTheFirstPeDies) {
   const Hosts hosts(3);
   for (const char* action : {"get", "put", "add"}) {
@@ -83,7 +83,7 @@ TEST_F(BadNodes, AreNamedWhenTheyAreFrozen) {
     }
     job.pe(1).signal(SIGCONT);
     EXPECT_THAT(job.codes(), kFailed) << action << '\n' << job.output();
-    // It was told by the others, or finds that what it waited for took so long.
+    // The other PEs told it, or it finds that its own wait took too long.
     EXPECT_THAT(job.pe(1).output(), AllOf(HasSubstr("PE 1 (on h1)"), HasSubstr("timed out after 1 s"))) << action;
   }
 }
@@ -99,7 +99,7 @@ TEST_F(BadNodes, AreNamedWhenTheyCannotBeReachedAtStart) {
 
 TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
   const Hosts hosts(2);
-  // What goes to PE 0's port passes, and all else does not.
+  // Only packets to and from PE 0's port pass.
   for (const int host : {0, 1}) {
     const std::string port = host == 0 ? "sport" : "dport";
     const auto rules =
@@ -107,7 +107,7 @@ TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
                          "ip rule add pref 10 ipproto tcp " + port + " 7000 lookup main && ip rule add pref 20 to " +
                              Hosts::ipv4(1 - host) + " ipproto tcp blackhole"});
     if (!rules.exit.clean()) {
-      GTEST_SKIP() << "no rules for ports here: " << rules.output;
+      GTEST_SKIP() << "no ip rules for ports here: " << rules.output;
     }
   }
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_NETWORK_TIMEOUT=3"});
@@ -116,9 +116,9 @@ TEST_F(BadNodes, AreNamedWhenARouteTakesOnlyTheFirstMessages) {
   EXPECT_THAT(job.pe(1).output(), HasSubstr("PE 0"));
 }
 
-TEST_F(BadNodes, AreToldThatAnotherJobHasTheirPort) {
+TEST_F(BadNodes, GetAnErrorIfAnotherJobHasTheirPort) {
   const Hosts hosts(2);
-  // Waits for its PE 1, which does not come.
+  // Waits for its PE 1, which is never started.
   const JobOnHosts first(hosts, {0}, {test_program("net_pes"), "hello"},
                          {"SHMEM_UID_SIZE=2", "SHMEM_UID_SECRET=first"});
   ASSERT_TRUE(hosts.run(0, {"sh", "-c", "until ss -Hltn | grep -q :7000; do sleep 0.01; done"}).exit.clean());
@@ -134,7 +134,7 @@ TEST_F(BadNodes, AreToldThatAnotherJobHasTheirPort) {
 
 TEST_F(BadNodes, AreNamedForTheirHeapSizes) {
   const Hosts hosts(2);
-  // Between nodes, and within one of them.
+  // Different between nodes, and within one node.
   for (const auto& host_of : {std::vector{0, 1, 1}, {0, 1, 0}}) {
     const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {},
                          {{}, {"SHMEM_SYMMETRIC_SIZE=32M"}, {"SHMEM_SYMMETRIC_SIZE=32M"}});

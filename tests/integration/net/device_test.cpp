@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts whose PEs have ports of one device: their barriers go through it, and none is lost with it, with one host's way
-// to it or with a link.
+// Hosts whose PEs have ports of one device: their barriers go through it, and no barrier is lost when the device, one
+// host's connection to it or a link fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -37,15 +37,15 @@ using testing::HasSubstr;
 
 constexpr Seconds kLimit{100};
 
-/// The device that a PE has, and what it is told of its switch.
+/// The device of a PE, and the name of its switch that the PE is given.
 struct Port {
   const FakeDevice* device;
   std::string switch_name;
 };
 
-/// PEs on hosts that go through barriers until they are told to end, and look at each other in a file that all of them
-/// see: nothing but the barriers needs the network. They come at different times, so that somebody is missing when
-/// something happens.
+/// PEs on hosts that run barriers until they are told to end. They record their progress in a file that all of them
+/// share, so that only the barriers need the network. They arrive at different times, so that a PE is missing when a
+/// failure strikes.
 class BarriersOnHosts {
  public:
   static constexpr std::uint64_t kEndless = 1'000'000'000'000;
@@ -53,7 +53,7 @@ class BarriersOnHosts {
   BarriersOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const FakeDevice& device,
                   const JobOnHosts::Environment& all = {}, std::uint64_t rounds = kEndless)
       : job_(hosts, host_of, command(rounds), settings(all), ports(std::vector<Port>(host_of.size(), {&device, ""}))) {}
-  /// Each PE with a port of its own.
+  /// Gives each PE a port of its own.
   BarriersOnHosts(const Hosts& hosts, const std::vector<int>& host_of, const std::vector<Port>& port_of,
                   std::uint64_t rounds = kEndless)
       : job_(hosts, host_of, command(rounds), settings({}), ports(port_of)) {}
@@ -67,7 +67,7 @@ class BarriersOnHosts {
     std::ifstream(dir_.file("board"), std::ios::binary).read(reinterpret_cast<char*>(&entered), sizeof entered);
     return entered;
   }
-  /// So many barriers more are over.
+  /// Waits for that many more barriers; false if they do not come.
   [[nodiscard]] bool goes_on(std::uint64_t rounds) const {
     const auto before = round();
     const auto end = std::chrono::steady_clock::now() + kLimit;
@@ -76,7 +76,7 @@ class BarriersOnHosts {
     }
     return round() > before + rounds;
   }
-  /// The device has come into use so many times.
+  /// Waits until the PEs have begun to use the device that many times.
   [[nodiscard]] bool await_use(int times) const {
     const std::string text = "the device is in use, " + std::to_string(times) + " times by now;";
     return job_.pe(0).wait_for_output(text, kLimit);
@@ -86,7 +86,7 @@ class BarriersOnHosts {
     ASSERT_GT(pid, 0) << output();
     ASSERT_EQ(::kill(pid, number), 0);
   }
-  /// All have made the same barriers, and none has left one before all were there.
+  /// Expects that all PEs have completed the same barriers and left none before all had arrived.
   void expect_good_end() const {
     EXPECT_THAT(job_.codes(kLimit), Each(0)) << output();
     std::vector<unsigned long long> barriers;
@@ -135,7 +135,7 @@ class DeviceOfHosts : public OnHosts {
   using Places = std::vector<int>;
   static inline const std::array<Places, 3> kPlaces{{{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}};
 
-  /// Somewhere in the middle of a job's barriers.
+  /// Waits for a random moment in the middle of a job's barriers.
   void let_it_go_on(const BarriersOnHosts& job) {
     ASSERT_TRUE(job.goes_on(20 + random_() % 50)) << job.output();
     std::this_thread::sleep_for(std::chrono::microseconds(random_() % 2000));
@@ -183,7 +183,7 @@ TEST_F(DeviceOfHosts, IsKilledAndStartedAgainAndNoBarrierIsLost) {
   }
 }
 
-TEST_F(DeviceOfHosts, IsLostToOneOfThemAndNoBarrierIsLost) {
+TEST_F(DeviceOfHosts, IsLostToOneHostAndNoBarrierIsLost) {
   const Hosts hosts(2);
   const FakeDevice device({"--debug-region"});
   struct Loss {
@@ -224,20 +224,20 @@ TEST_F(DeviceOfHosts, IsResetAndNoBarrierIsLost) {
   EXPECT_GT(job.by_software(), 0U) << job.output();
 }
 
-TEST_F(DeviceOfHosts, NeedsNoLinkBetweenThemAsLongAsItLives) {
+TEST_F(DeviceOfHosts, NeedsNoLinkBetweenTheHostsWhileItWorks) {
   const Hosts hosts(2);
   FakeDevice device;
   const BarriersOnHosts job(hosts, {0, 0, 1, 1}, device);
   let_it_go_on(job);
   hosts.link_down(1);
   ASSERT_TRUE(job.goes_on(100)) << job.output();
-  // Lost, while its members cannot ask each other: nobody leaves the barrier that they are in.
+  // The device is lost while its members cannot reach each other: no PE leaves the current barrier.
   device.process().signal(SIGKILL);
   ASSERT_TRUE(device.process().wait(Seconds{20}));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a barrier that it has released
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // completes a barrier that the device has released
   const auto stopped_in = job.round();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_EQ(job.round(), stopped_in) << "they meet another way";
+  EXPECT_EQ(job.round(), stopped_in) << "the barriers go another way";
   hosts.link_up(1);
   ASSERT_TRUE(job.goes_on(50)) << job.output();
   job.end();

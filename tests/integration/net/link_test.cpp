@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links between nodes that fail: nothing goes another way, and a wait ends well when they heal or with a message.
+// Links between nodes that fail: no other path is used, and a wait ends when the link returns, or with a message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ bool goes_on(const JobOnHosts& job) {
   return rounds(job) >= before + 3;
 }
 
-TEST_F(LinkOfANode, StopsAllAndNoMoreIfItIsDownForAMoment) {
+TEST_F(LinkOfANode, OnlyPausesTheJobIfItIsDownForAMoment) {
   const Hosts hosts(2);
   const TempDir dir;
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "traffic", dir.file("end")},
@@ -51,11 +51,11 @@ TEST_F(LinkOfANode, StopsAllAndNoMoreIfItIsDownForAMoment) {
   ASSERT_TRUE(goes_on(job)) << job.output();
   EXPECT_GT(hosts.traffic(1).received, before.received);
   hosts.link_down(1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a round that is under way
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // completes a round that is under way
   const auto down = hosts.traffic(1);
   const auto count = rounds(job);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(rounds(job), count) << "the PEs reach each other another way";
+  EXPECT_EQ(rounds(job), count) << "the PEs reach each other over another path";
   EXPECT_EQ(hosts.traffic(1).received, down.received);
   EXPECT_EQ(hosts.traffic(1).sent, down.sent);
   hosts.link_up(1);
@@ -64,7 +64,7 @@ TEST_F(LinkOfANode, StopsAllAndNoMoreIfItIsDownForAMoment) {
   EXPECT_THAT(job.codes(), Each(0)) << job.output();
 }
 
-/// The job ends on all PEs, and each says for whom it waited.
+/// Expects the job to end on all PEs, each of which names the PE that it waited for.
 void expect_end_of_both(const JobOnHosts& job) {
   EXPECT_THAT(job.codes(), Each(AllOf(testing::Ne(0), testing::Ne(1000)))) << job.output();
   EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 (on h1)"));
@@ -91,7 +91,7 @@ TEST_F(LinkOfANode, MayTakeLongerFramesThanTheOtherOne) {
   EXPECT_THAT(job.codes(), Each(0)) << job.output();
 }
 
-TEST_F(LinkOfANode, EndsTheJobIfTheSwitchDropsWhatIsLong) {
+TEST_F(LinkOfANode, EndsTheJobIfTheSwitchDropsLongFrames) {
   const Hosts hosts(2);
   for (const int host : {0, 1}) {
     hosts.set_mtu(host, 9000, 1500);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs on several nodes: hosts of the test's own, or what SHMEM_HOST_ID makes of one machine.
+// Jobs on several nodes: hosts that the test creates, or nodes that SHMEM_HOST_ID makes of one machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 constexpr Seconds kLimit{240};
 
-/// The environment that makes so many PEs of an oshrun a node.
+/// A command for oshrun that runs `command` on nodes of `pes` PEs each.
 std::vector<std::string> in_nodes_of(int pes, const std::vector<std::string>& command) {
   std::vector<std::string> line{
       "/bin/sh", "-c",
@@ -65,7 +65,7 @@ TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
 }
 
 TEST(AscendOnNodes, ProgramsRunAsTheyAreWrittenForThatLibrary) {
-  // HEADS, PAGE and DIM of KVShuffleOps, of which those of one core and of many go another way on a node.
+  // BLOCK_DIMS, HEADS, PAGE and DIM: on a node, KVShuffleOps of one core and of many take different paths.
   for (const auto& command : {std::vector<std::string>{"allgather"},
                               {"kv_shuffle", "1", "2", "8", "64"},
                               {"kv_shuffle", "16", "3", "5", "7"}}) {
@@ -80,7 +80,7 @@ TEST(AscendOnNodes, ProgramsRunAsTheyAreWrittenForThatLibrary) {
 
 constexpr std::array kFamilies = {"setup", "team", "rma", "atomic", "wait", "collective", "threads"};
 
-// All of them in a soak, which has the time.
+// Only a soak has the time for all of them.
 bool soak() {
   return repeats(1, 2) == 2;
 }
@@ -113,19 +113,19 @@ class NodesOfAJob : public OnHosts {
   void expect_clean(const JobOnHosts& job) { EXPECT_THAT(job.codes(kLimit), Each(0)) << job.output(); }
 };
 
-TEST_F(NodesOfAJob, AreHostsThatKnowEachOtherByTheNetworkAlone) {
+TEST_F(NodesOfAJob, AreHostsThatShareOnlyTheNetwork) {
   const Hosts hosts(3);
   for (const auto& host_of : {std::vector<int>{0, 1, 2}, {0, 0, 1, 1}}) {
     const auto before = hosts.traffic(1);
     const JobOnHosts job(hosts, host_of, {test_program("net_pes"), "hello"}, {"SHMEM_INFO=1"});
     expect_clean(job);
     EXPECT_THAT(job.pe(0).output(), AllOf(HasSubstr(host_of.size() == 3 ? "3 nodes" : "2 nodes"), HasSubstr("ucx ")));
-    // Words of the heap and global ones for the next PE.
+    // Heap and global words for the next PE.
     EXPECT_GT(hosts.traffic(1).received, before.received);
   }
 }
 
-TEST_F(NodesOfAJob, StartAndEndTheLibraryAsOftenAsTheyLike) {
+TEST_F(NodesOfAJob, StartAndEndTheLibraryRepeatedly) {
   const Hosts hosts(2);
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "again"});
   expect_clean(job);
@@ -143,7 +143,7 @@ TEST_F(NodesOfAJob, MayBeStartedByMpirun) {
                               hosts.slots(2), test_program("net_pes"), "hello"},
                              {"TMPDIR=" + dir.path(), "SHMEM_GBA=off", "SHMEM_INFO=1"}, kLimit);
   if (job.exit.code == 127) {
-    GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+    GTEST_SKIP() << "mpirun is not installed (Debian: openmpi-bin)";
   }
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("2 nodes"));
@@ -161,7 +161,7 @@ TEST_F(NodesOfAJob, FindEachOtherByIpv6) {
 
 TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
   const Hosts hosts(2);
-  std::vector<std::string> interfaces{"SHMEM_INFO=0", "SHMEM_UID_SOCK_IFNAME=eth0"};  // any, and this one
+  std::vector<std::string> interfaces{"SHMEM_INFO=0", "SHMEM_UID_SOCK_IFNAME=eth0"};  // first any interface, then eth0
   if (Hosts::has_ipv6()) {
     interfaces.emplace_back("SHMEM_UID_SOCK_IFNAME=eth0:inet6");
   }
@@ -202,7 +202,7 @@ TEST_F(NodesOfAJob, ShuffleBlocksOfCaches) {
   }
   for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
     for (const char* format : formats) {
-      // In a move every block that goes is cleared, which must wait for those that come.
+      // A move clears its source blocks, which must wait for blocks that arrive there.
       const JobOnHosts job(hosts, host_of,
                            {program("kv_shuffle"), "--check", "--plan", "balanced", "--mode", "move", "--format",
                             format, "--layers", "3", "--page", "4", "--rounds", "2"});
@@ -226,7 +226,7 @@ TEST_F(NodesOfAJob, AnswerWhileTheyComputeUnlessTheyHaveNoProgressThread) {
   }
 }
 
-TEST_F(NodesOfAJob, AnswerWhileTheyLookForSomethingOnTheirNode) {
+TEST_F(NodesOfAJob, AnswerWhileTheyPollOnTheirNode) {
   const Hosts hosts(2);
   const JobOnHosts job(hosts, {0, 0, 1}, {test_program("net_pes"), "poll"}, {"SHMEM_PROGRESS_THREAD=0"});
   expect_clean(job);
@@ -251,7 +251,7 @@ TEST_F(NodesOfAJob, AreCheckedByTheirNumbersInTheJob) {
   EXPECT_THAT(wrong.output(), HasSubstr("PE 2 calls shmem_barrier_all(), PE 3 calls shmem_sync_all()"));
 }
 
-TEST_F(NodesOfAJob, StartMeetAndFinishWithManyPes) {
+TEST_F(NodesOfAJob, StartSynchroniseAndFinishWithManyPes) {
   const Hosts hosts(4);
   const int each = repeats(4, 16);
   std::vector<int> host_of;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes far from each other, on lines that lose something or that are thin: nothing comes to another end than where
-// they are near, and who waits for a node leaves its processor to others.
+// Nodes on links with a long delay, with loss or with little bandwidth: the results are those of a good link, and a PE
+// that waits for a node leaves its processor to others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -59,8 +59,8 @@ class SlowLink : public OnHosts, public testing::WithParamInterface<std::pair<co
   std::unique_ptr<Hosts> hosts_;
 };
 
-TEST_P(SlowLink, TakesWhatALinkTakes) {
-  // No wait of these for a link that works, if slowly, is as long.
+TEST_P(SlowLink, CarriesWhatAGoodLinkCarries) {
+  // No wait for a slow link takes as long as these limits.
   const JobOnHosts::Environment limits{"SHMEM_NETWORK_TIMEOUT=20", "SHMEM_BARRIER_TIMEOUT=20"};
   expect_clean({0, 0, 1, 1}, {test_program("net_pes"), "hello"}, limits);
   expect_clean({0, 1}, {test_program("net_pes"), "large"}, limits);
@@ -70,7 +70,7 @@ TEST_P(SlowLink, PassesTheOpenShmemPrograms) {
   for (const std::string family : {"setup", "team", "rma", "atomic", "wait", "collective", "threads"}) {
     expect_clean({0, 0, 1, 1}, {test_program("openshmem_" + family + "_c_pes")}, {"SHMEM_SYMMETRIC_SIZE=1G"});
     if (!soak()) {
-      break;  // the others take up to minutes
+      break;  // the other families take up to minutes
     }
   }
 }
@@ -88,7 +88,7 @@ TEST_P(SlowLink, ShufflesBlocksOfCaches) {
 INSTANTIATE_TEST_SUITE_P(Cables, SlowLink, testing::ValuesIn(kCables),
                          [](const auto& cable) { return std::string(cable.param.first); });
 
-/// What a process has had of its processor.
+/// The processor time and the sleeps of a process.
 struct Use {
   double seconds = 0;
   std::uint64_t sleeps = 0;
@@ -120,7 +120,7 @@ Use use_of(pid_t process) {
 
 using PesOfNodes = OnHosts;
 
-/// What they wait for may be minutes away, so they must not spin; but they must look around for who needs them.
+/// The wait may take minutes, so a PE must not spin; but it must wake up to make progress for other PEs.
 TEST_F(PesOfNodes, LeaveTheirProcessorsWhileTheyWaitForANode) {
   const Hosts hosts(2);
   std::vector<const char*> actions{"get", "barrier"};
@@ -131,14 +131,14 @@ TEST_F(PesOfNodes, LeaveTheirProcessorsWhileTheyWaitForANode) {
     const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), action});
     ASSERT_TRUE(job.all_say("ready")) << job.output();
     job.pe(1).signal(SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for what is under way
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // completes transfers that are under way
     const auto begin = std::chrono::steady_clock::now();
     const Use before = use_of(job.pe(0).pid());
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     const Use after = use_of(job.pe(0).pid());
     const Seconds time = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(after.seconds - before.seconds, 0.25 * time.count()) << action;
-    // Naps are of half a millisecond at least.
+    // A nap takes at least half a millisecond.
     EXPECT_LE(static_cast<double>(after.sleeps - before.sleeps), time.count() / 0.0005 + 10) << action;
     EXPECT_GT(after.sleeps, before.sleeps) << action;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI programs whose barriers the device does, by the component coll/gba.
+// MPI programs whose barriers the device does, through the component coll/gba.
 #include <set>
 
 #include "tests/integration/openmpi/mpirun.hpp"
@@ -15,11 +15,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 using Barrier = Mpirun;
-using Group = Mpirun;  // an entry of ctest of its own
+using Group = Mpirun;  // run by a test of ctest of its own
 
 constexpr const char* kSelected = "MPI_COMM_WORLD: the device does the barriers";
 
-/// The component says that it was selected, and the device that it has counted each barrier.
+/// The component reports that it was selected, and the device has counted each barrier.
 TEST_F(Barrier, IsDoneByTheDevice) {
   for (const int ranks : {2, 4, 8}) {
     const FakeDevice device;
@@ -49,14 +49,14 @@ TEST_F(Barrier, IsDoneOnEveryKindOfIntracommunicator) {
   }
 }
 
-TEST_F(Barrier, OfAnIntercommunicatorOrOfOneMemberIsLeftToOthers) {
+TEST_F(Barrier, IsLeftToOtherModulesForIntercommunicatorsAndSingleMembers) {
   const FakeDevice device;
   const auto job = run(4, device.path(), {"inter", "3"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("it is an intercommunicator"));
 }
 
-/// The groups of the device that were taken for communicators of all processes.
+/// The groups of the device that communicators of all processes of a world have taken.
 std::set<int> groups_of_worlds(const std::string& output) {
   const std::string taken = std::string(kSelected) + ", as group ";
   std::set<int> groups;
@@ -66,21 +66,21 @@ std::set<int> groups_of_worlds(const std::string& output) {
   return groups;
 }
 
-/// Spawned processes are a world of their own, and have a group of their own. What they have in common with those who
-/// have spawned them is not for the device.
-TEST_F(Barrier, OfProcessesThatAreSpawned) {
+/// Spawned processes have their own MPI_COMM_WORLD and group. Communicators that they share with their parents do not
+/// use the device.
+TEST_F(Barrier, UsesAnotherGroupForSpawnedProcesses) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"spawn", test_support::test_program("openmpi_barrier_ranks")});
   EXPECT_TRUE(job.exit.clean()) << job.output;
-  // Either of them may be the first to take one, or two.
+  // The worlds take their groups in either order.
   EXPECT_THAT(groups_of_worlds(job.output), testing::SizeIs(2)) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("its members are of several jobs"), HasSubstr("it is an intercommunicator")));
   EXPECT_EQ(sum_of(job.output, "offloaded"), 10) << job.output;
   EXPECT_EQ(releases_of(device), 10);
 }
 
-/// Processes that find no port left share those of others on their node: one rings for all of them.
-TEST_F(Group, OfMoreRanksThanTheDeviceHasPorts) {
+/// Processes that get no port share the ports of others on their node: one process rings for all of them.
+TEST_F(Group, MayHaveMoreRanksThanTheDeviceHasPorts) {
   for (const int ports : {1, 3}) {
     const FakeDevice device({"--ports", std::to_string(ports)});
     const auto job = run(5, device.path(), {"mixed", std::to_string(repeats(20, 500))});
@@ -90,8 +90,8 @@ TEST_F(Group, OfMoreRanksThanTheDeviceHasPorts) {
   }
 }
 
-/// Some of its communicators have a member with a port, some have not.
-TEST_F(Group, OfEveryKindMayShareAPort) {
+/// Some communicators have a member with a port, others have none.
+TEST_F(Group, MembersMayShareAPort) {
   const FakeDevice device({"--ports", "1"});
   const auto job = run(5, device.path(), {"kinds", std::to_string(repeats(2, 50))});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -100,7 +100,7 @@ TEST_F(Group, OfEveryKindMayShareAPort) {
 }
 
 /// The device has 32 groups; MPI_COMM_WORLD has the first one.
-TEST_F(Group, ThatIsOneTooManyFallsThrough) {
+TEST_F(Group, BeyondTheLastFallsThroughToThePreviousModule) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"many", "33", "2"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -108,25 +108,25 @@ TEST_F(Group, ThatIsOneTooManyFallsThrough) {
   const std::string reason = "the previous module does the barriers: rank 0 got no group of the device";
   const auto found = job.output.find(reason);
   EXPECT_NE(found, std::string::npos) << job.output;
-  EXPECT_EQ(job.output.find(reason, found + 1), std::string::npos) << "more than one";
+  EXPECT_EQ(job.output.find(reason, found + 1), std::string::npos) << "more than one communicator fell through";
 }
 
-TEST_F(Group, MayBeAnyOfThoseOfTheOtherProfile) {
+TEST_F(Group, MayBeAnyOfTheSwitchProfile) {
   const FakeDevice device({"--profile", "switch"});
   const auto job = run(2, device.path(), {"many", "40", "1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output,
               AllOf(Not(HasSubstr("got no group")), HasSubstr("as group 39 of 2"), HasSubstr(", fallen back 0,")));
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
-  const int ranks = repeats(3, 129);  // it has 128 ports, so that one is shared
+  const int ranks = repeats(3, 129);  // in a soak a rank more than its 128 ports, so that two share one
   const auto large = run(ranks, device.path(), {"world", "3"});
   EXPECT_TRUE(large.exit.clean()) << large.output;
   EXPECT_THAT(large.output, AllOf(HasSubstr("\n0 failures, offloaded 3, fallen back 0,"),
                                   HasSubstr("as group 0 of " + std::to_string(ranks))));
 }
 
-/// More communicators, one after the other, than the device has groups.
-TEST_F(Group, IsGivenBack) {
+/// Uses more communicators, one after the other, than the device has groups.
+TEST_F(Group, IsFreedWithItsCommunicator) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"churn", std::to_string(repeats(70, 10'000))});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -142,7 +142,7 @@ TEST_F(Barrier, MayBeCalledByManyThreads) {
   EXPECT_EQ(releases_of(device), sum_of(job.output, "offloaded"));
 }
 
-/// Both components, by Open MPI's own tools.
+/// Open MPI's own tools show the parameters of both components.
 TEST_F(Barrier, ParametersAreShown) {
   for (const std::string framework : {"coll", "scoll"}) {
     const std::string component = std::string(OPENMPI_COMPONENTS) + "/mca_" + framework + "_gba.so";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can go wrong with a device: no barrier of MPI is lost.
+// Failures of the device: no barrier of MPI is lost.
 #include "tests/integration/openmpi/mpirun.hpp"
 
 namespace {
@@ -15,8 +15,8 @@ using testing::Not;
 
 using Fault = Mpirun;
 
-/// However far the ranks are when the device is lost.
-TEST_F(Fault, DeviceThatIsKilledIsDoneWithout) {
+/// The device is lost at random moments.
+TEST_F(Fault, BarriersGoOnWithoutAKilledDevice) {
   for (int time = 0; time < repeats(5, 50); ++time) {
     FakeDevice device;
     const auto job = run(2 + time % 3, device.path(),
@@ -27,7 +27,7 @@ TEST_F(Fault, DeviceThatIsKilledIsDoneWithout) {
   }
 }
 
-TEST_F(Fault, DeviceThatIsResetIsDoneWithout) {
+TEST_F(Fault, BarriersGoOnWithoutAResetDevice) {
   const FakeDevice device({"--admin-socket", entered() + ".admin"});
   const std::string reset = test_support::program("gba") + " reset --yes vfio-user:" + entered() + ".admin";
   const auto job = run(3, device.path(), {"reset", "20", "7", reset});
@@ -46,11 +46,11 @@ TEST_F(Fault, LostReleasesAreRecovered) {
   }
 }
 
-/// Everybody, root too, is subject to the permissions of a socket without CAP_DAC_OVERRIDE.
-TEST_F(Fault, RankWithoutRightsIsDoneWithoutTheDevice) {
+/// Without CAP_DAC_OVERRIDE even root is subject to the permissions of a socket.
+TEST_F(Fault, DeviceIsNotUsedIfARankHasNoPermission) {
   const bool root = geteuid() == 0;
   if (root && !test_support::run({"setpriv", "--bounding-set=-dac_override", "true"}).exit.clean()) {
-    GTEST_SKIP() << "a process of root's cannot do without the right to open everything (setpriv)";
+    GTEST_SKIP() << "setpriv cannot take CAP_DAC_OVERRIDE from a process of root";
   }
   const FakeDevice device({"--mode", "0"});
   std::vector<std::string> line{"mixed", "20", ":", "-np", "1"};
@@ -65,8 +65,8 @@ TEST_F(Fault, RankWithoutRightsIsDoneWithoutTheDevice) {
                     HasSubstr((root ? "rank 1" : "rank 0") + std::string(" cannot use a device (Permission denied)"))));
 }
 
-/// Ranks that share a port, and those who have it.
-TEST_F(Fault, DeviceThatIsSharedAndKilledIsDoneWithout) {
+/// Some ranks share the port of others.
+TEST_F(Fault, BarriersGoOnWithoutAKilledDeviceOfSharedPorts) {
   for (int time = 0; time < repeats(2, 50); ++time) {
     FakeDevice device({"--ports", "2"});
     const auto job =
@@ -77,7 +77,7 @@ TEST_F(Fault, DeviceThatIsSharedAndKilledIsDoneWithout) {
   }
 }
 
-/// All of its ports are somebody else's.
+/// Another process has all ports of the device.
 TEST_F(Fault, DeviceThatNoRankCanOpenIsNotUsed) {
   const FakeDevice device({"--ports", "1"});
   test_support::Process other({test_support::program("gba"), "groups", "--watch", device.path()});
@@ -88,7 +88,7 @@ TEST_F(Fault, DeviceThatNoRankCanOpenIsNotUsed) {
               AllOf(HasSubstr("0 failures, offloaded 0,"), HasSubstr("cannot use a device (Device or resource busy)")));
 }
 
-TEST_F(Fault, NoDeviceIsDoneWithout) {
+TEST_F(Fault, BarriersWorkWithoutADevice) {
   for (const char* path : {"", "/nonexistent", "/dev/null"}) {
     const auto job = run(2, path, {"mixed", "20"}, {"-x", "GBA_DEVICE="});
     EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -98,16 +98,16 @@ TEST_F(Fault, NoDeviceIsDoneWithout) {
   }
 }
 
-/// The lines that say which functions are called.
+/// The lines with the functions that MPI calls.
 std::string called(const std::string& output) {
   const auto begin = output.find("MPI_Barrier: ");
   const auto end = output.find('\n', output.find("MPI_Ibarrier: "));
   return begin == std::string::npos || end == std::string::npos ? output : output.substr(begin, end - begin);
 }
 
-/// MPI_Barrier calls the very function that it calls without the component: from the beginning where no device is
-/// expected, and after the first barrier where one was. So the component costs nothing in a barrier.
-TEST_F(Fault, NoDeviceCostsNothing) {
+/// Without a device, MPI_Barrier calls the same function as without the component: from the start if no device is
+/// configured, and after the first barrier if one is. So the component costs nothing in a barrier.
+TEST_F(Fault, ComponentCostsNothingWithoutADevice) {
   const Options none{"-x", "GBA_DEVICE="};
   const std::string without = called(run(2, "", {"whose", "0"}, {"--mca", "coll", "^gba"}).output);
   EXPECT_THAT(without, AllOf(HasSubstr("MPI_Barrier: "), Not(HasSubstr("gba"))));
@@ -118,7 +118,7 @@ TEST_F(Fault, NoDeviceCostsNothing) {
               AllOf(HasSubstr("MPI_Barrier: mca_coll_gba.so+"), HasSubstr("MPI_Ibarrier: mca_coll_gba.so+")));
 }
 
-TEST_F(Fault, RankWithoutTheComponentKeepsAllFromTheDevice) {
+TEST_F(Fault, DeviceIsNotUsedIfARankDoesNotUseTheComponent) {
   const FakeDevice device;
   const auto job = run(1, device.path(),
                        {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_disable=1",
@@ -128,7 +128,7 @@ TEST_F(Fault, RankWithoutTheComponentKeepsAllFromTheDevice) {
 }
 
 /// Another release's structs differ: the component refuses to be opened, and says so.
-TEST_F(Fault, OtherReleaseOfOpenMpiIsLeftAlone) {
+TEST_F(Fault, ComponentRefusesAnotherReleaseOfOpenMpi) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"world", "5"}, {"-x", "LD_PRELOAD=" OPENMPI_OTHER_RELEASE});
   EXPECT_TRUE(job.exit.clean()) << job.output;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open MPI's jobs on hosts of their own: its mpirun starts daemons there, its MPI and OpenSHMEM go over the network.
+// Jobs of Open MPI on several hosts: its mpirun starts daemons there, and its MPI and OpenSHMEM use the network.
 #include "tests/support/hosts.hpp"
 
 #include "tests/integration/openmpi/mpirun.hpp"
@@ -26,7 +26,7 @@ class OnHosts : public openmpi_test::Mpirun {
     hosts_ = std::make_unique<Hosts>(2);
   }
 
-  /// Two ranks on each host, and what has gone over the network has been more than mpirun and its daemons say.
+  /// Runs two ranks on each host, and counts the frames that go over the network.
   [[nodiscard]] std::string over(std::vector<std::string> network, const std::string& program, int rounds,
                                  const std::string& device = "") {
     network_ = std::move(network);
@@ -54,20 +54,20 @@ class OnHosts : public openmpi_test::Mpirun {
 
 const int kRounds = test_support::repeats(150, 1000);
 
-TEST_F(OnHosts, MpiMeetsOverUcxAndOverTcp) {
+TEST_F(OnHosts, MpiSynchronisesOverUcxAndTcp) {
   for (const auto& network : {test_support::openmpi_over_ucx(), test_support::openmpi_over_tcp()}) {
     EXPECT_THAT(over(network, "openmpi_barrier_ranks", kRounds), HasSubstr("\n0 failures, "));
     EXPECT_GT(frames_, static_cast<unsigned>(kRounds));
   }
 }
 
-TEST_F(OnHosts, OpenShmemPutsAndMeetsOverUcx) {
+TEST_F(OnHosts, OpenShmemPutsAndSynchronisesOverUcx) {
   EXPECT_THAT(over(test_support::openmpi_over_ucx(), "openmpi_shmem_ranks", kRounds),
               AllOf(HasSubstr("\n0 failures, "), HasSubstr("by the device 0,")));
   EXPECT_GT(frames_, static_cast<unsigned>(kRounds));
 }
 
-TEST_F(OnHosts, MpiMeetsByTheDeviceThatIsNotOnTheNetwork) {
+TEST_F(OnHosts, MpiUsesADeviceThatIsNotOnTheNetwork) {
   const FakeDevice device;
   EXPECT_THAT(over(test_support::openmpi_over_ucx(), "openmpi_barrier_ranks", kRounds, device.path()),
               AllOf(HasSubstr("4 members on 2 nodes"), HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));

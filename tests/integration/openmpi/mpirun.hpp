@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of Open MPI's mpirun with the component of this build, and a device of their own.
+// Jobs of Open MPI's mpirun with the components of this build.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -34,11 +34,11 @@ class Mpirun : public testing::Test {
  protected:
   void SetUp() override {
     if (!test_support::run({"mpirun", "--version"}).exit.clean()) {
-      GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+      GTEST_SKIP() << "mpirun is not installed (Debian: openmpi-bin)";
     }
   }
 
-  /// Ranks of barrier_ranks. `device` is what coll_gba_device_path says; "" leaves it out.
+  /// Runs ranks of barrier_ranks. `device` is the value of coll_gba_device_path, which "" leaves unset.
   [[nodiscard]] Outcome run(int ranks, const std::string& device, const std::vector<std::string>& command,
                             const Options& options = {}) const {
     Options all;
@@ -63,7 +63,7 @@ class Mpirun : public testing::Test {
     line.insert(line.end(), options.begin(), options.end());
     line.insert(line.end(), {test_support::test_program(program), entered});
     line.insert(line.end(), command.begin(), command.end());
-    // mpirun makes folders there, which two at the same time would not share.
+    // mpirun makes folders there, in which two jobs at the same time would collide.
     const std::string temporary = dir_.file(std::to_string(jobs_++));
     std::filesystem::create_directory(temporary);
     const std::vector<std::string> environment{
@@ -81,7 +81,7 @@ class Mpirun : public testing::Test {
   /// The file that the ranks share.
   [[nodiscard]] std::string entered() const { return dir_.file("entered"); }
 
-  /// Barriers that the device has counted, as its own tool says.
+  /// The barriers that the device has counted, as reported by gba info.
   static unsigned long long releases_of(const FakeDevice& device) {
     const auto info = test_support::run({test_support::program("gba"), "info", device.path()});
     EXPECT_TRUE(info.exit.clean()) << info.output;
@@ -91,7 +91,7 @@ class Mpirun : public testing::Test {
   [[nodiscard]] virtual std::unique_ptr<Process> start(const std::vector<std::string>& line,
                                                        const std::vector<std::string>& environment) const {
     auto all = environment;
-    // A machine need not have another network.
+    // The machine may have no other network.
     all.insert(all.end(), {"OMPI_MCA_btl_tcp_if_include=lo", "OMPI_MCA_oob_tcp_if_include=lo"});
     return std::make_unique<Process>(line, all);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks on two nodes, which are processes of this machine with host names of their own: what they tell each other once
-// the device is lost goes by messages.
+// Ranks on two nodes, which are processes of this machine with different host names: after the device is lost they
+// synchronise by messages.
 #include "tests/integration/openmpi/mpirun.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ class Nodes : public openmpi_test::Mpirun {
   void SetUp() override {
     Mpirun::SetUp();
     if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
-      GTEST_SKIP() << "host names of their own need root (unshare --uts)";
+      GTEST_SKIP() << "other host names need root (unshare --uts)";
     }
   }
   /// Two ranks on each.
@@ -32,7 +32,7 @@ TEST_F(Nodes, ShareTheDevice) {
   EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,")));
 }
 
-TEST_F(Nodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
+TEST_F(Nodes, FinishBarriersWithoutAKilledDevice) {
   for (int time = 0; time < repeats(3, 50); ++time) {
     FakeDevice device;
     const auto job = run(4, device.path(),
@@ -53,8 +53,8 @@ TEST_F(Nodes, FreeCommunicatorsWhileTheDeviceIsKilled) {
   }
 }
 
-/// The last rank's release is lost for good, and the others, all leaders among them, have been released and have freed
-/// the communicator when it finds out, after a second: they answer all the same.
+/// The last rank's release is lost for good, which it finds out after a second. By then the others, including the
+/// leaders, have been released and have freed the communicator: they still answer.
 TEST_F(Nodes, AnswerWhenTheyHaveLeft) {
   const FakeDevice device({"--fault", "drop-release:group=1,member=3,count=1000000"});
   const auto job = run(4, device.path(), {"parting", "1", "0", "0"}, options_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that do not come to a barrier, or die in it: who waits in vain is told for whom, and nothing is left.
+// Ranks that do not enter a barrier or die in it: waiting ranks get the missing rank's number, and no process is left.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,7 +20,7 @@ using testing::Not;
 
 const Options kTimeout{"--mca", "coll_gba_timeout", "3"};
 
-/// Command lines of this machine that name `text`.
+/// Processes of this machine with `text` on their command line.
 std::vector<std::string> processes_with(const std::string& text) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -53,8 +53,8 @@ class Rank : public Mpirun {
   }
 };
 
-/// Blocking or not, be it the agreement that waits for it or a barrier of the device.
-TEST_F(Rank, ThatDoesNotComeIsNamedAndTheBarrierFails) {
+/// In blocking and non-blocking barriers, while the members agree on the device or in a barrier of the device.
+TEST_F(Rank, ThatIsMissingIsNamedAndTheBarrierFails) {
   for (const auto& job : run_at_once(
            {{"late", "1", "0", "0"}, {"late", "1", "0", "2"}, {"late", "1", "1", "0"}, {"late", "1", "1", "2"}})) {
     EXPECT_FALSE(job.exit.clean());
@@ -62,16 +62,16 @@ TEST_F(Rank, ThatDoesNotComeIsNamedAndTheBarrierFails) {
   }
 }
 
-/// Only the first rank knows for whom the agreement waits.
-TEST_F(Rank, ThatIsFirstAndDoesNotComeIsNamed) {
+/// Only the first rank knows which rank is missing in the agreement on the device.
+TEST_F(Rank, ThatIsFirstAndMissingIsNamed) {
   for (const auto& job : run_at_once({{"late", "0", "0", "0"}, {"late", "0", "0", "1"}})) {
     EXPECT_FALSE(job.exit.clean());
     EXPECT_THAT(job.output, HasSubstr("ranks that have not come: 0, or one that it waits for\n"));
   }
 }
 
-/// The calls that have failed are no barriers that anybody has missed.
-TEST_F(Rank, ThatIsLateCanBeForgiven) {
+/// Calls that failed are not barriers that a rank has missed.
+TEST_F(Rank, ThatIsLateCanStillSynchronise) {
   for (const auto& job : run_at_once({{"again", "0"}, {"again", "1"}})) {
     EXPECT_TRUE(job.exit.clean()) << job.output;
     EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(", fallen back 0,"),
@@ -79,7 +79,7 @@ TEST_F(Rank, ThatIsLateCanBeForgiven) {
   }
 }
 
-/// mpirun ends the job, and the device is there for the next one.
+/// mpirun ends the job, and the next job can use the device.
 TEST_F(Rank, ThatDiesEndsTheJob) {
   const FakeDevice device;
   for (const char* before : {"0", "3"}) {
@@ -93,7 +93,7 @@ TEST_F(Rank, ThatDiesEndsTheJob) {
   EXPECT_THAT(next.output, AllOf(Not(HasSubstr("got no group")), HasSubstr(", fallen back 0,")));
 }
 
-/// Where mpirun lets the others live.
+/// Here mpirun does not end the other ranks.
 TEST_F(Rank, ThatDiesIsNamed) {
   const FakeDevice device;
   Options options{"--enable-recovery"};

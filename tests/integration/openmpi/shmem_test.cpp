@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM programs of Open MPI's whose barriers the device does, by the component scoll/gba.
+// OpenSHMEM programs of Open MPI whose barriers the device does, through the component scoll/gba.
 #include "tests/integration/openmpi/mpirun.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ using testing::Not;
 
 class Shmem : public Mpirun {
  protected:
-  /// PEs of shmem_ranks; `device` is $GBA_DEVICE for both components.
+  /// Runs PEs of shmem_ranks; `device` is GBA_DEVICE for both components.
   [[nodiscard]] Outcome run(int pes, const std::string& device, const std::vector<std::string>& command,
                             const Options& options = {}) const {
     return run_program("openmpi_shmem_ranks", pes, command, with_device(device, options));
@@ -38,7 +38,7 @@ std::string all_pes(int pes) {
   return "scoll:gba: the " + std::to_string(pes) + " PEs from PE 0 on: ";
 }
 
-/// The component says that it was selected, and the device that it has counted the barriers.
+/// The component reports that it was selected, and the device has counted the barriers.
 TEST_F(Shmem, BarriersAreDoneByTheDevice) {
   for (const int pes : {2, 4}) {
     const FakeDevice device;
@@ -74,7 +74,7 @@ TEST_F(Shmem, BarriersMayMixWithThoseOfMpi) {
   EXPECT_GE(releases_of(device), 4 * static_cast<unsigned long long>(barriers));
 }
 
-/// A device of so many ports: MPI and OpenSHMEM share the connection of a process.
+/// The device has only a port per process: MPI and OpenSHMEM share the process's connection.
 TEST_F(Shmem, SharesTheConnectionOfMpi) {
   const FakeDevice device({"--ports", "2"});
   const auto job = run(2, device.path(), {"mixed", "5"});
@@ -84,7 +84,7 @@ TEST_F(Shmem, SharesTheConnectionOfMpi) {
                                 HasSubstr("fallen back 0,")));
 }
 
-/// One PE rings for those who find no port left: the device, which has one or two members, counts the barriers of four.
+/// One PE rings for those that get no port: the device, which sees one or two members, counts the barriers of four PEs.
 TEST_F(Shmem, PesThatShareAPortCombineFirst) {
   for (const int ports : {1, 2}) {
     const FakeDevice device({"--ports", std::to_string(ports)});
@@ -96,7 +96,7 @@ TEST_F(Shmem, PesThatShareAPortCombineFirst) {
   }
 }
 
-TEST_F(Shmem, PesThatShareAPortFinishBarriersWithoutTheDeviceThatIsKilled) {
+TEST_F(Shmem, PesThatShareAPortFinishBarriersWithoutAKilledDevice) {
   for (int time = 0; time < repeats(1, 50); ++time) {
     FakeDevice device({"--ports", std::to_string(1 + time % 3)});
     const auto job =
@@ -107,8 +107,8 @@ TEST_F(Shmem, PesThatShareAPortFinishBarriersWithoutTheDeviceThatIsKilled) {
   }
 }
 
-/// Both the group of all PEs and an active set, however far the PEs are.
-TEST_F(Shmem, BarriersAreDoneWithoutTheDeviceThatIsKilled) {
+/// Both the group of all PEs and an active set, at random moments.
+TEST_F(Shmem, BarriersAreDoneWithoutAKilledDevice) {
   for (int time = 0; time < repeats(2, 50); ++time) {
     FakeDevice device;
     const auto job = run(time % 2 == 0 ? 2 : 4, device.path(),
@@ -130,8 +130,8 @@ TEST_F(Shmem, BarriersAreDoneWithoutADevice) {
   }
 }
 
-/// One decision by all: a PE that does not want the device tells the others.
-TEST_F(Shmem, BarriersAreDoneWhereSomePesDoWithoutTheDevice) {
+/// All PEs decide together: a PE that does not use the device tells the others.
+TEST_F(Shmem, BarriersAreDoneIfSomePesDoNotUseTheDevice) {
   const FakeDevice device;
   const auto job = run(1, device.path(),
                        {"world", "10", ":", "-np", "1", "env", "OMPI_MCA_scoll_gba_disable=1",
@@ -141,7 +141,7 @@ TEST_F(Shmem, BarriersAreDoneWhereSomePesDoWithoutTheDevice) {
               AllOf(HasSubstr("\n0 failures, "), HasSubstr("scoll_gba_disable is set"), HasSubstr("by the device 0,")));
 }
 
-TEST_F(Shmem, SmallGroupsAreLeftToOthers) {
+TEST_F(Shmem, SmallGroupsAreLeftToOtherModules) {
   const FakeDevice device;
   const auto job = run(4, device.path(), {"sets", "5"}, {"--mca", "scoll_gba_min_group_size", "4"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -150,8 +150,8 @@ TEST_F(Shmem, SmallGroupsAreLeftToOthers) {
                     HasSubstr("fewer members than scoll_gba_min_group_size"), Not(HasSubstr("by others 0\n"))));
 }
 
-/// The groups' agreements are under way at the same time, on each PE in another order.
-TEST_F(Shmem, ActiveSetsMayBeOfManyThreads) {
+/// The groups agree on the device at the same time, in a different order on each PE.
+TEST_F(Shmem, ActiveSetsMayBelongToManyThreads) {
   const FakeDevice device;
   const auto job = run(4, device.path(), {"threads", std::to_string(repeats(10, 500))}, kWithoutColl);
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -162,7 +162,7 @@ TEST_F(Shmem, ActiveSetsMayBeOfManyThreads) {
   EXPECT_GE(releases_of(device), sum_of(job.output, "by the device"));
 }
 
-/// OpenSHMEM's barriers tell no errors: the job ends. Where the machine is slow others may be late, too.
+/// OpenSHMEM's barriers return no errors, so the job ends. On a slow machine other PEs may be late too.
 TEST_F(Shmem, MissingPesAreNamedAndTheJobEnds) {
   const FakeDevice device;
   const auto options =
@@ -179,13 +179,13 @@ TEST_F(Shmem, MissingPesAreNamedAndTheJobEnds) {
   EXPECT_THAT(first.output, ContainsRegex("PEs that have not come: 2( 3)?\n"));
 }
 
-/// Two nodes, which are host names of this machine, with two PEs on each.
+/// Two nodes, which are host names on this machine, with two PEs each.
 class ShmemNodes : public Shmem {
  protected:
   void SetUp() override {
     Shmem::SetUp();
     if (!test_support::run({"unshare", "--uts", "true"}).exit.clean()) {
-      GTEST_SKIP() << "host names of their own need root (unshare --uts)";
+      GTEST_SKIP() << "other host names need root (unshare --uts)";
     }
   }
 
@@ -215,7 +215,7 @@ TEST_F(ShmemNodes, ShareTheDevice) {
   EXPECT_GE(releases_of(device), sum_of(job.output, "by the device"));
 }
 
-TEST_F(ShmemNodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
+TEST_F(ShmemNodes, FinishBarriersWithoutAKilledDevice) {
   for (int time = 0; time < repeats(1, 50); ++time) {
     FakeDevice device;
     const auto job =
@@ -227,8 +227,8 @@ TEST_F(ShmemNodes, FinishBarriersWithoutTheDeviceThatIsKilled) {
   }
 }
 
-/// The release of the last PE from the only barrier, that of shmem_finalize, is lost for good. All others have gone on
-/// when it finds out, and answer all the same.
+/// The release of the last PE from the only barrier, that of shmem_finalize, is lost for good. The others have
+/// continued when it finds out, and still answer.
 TEST_F(ShmemNodes, AnswerAtTheEnd) {
   const FakeDevice device({"--fault", "drop-release:group=0,member=3,count=1000000"});
   const auto job = run(4, device.path(), {"world", "0"}, options_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of shmem.h, right and wrong, made by real PEs.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 namespace {
 
 using test_support::oshrun;
+using test_support::Process;
 using test_support::program;
 using test_support::run;
 using test_support::Seconds;
@@ -34,7 +36,7 @@ TEST(Calls, WorkFromC11) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(Calls, OfAscendProgramsDoWhatThatLibrarySays) {
+TEST(Calls, FromAscendProgramsBehaveAsInAscendShmem) {
   for (const int pes : {1, 3}) {
     TempDir dir;
     const auto job = run(oshrun(pes, "off", {test_program("ascend_pes"), dir.file("uid")}),
@@ -46,7 +48,7 @@ TEST(Calls, OfAscendProgramsDoWhatThatLibrarySays) {
 TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
   const auto job = run(oshrun(2, "fake", {test_program("many_teams_pes")}), {}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
-  // The world team has one of the 32 groups. Three rounds on two PEs: groups that were given back are used again.
+  // The world team has one of the 32 groups. Three rounds on two PEs: freed groups are used again.
   EXPECT_EQ(test_support::sum_of(job.output, "teams by device"), 3U * 2 * 31) << job.output;
   EXPECT_NE(job.output.find("reason: gba: "), std::string::npos) << job.output;
   EXPECT_NE(job.output.find("taken"), std::string::npos) << job.output;
@@ -54,7 +56,7 @@ TEST(Teams, BeyondTheDevicesGroupsRunInSoftwareAndSayWhy) {
 
 struct Mistake {
   const char* name;
-  const char* message;  // what the output must say
+  const char* message;  // that the output must contain
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
@@ -101,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name + std::to_string(test.index);
     });
 
-TEST(Waits, EndTheJobAfterTheTimeWhateverTheyWaitFor) {
+TEST(Waits, EndTheJobAfterTheTimeout) {
   for (const auto& [mistake, message] :
        {std::pair{"set-alone", "PE 1: shmem_barrier: the wait for the 2 PEs of the set timed out after 1000 ms"},
         std::pair{"wait-alone",
@@ -113,7 +115,28 @@ TEST(Waits, EndTheJobAfterTheTimeWhateverTheyWaitFor) {
   }
 }
 
-TEST(Start, SaysOnceWhyItFailsOnAllPes) {
+TEST(Waits, WarnOfWhatTheyWaitFor) {
+  for (const auto& [mistake, message] :
+       {std::pair{"wait-alone",
+                  "PE 1: shmem_signal_wait_until: the wait has taken [0-9]+ s; there is 0, which is not GE 5 "
+                  "\\(at 0x[0-9a-f]+, offset 0 of the symmetric heap\\)\n"},
+        std::pair{"wait-alone-in-array",
+                  "PE 1: shmem_long_wait_until_all: the wait has taken [0-9]+ s; there is element 1 of 3: -7, which is "
+                  "not EQ 0 \\(at 0x[0-9a-f]+\\)\n"},
+        std::pair{"wait-alone-on-core",
+                  "PE 1, core 0: shmem_uint64_wait_until: the wait has taken [0-9]+ s; there is 0, which is not NE 0 "
+                  "\\(at 0x[0-9a-f]+, offset 0 of the symmetric heap\\)\n"},
+        std::pair{"lock-kept",
+                  "PE 1: shmem_set_lock: the wait has taken [0-9]+ s; there is no answer from PE 0, which has "
+                  "requested the lock too\n"}}) {
+    Process job(oshrun(2, "off", {test_program("wrong_pes"), mistake}), {"SHMEM_BARRIER_WARN=0.1"});
+    job.wait_for_output("the wait has taken", Seconds{60});
+    job.wait_for_output(std::string(mistake) == "lock-kept" ? "too\n" : ")\n", Seconds{5});
+    EXPECT_THAT(job.output(), testing::ContainsRegex(message)) << mistake;
+  }
+}
+
+TEST(Start, ReportsAFailureOfAllPesOnce) {
   const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), ""}), {"SHMEM_SYMMETRIC_SIZE=100000t"});
   EXPECT_NE(job.exit.code, 0) << job.output;
   const auto first = job.output.find("a symmetric heap of ");

@@ -53,7 +53,7 @@ TEST(Job, WithoutALauncherIsOnePe) {
   EXPECT_NE(job.output.find("PE 0: central_counter"), std::string::npos) << job.output;
 }
 
-TEST(Job, SaysThatTheDeviceThatWasNamedCannotBeUsed) {
+TEST(Job, ReportsOnceThatTheNamedDeviceCannotBeUsed) {
   const std::string text = "shmem: PE 0: barriers are made in software, because the device cannot be used: ";
   const auto named = run(oshrun(2, "vfio-user:/nonexistent", {test_program("barrier_pes"), "10"}));
   EXPECT_TRUE(named.exit.clean()) << named.output;
@@ -67,7 +67,7 @@ TEST(Job, SaysThatTheDeviceThatWasNamedCannotBeUsed) {
   EXPECT_EQ(off.output.find("cannot be used"), std::string::npos) << off.output;
 }
 
-TEST(Job, EndsWithTheReasonIfAGbaIsRequiredAndThereIsNone) {
+TEST(Job, EndsWithTheReasonIfARequiredGbaIsMissing) {
   const auto job = run(oshrun(2, "", {test_program("barrier_pes"), "10"}),
                        {"SHMEM_GBA=require", "GBA_DEVICE=vfio-user:/nonexistent"});
   EXPECT_EQ(job.exit.code, 1) << job.output;
@@ -75,7 +75,7 @@ TEST(Job, EndsWithTheReasonIfAGbaIsRequiredAndThereIsNone) {
   EXPECT_NE(job.output.find("/nonexistent"), std::string::npos) << job.output;
 }
 
-TEST(Job, SharesThePortsOfADeviceThatHasTooFew) {
+TEST(Job, SharesThePortsOfADeviceWithTooFew) {
   FakeDevice device({"--ports", "2"});
   const auto job = run(oshrun(3, device.path(), {test_program("barrier_pes"), "500"}), {"SHMEM_INFO=1"}, Seconds{60});
   ASSERT_TRUE(job.exit.clean()) << job.output;
@@ -83,7 +83,7 @@ TEST(Job, SharesThePortsOfADeviceThatHasTooFew) {
   EXPECT_EQ(sum_of(job.output, "by software"), 0U) << job.output;
 }
 
-TEST(Job, EightPesPassEverythingThroughTwoPortsAndOne) {
+TEST(Job, EightPesPassTheTestsThroughTwoPortsAndOne) {
   for (const char* ports : {"8", "2", "1"}) {
     for (const char* pes : {"barrier_pes", "api_pes", "whole_life_pes"}) {
       SCOPED_TRACE(std::string(pes) + " --ports " + ports);
@@ -95,7 +95,7 @@ TEST(Job, EightPesPassEverythingThroughTwoPortsAndOne) {
   }
 }
 
-/// The victim is killed when all PEs have had barriers.
+/// Kills the victim after all PEs have run barriers.
 void kill_pe(int victim, const char* ports) {
   test_support::Process job(
       {program("oshrun"), "-n", "8", "--gba", "fake", "--ports", ports, test_program("barrier_pes"), "100000000"});
@@ -123,7 +123,7 @@ TEST(Job, RefusesMalformedEnvironmentValues) {
                                "SHMEM_BARRIER_ALGORITHM=quick", "SHMEM_BOOTSTRAP=telepathy"}) {
     const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}), {variable});
     if (std::string(variable).rfind("SHMEM_GBA", 0) == 0) {
-      continue;  // --gba off has the last word on that one
+      continue;  // --gba off overrides that one
     }
     EXPECT_NE(job.exit.code, 0) << variable;
     EXPECT_NE(job.output.find(variable), std::string::npos) << job.output;

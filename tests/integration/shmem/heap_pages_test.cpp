@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages the heaps of real jobs get. Settings of the machine are changed for a moment and set back.
+// The kinds of pages that the heaps of real jobs get. Changes settings of the machine for a moment and restores them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ std::string first_line(const std::string& file) {
   return line;
 }
 
-/// A setting of the kernel that is another one while the object is there.
+/// Changes a setting of the kernel while the object lives.
 class Setting {
  public:
   Setting(std::string file, const std::string& value) : file_(std::move(file)), before_(first_line(file_)) {
@@ -59,18 +59,18 @@ int huge_pages(const std::string& which) {
   return std::stoi("0" + first_line("/sys/kernel/mm/hugepages/hugepages-2048kB/" + which));
 }
 
-/// A pool with so many pages free, or a skipped test.
+/// Tests with a pool of huge pages; they are skipped if it cannot be made.
 class HugePages : public testing::Test {
  protected:
   bool pool_of(int pages) {
     if (huge_pages("nr_hugepages") != 0) {
-      return false;  // somebody's who uses it
+      return false;  // another program uses the pool
     }
     pool_ = std::make_unique<Setting>(kPoolSize, std::to_string(pages));
     return huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0;
   }
-  /// Bounded: memory goes back when the last of the killed processes is gone.
-  static bool comes_back(int pages) {
+  /// Waits, for a bounded time, until the killed processes are gone and have returned their memory.
+  static bool is_returned(int pages) {
     for (int i = 0; i < 500; ++i) {
       if (huge_pages("free_hugepages") == pages && huge_pages("resv_hugepages") == 0) {
         return true;
@@ -91,7 +91,7 @@ std::string output_of_job(std::vector<std::string> environment) {
   return job.output;
 }
 
-TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
+TEST_F(HugePages, AreTakenIfThePoolHasEnough) {
   if (!pool_of(kPool)) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
@@ -99,12 +99,12 @@ TEST_F(HugePages, OfThePoolAreTakenWhereThereAreEnough) {
     const std::string output = output_of_job({wanted});
     EXPECT_THAT(output, AllOf(HasSubstr("pages hugetlb; numa "), HasSubstr("hugetlb 8192 kB"))) << wanted;
     EXPECT_EQ(output.find("pages 4 KiB"), std::string::npos) << output;
-    EXPECT_TRUE(comes_back(kPool));
+    EXPECT_TRUE(is_returned(kPool));
   }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=none"}), HasSubstr("pages 4 KiB"));
 }
 
-TEST_F(HugePages, AreNotTakenWhereOneIsMissing) {
+TEST_F(HugePages, AreNotTakenIfOneIsMissing) {
   if (!pool_of(kPagesOfAJob - 1)) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
@@ -112,10 +112,10 @@ TEST_F(HugePages, AreNotTakenWhereOneIsMissing) {
   EXPECT_THAT(output, AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=hugetlb is not available"),
                             HasSubstr("8 pages of 2 MiB are needed and "), HasSubstr("vm.nr_hugepages")));
   EXPECT_EQ(output_of_job({"SHMEM_HUGEPAGES=auto"}).find("is not available"), std::string::npos);
-  EXPECT_TRUE(comes_back(kPagesOfAJob - 1));
+  EXPECT_TRUE(is_returned(kPagesOfAJob - 1));
 }
 
-/// A control group that gives its processes so many bytes of huge pages; enter() gives a shell command for that.
+/// A control group that limits the huge pages of its processes; enter() returns the shell command to enter it.
 class HugeTlbGroup {
  public:
   explicit HugeTlbGroup(const std::string& bytes) {
@@ -154,7 +154,7 @@ class HugeTlbGroup {
   std::string root_, before_, folder_;
 };
 
-TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
+TEST_F(HugePages, AreGivenUpByAllIfAControlGroupLimitsThem) {
   const HugeTlbGroup group("6M");
   if (!group.limits()) {
     GTEST_SKIP() << "no control group can be made here that limits huge pages";
@@ -168,10 +168,10 @@ TEST_F(HugePages, AreGivenUpByAllWhereAControlGroupHasFewer) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("hugetlb: PE "), HasSubstr("cannot touch 8 MiB of huge pages")));
   EXPECT_EQ(job.output.find("pages hugetlb"), std::string::npos) << job.output;
-  EXPECT_TRUE(comes_back(kPool));
+  EXPECT_TRUE(is_returned(kPool));
 }
 
-TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
+TEST_F(HugePages, AreReturnedWhenThePesAreKilled) {
   if (!pool_of(kPool)) {
     GTEST_SKIP() << "no pool of huge pages can be made here";
   }
@@ -179,21 +179,21 @@ TEST_F(HugePages, AreAllBackWhenThePesAreKilled) {
   ASSERT_TRUE(job.wait_for_output("pages hugetlb", Seconds{30})) << job.output();
   EXPECT_LE(huge_pages("free_hugepages"), kPool - kPagesOfAJob);
   job.signal(SIGKILL);
-  EXPECT_TRUE(comes_back(kPool));
+  EXPECT_TRUE(is_returned(kPool));
 }
 
-TEST(TransparentHugePages, AreTakenWhereTheKernelAllowsThem) {
+TEST(TransparentHugePages, AreTakenIfTheKernelAllowsThem) {
   const Setting setting(kThp, "advise");
   if (first_line(kThp).find("[advise]") == std::string::npos) {
     GTEST_SKIP() << kThp << " cannot be changed here";
   }
   EXPECT_THAT(output_of_job({"SHMEM_HUGEPAGES=thp"}), AllOf(HasSubstr("pages thp;"), HasSubstr("thp 4096 kB")));
   if (huge_pages("nr_hugepages") == 0) {
-    EXPECT_THAT(output_of_job({}), HasSubstr("pages thp;")) << "the next choice";
+    EXPECT_THAT(output_of_job({}), HasSubstr("pages thp;")) << "auto takes THP if there is no pool";
   }
 }
 
-TEST(TransparentHugePages, AreMissedAloudWhereTheyWereAskedFor) {
+TEST(TransparentHugePages, AreReportedIfRequestedButMissing) {
   const Setting setting(kThp, "never");
   if (first_line(kThp).find("[never]") == std::string::npos) {
     GTEST_SKIP() << kThp << " cannot be changed here";
@@ -202,7 +202,7 @@ TEST(TransparentHugePages, AreMissedAloudWhereTheyWereAskedFor) {
               AllOf(HasSubstr("shmem: SHMEM_HUGEPAGES=thp is not available"), HasSubstr("is \"never\"")));
 }
 
-TEST(HeapInfo, SaysWhichPagesAndWhichNodeAndWhyNotBetter) {
+TEST(HeapInfo, HasPagesAndNodeAndTheReason) {
   EXPECT_THAT(output_of_job({"SHMEM_INFO=1", "SHMEM_HUGEPAGES=none", "SHMEM_NUMA=none"}),
               HasSubstr("shmem: pages of the heaps: 4 KiB (SHMEM_HUGEPAGES=none); NUMA: none (SHMEM_NUMA=none)"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs whose kernels make each call of shmem_device.h, on 1, 2, 4 and 8 cores.
+// PEs whose kernels make every call of shmem_device.h, on 1, 2, 4 and 8 cores.
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
@@ -18,7 +18,7 @@ namespace {
 using pe_checks::allocate;
 using pe_checks::failures;
 
-/// What every kernel here is given.
+/// The argument of every kernel here.
 struct Work {
   int cores = 0;
   int right = 0;
@@ -51,7 +51,7 @@ void config(Work& work) {
   }
 }
 
-/// Each core signals the core of its number at the right.
+/// Each core signals the core with its number on the PE to the right.
 void signal_kernel(shmemx_core_t* core, void* argument) {
   const auto& work = *static_cast<Work*>(argument);
   std::uint64_t* signal = work.signal + shmemx_core_index(core);
@@ -78,12 +78,12 @@ void family(shmemx_core_t* core, const Work& work) {
   constexpr std::size_t kCount = 5;
   auto* elements = static_cast<T*>(work.elements);
   const int status[kCount] = {0, 0, 1, 0, 0};
-  const int nobody[kCount] = {1, 1, 1, 1, 1};
+  const int all_excluded[kCount] = {1, 1, 1, 1, 1};
   const T values[kCount] = {1, 2, 3, 4, 5};
   const T zeros[kCount] = {};
   std::size_t indices[kCount] = {};
 
-  // Of those that count, all are 0, and one has to change first.
+  // All elements that `status` selects are still 0.
   CHECK(shmemx_test_any(elements, kCount, status, SHMEM_CMP_NE, 0) == SIZE_MAX);
   CHECK(shmemx_test_some(elements, kCount, indices, status, SHMEM_CMP_NE, 0) == 0);
   CHECK(shmemx_core_test_all(core, elements, kCount, nullptr, SHMEM_CMP_EQ, T{0}) == 1);
@@ -108,10 +108,10 @@ void family(shmemx_core_t* core, const Work& work) {
   CHECK(shmemx_test_any_vector(elements, kCount, nullptr, SHMEM_CMP_NE, values) == SIZE_MAX);
   CHECK(shmemx_test_some_vector(elements, kCount, indices, nullptr, SHMEM_CMP_LE, values) == 5);
   // Nothing to wait for.
-  shmemx_wait_until_all(elements, kCount, nobody, SHMEM_CMP_LT, 0);
-  CHECK(shmemx_wait_until_any(elements, kCount, nobody, SHMEM_CMP_LT, 0) == SIZE_MAX);
+  shmemx_wait_until_all(elements, kCount, all_excluded, SHMEM_CMP_LT, 0);
+  CHECK(shmemx_wait_until_any(elements, kCount, all_excluded, SHMEM_CMP_LT, 0) == SIZE_MAX);
   CHECK(shmemx_wait_until_some(elements, 0, indices, nullptr, SHMEM_CMP_LT, 0) == 0);
-  CHECK(shmemx_test_all(elements, kCount, nobody, SHMEM_CMP_LT, 0) == 1);
+  CHECK(shmemx_test_all(elements, kCount, all_excluded, SHMEM_CMP_LT, 0) == 1);
   shmem_sync_all();
   std::fill_n(elements, kCount, T{0});
   shmem_sync_all();
@@ -144,7 +144,7 @@ void cache_kernel(shmemx_core_t* core, void* argument) {
   CHECK(work.plain == 1);
 }
 
-/// All PEs of the team, as a program would write it: dissemination on the words of the team.
+/// A barrier of all PEs of the team, written by a program: dissemination on the words of the team.
 void own_barrier(shmemx_core_t* core, shmem_team_t team) {
   CHECK(shmemx_core_sync_in_memory(core) == 0);
   if (shmemx_core_index(core) == 0) {
@@ -166,7 +166,7 @@ void words_kernel(shmemx_core_t* core, void* argument) {
   CHECK(shmemx_core_sync_pool(core) != nullptr && shmemx_core_sync_counter(core) != nullptr);
   CHECK(shmemx_team_sync_pool(work.team, shmem_team_n_pes(work.team)) == nullptr);
   CHECK(shmemx_team_sync_counter(99, 0) == nullptr);
-  const auto everybody =
+  const auto all_cores =
       static_cast<std::uint64_t>(work.cores) * static_cast<std::uint64_t>(shmem_team_n_pes(work.team));
   const int first = shmem_team_translate_pe(work.team, 0, SHMEM_TEAM_WORLD);
   for (std::uint64_t k = 1; k <= 20; ++k) {
@@ -174,7 +174,7 @@ void words_kernel(shmemx_core_t* core, void* argument) {
     own_barrier(core, work.team);
     std::uint64_t seen = 0;
     shmem_getmem(&seen, work.counter, sizeof seen, first);
-    CHECK(seen >= k * everybody);
+    CHECK(seen >= k * all_cores);
   }
 }
 
@@ -194,7 +194,7 @@ void words(Work& work) {
   }
 }
 
-/// Lists of PEs by chance, the same on all PEs, and a word at each list's first PE that counts who has entered.
+/// Random lists of PEs, the same on all PEs, and for each list a word at its first PE that counts arrived PEs.
 struct Lists {
   std::vector<std::vector<std::uint32_t>> members;
   std::uint64_t* entered = nullptr;  // symmetric, one for each list

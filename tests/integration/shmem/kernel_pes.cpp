@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEs that run kernels on their cores: kernel_pes WHAT. Prints what went wrong; exits with 0 if nothing did.
+// PEs that run kernels on their cores: kernel_pes TEST. Prints failures; exits with 0 if there are none.
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
@@ -22,12 +22,12 @@ using pe_checks::failures;
 
 // ---- Barriers: all cores of all PEs ----
 
-/// Counts everybody into a barrier at PE 0; after the k-th one, all have come k times.
+/// Counts arrivals at barriers, at PE 0: after the k-th barrier each core has arrived k times.
 class Turnstile {
  public:
   explicit Turnstile(std::uint64_t* counter) : counter_(counter) {}
   void enter() { shmem_signal_add(counter_, 1, 0); }
-  [[nodiscard]] bool all_came(std::uint64_t k, std::uint64_t many) const {
+  [[nodiscard]] bool all_arrived(std::uint64_t k, std::uint64_t many) const {
     std::uint64_t seen = 0;
     shmem_getmem(&seen, counter_, sizeof seen, 0);
     return seen >= k * many;
@@ -44,7 +44,7 @@ struct BarrierWork {
 
 constexpr int kWays = 6;
 
-void meet(shmemx_core_t* core, int way) {
+void one_barrier(shmemx_core_t* core, int way) {
   switch (way) {
     case 0:
       return shmem_barrier_all();
@@ -64,16 +64,16 @@ void meet(shmemx_core_t* core, int way) {
 void barrier_kernel(shmemx_core_t* core, void* argument) {
   const auto& work = *static_cast<BarrierWork*>(argument);
   Turnstile turnstile(work.counter);
-  const auto everybody =
+  const auto all_cores =
       static_cast<std::uint64_t>(shmemx_core_count(core)) * static_cast<std::uint64_t>(shmem_n_pes());
   for (std::uint64_t k = 1; k <= 20; ++k) {
     turnstile.enter();
-    meet(core, work.way);
-    CHECK(turnstile.all_came(k, everybody));
+    one_barrier(core, work.way);
+    CHECK(turnstile.all_arrived(k, all_cores));
   }
 }
 
-/// In each of the first `ways`.
+/// Runs the first `ways` kinds of barriers.
 void barriers(std::initializer_list<int> all_cores, int ways) {
   BarrierWork work;
   for (const int cores : all_cores) {
@@ -85,9 +85,9 @@ void barriers(std::initializer_list<int> all_cores, int ways) {
   }
 }
 
-// ---- Waits that cannot end well: SHMEM_BARRIER_TIMEOUT is 1 ----
+// ---- Waits that time out ----
 
-/// Until the job is ended. Not by a call of the library, which would time out.
+/// Sleeps until the job is ended; a call of the library would time out.
 void stay_away() {
   std::this_thread::sleep_for(std::chrono::seconds(60));
 }
@@ -98,7 +98,7 @@ void useless_barriers(shmemx_core_t* /*core*/, void* /*argument*/) {
   }
 }
 
-/// PE 1 does not come.
+/// PE 1 does not enter the barrier.
 void lost_pe() {
   if (shmem_my_pe() != 1) {
     CHECK(shmemx_launch(3, useless_barriers, nullptr) == -ETIMEDOUT);
@@ -108,7 +108,7 @@ void lost_pe() {
   stay_away();
 }
 
-/// Core 1 of every PE does not come.
+/// Core 1 of every PE does not enter the barrier.
 void lost_core() {
   const auto kernel = [](shmemx_core_t* core, void* /*argument*/) {
     if (shmemx_core_index(core) != 1) {
@@ -128,8 +128,8 @@ struct Wait {
 
 constexpr int kWaits = 7;
 
-/// Waits for what never comes. Called by every core.
-void wait_in_vain(shmemx_core_t* core, void* argument) {
+/// Waits for values that are never stored. Called by every core.
+void wait_for_nothing(shmemx_core_t* core, void* argument) {
   const auto& wait = *static_cast<Wait*>(argument);
   auto* const small = reinterpret_cast<std::int32_t*>(wait.word);
   const std::uint32_t list[] = {0, 1};
@@ -151,21 +151,21 @@ void wait_in_vain(shmemx_core_t* core, void* argument) {
       case 4:
         CHECK(shmemx_sync_wait_until(shmemx_team_sync_pool(wait.team, 0), SHMEM_CMP_GE, 1) != 0);
         break;
-      case 5:  // PE 1 does not come
+      case 5:  // PE 1 does not call it
         CHECK(shmemx_partial_barrier(wait.team, list, 2) != 0);
         break;
-      default:  // core 0 does not come
+      default:  // core 0 does not call it
         CHECK(shmemx_core_index(core) == 0 || shmemx_core_sync_in_memory(core) != 0);
     }
   }
 }
 
-/// PE 0 waits, the others are at the end already.
+/// PE 0 waits; the other PEs only sleep.
 void lost_waits() {
   Wait wait;
   wait.word = allocate<std::uint64_t>(2);
   for (wait.way = 0; shmem_my_pe() == 0 && wait.way < kWaits; ++wait.way) {
-    CHECK(shmemx_launch(2, wait_in_vain, &wait) == -ETIMEDOUT);
+    CHECK(shmemx_launch(2, wait_for_nothing, &wait) == -ETIMEDOUT);
     CHECK(std::strstr(shmemx_error_text(), "timed out after 500 ms (SHMEM_BARRIER_TIMEOUT)") != nullptr);
   }
   if (shmem_my_pe() == 0) {
@@ -183,14 +183,14 @@ void ended_wait(const std::string& way) {
   wait.way = way.back() - '0';
   if (shmem_my_pe() == 0) {
     shmem_signal_set(wait.word, 1, 1);
-    shmemx_launch(2, wait_in_vain, &wait);
+    shmemx_launch(2, wait_for_nothing, &wait);
     return shmem_barrier_all();
   }
   shmem_signal_wait_until(wait.word, SHMEM_CMP_EQ, 1);
   shmem_global_exit(22);
 }
 
-// ---- Calls where they may not be made ----
+// ---- Calls in places where they are not allowed ----
 
 std::int32_t* allocated() {
   static std::int32_t global[2];

@@ -14,7 +14,7 @@ using test_support::test_program;
 
 class Kernels : public testing::TestWithParam<std::tuple<int, const char*>> {};
 
-TEST_P(Kernels, MeetOnAllCoresOfAllPes) {
+TEST_P(Kernels, SynchroniseAllCoresOfAllPes) {
   const auto [pes, gba] = GetParam();
   const auto job = run(oshrun(pes, gba, {test_program("kernel_pes"), "barriers"}), {}, Seconds{100});
   EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Kernels,
                            return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
                          });
 
-TEST(KernelBarriers, HoldWithEveryAlgorithm) {
+TEST(KernelBarriers, WorkWithEveryAlgorithm) {
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     const auto job = run(oshrun(3, "off", {test_program("kernel_pes"), "algorithm"}),
                          {std::string("SHMEM_BARRIER_ALGORITHM=") + spec.name}, Seconds{100});
@@ -49,19 +49,19 @@ TEST(KernelWaits, EndAndNameTheMissingPe) {
   }
 }
 
-TEST(KernelWaits, EndWhenACoreDoesNotCome) {
+TEST(KernelWaits, EndWhenACoreIsMissing) {
   const auto job =
       run(oshrun(2, "off", {test_program("kernel_pes"), "lost-core"}), {"SHMEM_BARRIER_TIMEOUT=1"}, Seconds{60});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(KernelWaits, EndAfterTheTimeWhateverTheyWaitFor) {
+TEST(KernelWaits, EndAfterTheTimeout) {
   const auto job =
       run(oshrun(2, "off", {test_program("kernel_pes"), "lost-waits"}), {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
   EXPECT_EQ(job.exit.code, 21) << job.output;
 }
 
-TEST(KernelWaits, EndWithTheJobWhateverTheyWaitFor) {
+TEST(KernelWaits, EndWithTheJob) {
   for (int way = 0; way < 7; ++way) {
     const auto job = run(oshrun(2, "off", {test_program("kernel_pes"), "ended-wait-" + std::to_string(way)}));
     EXPECT_EQ(job.exit.code, 22) << way << job.output;
@@ -70,7 +70,7 @@ TEST(KernelWaits, EndWithTheJobWhateverTheyWaitFor) {
 
 struct Mistake {
   const char* name;
-  const char* message;  // what the output must say
+  const char* message;  // that the output must contain
 };
 
 class KernelMistakes : public testing::TestWithParam<Mistake> {};

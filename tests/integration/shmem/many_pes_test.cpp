@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More PEs than processors, many times over: waits must give the processor away.
+// Many more PEs than processors: waiting PEs must yield the processor.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,19 +29,19 @@ test_support::Outcome whole_life(int pes, const char* gba) {
   return run(oshrun(pes, gba, {test_program("whole_life_pes"), "10"}), {}, Seconds{280});
 }
 
-TEST(ManyPes, LiveAWholeLifeWithTheDevice) {
+TEST(ManyPes, MakeEveryKindOfCallWithTheDevice) {
   const auto job = whole_life(repeats(64, 708), "fake");
   EXPECT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
 }
-TEST(ManyPes, LiveAWholeLifeInSoftware) {
+TEST(ManyPes, MakeEveryKindOfCallInSoftware) {
   const auto job = whole_life(repeats(64, 708), "off");
   EXPECT_TRUE(job.exit.clean()) << job.output.substr(0, 4000);
 }
 
-// What grows with the number of PEs in each of them grows with its square in all: it shows at 128 already.
-TEST(ManyPes, NeedLittleMemoryEach) {
+// Memory per PE that grows with the number of PEs grows with its square in the job, which shows already at 128 PEs.
+TEST(ManyPes, NeedLittleMemory) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers have memory of their own";
+  GTEST_SKIP() << "sanitizers use memory of their own";
 #endif
   constexpr int kPes = 128;
   constexpr unsigned long long kMost = 512;
@@ -63,7 +63,7 @@ TEST(ManyPes, SixtyFourDoAThousandBarriersThroughTheDevice) {
 TEST(ManyPes, SixtyFourDoAThousandBarriersInSoftware) {
   barriers(64, "off", repeats(1000, 100000));
 }
-TEST(ManyPes, AsManyAsTheSwitchHasPorts) {
+TEST(ManyPes, FillThePortsOfTheSwitch) {
   barriers(708, "fake", repeats(5, 1000));
 }
 
@@ -97,7 +97,7 @@ TEST_P(Waits, CostFewContextSwitches) {
     ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job.output().substr(0, 4000);
     pids.push_back(test_support::pid_of(job.output(), pe));
   }
-  std::this_thread::sleep_for(Seconds{1});  // the naps have grown by then
+  std::this_thread::sleep_for(Seconds{1});  // the PEs' naps are at their longest by then
   std::vector<long> before;
   for (const pid_t pid : pids) {
     before.push_back(voluntary_switches(pid));
@@ -110,7 +110,7 @@ TEST_P(Waits, CostFewContextSwitches) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Waits,
+INSTANTIATE_TEST_SUITE_P(Kinds, Waits,
                          testing::Values(Wait{"npu_v3", "off", "npu_v3", "barrier"},
                                          Wait{"central_counter", "off", "central_counter", "barrier"},
                                          Wait{"gba", "fake", "gba", "barrier"},

@@ -30,11 +30,11 @@ class Mpirun : public testing::Test {
  protected:
   void SetUp() override {
     if (!test_support::run({"mpirun", "--version"}).exit.clean()) {
-      GTEST_SKIP() << "there is no mpirun (Debian: openmpi-bin)";
+      GTEST_SKIP() << "mpirun is not installed (Debian: openmpi-bin)";
     }
   }
 
-  /// mpirun -np pes, and what follows. What it leaves in files goes with the test.
+  /// Runs mpirun -np PES COMMAND. Its files are in the test's folder, which is removed.
   [[nodiscard]] std::unique_ptr<Process> start(int pes, const std::vector<std::string>& command,
                                                const Environment& more = {}) const {
     std::vector<std::string> line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(pes)};
@@ -49,7 +49,7 @@ class Mpirun : public testing::Test {
     const auto exit = job->wait(kLimit);
     return {exit.value_or(test_support::Exit{-1, SIGKILL}), job->output()};
   }
-  /// An argument that tells this test's processes from those of others.
+  /// An argument by which the processes of this test are found.
   [[nodiscard]] std::string mark() const { return dir_.path(); }
 
  private:
@@ -66,7 +66,7 @@ class Pmix : public Mpirun {
   }
 };
 
-TEST_F(Pmix, StartsWhatOshrunStarts) {
+TEST_F(Pmix, StartsTheProgramsThatOshrunStarts) {
   for (const int pes : {1, 4}) {
     const auto job = run(pes, {test_program("api_pes")});
     EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -76,7 +76,7 @@ TEST_F(Pmix, StartsWhatOshrunStarts) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-/// Every routine of OpenSHMEM for every type, as oshrun starts it too (openshmem/openshmem_test.cpp).
+/// Every routine of OpenSHMEM for every type; openshmem/openshmem_test.cpp does the same with oshrun.
 TEST_F(Pmix, StartsTheProgramsOfTheSpecification) {
   const std::vector<int> sizes = test_support::repeats(0, 1) != 0 ? std::vector{1, 2, 3, 4, 7} : std::vector{2};
   for (const char* family : {"rma", "atomic", "wait", "collective"}) {
@@ -118,11 +118,11 @@ TEST_F(Pmix, EndsTheJobWithTheStatusOfGlobalExit) {
 
 TEST_F(Pmix, EndsTheJobWhenAPeEndsEarly) {
   const auto job = run(3, {test_program("wrong_pes"), "exit-early"});
-  // Or with that of the one that finds it gone, if mpirun hears of that first.
+  // 5 is the status of the PE that ended, 1 that of a PE that reports it, which may reach mpirun first.
   EXPECT_THAT(job.exit.code, AnyOf(5, 1)) << job.output;
 }
 
-TEST_F(Pmix, NamesThePesThatDoNotCome) {
+TEST_F(Pmix, NamesMissingPes) {
   const auto job = run(2, {test_program("c11_pes"), ":", "-np", "2", "sleep", "1000"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_EQ(job.exit.code, 1) << job.output;
   EXPECT_THAT(job.output, HasSubstr("waited 2 s for PEs 2, 3 to come"));
@@ -149,7 +149,7 @@ TEST_F(Pmix, EndsThePesWhenTheLauncherIsKilled) {
   EXPECT_TRUE(none_matching(mark()));
 }
 
-TEST_F(Pmix, IsMissedWhereNoLauncherIs) {
+TEST_F(Pmix, IsReportedMissingWithoutALauncher) {
   const auto alone = test_support::run({test_program("c11_pes")}, {"SHMEM_BOOTSTRAP=pmix"});
   EXPECT_EQ(alone.exit.code, 1);
   EXPECT_THAT(alone.output, AllOf(HasSubstr("SHMEM_BOOTSTRAP=pmix"), HasSubstr("PMIX_RANK are not set")));
@@ -158,7 +158,7 @@ TEST_F(Pmix, IsMissedWhereNoLauncherIs) {
   EXPECT_THAT(orphan.output, HasSubstr("PMIx_Init: "));
 }
 
-/// Programs that call MPI_Init, and then libshmem.
+/// Programs that call MPI_Init and then libshmem.
 class Mpi : public Mpirun {
  protected:
   void SetUp() override {
@@ -181,7 +181,7 @@ TEST_F(Mpi, StartsAJobOfEachCommunicator) {
   EXPECT_THAT(job.output, AllOf(HasSubstr("PE 0 of 3: hello from 0"), HasSubstr("PE 1 of 2: hello from 3")));
 }
 
-TEST_F(Mpi, StartsWhatTheEnvironmentAsksFor) {
+TEST_F(Mpi, StartsAsTheEnvironmentSays) {
   for (const char* bootstrap : {"mpi", "pmix", "auto"}) {
     const auto job = run(2, {test_program("mpi_pes"), "environment"}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
     EXPECT_TRUE(job.exit.clean()) << bootstrap << job.output;
@@ -201,13 +201,13 @@ TEST_F(Mpi, LeavesNothingBehindWhenAPeIsKilled) {
   EXPECT_TRUE(none_matching(mark()));
 }
 
-TEST_F(Mpi, SaysWhenProcessesDoNotCome) {
+TEST_F(Mpi, ReportsMissingProcesses) {
   const auto job = run(3, {test_program("mpi_pes"), "late"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("waited 1 s for all processes of the communicator"));
 }
 
-TEST_F(Mpi, SaysWhatIsWrongWithMpiOrTheCommunicator) {
+TEST_F(Mpi, ReportsErrorsOfMpiOrTheCommunicator) {
   const auto job = run(2, {test_program("mpi_pes"), "null"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("the communicator is MPI_COMM_NULL"), HasSubstr("MPI has ended already")));

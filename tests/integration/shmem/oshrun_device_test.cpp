@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oshrun --gba fake, with a copy of oshrun beside a device of the test's own making.
+// oshrun --gba fake, with a copy of oshrun next to a device that the test makes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ class OshrunDevice : public ::testing::Test {
     std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   }
-  /// The device's processes: nobody else has this folder on the command line.
+  /// The device's processes: no other command line has this folder.
   [[nodiscard]] std::vector<pid_t> devices() const {
     return test_support::processes_matching(dir_.file("gba-fake-device"));
   }
@@ -68,13 +68,13 @@ TEST_F(OshrunDevice, IsStartedForTheJobAndEndedAfterIt) {
   EXPECT_THAT(devices(), IsEmpty());
 }
 
-TEST_F(OshrunDevice, IsKilledIfItDoesNotEnd) {
+TEST_F(OshrunDevice, IsKilledIfItDoesNotEndInTime) {
   make_device(std::string("trap '' TERM; ") + kGoodDevice);
   EXPECT_EQ(test_support::run({oshrun(), "--gba", "fake", "true"}, {}, kLimit).exit.code, 0);
   EXPECT_THAT(devices(), IsEmpty());
 }
 
-TEST_F(OshrunDevice, IsNotOutlivedByTheJobIfItCannotStart) {
+TEST_F(OshrunDevice, EndsTheJobIfItCannotStart) {
   make_device("echo broken >&2; exit 3");
   const auto outcome = test_support::run({oshrun(), "-n", "2", "--gba", "fake", "echo", "ran"}, {}, kLimit);
   EXPECT_EQ(outcome.exit.code, 1);
@@ -84,7 +84,7 @@ TEST_F(OshrunDevice, IsNotOutlivedByTheJobIfItCannotStart) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("ran")));
 }
 
-TEST_F(OshrunDevice, IsMissed) {
+TEST_F(OshrunDevice, IsReportedIfMissing) {
   const auto outcome = test_support::run({oshrun(), "--gba", "fake", "true"}, {"PATH=/usr/bin:/bin"}, kLimit);
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output,
@@ -102,7 +102,7 @@ TEST_F(OshrunDevice, MayDieWithoutTheJob) {
   EXPECT_THAT(job.output(), HasSubstr("over\n"));
 }
 
-TEST_F(OshrunDevice, EndsWithALauncherThatIsKilled) {
+TEST_F(OshrunDevice, EndsWithAKilledLauncher) {
   make_device(kGoodDevice);
   Process job({oshrun(), "-n", "2", "--gba", "fake", "sh", "-c", "echo up; exec sleep 60"});
   ASSERT_TRUE(job.wait_for_output("up", kLimit));

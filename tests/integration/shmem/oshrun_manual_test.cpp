@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manual pages of the commands, and what bash offers on oshrun's command line.
+// The manual pages of the commands, and the bash completion of oshrun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(OshrunManual, NamesEveryOptionAndNoOther) {
   EXPECT_THAT(page, HasSubstr(" -np "));
 }
 
-TEST(OshrunManual, NamesEveryVariableThatPesGet) {
+TEST(OshrunManual, NamesEveryVariableThatItSets) {
   const auto added = launch({"-n", "2", "sh", "-c", "env"}).output;
   const std::string page = test_support::manual(OSHRUN_MANUAL);
   const Words variables = all_of(added, "\n(OSHRUN_[A-Z_]+)=");

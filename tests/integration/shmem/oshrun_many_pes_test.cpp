@@ -14,12 +14,12 @@ constexpr Seconds kLimit{100};
 
 class ManyPes : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(ManyPes, Meet) {
+TEST_P(ManyPes, Synchronise) {
   const auto outcome = test_support::run(
-      {test_support::program("oshrun"), "-n", GetParam(), test_support::test_program("oshrun_pe"), "meet", "20"}, {},
-      kLimit);
+      {test_support::program("oshrun"), "-n", GetParam(), test_support::test_program("oshrun_pe"), "barriers", "20"},
+      {}, kLimit);
   EXPECT_EQ(outcome.exit.code, 0);
-  EXPECT_EQ(outcome.output, "all met\n");
+  EXPECT_EQ(outcome.output, "all done\n");
 }
 
 TEST_P(ManyPes, EndWhenOneDies) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PEs print, and how it comes out of oshrun.
+// How oshrun forwards the output of PEs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// Prints each line in two writes, and starts a program between them, so that others get their turn.
+/// Prints each line in two writes, and starts a program between them so that other PEs write meanwhile.
 constexpr const char* kHalfLines =
     "for i in $(seq 40); do printf \"$OSHRUN_RANK=\"; /bin/true; printf \"%s.\n\" $OSHRUN_RANK; done";
 
-/// How many lines look like `pattern`; all of them should.
+/// Counts the lines; each must match `pattern`.
 int lines_like(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
   std::istringstream stream(text);
@@ -52,7 +52,7 @@ TEST(OshrunOutput, KeepsTheTwoStreamsApart) {
   EXPECT_EQ(in_shell("(" + command + "3>&1 >&2 2>&3 3>&- | tr e E) 2>/dev/null").output, "Err\nErr\n");
 }
 
-TEST(OshrunOutput, KeepsAPesOwnOrderWhereBothStreamsAreOne) {
+TEST(OshrunOutput, KeepsThePesOrderIfBothStreamsAreOne) {
   const auto outcome =
       launch({"-n", "2", "--tag-output", "sh", "-c", "for i in 1 2 3; do echo o$i; echo e$i >&2; done"});
   for (const char* pe : {"[0] ", "[1] "}) {
@@ -74,7 +74,7 @@ TEST(OshrunOutput, BeginsLinesWithTags) {
   EXPECT_EQ(launch({"--tag-output", "printf", "unfinished"}).output, "[0] unfinished");
 }
 
-TEST(OshrunOutput, PassesBytesOnAsTheyAre) {
+TEST(OshrunOutput, ForwardsBytesUnchanged) {
   const test_support::TempDir dir;
   const auto outcome = in_shell(
       "head -c 3000000 /dev/urandom > \"$1\"; \"$0\" -n 2 sh -c '[ $OSHRUN_RANK != 0 ] || cat \"$0\"' \"$1\" | cmp - "
@@ -97,7 +97,7 @@ TEST(OshrunOutput, WaitsForASlowReader) {
   EXPECT_EQ(outcome.output, "4000000\n");
 }
 
-TEST(OshrunOutput, IsNotWaitedForByAJobThatIsToEnd) {
+TEST(OshrunOutput, DoesNotDelayAJobThatMustEnd) {
   const test_support::TempDir dir;
   const auto outcome =
       in_shell("mkfifo \"$1\"; sleep 100 < \"$1\" & \"$0\" -n 2 --timeout 1 yes > \"$1\"; echo status $?; kill $!",
@@ -117,7 +117,7 @@ TEST(OshrunOutput, SaysWhenItCannotBeWritten) {
               AllOf(HasSubstr("cannot write what PEs print: No space left on device"), HasSubstr("status 141")));
 }
 
-TEST(OshrunOutput, NeedsNoFilesOfThePes) {
+TEST(OshrunOutput, LeavesTheLimitOfFilesOfThePesUnchanged) {
   const auto outcome = in_shell("ulimit -Sn 64; \"$0\" -n 80 sh -c 'ulimit -Sn'");
   EXPECT_EQ(outcome.output, repeat("64\n", 80));
 }
@@ -131,7 +131,7 @@ TEST(OshrunOutput, SaysWhenThereAreTooFewFiles) {
           repeat("well\n", 80));
 }
 
-TEST(OshrunOutput, PassesUsByIfAskedOrIfOnePeHasItAlone) {
+TEST(OshrunOutput, IsDirectIfRequestedOrForASinglePe) {
   const test_support::TempDir dir;
   const std::string where = " sh -c 'file=$(readlink /proc/$$/fd/1); echo $file >&2' 2>&1 > \"$1\"";
   const std::string file = dir.file("output");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that does what a test of the launcher asks for, with nothing but the bootstrap.
+// A PE for tests of the launcher. It uses only the bootstrap.
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,9 +20,9 @@ using Arguments = std::vector<std::string>;
   std::_Exit(1);
 }
 
-void meet(shmem::Bootstrap& bootstrap) {
-  if (auto met = bootstrap.barrier(); !met) {
-    give_up(met.error());
+void barrier(shmem::Bootstrap& bootstrap) {
+  if (auto done = bootstrap.barrier(); !done) {
+    give_up(done.error());
   }
 }
 
@@ -36,31 +36,31 @@ int number(const Arguments& arguments, std::size_t index) {
   return std::atoi(arguments.at(index).c_str());
 }
 
-/// "meet N": N barriers, and away.
-int run_meet(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
+/// "barriers N": N barriers, then exits.
+int run_barriers(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   for (int i = 0; i < number(arguments, 1); ++i) {
-    meet(bootstrap);
+    barrier(bootstrap);
   }
   bootstrap.leave();
   if (bootstrap.rank() == 0) {
-    std::cout << "all met" << std::endl;
+    std::cout << "all done" << std::endl;
   }
   return 0;
 }
 
 /// "die PE SIGNAL": one PE dies while the others wait for it.
 int run_die(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  meet(bootstrap);
+  barrier(bootstrap);
   if (bootstrap.rank() == number(arguments, 1)) {
     ::raise(number(arguments, 2));
   }
-  meet(bootstrap);
+  barrier(bootstrap);
   return 0;
 }
 
-/// "die_late PE SIGNAL": a PE ends the job as one does whose neighbour is lost, and only then the neighbour dies.
+/// "die_late PE SIGNAL": a neighbour of PE reports its loss and ends the job, and only then PE dies.
 int run_die_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  meet(bootstrap);
+  barrier(bootstrap);
   const int victim = number(arguments, 1);
   if (bootstrap.rank() == victim) {
     while (!bootstrap.aborted()) {
@@ -72,25 +72,25 @@ int run_die_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   if (bootstrap.rank() == (victim + 1) % bootstrap.size()) {
     return bootstrap.abort(1, "cannot put 8 bytes to a PE, which is lost");
   }
-  meet(bootstrap);
+  barrier(bootstrap);
   return 0;
 }
 
 /// "abort PE STATUS": one PE ends the job while the others wait for it.
 int run_abort(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  meet(bootstrap);
+  barrier(bootstrap);
   if (bootstrap.rank() == number(arguments, 1)) {
     const int status = number(arguments, 2);
     bootstrap.abort(status, "the test wants it");
     return status;
   }
-  meet(bootstrap);
+  barrier(bootstrap);
   return 0;
 }
 
-/// "desert PE": one PE exits as if all were well, without leaving the job.
+/// "desert PE": one PE exits with status 0 without leaving the job.
 int run_desert(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  meet(bootstrap);
+  barrier(bootstrap);
   if (bootstrap.rank() != number(arguments, 1)) {
     sleep_forever();
   }
@@ -99,7 +99,7 @@ int run_desert(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
 
 /// "late PE STATUS": one PE fails after it has left the job.
 int run_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  meet(bootstrap);
+  barrier(bootstrap);
   bootstrap.leave();
   if (bootstrap.rank() == number(arguments, 1)) {
     return number(arguments, 2);
@@ -109,12 +109,12 @@ int run_late(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
   return 0;
 }
 
-/// "stay": says that it is there, and stays, whatever it is told.
+/// "stay": prints a line and ignores the signals that end a job.
 int run_stay(shmem::Bootstrap& bootstrap, const Arguments& /*arguments*/) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     ::signal(signal, SIG_IGN);
   }
-  meet(bootstrap);
+  barrier(bootstrap);
   std::cout << "staying " << bootstrap.rank() << std::endl;
   sleep_forever();
 }
@@ -127,7 +127,7 @@ int run_print(shmem::Bootstrap& /*bootstrap*/, const Arguments& arguments) {
 
 /// "nested PROGRAM": starts itself as a PE starts a helper.
 int run_nested(shmem::Bootstrap& bootstrap, const Arguments& arguments) {
-  const int status = std::system((arguments.at(1) + " meet 1").c_str());
+  const int status = std::system((arguments.at(1) + " barriers 1").c_str());
   bootstrap.leave();
   return WEXITSTATUS(status);
 }
@@ -136,9 +136,9 @@ struct Command {
   const char* name;
   int (*body)(shmem::Bootstrap& bootstrap, const Arguments& arguments);
 };
-constexpr Command kCommands[] = {{"meet", run_meet},   {"die", run_die},       {"die_late", run_die_late},
-                                 {"abort", run_abort}, {"desert", run_desert}, {"late", run_late},
-                                 {"stay", run_stay},   {"print", run_print},   {"nested", run_nested}};
+constexpr Command kCommands[] = {{"barriers", run_barriers}, {"die", run_die},       {"die_late", run_die_late},
+                                 {"abort", run_abort},       {"desert", run_desert}, {"late", run_late},
+                                 {"stay", run_stay},         {"print", run_print},   {"nested", run_nested}};
 
 int run(const Arguments& arguments) {
   const auto options = shmem::read_options(shmem::process_environment());

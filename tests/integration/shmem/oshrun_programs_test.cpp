@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs oshrun starts, where, on which processors, and with what to read.
+// The programs that oshrun starts: their folder, processors and input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -20,9 +20,10 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 
 TEST(OshrunPrograms, ShareOneJob) {
-  const auto outcome = launch({"-n", "2", pe_program(), "meet", "50", ":", "-n", "3", pe_program(), "meet", "50"});
+  const auto outcome =
+      launch({"-n", "2", pe_program(), "barriers", "50", ":", "-n", "3", pe_program(), "barriers", "50"});
   EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "all met\n");
+  EXPECT_EQ(outcome.output, "all done\n");
 }
 
 TEST(OshrunPrograms, HaveVariablesAndAFolderOfTheirOwn) {
@@ -35,20 +36,20 @@ TEST(OshrunPrograms, HaveVariablesAndAFolderOfTheirOwn) {
   }
 }
 
-TEST(OshrunPrograms, AreAllThereBeforeAnyIsStarted) {
+TEST(OshrunPrograms, AreAllCheckedBeforeAnyIsStarted) {
   const auto outcome = launch({"echo", "started", ":", "no-such-program"});
   EXPECT_EQ(outcome.exit.code, 127);
   EXPECT_EQ(outcome.output, "oshrun: cannot run no-such-program: no such program in PATH\n");
 }
 
-TEST(OshrunPrograms, CannotRunWhereThereIsNoFolder) {
+TEST(OshrunPrograms, CannotRunInAMissingFolder) {
   const auto outcome = launch({"-n", "2", "--wdir", "/no/such/folder", "true"});
   EXPECT_EQ(outcome.exit.code, 126);
   EXPECT_THAT(outcome.output,
               MatchesRegex("oshrun: cannot run [^ ]*true in /no/such/folder: No such file or directory\n"));
 }
 
-TEST(OshrunPrograms, AreToldWhichOneFailedOfWhichProgram) {
+TEST(OshrunPrograms, AreReportedByPeWhenOneFails) {
   const auto outcome = launch(
       {"--grace", "0.1", "sleep", "60", ":", "-n", "2", "sh", "-c", "[ $OSHRUN_RANK = 1 ] || exec sleep 60; exit 5"});
   EXPECT_EQ(outcome.exit.code, 5);
@@ -57,7 +58,7 @@ TEST(OshrunPrograms, AreToldWhichOneFailedOfWhichProgram) {
 
 // ---- Input
 
-TEST(OshrunInput, OfAPipeGoesToPeZeroAndOthersReadNothing) {
+TEST(OshrunInput, FromAPipeGoesToPeZeroOnly) {
   const auto outcome = in_shell("head -c 1000000 /dev/zero | \"$0\" -n 3 sh -c 'echo $OSHRUN_RANK:$(wc -c)'");
   EXPECT_EQ(outcome.exit.code, 0);
   for (const char* line : {"0:1000000\n", "1:0\n", "2:0\n"}) {
@@ -65,7 +66,7 @@ TEST(OshrunInput, OfAPipeGoesToPeZeroAndOthersReadNothing) {
   }
 }
 
-TEST(OshrunInput, OfAFileGoesToPeZeroAndOthersReadNothing) {
+TEST(OshrunInput, FromAFileGoesToPeZeroOnly) {
   const test_support::TempDir dir;
   const auto outcome = in_shell(
       "head -c 1000 /dev/zero > \"$1\"; \"$0\" -n 2 sh -c 'echo $OSHRUN_RANK:$(wc -c)' : sh -c 'echo :$(wc -c)' < "
@@ -96,7 +97,7 @@ int first_allowed_cpu() {
   return cpu;
 }
 
-TEST(OshrunBinding, KeepsEachPeOnACoreThatItMayUse) {
+TEST(OshrunBinding, KeepsEachPeOnAnAllowedCore) {
   const std::string cpu = std::to_string(first_allowed_cpu());
   const auto outcome = in_shell("taskset -c " + cpu +
                                 " \"$0\" -n 3 --bind core --report-bindings grep Cpus_allowed_list /proc/self/status");
@@ -110,7 +111,7 @@ TEST(OshrunBinding, KeepsEachPeOnACoreThatItMayUse) {
   }
 }
 
-TEST(OshrunBinding, LeavesPesFreeUnlessAsked) {
+TEST(OshrunBinding, IsOffByDefault) {
   const auto outcome = launch({"-n", "2", "--report-bindings", "true"});
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_THAT(outcome.output,
@@ -125,7 +126,7 @@ TEST(OshrunBinding, KeepsPesOnANode) {
       MatchesRegex("(oshrun: PE [01] \\(pid [0-9]+\\) is bound to NUMA node [0-9]+ \\(CPUs? [-0-9, ]+\\)\n){2}"));
 }
 
-// ---- The moment that PEs get
+// ---- The time that PEs get to end
 
 TEST(OshrunGrace, IsGivenBeforeTheFirstSignal) {
   const auto outcome = launch({"-n", "2", "--grace", "20", "sh", "-c",
@@ -134,7 +135,7 @@ TEST(OshrunGrace, IsGivenBeforeTheFirstSignal) {
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("done\n"), Not(HasSubstr("asked"))));
 }
 
-TEST(OshrunGrace, MayBeNone) {
+TEST(OshrunGrace, MayBeZero) {
   const std::string marker = oshrun_test::unique("no-grace");
   const auto outcome = launch({"-n", "2", "--grace", "0", "sh", "-c",
                                "[ $OSHRUN_RANK = 0 ] && exit 3; trap '' TERM; while :; do sleep 1; done", marker});

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLimit{30};
 
-/// A program in the foreground of a terminal of its own. Ends with the object.
+/// A program in the foreground of its own terminal. It ends with the object.
 class Terminal {
  public:
   explicit Terminal(std::vector<std::string> arguments) {
@@ -49,7 +49,7 @@ class Terminal {
   void type(const std::string& text) const {
     EXPECT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  /// Everything shown until `text` stands in it, or the program ends.
+  /// Everything shown, until it contains `text` or the program ends.
   std::string show_until(const std::string& text) {
     const auto deadline = Clock::now() + kLimit;
     while (shown_.find(text) == std::string::npos && Clock::now() < deadline) {
@@ -66,7 +66,7 @@ class Terminal {
     }
     return shown_;
   }
-  /// What is shown until the end, and how the program ended: its status, or minus the signal.
+  /// Waits for the end of the program. Returns its status, or minus the signal.
   int exit_status() {
     show_until("a text that is never shown");
     int status = 0;
@@ -92,7 +92,7 @@ std::string oshrun() {
   return test_support::program("oshrun");
 }
 
-TEST(OshrunAtATerminal, HandsWhatIsTypedToPeZero) {
+TEST(OshrunAtATerminal, GivesTypedInputToPeZero) {
   Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "while read line; do echo \"heard $line\"; done; echo end"});
   terminal.type("one\n");
   EXPECT_THAT(terminal.show_until("heard one"), HasSubstr("heard one"));
@@ -102,7 +102,7 @@ TEST(OshrunAtATerminal, HandsWhatIsTypedToPeZero) {
   EXPECT_EQ(terminal.exit_status(), 0);
 }
 
-TEST(OshrunAtATerminal, DoesNotMindAPeThatReadsNothing) {
+TEST(OshrunAtATerminal, AcceptsAPeThatReadsNothing) {
   Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", "exec <&-; echo started; sleep 0.5"});
   terminal.show_until("started");
   terminal.type("into the void\n");
@@ -117,7 +117,7 @@ TEST(OshrunAtATerminal, EndsTheJobAtCtrlC) {
   EXPECT_THAT(terminal.show_until("signal 2"), HasSubstr("oshrun: ending the job: signal 2 (Interrupt)"));
 }
 
-TEST(OshrunAtATerminal, ShowsAQuestionThatEndsNoLine) {
+TEST(OshrunAtATerminal, ShowsAPromptWithoutANewline) {
   Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c",
                      "[ $OSHRUN_RANK = 1 ] || { printf 'name? '; read line; echo \"hello $line\"; }"});
   EXPECT_THAT(terminal.show_until("name? "), HasSubstr("name? "));
@@ -133,7 +133,7 @@ TEST(OshrunAtATerminal, ShowsLinesThatProgramsDoNotFlush) {
   EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
 }
 
-TEST(OshrunAtATerminal, TellsPesThatTheirErrorsAreShownThere) {
+TEST(OshrunAtATerminal, TellsPesThatTheirErrorsAreShownOnIt) {
   const std::string print = "echo \"terminal=$OSHRUN_STDERR_TERMINAL.\"";
   Terminal terminal({oshrun(), "-n", "2", "/bin/sh", "-c", print});
   EXPECT_THAT(terminal.show_until("terminal="), HasSubstr("terminal=1."));
@@ -147,7 +147,7 @@ TEST(OshrunAtATerminal, ShowsTheProgressOfKvShuffle) {
   EXPECT_THAT(terminal.show_until("%  round "), HasSubstr("\r\033[K["));
 }
 
-TEST(OshrunAtATerminal, LeavesItToAPeThatIsAlone) {
+TEST(OshrunAtATerminal, LeavesItToASinglePe) {
   const std::vector<std::string> look = {"/bin/sh", "-c", "[ -t 1 ] && echo at a terminal; echo looked"};
   const auto shown = [&](std::vector<std::string> command) {
     command.insert(command.end(), look.begin(), look.end());
@@ -159,7 +159,7 @@ TEST(OshrunAtATerminal, LeavesItToAPeThatIsAlone) {
   EXPECT_THAT(shown({oshrun(), "-n", "2"}), ::testing::Not(HasSubstr("at a terminal")));
 }
 
-TEST(OshrunAtATerminal, StopsAndGoesOnWithItsPes) {
+TEST(OshrunAtATerminal, StopsAndContinuesWithItsPes) {
   Terminal terminal({"/bin/bash", "--norc", "-i", "-m"});
   terminal.type("PS1=; " + oshrun() + " sh -c 'echo u''p; sleep 1; echo over''all'\n");
   EXPECT_THAT(terminal.show_until("up"), HasSubstr("up"));

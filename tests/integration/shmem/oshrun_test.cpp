@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-/// Processes with `marker` on their command line, once those that are about to end have had the time for it.
+/// Processes with `marker` on their command line, after waiting for those that are about to end.
 std::vector<pid_t> left_behind(const std::string& marker) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   std::vector<pid_t> left;
@@ -39,9 +39,9 @@ std::vector<pid_t> left_behind(const std::string& marker) {
   return left;
 }
 
-// ---- What PEs get
+// ---- The environment of PEs
 
-TEST(Oshrun, TellsPesTheirNumbers) {
+TEST(Oshrun, GivesPesTheirNumbers) {
   const auto outcome = launch({"-n", "3", "sh", "-c", "echo \"[$OSHRUN_RANK/$OSHRUN_SIZE]\""});
   EXPECT_EQ(outcome.exit.code, 0);
   for (const char* pe : {"[0/3]", "[1/3]", "[2/3]"}) {
@@ -53,11 +53,11 @@ TEST(Oshrun, RunsOnePeByDefault) {
   EXPECT_EQ(launch({"sh", "-c", "echo $OSHRUN_RANK/$OSHRUN_SIZE"}).output, "0/1\n");
 }
 
-TEST(Oshrun, LetsPesMeet) {
+TEST(Oshrun, SynchronisesPes) {
   for (const char* pes : {"1", "2", "7", "16"}) {
-    const auto outcome = launch({"-np", pes, pe_program(), "meet", "200"});
+    const auto outcome = launch({"-np", pes, pe_program(), "barriers", "200"});
     EXPECT_EQ(outcome.exit.code, 0) << outcome.output;
-    EXPECT_EQ(outcome.output, "all met\n");
+    EXPECT_EQ(outcome.output, "all done\n");
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Oshrun, SetsVariables) {
   EXPECT_EQ(outcome.output, "1 2,,kept\n");
 }
 
-TEST(Oshrun, SaysWhichDeviceToUse) {
+TEST(Oshrun, SelectsTheDevice) {
   const std::vector<std::string> print = {"sh", "-c", "echo \"$GBA_DEVICE,$SHMEM_GBA\""};
   const auto with = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), print.begin(), print.end());
@@ -79,7 +79,7 @@ TEST(Oshrun, SaysWhichDeviceToUse) {
   EXPECT_EQ(with({"--gba", "/dev/gba7"}), "/dev/gba7,auto\n");
 }
 
-TEST(Oshrun, LeavesAProgramAloneThatKnowsNothingOfIt) {
+TEST(Oshrun, RunsProgramsThatDoNotUseIt) {
   const auto outcome = launch({"-n", "4", "sh", "-c", "[ $OSHRUN_RANK = 0 ] || sleep 1.5; echo over"});
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_EQ(outcome.output, repeat("over\n", 4));
@@ -101,7 +101,7 @@ TEST(Oshrun, NamesTheSignalThatKilledAPe) {
   EXPECT_THAT(outcome.output, HasSubstr("was killed by signal 9 (Killed)\n"));
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("shmem: PE 0: the job was ended: PE 1 (pid "),
                                     HasSubstr("shmem: PE 2: the job was ended: PE 1 (pid ")))
-      << "the others were told";
+      << "the other PEs were told";
 }
 
 /// The connections of a killed PE end before its process does, so that its neighbours may be the first to report it.
@@ -112,7 +112,7 @@ TEST(Oshrun, NamesTheKilledPeEvenIfItsNeighbourWasFaster) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("ended the job with status")));
 }
 
-TEST(Oshrun, WaitsForNoCauseWhenThereIsNone) {
+TEST(Oshrun, DoesNotWaitForAnotherCauseOfAnAbort) {
   const auto outcome = launch({"-n", "3", pe_program(), "abort", "2", "1"});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("ended the job with status 1: the test wants it"));
@@ -152,13 +152,13 @@ TEST(Oshrun, LeavesNothingOfAJobWhosePeWasKilled) {
   EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
 }
 
-TEST(Oshrun, EndsTheJobWhenAPeSaysSo) {
+TEST(Oshrun, EndsTheJobWhenAPeAbortsIt) {
   const auto outcome = launch({"-n", "4", pe_program(), "abort", "2", "7"});
   EXPECT_EQ(outcome.exit.code, 7);
   EXPECT_THAT(outcome.output, HasSubstr("ended the job with status 7: the test wants it"));
 }
 
-TEST(Oshrun, TakesStatusZeroForAnEndToo) {
+TEST(Oshrun, EndsTheJobOnAnAbortWithStatusZero) {
   const auto outcome = launch({"-n", "4", pe_program(), "abort", "2", "0"});
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_THAT(outcome.output, Not(HasSubstr("oshrun:")));
@@ -171,7 +171,7 @@ TEST(Oshrun, NoticesAPeThatExitsWithoutLeaving) {
                                     HasSubstr("and PEs 0, 2 are still in it")));
 }
 
-TEST(Oshrun, DisturbsNoPeIfOneFailsAfterItHasLeft) {
+TEST(Oshrun, DoesNotEndTheJobIfAPeFailsAfterItHasLeft) {
   const auto outcome = launch({"-n", "3", pe_program(), "late", "0", "9"});
   EXPECT_EQ(outcome.exit.code, 9);
   EXPECT_THAT(outcome.output, HasSubstr("exited with status 9"));
@@ -179,7 +179,7 @@ TEST(Oshrun, DisturbsNoPeIfOneFailsAfterItHasLeft) {
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3);
 }
 
-TEST(Oshrun, KillsPesThatDoNotEndWhenTold) {
+TEST(Oshrun, KillsPesThatIgnoreSignals) {
   const std::string marker = unique("stubborn");
   Process job({oshrun(), "-n", "2", "--timeout", "1", "--grace", "0.2", pe_program(), "stay", marker});
   const auto exit = job.wait(kLimit);
@@ -205,7 +205,7 @@ TEST_P(OshrunSignal, EndsTheJob) {
 
 INSTANTIATE_TEST_SUITE_P(Launcher, OshrunSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
 
-// Batch systems warn by them that time is short; the PEs decide what to do.
+// Batch systems send them when the time limit is near; the PEs decide what to do.
 TEST(Oshrun, ForwardsUserSignalsToItsPes) {
   Process job({oshrun(), "-n", "2", "bash", "-c",
                "trap 'echo first' USR1; trap 'echo second; exit 0' USR2; echo ready; while :; do sleep 0.05; done"});
@@ -219,7 +219,7 @@ TEST(Oshrun, ForwardsUserSignalsToItsPes) {
   EXPECT_EQ(job.output(), repeat("ready\n", 2) + repeat("first\n", 2) + repeat("second\n", 2));
 }
 
-TEST(Oshrun, StaysDeafToWhatWasIgnoredWhenItStarted) {  // nohup
+TEST(Oshrun, IgnoresSignalsThatWereIgnoredAtItsStart) {  // nohup
   Process job({"sh", "-c", "trap '' HUP; exec \"$0\" sh -c 'echo up; sleep 0.5; echo still up'", oshrun()});
   ASSERT_TRUE(job.wait_for_output("up", kLimit));
   job.signal(SIGHUP);
@@ -227,11 +227,11 @@ TEST(Oshrun, StaysDeafToWhatWasIgnoredWhenItStarted) {  // nohup
   EXPECT_THAT(job.output(), HasSubstr("still up"));
 }
 
-// ---- What is left behind
+// ---- Nothing is left behind
 
-TEST(Oshrun, IsOutlivedByNothingWhenKilled) {
+TEST(Oshrun, LeavesNoProcessWhenItIsKilled) {
   const std::string marker = unique("orphan");
-  // The first is a PE, the second something that a PE has started.
+  // The first is a PE, the second a process that a PE started.
   Process job({oshrun(), "-n", "2", "sh", "-c",
                "sh -c 'echo grandchild; while :; do sleep 0.1; done' " + marker + "; true", marker});
   ASSERT_TRUE(job.wait_for_output("grandchild\ngrandchild", kLimit)) << job.output();
@@ -241,7 +241,7 @@ TEST(Oshrun, IsOutlivedByNothingWhenKilled) {
   EXPECT_THAT(left_behind(marker), IsEmpty());
 }
 
-TEST(Oshrun, EndsWhatPesLeaveBehind) {
+TEST(Oshrun, EndsProcessesThatPesLeaveBehind) {
   const std::string marker = unique("daemon");
   const auto outcome = launch(
       {"-n", "2", "sh", "-c", "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' " + marker + " & sleep 0.3"});
@@ -250,9 +250,9 @@ TEST(Oshrun, EndsWhatPesLeaveBehind) {
   EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
 }
 
-// ---- What cannot be
+// ---- Errors of the user
 
-TEST(Oshrun, SaysWhatItCannotRun) {
+TEST(Oshrun, NamesProgramsThatItCannotRun) {
   const auto missing = launch({"-n", "2", "no-such-program"});
   EXPECT_EQ(missing.exit.code, 127);
   EXPECT_EQ(missing.output, "oshrun: cannot run no-such-program: no such program in PATH\n");
@@ -280,16 +280,16 @@ TEST(Oshrun, RefusesWrongUsage) {
   }
 }
 
-TEST(Oshrun, RefusesToBeTwoProcessesForOnePe) {
+TEST(Oshrun, RefusesTwoProcessesForOnePe) {
   const auto outcome = launch({"-n", "1", pe_program(), "nested", pe_program()});
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("PE 0 is process "), HasSubstr("unset OSHRUN_JOB_FD")));
 }
 
 TEST(Oshrun, CanBeStartedByAPe) {
-  const auto outcome = launch({"-n", "2", oshrun(), "-n", "2", pe_program(), "meet", "10"});
+  const auto outcome = launch({"-n", "2", oshrun(), "-n", "2", pe_program(), "barriers", "10"});
   EXPECT_EQ(outcome.exit.code, 0);
-  EXPECT_EQ(outcome.output, repeat("all met\n", 2));
+  EXPECT_EQ(outcome.output, repeat("all done\n", 2));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 constexpr Seconds kUp{60};
 constexpr Seconds kDown{20};
 
-/// A port that nobody listens at now.
+/// A port that is free at the moment.
 int free_port() {
   const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -58,7 +58,7 @@ std::optional<std::string> Slurm::missing() {
   }
   for (const char* name : {"munged", "slurmctld", "slurmd", "srun", "sinfo", "scancel"}) {
     if (run({name, "--version"}).exit.code == 127) {
-      return std::string("there is no ") + name +
+      return std::string("not installed: ") + name +
              " (Debian: slurmctld, slurmd, slurm-client, slurm-wlm-basic-plugins, munge)";
     }
   }
@@ -92,7 +92,7 @@ void Slurm::configure() const {
            std::string("AccountingStorageType=accounting_storage/none"),
            std::string("JobAcctGatherType=jobacct_gather/none"),
            std::string("ReturnToService=2"),
-           std::string("SlurmdParameters=config_overrides"),  // the 16 processors need not be there
+           std::string("SlurmdParameters=config_overrides"),  // the machine may have fewer than 16 processors
            std::string("PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE"),
        }) {
     file << line << '\n';
@@ -158,7 +158,7 @@ Slurm::Slurm(const Hosts* hosts) : hosts_(hosts) {
 
 Slurm::~Slurm() {
   on_node(0, {"scancel", "--full", "--signal=KILL", "--user=root"})->wait(kDown);
-  // What they have started ends with their jobs, and those with an orderly end of theirs.
+  // Daemons that end normally end their jobs, and with them all processes that they started.
   for (auto daemon = daemons_.rbegin(); daemon != daemons_.rend(); ++daemon) {
     (*daemon)->signal(SIGTERM);
     (*daemon)->wait(kDown);

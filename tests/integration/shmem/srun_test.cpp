@@ -46,7 +46,7 @@ class Srun : public testing::Test {
 };
 std::unique_ptr<Slurm> Srun::slurm_;
 
-TEST_F(Srun, StartsWhatOshrunStarts) {
+TEST_F(Srun, StartsTheProgramsThatOshrunStarts) {
   for (const int pes : {1, 4, 16}) {
     const auto job = run(pes, {test_program("api_pes")});
     EXPECT_TRUE(job.exit.clean()) << job.output;
@@ -73,7 +73,7 @@ TEST_F(Srun, NamesThePeThatIsKilled) {
   EXPECT_TRUE(none_matching("srun-test-die"));
 }
 
-TEST_F(Srun, NamesThePesThatDoNotCome) {
+TEST_F(Srun, NamesMissingPes) {
   const auto job = run(3, {"sh", "-c", "[ $PMIX_RANK = 1 ] && sleep 5 || " + test_program("c11_pes")},
                        {"SHMEM_BOOTSTRAP_TIMEOUT=1"});
   EXPECT_FALSE(job.exit.clean()) << job.output;
@@ -113,7 +113,7 @@ TEST_F(Srun, StartsTasksOnHosts) {
     EXPECT_THAT(job->output(),
                 HasSubstr("task " + std::to_string(task) + " on " + Hosts::name(host) + " " + hosts.id(host) + "\n"));
   }
-  // Programs of Open MPI's MPI, too, by UCX over the network.
+  // Also programs of Open MPI, over the network by UCX.
   const auto program = test_program("openmpi_barrier_ranks");
   if (::access(program.c_str(), X_OK) != 0) {
     GTEST_SKIP() << "built without MPI (libopenmpi-dev)";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job tells of its barriers: SHMEM_TRACE and SHMEM_INFO.
+// The reports of a job on its barriers: SHMEM_TRACE and SHMEM_INFO.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ TEST_P(Trace, HasEveryBarrierOfEveryPe) {
       const json& theirs = barriers[pe][number];
       EXPECT_EQ(theirs["args"]["last"], event["args"]["last"]);
       EXPECT_EQ(theirs["args"]["path"], event["args"]["path"]);
-      // In a barrier all are at once: nobody leaves before the last has come.
+      // No PE leaves a barrier before the last one has entered it.
       EXPECT_LE(theirs["ts"].get<double>(), event["ts"].get<double>() + event["dur"].get<double>());
     }
   }
@@ -63,7 +63,7 @@ TEST_P(Trace, HasEveryBarrierOfEveryPe) {
   EXPECT_EQ(path_of_last == "gba", std::string(GetParam()) == "fake") << path_of_last;
 }
 
-INSTANTIATE_TEST_SUITE_P(Through, Trace, testing::Values("off", "fake"),
+INSTANTIATE_TEST_SUITE_P(Devices, Trace, testing::Values("off", "fake"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Trace, IsValidWhenAPeIsKilled) {
@@ -80,7 +80,7 @@ TEST(Trace, IsValidWhenAPeIsKilled) {
   EXPECT_GT(read(path).size(), 1000U);
 }
 
-TEST(Trace, ThatCannotBeWrittenEndsTheJobAtItsStart) {
+TEST(Trace, EndsTheJobAtItsStartIfItCannotBeWritten) {
   const auto job = run(oshrun(kPes, "off", {test_program("barrier_pes"), "10"}), {"SHMEM_TRACE=/no/such/folder/t"});
   EXPECT_EQ(job.exit.code, 1);
   EXPECT_NE(job.output.find("no trace: SHMEM_TRACE=/no/such/folder/t cannot be opened: No such file or directory"),

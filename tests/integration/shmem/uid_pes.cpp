@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that no launcher has started: uid_pes FILE RANK SIZE ACTION. The first PE publishes the job's unique id in FILE.
+// A PE started without a launcher: uid_pes FILE RANK SIZE ACTION. The first PE writes the job's unique id to FILE.
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
@@ -44,7 +44,7 @@ shmemx_uniqueid_t published(const std::string& file) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  std::printf("nobody published %s\n", file.c_str());
+  std::printf("no PE published %s\n", file.c_str());
   std::exit(4);
 }
 
@@ -68,7 +68,7 @@ int start(const Job& job, int server = 0) {
   return shmemx_init_attr(SHMEMX_INIT_WITH_UNIQUEID, &attr);
 }
 
-/// Each PE gives its number to the next.
+/// Each PE puts its number to the next one.
 void hello() {
   const int me = shmem_my_pe();
   const int pes = shmem_n_pes();
@@ -114,7 +114,7 @@ void run_again(Job job) {
   shmem_finalize();
 }
 
-/// PE `ending` ends the job while the one before it waits for the others and these for something else.
+/// PE `ending` ends the job while the PE before it waits in a barrier and the others pause.
 void run_exit(const Job& job, int ending) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
@@ -139,7 +139,18 @@ void run_die(const Job& job, int victim) {
   std::printf("barrier: %d\n", shmem_team_sync(SHMEM_TEAM_WORLD));
 }
 
-/// The same while their cores wait, for all PEs or for those of a list.
+/// The same while they wait for a word.
+void run_die_word(const Job& job) {
+  must("shmemx_init_attr", start(job));
+  auto* word = static_cast<std::uint64_t*>(shmem_calloc(1, sizeof(std::uint64_t)));
+  if (job.rank == 1) {
+    ::raise(SIGKILL);
+  }
+  shmem_signal_wait_until(word, SHMEM_CMP_NE, 0);
+  std::printf("word: %llu\n", static_cast<unsigned long long>(*word));
+}
+
+/// The same while the cores of the others wait, in a barrier of all PEs or of a list.
 void run_die_kernel(const Job& job, bool list) {
   must("shmemx_init_attr", start(job));
   shmem_barrier_all();
@@ -154,14 +165,14 @@ void run_die_kernel(const Job& job, bool list) {
   std::printf("kernel: %d\n", shmemx_launch(2, list ? some : all, nullptr));
 }
 
-/// `call` gave `code` as it should, with a text that says `why`.
+/// Expects that `call` returned `expected` with an error text that contains `why`.
 void expect_error(const char* call, int code, int expected, const char* why) {
   if (code != expected || std::strstr(shmemx_error_text(), why) == nullptr) {
     give_up(call, code);
   }
 }
 
-/// Wrong arguments, each by itself, and then that the library can still be started.
+/// Each wrong argument by itself; the library can still be started afterwards.
 void run_wrong(const Job& job) {
   shmemx_uniqueid_t id = SHMEMX_UNIQUEID_INITIALIZER;
   shmemx_init_attr_t attr = SHMEMX_INIT_ATTR_INITIALIZER;
@@ -249,6 +260,9 @@ int main(int argc, char** argv) {
   }
   if (action == "die-server") {
     run_die(job, 0);
+  }
+  if (action == "die-word") {
+    run_die_word(job);
   }
   if (action == "die-kernel") {
     run_die_kernel(job, false);

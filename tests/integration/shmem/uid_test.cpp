@@ -34,7 +34,7 @@ using Environment = std::vector<std::string>;
 
 constexpr Seconds kLimit{60};
 
-/// PEs that were started one by one, as from N shells.
+/// PEs that are started one by one, as from separate shells.
 class Shells {
  public:
   void start(std::vector<std::string> command, Environment environment) {
@@ -43,7 +43,7 @@ class Shells {
   }
   [[nodiscard]] Process& pe(std::size_t pe) const { return *pes_[pe]; }
   [[nodiscard]] std::size_t size() const { return pes_.size(); }
-  /// Exit code of each, in the order of starting; a signal as its negative number, 1000: still there.
+  /// The exit code of each PE in the order of their start; minus the number of a signal; 1000 for a PE that still runs.
   std::vector<int> codes() {
     std::vector<int> codes;
     for (const auto& pe : pes_) {
@@ -64,7 +64,7 @@ class Shells {
   std::vector<std::unique_ptr<Process>> pes_;
 };
 
-/// Jobs by a unique id that goes through a file.
+/// Jobs with a unique id that is passed in a file.
 class UniqueId : public testing::Test {
  protected:
   void start(int rank, int size, const std::string& action, Environment environment = {}) {
@@ -88,7 +88,7 @@ class UniqueId : public testing::Test {
 
 struct Place {
   const char* variable;
-  const char* session;  // the address that it means
+  const char* session;  // the address that it stands for
 };
 class UniqueIdAt : public UniqueId, public testing::WithParamInterface<Place> {};
 
@@ -129,7 +129,7 @@ TEST_F(UniqueId, RefusesWrongArgumentsWithTheirValue) {
   EXPECT_EQ(shells_.codes(), (std::vector<int>{0})) << shells_.output();
 }
 
-TEST_F(UniqueId, LetsNoPeHangWhenOneIsKilledAtAnyMoment) {
+TEST_F(UniqueId, LeavesNoPeHangingWhenOneIsKilledAtAnyMoment) {
   std::mt19937 random(1);
   for (int time = 0; time < test_support::repeats(10, 200); ++time) {
     TempDir dir;
@@ -150,7 +150,7 @@ TEST_F(UniqueId, LetsNoPeHangWhenOneIsKilledAtAnyMoment) {
       if (codes[victim] != -SIGKILL || codes[pe] == 0 || pe == victim) {
         continue;
       }
-      // Who never heard from the server does not know which PE that was.
+      // A PE that never heard from the server cannot name the server's PE.
       EXPECT_THAT(shells.pe(pe).output(),
                   AnyOf(HasSubstr("PE " + std::to_string(victim)), HasSubstr("the process that the PEs connect to"),
                         HasSubstr("cannot reach the job")))
@@ -176,7 +176,7 @@ TEST_F(UniqueId, IsNeverPrinted) {
     hexadecimal += digits.data();
   }
   EXPECT_NE(hexadecimal, std::string(32, '0'));
-  EXPECT_THAT(shells_.output(), HasSubstr("127.0.0.1"));  // where it listens is printed
+  EXPECT_THAT(shells_.output(), HasSubstr("127.0.0.1"));  // the address is printed, the id is not
   EXPECT_THAT(shells_.output(), AllOf(Not(HasSubstr(secret.substr(0, 4))), Not(HasSubstr(hexadecimal.substr(0, 8)))));
 }
 
@@ -200,7 +200,16 @@ TEST_F(UniqueId, NamesThePeThatDied) {
   EXPECT_THAT(shells_.pe(0).output(), Not(HasSubstr("barrier: 0")));
 }
 
-TEST_F(UniqueId, NamesThePeThatDiedEvenIfItServed) {
+TEST_F(UniqueId, NamesThePeThatDiedWhileOthersWaitForAWord) {
+  start_all(3, "die-word");
+  EXPECT_THAT(shells_.codes(), testing::ElementsAre(testing::Gt(0), -SIGKILL, testing::Gt(0)));
+  for (const std::size_t pe : {0U, 2U}) {
+    EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("shmem_signal_wait_until: the wait"), HasSubstr("PE 1"),
+                                               HasSubstr("there is 0"), Not(HasSubstr("word: "))));
+  }
+}
+
+TEST_F(UniqueId, NamesThePeThatDiedEvenIfItWasTheServer) {
   start_all(3, "die-server");
   shells_.codes();
   for (const std::size_t pe : {1U, 2U}) {
@@ -220,7 +229,7 @@ TEST_F(UniqueId, NamesThePeThatDiedWhileTheCoresOfOthersWaitForIt) {
   }
 }
 
-TEST_F(UniqueId, NamesThePesThatDoNotCome) {
+TEST_F(UniqueId, NamesMissingPes) {
   for (const int rank : {0, 2}) {
     start(rank, 4, "hello", {"SHMEM_UID_SOCK_IFNAME=lo", "SHMEM_BOOTSTRAP_TIMEOUT=1"});
   }
@@ -241,7 +250,7 @@ TEST_F(UniqueId, RefusesAnotherNumberOfPesOnAllOfThem) {
   }
 }
 
-TEST_F(UniqueId, RefusesASecondPeOfTheSameNumber) {
+TEST_F(UniqueId, RefusesASecondPeWithTheSameNumber) {
   start(0, 3, "hello");
   start(1, 3, "hello");
   start(1, 3, "hello");
@@ -252,14 +261,14 @@ TEST_F(UniqueId, RefusesASecondPeOfTheSameNumber) {
   }
 }
 
-/// A port that was free a moment ago.
+/// A port that is free at the moment.
 std::string free_port(const std::string& host) {
   auto place = shmem::parse_endpoint(host + ":0").value();
   const auto socket = shmem::listen_at(place);
   return std::to_string(socket ? place.port() : 0);
 }
 
-/// Jobs whose PEs are told everything by their environment.
+/// Jobs whose PEs are configured by their environment.
 class Session : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -309,7 +318,7 @@ TEST_P(Session, RefusesPesWithAnotherSecret) {
               AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job")));
 }
 
-TEST_P(Session, SaysWhenPesWereToldDifferentSizes) {
+TEST_P(Session, ReportsDifferentSizesOfPes) {
   start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   start(1, 3, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
@@ -317,7 +326,7 @@ TEST_P(Session, SaysWhenPesWereToldDifferentSizes) {
   EXPECT_THAT(shells_.pe(1).output(), HasSubstr("that job has 2 PEs, and this process was told of 3: SHMEM_UID_SIZE"));
 }
 
-TEST_P(Session, SaysWhenNoPeListens) {
+TEST_P(Session, ReportsThatNoPeListens) {
   start(1, 2, {"SHMEM_BOOTSTRAP_TIMEOUT=0.3"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1})) << shells_.output();
   EXPECT_THAT(shells_.output(), AllOf(HasSubstr("cannot reach the job at " + session_), HasSubstr("is PE 0 running")));

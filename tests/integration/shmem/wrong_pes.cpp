@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PE that makes one mistake, named by its argument.
 #include <shmem.h>
+#include <shmem_device.h>
 #include <shmemx.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,14 +82,32 @@ int main(int argc, char** argv) {
     (shmem_barrier)(0, 0, shmem_n_pes(), psync);
   } else if (mistake == "wait-alone" && me == 1) {
     shmem_signal_wait_until(word, SHMEM_CMP_GE, 5);
-  } else if (mistake == "set-alone" || mistake == "wait-alone") {
-    std::this_thread::sleep_for(std::chrono::seconds(60));  // not by a call that would end after the time, too
+  } else if (mistake == "wait-alone-in-array" && me == 1) {
+    static long words[3] = {0, -7, 0};
+    shmem_long_wait_until_all(words, 3, nullptr, SHMEM_CMP_EQ, 0);
+  } else if (mistake == "wait-alone-on-core" && me == 1) {
+    const shmemx_kernel_t wait = [](shmemx_core_t*, void* mine) {
+      shmem_uint64_wait_until(static_cast<std::uint64_t*>(mine), SHMEM_CMP_NE, 0);
+    };
+    return shmemx_launch(1, wait, word) == 0 ? 0 : 3;
+  } else if (mistake == "set-alone" || mistake.starts_with("wait-alone")) {
+    std::this_thread::sleep_for(std::chrono::seconds(60));  // not in a call that would time out as well
+  } else if (mistake == "lock-kept") {
+    static long lock = 0;
+    if (me == 0) {
+      shmem_set_lock(&lock);
+    }
+    shmem_barrier_all();
+    if (me == 1) {
+      shmem_set_lock(&lock);
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(60));
   } else if (mistake == "barrier-while-open") {
     shmemx_barrier_arrive(SHMEM_TEAM_WORLD);
     shmem_barrier_all();
   } else if (mistake == "finalize-while-open") {
     shmemx_barrier_arrive(SHMEM_TEAM_WORLD);
-  } else if (mistake == "global-exit-0") {  // which is none
+  } else if (mistake == "global-exit-0") {  // not an error
     shmemx_set_logger([](int level, const char* text) { std::printf("level %d: %s\n", level, text); });
     if (me == 1) {
       shmem_global_exit(0);

@@ -72,7 +72,7 @@ TEST_F(OpenMpiBoard, IsNotOpenedOnceItIsSealed) {
   EXPECT_EQ(opened_.node->pull, 3U);
 }
 
-TEST_F(OpenMpiBoard, OutlivesItsMaker) {
+TEST_F(OpenMpiBoard, OutlivesItsCreator) {
   ASSERT_EQ(open(), 0);
   made_.node->pull = 3;
   gba_ompi_board_close(&made_);
@@ -80,7 +80,7 @@ TEST_F(OpenMpiBoard, OutlivesItsMaker) {
   EXPECT_EQ(opened_.node->pull, 3U);
 }
 
-TEST_F(OpenMpiBoard, IsNotMistakenForWhatElseHasItsNumber) {
+TEST_F(OpenMpiBoard, IsNotMistakenForAnotherFileWithItsNumber) {
   gba_ompi_board_seal(&made_);
   const int other = memfd_create("other", MFD_CLOEXEC);
   ASSERT_GE(other, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members make of the table of what all of them offer.
+// The decision that members derive from the table of all their offers.
 #include "gba_decide.h"
 
 #include <gmock/gmock.h>
@@ -27,8 +27,8 @@ gba_ompi_decision_t decide(const Offers& offers) {
   return gba_ompi_decide(offers.data(), static_cast<int>(offers.size()));
 }
 
-/// Two nodes of three members; on the first, the second member shares the port of the third one, on the other both of
-/// the others that of the first one.
+/// Two nodes of three members. On the first node, the second member shares the port of the third one; on the second
+/// node, the other two members share the port of the first one.
 const Offers kNodes{offer(0, 0, 0), offer(1, 0, 0), offer(0, 3, 2), offer(0, 2, 2), offer(1, 5, 0), offer(1, 4, 0)};
 constexpr int kMembers = 6;
 
@@ -38,7 +38,7 @@ std::vector<std::uint32_t> sharers(int holder) {
   return places;
 }
 
-TEST(Decision, IsToUseTheDeviceIfAllCan) {
+TEST(Decision, UsesTheDeviceIfAllCan) {
   EXPECT_EQ(decide({offer(0, 0, 0), offer(0, 1, 1)}).reason, GBA_OMPI_USED);
   EXPECT_EQ(decide(kNodes).reason, GBA_OMPI_USED);
 }
@@ -60,12 +60,12 @@ TEST(Decision, RefusesPortsWhoseHolderIsNotAMember) {
   EXPECT_STREQ(text, "rank 1 shares the port of a process that is not a member");
 }
 
-/// Local ranks are those of a node: the one of another node is not meant.
+/// A local rank counts within its node: the same rank on another node is another process.
 TEST(Decision, UsesNoHolderOfAnotherNode) {
   EXPECT_EQ(decide({offer(0, 0, 0), offer(1, 1, 0)}).reason, GBA_OMPI_NO_HOLDER);
 }
 
-/// Those without a certain holder are spread over the holders of their node.
+/// Members that may share any port are spread over the holders of their node.
 TEST(Table, SpreadsMembersThatMayShareAnyPort) {
   const auto any = [](int node, std::uint32_t local_rank) { return offer(node, local_rank, GBA_OMPI_ANY_HOLDER); };
   const Offers offers{any(0, 0), offer(0, 1, 1), offer(2, 0, 0), any(0, 2), any(2, 1), offer(0, 3, 3), any(0, 4)};

@@ -9,8 +9,8 @@
 namespace openmpi_test {
 namespace {
 
-constexpr unsigned kDeepest = 3;      // members in the middle of a step
-constexpr unsigned kLongest = 1'000;  // so often nothing happened but that time passed: it hangs
+constexpr unsigned kDeepest = 3;      // how many members may be in the middle of a step
+constexpr unsigned kLongest = 1'000;  // so many rounds in which only time passed: the job hangs
 
 }  // namespace
 
@@ -96,7 +96,7 @@ void PlayedJob::wrong(const std::string& what) {
   }
 }
 
-/// A doorbell says for all behind the port that they have arrived, and are ON.
+/// A doorbell means that all members behind the port have arrived and are ON.
 void PlayedJob::check_arrival(std::uint32_t port, std::uint64_t k) {
   const Member& member = members_[member_of_port_[port]];
   const auto& words = nodes_[member.node].words;
@@ -105,7 +105,7 @@ void PlayedJob::check_arrival(std::uint32_t port, std::uint64_t k) {
   for (const std::uint32_t local : behind) {
     if (words[local].word[k & 1] != k << 2) {
       wrong("member " + std::to_string(member_of_port_[port]) + " rings " + std::to_string(k) + " for local member " +
-            std::to_string(local) + ", who has not said that it is there and ON");
+            std::to_string(local) + ", which has not published that it has arrived and is ON");
     }
   }
 }
@@ -114,7 +114,7 @@ void PlayedJob::tell(void* context, std::uint64_t k, std::uint64_t votes) {
   auto& member = *static_cast<Member*>(context);
   PlayedJob& job = *member.job;
   if (member.barrier.local != 0) {
-    job.wrong("a member that is no leader tells other nodes");
+    job.wrong("a member that is not the leader sends to other nodes");
   }
   for (std::size_t to = 0; to < job.nodes_.size(); ++to) {
     if (to != member.node) {
@@ -204,7 +204,7 @@ void PlayedJob::enter(Member& member) {
 
 void PlayedJob::look(Member& member) {
   if (member.over_from != 0) {
-    // The previous module's barrier: a right one, of those who know that it is their turn.
+    // The previous module's barrier, of the members that know that the device is not used any more.
     const bool all = std::all_of(members_.begin(), members_.end(), [&](const Member& other) {
       return other.over_from != 0 && other.entered >= member.entered;
     });
@@ -267,7 +267,7 @@ std::string PlayedJob::play(const std::function<void(unsigned step)>& before_ste
     before_step(steps_);
     if (!step_somebody()) {
       for (std::size_t node = 0; node < nodes_.size(); ++node) {
-        wake_node(node);  // time passes: all look once more
+        wake_node(node);  // time passes: all members look again
       }
       if (++rests > kLongest) {
         wrong("it hangs");

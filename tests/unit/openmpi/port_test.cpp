@@ -34,7 +34,7 @@ class OpenMpiPort : public testing::Test {
     gba_ompi_port_close(&port_);
     return gba_ompi_port_open(paths, local_rank, &port_);
   }
-  /// What this process opens; "shares N" otherwise.
+  /// The path that this process opens, or "shares N" if it opens none.
   std::string of(const char* paths, std::uint32_t local_rank) {
     machine().opened.clear();
     EXPECT_EQ(open(paths, local_rank), 0) << port_.trouble;
@@ -52,13 +52,13 @@ class OpenMpiPort : public testing::Test {
   gba_ompi_port_t port_{};
 };
 
-TEST_F(OpenMpiPort, OfAFunctionIsOpenedByOneAndSharedByTheOthers) {
+TEST_F(OpenMpiPort, OfAFunctionIsOpenedByOneProcessAndSharedByTheOthers) {
   EXPECT_EQ(of("/nowhere/gba0", 0), "/nowhere/gba0");
   EXPECT_EQ(of("/nowhere/gba0", 1), "shares 0");
   EXPECT_EQ(of("/nowhere/gba0", 7), "shares 0");
 }
 
-TEST_F(OpenMpiPort, OfSeveralFunctionsIsOneForEachOfTheFirst) {
+TEST_F(OpenMpiPort, OfSeveralFunctionsIsOneForEachOfTheFirstProcesses) {
   const char* const list = "/nowhere/gba0,0000:3b:00.0,/nowhere/gba2";
   EXPECT_EQ(of(list, 0), "/nowhere/gba0");
   EXPECT_EQ(of(list, 1), "0000:3b:00.0");
@@ -87,7 +87,7 @@ TEST_F(OpenMpiPort, OfASocketsPathIsOneForEachProcess) {
   unlink(path.c_str());
 }
 
-TEST_F(OpenMpiPort, IsThatOfTheEnvironmentWhereNoneIsNamed) {
+TEST_F(OpenMpiPort, DefaultsToThatOfTheEnvironment) {
   setenv("GBA_DEVICE", "@first,@second", 1);
   machine().functions = {"0000:01:00.0"};
   EXPECT_EQ(of("", 1), "@second");
@@ -95,7 +95,7 @@ TEST_F(OpenMpiPort, IsThatOfTheEnvironmentWhereNoneIsNamed) {
   EXPECT_EQ(of("@named", 0), "@named");
 }
 
-TEST_F(OpenMpiPort, IsOneOfTheMachinesFunctionsWhereNothingIsNamed) {
+TEST_F(OpenMpiPort, DefaultsToAFunctionOfTheMachine) {
   if (access("/dev/gba0", F_OK) == 0) {
     GTEST_SKIP() << "this machine has /dev/gba0";
   }
@@ -104,10 +104,10 @@ TEST_F(OpenMpiPort, IsOneOfTheMachinesFunctionsWhereNothingIsNamed) {
   EXPECT_EQ(of(nullptr, 1), "0000:02:00.0");
   EXPECT_EQ(of(nullptr, 2), "shares 0");
   machine().functions.clear();
-  EXPECT_EQ(of(nullptr, 0), "(default)") << "libgba knows best what is missing";
+  EXPECT_EQ(of(nullptr, 0), "(default)") << "libgba's default reports what is missing";
 }
 
-TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
+TEST_F(OpenMpiPort, ThatCannotBeOpenedGivesTheReason) {
   machine().error = -EACCES;
   EXPECT_EQ(open("/nowhere/gba0", 0), -EACCES);
   EXPECT_EQ(port_.port, nullptr);
@@ -117,17 +117,17 @@ TEST_F(OpenMpiPort, ThatCannotBeOpenedSaysWhy) {
 }
 
 /// A server may have fewer ports than there are processes.
-TEST_F(OpenMpiPort, OfAServerThatHasNoneLeftIsAnybodyElses) {
+TEST_F(OpenMpiPort, OfAFullServerIsSharedWithAnyHolder) {
   machine().error = -EBUSY;
   EXPECT_EQ(open("@server", 3), 0);
   EXPECT_EQ(port_.port, nullptr);
   EXPECT_EQ(port_.holder, GBA_OMPI_ANY_HOLDER);
   EXPECT_STREQ(port_.trouble, "");
   machine().error = -EBUSY;
-  EXPECT_EQ(open("/nowhere/gba0", 0), -EBUSY) << "another job's function";
+  EXPECT_EQ(open("/nowhere/gba0", 0), -EBUSY) << "the function of another job";
 }
 
-TEST_F(OpenMpiPort, ListMustBeOne) {
+TEST_F(OpenMpiPort, ListMustBeValid) {
   EXPECT_EQ(open("/nowhere/gba0,", 1), -EINVAL);
   EXPECT_STREQ(port_.trouble, "the list of devices \"/nowhere/gba0,\" has a path that is empty");
   EXPECT_EQ(open(",@first", 0), -EINVAL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The property of barriers on cores that are threads, and on the memory of this process or shared with others.
+// Checks the guarantee of barriers on cores that are threads, in memory of this process or shared with others.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "shmem/cores/core_group.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/barrier_property.hpp"
 
@@ -16,10 +17,13 @@ namespace shmem_test {
 constexpr auto kTeamSizes =
     std::to_array({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 64, 708});
 
-/// Barriers of each algorithm and size, of all numbers of cores together. By threads and by processes as many each, so
-/// an algorithm does 100,000 with 1 to 4 PEs and 1,000 with 5 to 17 in all. Sanitizers look at every step: they need
-/// fewer.
+/// The number of barriers for each algorithm and size, over all numbers of cores. Threads and processes do as many
+/// each: in total, an algorithm does 100,000 with 1 to 4 PEs and 1,000 with 5 to 17. Sanitizers check every step, so
+/// they need fewer. An emulator takes many times as long.
 inline int barriers_for(int pes) {
+  if (test_support::kEmulated) {
+    return test_support::repeats(pes <= 4 ? 100 : pes <= 17 ? 10 : pes <= 64 ? 4 : 1, 1'000);
+  }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kFew = 500;
 #else
@@ -37,7 +41,7 @@ inline int barriers_for(int pes) {
   return test_support::repeats(5, 1'000);
 }
 
-/// The algorithms, then all of them mixed.
+/// Algorithm i, or none, which mixes them, after the last.
 inline std::optional<shmem::Algorithm> algorithm_or_mixed(std::size_t i) {
   return i < shmem::kAlgorithms.size() ? std::optional(shmem::kAlgorithms[i].algorithm) : std::nullopt;
 }
@@ -49,7 +53,7 @@ struct TeamMemory {
   std::vector<shmem::RoundWords> rounds;
 };
 
-/// The same as SyncView.
+/// The interface of SyncView, over TeamMemory.
 class MemoryView {
  public:
   MemoryView(TeamMemory& memory, int me) : memory_(memory), me_(me) {}
@@ -66,10 +70,10 @@ class MemoryView {
   int me_;
 };
 
-/// The first thing that went wrong on any thread; the waits of the others end with it, or when it takes too long.
+/// The first error on any thread. It ends the waits of the other threads, and so does a deadline.
 class FirstWrong {
  public:
-  /// `others_ended`: something went wrong elsewhere.
+  /// `others_ended`: whether another process has failed.
   explicit FirstWrong(std::function<bool()> others_ended = [] { return false; })
       : others_ended_(std::move(others_ended)) {}
   void say(const std::string& text) {
@@ -95,7 +99,7 @@ class FirstWrong {
   std::atomic<bool> wrong_{false};
 };
 
-/// All cores of one PE of `run`: the calling thread, and others if there are more than one. "" or what was wrong.
+/// Runs all cores of one PE of `run`: the calling thread, and more threads for more cores. Errors go to `wrong`.
 template <typename View>
 void check_pe(const View& view, const BarrierRun& run, const Cells& cells, FirstWrong& wrong) {
   const auto check = [&wrong] { return wrong.check(); };
@@ -124,7 +128,7 @@ void check_pe(const View& view, const BarrierRun& run, const Cells& cells, First
       check);
 }
 
-/// All PEs of `run` as threads of this process: "" or what was wrong first.
+/// Runs all PEs of `run` as threads of this process. Returns the first error, or "".
 inline std::string check_as_threads(const BarrierRun& run) {
   TeamMemory memory(run.pes);
   std::vector<Cell> data(Cells::needed(run));

@@ -37,7 +37,7 @@ Child run(int pe, const std::function<std::string(int)>& body) {
   return {pid, std::move(read)};
 }
 
-/// What the child writes until it ends, or nothing more after the deadline.
+/// All that the child writes until it ends or the deadline passes.
 std::string read_all(int fd, Clock::time_point deadline) {
   std::string text;
   for (;;) {
@@ -82,6 +82,7 @@ std::vector<std::string> in_processes(int pes, const std::function<std::string(i
   }
   const auto deadline = Clock::now() + limit;
   std::vector<std::string> texts;
+  texts.reserve(children.size());
   for (const Child& child : children) {
     texts.push_back(finish(child, deadline));
   }

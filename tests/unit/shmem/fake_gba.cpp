@@ -14,10 +14,10 @@
 
 #include "gba/gba.h"
 
-/// One opener's way to the switch.
+/// The connection of one opener to the switch.
 struct Way {
-  std::uint64_t epoch;  // of the switch that it leads to
-  bool lost = false;    // under the switch's lock
+  std::uint64_t epoch;  // that of the switch when it was opened
+  bool lost = false;    // guarded by the switch's lock
 };
 
 struct gba_device {
@@ -26,7 +26,7 @@ struct gba_device {
 
 struct gba_group {
   std::shared_ptr<Way> way;
-  std::uint32_t group, member;
+  std::uint32_t group = 0, member = 0;
   std::atomic<std::uint64_t> flag{0};
 };
 
@@ -48,13 +48,14 @@ struct Switch {
   std::map<std::uint32_t, Group> groups;
   int limit = 32;
   std::uint32_t most = 708;  // members of a group
-  std::uint64_t epoch = 1;   // changes whenever the switch loses its memory
+  std::uint64_t epoch = 1;   // increases whenever the switch loses its memory
   std::uint32_t last_key = 0;
   bool lost = false, returns = false;
   std::uint32_t member_loss = 0, device_loss = 0, failing = 0;
   std::int64_t refused = -1;
-  int ports = 0, most_ports = -1;  // open, and that may be
+  int ports = 0, most_ports = -1;  // how many are open, and how many may be
   std::uint64_t releases = 0;
+  std::map<std::thread::id, int> leaves;
   std::minstd_rand random{1};
 
   bool chance(std::uint32_t one_in) { return one_in != 0 && random() % one_in == 0; }
@@ -64,12 +65,12 @@ struct Switch {
     ++epoch;
   }
   [[nodiscard]] bool reached_by(const Way& way) const { return !lost && !way.lost && way.epoch == epoch; }
-  /// nullptr: this is not, or no more, a group of that key.
+  /// nullptr if no group has that number and key now.
   Group* find(const gba_group_handle& handle) {
     const auto found = groups.find(handle.group);
     return found != groups.end() && found->second.key == handle.key ? &found->second : nullptr;
   }
-  /// The member's way to the switch is gone. The switch notices every other time only.
+  /// Breaks the member's connection. The switch notices in about half of the cases.
   void lose(Group& group, gba_group* handle) {
     handle->way->lost = true;
     if (random() % 2 == 0) {
@@ -99,7 +100,7 @@ int failed(int error, const char* text) {
   return error;
 }
 
-/// Only a first arrival may go wrong: repeats must not be what brings a stuck member on.
+/// Faults strike first arrivals only: otherwise a repeat could help a member that would be stuck without it.
 void ring(gba_group* handle, std::uint64_t sequence, bool first) {
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
@@ -129,7 +130,7 @@ void ring(gba_group* handle, std::uint64_t sequence, bool first) {
     std::vector<gba_group*> missed;
     for (auto& [member, other] : group.members) {
       if (!other->way->lost && s.chance(s.member_loss)) {
-        missed.push_back(other);  // it was counted, but never hears of it
+        missed.push_back(other);  // its arrival was counted, but it gets no release
       } else if (!other->way->lost) {
         other->flag.store(group.released, std::memory_order_release);
       }
@@ -155,6 +156,7 @@ void power_on(int groups) {
   s.most = 708;
   s.most_ports = -1;
   s.releases = 0;
+  s.leaves.clear();
 }
 void lose_members(std::uint32_t one_in) {
   const std::lock_guard guard(the_switch().lock);
@@ -185,6 +187,11 @@ void refuse_member(int member) {
   const std::lock_guard guard(the_switch().lock);
   the_switch().refused = member;
 }
+int leaves_by(std::thread::id thread) {
+  const std::lock_guard guard(the_switch().lock);
+  return the_switch().leaves[thread];
+}
+
 int groups_in_use() {
   const std::lock_guard guard(the_switch().lock);
   return static_cast<int>(the_switch().groups.size());
@@ -213,7 +220,7 @@ int gba_open(const char* /*path*/, gba_device** out) {
     s.restart();
   }
   if (s.lost || s.chance(s.failing)) {
-    return failed(-ECONNREFUSED, "nobody is there");
+    return failed(-ECONNREFUSED, "the device is not available");
   }
   if (s.ports == s.most_ports) {
     return failed(-EBUSY, "no port is free");
@@ -312,13 +319,14 @@ int gba_group_leave(gba_group* handle) {
   const std::unique_ptr<gba_group> owner(handle);
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
+  ++s.leaves[std::this_thread::get_id()];
   const auto found = s.groups.find(handle->group);
   if (found == s.groups.end()) {
     return 0;
   }
   Group& group = found->second;
   const auto place = group.members.find(handle->member);
-  // The group may be another one of the same number by now.
+  // By now the group may be another one with the same number.
   if (place != group.members.end() && place->second == handle) {
     group.members.erase(place);
     if (group.enabled) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leaders of nodes as threads of the test, each with a port of the device.
+// Runs the leaders of nodes as threads of the test, each with a port of the device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,29 +20,29 @@
 
 namespace shmem_test {
 
-/// `Way` makes their barriers.
+/// One leader. `Way` is the type of its barrier.
 template <typename Way>
 struct Leader {
   Way& way;
   shmem::ProcessGroup& leaders;
   shmem::GbaPort& port;
-  int me;
-  std::function<bool()> barrier;  // false: it ended before all had arrived
+  int me = 0;
+  std::function<bool()> barrier;  // false if it ended before all had arrived
   [[nodiscard]] shmem::GbaMember wanting() const {
-    return {&port, "", true, {}, std::chrono::seconds{5}};  // the time that a lost device may take to come back
+    return {&port, "", true, {}, std::chrono::seconds{5}};  // the time that a lost device may take to return
   }
 };
 
-/// Runs `body` on all of them. `make` makes a leader's Way, `barrier` calls its barrier. Leaders arrive at different
-/// times.
+/// Runs `body` on all leaders, which arrive at different times. `make` makes the Way of a leader, `barrier` calls it.
 template <typename Way, typename Make, typename Barrier>
 void run_leaders(int size, Make make, Barrier barrier, const std::function<void(Leader<Way>&)>& body,
                  std::chrono::milliseconds limit) {
-  constexpr int kSlot = 5;  // of member 0; each of the others has another one
+  constexpr int kSlot = 5;  // the slot of member 0; each member has another one
   Wires wires;
   std::deque<shmem::RemoteBoard> boards(static_cast<std::size_t>(size));
   std::vector<std::atomic<std::uint64_t>> entered(static_cast<std::size_t>(size));
   std::vector<int> pes;
+  pes.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) {
     pes.push_back(i);
   }

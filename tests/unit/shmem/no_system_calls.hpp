@@ -16,7 +16,7 @@
 
 namespace test_support {
 
-/// From now on exit_group alone is allowed. False where the kernel has no such filters.
+/// From now on only exit_group is allowed. False if the kernel does not support such filters.
 inline bool forbid_system_calls() {
   std::array<sock_filter, 4> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                                       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
@@ -26,7 +26,7 @@ inline bool forbid_system_calls() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// True if `code`, in a child, returned true and made none. Shared memory that it changes is changed.
+/// Runs `code` in a child. True if it returned true and made no system call. Its changes to shared memory remain.
 inline bool makes_no_system_calls(const std::function<bool()>& code) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -42,7 +42,7 @@ inline void expect_no_system_calls(const std::function<bool()>& code) {
   GTEST_SKIP() << "sanitizers make system calls of their own";
 #endif
   if (!makes_no_system_calls([] { return true; })) {
-    GTEST_SKIP() << "no seccomp filters here";
+    GTEST_SKIP() << "seccomp filters are not available";
   }
   EXPECT_TRUE(makes_no_system_calls(code));
 }

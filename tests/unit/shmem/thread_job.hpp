@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job whose PEs are threads of the test: real node memory, mapped once per PE, and a bootstrap that needs no
-// launcher.
+// A job whose PEs are threads of the test: real node memory, mapped once per PE, and a bootstrap without a launcher.
 #pragma once
 
 #include <atomic>
@@ -13,7 +12,7 @@
 
 namespace shmem_test {
 
-/// What the PEs of one job share.
+/// The state that the PEs of one job share.
 struct Meeting {
   explicit Meeting(int size) : slots(static_cast<std::size_t>(size)), door(size) {}
   std::vector<std::vector<std::byte>> slots;
@@ -58,11 +57,11 @@ class ThreadBootstrap : public shmem::Bootstrap {
   int rank_;
 };
 
-/// Runs `body` once per PE, each on a thread with a Job of its own, and returns when all are done. Memory is fresh each
-/// time.
+/// Runs `body` once per PE, each on a thread with a Job of its own and in new memory, and returns when all are done.
 inline void run_job(int size, const std::function<void(shmem::Job&)>& body, const shmem::Options& options = {}) {
   Meeting meeting(size);
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
   for (int pe = 0; pe < size; ++pe) {
     threads.emplace_back([&, pe] {
       auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, pe);

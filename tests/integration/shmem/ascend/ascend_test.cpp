@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs written for Ascend SHMEM, in C11 and C++, that end with a message where something is not as that library
-// says.
+// Programs written for Ascend SHMEM, in C11 and C++, which fail with a message if a call does not behave as there.
 #include <gtest/gtest.h>
 
 #include "tests/support/job.hpp"
@@ -17,7 +16,7 @@ using Parameters = std::tuple<const char*, int>;
 
 class Ascend : public testing::TestWithParam<Parameters> {};
 
-TEST_P(Ascend, CallsDoWhatThatLibrarySays) {
+TEST_P(Ascend, CallsDoWhatAscendShmemSpecifies) {
   const auto [program, pes] = GetParam();
   const auto job = run(oshrun(pes, "off", {test_program(std::string("ascend_") + program + "_pes")}),
                        {"SHMEM_CYCLE_PROF_PE=" + std::to_string(pes - 1)}, Seconds{120});
@@ -42,7 +41,7 @@ TEST(AscendPrograms, EndWithAMessageThatNamesTheCall) {
   }
 }
 
-TEST(AscendPrograms, RunAsTheyAreWrittenForThatLibrary) {
+TEST(AscendPrograms, RunUnchanged) {
   for (const int pes : {1, 2, 3, 4}) {
     TempDir dir;
     const auto job = run(oshrun(pes, "off", {test_program("ascend_allgather_pes"), dir.file("uid")}),
@@ -74,7 +73,7 @@ TEST(KvShuffleOps, TakesBlocksOfAnySize) {
   }
 }
 
-TEST(KvShuffleOps, TellsBothPartnersWhatIsWrongAndTouchesNothing) {
+TEST(KvShuffleOps, ReportsErrorsToBothPartnersAndMovesNothing) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"block", "the move of block 1 of PE 0 to block 12 of PE 1"},
       {"two-senders", "both send"},

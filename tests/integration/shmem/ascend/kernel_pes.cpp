@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of Ascend SHMEM do beside moving data: atomic operations, waits as kernels have them, frames that are
-// measured; and calls of engines that are not here.
+// Kernels of Ascend SHMEM that do not move data: atomic operations, the kernels' forms of waits, profiled frames, and
+// calls of engines that this machine does not have.
 #include "check.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ ACLSHMEM_ATOMIC_SET_TYPES(DEFINE_SET)
     const Work& work = *static_cast<Work*>(argument);                                                \
     T* word = static_cast<T*>(work.word);                                                            \
     const int pe = aclshmem_n_pes() - 1;                                                             \
-    const T everybody = static_cast<T>(work.cores * aclshmem_n_pes());                               \
+    const T all_cores = static_cast<T>(work.cores * aclshmem_n_pes());                               \
     if (aclshmem_my_pe() == pe) *word = T(0);                                                        \
     aclshmem_barrier_all();                                                                          \
     T last = T(0);                                                                                   \
@@ -66,7 +66,7 @@ ACLSHMEM_ATOMIC_SET_TYPES(DEFINE_SET)
       aclshmemx_mte_atomic_fetch_add(word, T(1), pe);                                                \
     }                                                                                                \
     aclshmem_barrier_all();                                                                          \
-    CHECK(aclshmem_##NAME##_atomic_fetch(word, pe) == static_cast<T>(T{7} * T{kTimes} * everybody)); \
+    CHECK(aclshmem_##NAME##_atomic_fetch(word, pe) == static_cast<T>(T{7} * T{kTimes} * all_cores)); \
     aclshmem_barrier_all();                                                                          \
     if (shmemx_core_index(core) == 0) {                                                              \
       T* mine = static_cast<T*>(work.words);                                                         \
@@ -87,7 +87,7 @@ ACLSHMEM_ATOMIC_SET_TYPES(DEFINE_SET)
   }
 ACLSHMEM_ATOMIC_TYPES(DEFINE_ATOMICS)
 
-/// The forms that give their results, on core 0.
+/// The forms that return results, on core 0.
 #define DEFINE_WAITS(NAME, T, TYPE)                                                                                  \
   void waits_##NAME(shmemx_core_t* core, void* argument) {                                                           \
     constexpr size_t kCount = 5;                                                                                     \

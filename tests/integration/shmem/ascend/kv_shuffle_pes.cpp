@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_shuffle as a program for Ascend SHMEM calls it: kv_shuffle_pes FILE BLOCK_DIMS HEADS PAGE DIM [MISTAKE]. Every
-// byte of the caches is compared with what a loop over all PEs makes of them; with a mistake, with what they were.
+// kv_shuffle as a program for Ascend SHMEM calls it: kv_shuffle_pes FILE BLOCK_DIMS HEADS PAGE DIM [MISTAKE]. Compares
+// every byte of the caches with the result of a loop over all PEs; with a mistake, with the caches' initial contents.
 #include <acl/acl.h>
 #include <kv_shuffle_kernel.h>
 #include <shmem.h>  // the one in ascend/
@@ -28,7 +28,7 @@ void check(bool good, const char* what) {
   }
 }
 
-/// What a PE's cache holds at first.
+/// The initial contents of a PE's cache.
 Cache content(int pe, int which, int64_t size) {
   Cache bytes(static_cast<size_t>(size));
   uint32_t state = static_cast<uint32_t>(pe) * 2 + static_cast<uint32_t>(which) + 1;
@@ -39,7 +39,7 @@ Cache content(int pe, int which, int64_t size) {
   return bytes;
 }
 
-/// PEs 2 n and 2 n + 1 are pairs, of which one or the other sends; who is left over is paired with itself.
+/// PEs 2 n and 2 n + 1 are a pair, either of which sends; a last single PE is paired with itself.
 struct Tables {
   Numbers pairs{};
   std::vector<Numbers> source{}, destination{};
@@ -125,7 +125,7 @@ struct Caches {
   }
 };
 
-/// As the program of the example: the operator lives longer than its stream.
+/// Like Ascend's example: the operator outlives its stream.
 void shuffle_ten_times(const Job& job, const Caches& caches) {
   aclrtStream stream = nullptr;
   aclrtCreateStream(&stream);
@@ -141,9 +141,9 @@ void shuffle_ten_times(const Job& job, const Caches& caches) {
     ops.compute(caches.k, caches.v, pairs.get(), source.get(), destination.get(), count, job.heads, job.page, job.dim);
   }
   check(aclrtSynchronizeStream(stream) == ACL_SUCCESS, "the stream has an error");
-  caches.compare(job, tables, "the caches are not what they must be");
+  caches.compare(job, tables, "the caches are wrong");
 
-  // The tables are read when it is their turn, and not waited for: see the destructor.
+  // The stream reads the tables in its order, and the host does not wait for it: see the destructor.
   caches.fill(job);
   const Numbers nothing(tables.pairs.size(), -1);
   for (int i = 0; i < 3; ++i) {
@@ -152,10 +152,10 @@ void shuffle_ten_times(const Job& job, const Caches& caches) {
     aclrtMemcpyAsync(pairs.get(), pairs.bytes(), nothing.data(), pairs.bytes(), ACL_MEMCPY_HOST_TO_DEVICE, stream);
   }
   aclrtDestroyStream(stream);
-  caches.compare(job, tables, "the caches are not what they must be with tables of the stream");
+  caches.compare(job, tables, "the caches are wrong with tables that the stream reads");
 }
 
-/// PE 0 sends to PE 1, but for the mistake.
+/// PE 0 would send to PE 1, without the mistake.
 void make_mistake(const Job& job, const Caches& caches, const std::string& mistake) {
   aclrtStream stream = nullptr;
   aclrtCreateStream(&stream);
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   const Job job{aclshmem_my_pe(),   aclshmem_n_pes(),   static_cast<uint32_t>(std::atoi(argv[2])),
                 std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
   const auto bytes = static_cast<size_t>(job.cache_size());
-  // One alone and the other alone; then one before the other in memory that has room for more behind both.
+  // K and V each in its own allocation; then both orders in one allocation with room after them.
   auto* k = static_cast<uint8_t*>(aclshmem_malloc(bytes));
   auto* v = static_cast<uint8_t*>(aclshmem_malloc(bytes));
   auto* both = static_cast<uint8_t*>(aclshmem_malloc(3 * bytes));

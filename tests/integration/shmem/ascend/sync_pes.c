@@ -58,7 +58,7 @@ static void test_signals_mem(void* dest_memory, void* source_memory) {
   static void test_waits_##NAME(void* memory) {                                                                \
     T* words = (T*)memory;                                                                                     \
     const int status[kCount] = {0, 0, 1, 0, 0};                                                                \
-    const int nobody[kCount] = {1, 1, 1, 1, 1};                                                                \
+    const int all_excluded[kCount] = {1, 1, 1, 1, 1};                                                          \
     const T values[kCount] = {1, 2, 3, 4, 5};                                                                  \
     size_t indices[kCount] = {0};                                                                              \
     size_t found = 7;                                                                                          \
@@ -99,15 +99,15 @@ static void test_signals_mem(void* dest_memory, void* source_memory) {
     CHECK(found == SIZE_MAX);                                                                                  \
     aclshmem_##NAME##_test_some_vector(words, kCount, indices, NULL, ACLSHMEM_CMP_GE, values, &found);         \
     CHECK(found == kCount);                                                                                    \
-    aclshmem_##NAME##_wait_until_all(words, kCount, nobody, ACLSHMEM_CMP_LT, 0);                               \
-    aclshmem_##NAME##_wait_until_any(words, kCount, nobody, ACLSHMEM_CMP_LT, 0, &found);                       \
+    aclshmem_##NAME##_wait_until_all(words, kCount, all_excluded, ACLSHMEM_CMP_LT, 0);                         \
+    aclshmem_##NAME##_wait_until_any(words, kCount, all_excluded, ACLSHMEM_CMP_LT, 0, &found);                 \
     CHECK(found == SIZE_MAX);                                                                                  \
     aclshmem_barrier(ACLSHMEM_TEAM_WORLD);                                                                     \
   }
 ACLSHMEM_WAIT_TYPES(TEST_WAITS)
 
-/* A stream does in order what the host gives it at once: without the order, or a wait in its place, the ring stops or
- * the data is wrong. */
+/* A stream runs in order what the host queues at once: if an operation or a wait ran out of order, the ring would stop
+ * or the data would be wrong. */
 static void test_stream(shmemx_stream_t* stream) {
   enum { kWords = 1 << 16, kRounds = 10 };
   const aclshmem_handle_t world = {ACLSHMEM_TEAM_WORLD};
@@ -133,7 +133,7 @@ static void test_stream(shmemx_stream_t* stream) {
   aclshmem_free(ring);
 }
 
-/* Collective calls of the host come behind those of the stream NULL, which nobody waits for here. */
+/* Collective calls of the host run after those of stream NULL, although the host does not wait for the stream. */
 static void test_collectives_behind_stream(void) {
   for (int i = 0; i < 50; ++i) {
     aclshmem_team_t team = ACLSHMEM_TEAM_INVALID;

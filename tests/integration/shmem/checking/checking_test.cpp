@@ -34,7 +34,7 @@ Outcome make(const Mistake& mistake, const char* debug = "SHMEM_DEBUG=1") {
   return run(oshrun(mistake.pes, "off", {test_program("mistakes"), mistake.name}), {debug, mistake.variable});
 }
 
-/// For a regular expression.
+/// The text with special characters escaped for a regular expression.
 std::string quoted(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -164,20 +164,20 @@ TEST(CheckingNotes, NameTheMissingPesOfALongWait) {
                                     "no collective call"));
 }
 
-TEST(CheckingNotes, WhatWasNotFreedWhenAProgramEnds) {
+TEST(CheckingNotes, ListBlocksThatWereNotFreedAtTheEnd) {
   const Outcome job = make({"leak", ""});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("shmem: PE 0: shmem_finalize: 3 blocks of the symmetric heap were not freed: 20 "
                                     "bytes at heap+0x0, 128 bytes at heap+0x40, 1000 bytes at heap+0xc0"));
 }
 
-TEST(CheckingNotes, NothingOfAProgramWithoutMistakes) {
+TEST(CheckingNotes, AreEmptyWithoutMistakes) {
   const Outcome job = make({"nothing", ""});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, Not(HasSubstr("shmem_")));
 }
 
-TEST(CheckingNotes, NothingUnlessAskedFor) {
+TEST(CheckingNotes, AreOffByDefault) {
   const Outcome job = make({"put_freed", ""}, "SHMEM_DEBUG=0");
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(job.output, "");

@@ -14,7 +14,7 @@ using test_support::run;
 using test_support::Seconds;
 using test_support::test_program;
 
-/// The program is built twice.
+/// The program is built twice, with and without fixed addresses.
 class Globals : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] static std::string pes() { return test_program(GetParam()); }
@@ -32,7 +32,7 @@ TEST_P(Globals, AreReachedAtAddressesThatAreNotRandom) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST_P(Globals, LoseNoAdd) {
+TEST_P(Globals, LoseNoAtomicAdd) {
   const auto job = run(oshrun(3, "off", {pes(), "add"}), {}, Seconds{60});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
@@ -42,7 +42,7 @@ TEST_P(Globals, KeepTheirValuesWhenTheLibraryEndsAndStartsAgain) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST_P(Globals, EndWhereTheirProgramsDataEnd) {
+TEST_P(Globals, EndWithTheDataOfTheirProgram) {
   const auto job = run(oshrun(2, "off", {pes(), "beyond"}));
   EXPECT_NE(job.exit.code, 0);
   EXPECT_EQ(job.exit.signal, 0);
@@ -54,7 +54,7 @@ TEST_P(Globals, EndWhereTheirProgramsDataEnd) {
 INSTANTIATE_TEST_SUITE_P(Programs, Globals, testing::Values("globals_pes", "globals_pes_fixed"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// PE 1 runs the program at fixed addresses, the others the one without.
+/// PE 1 runs the program at fixed addresses, the other PEs the one without.
 Outcome two_programs(const std::string& what) {
   const std::string script = "if [ \"$OSHRUN_RANK\" = 1 ]; then exec " + test_program("globals_pes_fixed") + " " +
                              what + "; else exec " + test_program("globals_pes") + " " + what + "; fi";
@@ -66,13 +66,13 @@ TEST(TwoPrograms, ShareTheHeapButNoGlobals) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(TwoPrograms, AreToldApartInTheMessage) {
+TEST(TwoPrograms, AreNamedAsDifferentInTheMessage) {
   const auto job = two_programs("beside-another-mistake");
   EXPECT_NE(job.exit.code, 0);
   EXPECT_NE(job.output.find("runs another program, or other libraries"), std::string::npos) << job.output;
 }
 
-TEST(Globals, AreNotSymmetricWhenThatIsSwitchedOff) {
+TEST(Globals, AreNotSymmetricWhenSwitchedOff) {
   const auto job = run(oshrun(2, "off", {test_program("globals_pes"), "not-symmetric"}),
                        {"SHMEM_SYMMETRIC_GLOBALS=off", "SHMEM_INFO=1"});
   EXPECT_NE(job.exit.code, 0);
@@ -103,7 +103,7 @@ TEST(Globals, AreNotSharedWithChildrenOfSeveralThreads) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(Globals, AreNoHindranceForOtherPrograms) {
+TEST(Globals, DoNotDisturbStartedPrograms) {
   const auto job = process_pes(2, {"programs"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
@@ -125,7 +125,7 @@ TEST(Globals, LeaveNoSignalHandler) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST(Globals, AreSymmetricOnNoPeWhereOneCannotShareThem) {
+TEST(Globals, AreSymmetricOnNoPeIfOneCannotShareThem) {
   const auto job = process_pes(3, {"forbidden"});
   if (job.exit.code == 77) {
     GTEST_SKIP() << job.output;

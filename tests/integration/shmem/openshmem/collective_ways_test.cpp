@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective, each of the ways that SHMEM_COLLECTIVE_TUNING can choose.
+// Every collective by each algorithm that SHMEM_COLLECTIVE_TUNING can choose.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,7 +17,7 @@ using test_support::test_program;
 
 class CollectiveWays : public testing::TestWithParam<std::tuple<std::string, int>> {};
 
-TEST_P(CollectiveWays, DoTheSame) {
+TEST_P(CollectiveWays, GiveTheSameResults) {
   const auto [limits, pes] = GetParam();
   const test_support::TempDir folder;
   std::ofstream table(folder.file("table"));
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(All, CollectiveWays,
                                                           "eager=8 scatter-allgather=9"),
                                           testing::Values(3)));
 
-/// How PEs are spread over nodes: blocks of so many, or so many nodes by turns.
+/// The placement of PEs on nodes: "/ N" puts N consecutive PEs on a node, "% N" deals them to N nodes in turn.
 class CollectivesOnNodes : public testing::TestWithParam<std::tuple<std::string, int>> {};
 
 void expect_clean_on_nodes(const std::string& node, int pes, const std::string& name) {
@@ -54,25 +54,56 @@ void expect_clean_on_nodes(const std::string& node, int pes, const std::string& 
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
-TEST_P(CollectivesOnNodes, DoTheSame) {
+TEST_P(CollectivesOnNodes, GiveTheSameResults) {
   const auto [node, pes] = GetParam();
   expect_clean_on_nodes(node, pes, "openshmem_collective_c_pes");
 }
 
-// The blocks of PEs that take turns are not in the order of the PEs on any node.
+// If PEs are dealt to nodes in turn, the blocks of a node's PEs are not adjacent in the result.
 TEST(LargeCollects, NeedNoSecondCopyOfTheResult) {
   if (test_support::kSanitized) {
-    GTEST_SKIP() << "a sanitizer's memory does not fit into the limit";
+    GTEST_SKIP() << "a sanitizer needs more memory than the limit";
   }
   expect_clean_on_nodes("% 2", 4, "large_collect_pes");
 }
 
-// As a host file that names a node twice places them: PEs 0, 1, 4, 5 and 2, 3.
+struct Short {
+  const char* call;
+  const char* message;
+};
+class ShortOfMemory : public testing::TestWithParam<Short> {};
+
+TEST_P(ShortOfMemory, IsAnErrorThatNamesTheSize) {
+  if (test_support::kSanitized) {
+    GTEST_SKIP() << "a sanitizer has operators of its own";
+  }
+  const std::string script = R"(export SHMEM_HOST_ID=node$((OSHRUN_RANK % 2)); exec "$0" "$@")";
+  const auto job =
+      run(oshrun(4, "off", {"/bin/sh", "-c", script, test_program("short_of_memory_pes"), GetParam().call}),
+          {"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}, Seconds{120});
+  for (const char* reason : {"libucp.so.0 cannot be used", "built without UCX"}) {
+    if (job.output.find(reason) != std::string::npos) {
+      GTEST_SKIP() << reason;
+    }
+  }
+  EXPECT_EQ(job.exit.code, 3) << job.output;
+  EXPECT_NE(job.output.find(GetParam().message), std::string::npos) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, ShortOfMemory,
+    testing::Values(Short{"alltoall", "there is no memory for the 65536 bytes in which the blocks"},
+                    Short{"alltoalls", "there is no memory for the 65480 bytes of a block of another node's PE"},
+                    Short{"scan", "there is no memory for the 163840 bytes in which a scan"},
+                    Short{"fcollect", "there is no memory for the 131072 bytes that put"}),
+    [](const auto& test) { return std::string(test.param.call); });
+
+// PEs 0, 1, 4, 5 and 2, 3, as placed by a host file that names a node twice.
 TEST(UnevenNodes, HaveSeveralTeamsOfPesThatShareMemory) {
   expect_clean_on_nodes("/ 2 % 2", 6, "openshmem_team_c_pes");
 }
 
-// One on each; 2 + 1; 3 + 1; 2 + 2; 3 + 2 that take turns; 3 + 2, not evenly spaced.
+// One PE per node; 2 + 1; 3 + 1; 2 + 2; 3 + 2 in turn; 3 + 2, not evenly spaced.
 INSTANTIATE_TEST_SUITE_P(All, CollectivesOnNodes,
                          testing::Values(std::tuple("/ 1", 3), std::tuple("/ 2", 3), std::tuple("/ 3", 4),
                                          std::tuple("/ 2", 4), std::tuple("% 2", 5), std::tuple("/ 2 % 2", 5)));

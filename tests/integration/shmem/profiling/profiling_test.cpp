@@ -14,10 +14,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What the program calls: no call of the library itself is counted.
+/// The calls of the program: calls that the library makes itself are not counted.
 const auto kCounted = AllOf(HasSubstr("PE 0: shmem_malloc 2, shmem_barrier_all 3, shmem_long_put 4\n"),
                             HasSubstr("PE 1: shmem_malloc 2, shmem_barrier_all 3, shmem_long_put 4\n"));
-/// 4 longs of the left neighbour for each PE, of which one comes back.
+/// Each PE gets 4 longs from its left neighbour, one of which comes back.
 const auto kRight = HasSubstr("sum 12\n");
 
 class Profiling : public testing::TestWithParam<const char*> {
@@ -29,7 +29,7 @@ class Profiling : public testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(Profiling, IsNotThereUnlessAskedFor) {
+TEST_P(Profiling, IsOffByDefault) {
   EXPECT_THAT(job(""), AllOf(kRight, Not(HasSubstr("shmem_malloc"))));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers among lists of PEs, on PEs that are threads: nobody leaves one before all of its list have entered it.
+// Barriers among lists of PEs, which are threads: no PE leaves one before all PEs of the list have entered it.
 #include "shmem/barrier/partial.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ std::errc meet(const Job& job, const PeList& list, std::string* text = nullptr) 
   return error;
 }
 
-/// For those whom a failure leaves behind.
+/// A limit for the PEs that would wait without end after a failure.
 shmem::Options bounded() {
   shmem::Options options;
   options.barrier_timeout = std::chrono::seconds{20};
@@ -76,7 +76,7 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
           if (std::find(members.begin(), members.end(), static_cast<std::uint32_t>(job.me)) == members.end()) {
             continue;
           }
-          std::shuffle(members.begin(), members.end(), mine);  // each writes it down in its own order
+          std::shuffle(members.begin(), members.end(), mine);  // the order of the list differs from PE to PE
           if (mine() % 16 == 0) {
             std::this_thread::yield();
           }
@@ -84,7 +84,7 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
           const std::errc error = meet(job, *list_of(job, members, world));
           if (error != std::errc{} ||
               call.entered.load(std::memory_order_relaxed) != static_cast<int>(members.size())) {
-            job.bootstrap->abort(1, "");  // nobody is left waiting
+            job.bootstrap->abort(1, "");  // ends the waits of the other PEs
             FAIL() << std::make_error_code(error).message() << ", " << call.entered.load() << " of " << members.size();
           }
         }
@@ -92,7 +92,7 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
       bounded());
 }
 
-/// Words in memory that all PEs see at one address, so that TSan knows them again.
+/// Words in memory that all PEs see at one address, so that TSan recognizes them.
 class OneMapping {
  public:
   OneMapping(std::vector<SyncWord>& told, std::vector<std::uint64_t>& heard, int pes, int me)
@@ -112,7 +112,7 @@ class OneMapping {
   int me_;
 };
 
-TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
+TEST(PartialBarriers, MakeEarlierStoresVisible) {
   constexpr int kPes = 5;
   std::vector<SyncWord> told(std::size_t{kPes} * kPes);
   std::vector<std::uint64_t> heard(std::size_t{kPes} * kPes);
@@ -123,12 +123,12 @@ TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
   for (int me = 0; me < kPes; ++me) {
     threads.emplace_back([&, me] {
       const OneMapping words(told, heard, kPes, me);
-      const auto end = shmem::Clock::now() + std::chrono::seconds{20};  // for those whom a failure leaves behind
+      const auto end = shmem::Clock::now() + std::chrono::seconds{20};  // ends the waits after a failure
       const auto check = [end] { return shmem::Clock::now() < end ? std::errc{} : std::errc::timed_out; };
       SoloCore core(policy, check);
       int waits_for = -1;
       for (int k = 1; k <= 200; ++k) {
-        // Of three, then of all, then of three others.
+        // Barriers of three PEs, then of all, then of three others.
         for (const std::vector<std::uint32_t>& members :
              {std::vector{0U, 2U, 4U}, {4U, 3U, 2U, 1U, 0U}, {1U, 2U, 3U}}) {
           const auto list =
@@ -153,7 +153,7 @@ TEST(PartialBarriers, MakeWhatWasStoredBeforeVisible) {
   }
 }
 
-TEST(PartialBarriers, TakeNumbersOfTheTeam) {
+TEST(PartialBarriers, UseTheNumbersOfTheTeam) {
   run_job(
       6,
       [&](const Job& job) {
@@ -167,7 +167,7 @@ TEST(PartialBarriers, TakeNumbersOfTheTeam) {
       bounded());
 }
 
-TEST(PartialBarriers, RefuseListsThatAreNone) {
+TEST(PartialBarriers, RefuseInvalidLists) {
   run_job(3, [&](const Job& job) {
     if (job.me != 0) {
       return;
@@ -188,7 +188,7 @@ TEST(PartialBarriers, RefuseListsThatAreNone) {
   });
 }
 
-TEST(PartialBarriers, NameMembersThatCameWithAnotherList) {
+TEST(PartialBarriers, NameMembersThatUseAnotherList) {
   shmem::Options options;
   options.barrier_timeout = std::chrono::milliseconds{500};
   std::atomic<int> told{0};
@@ -227,7 +227,7 @@ TEST(PartialBarriers, TimeOutAndNameTheMissingMembers) {
 }
 
 TEST(PartialBarriers, NameTheMissingMembersOfALongWait) {
-  static std::atomic<int> said;  // what a log handler can reach
+  static std::atomic<int> said;  // static: a log handler has no other argument
   said = 0;
   shmem::set_log_handler([](int /*level*/, const char* text) {
     said +=

@@ -47,7 +47,7 @@ TEST(BarrierStatistics, RecordTheLastMemberAndTheWaitingTimes) {
         LocalTeam team(job, TeamMap{0, 1, 3}, 0, 0);
         for (std::uint64_t k = 0; k < kBarriers; ++k) {
           if (job.me == 1) {
-            // The others have come, so they have waited this long at least.
+            // The others have arrived before the sleep, so they wait at least that long.
             while (job.team_sync(0, 0).times.number[(k + 1) & 1] != k + 1 ||
                    job.team_sync(0, 2).times.number[(k + 1) & 1] != k + 1) {
               std::this_thread::yield();
@@ -79,7 +79,7 @@ TEST(BarrierStatistics, RecordTheLastMemberAndTheWaitingTimes) {
       time_all());
 }
 
-TEST(BarrierStatistics, LeaveOutMembersThatTakeNoTimes) {
+TEST(BarrierStatistics, SkipMembersThatTakeNoTimes) {
   run_job(2, [](Job& job) {
     job.options.info = job.me == 0;
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -95,7 +95,7 @@ TEST(BarrierStatistics, LeaveOutMembersThatTakeNoTimes) {
   });
 }
 
-TEST(BarrierStatistics, SayNothingOfNothing) {
+TEST(BarrierStatistics, ReportNoTimesWithoutBarriers) {
   run_job(1, [](Job& job) {
     const LocalTeam team(job, TeamMap{0, 1, 1}, 0, 0);
     EXPECT_EQ(team.statistics().text(), "0 barriers");

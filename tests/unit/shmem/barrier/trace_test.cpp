@@ -29,7 +29,7 @@ class TraceTest : public testing::Test {
     all << std::ifstream(path()).rdbuf();
     return all.str();
   }
-  /// Throws if it is no JSON.
+  /// Throws if the file is not valid JSON.
   [[nodiscard]] json read() const { return json::parse(text()); }
 
   test_support::TempDir dir_;
@@ -54,10 +54,11 @@ TEST_F(TraceTest, HasTheEventsOfAllWriters) {
   }
 }
 
-TEST_F(TraceTest, ManyWriteAtOnceAndOneByOneEnd) {
+TEST_F(TraceTest, AcceptsManyWritersAtOnce) {
   constexpr int kWriters = 8;
   constexpr int kEvents = 50;
   std::vector<std::thread> writers;
+  writers.reserve(static_cast<std::size_t>(kWriters));
   for (int i = 0; i < kWriters; ++i) {
     writers.emplace_back([this, i] {
       Trace trace(open(), i, 0);
@@ -75,8 +76,8 @@ TEST_F(TraceTest, ManyWriteAtOnceAndOneByOneEnd) {
   EXPECT_EQ(read().size(), 1U + kWriters * (kEvents + 1));
 }
 
-TEST_F(TraceTest, SaysWhatABarrierWas) {
-  // A locale with another decimal point, if the machine has one, changes nothing.
+TEST_F(TraceTest, DescribesABarrier) {
+  // A locale with another decimal point, if it is installed, must not change the numbers.
   std::setlocale(LC_ALL, "de_DE.UTF-8");
   {
     Trace trace(open(), 3, 1'000'000);
@@ -103,15 +104,15 @@ TEST_F(TraceTest, SaysWhatABarrierWas) {
   EXPECT_DOUBLE_EQ(barrier["args"]["skew_us"], 1.007);
 }
 
-TEST_F(TraceTest, KeepsLittleInMemory) {
+TEST_F(TraceTest, WritesBeforeItsBufferGrowsLarge) {
   Trace trace(open(), 0, 0);
   for (std::uint64_t k = 0; k < 2000; ++k) {
     trace.add({0, k, "npu_v3", 1000, 2000, 0, 0});
   }
-  EXPECT_GT(read().size(), 1000U) << "before it is told to write";
+  EXPECT_GT(read().size(), 1000U) << "written before flush() or the end";
 }
 
-TEST_F(TraceTest, GoesOnWhereAWriterWasKilled) {
+TEST_F(TraceTest, RepairsTheEndAfterAWriterWasKilled) {
   auto file = open();
   ASSERT_TRUE(file.append("{\"a\":1}"));
   for (const std::string rest : {",\n{\"a\":2},\n{\"a\":", ",\n{\"a\":2}", ",", ""}) {
@@ -140,7 +141,7 @@ TEST_F(TraceTest, IsOverwrittenByAnotherJob) {
   EXPECT_EQ(read().size(), 1U);
 }
 
-TEST_F(TraceTest, RefusesWhatCannotBeWritten) {
+TEST_F(TraceTest, RefusesPathsThatCannotBeWritten) {
   const auto folder = TraceFile::open(dir_.path(), "1");
   ASSERT_FALSE(folder);
   EXPECT_NE(folder.error().text.find("SHMEM_TRACE=" + dir_.path() + " cannot be opened: Is a directory"),

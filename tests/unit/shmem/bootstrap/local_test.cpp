@@ -28,7 +28,7 @@ std::shared_ptr<const JobMemory> make_job(int pes) {
   return std::make_shared<const JobMemory>(JobMemory::create(pes).value());
 }
 
-/// What PE `pe` tells in call `call`: different for each, and for each byte.
+/// The bytes that PE `pe` contributes to call `call`. They differ with the PE, the call and the position.
 std::vector<std::byte> bytes_of(int pe, int call, std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -37,7 +37,7 @@ std::vector<std::byte> bytes_of(int pe, int call, std::size_t size) {
   return bytes;
 }
 
-/// "" if allgather() gives everybody's bytes in rank order.
+/// "" if allgather() gives the bytes of all PEs in rank order.
 std::string gather(Bootstrap& bootstrap, int call, std::size_t size) {
   const auto all = bootstrap.allgather(bytes_of(bootstrap.rank(), call, size));
   if (!all) {
@@ -55,7 +55,7 @@ std::string text_of(const Result<void>& result) {
   return result ? "went well" : result.error().text;
 }
 
-TEST(LocalBootstrap, KnowsItsPlace) {
+TEST(LocalBootstrap, KnowsItsRankAndSize) {
   const auto bootstrap = LocalBootstrap::join(make_job(5), 3);
   ASSERT_TRUE(bootstrap);
   EXPECT_EQ((*bootstrap)->rank(), 3);
@@ -63,7 +63,7 @@ TEST(LocalBootstrap, KnowsItsPlace) {
   EXPECT_FALSE((*bootstrap)->aborted());
 }
 
-TEST(LocalBootstrap, GathersEverybodysBytesInRankOrder) {
+TEST(LocalBootstrap, GathersTheBytesOfAllPesInRankOrder) {
   const auto job = make_job(8);
   const auto texts = in_processes(8, [&](int pe) {
     auto bootstrap = LocalBootstrap::join(job, pe).value();
@@ -77,7 +77,7 @@ TEST(LocalBootstrap, GathersEverybodysBytesInRankOrder) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST(LocalBootstrap, LetsNobodyOutOfABarrierBeforeAllAreIn) {
+TEST(LocalBootstrap, LetsNoPeLeaveABarrierBeforeAllHaveEntered) {
   constexpr int kPes = 4;
   constexpr int kRounds = 500;
   const auto shared = base::Mapping::share(base::create_memfd("test", 4096).value().get(), 4096).value();
@@ -99,11 +99,12 @@ TEST(LocalBootstrap, LetsNobodyOutOfABarrierBeforeAllAreIn) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST(LocalBootstrap, OrdersMemoryBetweenThreads) {  // for ThreadSanitizer: all use one mapping
+TEST(LocalBootstrap, OrdersMemoryBetweenThreads) {  // for ThreadSanitizer: all threads use one mapping
   constexpr int kPes = 3;
   const auto job = make_job(kPes);
   std::array<std::string, kPes> texts;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(kPes));
   for (int pe = 0; pe < kPes; ++pe) {
     threads.emplace_back([&, pe] {
       auto bootstrap = LocalBootstrap::join(job, pe).value();
@@ -118,7 +119,7 @@ TEST(LocalBootstrap, OrdersMemoryBetweenThreads) {  // for ThreadSanitizer: all 
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST(LocalBootstrap, NamesThoseThatDoNotComeInTime) {
+TEST(LocalBootstrap, NamesPesThatDoNotComeInTime) {
   const auto job = make_job(6);
   const auto texts = in_processes(6, [&](int pe) -> std::string {
     if (pe != 0 && pe != 4) {
@@ -168,7 +169,7 @@ TEST(LocalBootstrap, KeepsTheBeginningOfALongReason) {
   EXPECT_EQ(bootstrap->aborted(), std::string(499, 'x'));
 }
 
-TEST(LocalBootstrap, DoesNotWaitForTheDead) {
+TEST(LocalBootstrap, DoesNotWaitForDeadPes) {
   const auto job = make_job(3);
   job->slot(1).exited.store(1);
   const auto texts = in_processes(3, [&](int pe) -> std::string {
@@ -192,7 +193,7 @@ TEST(LocalBootstrap, FinishesAStepWhoseMembersHaveDiedSince) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST(LocalBootstrap, NoticesThatPesAreInDifferentSteps) {
+TEST(LocalBootstrap, ReportsPesInDifferentSteps) {
   const auto job = make_job(2);
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     auto bootstrap = LocalBootstrap::join(job, pe).value();
@@ -238,17 +239,17 @@ TEST(LocalBootstrap, TakesThePlaceOfADeadProcess) {
   EXPECT_TRUE(LocalBootstrap::join(job, 0));
 }
 
-// A PE that is kept on one processor of many sees one: it must not take itself for one of many PEs on one processor.
-TEST(JobMemory, TellsPesOnHowManyProcessorsTheyRunTogether) {
+// A PE that is bound to one processor of many sees only that one. It must not conclude that all PEs share it.
+TEST(JobMemory, TellsPesHowManyProcessorsTheyHaveTogether) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(2, 8).value());
   EXPECT_EQ(JobMemory::attach(job->fd(), 2).value().header().processors, 8);
   EXPECT_GT(wait_policy(8, 8).spins, 0U);
   EXPECT_EQ(wait_policy(9, 8).spins, 0U);
-  EXPECT_EQ(wait_policy(1 << 20).spins, 0U) << "more than this process may use";
+  EXPECT_EQ(wait_policy(1 << 20).spins, 0U) << "more PEs than processors that this process may use";
 }
 
-/// All are to give the status and the reason of the first, also who looks while those are being written.
-TEST(JobMemory, WaitsForTheReasonThatIsBeingWritten) {
+/// All PEs report the status and the reason of the first abort, also one that looks while they are being written.
+TEST(JobMemory, WaitsWhileTheReasonIsBeingWritten) {
   const auto job = make_job(1);
   JobEndWord& word = job->header().end;
   word.state.store(JobEndWord::kWriting);
@@ -265,7 +266,7 @@ TEST(JobMemory, WaitsForTheReasonThatIsBeingWritten) {
   EXPECT_EQ(end->reason, "x");
 }
 
-TEST(JobMemory, HasEndedThoughItsEnderWasKilledOverTheReason) {
+TEST(JobMemory, HasEndedEvenIfThePeWasKilledWhileItWroteTheReason) {
   const auto job = make_job(1);
   job->header().end.state.store(JobEndWord::kWriting);
   const auto end = job->ended();
@@ -274,7 +275,7 @@ TEST(JobMemory, HasEndedThoughItsEnderWasKilledOverTheReason) {
   EXPECT_EQ(end->reason, "the job is being ended");
 }
 
-TEST(JobMemory, IsRefusedWhereItIsNot) {
+TEST(JobMemory, RefusesOtherDescriptors) {
   const auto job = make_job(2);
   EXPECT_TRUE(JobMemory::attach(job->fd(), 2));
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ class MakeBootstrap : public ::testing::Test {
   }
 };
 
-TEST_F(MakeBootstrap, MakesAJobOfOneWithoutALauncher) {
+TEST_F(MakeBootstrap, MakesAOnePeJobWithoutALauncher) {
   for (const char* value : {"", "auto", "local"}) {
     ::setenv("SHMEM_BOOTSTRAP", value, 1);
     const auto made = make();
@@ -75,7 +76,7 @@ TEST_F(MakeBootstrap, MakesAJobOfOneWithoutALauncher) {
   }
 }
 
-TEST_F(MakeBootstrap, RefusesToBeNJobsOfOneUnderALauncherThatItCannotJoin) {
+TEST_F(MakeBootstrap, RefusesAOnePeJobUnderALauncherThatItCannotJoin) {
   using Variables = std::vector<std::pair<const char*, const char*>>;
   const std::vector<std::tuple<Variables, const char*, const char*>> launchers{
       {{{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_NTASKS", "8"}},
@@ -99,8 +100,8 @@ TEST_F(MakeBootstrap, RefusesToBeNJobsOfOneUnderALauncherThatItCannotJoin) {
   }
 }
 
-TEST_F(MakeBootstrap, MakesAJobOfOneInsideAnAllocationAndInAStepOfOneTask) {
-  // The shell of salloc or sbatch -n 8; then srun -n 1 in it; then the interactive step of newer versions.
+TEST_F(MakeBootstrap, MakesAOnePeJobInsideAnAllocationAndInAStepOfOneTask) {
+  // First the shell of salloc or sbatch -n 8, then srun -n 1 in it, then the interactive step of newer versions.
   ::setenv("SLURM_JOB_ID", "7", 1);
   ::setenv("SLURM_NTASKS", "8", 1);
   EXPECT_EQ(error_text(), "no error");
@@ -137,7 +138,7 @@ TEST_F(MakeBootstrap, NamesWhatIsMissingOrWrongForAJobOverTcp) {
   EXPECT_THAT(error_text(), HasSubstr("\"http\" is not a port"));
 }
 
-TEST_F(MakeBootstrap, BelievesTheLauncherOrNobody) {
+TEST_F(MakeBootstrap, RefusesARankThatContradictsTheLauncher) {
   const auto text_if_expected = [](int rank, int size) {
     BootstrapRequest request;
     request.expected = {rank, size};
@@ -158,21 +159,22 @@ TEST_F(MakeBootstrap, JoinsTheJobThatTheEnvironmentNames) {
   EXPECT_EQ(job.slot(2).state.load(), PeState::kJoined);
 }
 
-TEST_F(MakeBootstrap, NamesTheEnvironmentThatMakesNoSense) {
+TEST_F(MakeBootstrap, NamesAnInvalidEnvironment) {
   const auto job = JobMemory::create(4).value();
   const std::string fd = std::to_string(job.fd());
   const std::string cases[][3] = {{"x", "0", "4"}, {fd, "4", "4"},   {fd, "-1", "4"},    {fd, "0", "0"},
                                   {fd, "1x", "4"}, {"-1", "0", "4"}, {fd, "0", "99999"}, {fd, "", "4"}};
   for (const auto& [number, rank, size] : cases) {
     set_job(number, rank, size);
-    EXPECT_THAT(error_text(), HasSubstr("does not describe a job of oshrun: OSHRUN_JOB_FD=" + number +
-                                        " OSHRUN_RANK=" + rank + " OSHRUN_SIZE=" + size));
+    EXPECT_THAT(error_text(), HasSubstr(fmt::format(
+                                  "does not describe a job of oshrun: OSHRUN_JOB_FD={} OSHRUN_RANK={} OSHRUN_SIZE={}",
+                                  number, rank, size)));
   }
   ::unsetenv(kJobRankVariable);
   EXPECT_THAT(error_text(), HasSubstr("OSHRUN_RANK is not set"));
 }
 
-TEST_F(MakeBootstrap, SaysWhenTheJobsDescriptorIsGone) {
+TEST_F(MakeBootstrap, ReportsAMissingDescriptorOfTheJob) {
   set_job("9999", "0", "4");
   EXPECT_THAT(error_text(), AllOf(HasSubstr("cannot join the job"), HasSubstr("OSHRUN_JOB_FD=9999"),
                                   HasSubstr("Bad file descriptor")));
@@ -192,7 +194,7 @@ TEST(SingleBootstrap, RemembersTheFirstReasonToAbort) {
   EXPECT_EQ(bootstrap.aborted(), "first");
 }
 
-TEST(PeList, DrawsRunsTogether) {
+TEST(PeList, CombinesConsecutivePes) {
   EXPECT_EQ(pe_list({3}), "PE 3");
   EXPECT_EQ(pe_list({0, 1}), "PEs 0, 1");
   EXPECT_EQ(pe_list({0, 2, 3, 4, 7, 9, 10}), "PEs 0, 2-4, 7, 9, 10");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bootstrap by MPI with a plug-in of the test's own: PEs are threads, messages go through one table.
+// The bootstrap by MPI, with a fake plug-in: PEs are threads, and messages pass through one table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 namespace shmem {
 namespace {
 
-/// All that MPI is here.
+/// The state of the fake MPI.
 struct World {
   explicit World(int pes) : size(pes) {}
   const int size;
@@ -60,7 +60,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSent = ~std::uint64_t{0};
 
-/// `communicator` is the PE.
+/// `communicator` points to the PE's shmem_mpi_job.
 int fake_open(const void* communicator, shmem_mpi_job** job, char* text, std::size_t room) {
   *job = const_cast<shmem_mpi_job*>(static_cast<const shmem_mpi_job*>(communicator));
   if (*job == nullptr) {
@@ -92,7 +92,7 @@ int fake_receive(shmem_mpi_job* job, int rank, void* bytes, std::size_t room, sh
 }
 int fake_test(shmem_mpi_job* job, shmem_mpi_transfer* transfer, int* done, std::size_t* size) {
   *done = 1;
-  *size = ~std::size_t{0};  // not told of what was sent
+  *size = ~std::size_t{0};  // meaningless after a send
   if (transfer->request == kSent) {
     return 0;
   }
@@ -132,10 +132,11 @@ std::string error_of(const Result<T>& result) {
   return result ? "no error" : result.error().text;
 }
 
-/// What `body` says in each PE.
+/// The result of `body` in each PE.
 std::vector<std::string> in_pes(World& world, const std::function<std::string(MpiBootstrap&)>& body) {
   std::vector<std::string> texts(static_cast<std::size_t>(world.size));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(world.size));
   for (int rank = 0; rank < world.size; ++rank) {
     threads.emplace_back([&, rank] {
       const shmem_mpi_job job{&world, rank, {}};
@@ -173,29 +174,29 @@ TEST(Mpi, GathersAndLeaves) {
   EXPECT_EQ(world.abandoned, 0);
 }
 
-TEST(Mpi, IsAloneInACommunicatorOfOne) {
+TEST(Mpi, WorksInACommunicatorOfOne) {
   World world(1);
   EXPECT_THAT(in_pes(world, [](MpiBootstrap& pe) { return error_of(allgather(pe, 1)); }), Each("no error"));
 }
 
-TEST(Mpi, TellsAllPesWhichOfThemDoesNotCome) {
+TEST(Mpi, TellsAllPesWhichOneDoesNotCome) {
   World world(4);
   const auto texts = in_pes(world, [](MpiBootstrap& pe) {
     if (pe.rank() == 2) {
       return std::string();
     }
-    const std::string first = error_of(pe.barrier());
-    EXPECT_EQ(error_of(allgather(pe, 1)), first);  // it stays failed
+    std::string first = error_of(pe.barrier());
+    EXPECT_EQ(error_of(allgather(pe, 1)), first);  // the failure is permanent
     return first;
   });
   for (const std::size_t pe : {0U, 1U, 3U}) {
     EXPECT_THAT(texts[pe], HasSubstr("PE 0 waited 0.200 s for PE 2 to come"));
   }
   EXPECT_EQ(world.open, 0);
-  EXPECT_EQ(world.abandoned, 1);  // that of PE 0, where MPI may still write
+  EXPECT_EQ(world.abandoned, 1);  // PE 0's job, because MPI may still write to its receives
 }
 
-TEST(Mpi, NoticesPesInAnotherStep) {
+TEST(Mpi, ReportsPesInDifferentSteps) {
   for (const std::size_t size : {2U, 40U}) {
     World world(3);
     const auto texts = in_pes(world, [size](MpiBootstrap& pe) {
@@ -223,7 +224,7 @@ TEST(Mpi, SaysWhyItCannotStart) {
   EXPECT_EQ(world.abandoned, 2);
 }
 
-TEST(Mpi, SaysWhatMpiSays) {
+TEST(Mpi, ReportsTheErrorOfMpi) {
   World world(2);
   world.send_status = 16;
   const auto texts = in_pes(world, [](MpiBootstrap& pe) { return error_of(pe.barrier()); });

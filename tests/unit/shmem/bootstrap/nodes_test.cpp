@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which PEs share a node, and how many processors they have.
+// The division of PEs into nodes, and the number of their processors.
 #include "shmem/bootstrap/nodes.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// PE 0 of a job whose other PEs say what the test wants.
+/// PE 0 of a job; the test sets what the other PEs report.
 class Scripted : public Bootstrap {
  public:
   explicit Scripted(std::vector<NodeIdentity> all) : all_(std::move(all)) {}
@@ -46,7 +46,7 @@ NodeIdentity node(const std::string& boot, std::uint64_t network, const std::str
   return identity;
 }
 
-TEST(Nodes, AreKernelsNetworkNamespacesAndWhatIsGiven) {
+TEST(Nodes, DifferByKernelNetworkNamespaceAndGivenName) {
   const auto kiwi = node("boot-1", 1, "kiwi");
   const auto lemon = node("boot-2", 1, "lemon");
   const auto pod = node("boot-1", 2, "pod");
@@ -104,7 +104,7 @@ TEST(Nodes, ShareProcessorsWithOthersOfTheirKernel) {
   EXPECT_FALSE(nodes_of({kiwi, lemon, pod}).oversubscribed(2));
   EXPECT_TRUE(nodes_of({kiwi, lemon, pod}).oversubscribed(3));
   EXPECT_FALSE(nodes_of({kiwi, lemon, lemon, lemon}).oversubscribed(100))
-      << "no others: the node's own processors count";
+      << "no other node on this kernel: the node's own processors count";
   EXPECT_FALSE(nodes_of({kiwi, kiwi}).oversubscribed(100)) << "one node";
 }
 
@@ -120,14 +120,14 @@ TEST(Nodes, CountTheProcessorsOfTheirPes) {
   Scripted bootstrap({one, two, one});
   EXPECT_EQ(processors_of(bootstrap, one), 4);
   one.quota = {.group = 7, .thousandths = 2500};
-  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 4) << "PE 1 has no limit";
-  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, one}), one), 2) << "of one group";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 4) << "PE 1 has no quota";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, one}), one), 2) << "the quota of one group";
   two.quota = {.group = 8, .thousandths = 1000};
-  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 3) << "of two groups";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one, two, one}), one), 3) << "the sum of two groups";
   one.quota = {.group = 7, .thousandths = 300};
   EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one}), one), 1);
   one.quota = {.group = 7, .thousandths = 9000};
-  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one}), one), 3) << "its affinity";
+  EXPECT_EQ(processors_of(*std::make_unique<Scripted>(std::vector{one}), one), 3) << "limited by the affinity";
   Scripted alone({node_identity()});
   EXPECT_EQ(processors_of(alone, node_identity()), static_cast<int>(std::thread::hardware_concurrency()));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bootstrap by PMIx with a libpmix of the test's own, which says and does what the test wants.
+// The bootstrap by PMIx, with a fake libpmix that the test controls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,20 +25,20 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The launcher, and all of its PEs but PE 0. Calls of libpmix have no argument of ours, so there is one.
+/// The launcher and all PEs except PE 0. Global, because calls of libpmix have no argument for a context.
 struct Launcher {
   std::mutex mutex;
   std::map<std::string, std::string> kept;  // "rank key"
   pmix_notification_fn_t handler = nullptr;
 
-  // Set by the test, before anything else.
+  // Set by the test before the first call.
   std::uint32_t size = 3;
   pmix_status_t init = PMIX_SUCCESS;
   pmix_status_t put = PMIX_SUCCESS;
   pmix_status_t fence = PMIX_SUCCESS;
-  std::atomic<const char*> hangs{""};  // the call that does not return while the test runs
+  std::atomic<const char*> hangs{""};  // the name of the call that does not return during the test
   int absent = -1;                     // a PE that never comes
-  std::string other_part;              // what the others say, if not what PE 0 says
+  std::string other_part;              // what the other PEs contribute; "": the same as PE 0
 
   std::atomic<bool> over{false};
   std::atomic<int> inits{0};
@@ -156,7 +156,7 @@ class Pmix : public ::testing::Test {
     launcher.load()->handler(7, status, &source, nullptr, 0, nullptr, 0, nullptr, nullptr);
   }
 
-  /// Never destroyed: calls that were left behind may still use theirs.
+  /// Never destroyed: calls that were abandoned may still use their launcher.
   static std::list<Launcher>& all() {
     static auto& list = *new std::list<Launcher>;  // NOLINT(cppcoreguidelines-owning-memory)
     return list;
@@ -169,7 +169,7 @@ TEST_F(Pmix, GathersAndLeaves) {
   EXPECT_EQ(pe->rank(), 0);
   EXPECT_EQ(pe->size(), 3);
   EXPECT_EQ(allgather(*pe, 42).value(), (std::vector<int>{42, 42, 42}));
-  const std::vector<std::byte> large(1'000'000, std::byte{7});  // in parts
+  const std::vector<std::byte> large(1'000'000, std::byte{7});  // must be split into parts
   EXPECT_EQ(pe->allgather(large).value(), std::vector<std::byte>(3'000'000, std::byte{7}));
   EXPECT_TRUE(pe->barrier());
   EXPECT_FALSE(pe->aborted());
@@ -185,18 +185,18 @@ TEST_F(Pmix, UsesOtherNamesInALaterJobOfTheProcess) {
   EXPECT_EQ(launcher_.kept.size(), 6U);
 }
 
-TEST_F(Pmix, SaysWhyItCannotJoin) {
+TEST_F(Pmix, ReportsWhyItCannotJoin) {
   launcher_.init = PMIX_ERR_UNREACH;
   EXPECT_THAT(error_of(join()), AllOf(HasSubstr("PMIx_Init: SOME-ERROR (-25)"), HasSubstr("has the launcher ended")));
 }
 
-TEST_F(Pmix, RefusesAPlaceThatMakesNoSense) {
+TEST_F(Pmix, RefusesAnInvalidSize) {
   launcher_.size = 0;
   EXPECT_THAT(error_of(join()), HasSubstr("cannot join"));
   EXPECT_EQ(launcher_.inits, 0);
 }
 
-TEST_F(Pmix, DoesNotWaitForAServerThatIsSilent) {
+TEST_F(Pmix, DoesNotWaitForASilentServer) {
   for (const char* call : {"init", "get"}) {
     launcher_.hangs = call;
     EXPECT_THAT(error_of(join()), HasSubstr("did not answer for 0.200 s (PMIx_Init)"));
@@ -209,7 +209,7 @@ TEST_F(Pmix, NamesThePesThatDoNotCome) {
   auto pe = join().value();
   const std::string first = error_of(pe->barrier());
   EXPECT_THAT(first, HasSubstr("PE 0 waited 0.200 s for PE 2 to come (step 1"));
-  EXPECT_EQ(error_of(allgather(*pe, 1)), first);  // it stays failed
+  EXPECT_EQ(error_of(allgather(*pe, 1)), first);  // the failure is permanent
 }
 
 TEST_F(Pmix, NamesThePesThatDoNotComeIfTheServerGivesUpFirst) {
@@ -224,13 +224,13 @@ TEST_F(Pmix, NamesThePesThatHaveExited) {
   EXPECT_THAT(error_of(join().value()->barrier()), HasSubstr("waits for PE 1: exited"));
 }
 
-TEST_F(Pmix, SaysWhatTheServerRefused) {
+TEST_F(Pmix, ReportsWhichCallTheServerRefused) {
   launcher_.put = PMIX_ERR_NOMEM;
   EXPECT_THAT(error_of(join().value()->barrier()),
               HasSubstr("PE 0 cannot synchronise with the other PEs: PMIx_Fence: SOME-ERROR"));
 }
 
-TEST_F(Pmix, NoticesPesInAnotherStep) {
+TEST_F(Pmix, ReportsPesInDifferentSteps) {
   launcher_.other_part = "\x10" + std::string(7 + 16, '\0');
   EXPECT_THAT(error_of(allgather(*join().value(), 1)), HasSubstr("PE 0 has 4 bytes to tell, PE 1 has 16"));
 }
@@ -243,7 +243,7 @@ TEST_F(Pmix, EndsAWaitWhenAPeDies) {
   EXPECT_TRUE(pe->aborted());
 }
 
-TEST_F(Pmix, IsNotMovedByItsOwnEventsNorByThoseAfterIt) {
+TEST_F(Pmix, IgnoresEventsOfItselfAndEventsAfterItsEnd) {
   auto pe = join().value();
   tell(PMIX_ERR_EXIT_NONZERO_TERM, 0);
   EXPECT_FALSE(pe->aborted());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bootstrap over TCP is made of: addresses, ids, frames, and what the server knows. No sockets, no threads.
+// The parts of the bootstrap over TCP: addresses, ids, frames, and the state of the server. No sockets, no threads.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(Endpoints, AreReadAndWritten) {
   EXPECT_EQ(local.port(), 7);
 }
 
-TEST(Endpoints, ThatAreNoneAreRefusedWithTheReason) {
+TEST(Endpoints, AreRefusedWithTheReasonIfInvalid) {
   const std::pair<const char*, const char*> cases[] = {{"127.0.0.1", "port is missing"},
                                                        {"127.0.0.1:", "\"\" is not a port"},
                                                        {"127.0.0.1:65536", "\"65536\" is not a port"},
@@ -74,7 +74,7 @@ std::string chosen(const std::vector<InterfaceAddress>& all, const std::optional
   return address ? address->address_text() : address.error().text;
 }
 
-TEST(Addresses, AreChosenSoThatOtherHostsReachThem) {
+TEST(Addresses, AreChosenSoThatOtherNodesReachThem) {
   const auto lo = interface("lo", "127.0.0.1");
   const auto lo6 = interface("lo", "[::1]");
   const auto docker = interface("docker0", "172.17.0.1");
@@ -87,7 +87,7 @@ TEST(Addresses, AreChosenSoThatOtherHostsReachThem) {
   const auto four = interface("eth0", "10.0.0.1");
   EXPECT_EQ(chosen({lo, docker, bridge, guest, tunnel, down, link_local, six, four}), "10.0.0.1");
   EXPECT_EQ(chosen({lo, docker, down, link_local, six}), "2001:db8::1");
-  EXPECT_EQ(chosen({lo6, docker, lo, down, link_local}), "127.0.0.1");  // a job on one host
+  EXPECT_EQ(chosen({lo6, docker, lo, down, link_local}), "127.0.0.1");  // a job on one node
   EXPECT_EQ(chosen({lo6, link_local}), "::1");
   EXPECT_THAT(chosen({docker, down, link_local}),
               AllOf(HasSubstr("docker0 172.17.0.1, eth1 10.0.0.9 (down), eth0 fe80::1"),
@@ -102,7 +102,7 @@ TEST(Addresses, AreChosenSoThatOtherHostsReachThem) {
   EXPECT_THAT(chosen({lo, down}, "eth1"), HasSubstr("has no address that can be used"));
 }
 
-TEST(UniqueIds, SurviveTheirJourney) {
+TEST(UniqueIds, SurviveEncodingAndDecoding) {
   for (const char* place : {"192.0.2.7:4711", "[2001:db8::7]:1"}) {
     const UniqueId id{{1, 2, 3, 16}, parse_endpoint(place).value()};
     const auto back = unpack(pack(id)).value();
@@ -112,7 +112,7 @@ TEST(UniqueIds, SurviveTheirJourney) {
   EXPECT_THAT(text_of(unpack(UniqueIdBytes{})), HasSubstr("was it sent to all PEs?"));
 }
 
-TEST(UniqueIds, OfSessionsDifferWhereTheJobsDo) {
+TEST(UniqueIds, OfSessionsDifferIfTheJobsDiffer) {
   const UidSettings settings{.session = "127.0.0.1:99", .size = 4, .shared_secret = "s"};
   const auto secret = [&](auto change) {
     UidSettings other = settings;
@@ -134,7 +134,7 @@ std::vector<std::byte> as_bytes(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-TEST(Frames, ArePutTogetherFromSingleBytes) {
+TEST(Frames, AreAssembledFromSingleBytes) {
   const std::string text(1000, 'x');
   const auto first = encode(FrameType::kGather, 7, as_bytes("head"), as_bytes(text));
   const auto second = encode({std::errc::timed_out, "late"});
@@ -156,7 +156,7 @@ TEST(Frames, ArePutTogetherFromSingleBytes) {
   EXPECT_EQ(frames[1].text(sizeof(FailedHead)), "late");
 }
 
-TEST(Frames, MayComeManyAtOnce) {
+TEST(Frames, MayArriveTogether) {
   std::vector<std::byte> stream;
   for (std::uint32_t step = 0; step < 100; ++step) {
     const auto frame = encode(FrameType::kGather, step, {}, as_bytes(std::string(step, 'y')));
@@ -170,7 +170,7 @@ TEST(Frames, MayComeManyAtOnce) {
   EXPECT_FALSE(reader.next().value());
 }
 
-TEST(Frames, ThatAreNoneAreRefused) {
+TEST(Frames, AreRefusedIfInvalid) {
   const auto refusal = [](auto change) {
     std::vector<std::byte> bytes = *encode(FrameType::kGather, 1, as_bytes(std::string(50, 'z')));
     FrameHeader header{};
@@ -189,7 +189,7 @@ TEST(Frames, ThatAreNoneAreRefused) {
   EXPECT_THAT(refusal([](auto& header) { header.length = UINT32_MAX; }), HasSubstr("4294967295 bytes"));
 }
 
-/// A job of PE 0's process, with the clock in the test's hand.
+/// The server's state of a job of three, with a clock that the test sets.
 class Room : public ::testing::Test {
  protected:
   static constexpr Secret kSecret{4, 7, 1, 1};
@@ -217,7 +217,7 @@ class Room : public ::testing::Test {
     state_.receive(rank, frame, now_);
   }
   void leave(int rank) { state_.receive(rank, {FrameType::kLeave, 0, {}}, now_); }
-  /// What went out: "PE: type text".
+  /// The messages that were sent, each as "PE: type text".
   std::vector<std::string> sent() {
     std::vector<std::string> all;
     for (const auto& [pe, bytes] : state_.take_messages()) {
@@ -251,7 +251,7 @@ class Room : public ::testing::Test {
                      now_};
 };
 
-TEST_F(Room, WelcomesAllWhenAllHaveCome) {
+TEST_F(Room, WelcomesAllPesWhenAllHaveCome) {
   ASSERT_TRUE(enter(2));
   ASSERT_TRUE(enter(0));
   EXPECT_THAT(sent(), ElementsAre("2: accepted", "0: accepted"));
@@ -260,7 +260,7 @@ TEST_F(Room, WelcomesAllWhenAllHaveCome) {
   EXPECT_TRUE(state_.complete());
   EXPECT_EQ(sent().size(), 1U + 3U);
   pass(std::chrono::hours(10));
-  EXPECT_FALSE(state_.failed());  // nobody waits
+  EXPECT_FALSE(state_.failed());  // no PE waits
 }
 
 TEST_F(Room, GathersInRankOrderStepAfterStep) {
@@ -276,7 +276,7 @@ TEST_F(Room, GathersInRankOrderStepAfterStep) {
   EXPECT_THAT(sent(), ElementsAre("0: gathered ", "1: gathered ", "2: gathered "));
 }
 
-TEST_F(Room, NamesThoseWhoDoNotCome) {
+TEST_F(Room, NamesPesThatDoNotCome) {
   ASSERT_TRUE(enter(1));
   sent();
   pass(milliseconds(9'999));
@@ -284,10 +284,10 @@ TEST_F(Room, NamesThoseWhoDoNotCome) {
   pass(milliseconds(1));
   EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("1: failed shmem: PEs 0, 2 did not come within 10 s"),
                                         HasSubstr("10.0.0.1:9; among eth0; SHMEM_UID_SOCK_IFNAME or"))));
-  EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not come"));  // so does who comes late
+  EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not come"));  // a late PE gets the same error
 }
 
-TEST_F(Room, NamesThoseWhoAreMissedInAStep) {
+TEST_F(Room, NamesPesThatAreMissingInAStep) {
   enter_all();
   gather(1, 1, "");
   pass(milliseconds(10'000));
@@ -295,7 +295,7 @@ TEST_F(Room, NamesThoseWhoAreMissedInAStep) {
                                   HasSubstr("1: failed"), HasSubstr("2: failed")));
 }
 
-TEST_F(Room, RefusesStrangersAndNamesThemWhenSomebodyIsMissed) {
+TEST_F(Room, RefusesStrangersAndNamesThemIfAPeIsMissing) {
   ASSERT_TRUE(enter(0));
   const Challenge challenge = state_.challenge(hello(1), {7});
   const Proof stranger = prove(Secret{4, 7, 1, 2}, Prover::kPe, hello(1), challenge);
@@ -320,10 +320,10 @@ TEST_F(Room, AdmitsAProofForItsOwnExchangeOnly) {
   const Proof proof = prove(kSecret, Prover::kPe, hello(1), challenge);
   EXPECT_TRUE(same(challenge.proof, prove(kSecret, Prover::kServer, hello(1), challenge)));
   EXPECT_TRUE(admits(hello(1), challenge, proof));
-  EXPECT_FALSE(admits(hello(1), challenge, challenge.proof)) << "the server's own proof came back";
+  EXPECT_FALSE(admits(hello(1), challenge, challenge.proof)) << "the server's own proof, sent back";
   EXPECT_FALSE(admits(hello(1), challenge, Proof{}));
-  EXPECT_FALSE(admits(hello(1), state_.challenge(hello(1), {8}), proof)) << "a proof was replayed";
-  EXPECT_FALSE(admits(hello(2), challenge, proof)) << "a proof was taken for another PE";
+  EXPECT_FALSE(admits(hello(1), state_.challenge(hello(1), {8}), proof)) << "a replayed proof";
+  EXPECT_FALSE(admits(hello(2), challenge, proof)) << "the proof of another PE";
   EXPECT_FALSE(admits(hello(1, 4), challenge, proof));
   Hello later = hello(1);
   later.nonce[31] = 1;
@@ -338,7 +338,7 @@ std::string hexadecimal(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-/// The expected values come from Python's hmac and hashlib.
+/// The expected values were computed with Python's hmac and hashlib.
 TEST_F(Room, ProvesByHmacSha256) {
   Hello first = hello(1);
   first.nonce[0] = 1;
@@ -348,7 +348,7 @@ TEST_F(Room, ProvesByHmacSha256) {
   EXPECT_EQ(hexadecimal(derive_secret("key of the test", "the job")), "ba959336d9c5756e141617e4b40c10b3");
 }
 
-TEST_F(Room, EndsTheJobForAPeThatDoesNotFit) {
+TEST_F(Room, EndsTheJobIfAPeDoesNotFit) {
   const std::pair<Hello, const char*> cases[] = {
       {hello(1, 5),
        "PE 1 (host kiwi, process 101, from 10.0.0.2:5) was told that the job has 5 PEs, PE 0 that it has 3"},
@@ -368,14 +368,14 @@ TEST_F(Room, EndsTheJobForAPeThatDoesNotFit) {
   }
 }
 
-TEST_F(Room, LetsAJobThatIsCompleteGoOn) {
+TEST_F(Room, KeepsACompleteJobIfAPeJoinsAgain) {
   enter_all();
   EXPECT_THAT(text_of(enter(1)), HasSubstr("PE 1 joined twice"));
   EXPECT_FALSE(state_.failed());
   EXPECT_THAT(sent(), IsEmpty());
 }
 
-TEST_F(Room, TellsTheOthersWhoIsLostAndWhoHasLeft) {
+TEST_F(Room, NamesAPeThatHasLeftAsMissing) {
   enter_all();
   leave(1);
   state_.lose(1, "it closed its connection");
@@ -385,16 +385,16 @@ TEST_F(Room, TellsTheOthersWhoIsLostAndWhoHasLeft) {
                                   HasSubstr("2: failed")));
 }
 
-TEST_F(Room, TellsTheOthersWhoIsLost) {
+TEST_F(Room, NamesALostPeToTheOthers) {
   enter_all();
   state_.lose(2, "it died");
   EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("0: failed"), HasSubstr("PE 2 (host kiwi"), HasSubstr("it died")),
                                   HasSubstr("1: failed")));
   state_.lose(1, "it died");
-  EXPECT_THAT(sent(), IsEmpty());  // one reason is enough
+  EXPECT_THAT(sent(), IsEmpty());  // only the first reason is sent
 }
 
-TEST_F(Room, NoticesPesInDifferentSteps) {
+TEST_F(Room, ReportsPesInDifferentSteps) {
   enter_all();
   gather(0, 1, "four");
   gather(1, 1, "sixsix");
@@ -402,7 +402,7 @@ TEST_F(Room, NoticesPesInDifferentSteps) {
   EXPECT_THAT(sent()[0], HasSubstr("PE 0 has 4 bytes to tell, PE 1 has 6"));
 }
 
-TEST_F(Room, NoticesAPeThatIsAheadOfTheOthers) {
+TEST_F(Room, ReportsAPeThatIsAheadOfTheOthers) {
   enter_all();
   gather(0, 2, "");
   EXPECT_THAT(sent()[0], AllOf(HasSubstr("PE 0 (host kiwi"), HasSubstr("is in step 2"), HasSubstr("are in 1")));

@@ -38,12 +38,12 @@ std::string text_of(const Result<T>& result) {
   return result ? "went well" : result.error().text;
 }
 
-/// One job, whose PE 0 serves.
+/// One job, whose server is PE 0.
 class Tcp : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (test_support::wants_missing_ipv6(GetParam())) {
-      GTEST_SKIP() << "no IPv6 loopback on this machine";
+      GTEST_SKIP() << "this machine has no IPv6 loopback";
     }
     auto listener = open_listener({.session = GetParam()});
     ASSERT_TRUE(listener) << listener.error().text;
@@ -63,7 +63,7 @@ class Tcp : public ::testing::TestWithParam<const char*> {
   UniqueId id_;
 };
 
-/// What each of the PEs, a thread, says.
+/// Runs `body` for each PE on a thread of its own, and returns the results.
 std::vector<std::string> in_threads(int pes, const std::function<std::string(int pe)>& body) {
   std::vector<std::string> texts(static_cast<std::size_t>(pes));
   std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ std::vector<std::string> in_threads(int pes, const std::function<std::string(int
   return texts;
 }
 
-/// "" if allgather() gives everybody's bytes in rank order.
+/// "" if allgather() gives the bytes of all PEs in rank order.
 std::string gather(Bootstrap& bootstrap, std::size_t size) {
   const auto bytes_of = [&](int pe) {
     return std::vector<std::byte>(size, static_cast<std::byte>(static_cast<std::size_t>(pe) + size));
@@ -94,7 +94,7 @@ std::string gather(Bootstrap& bootstrap, std::size_t size) {
   return *all == expected ? "" : "wrong bytes of " + std::to_string(size);
 }
 
-TEST_P(Tcp, GathersEverybodysBytesInRankOrder) {
+TEST_P(Tcp, GathersTheBytesOfAllPesInRankOrder) {
   const auto texts = in_threads(5, [&](int pe) {
     auto bootstrap = join(pe, 5);
     if (!bootstrap) {
@@ -110,7 +110,7 @@ TEST_P(Tcp, GathersEverybodysBytesInRankOrder) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_P(Tcp, LetsNobodyOutOfABarrierBeforeAllAreIn) {
+TEST_P(Tcp, LetsNoPeLeaveABarrierBeforeAllHaveEntered) {
   std::atomic<int> entered{0};
   const auto texts = in_threads(4, [&](int pe) -> std::string {
     auto bootstrap = join(pe, 4).value();
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Tcp, ::testing::Values("127.0.0.1:0", "[::1]:
 
 class Trouble : public Tcp {
  protected:
-  /// Somebody at the door.
+  /// A connection to the server that has sent nothing yet.
   base::UniqueFd knock() const { return connect_to(id_.place, Clock::now() + kLimit).value(); }
   static void say(const base::UniqueFd& socket, std::span<const std::byte> bytes) {
     static_cast<void>(send_all(socket.get(), bytes, Clock::now() + kLimit));
@@ -158,7 +158,7 @@ class Trouble : public Tcp {
     return encode(FrameType::kHello, 0, std::as_bytes(std::span(&hello, 1)));
   }
   static Hello hello_of(int rank, int size) { return {{1, 2, 3}, rank, size, 1, 60'000, {}}; }
-  /// What the server answers to that hello.
+  /// The server's answer to the hello.
   static Challenge challenge_of(const base::UniqueFd& socket) {
     std::array<std::byte, sizeof(FrameHeader) + sizeof(Challenge)> bytes{};
     EXPECT_EQ(::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL), static_cast<ssize_t>(bytes.size()));
@@ -166,7 +166,7 @@ class Trouble : public Tcp {
     std::memcpy(&challenge, bytes.data() + sizeof(FrameHeader), sizeof(challenge));
     return challenge;
   }
-  /// A PE of this job as far as the server can see.
+  /// Joins by hand. The server takes the connection for that PE of the job.
   base::UniqueFd enter_by_hand(int rank, int size) const {
     base::UniqueFd socket = knock();
     say(socket, *hello(rank, size));
@@ -174,7 +174,7 @@ class Trouble : public Tcp {
     say(socket, *encode(FrameType::kProof, 0, std::as_bytes(std::span(&proof, 1))));
     return socket;
   }
-  /// All that is said until the other side closes.
+  /// All bytes until the other side closes.
   static std::string read_all(const base::UniqueFd& socket) {
     std::string text;
     std::array<char, 1000> buffer{};
@@ -190,7 +190,7 @@ class Trouble : public Tcp {
       text.append(buffer.data(), static_cast<std::size_t>(got));
     }
   }
-  /// A job of three that does its work.
+  /// Expects that a job of three works.
   void expect_a_good_job() {
     const auto texts = in_threads(3, [&](int pe) {
       auto bootstrap = join(pe, 3);
@@ -206,7 +206,7 @@ class Trouble : public Tcp {
 };
 INSTANTIATE_TEST_SUITE_P(Here, Trouble, ::testing::Values("127.0.0.1:0"));
 
-TEST_P(Trouble, SilentStrangersBlockNobody) {
+TEST_P(Trouble, SilentStrangersDoNotBlockTheJob) {
   std::vector<base::UniqueFd> strangers;
   strangers.reserve(100);
   for (int i = 0; i < 100; ++i) {
@@ -216,7 +216,7 @@ TEST_P(Trouble, SilentStrangersBlockNobody) {
   EXPECT_EQ(read_all(strangers[0]), "");
 }
 
-TEST_P(Trouble, StrangersWhoTalkBlockNobody) {
+TEST_P(Trouble, StrangersThatSendDataDoNotBlockTheJob) {
   const base::UniqueFd browser = knock();
   say(browser, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
   const base::UniqueFd zeros = knock();
@@ -242,7 +242,7 @@ TEST_P(Trouble, StrangersWhoTalkBlockNobody) {
   }
 }
 
-TEST_P(Trouble, NamesThoseWhoDoNotComeAndThoseWhoWereRefused) {
+TEST_P(Trouble, NamesPesThatDoNotComeAndRefusedConnections) {
   const base::UniqueFd browser = knock();
   say(browser, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
   const auto texts = in_threads(2, [&](int pe) { return text_of(join(pe * 2, 4, milliseconds(500))); });
@@ -250,8 +250,8 @@ TEST_P(Trouble, NamesThoseWhoDoNotComeAndThoseWhoWereRefused) {
                                 HasSubstr("not a message of libshmem"))));
 }
 
-TEST_P(Trouble, OneWhoDoesNotReadBlocksNobody) {
-  std::atomic<int> done{0};  // steps that are over
+TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
+  std::atomic<int> done{0};  // completed steps
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
       const base::UniqueFd deaf = enter_by_hand(1, 3);
@@ -284,7 +284,7 @@ TEST_P(Trouble, OneWhoDoesNotReadBlocksNobody) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// Hands on what comes in pieces of a few bytes, both ways, until both sides have closed.
+/// A proxy that forwards bytes both ways in pieces of a few bytes until both sides have closed.
 void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
   pollfd guest{door.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&guest, 1, 60'000), 1);
@@ -314,7 +314,7 @@ void hand_on_slowly(const base::UniqueFd& door, const Endpoint& target) {
   }
 }
 
-TEST_P(Trouble, AnswersThatComeInSmallPiecesAreWhole) {
+TEST_P(Trouble, AssemblesAnswersThatComeInSmallPieces) {
   Endpoint middle = parse_endpoint("127.0.0.1:0").value();
   const base::UniqueFd door = listen_at(middle).value();
   std::thread proxy([&] { hand_on_slowly(door, id_.place); });
@@ -335,15 +335,15 @@ TEST_P(Trouble, AnswersThatComeInSmallPiecesAreWhole) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_P(Trouble, NamesAPeThatIsLost) {
+TEST_P(Trouble, NamesALostPe) {
   const auto texts = in_threads(3, [&](int pe) {
     auto bootstrap = join(pe, 3).value();
     if (pe == 1) {
-      return std::string();  // without leave()
+      return std::string();  // ends without leave()
     }
     const auto met = bootstrap->barrier();
     EXPECT_TRUE(bootstrap->aborted());
-    EXPECT_EQ(text_of(bootstrap->barrier()), text_of(met));  // and stays failed
+    EXPECT_EQ(text_of(bootstrap->barrier()), text_of(met));  // the failure is permanent
     return text_of(met);
   });
   for (const std::size_t pe : {0U, 2U}) {
@@ -351,7 +351,7 @@ TEST_P(Trouble, NamesAPeThatIsLost) {
   }
 }
 
-TEST_P(Trouble, NamesAPeThatSpeaksNonsense) {
+TEST_P(Trouble, NamesAPeThatSendsInvalidMessages) {
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
       const base::UniqueFd mad = enter_by_hand(1, 3);
@@ -366,10 +366,10 @@ TEST_P(Trouble, NamesAPeThatSpeaksNonsense) {
   }
 }
 
-TEST_P(Trouble, EndsAllWhenOneEndsTheJob) {
+TEST_P(Trouble, EndsAllPesWhenOneEndsTheJob) {
   const auto texts = in_threads(4, [&](int pe) -> std::string {
     auto bootstrap = join(pe, 4).value();
-    if (pe == 3) {  // waits in no step
+    if (pe == 3) {  // polls, without waiting in a step
       while (!bootstrap->aborted()) {
         std::this_thread::sleep_for(milliseconds(5));
       }
@@ -387,7 +387,7 @@ TEST_P(Trouble, EndsAllWhenOneEndsTheJob) {
   EXPECT_EQ(texts[3], "out of patience5");
 }
 
-TEST_P(Trouble, NoticesThatPesAreInDifferentSteps) {
+TEST_P(Trouble, ReportsPesInDifferentSteps) {
   const auto texts = in_threads(2, [&](int pe) {
     auto bootstrap = join(pe, 2).value();
     return text_of(bootstrap->allgather(std::vector<std::byte>(pe == 0 ? 8 : 16)));
@@ -395,7 +395,7 @@ TEST_P(Trouble, NoticesThatPesAreInDifferentSteps) {
   EXPECT_THAT(texts, Each(HasSubstr("PE 0 has 8 bytes to tell, PE 1 has 16")));
 }
 
-TEST_P(Trouble, ListensNoMoreWhenAllHaveCome) {
+TEST_P(Trouble, StopsListeningWhenAllHaveCome) {
   const auto texts = in_threads(2, [&](int pe) {
     auto bootstrap = join(pe, 2).value();
     static_cast<void>(bootstrap->barrier());
@@ -408,28 +408,28 @@ TEST_P(Trouble, ListensNoMoreWhenAllHaveCome) {
                               HasSubstr("SHMEM_UID_SOCK_IFNAME")));
 }
 
-TEST_P(Trouble, TellsThatTheServerNeverCame) {
+TEST_P(Trouble, ReportsThatNoServerListens) {
   listener_.reset();
   EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2))), HasSubstr("Connection refused"));
 }
 
 TEST_P(Trouble, GivesUpOnAServerThatDoesNotAnswer) {
-  // The listener is there, but nobody serves.
+  // The listener exists, but no server accepts its connections.
   EXPECT_THAT(text_of(TcpBootstrap::join(id_, place(1, 2, milliseconds(200)))), HasSubstr("PE 1 had no answer from"));
 }
 
-/// What a program that has taken PE 0's port gets from a PE, to which it sends `answer`.
+/// Plays a program that has taken PE 0's port: sends `answer` to a PE and returns all that the PE sends.
 std::string squat(const base::UniqueFd& port, std::span<const std::byte> answer) {
   pollfd poll{port.get(), POLLIN, 0};
   if (::poll(&poll, 1, 60'000) != 1) {
-    return "<nobody came>";
+    return "<no connection>";
   }
   const base::UniqueFd victim(::accept(port.get(), nullptr, nullptr));
   std::string got;
   std::array<char, 4000> buffer{};
   for (bool answered = false;;) {
     pollfd readable{victim.get(), POLLIN, 0};
-    // A PE that waits for more than this answer is cut off.
+    // Stops if the PE waits for more than this answer.
     if (::poll(&readable, 1, answered ? 1000 : 60'000) != 1) {
       return got;
     }
@@ -452,7 +452,7 @@ TEST_P(Trouble, AFalseServerLearnsNothingThatTheJobAccepts) {
   const FrameBytes ended = encode(FrameType::kAborted, AbortHead{0, 77}, "the false server's word");
   const FrameBytes failed = encode(Error{std::errc::io_error, "the false server's word"});
   const FrameBytes guess = encode(FrameType::kChallenge, 0, std::vector<std::byte>(sizeof(Challenge)));
-  // What the true server says to another PE's first message.
+  // The true server's answer to the first message of another PE.
   Challenge of_another{.nonce = {5}, .size = 3, .server = 0, .proof = {}};
   of_another.proof = prove(id_.secret, Prover::kServer, hello_of(1, 3), of_another);
   const FrameBytes replay = encode(FrameType::kChallenge, 0, std::as_bytes(std::span(&of_another, 1)));

@@ -37,7 +37,7 @@ void with_rendezvous(int pes, const std::function<void(CallRendezvous&, Job&)>& 
       options);
 }
 
-/// What the PE that reports would say: the others are ended by it.
+/// Keeps the report of the PE that finds a problem, and aborts the job for the others.
 class Report {
  public:
   void take(const std::optional<std::string>& problem, Job& job) {
@@ -81,7 +81,7 @@ TEST(CallRendezvous, NamesTheFirstMemberAndTheOneThatDiffersOnce) {
               HasSubstr("the PEs of team 0 do not make the same call: PE 0 calls same(1), PE 2 calls other(1)"));
 }
 
-TEST(CallRendezvous, FindsPesThatWaitForEachOtherInACircle) {
+TEST(CallRendezvous, FindsPesThatWaitForEachOtherInACycle) {
   for (int repeat = 0; repeat < 20; ++repeat) {
     Report report;
     with_rendezvous(3, [&](CallRendezvous& rendezvous, Job& job) {
@@ -118,13 +118,14 @@ TEST(CallRendezvous, ServesAnyNumberOfTeamsOneAfterTheOther) {
       const CallSet team{2 + i % 3, {0, 1, 2}};
       EXPECT_EQ(rendezvous.compare(team, "sync()"), std::nullopt);
       EXPECT_EQ(rendezvous.compare(team, "destroy()"), std::nullopt);
-      EXPECT_EQ(rendezvous.compare(world(2), "sync()"), std::nullopt);  // as the team's end is one
+      // Stands for the call of all PEs that ends a team.
+      EXPECT_EQ(rendezvous.compare(world(2), "sync()"), std::nullopt);
       rendezvous.forget(team);
     }
   });
 }
 
-TEST(CallRendezvous, LeavesOutWhatItHasNoRoomFor) {
+TEST(CallRendezvous, DoesNotCompareCallsOfMoreSetsThanFit) {
   with_rendezvous(2, [](CallRendezvous& rendezvous, Job& job) {
     for (int i = 0; i < 1100; ++i) {
       const CallSet team{i, {0, 1, 2}};
@@ -134,7 +135,7 @@ TEST(CallRendezvous, LeavesOutWhatItHasNoRoomFor) {
   });
 }
 
-TEST(CallRendezvous, EndsWithTheTimeThatBarriersHave) {
+TEST(CallRendezvous, TimesOutAsBarriersDo) {
   shmem::Options options;
   options.barrier_timeout = std::chrono::milliseconds{50};
   Report report;

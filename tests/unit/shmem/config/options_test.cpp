@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/config/options.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +30,7 @@ TEST(Options, HaveTheDocumentedDefaults) {
   EXPECT_EQ(options.barrier_warning, std::chrono::seconds{30});
 }
 
-TEST(Options, SizesTakeFractionsAndUnits) {
+TEST(Options, SizesAcceptFractionsAndUnits) {
   const std::map<std::string, std::size_t> sizes{{"4096", 4096},      {"64k", 64 << 10},  {"64K", 64 << 10},
                                                  {"1.5m", 3 << 19},   {"2G", 2ULL << 30}, {"1T", 1ULL << 40},
                                                  {"0.5g", 1ULL << 29}};
@@ -38,7 +39,7 @@ TEST(Options, SizesTakeFractionsAndUnits) {
   }
 }
 
-TEST(Options, TheNewNameWinsOverTheOld) {
+TEST(Options, TheNewNameOverridesTheOld) {
   EXPECT_EQ(read_options(environment({{"SMA_SYMMETRIC_SIZE", "2m"}})).value().symmetric_size, std::size_t{2} << 20);
   EXPECT_EQ(
       read_options(environment({{"SMA_SYMMETRIC_SIZE", "2m"}, {"SHMEM_SYMMETRIC_SIZE", "4m"}})).value().symmetric_size,
@@ -78,11 +79,11 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
   for (const auto& [name, value] : bad) {
     const auto options = read_options(environment({{name, value}}));
     ASSERT_FALSE(options) << name << "=" << value;
-    EXPECT_NE(options.error().text.find(name + "=" + value), std::string::npos) << options.error().text;
+    EXPECT_NE(options.error().text.find(fmt::format("{}={}", name, value)), std::string::npos) << options.error().text;
   }
 }
 
-TEST(Options, SwitchesTakeTheUsualWordsOnly) {
+TEST(Options, SwitchesAcceptTheUsualWordsOnly) {
   const auto read = [](const char* name, const char* value) { return read_options(environment({{name, value}})); };
   for (const char* on : {"1", "on", "yes", "true", "TRUE"}) {
     EXPECT_TRUE(read("SHMEM_PROGRESS_THREAD", on).value().progress_thread) << on;
@@ -100,7 +101,8 @@ TEST(Options, SwitchesTakeTheUsualWordsOnly) {
     for (const std::string value : {"", "x", "2", "-1", "on ", "offf", "01"}) {
       const auto options = read(name.c_str(), value.c_str());
       ASSERT_FALSE(options) << name << "=" << value;
-      EXPECT_NE(options.error().text.find(name + "=" + value + " is not "), std::string::npos) << options.error().text;
+      EXPECT_NE(options.error().text.find(fmt::format("{}={} is not ", name, value)), std::string::npos)
+          << options.error().text;
     }
   }
 }
@@ -135,7 +137,7 @@ TEST(Options, ChooseABootstrap) {
   EXPECT_EQ(kind("mpi"), BootstrapKind::kMpi);
 }
 
-TEST(Settings, SayWhatEachVariableIsAndWhereThatComesFrom) {
+TEST(Settings, ListEachVariableWithItsValueAndSource) {
   const auto settings = shmem::read_settings(environment({{"SHMEM_GBA", "off"},
                                                           {"SMA_SYMMETRIC_SIZE", "2m"},
                                                           {"SHMEM_GBA_MIN_PES", "one"},

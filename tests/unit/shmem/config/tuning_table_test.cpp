@@ -37,7 +37,7 @@ TEST(TuningTable, ChoosesTheFirstLineThatFits) {
   EXPECT_EQ(table.choose(2, true).radix, std::nullopt);
 }
 
-TEST(TuningTable, IsReadAsItIsWritten) {
+TEST(TuningTable, CanBeReadBackAfterWriting) {
   const auto table = TuningTable::parse(kGood, "good").value();
   std::string text = "libshmem-barrier-tuning 1\n";
   for (const auto& row : table.rows()) {
@@ -50,7 +50,7 @@ TEST(TuningTable, IsReadAsItIsWritten) {
   }
 }
 
-TEST(TuningTable, TheBuiltInOneServesAll) {
+TEST(TuningTable, TheBuiltInOneCoversAllCases) {
   const auto table = TuningTable::built_in();
   for (const bool oversubscribed : {false, true}) {
     for (const int pes : {1, 2, 8, 708, 1 << 30}) {
@@ -67,10 +67,10 @@ void expect_wrong(const std::string& text, int line, const std::string& what) {
   EXPECT_NE(table.error().text.find(what), std::string::npos) << table.error().text;
 }
 
-TEST(TuningTable, IsMadeOfWhatIsFastest) {
+TEST(TuningTable, ChoosesTheFastestOfTheMeasurements) {
   using bench::Measured;
   const std::vector<Measured> all{
-      {2, false, {{"central_counter", 0.40}, {"npu_v3", 0.39}, {"basic", 2}}},  // no faster than noise
+      {2, false, {{"central_counter", 0.40}, {"npu_v3", 0.39}, {"basic", 2}}},  // the difference is noise
       {4, true, {{"central_counter", 1.0}, {"npu_v2 radix=4", 0.8}}},
       {8, true, {{"central_counter", 1.0}, {"npu_v2 radix=4", 0.9}}},
       {64, true, {{"central_counter", 1.0}, {"hierarchical group=16", 1.1}}},
@@ -85,7 +85,7 @@ TEST(TuningTable, IsMadeOfWhatIsFastest) {
                                       "oversubscribed  *    central_counter"}));
 }
 
-TEST(TuningTable, KeepsTheBuiltInLinesOfWhatWasNotMeasured) {
+TEST(TuningTable, KeepsTheBuiltInLinesOfCasesThatWereNotMeasured) {
   const auto table = TuningTable::parse(bench::make_table({}, "of a test"), "made").value();
   const auto built_in = TuningTable::built_in();
   ASSERT_EQ(table.rows().size(), built_in.rows().size());
@@ -94,7 +94,7 @@ TEST(TuningTable, KeepsTheBuiltInLinesOfWhatWasNotMeasured) {
   }
 }
 
-TEST(TuningTable, SaysInWhichLineItIsWrong) {
+TEST(TuningTable, NamesTheLineOfAnError) {
   const std::string head = "libshmem-barrier-tuning 1\n";
   expect_wrong("", 1, "ends without");
   expect_wrong("# nothing\nalone * basic\n", 2, "begins with");
@@ -135,7 +135,7 @@ TEST(CollectiveTable, ChoosesTheFirstLineThatFits) {
   EXPECT_EQ(limits(table, Collective::kBroadcast, 8, false).eager, 0U);
 }
 
-TEST(TuningTables, UnderstandTheWordsOfOlderVersions) {
+TEST(TuningTables, AcceptTheWordsOfOlderVersions) {
   const auto collectives =
       CollectiveTable::parse(std::string(shmem::kCollectiveFormat) +
                                  "\nreduce alone 4 carried=64 split=4096\nreduce crowded * split=never",
@@ -148,7 +148,7 @@ TEST(TuningTables, UnderstandTheWordsOfOlderVersions) {
   EXPECT_EQ(barriers.choose(2, true).algorithm, Algorithm::kNpuV1);
 }
 
-TEST(CollectiveTable, IsReadAsItIsWrittenAndTheBuiltInOneServesAll) {
+TEST(CollectiveTable, CanBeReadBackAndTheBuiltInOneCoversAllCases) {
   const auto table = CollectiveTable::built_in();
   std::string text = std::string(shmem::kCollectiveFormat) + "\n";
   for (const auto& row : table.rows()) {
@@ -161,7 +161,7 @@ TEST(CollectiveTable, IsReadAsItIsWrittenAndTheBuiltInOneServesAll) {
   EXPECT_EQ(table.rows().size(), 2 * shmem::kCollectives);
 }
 
-TEST(CollectiveTable, IsMadeOfWhatIsFastest) {
+TEST(CollectiveTable, ChoosesTheFastestOfTheMeasurements) {
   bench::MeasuredCollective measured{.collective = Collective::kReduce, .pes = 2};
   measured.direct = {{8, 2.0}, {32, 2.0}, {96, 2.0}, {256, 2.1}, {4096, 5}, {65536, 40}};
   measured.eager = {{8, 1.0}, {32, 1.5}, {96, 2.5}, {256, 2.1}, {4096, 5}, {65536, 40}};
@@ -171,7 +171,7 @@ TEST(CollectiveTable, IsMadeOfWhatIsFastest) {
   EXPECT_EQ(to_string(table.rows()[0]), "reduce     alone           *    eager=32 scatter-allgather=4096");
 }
 
-TEST(CollectiveTable, SaysInWhichLineItIsWrong) {
+TEST(CollectiveTable, NamesTheLineOfAnError) {
   const auto expect = [](const std::string& row, const std::string& what) {
     const auto table = CollectiveTable::parse(std::string(shmem::kCollectiveFormat) + "\n" + row + "\n", "/a/file");
     ASSERT_FALSE(table) << row;
@@ -187,7 +187,7 @@ TEST(CollectiveTable, SaysInWhichLineItIsWrong) {
             std::string::npos);
 }
 
-TEST(TuningTable, SaysWhichFileCannotBeRead) {
+TEST(TuningTable, NamesAFileThatCannotBeRead) {
   const auto table = TuningTable::in_force("/nowhere/at/all");
   ASSERT_FALSE(table);
   EXPECT_NE(table.error().text.find("/nowhere/at/all: No such file"), std::string::npos) << table.error().text;
@@ -206,9 +206,9 @@ void expect_no_table(const std::string& file, const std::string& what) {
   }
 }
 
-TEST(TuningTables, SayWhatIsNotATextFile) {
+TEST(TuningTables, RefuseFilesThatAreNotText) {
   const test_support::TempDir dir;
-  const std::string folder = dir.path();
+  const std::string& folder = dir.path();
   expect_no_table(folder, "is a folder");
   const std::string fifo = folder + "/fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -20,7 +20,7 @@ std::unique_ptr<CoreGroup> make_group(int cores) {
   return group ? *std::move(group) : nullptr;
 }
 
-/// Ends waits once the time is over; a test that relies on it failing to come says so.
+/// A check that ends waits when the time is over.
 class Deadline {
  public:
   explicit Deadline(std::chrono::milliseconds time) : end_(shmem::Clock::now() + time) {}
@@ -33,7 +33,7 @@ class Deadline {
 class CoreGroupTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Cores, CoreGroupTest, testing::Values(1, 2, 3, 8));
 
-TEST_P(CoreGroupTest, RunsTheKernelOnceOnEachCoreAndTheFirstOnTheCaller) {
+TEST_P(CoreGroupTest, RunsTheKernelOnceOnEachCoreWithCore0OnTheCaller) {
   auto group = make_group(GetParam());
   std::vector<std::thread::id> ran_on(static_cast<std::size_t>(GetParam()));
   EXPECT_EQ(group->run([&](ThreadCore& core) {
@@ -46,7 +46,7 @@ TEST_P(CoreGroupTest, RunsTheKernelOnceOnEachCoreAndTheFirstOnTheCaller) {
   EXPECT_EQ(std::set<std::thread::id>(ran_on.begin(), ran_on.end()).size(), ran_on.size());
 }
 
-TEST_P(CoreGroupTest, CoresSeeWhatTheOthersDidBeforeTheMeeting) {
+TEST_P(CoreGroupTest, CoresSeeWhatTheOthersStoredBeforeASync) {
   constexpr int kMeetings = 200;
   auto group = make_group(GetParam());
   std::vector<int> steps(static_cast<std::size_t>(GetParam()), 0);
@@ -68,7 +68,7 @@ TEST_P(CoreGroupTest, CoresSeeWhatTheOthersDidBeforeTheMeeting) {
   EXPECT_EQ(group->run(kernel), std::errc{});
 }
 
-TEST_P(CoreGroupTest, CoresMeetInMemoryAlone) {
+TEST_P(CoreGroupTest, CoresSynchronizeByMemoryAlone) {
   constexpr std::size_t kRounds = 3;
   constexpr int kMeetings = 200;
   auto group = make_group(GetParam());
@@ -94,7 +94,7 @@ TEST_P(CoreGroupTest, CoresMeetInMemoryAlone) {
 
 TEST_P(CoreGroupTest, RunsManyKernelsOneAfterTheOther) {
   auto group = make_group(GetParam());
-  int sum = 0;  // plain, one core of each kernel changes it: run() orders the kernels
+  int sum = 0;  // not atomic: one core of each kernel changes it, and run() orders the kernels
   std::atomic<int> together{0};
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(group->run([&](ThreadCore& core) {
@@ -110,7 +110,7 @@ TEST_P(CoreGroupTest, RunsManyKernelsOneAfterTheOther) {
   EXPECT_EQ(together.load(), 500 * GetParam());
 }
 
-TEST(CoreGroup, AFailingCoreEndsTheMeetingOfTheOthers) {
+TEST(CoreGroup, AFailingCoreEndsTheSyncOfTheOthers) {
   auto group = make_group(4);
   std::atomic<int> canceled{0};
   const std::errc error = group->run([&](ThreadCore& core) {
@@ -141,7 +141,7 @@ TEST(CoreGroup, WorksAgainAfterAKernelFailed) {
   EXPECT_EQ(group->run([](ThreadCore& core) { return core.sync(); }), std::errc{});
 }
 
-TEST(CoreGroup, TheCheckEndsAMeetingThatACoreDoesNotComeTo) {
+TEST(CoreGroup, TheCheckEndsASyncThatACoreDoesNotJoin) {
   auto group = make_group(2);
   EXPECT_EQ(group->run([](ThreadCore& core) { return core.index() == 0 ? std::errc{} : core.sync(); },
                        Deadline{std::chrono::milliseconds{10}}),
@@ -156,7 +156,7 @@ TEST(CoreGroup, TheCheckEndsAWaitForAWord) {
             std::errc::owner_dead);
 }
 
-TEST(CoreGroup, AWaitSeesWhatWasStoredBeforeTheWord) {
+TEST(CoreGroup, AWaitSeesStoresBeforeTheWord) {
   auto group = make_group(2);
   shmem::SyncWord word{};
   int data = 0;
@@ -173,7 +173,7 @@ TEST(CoreGroup, AWaitSeesWhatWasStoredBeforeTheWord) {
             std::errc{});
 }
 
-TEST(CoreGroup, ThrowsTheExceptionOfAKernelAgainWithoutLosingACore) {
+TEST(CoreGroup, RethrowsTheExceptionOfAKernelWithoutLosingACore) {
   auto group = make_group(3);
   const auto throwing = [](ThreadCore& core) {
     if (core.index() == 1) {
@@ -185,18 +185,18 @@ TEST(CoreGroup, ThrowsTheExceptionOfAKernelAgainWithoutLosingACore) {
   EXPECT_EQ(group->run([](ThreadCore& core) { return core.sync(); }), std::errc{});
 }
 
-TEST(CoreGroup, ItsThreadsTakeNoSignals) {
+TEST(CoreGroup, ItsThreadsBlockSignals) {
   auto group = make_group(2);
   EXPECT_EQ(group->run([](ThreadCore& core) {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-    EXPECT_EQ(sigismember(&blocked, SIGTERM), core.index());  // core 0 is this thread, which blocks nothing
+    EXPECT_EQ(sigismember(&blocked, SIGTERM), core.index());  // core 0 is this thread, which blocks no signals
     return std::errc{};
   }),
             std::errc{});
 }
 
-TEST(CoreGroup, RefusesToHaveNoCores) {
+TEST(CoreGroup, RefusesZeroCores) {
   const auto group = CoreGroup::create(0, shmem::wait_policy(1));
   ASSERT_FALSE(group);
   EXPECT_EQ(group.error().code, std::errc::invalid_argument);

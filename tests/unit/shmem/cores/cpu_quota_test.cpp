@@ -20,7 +20,7 @@ class CpuQuota : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << '\n';
   }
-  /// Version 2, as systemd mounts it.
+  /// A group of version 2, as systemd mounts it.
   void unified(const std::string& group, const std::string& top = "/") const {
     write("/proc/self/cgroup", "0::" + group);
     write("/proc/self/mountinfo",
@@ -28,7 +28,7 @@ class CpuQuota : public testing::Test {
           "31 22 0:28 " +
               top + " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate");
   }
-  /// Version 1, a file system per controller.
+  /// A group of version 1, with one file system per controller.
   void separate(const std::string& group, const std::string& top = "/") const {
     write("/proc/self/cgroup", "5:memory:/elsewhere\n4:cpu,cpuacct:" + group + "\n0::/");
     write("/proc/self/mountinfo",
@@ -51,7 +51,7 @@ TEST_F(CpuQuota, IsNoneWithoutControlGroups) {
   EXPECT_FALSE(cpu_quota(root_.path()));
 }
 
-TEST_F(CpuQuota, IsThatOfTheOwnGroup) {
+TEST_F(CpuQuota, ComesFromTheGroupOfTheProcess) {
   unified("/user.slice/job");
   EXPECT_FALSE(cpu_quota(root_.path()));
   write("/sys/fs/cgroup/user.slice/job/cpu.max", "max 100000");
@@ -62,18 +62,18 @@ TEST_F(CpuQuota, IsThatOfTheOwnGroup) {
   EXPECT_FALSE(cpu_quota(root_.path()));
 }
 
-TEST_F(CpuQuota, IsTheTightestOnTheWayToTheRoot) {
+TEST_F(CpuQuota, IsTheSmallestOnTheWayToTheRoot) {
   unified("/a/b/c");
   write("/sys/fs/cgroup/a/b/c/cpu.max", "400000 100000");
   write("/sys/fs/cgroup/a/cpu.max", "150000 100000");
   write("/sys/fs/cgroup/a/b/cpu.max", "max 100000");
   write("/sys/fs/cgroup/other/cpu.max", "1000 100000");
   EXPECT_EQ(thousandths(), 1500U);
-  write("/sys/fs/cgroup/cpu.max", "100000 100000");  // as a container sees its own
+  write("/sys/fs/cgroup/cpu.max", "100000 100000");  // as a container sees its own group
   EXPECT_EQ(thousandths(), 1000U);
 }
 
-TEST_F(CpuQuota, IsReadInVersionOneToo) {
+TEST_F(CpuQuota, WorksWithVersion1) {
   separate("/docker/1234");
   write("/sys/fs/cgroup/cpu,cpuacct/docker/1234/cpu.cfs_quota_us", "-1");
   write("/sys/fs/cgroup/cpu,cpuacct/docker/1234/cpu.cfs_period_us", "100000");
@@ -83,7 +83,7 @@ TEST_F(CpuQuota, IsReadInVersionOneToo) {
   EXPECT_EQ(thousandths(), 1500U);
 }
 
-TEST_F(CpuQuota, IsFoundWhereAContainerSeesItsGroupAsTheTop) {
+TEST_F(CpuQuota, IsFoundIfAContainerSeesItsGroupAsTheRoot) {
   separate("/docker/1234/inner", "/docker/1234");
   write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000");
   write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
@@ -102,7 +102,7 @@ TEST_F(CpuQuota, ReadsMountPointsWithBlanks) {
   EXPECT_EQ(thousandths(), 3000U);
 }
 
-TEST_F(CpuQuota, SaysWhoSharesIt) {
+TEST_F(CpuQuota, TellsWhichGroupsShareIt) {
   unified("/a/one");
   write("/sys/fs/cgroup/a/cpu.max", "200000 100000");
   write("/sys/fs/cgroup/a/one/cpu.max", "max 100000");
@@ -116,7 +116,7 @@ TEST_F(CpuQuota, SaysWhoSharesIt) {
   EXPECT_NE(two->group, one->group);
 }
 
-TEST(CpuQuotaOfThisMachine, CanBeAskedFor) {
+TEST(CpuQuotaOfThisMachine, CanBeRead) {
   const auto quota = cpu_quota();
   EXPECT_TRUE(!quota || quota->thousandths > 0);
 }

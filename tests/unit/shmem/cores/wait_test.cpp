@@ -30,17 +30,17 @@ bool kernel_wakes_for_alarms() {
   return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
 }
 
-/// Longer than a test may take.
+/// Longer than the time limit of a test.
 constexpr std::chrono::hours kForEver{1};
 
 class Alarm : public testing::Test {
  protected:
   void SetUp() override {
     if (!kernel_wakes_for_alarms()) {
-      GTEST_SKIP() << "no futex_waitv here: alarms are seen at the end of a nap";
+      GTEST_SKIP() << "futex_waitv is not available: alarms are seen at the end of a nap";
     }
   }
-  /// Ends a wait at the thousandth look, which naps would not come to in the time of a test.
+  /// Ends a wait at the thousandth look. A wait that naps between looks would not get there during a test.
   static auto thousand_looks() {
     return [looks = 0]() mutable { return ++looks < 1000 ? std::errc{} : std::errc::operation_canceled; };
   }
@@ -65,7 +65,7 @@ TEST_F(Alarm, DoesNotKeepTheWordFromWaking) {
   word.store(8);
   shmem::futex_wake_all(word);
   sleeper.join();
-  shmem::futex_sleep(word, 7, kForEver, &alarm_);  // another value: no sleep
+  shmem::futex_sleep(word, 7, kForEver, &alarm_);  // the word has another value: no sleep
 }
 
 TEST_F(Alarm, KeepsWaitsAwake) {
@@ -78,13 +78,13 @@ TEST_F(Alarm, KeepsWaitsAwake) {
             std::errc::operation_canceled);
 }
 
-TEST(Waiting, SpinsAsLongAsEachHasAProcessor) {
+TEST(Waiting, SpinsIfEachPeHasAProcessor) {
   EXPECT_GT(shmem::wait_policy(2, 2).spins, 0U);
   EXPECT_EQ(shmem::wait_policy(3, 2).spins, 0U);
   EXPECT_EQ(shmem::wait_policy(3, 2).yields, shmem::wait_policy(2, 2).yields);
 }
 
-TEST(Waiting, MakesNoSystemCallWhereNobodySleepsAndTheWordIsThere) {
+TEST(Waiting, MakesNoSystemCallIfTheWordHasArrivedAndNoPeSleeps) {
   SyncWord word{};
   test_support::expect_no_system_calls([&word] {
     shmem::publish(word, 5);
@@ -103,7 +103,7 @@ TEST(Waiting, MakesNoSystemCallWhileItSpins) {
   });
 }
 
-/// Something to do for so many looks, the last of which brings what is waited for.
+/// Background work for a number of looks, the last of which ends the wait.
 class Busy final : public shmem::Background {
  public:
   explicit Busy(int looks) : looks_(looks) {}
@@ -126,7 +126,7 @@ struct ParkedPe {
   [[nodiscard]] Metadata& metadata(int /*pe*/) const { return own; }
 };
 
-TEST(Waiting, DoesNotSleepWhileThereIsSomethingInTheBackground) {
+TEST(Waiting, DoesNotSleepWhileThereIsBackgroundWork) {
   constexpr int kLooks = 1000;
   const auto go_on = [] { return std::errc{}; };
   const auto wait_in = [&](const auto& wait) {
@@ -151,7 +151,7 @@ TEST(Waiting, DoesNotSleepWhileThereIsSomethingInTheBackground) {
   });
 }
 
-TEST(Waiting, IsAskedWhetherToGoOnAlsoWhileThereIsAlwaysSomethingInTheBackground) {
+TEST(Waiting, CallsTheCheckAlsoWhileThereIsAlwaysBackgroundWork) {
   Busy busy(std::numeric_limits<int>::max());
   const WaitPolicy policy{.background = &busy};
   const auto never = [] { return false; };
@@ -172,21 +172,21 @@ void wait_for(const std::atomic<int>& word, int round) {
   }
 }
 
-/// As a put and a PE that is about to sleep: one stores a word and then looks for sleepers, by plain moves of the
-/// processor; the other one announces itself and then looks at the word. Either must see the other.
-TEST(StoreBarriers, LetAPutAndASleeperNotMissEachOther) {
+/// Simulates a put and a PE that is about to sleep. The put stores a word and then looks for sleepers, with plain
+/// stores and loads; the PE announces itself and then looks at the word. At least one must see the other.
+TEST(StoreBarriers, KeepAPutAndASleeperFromMissingEachOther) {
   if (!shmem::join_store_barriers() || !shmem::store_barrier_on_all()) {
-    GTEST_SKIP() << "the kernel has no membarrier() for all processes";
+    GTEST_SKIP() << "the kernel does not support membarrier() for all processes";
   }
   struct alignas(64) Line {
     std::atomic<int> value{0};
   };
   const int rounds = test_support::repeats(5000, 1000000);
-  std::array<Line, 32> bytes;  // of the put: they keep the word back in the processor
+  std::array<Line, 32> bytes;  // the data of the put, which delays the word in the store buffer
   Line word;
   Line sleepers;
-  Line begun;  // the round that the putting thread may begin
-  Line put;    // the round that it has ended
+  Line begun;  // the round that the thread that puts may begin
+  Line put;    // the round that it has completed
   std::atomic<int> seen{0};
   std::jthread putting([&] {
     for (int round = 1; round <= rounds; ++round) {
@@ -218,7 +218,7 @@ TEST(StoreBarriers, LetAPutAndASleeperNotMissEachOther) {
   EXPECT_EQ(missed, 0);
 }
 
-TEST(WaitingDeathTest, TheTestSeesASystemCall) {
+TEST(WaitingDeathTest, NoticesASystemCall) {
   SyncWord word{};
   word.sleepers = 1;
   EXPECT_FALSE(test_support::makes_no_system_calls([&word] {
@@ -229,13 +229,13 @@ TEST(WaitingDeathTest, TheTestSeesASystemCall) {
 
 class YieldWatchTest : public testing::Test {
  protected:
-  /// A yield that begins now takes so long.
+  /// Simulates a yield that takes `time`.
   void yield(Clock::duration time) {
     const auto before = now_;
     now_ += time;
     watch_.note(before, now_);
   }
-  /// A long one: how long there are none then.
+  /// After a long yield: returns for how long the policy does not yield.
   Clock::duration pause_after_long_yield() {
     yield(3ms);
     const auto end = now_;
@@ -248,7 +248,7 @@ class YieldWatchTest : public testing::Test {
   Clock::time_point now_ = Clock::now();
 };
 
-TEST_F(YieldWatchTest, YieldsPayUntilOneTakesLong) {
+TEST_F(YieldWatchTest, AllowsYieldsUntilOneTakesLong) {
   EXPECT_TRUE(watch_.pays(now_));
   yield(YieldWatch::kLong - 1us);
   EXPECT_TRUE(watch_.pays(now_));
@@ -258,7 +258,7 @@ TEST_F(YieldWatchTest, YieldsPayUntilOneTakesLong) {
   EXPECT_TRUE(watch_.pays(now_ + YieldWatch::kShortestPause));
 }
 
-TEST_F(YieldWatchTest, PausesGrowWhileYieldsTakeLongAndAreShortAgainAfterwards) {
+TEST_F(YieldWatchTest, PausesLongerWhileYieldsStayLongAndBrieflyAfterwards) {
   EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
   EXPECT_EQ(pause_after_long_yield(), 2 * YieldWatch::kShortestPause);
   for (int i = 0; i < 10; ++i) {
@@ -269,7 +269,7 @@ TEST_F(YieldWatchTest, PausesGrowWhileYieldsTakeLongAndAreShortAgainAfterwards) 
   EXPECT_EQ(pause_after_long_yield(), YieldWatch::kShortestPause);
 }
 
-TEST_F(YieldWatchTest, APolicySleepsInsteadWhileYieldsDoNotPay) {
+TEST_F(YieldWatchTest, APolicySleepsWhileYieldsTakeLong) {
   const WaitPolicy policy{.spins = 2, .yields = 3, .yield_watch = &watch_};
   EXPECT_TRUE(policy.may_yield(4));
   EXPECT_FALSE(policy.may_yield(5));
@@ -278,7 +278,7 @@ TEST_F(YieldWatchTest, APolicySleepsInsteadWhileYieldsDoNotPay) {
   EXPECT_FALSE(policy.may_yield(4));
   int looks = 0;
   EXPECT_FALSE(shmem::spin_until(policy, [&] { return ++looks > 100; }));
-  EXPECT_EQ(looks, 3) << "two spins and the last look";
+  EXPECT_EQ(looks, 3) << "two spins and the final look";
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ SymmetricHeap::Rendezvous rendezvous_of(Job& job) {
           .count = [count] { return *count; }};
 }
 
-/// A job of so many PEs, each with its heap (4 MiB).
+/// Runs `body` on each PE of a job, with its heap of 4 MiB.
 void with_heaps(int pes, const std::function<void(SymmetricHeap&, Job&)>& body) {
   run_job(pes, [&](Job& job) {
     SymmetricHeap heap(job, rendezvous_of(job));
@@ -38,7 +38,7 @@ void with_heaps(int pes, const std::function<void(SymmetricHeap&, Job&)>& body) 
   });
 }
 
-TEST(SymmetricHeap, SaysWhichBytesAreReleased) {
+TEST(SymmetricHeap, ReportsReleasedBytes) {
   run_job(2, [](Job& job) {
     std::vector<std::span<const std::byte>> released;
     auto rendezvous = rendezvous_of(job);
@@ -71,7 +71,7 @@ TEST(SymmetricHeap, GivesAllPesTheSameOffset) {
   EXPECT_EQ(offset[0] % 4096, 0);
 }
 
-TEST(SymmetricHeap, AlignsAddressesAsFarAsTheHeapIsLarge) {
+TEST(SymmetricHeap, AlignsAddressesUpToTheSizeOfTheHeap) {
   with_heaps(3, [&](SymmetricHeap& heap, Job&) {
     for (std::size_t alignment = 1; alignment <= std::size_t{4} << 20; alignment *= 2) {
       void* block = heap.align(alignment, 1).value();
@@ -82,7 +82,7 @@ TEST(SymmetricHeap, AlignsAddressesAsFarAsTheHeapIsLarge) {
   });
 }
 
-TEST(SymmetricHeap, TellsEveryPeWhoAskedForSomethingElse) {
+TEST(SymmetricHeap, TellsEveryPeWhichPesAskedForSomethingElse) {
   with_heaps(4, [](SymmetricHeap& heap, Job& job) {
     const bool odd = job.me == 2;
     const auto expect = [&](const auto& result, const char* others, const char* mine) {
@@ -107,12 +107,12 @@ TEST(SymmetricHeap, TellsEveryPeWhoAskedForSomethingElse) {
     expect(heap.free(odd ? second : first), "shmem_free(offset 0)", "shmem_free(offset 64)");
     expect(heap.free(odd ? nullptr : first), "shmem_free(offset 0)", "shmem_free(NULL)");
     EXPECT_EQ(heap.stats().used, 128U);
-    EXPECT_TRUE(heap.free(first)) << "and the heap is still of use";
+    EXPECT_TRUE(heap.free(first)) << "the heap must still work";
     EXPECT_EQ(heap.malloc(64).value(), first);
   });
 }
 
-TEST(SymmetricHeap, AWrongPointerOnOnePeIsEverybodysError) {
+TEST(SymmetricHeap, AWrongPointerOnOnePeIsAnErrorOnAll) {
   with_heaps(3, [](SymmetricHeap& heap, Job& job) {
     int local = 0;
     auto* block = static_cast<std::byte*>(heap.malloc(256).value());
@@ -145,19 +145,19 @@ TEST(SymmetricHeap, NamesThePeThatIsInAnotherRoutine) {
   });
 }
 
-TEST(SymmetricHeap, NoticesAPeThatIsOneBarrierLate) {
+TEST(SymmetricHeap, ReportsAPeThatIsOneBarrierLate) {
   run_job(2, [](Job& job) {
     const SymmetricHeap::Rendezvous rendezvous = rendezvous_of(job);
     SymmetricHeap heap(job, rendezvous);
     const bool late = job.me == 1;
     EXPECT_TRUE(!late || rendezvous.barrier());
-    const auto block = heap.malloc(64);  // PE 0's meets PE 1's barrier, PE 1's meets the barrier below
+    const auto block = heap.malloc(64);  // PE 0's pairs with PE 1's barrier, PE 1's with the barrier below
     EXPECT_TRUE(late || rendezvous.barrier());
     EXPECT_FALSE(block);
   });
 }
 
-TEST(SymmetricHeap, SaysWhatIsUsedAndWhatToSetWhenItIsFull) {
+TEST(SymmetricHeap, ReportsItsUseAndTheVariableToSetWhenItIsFull) {
   with_heaps(2, [](SymmetricHeap& heap, Job&) {
     ASSERT_TRUE(heap.malloc(100));
     for (const std::size_t size : {std::size_t{1} << 40, SIZE_MAX, SIZE_MAX - 63}) {
@@ -173,7 +173,7 @@ TEST(SymmetricHeap, SaysWhatIsUsedAndWhatToSetWhenItIsFull) {
   });
 }
 
-TEST(SymmetricHeap, RefusesAlignmentsThatAreNoPowersOfTwo) {
+TEST(SymmetricHeap, RefusesAlignmentsThatAreNotPowersOfTwo) {
   with_heaps(2, [](SymmetricHeap& heap, Job&) {
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, std::size_t{100}, SIZE_MAX}) {
       const auto block = heap.align(alignment, 64);
@@ -197,12 +197,12 @@ TEST(SymmetricHeap, SizeZeroIsNullAndStillCollective) {
   });
 }
 
-TEST(SymmetricHeap, RefusesToFreeWhatIsNoBlock) {
+TEST(SymmetricHeap, RefusesToFreeInvalidPointers) {
   with_heaps(2, [](SymmetricHeap& heap, Job& job) {
     auto* block = static_cast<std::byte*>(heap.malloc(256).value());
     EXPECT_THAT(heap.free(block + 64).error().text, HasSubstr("it lies in the block of 256 bytes at offset 0"));
     EXPECT_TRUE(heap.free(block));
-    EXPECT_THAT(heap.free(block).error().text, HasSubstr("was it freed before?")) << "a second time";
+    EXPECT_THAT(heap.free(block).error().text, HasSubstr("was it freed before?")) << "freed twice";
     EXPECT_THAT(heap.realloc(block, 8).error().text, HasSubstr("was it freed before?"));
     EXPECT_THAT(heap.free(job.memory.heap(job.me) + job.memory.heap_size()).error().text,
                 HasSubstr("not in the symmetric heap"));
@@ -220,7 +220,7 @@ TEST(SymmetricHeap, ZeroesReusedMemoryWhenAsked) {
   });
 }
 
-TEST(SymmetricHeap, ReallocKeepsTheContentsInPlaceAndWhenTheyMove) {
+TEST(SymmetricHeap, ReallocKeepsTheContentsInPlaceAndMoved) {
   with_heaps(3, [](SymmetricHeap& heap, Job& job) {
     const auto is_mine = [&](const void* block, std::size_t size) {
       const auto* bytes = static_cast<const unsigned char*>(block);
@@ -228,20 +228,20 @@ TEST(SymmetricHeap, ReallocKeepsTheContentsInPlaceAndWhenTheyMove) {
     };
     void* block = heap.realloc(nullptr, 1000).value();
     std::memset(block, job.me + 1, 1000);
-    EXPECT_EQ(heap.realloc(block, 5000).value(), block) << "there is room behind it";
+    EXPECT_EQ(heap.realloc(block, 5000).value(), block) << "the memory after it is free";
     EXPECT_EQ(heap.realloc(block, 1000).value(), block);
     void* fence = heap.malloc(1).value();
     void* moved = heap.realloc(block, 2000).value();
     EXPECT_NE(moved, block);
     EXPECT_TRUE(is_mine(static_cast<std::byte*>(moved) + 1, 999));
-    // What a neighbour puts there after the call is not overwritten by the move.
+    // The move is complete: it does not overwrite what a neighbour puts there after the call.
     const int right = (job.me + 1) % job.size;
     *job.translate(moved, right) = std::byte{77};
     ASSERT_TRUE(job.bootstrap->barrier());
     EXPECT_EQ(*static_cast<std::byte*>(moved), std::byte{77});
     EXPECT_EQ(heap.malloc(1000).value(), block) << "the old block is free";
     EXPECT_FALSE(heap.realloc(moved, SIZE_MAX));
-    EXPECT_EQ(heap.realloc(moved, 500).value(), moved) << "a refusal has left it as it was";
+    EXPECT_EQ(heap.realloc(moved, 500).value(), moved) << "a refused call changes nothing";
     EXPECT_EQ(heap.realloc(moved, 0).value(), nullptr);
     EXPECT_TRUE(heap.free(fence));
     EXPECT_EQ(heap.stats().live_blocks, 1U);

@@ -89,7 +89,7 @@ std::string BarrierRun::name(int line) const {
   return "data of core " + std::to_string(line - team_lines - pes_ * words);
 }
 
-/// The low half of the number wraps in the middle of the run.
+/// Counts so that the low 32 bits of the number wrap in the middle of the run.
 std::uint64_t BarrierRun::count_of(int barrier) const {
   return (std::uint64_t{1} << 32) - static_cast<std::uint64_t>(setup_.barriers / 2) +
          static_cast<std::uint64_t>(barrier);
@@ -133,10 +133,10 @@ void BarrierRun::check_entered(int number, int barrier) {
   machine_.fail("core " + std::to_string(machine_.index_of(number)) + " of PE " +
                 std::to_string(machine_.pe_of(number)) + " left barrier " + std::to_string(barrier) + " before core " +
                 std::to_string(machine_.index_of(late)) + " of PE " + std::to_string(machine_.pe_of(late)) +
-                " had come");
+                " had entered it");
 }
 
-/// All data; where there are many cores, that of every nth, others in each barrier.
+/// Checks the data of all cores. With many cores, checks every nth one, with another offset in each barrier.
 void BarrierRun::look_at_data(SimCore& core, int number, std::uint64_t at_least) {
   constexpr int kAll = 64;
   const int step = std::max(1, cores_ / kAll);
@@ -144,7 +144,7 @@ void BarrierRun::look_at_data(SimCore& core, int number, std::uint64_t at_least)
   for (int distance = 0; distance < cores_ && !machine_.failed(); distance += step) {
     const int other = (first + distance) % cores_;
     const std::uint64_t seen = core.load(data(other));
-    // One that is ahead has stored for the next barrier, and cannot leave it before we come.
+    // A core that is one ahead has stored for the next barrier, but cannot leave it before this core enters.
     if (seen < at_least || seen > at_least + 1) {
       machine_.fail("core " + std::to_string(machine_.index_of(number)) + " of PE " +
                     std::to_string(machine_.pe_of(number)) + " sees " + std::to_string(seen) + " in " +

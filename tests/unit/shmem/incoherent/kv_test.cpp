@@ -18,9 +18,9 @@ using shmem::kv::Report;
 
 constexpr int kParts = 2;
 constexpr int kCalls = 4;
-constexpr int kPes = 2;  // 0 sends, 1 receives
+constexpr int kPes = 2;  // PE 0 sends, PE 1 receives
 
-/// The receiver's block has one line for each part; he stores to it between the calls.
+/// The receiver's block has one line for each part. Between the calls the receiver stores to it.
 class KvRun {
  public:
   std::optional<std::string> run(int seed, Sites& sites) {
@@ -29,7 +29,7 @@ class KvRun {
   }
 
  private:
-  static constexpr std::size_t kWords = shmem::kv::PartnerWords::count(kPes, kParts);  // of each PE
+  static constexpr std::size_t kWords = shmem::kv::PartnerWords::count(kPes, kParts);  // per PE
 
   void send(int number) {
     SimCore core(machine_, number);
@@ -91,7 +91,7 @@ TEST(IncoherentKvTest, TheReceiverSeesTheBlocks) {
   }
 }
 
-TEST(IncoherentKvTest, EveryOperationIsMissed) {
+TEST(IncoherentKvTest, EveryOperationIsNeeded) {
   KvRun run;
   Sites all;
   ASSERT_EQ(run.run(0, all), std::nullopt);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// No fence, dcci, dcci_all or sync in the text of an algorithm is there for nothing: leave out any one and some
-// schedule goes wrong.
+// Every fence, dcci, dcci_all and sync in the source of an algorithm is needed: without it some schedule fails.
 #include <gtest/gtest.h>
 
 #include "tests/support/soak.hpp"
@@ -15,7 +14,8 @@ using incoherent::Site;
 using incoherent::Sites;
 using shmem::Algorithm;
 
-/// Of several shapes, with members and cores that are no power of two: an operation may be for some of them only.
+/// Several shapes, with numbers of members and cores that are not powers of two: some operations are needed in some
+/// shapes only.
 std::vector<BarrierSetup> setups_of(Algorithm algorithm) {
   return {{.cores_of = alike(9, 3), .algorithms = {algorithm}},
           {.cores_of = alike(9, 2),
@@ -28,7 +28,7 @@ std::vector<BarrierSetup> setups_of(Algorithm algorithm) {
            .tuning = {.radix = 2, .group = 3}}};
 }
 
-/// All that the algorithm comes by.
+/// All operations that the algorithm executes.
 std::vector<Site> sites_of(Algorithm algorithm) {
   std::vector<Site> all;
   for (const BarrierSetup& setup : setups_of(algorithm)) {
@@ -43,7 +43,7 @@ std::vector<Site> sites_of(Algorithm algorithm) {
   return all;
 }
 
-/// True once a schedule goes wrong without the operation.
+/// True if some schedule fails without the operation.
 bool is_missed(const Site& site, Algorithm algorithm) {
   const int seeds = test_support::repeats(300, 3000);
   for (const BarrierSetup& setup : setups_of(algorithm)) {
@@ -58,7 +58,7 @@ bool is_missed(const Site& site, Algorithm algorithm) {
   return false;
 }
 
-/// In shmem/cores: of use to an algorithm or not.
+/// Whether the operation is in shmem/cores: not every algorithm needs those.
 bool is_shared(const Site& site) {
   return site.file.find("shmem/cores/") != std::string_view::npos;
 }
@@ -67,9 +67,9 @@ class LeftOutTest : public testing::TestWithParam<shmem::AlgorithmSpec> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, LeftOutTest, testing::ValuesIn(shmem::kAlgorithms),
                          [](const auto& spec) { return std::string(spec.param.name); });
 
-TEST_P(LeftOutTest, EveryOperationOfAnAlgorithmIsMissed) {
+TEST_P(LeftOutTest, EveryOperationOfAnAlgorithmIsNeeded) {
   const std::vector<Site> sites = sites_of(GetParam().algorithm);
-  EXPECT_GE(sites.size(), 4U);  // a fence, two syncs and a dcci_all at least
+  EXPECT_GE(sites.size(), 4U);  // at least a fence, two syncs and a dcci_all
   for (const Site& site : sites) {
     if (!is_shared(site)) {
       EXPECT_TRUE(is_missed(site, GetParam().algorithm)) << site.text();
@@ -77,8 +77,8 @@ TEST_P(LeftOutTest, EveryOperationOfAnAlgorithmIsMissed) {
   }
 }
 
-/// Not by all of them: dcci_all at the end of a barrier writes back what was stored last.
-TEST(LeftOutTest, EveryOperationOfASignalIsMissedByAnAlgorithm) {
+/// Not every algorithm needs them: dcci_all at the end of a barrier also writes back the last store.
+TEST(LeftOutTest, EveryOperationOfASignalIsNeededByAnAlgorithm) {
   std::vector<std::pair<Site, bool>> shared;
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     for (const Site& site : sites_of(spec.algorithm)) {
@@ -97,8 +97,8 @@ TEST(LeftOutTest, EveryOperationOfASignalIsMissedByAnAlgorithm) {
   }
 }
 
-/// What goes wrong is called by its name.
-TEST(LeftOutTest, TheReasonIsTold) {
+/// The failure texts name the actual failure.
+TEST(LeftOutTest, FailuresAreNamed) {
   const auto reason_without = [](std::string_view operation) -> std::string {
     BarrierRun run(setups_of(Algorithm::kNpuV3).front());
     for (const Site& site : sites_of(Algorithm::kNpuV3)) {

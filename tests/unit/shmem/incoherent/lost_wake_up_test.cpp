@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody sleeps on a word that has changed, whatever the schedule; and every sequentially consistent operation of
-// waiting and waking is one for a reason.
+// In no schedule does a thread sleep on a word that has changed; and every sequentially consistent operation of waiting
+// and waking is needed.
 #include <gtest/gtest.h>
 
 #include "shmem/cores/core.hpp"
@@ -21,7 +21,7 @@ struct ModelWord {
   ModelAtomic sleepers;
 };
 
-/// Thread 0 changes a word from 0 to `last`, by one each time; thread 1 waits for the last value.
+/// Thread 0 changes a word from 0 to `last` in steps of one; thread 1 waits for the last value.
 struct Protocol {
   using Part = void (*)(Interleavings& all, std::uint64_t last);
   Part change;
@@ -86,7 +86,7 @@ struct ModelJob {
   ModelAtomic word;
 };
 
-// As the signals of the interface.
+// Changes the word as the signals of the interface do.
 void signal_each(Interleavings& all, std::uint64_t last) {
   ModelJob job(all);
   for (std::uint64_t value = 1; value <= last; ++value) {
@@ -101,7 +101,7 @@ void wait_for_signal(Interleavings& all, std::uint64_t last) {
   EXPECT_EQ(shmem::wait_parked(job, done, go_on), std::errc{});
 }
 
-// As a put, which orders nothing.
+// Changes the word as a put does, without any order.
 void put_each(Interleavings& all, std::uint64_t last) {
   ModelJob job(all);
   for (std::uint64_t value = 1; value <= last; ++value) {
@@ -122,10 +122,10 @@ TEST(LostWakeUpTest, NoneOnASignal) {
   expect_none_lost(kSignal);
 }
 
-TEST(LostWakeUpTest, NoneOnAPutWhereTheKernelHasStoreBarriers) {
+TEST(LostWakeUpTest, NoneOnAPutIfTheKernelHasStoreBarriers) {
   for (int last = 1; last <= test_support::repeats(1, 2); ++last) {
     Interleavings all(2);
-    EXPECT_FALSE(always_ends(all, kPut, static_cast<std::uint64_t>(last))) << "needs no barrier";
+    EXPECT_FALSE(always_ends(all, kPut, static_cast<std::uint64_t>(last))) << "must be lost without a store barrier";
     all.allow_store_barriers();
     EXPECT_TRUE(always_ends(all, kPut, static_cast<std::uint64_t>(last)));
     EXPECT_GT(all.schedules(), 100);
@@ -134,12 +134,12 @@ TEST(LostWakeUpTest, NoneOnAPutWhereTheKernelHasStoreBarriers) {
 }
 
 TEST(LostWakeUpTest, EveryOrderOnAWordIsNeeded) {
-  constexpr std::size_t kOrders = 4;  // the change, the look for sleepers; the sleeper's count, his second look
+  constexpr std::size_t kOrders = 4;  // the change, the look for sleepers; the sleeper's count, its second look
   expect_every_order_needed(kPublish, kOrders);
 }
 
 TEST(LostWakeUpTest, EveryOrderOnASignalIsNeeded) {
-  constexpr std::size_t kOrders = 5;  // as on a word, and the event's
+  constexpr std::size_t kOrders = 5;  // the same four, and the event
   expect_every_order_needed(kSignal, kOrders);
 }
 

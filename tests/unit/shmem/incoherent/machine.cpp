@@ -108,7 +108,7 @@ std::errc Machine::pause(const shmem::SyncWord& word, std::optional<std::uint32_
   step();
   const int line = caches_.line_of(&word);
   const std::uint32_t version = caches_.version(line);
-  // The first pause, or one that a change has come before, is a turn of a spinning wait. So is any other now and then.
+  // The first pause, and a pause after a change, returns at once, as in a spinning wait. So do others now and then.
   if (std::exchange(last_version, version) == version && !random_.chance(128)) {
     const int core = scheduler_.current();
     waits_for_[static_cast<std::size_t>(core)] = line;
@@ -124,10 +124,10 @@ void Machine::wake_waiters(int line) {
   }
 }
 
-/// Nobody can take a step, so memory stays as it is: what is in caches may stay there for ever.
+/// No core can take a step, so memory will not change: values in caches may stay there without end.
 void Machine::report_hang() {
   constexpr int kEnough = 6;
-  std::string text = "nobody can go on:";
+  std::string text = "no core can continue:";
   int blocked = 0;
   for (int core = 0; core < static_cast<int>(pe_of_.size()); ++core) {
     if (scheduler_.blocked(core) && blocked++ < kEnough) {

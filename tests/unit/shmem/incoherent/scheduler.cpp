@@ -29,7 +29,7 @@ void Scheduler::run(std::uint64_t seed, const Body& body, const std::function<vo
 void Scheduler::serve(int core) {
   for (;;) {
     (*body_)(core);
-    allot_scratch(core, kEnded);
+    remove_runnable(core, kEnded);
     if (--alive_ == 0) {
       fibers_.switch_to(Fibers::kCaller);
     } else {
@@ -48,12 +48,12 @@ void Scheduler::step() {
 
 void Scheduler::block() {
   if (!cancelled_) {
-    allot_scratch(current(), kBlocked);
+    remove_runnable(current(), kBlocked);
     go_on();
   }
 }
 
-/// The running core cannot.
+/// Switches to another core, because the running one is blocked or has ended.
 void Scheduler::go_on() {
   if (runnable_.empty()) {
     (*stuck_)();
@@ -87,7 +87,7 @@ void Scheduler::set_runnable(int core) {
   runnable_.push_back(core);
 }
 
-void Scheduler::allot_scratch(int core, int reason) {
+void Scheduler::remove_runnable(int core, int reason) {
   const int place = place_[static_cast<std::size_t>(core)];
   const int last = runnable_.back();
   runnable_[static_cast<std::size_t>(place)] = last;

@@ -10,27 +10,27 @@
 
 namespace incoherent {
 
-/// Runs one body per core, one at a time, in an order that a seed decides. Some seeds switch at every step and some
-/// seldom; some to any core, and some always to the runnable one of the highest priority, which makes the others wait
-/// for long.
+/// Runs one body per core, one at a time, in an order that depends on a seed. Some seeds switch at every step and some
+/// seldom; some switch to any core, and some always to the runnable core of the highest priority, which makes the
+/// others wait for a long time.
 class Scheduler {
  public:
   using Body = std::function<void(int core)>;
 
   explicit Scheduler(int cores);
 
-  /// Returns when all cores have ended. `stuck` is called when those that have not are all blocked; it calls cancel().
+  /// Returns when all cores have ended. If all that have not are blocked, it calls `stuck`, which must call cancel().
   void run(std::uint64_t seed, const Body& body, const std::function<void()>& stuck);
 
   // Called by the running core.
   [[nodiscard]] int current() const { return fibers_.current(); }
-  /// Perhaps others run now.
+  /// May switch to another core.
   void step();
-  /// Others run until somebody wakes this core.
+  /// Other cores run until one of them wakes this core.
   void block();
 
   void wake(int core);
-  /// Wakes all. From now on nobody is blocked and each core runs to its end.
+  /// Wakes all cores. From now on no core blocks, and each runs to its end.
   void cancel();
   [[nodiscard]] bool cancelled() const { return cancelled_; }
   [[nodiscard]] bool blocked(int core) const { return place_[static_cast<std::size_t>(core)] == kBlocked; }
@@ -41,7 +41,7 @@ class Scheduler {
 
   void serve(int core);
   void set_runnable(int core);
-  void allot_scratch(int core, int reason);
+  void remove_runnable(int core, int reason);
   void go_on();
   [[nodiscard]] int pick();
 
@@ -53,7 +53,7 @@ class Scheduler {
   unsigned switch_chance_ = 0;
   int alive_ = 0;
   std::vector<int> runnable_;
-  std::vector<int> place_;  // in runnable_, or why the core is not there
+  std::vector<int> place_;  // the index in runnable_, or kBlocked or kEnded
   std::vector<std::uint64_t> priority_;
   Fibers fibers_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of lists of PEs, and of cores in memory alone, on memory that is not coherent.
+// Barriers of lists of PEs, and of cores that use memory only, on memory that is not coherent.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using shmem::SyncWord;
 
 constexpr int kBarriers = 6;
 
-/// What both need: a line of data for each core, stored to before each barrier and looked at after it.
+/// The common base: a line of data for each core, which the core stores to before each barrier and all check after it.
 class SmallRun {
  public:
   virtual ~SmallRun() = default;
@@ -39,7 +39,7 @@ class SmallRun {
         machine_(cores_of_, lines_, [](int line) { return "line " + std::to_string(line); }) {}
 
   virtual void begin() {}
-  /// Those that core `number` meets in that barrier; none: it does not take part.
+  /// The cores of that barrier; none if core `number` does not take part.
   [[nodiscard]] virtual std::vector<int> partners(int number, int barrier) const = 0;
   virtual std::errc meet(SimCore& core, int number, int barrier) = 0;
 
@@ -76,11 +76,11 @@ class SmallRun {
   std::size_t words_;
   std::vector<int> cores_of_;
   std::vector<SyncWord> lines_;
-  std::vector<std::uint64_t> entered_;  // by core; the truth
+  std::vector<std::uint64_t> entered_;  // by core; real memory, not simulated
   Machine machine_;
 };
 
-/// One PE.
+/// One PE whose cores synchronize by memory.
 class CoresRun : public SmallRun {
  public:
   explicit CoresRun(int cores) : SmallRun({cores}, static_cast<std::size_t>(cores) * kRounds + 1) {}
@@ -150,7 +150,7 @@ void expect_to_hold(SmallRun& run) {
   }
 }
 
-/// Leave out any one operation and some schedule goes wrong.
+/// Expects that without any one operation some schedule fails.
 void expect_nothing_superfluous(SmallRun& run) {
   Sites all;
   ASSERT_EQ(run.run(0, all), std::nullopt);
@@ -164,24 +164,24 @@ void expect_nothing_superfluous(SmallRun& run) {
   }
 }
 
-TEST(IncoherentCoresTest, CoresMeetInMemory) {
+TEST(IncoherentCoresTest, CoresSynchronizeByMemory) {
   for (const int cores : {1, 2, 3, 5, 8}) {
     CoresRun run(cores);
     expect_to_hold(run);
   }
 }
 
-TEST(IncoherentCoresTest, EveryOperationIsMissed) {
+TEST(IncoherentCoresTest, EveryOperationIsNeeded) {
   CoresRun run(5);
   expect_nothing_superfluous(run);
 }
 
-TEST(IncoherentListsTest, PesOfListsMeet) {
+TEST(IncoherentListsTest, PesOfListsSynchronize) {
   ListsRun run;
   expect_to_hold(run);
 }
 
-TEST(IncoherentListsTest, EveryOperationIsMissed) {
+TEST(IncoherentListsTest, EveryOperationIsNeeded) {
   ListsRun run;
   expect_nothing_superfluous(run);
 }

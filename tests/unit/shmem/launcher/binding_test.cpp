@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where PEs are kept, on machines that are folders of the test.
+// The binding of PEs to processors, on machines that are made-up folders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Two nodes with two cores of two threads each, numbered as such machines do: 0-3 the first threads, 4-7 the second.
+/// Two NUMA nodes with two cores of two threads each, in the usual order: CPUs 0-3 are the first threads of the cores,
+/// 4-7 the second ones.
 class TwoNodes : public ::testing::Test {
  protected:
   TwoNodes() {
@@ -36,6 +37,7 @@ class TwoNodes : public ::testing::Test {
   [[nodiscard]] std::vector<std::string> map(Bind bind, const Cpus& allowed, int pes) const {
     const Binding binding(bind, allowed, dir_.path());
     std::vector<std::string> texts;
+    texts.reserve(static_cast<std::size_t>(pes));
     for (int pe = 0; pe < pes; ++pe) {
       texts.push_back(binding.text(pe, pes));
     }
@@ -45,13 +47,13 @@ class TwoNodes : public ::testing::Test {
   test_support::TempDir dir_;
 };
 
-TEST_F(TwoNodes, LeavePesFree) {
+TEST_F(TwoNodes, LeavePesUnboundOnRequest) {
   const Binding binding(Bind::kNone, all_, dir_.path());
   EXPECT_FALSE(binding.is_bound());
   EXPECT_EQ(binding.text(1, 2), "not bound (CPUs 0-7)");
 }
 
-TEST_F(TwoNodes, DealCoresInTurn) {
+TEST_F(TwoNodes, AssignCoresInTurn) {
   EXPECT_THAT(map(Bind::kCore, all_, 5),
               ElementsAre("bound to core 0 (CPUs 0, 4)", "bound to core 1 (CPUs 1, 5)", "bound to core 2 (CPUs 2, 6)",
                           "bound to core 3 (CPUs 3, 7)", "bound to core 0 (CPUs 0, 4)"));
@@ -65,19 +67,19 @@ TEST_F(TwoNodes, UseOnlyAllowedThreads) {
               ElementsAre("bound to NUMA node 0 (CPUs 0, 1)", "bound to NUMA node 0 (CPUs 0, 1)"));
 }
 
-TEST_F(TwoNodes, GiveNodesToBlocksOfPes) {
+TEST_F(TwoNodes, AssignNodesToBlocksOfPes) {
   EXPECT_THAT(map(Bind::kNuma, all_, 3),
               ElementsAre("bound to NUMA node 0 (CPUs 0, 1, 4, 5)", "bound to NUMA node 0 (CPUs 0, 1, 4, 5)",
                           "bound to NUMA node 1 (CPUs 2, 3, 6, 7)"));
   EXPECT_EQ(map(Bind::kNuma, all_, 1).front(), "bound to NUMA node 0 (CPUs 0, 1, 4, 5)");
 }
 
-TEST(Binding, TakesAMachineThatTellsNothingForTheSimplest) {
+TEST(Binding, AssumesTheSimplestMachineWithoutInformation) {
   EXPECT_EQ(Binding(Bind::kCore, {2, 3}, "/nonexistent").text(1, 2), "bound to core 1 (CPU 3)");
   EXPECT_EQ(Binding(Bind::kNuma, {2, 3}, "/nonexistent").text(1, 2), "bound to NUMA node 0 (CPUs 2, 3)");
 }
 
-TEST(ParseCpus, ReadsWhatTheKernelWrites) {
+TEST(ParseCpus, ReadsTheFormatOfTheKernel) {
   EXPECT_THAT(*parse_cpus("0-2,8"), ElementsAre(0, 1, 2, 8));
   EXPECT_THAT(*parse_cpus("5"), ElementsAre(5));
   EXPECT_THAT(*parse_cpus(""), IsEmpty());
@@ -86,7 +88,7 @@ TEST(ParseCpus, ReadsWhatTheKernelWrites) {
   }
 }
 
-TEST(RunOn, KeepsTheProcessWhereItIsTold) {
+TEST(RunOn, BindsTheProcess) {
   const Cpus before = own_cpus().value();
   ASSERT_FALSE(before.empty());
   ASSERT_TRUE(run_on({before.back()}));

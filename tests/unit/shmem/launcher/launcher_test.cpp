@@ -92,7 +92,7 @@ TEST(Options, AreReadUpToTheProgram) {
   EXPECT_THAT(program.command, ElementsAre("prog", "-n", "5", "-np", "--gba", "--", "-x"));
 }
 
-TEST(Options, TakeSeveralPrograms) {
+TEST(Options, AcceptSeveralPrograms) {
   const auto options =
       parse({"--gba", "off", "-n", "2", "-x", "A=1", "a", "x:y", ":", "-np", "3", "--wdir", "d", "b", "-n", ":", "c"});
   ASSERT_TRUE(options) << options.error().text;
@@ -107,14 +107,14 @@ TEST(Options, TakeSeveralPrograms) {
   EXPECT_EQ(options->programs[2].pes, 1);
 }
 
-TEST(Options, RefuseSeveralProgramsThatAreNone) {
+TEST(Options, RefuseInvalidListsOfPrograms) {
   EXPECT_THAT(refusal({"a", ":"}), HasSubstr("no program"));
   EXPECT_THAT(refusal({":", "a"}), HasSubstr("no program"));
   EXPECT_THAT(refusal({"a", ":", "--gba", "off", "b"}), HasSubstr("no option --gba here (after \":\" only"));
   EXPECT_THAT(refusal({"-n", "4000", "a", ":", "-n", "97", "b"}), HasSubstr("more than 4096 PEs"));
 }
 
-TEST(Options, RefuseWordsThatTheyDoNotKnow) {
+TEST(Options, RefuseUnknownWords) {
   EXPECT_THAT(refusal({"--bind", "socket", "prog"}), HasSubstr("socket is not none, core or numa"));
   EXPECT_THAT(refusal({"--ports", "2", "prog"}), HasSubstr("--ports is for --gba fake"));
   EXPECT_THAT(refusal({"--gba", "fake", "--ports", "0", "prog"}), HasSubstr("0 is not a number of ports"));
@@ -127,7 +127,7 @@ TEST(Options, RefuseWordsThatTheyDoNotKnow) {
   }
 }
 
-TEST(Options, TakeTheNumberOfPesInEverySpelling) {
+TEST(Options, AcceptTheNumberOfPesInEverySpelling) {
   for (const auto& arguments : std::vector<std::vector<const char*>>{
            {"-n", "7", "prog"}, {"-n7", "prog"}, {"-np", "7", "prog"}, {"--np", "7", "prog"}, {"--np=7", "prog"}}) {
     const auto options = parse(arguments);
@@ -138,7 +138,7 @@ TEST(Options, TakeTheNumberOfPesInEverySpelling) {
   EXPECT_EQ(parse({"-x", "A=1", "-np", "3", "prog"})->pes(), 3);
 }
 
-TEST(Options, RefuseNumbersThatMakeNoSense) {
+TEST(Options, RefuseInvalidNumbers) {
   for (const char* number : {"0", "-1", "4097", "two", "2x", "", "2.5"}) {
     EXPECT_THAT(refusal({"-n", number, "prog"}), HasSubstr("--np")) << number;
   }
@@ -149,7 +149,7 @@ TEST(Options, RefuseNumbersThatMakeNoSense) {
   EXPECT_THAT(refusal({"--grace", "-1", "prog"}), HasSubstr("--grace"));
 }
 
-TEST(Options, RefuseToRunNothing) {
+TEST(Options, RefuseAMissingProgram) {
   EXPECT_THAT(refusal({}), HasSubstr("no program to run"));
   EXPECT_THAT(refusal({"-n", "2"}), HasSubstr("no program to run"));
   EXPECT_THAT(refusal({"-n"}), HasSubstr("--np"));
@@ -159,7 +159,7 @@ TEST(Options, RefuseUnknownOnes) {
   EXPECT_THAT(refusal({"--speed", "9", "prog"}), HasSubstr("no option --speed"));
 }
 
-TEST(Options, ExportOnlyWhatIsThere) {
+TEST(Options, ExportOnlyVariablesThatAreSet) {
   ::setenv("OSHRUN_TEST_VARIABLE", "there", 1);
   const auto options = parse({"-x", "OSHRUN_TEST_VARIABLE", "prog"});
   ASSERT_TRUE(options);
@@ -189,12 +189,12 @@ class FindProgram : public ::testing::Test {
   test_support::TempDir dir_;
 };
 
-TEST_F(FindProgram, LooksIntoTheFoldersInOrder) {
+TEST_F(FindProgram, SearchesTheFoldersInOrder) {
   make("env", 0755);
   EXPECT_EQ(in_path("env"), dir_.file("env"));
 }
 
-TEST_F(FindProgram, PassesWhatCannotBeExecuted) {
+TEST_F(FindProgram, SkipsFilesThatCannotBeExecuted) {
   make("env", 0644);
   EXPECT_EQ(in_path("env"), "/usr/bin/env");
   make("no-such-program-elsewhere", 0644);
@@ -202,14 +202,14 @@ TEST_F(FindProgram, PassesWhatCannotBeExecuted) {
   EXPECT_THAT(in_path("no-such-program-anywhere"), HasSubstr("no such program in PATH"));
 }
 
-TEST_F(FindProgram, TakesANameWithASlashAsItIs) {
+TEST_F(FindProgram, UsesANameWithASlashUnchanged) {
   make("prog", 0755);
   EXPECT_EQ(in_path(dir_.file("prog")), dir_.file("prog"));
   EXPECT_THAT(in_path("./prog"), HasSubstr("cannot run ./prog: No such file"));
   EXPECT_THAT(in_path(dir_.path() + "/"), HasSubstr("Is a directory"));
 }
 
-TEST_F(FindProgram, LooksFromTheFolderThatTheProgramRunsIn) {
+TEST_F(FindProgram, ResolvesRelativePathsInTheProgramsWorkingFolder) {
   make("prog", 0755);
   EXPECT_EQ(find_program("./prog", "", dir_.path()).value(), "./prog");
   EXPECT_EQ(find_program("prog", ":", dir_.path()).value(), "./prog");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of several PEs into one stream, and that stream into a reader that is slow or gone.
+// Merging the lines of several PEs into one stream, and writing it to a reader that is slow or gone.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(Lines, WaitForTheirEnd) {
   EXPECT_FALSE(lines.is_waiting(0));
 }
 
-TEST(Lines, PassBytesOnAsTheyAre) {
+TEST(Lines, KeepAllBytesUnchanged) {
   Lines lines(kPlain, 2);
   std::string out;
   const std::string bytes("\0\n\xff\r\n\n", 6);
@@ -43,7 +43,7 @@ TEST(Lines, PassBytesOnAsTheyAre) {
   EXPECT_EQ(out, bytes + "endnext\n") << "nothing is added";
 }
 
-TEST(Lines, PassLongOnesOnInPieces) {
+TEST(Lines, ArePassedOnInPiecesIfLong) {
   Lines lines(kPlain, 1);
   std::string out;
   const std::string half(Lines::kLongest / 2 + 1, 'x');
@@ -65,7 +65,7 @@ TEST(Lines, GetTags) {
   EXPECT_EQ(out, "[11] a\n[11] \n[0] c\n[11] bb\n[11] d\n");
 }
 
-TEST(Lines, NeverBeginBehindAnothersTaggedLine) {
+TEST(Lines, NeverStartAfterAnUnfinishedTaggedLineOfAnotherPe) {
   Lines lines(kTags, 2);
   std::string out;
   lines.add(0, "begun", out);
@@ -75,7 +75,7 @@ TEST(Lines, NeverBeginBehindAnothersTaggedLine) {
   EXPECT_EQ(out, "[0] begun\n[1] x\n[0] end\n");
 }
 
-TEST(Lines, NeverBeginBehindAnothersOnATerminal) {
+TEST(Lines, NeverStartAfterAnUnfinishedLineOfAnotherPeOnATerminal) {
   Lines lines(kTerminal, 2);
   std::string out;
   lines.add(0, "name? ", out);
@@ -88,7 +88,7 @@ TEST(Lines, NeverBeginBehindAnothersOnATerminal) {
   EXPECT_EQ(out, "name? again? \nx\n");
 }
 
-TEST(Lines, OfOursBeginALine) {
+TEST(Lines, OfTheLauncherStartANewLine) {
   for (const auto& style : {kPlain, kTags, kTerminal}) {
     Lines lines(style, 1);
     std::string out;
@@ -127,7 +127,7 @@ TEST_F(SinkTest, DoesNotWaitForASlowReader) {
   Sink sink(write_.get());
   sink.put(much_);
   EXPECT_TRUE(sink.is_pending());
-  EXPECT_EQ(::fcntl(write_.get(), F_GETFL) & O_NONBLOCK, 0) << "others share this";
+  EXPECT_EQ(::fcntl(write_.get(), F_GETFL) & O_NONBLOCK, 0) << "other processes share this open file";
   std::size_t read = 0;
   for (int i = 0; i < 1000 && sink.is_pending(); ++i) {
     read += read_all(read_.get());
@@ -137,7 +137,7 @@ TEST_F(SinkTest, DoesNotWaitForASlowReader) {
   EXPECT_EQ(sink.error(), 0);
 }
 
-TEST_F(SinkTest, DoesNotWaitAtASocket) {
+TEST_F(SinkTest, DoesNotWaitForASocket) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const base::UniqueFd near(ends[0]);

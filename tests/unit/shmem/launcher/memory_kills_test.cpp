@@ -43,19 +43,19 @@ TEST_F(MemoryKillsIn, AGroupWithoutFilesAreUnknown) {
   EXPECT_EQ(MemoryKills(root_.path()).reason(), "");
 }
 
-TEST_F(MemoryKillsIn, TheOwnGroupNameItsLimit) {
+TEST_F(MemoryKillsIn, TheGroupOfTheProcessNameItsLimit) {
   unified();
   write("/sys/fs/cgroup/slurm/job/memory.events", events(3, 3));
   write("/sys/fs/cgroup/slurm/memory.events", events(3, 3));
   write("/sys/fs/cgroup/slurm/job/memory.max", "536870912");
   const MemoryKills kills(root_.path());
-  EXPECT_EQ(kills.reason(), "") << "of an earlier job";
+  EXPECT_EQ(kills.reason(), "") << "earlier kills do not count";
   write("/sys/fs/cgroup/slurm/job/memory.events", events(4, 4));
   write("/sys/fs/cgroup/slurm/memory.events", events(4, 4));
   EXPECT_EQ(kills.reason(), "the memory limit of control group /slurm/job, 512 MiB");
 }
 
-TEST_F(MemoryKillsIn, AGroupAboveNameThatOne) {
+TEST_F(MemoryKillsIn, AGroupAboveNameThatGroup) {
   unified();
   write("/sys/fs/cgroup/slurm/job/memory.events", events(0, 0));
   write("/sys/fs/cgroup/slurm/memory.events", events(0, 0));
@@ -75,7 +75,7 @@ TEST_F(MemoryKillsIn, AGroupBelowAreSeen) {
   EXPECT_EQ(kills.reason(), "the memory limit of control group /slurm/job or of one below it");
 }
 
-TEST_F(MemoryKillsIn, TheWholeMachineBlameNoGroup) {
+TEST_F(MemoryKillsIn, TheWholeMachineNameNoGroup) {
   unified();
   write("/sys/fs/cgroup/slurm/job/memory.events", events(0, 0));
   const MemoryKills kills(root_.path());

@@ -24,7 +24,7 @@ std::vector<std::byte> numbered(std::size_t size) {
   return bytes;
 }
 
-/// Copies between the given offsets from a line and looks at every byte of the destination and around it.
+/// Copies between the given offsets from a line and checks every byte of the destination and around it.
 void expect_exact_copy(Copy copy, std::size_t to_offset, std::size_t from_offset, std::size_t size) {
   const std::vector<std::byte> source = numbered(kMargin + from_offset + size);
   std::vector<std::byte> destination(2 * kMargin + to_offset + size, kUntouched);
@@ -47,17 +47,17 @@ TEST_P(CopyTest, CopiesEverySmallSizeAtEveryAlignmentOfTheDestination) {
 
 TEST_P(CopyTest, CopiesLargeBlocksThatBeginAndEndInsideALine) {
   for (const std::size_t size : {shmem::kStreamingFrom - 1, shmem::kStreamingFrom, std::size_t{200'003}}) {
-    for (const std::size_t offset : {0, 1, 15, 16, 33, 63}) {
+    for (const std::size_t offset : {0U, 1U, 15U, 16U, 33U, 63U}) {
       ASSERT_NO_FATAL_FAILURE(expect_exact_copy(GetParam(), offset, 63 - offset, size));
     }
   }
 }
 
-TEST_P(CopyTest, AllowsNullPointersForNothing) {
+TEST_P(CopyTest, AllowsNullPointersIfTheSizeIsZero) {
   GetParam()(nullptr, nullptr, 0);
 }
 
-/// The sizes of the pieces differ, and so do their alignments.
+/// Copies in pieces of different sizes and alignments.
 void copy_in_pieces(void* destination, const void* source, std::size_t size) {
   shmem::BatchCopy batch;
   std::size_t piece = 1;
@@ -73,8 +73,8 @@ constexpr const char* kNames[] = {"ChosenBySize", "Streaming", "InPieces"};
 INSTANTIATE_TEST_SUITE_P(Ways, CopyTest, testing::Values(shmem::copy_bytes, shmem::copy_streaming, copy_in_pieces),
                          [](const testing::TestParamInfo<Copy>& way) { return kNames[way.index]; });
 
-TEST(BatchCopy, HasNothingLeftToCopyAfterItsEndAndGoesOnThen) {
-  const std::vector<std::byte> source = numbered(3 * 5000);
+TEST(BatchCopy, CopiesEverythingByItsEndAndCanBeUsedAgain) {
+  const std::vector<std::byte> source = numbered(15'000);
   std::vector<std::byte> destination(source.size());
   shmem::BatchCopy batch;
   batch.finish();
@@ -87,9 +87,9 @@ TEST(BatchCopy, HasNothingLeftToCopyAfterItsEndAndGoesOnThen) {
   }
 }
 
-/// More than any cache holds, so that it goes past them, from a place of the batch on that differs from run to run.
-TEST(BatchCopy, CopiesScatteredPiecesExactlyHoweverItGoes) {
-  constexpr std::size_t kRoom = 4159;  // of a piece; they begin at all places in a line
+/// Copies more than any cache holds, so that the batch switches to streaming, at a point that differs between runs.
+TEST(BatchCopy, CopiesScatteredPiecesExactlyWithAnyMethod) {
+  constexpr std::size_t kRoom = 4159;  // per piece; pieces begin at all offsets in a line
   constexpr std::size_t kPieces = 2000;
   const std::vector<std::byte> source = numbered(kRoom * kPieces);
   std::vector<std::byte> destination(source.size(), kUntouched);

@@ -40,7 +40,7 @@ ino_t inode_of(int fd) {
   return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-/// "" if PE `pe` gets `memory`.
+/// "" if PE `pe` receives the descriptors of `memory`.
 std::string fetch(const base::RandomName& name, int pe, const std::array<int, 2>& memory) {
   auto client = FdClient::open();
   if (!client) {
@@ -66,7 +66,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const base::RandomName& name) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 7 + name.size())};
 }
 
-/// A connection of somebody who knows the name.
+/// A connection by a process that knows the name but is not a PE.
 base::UniqueFd connect_to(const base::RandomName& name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const auto [address, size] = address_of(name);
@@ -85,7 +85,7 @@ class FdPassing : public ::testing::Test {
   SingleBootstrap bootstrap_;
 };
 
-TEST_F(FdPassing, GivesTheDescriptorsToEachPe) {
+TEST_F(FdPassing, PassesTheDescriptorsToEachPe) {
   const auto texts = in_processes(4, [&](int pe) -> std::string {
     if (pe > 0) {
       return fetch(server_.name(), pe, memory_);
@@ -96,7 +96,7 @@ TEST_F(FdPassing, GivesTheDescriptorsToEachPe) {
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
 }
 
-TEST_F(FdPassing, AnswersAPeOnce) {
+TEST_F(FdPassing, AnswersEachPeOnce) {
   const auto texts = in_processes(3, [&](int pe) -> std::string {
     if (pe == 0) {
       const auto served = server_.serve(memory_, 3, soon(kLimit), bootstrap_);
@@ -113,7 +113,7 @@ TEST_F(FdPassing, AnswersAPeOnce) {
   EXPECT_THAT(texts[1], ::testing::MatchesRegex("/PE 0 closed the connection .*/"));
 }
 
-TEST_F(FdPassing, AnswersNoStrangers) {
+TEST_F(FdPassing, DoesNotAnswerStrangers) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     if (pe == 0) {
       const auto served = server_.serve(memory_, 2, soon(kLimit), bootstrap_);
@@ -121,9 +121,9 @@ TEST_F(FdPassing, AnswersNoStrangers) {
     }
     const base::UniqueFd silent = connect_to(server_.name());
     ::shutdown(silent.get(), SHUT_WR);
-    for (const std::int32_t nobody : {0, 2, -1, 1 << 20}) {
+    for (const std::int32_t wrong_pe : {0, 2, -1, 1 << 20}) {
       const base::UniqueFd liar = connect_to(server_.name());
-      ::send(liar.get(), &nobody, sizeof(nobody), MSG_NOSIGNAL);
+      ::send(liar.get(), &wrong_pe, sizeof(wrong_pe), MSG_NOSIGNAL);
     }
     const base::UniqueFd brief = connect_to(server_.name());
     ::send(brief.get(), "x", 1, MSG_NOSIGNAL);
@@ -132,7 +132,7 @@ TEST_F(FdPassing, AnswersNoStrangers) {
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
 }
 
-TEST_F(FdPassing, AnswersNoOtherUsers) {
+TEST_F(FdPassing, DoesNotAnswerOtherUsers) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "only root can become another user";
   }
@@ -150,7 +150,7 @@ TEST_F(FdPassing, AnswersNoOtherUsers) {
   EXPECT_THAT(texts[1], HasSubstr("belongs to another user"));
 }
 
-TEST_F(FdPassing, NamesThoseThatDoNotCome) {
+TEST_F(FdPassing, NamesPesThatDoNotCome) {
   const auto served = server_.serve(memory_, 5, soon(milliseconds{20}), bootstrap_);
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().code, std::errc::timed_out);
@@ -171,14 +171,14 @@ TEST_F(FdPassing, NoticesThatTheLeaderIsGone) {
   EXPECT_THAT(fetch(name, 1, memory_), HasSubstr("cannot reach PE 0"));
 }
 
-TEST_F(FdPassing, DoesNotWaitForALeaderThatHangs) {
+TEST_F(FdPassing, TimesOutIfTheLeaderHangs) {
   auto client = FdClient::open().value();
-  const auto fd = client.fetch(server_.name(), 1, milliseconds{50});  // nobody serves
+  const auto fd = client.fetch(server_.name(), 1, milliseconds{50});  // the server does not run
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().code, std::errc::timed_out);
 }
 
-/// Interrupts the calls of this process every 2 ms.
+/// Interrupts the system calls of this process every 2 ms.
 class Interruptions {
  public:
   Interruptions() {
@@ -198,7 +198,7 @@ class Interruptions {
   }
 };
 
-TEST_F(FdPassing, GoesOnAfterASignal) {
+TEST_F(FdPassing, ContinuesAfterASignal) {
   const auto texts = in_processes(2, [&](int pe) -> std::string {
     const Interruptions interruptions;
     if (pe == 0) {
@@ -221,7 +221,7 @@ TEST_F(FdPassing, GoesOnAfterASignal) {
   EXPECT_THAT(texts, ::testing::Each(::testing::IsEmpty()));
 }
 
-TEST(FdClient, GoesOnConnectingAfterASignal) {
+TEST(FdClient, KeepsConnectingAfterASignal) {
   const auto name = base::random_name().value();
   const base::UniqueFd full(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const auto [address, size] = address_of(name);

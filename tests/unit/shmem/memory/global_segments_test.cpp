@@ -24,7 +24,7 @@ bool covers(const GlobalImage& image, const void* object) {
   });
 }
 
-TEST(FindGlobals, FindsThoseOfTheProgram) {
+TEST(FindGlobals, FindsTheGlobalsOfTheProgram) {
   static std::uint64_t function_static = 3;
   const GlobalImage image = find_globals();
   EXPECT_TRUE(covers(image, &initialized_global));
@@ -35,7 +35,7 @@ TEST(FindGlobals, FindsThoseOfTheProgram) {
 
 TEST(FindGlobals, FindsNothingElse) {
   static const std::array<std::uint64_t, 2> kConstant{1, 2};
-  // Needs relocation, and is read-only after it.
+  // Relocated at start, then read-only.
   static const std::array<const void*, 2> kRelocated{&static_global, &kConstant};
   const auto heap = std::make_unique<int>(1);
   int local = 0;
@@ -45,7 +45,7 @@ TEST(FindGlobals, FindsNothingElse) {
   EXPECT_FALSE(covers(image, heap.get()) || covers(image, &local));
 }
 
-TEST(FindGlobals, GivesWholePagesThatCanBeWritten) {
+TEST(FindGlobals, ReturnsWholeWritablePages) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const GlobalImage image = find_globals();
   std::size_t size = 0;
@@ -60,17 +60,17 @@ TEST(FindGlobals, GivesWholePagesThatCanBeWritten) {
   EXPECT_EQ(image.size(), size);
 }
 
-TEST(FindGlobals, TellsTheSameProgramByItsIdentity) {
+TEST(FindGlobals, RecognizesTheSameProgramByItsIdentity) {
   EXPECT_NE(find_globals().identity, 0U);
   EXPECT_EQ(find_globals().identity, find_globals().identity);
 }
 
 struct Cut {
-  std::size_t hole, hole_end;                    // of a range of 100 bytes, 40 of them initialized
+  std::size_t hole, hole_end;                    // in a range of 100 bytes, 40 of them initialized
   std::vector<std::array<std::size_t, 3>> left;  // begin, size, initialized
 };
 
-TEST(Without, LeavesWhatIsBeforeAndBehind) {
+TEST(Without, KeepsThePartsBeforeAndAfter) {
   const std::vector<Cut> cuts{{0, 0, {{0, 100, 40}}},
                               {0, 10, {{10, 90, 30}}},
                               {0, 60, {{60, 40, 0}}},
@@ -89,7 +89,7 @@ TEST(Without, LeavesWhatIsBeforeAndBehind) {
   }
 }
 
-TEST(IsRuntime, IsWhatTheSystemAndTheKnownRuntimesBring) {
+TEST(IsRuntime, IsALibraryOfTheSystemOrOfAKnownRuntime) {
   for (const auto& [path, name] : {std::pair{"/lib/x86_64-linux-gnu/libnuma.so.1", "libnuma.so.1"},
                                    {"/usr/lib/libfoo.so", "libfoo.so"},
                                    {"/opt/gcc/lib64/libstdc++.so.6", "libstdc++.so.6"},

@@ -27,7 +27,7 @@ bool ended_well(pid_t child) {
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-/// The ranges as another process sees them, behind a page of something else.
+/// The ranges, and a view of their file as another process has it. Another page precedes them in the file.
 class Swapped : public ::testing::Test {
  protected:
   explicit Swapped(std::size_t pages = 4)
@@ -63,7 +63,7 @@ TEST_F(Swapped, KeepsValuesAndAddressesAndIsSeenByOthers) {
   EXPECT_EQ(seen(1, 5), 4U);
 }
 
-TEST_F(Swapped, IsTheProcesssOwnAgainAtTheEndWithWhatOthersHaveStored) {
+TEST_F(Swapped, IsPrivateAgainAtTheEndWithTheStoresOfOthers) {
   data_.word(0, 0) = 1;
   auto swap = begin().value();
   data_.word(0, 1) = 2;
@@ -92,7 +92,7 @@ class SwappedSparse : public Swapped {
   SwappedSparse() : Swapped(16384) {}
 };
 
-TEST_F(SwappedSparse, TakesMemoryOnlyForWhatWasUsed) {
+TEST_F(SwappedSparse, UsesMemoryOnlyForTouchedPages) {
   data_.word(0, 5000 * kPageWords) = 1;
   data_.word(1, 0) = 2;
   const auto swap = begin().value();
@@ -103,7 +103,7 @@ TEST_F(SwappedSparse, TakesMemoryOnlyForWhatWasUsed) {
     ::_exit(data_.word(0, 5000 * kPageWords) == 1 && data_.word(1, 7000 * kPageWords) == 3 ? 0 : 1);
   }
   EXPECT_TRUE(ended_well(child));
-  EXPECT_LE(bytes_taken(), 5 * kPage) << "copied for the child by reading holes";
+  EXPECT_LE(bytes_taken(), 5 * kPage) << "reading holes for the child's copy must not fill them";
 }
 
 TEST_F(Swapped, IsNotSharedWithAChild) {
@@ -135,7 +135,8 @@ TEST_F(Swapped, KeepsValuesWhenTheProgramHasClosedItsFile) {
     data_.word(0, 3) = 3;
     seen(1, 2 * kPageWords) = 4;
     ::close_range(3, ~0U, 0);
-    std::vector<base::UniqueFd> others;  // one has its number
+    std::vector<base::UniqueFd> others;  // one of them reuses the number of the closed file
+    others.reserve(50);
     for (int i = 0; i < 50; ++i) {
       others.push_back(base::create_memfd("other", kPage).value());
     }
@@ -145,10 +146,10 @@ TEST_F(Swapped, KeepsValuesWhenTheProgramHasClosedItsFile) {
   EXPECT_TRUE(ended_well(child));
 }
 
-TEST_F(Swapped, LeavesAllAsItWasIfItFails) {
+TEST_F(Swapped, ChangesNothingIfItFails) {
   data_.word(0, 0) = 1;
   auto ranges = data_.ranges();
-  ranges[1].begin += 8;  // no page begins there
+  ranges[1].begin += 8;  // not the start of a page
   ranges[1].size -= kPage;
   const auto swap = GlobalSwap::begin(ranges, file_.get(), kPage);
   ASSERT_FALSE(swap);
@@ -160,7 +161,7 @@ TEST_F(Swapped, LeavesAllAsItWasIfItFails) {
   data_.word(1, 1) = 1;
 }
 
-TEST_F(Swapped, RefusesToTakeAwayAProtection) {
+TEST_F(Swapped, RefusesToRemoveAProtection) {
   const GlobalRange& range = data_.ranges()[1];
   ASSERT_EQ(::mprotect(range.begin + kPage, kPage, PROT_NONE), 0);
   const auto swap = begin();
@@ -168,7 +169,7 @@ TEST_F(Swapped, RefusesToTakeAwayAProtection) {
   EXPECT_THAT(swap.error().text, HasSubstr("the program has protected or mapped a part of its data itself"));
 }
 
-TEST_F(Swapped, RefusesToTakeAwayWhatTheProgramShares) {
+TEST_F(Swapped, RefusesToReplaceASharedMapping) {
   const GlobalRange& range = data_.ranges()[0];
   ASSERT_NE(::mmap(range.begin, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), 0), MAP_FAILED);
   const auto swap = begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages the heaps get, and where they lie.
+// The type of pages of the heaps, and their NUMA placement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numaif.h>
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::NiceMock;
 using testing::Return;
 
-/// The settings of transparent huge pages, as the kernel shows them.
+/// The settings of transparent huge pages, in the kernel's format.
 class ThpSettings : public testing::Test {
  protected:
   void set(const std::string& general, const std::string& of_2_mib) const {
@@ -46,7 +46,7 @@ class ThpSettings : public testing::Test {
   test_support::TempDir folder_;
 };
 
-TEST_F(ThpSettings, OfTheKernelCountWhereTheSizeHasNone) {
+TEST_F(ThpSettings, OfTheKernelApplyIfTheSizeHasNone) {
   for (const char* yes :
        {"[always] within_size advise never", "always [within_size] advise", "always within_size [advise]", "[force]"}) {
     set(yes, "");
@@ -58,7 +58,7 @@ TEST_F(ThpSettings, OfTheKernelCountWhereTheSizeHasNone) {
   EXPECT_THAT(obstacle(), HasSubstr("\"deny\""));
 }
 
-TEST_F(ThpSettings, OfTheSizeCountFirst) {
+TEST_F(ThpSettings, OfTheSizeTakePrecedence) {
   set("always within_size advise [never] deny force", "always inherit within_size [advise] never");
   EXPECT_EQ(obstacle(), "");
   set("[always] within_size advise never deny force", "always inherit within_size advise [never]");
@@ -66,14 +66,14 @@ TEST_F(ThpSettings, OfTheSizeCountFirst) {
   set("always within_size [advise] never deny force", "always [inherit] within_size advise never");
   EXPECT_EQ(obstacle(), "");
   set("always within_size advise never [deny] force", "[always] inherit within_size advise never");
-  EXPECT_THAT(obstacle(), HasSubstr("\"deny\"")) << "that is for all sizes";
+  EXPECT_THAT(obstacle(), HasSubstr("\"deny\"")) << "the kernel's own setting forbids all sizes";
 }
 
 TEST_F(ThpSettings, MayBeMissing) {
   EXPECT_THAT(obstacle(), HasSubstr("this kernel has none"));
 }
 
-TEST_F(ThpSettings, DecideWhatAHeapGetsThatAsksForThem) {
+TEST_F(ThpSettings, DecideThePagesOfAHeapThatAsksForThem) {
   set("[advise]", "");
   auto file = create_heap_file(2 * base::kHugePageSize, HugePages::kThp, folder());
   ASSERT_TRUE(file) << file.error().text;
@@ -88,10 +88,10 @@ TEST_F(ThpSettings, DecideWhatAHeapGetsThatAsksForThem) {
   EXPECT_THAT(file->reason, HasSubstr("thp: "));
 }
 
-/// More than any pool has, but sparse where it is not of the pool.
+/// Larger than any pool of huge pages. Without the pool the file is sparse.
 constexpr std::size_t kTooLarge = std::size_t{1} << 44;
 
-TEST_F(ThpSettings, AreTheNextTryWhereThereAreTooFewHugePages) {
+TEST_F(ThpSettings, AreTheFallbackForTooFewHugePages) {
   set("[advise]", "");
   for (const HugePages wanted : {HugePages::kAuto, HugePages::kHugetlb}) {
     const auto file = create_heap_file(kTooLarge, wanted, folder());
@@ -106,7 +106,7 @@ TEST_F(ThpSettings, AreTheNextTryWhereThereAreTooFewHugePages) {
   EXPECT_THAT(file->reason, AllOf(HasSubstr("hugetlb: "), HasSubstr("; thp: ")));
 }
 
-TEST_F(ThpSettings, AreNoMatterToAHeapThatWantsSmallPages) {
+TEST_F(ThpSettings, AreIgnoredByAHeapThatWantsSmallPages) {
   set("[always]", "");
   const auto file = create_heap_file(base::kHugePageSize, HugePages::kNone, folder());
   ASSERT_TRUE(file);
@@ -114,7 +114,7 @@ TEST_F(ThpSettings, AreNoMatterToAHeapThatWantsSmallPages) {
   EXPECT_EQ(file->reason, "SHMEM_HUGEPAGES=none");
 }
 
-TEST(PageKind, IsShownAsPeopleReadIt) {
+TEST(PageKind, IsReadableAsText) {
   EXPECT_EQ(to_string(PageKind::kBase), "4 KiB");
   EXPECT_EQ(to_string(PageKind::kThp), "thp");
   EXPECT_EQ(to_string(PageKind::kHugetlb), "hugetlb");
@@ -138,7 +138,7 @@ TEST_F(Populate, TouchesEveryPage) {
   EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, base::kHugePageSize);
 }
 
-TEST_F(Populate, SaysWhatItCouldNotTouch) {
+TEST_F(Populate, ReportsWhatItCouldNotTouch) {
   void* hole = ::mmap(nullptr, base::kHugePageSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const auto touched = populate(static_cast<std::byte*>(hole), base::kHugePageSize);
   ::munmap(hole, base::kHugePageSize);
@@ -172,7 +172,7 @@ TEST_F(Place, PrefersThePesOwnNode) {
   EXPECT_EQ(placement.reason, "");
 }
 
-TEST_F(Place, InterleavesOverAllNodesThatMayBeUsed) {
+TEST_F(Place, InterleavesOverAllAllowedNodes) {
   EXPECT_CALL(numa_, bind(heap_.data(), heap_.size(), MPOL_INTERLEAVE, ElementsAre(0, 1, 3))).WillOnce(Return(0));
   EXPECT_EQ(place_heap(NumaPolicy::kInterleave).text, "interleave (nodes 0, 1, 3)");
 }
@@ -184,7 +184,7 @@ TEST_F(Place, LeavesTheMemoryAloneWhenAsked) {
   EXPECT_EQ(placement.reason, "SHMEM_NUMA=none");
 }
 
-TEST_F(Place, SaysWhyTheSystemDidNot) {
+TEST_F(Place, ReportsWhyThePlacementFailed) {
   EXPECT_CALL(numa_, bind(_, _, _, _)).WillOnce(Return(EPERM));
   EXPECT_EQ(place_heap(NumaPolicy::kLocal).text, "none");
   EXPECT_CALL(numa_, bind(_, _, _, _)).WillOnce(Return(EPERM));
@@ -199,7 +199,7 @@ TEST_F(Place, SaysWhyTheSystemDidNot) {
 TEST(SystemNuma, SetsThePolicyOfTheMemory) {
   Numa& numa = system_numa();
   if (numa.nodes().empty()) {
-    GTEST_SKIP() << "this system knows no NUMA nodes";
+    GTEST_SKIP() << "this system has no NUMA nodes";
   }
   const auto fd = base::create_memfd("test", 2 * base::kHugePageSize).value();
   const auto mapping = base::Mapping::share(fd.get(), 2 * base::kHugePageSize).value();
@@ -215,12 +215,12 @@ TEST(SystemNuma, SetsThePolicyOfTheMemory) {
   EXPECT_EQ(local.reason, "");
   EXPECT_EQ(mode_at(0), MPOL_PREFERRED);
   EXPECT_EQ(mode_at(base::kHugePageSize - 1), MPOL_PREFERRED);
-  EXPECT_EQ(mode_at(base::kHugePageSize), MPOL_DEFAULT) << "the next heap is none of ours";
+  EXPECT_EQ(mode_at(base::kHugePageSize), MPOL_DEFAULT) << "the policy must not extend to the next heap";
   EXPECT_EQ(place(mapping.data(), base::kHugePageSize, NumaPolicy::kInterleave, numa).reason, "");
   EXPECT_EQ(mode_at(0), MPOL_INTERLEAVE);
 }
 
-TEST(CommitLimit, CountsOnlyWhereTheKernelPromisesNoMoreThanItHas) {
+TEST(CommitLimit, AppliesOnlyIfTheKernelDoesNotOvercommit) {
   const std::string meminfo = "MemTotal:  100 kB\nCommitLimit:      1000 kB\nCommitted_AS:      400 kB\n";
   EXPECT_EQ(commit_limit("0\n", meminfo), std::nullopt);
   EXPECT_EQ(commit_limit("1\n", meminfo), std::nullopt);

@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::size_t kUnit = Heap::kMinAlignment;
 
-TEST(Heap, BeginsWithOneFreeBlock) {
+TEST(Heap, StartsWithOneFreeBlock) {
   const Heap heap(10 * kUnit);
   EXPECT_EQ(heap.stats().size, 10 * kUnit);
   EXPECT_EQ(heap.stats().used, 0U);
   EXPECT_EQ(heap.stats().largest_free, 10 * kUnit);
 }
 
-TEST(Heap, GivesTheFirstPlaceThatFits) {
+TEST(Heap, AllocatesTheFirstPlaceThatFits) {
   Heap heap(10 * kUnit);
   EXPECT_EQ(heap.allocate(kUnit), 0U);
   EXPECT_EQ(heap.allocate(2 * kUnit), kUnit);
@@ -36,7 +36,7 @@ TEST(Heap, GivesTheFirstPlaceThatFits) {
   EXPECT_EQ(heap.allocate(3 * kUnit), 0U);
 }
 
-TEST(Heap, CountsWhatItTakesAndRemembersWhatWasAskedFor) {
+TEST(Heap, CountsRoundedSizesAndKeepsRequestedOnes) {
   Heap heap(10 * kUnit);
   const auto offset = heap.allocate(kUnit + 1);
   ASSERT_TRUE(offset);
@@ -49,33 +49,33 @@ TEST(Heap, AlignsTheOffset) {
   Heap heap(1 << 20);
   ASSERT_EQ(heap.allocate(1), 0U);
   EXPECT_EQ(heap.allocate(1, 1 << 16), std::size_t{1} << 16);
-  EXPECT_EQ(heap.allocate(1), kUnit) << "what lies before an aligned block stays free";
+  EXPECT_EQ(heap.allocate(1), kUnit) << "the gap before an aligned block stays free";
 }
 
-TEST(Heap, TakesSmallAlignmentsForItsOwn) {
+TEST(Heap, RaisesSmallAlignmentsToItsUnit) {
   Heap heap(4 * kUnit);
   ASSERT_EQ(heap.allocate(1, 1), 0U);
   EXPECT_EQ(heap.allocate(1, 8), kUnit);
 }
 
-TEST(Heap, RefusesWhatDoesNotFit) {
+TEST(Heap, RefusesBlocksThatDoNotFit) {
   Heap heap(4 * kUnit);
   EXPECT_FALSE(heap.allocate(4 * kUnit + 1));
   EXPECT_FALSE(heap.allocate(std::numeric_limits<std::size_t>::max()));
   EXPECT_FALSE(heap.allocate(std::numeric_limits<std::size_t>::max() - kUnit));
   ASSERT_TRUE(heap.allocate(1));
-  EXPECT_FALSE(heap.allocate(1, std::size_t{1} << 62)) << "the next multiple is beyond the heap";
-  EXPECT_TRUE(heap.allocate(3 * kUnit)) << "a refusal takes nothing";
+  EXPECT_FALSE(heap.allocate(1, std::size_t{1} << 62)) << "the next aligned offset is beyond the heap";
+  EXPECT_TRUE(heap.allocate(3 * kUnit)) << "a refused call allocates nothing";
   EXPECT_FALSE(heap.allocate(1));
 }
 
-TEST(Heap, OfNothingHasRoomForNothing) {
+TEST(Heap, OfSizeZeroHasNoRoom) {
   Heap heap(kUnit - 1);
   EXPECT_EQ(heap.stats().size, 0U);
   EXPECT_FALSE(heap.allocate(1));
 }
 
-TEST(Heap, ReleasesOnlyTheBeginningsOfLiveBlocks) {
+TEST(Heap, ReleasesOnlyAtTheStartOfALiveBlock) {
   Heap heap(10 * kUnit);
   ASSERT_EQ(heap.allocate(4 * kUnit), 0U);
   EXPECT_FALSE(heap.release(kUnit));
@@ -100,32 +100,32 @@ TEST(Heap, JoinsNeighboursInAnyOrderOfRelease) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(Heap, ShrinksABlockWhereItStands) {
+TEST(Heap, ShrinksABlockInPlace) {
   Heap heap(10 * kUnit);
   ASSERT_EQ(heap.allocate(4 * kUnit), 0U);
   ASSERT_EQ(heap.allocate(kUnit), 4 * kUnit);
   ASSERT_TRUE(heap.resize(0, kUnit + 1));
   EXPECT_EQ(heap.size_of(0), kUnit + 1);
   EXPECT_EQ(heap.stats().used, 3 * kUnit);
-  EXPECT_EQ(heap.allocate(2 * kUnit), 2 * kUnit) << "what it gave back can be had";
+  EXPECT_EQ(heap.allocate(2 * kUnit), 2 * kUnit) << "the released part can be allocated";
 }
 
-TEST(Heap, GrowsABlockIntoTheFreeOneBehindIt) {
+TEST(Heap, GrowsABlockIntoTheFreeOneAfterIt) {
   Heap heap(10 * kUnit);
   ASSERT_EQ(heap.allocate(kUnit), 0U);
-  EXPECT_TRUE(heap.resize(0, kUnit)) << "to what it is";
+  EXPECT_TRUE(heap.resize(0, kUnit)) << "to its current size";
   EXPECT_TRUE(heap.resize(0, 3 * kUnit));
   ASSERT_EQ(heap.allocate(kUnit), 3 * kUnit);
-  EXPECT_FALSE(heap.resize(0, 3 * kUnit + 1)) << "somebody is there";
-  EXPECT_EQ(heap.size_of(0), 3 * kUnit) << "a refusal changes nothing";
+  EXPECT_FALSE(heap.resize(0, 3 * kUnit + 1)) << "the next block is in use";
+  EXPECT_EQ(heap.size_of(0), 3 * kUnit) << "a refused call changes nothing";
   EXPECT_TRUE(heap.resize(3 * kUnit, 7 * kUnit)) << "to the end of the heap";
   EXPECT_FALSE(heap.resize(3 * kUnit, 7 * kUnit + 1));
   EXPECT_FALSE(heap.resize(3 * kUnit, std::numeric_limits<std::size_t>::max()));
   EXPECT_EQ(heap.stats().largest_free, 0U);
-  EXPECT_FALSE(heap.resize(kUnit, kUnit)) << "no block begins there";
+  EXPECT_FALSE(heap.resize(kUnit, kUnit)) << "not the start of a block";
 }
 
-TEST(Heap, KnowsWhichBlockAnOffsetLiesIn) {
+TEST(Heap, FindsTheBlockAroundAnOffset) {
   Heap heap(10 * kUnit);
   ASSERT_EQ(heap.allocate(kUnit), 0U);
   ASSERT_EQ(heap.allocate(kUnit + 1), kUnit);
@@ -138,7 +138,7 @@ TEST(Heap, KnowsWhichBlockAnOffsetLiesIn) {
   EXPECT_EQ(heap.stats().live_blocks, 2U);
 }
 
-/// The same promises kept in a plainer way: every free block is looked at.
+/// A model with the same guarantees, but simple: it examines every free block.
 class PlainHeap {
  public:
   explicit PlainHeap(std::size_t size) : size_(size) { free_.emplace(0, size); }
@@ -190,7 +190,7 @@ class PlainHeap {
  private:
   static std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
-  /// [from, to) out of the free block [start, end).
+  /// Takes [from, to) out of the free block [start, end).
   void take(std::size_t start, std::size_t end, std::size_t from, std::size_t to) {
     free_.erase(start);
     if (from > start) {
@@ -224,7 +224,7 @@ bool same(const Heap::Stats& a, const Heap::Stats& b) {
          std::tie(b.size, b.used, b.largest_free, b.live_blocks);
 }
 
-/// A heap and its model under the same random operations. `target` blocks are live most of the time.
+/// Runs a heap and its model with the same random operations. About `target` blocks are live most of the time.
 class RandomOperations {
  public:
   RandomOperations(std::size_t size, std::size_t target) : heap_(size), model_(size), target_(target) {}
@@ -286,25 +286,25 @@ TEST(Heap, AgreesWithAPlainHeapOverRandomOperations) {
   }
 }
 
-TEST(BlockTree, StaysBalancedHoweverItGrowsAndShrinks) {
+TEST(BlockTree, StaysBalancedAsItGrowsAndShrinks) {
   constexpr std::size_t kBlocks = 20'000;
   BlockTree tree({0, kBlocks, 0});
   const auto low_enough = [&](std::size_t blocks) {
     return tree.height() <= 1.45 * std::log2(static_cast<double>(blocks) + 2);
   };
   BlockTree::Index last = 0;
-  for (std::size_t i = 1; i < kBlocks; ++i) {  // always at the end
+  for (std::size_t i = 1; i < kBlocks; ++i) {  // always inserts at the end
     tree.set(last, {i - 1, 1, i % 2});
     last = tree.insert_after(last, {i, kBlocks - i, 0});
     ASSERT_TRUE(low_enough(i + 1)) << tree.height();
   }
-  for (std::size_t i = 1; i < kBlocks / 2; ++i) {  // always the second
+  for (std::size_t i = 1; i < kBlocks / 2; ++i) {  // always removes the second one
     tree.erase(tree.next(tree.find(0)));
     ASSERT_TRUE(low_enough(kBlocks - i)) << tree.height();
   }
 }
 
-TEST(BlockTree, GoesForwardAndBackInOrder) {
+TEST(BlockTree, IteratesForwardAndBackInOrder) {
   BlockTree tree({0, 10, 0});
   BlockTree::Index index = 0;
   for (std::size_t i = 1; i < 10; ++i) {

@@ -17,6 +17,7 @@
 #include "shmem/bootstrap/single.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/unit/shmem/bootstrap_processes.hpp"
 
 namespace shmem {
@@ -30,7 +31,7 @@ using ::testing::IsEmpty;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// Runs `body` with the node memory of `pes` PEs, each asking for heap_size(pe).
+/// Runs `body` with the node memory of `pes` PEs, each of which asks for heap_size(pe).
 template <typename HeapSize, typename Body>
 std::vector<std::string> with_memory(int pes, HeapSize heap_size, Body body) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(pes).value());
@@ -101,7 +102,7 @@ TEST(NodeMemory, IsOneMemoryForAllPes) {
               Each(IsEmpty()));
 }
 
-TEST(NodeMemory, LaysOutHeapsInARunAndMetadataAreasBeforeTheBoard) {
+TEST(NodeMemory, PlacesHeapsInARunAndMetadataBeforeTheBoard) {
   SingleBootstrap bootstrap;
   const auto memory = NodeMemory::create(bootstrap, 1);
   ASSERT_TRUE(memory) << memory.error().text;
@@ -111,7 +112,7 @@ TEST(NodeMemory, LaysOutHeapsInARunAndMetadataAreasBeforeTheBoard) {
   EXPECT_EQ(memory->board(), memory->metadata(0) + kMetadataSize);
 }
 
-TEST(NodeMemory, AlignsEachPesOwnHeapAsFarAsItIsLarge) {
+TEST(NodeMemory, AlignsEachPesOwnHeapUpToItsSize) {
   const auto body = [](int pe, Bootstrap& /*bootstrap*/, NodeMemory& memory) -> std::string {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.heap(pe));
     return address % (64 * kMiB) == 0 ? "" : "PE " + std::to_string(pe) + ": " + std::to_string(address);
@@ -121,7 +122,7 @@ TEST(NodeMemory, AlignsEachPesOwnHeapAsFarAsItIsLarge) {
               Each(IsEmpty()));
 }
 
-TEST(NodeMemory, EndsWithARunOfGlobalsThatCanBeMappedOnceMore) {
+TEST(NodeMemory, EndsWithGlobalsThatCanBeMappedAgain) {
   SingleBootstrap bootstrap;
   constexpr std::size_t kGlobals = 64 << 10;
   const auto memory = NodeMemory::create(bootstrap, 1, kGlobals);
@@ -156,14 +157,14 @@ TEST(NodeMemory, CanBeMadeAgainWithAnotherSize) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST(NodeMemory, SaysWhoAskedForAnotherSize) {
+TEST(NodeMemory, NamesPesThatAskedForAnotherSize) {
   const auto texts = with_memory(
       5, [](int pe) { return pe == 1 ? 2 * kMiB : 4 * kMiB; }, nothing);
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 asks for 2 MiB, PEs 0, 2-4 ask for 4 MiB"),
                                 HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
-TEST(NodeMemory, RefusesAHeapOfNothing) {
+TEST(NodeMemory, RefusesAHeapOfSizeZero) {
   EXPECT_THAT(errors_of(2, 0), Each(AllOf(HasSubstr("0 bytes"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
@@ -179,7 +180,7 @@ TEST(NodeMemory, AllowsMoreHeapsThanTheMachineHasMemory) {
   EXPECT_THAT(errors_of(8, half), Each(IsEmpty()));
 }
 
-/// What each of three PEs hears when PE `limited` runs under a limit.
+/// The errors of three PEs when PE `limited` runs with a resource limit.
 std::vector<std::string> with_limit(int limited, int resource, rlim_t value) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(3).value());
   return in_processes(3, [&](int pe) -> std::string {
@@ -193,24 +194,27 @@ std::vector<std::string> with_limit(int limited, int resource, rlim_t value) {
   });
 }
 
-TEST(NodeMemory, TellsEverybodyWhyTheLeaderCannotMakeIt) {
+TEST(NodeMemory, TellsAllPesWhyTheLeaderCannotCreateIt) {
   EXPECT_THAT(with_limit(0, RLIMIT_FSIZE, kMiB),
               Each(AllOf(HasSubstr("shmem: PE 0: a symmetric heap of 4 MiB for each of 3 PEs"), HasSubstr("ulimit -f"),
                          HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
-TEST(NodeMemory, TellsEverybodyWhoseAddressSpaceIsTooSmall) {
+TEST(NodeMemory, TellsAllPesWhichAddressSpaceIsTooSmall) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "qemu-user does not limit a program's memory";
+  }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer takes more address space than any limit leaves";
+  GTEST_SKIP() << "the sanitizer needs more address space than any limit leaves";
 #endif
   EXPECT_THAT(with_limit(1, RLIMIT_AS, 100 * kMiB),
               Each(AllOf(HasSubstr("shmem: PE 1: a symmetric heap of 4 MiB for each of 3 PEs"), HasSubstr("ulimit -v"),
                          HasSubstr("this process may have 100 MiB"), HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
-TEST(NodeMemory, TellsEverybodyWhyAnotherPeCannotFetchIt) {
+TEST(NodeMemory, TellsAllPesWhyOneCannotFetchIt) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer needs descriptors of its own";
+  GTEST_SKIP() << "the sanitizer needs file descriptors of its own";
 #endif
   EXPECT_THAT(with_limit(1, RLIMIT_NOFILE, 0),
               Each(AllOf(HasSubstr("shmem: PE 1: "), HasSubstr("Too many open files"))));
@@ -224,7 +228,7 @@ TEST(Memfd, CannotBeShrunkOrGrown) {
   EXPECT_NE(::ftruncate(fd.get(), 2 * kMiB), 0);
 }
 
-TEST(Mapping, SaysHowMuchCouldNotBeMapped) {
+TEST(Mapping, ReportsHowMuchCouldNotBeMapped) {
   const auto fd = base::create_memfd("test", kMiB).value();
   for (const std::size_t alignment : {std::size_t{1}, kHeapAlignment}) {
     const auto mapping = base::Mapping::share(fd.get(), std::size_t{1} << 60, alignment);
@@ -258,7 +262,7 @@ class CgroupLimit : public ::testing::Test {
   test_support::TempDir mount_;
 };
 
-TEST_F(CgroupLimit, IsTheSmallestOnTheWayUp) {
+TEST_F(CgroupLimit, IsTheSmallestOnTheWayToTheRoot) {
   write("a/b/memory.max", "3000");
   write("a/memory.max", "2000");
   write("memory.max", "max");
@@ -267,12 +271,12 @@ TEST_F(CgroupLimit, IsTheSmallestOnTheWayUp) {
   EXPECT_EQ(limit("0::/\n"), std::nullopt);
 }
 
-TEST_F(CgroupLimit, IsThatOfTheRootWhereThePathIsTheHosts) {
+TEST_F(CgroupLimit, IsThatOfTheRootIfThePathIsTheHosts) {
   write("memory.max", "1000");
   EXPECT_EQ(limit("0::/docker/0123456789\n"), 1000U);
 }
 
-TEST_F(CgroupLimit, HasOneForSwapToo) {
+TEST_F(CgroupLimit, IncludesTheLimitOfSwap) {
   write("a/memory.max", "2000");
   write("a/memory.swap.max", "0");
   EXPECT_EQ(cgroup_swap_limit("0::/a\n", mount()), 0U);
@@ -281,7 +285,7 @@ TEST_F(CgroupLimit, HasOneForSwapToo) {
   EXPECT_EQ(cgroup_swap_limit("5:memory:/a\n", mount()), std::nullopt);
 }
 
-TEST_F(CgroupLimit, IsReadFromTheFirstVersionToo) {
+TEST_F(CgroupLimit, WorksWithVersion1) {
   write("memory/job/memory.limit_in_bytes", "4000");
   EXPECT_EQ(limit("12:cpu,cpuacct:/job\n5:memory:/job\n1:name=systemd:/job\n"), 4000U);
   EXPECT_EQ(limit("12:cpu,cpuacct:/job\n"), std::nullopt);

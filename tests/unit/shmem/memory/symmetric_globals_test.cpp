@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 constexpr int kPes = 3;
 
-/// What one PE works with.
+/// The state of one PE.
 struct Pe {
   int me;
   Bootstrap& bootstrap;
@@ -32,20 +32,20 @@ struct Pe {
   }
 };
 
-/// What a PE does differently.
+/// The way in which a PE differs from the others.
 struct Choice {
   std::string why_not;
   std::uint64_t identity = 1;
-  bool broken = false;  // cannot share
+  bool broken = false;  // sharing fails
 };
 
-/// Runs `body` in processes that have planned and shared what is theirs; gives their texts.
+/// Runs `body` in processes that have planned and shared their globals. Returns their texts.
 template <typename ChoiceOf, typename Body>
 std::vector<std::string> in_job(ChoiceOf choice_of, Body body) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(kPes).value());
   return testing::in_processes(kPes, [&](int me) -> std::string {
     const Choice choice = choice_of(me);
-    // Another program has more: what is shared has room for the largest.
+    // Another program has more globals: the shared memory has room for the largest.
     PrivateData data(4 * choice.identity);
     auto bootstrap = LocalBootstrap::join(job, me).value();
     auto ranges = data.ranges();
@@ -77,7 +77,7 @@ Choice like_the_others(int /*me*/) {
   return {};
 }
 
-TEST(SymmetricGlobals, KnowWhetherAllPesHaveThem) {
+TEST(SymmetricGlobals, TellWhetherAllPesHaveThem) {
   const auto answer = [](const Pe& pe) -> std::string { return pe.globals.same_on_all() ? "same" : "different"; };
   EXPECT_THAT(in_job(like_the_others, answer), Each("same"));
   const auto odd = [](int me) {
@@ -154,12 +154,12 @@ std::string why_not(const Pe& pe) {
   return pe.at(0, 0, pe.me) == nullptr && !is_seen ? pe.globals.why_not() : "shared";
 }
 
-TEST(SymmetricGlobals, AreSharedByNobodyIfOneDoesNotWantIt) {
+TEST(SymmetricGlobals, AreNotSharedIfOnePeDoesNotWantIt) {
   const auto choice = [](int me) { return Choice{me == 2 ? "not today" : ""}; };
   EXPECT_THAT(in_job(choice, why_not), Each("PE 2: not today"));
 }
 
-TEST(SymmetricGlobals, AreSharedByNobodyIfOneCannot) {
+TEST(SymmetricGlobals, AreNotSharedIfOnePeCannot) {
   const auto choice = [](int me) { return Choice{"", 1, me == 1}; };
   EXPECT_THAT(in_job(choice, why_not), Each(HasSubstr("PE 1: cannot put shared memory in the place of 2 ranges")));
 }

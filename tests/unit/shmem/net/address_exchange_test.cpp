@@ -34,7 +34,7 @@ std::vector<AddressHeader> heads() {
   return std::vector<AddressHeader>(3, {kAddressMagic, kAddressVersion, 1, 13, 100, 5});
 }
 
-TEST(PeAddress, ArrivesAsItWas) {
+TEST(PeAddress, ArrivesUnchanged) {
   const auto arrived = unpack_address(pack_address(some_address(), 77), 77);
   ASSERT_TRUE(arrived);
   EXPECT_EQ(arrived->address, some_address().address);
@@ -55,7 +55,7 @@ TEST(AddressHeads, ThatAnnounceTooManyBytesAreRefused) {
   EXPECT_THAT(refused.error().text, AllOf(HasSubstr("PE 2 (on pear)"), HasSubstr("1048577 bytes")));
 }
 
-TEST(PeAddress, IsRefusedWhenCutOffAnywhereOrTooLong) {
+TEST(PeAddress, IsRefusedIfTruncatedOrTooLong) {
   auto packed = pack_address(some_address(), 77);
   for (std::size_t size = 0; size < packed.size(); ++size) {
     EXPECT_FALSE(unpack_address(std::span(packed).first(size), 77)) << size;
@@ -99,7 +99,7 @@ TEST(PeAddress, NamesPesWithAnotherBoardSize) {
               AllOf(HasSubstr("board of PE 0 (on kiwi) takes 8 bytes"), HasSubstr("PE 1 (on plum) 16")));
 }
 
-/// One PE that cannot, or is not as the others: all hear the same.
+/// Connects three PEs, whose settings `change` may change, and returns their errors.
 std::vector<std::string> connect_with(const std::function<void(NetworkPe&, NetworkSettings&)>& change) {
   return with_network(
       3,
@@ -122,7 +122,7 @@ TEST_F(NetworkStartTest, NamesPesWithoutUcx) {
   EXPECT_THAT(texts, Each(texts[0]));
 }
 
-TEST_F(NetworkStartTest, NamesPesWithAnotherLibraryInItsPlace) {
+TEST_F(NetworkStartTest, NamesPesWithAnotherLibraryInsteadOfUcx) {
   const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
     if (me.pe == 2) {
       settings.library = "libm.so.6";
@@ -143,22 +143,22 @@ TEST_F(NetworkStartTest, NamesPesWhoseUcxCannotStart) {
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX_NET_DEVICES"), HasSubstr("says: "))));
 }
 
-TEST_F(NetworkStartTest, NamesPesThatMayStartNoThread) {
+TEST_F(NetworkStartTest, NamesPesThatCannotStartThreads) {
   const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
     const rlimit none{1, 1};
     const bool limited = me.pe != 1 || (::setrlimit(RLIMIT_NPROC, &none) == 0 &&
-                                        (::geteuid() != 0 || ::setuid(65534) == 0));  // root has no such limit
+                                        (::geteuid() != 0 || ::setuid(65534) == 0));  // root has no limit
     if (!limited) {
       settings.library = "libskipped.so";
     }
   });
   if (texts[0].find("libskipped.so") != std::string::npos) {
-    GTEST_SKIP() << "processes cannot be limited here";
+    GTEST_SKIP() << "the number of processes cannot be limited";
   }
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("UCX needs threads"), HasSubstr("ulimit -u"))));
 }
 
-/// A network namespace of its own, in which not even the loopback is up.
+/// PE 1 is in a network namespace of its own, in which not even the loopback is up.
 TEST_F(NetworkStartTest, NamesPesWithoutANetworkDevice) {
   const auto texts = connect_with([](NetworkPe& me, NetworkSettings& settings) {
     if (me.pe == 1 && ::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
@@ -166,7 +166,7 @@ TEST_F(NetworkStartTest, NamesPesWithoutANetworkDevice) {
     }
   });
   if (texts[0].find("libskipped.so") != std::string::npos) {
-    GTEST_SKIP() << "no network namespaces here";
+    GTEST_SKIP() << "network namespaces are not available";
   }
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("PE 1 (on kiwi)"), HasSubstr("no network device"))));
 }

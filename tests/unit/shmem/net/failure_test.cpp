@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong between PEs on several nodes: each call ends, and its Error names the PE.
+// Failures between PEs on several nodes: each call ends, and its Error names the PE.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using testing::text_of;
 using testing::with_network;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLarge = 8 << 20;  // more than sockets take
+constexpr std::size_t kLarge = 8 << 20;  // more than sockets buffer
 
 using NetworkFailureTest = testing::NetworkTest;
 using OneSidedFailureTest = testing::OneSidedTest;
@@ -89,7 +89,7 @@ Result<void> send_large(NetworkPe& me) {
   return started ? me.network->wait(*started) : started.error();
 }
 
-/// There is a connection then, whatever the limit of other calls: a small put needs nobody to be done here.
+/// Connects the two PEs, however short the limit of other calls is: a small put alone completes without a connection.
 std::string shake_hands(NetworkPe& me) {
   constexpr std::chrono::seconds kPatient{20};
   std::uint64_t mine = 1;
@@ -120,7 +120,7 @@ const Call kCalls[] = {{"get", get_word},
                        {"receive", receive},
                        {"send", send_large}};
 
-/// What the process prints while it lives goes to a file that is empty at the end of a good test.
+/// Redirects the output of the process to a file, which must be empty at the end of the test.
 class Quietly {
  public:
   Quietly() : file_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
@@ -138,7 +138,7 @@ class Quietly {
   base::UniqueFd file_;
 };
 
-/// The other PE is killed while this one waits for it; before, they have done something together or not.
+/// The other PE is killed while this one waits for it, with and without an earlier connection.
 TEST_P(OneSidedFailureTest, NamesAPeThatIsKilled) {
   for (const Call& call : kCalls) {
     for (const bool met_before : {true, false}) {
@@ -200,8 +200,7 @@ TEST_F(NetworkFailureTest, NamesAPeThatWasKilledBefore) {
   }
 }
 
-/// Gives this process a network of its own, from which nothing that goes to the other PE ever arrives. False: it
-/// cannot.
+/// Gives this process a network of its own that drops all packets to the other PE. False if that fails.
 bool hide_behind_a_firewall(int pe) {
   constexpr int kOwn = CLONE_NEWNET | CLONE_NEWNS;
   if (::unshare(kOwn) != 0 && ::unshare(CLONE_NEWUSER | kOwn) != 0) {
@@ -220,8 +219,8 @@ bool hide_behind_a_firewall(int pe) {
   return std::system(commands.c_str()) == 0;
 }
 
-TEST_F(NetworkFailureTest, WaitsNoLongerForANodeBehindAFirewall) {
-  for (const Call& call : {kCalls[0], kCalls[1], kCalls[3]}) {  // the others end as one of these does
+TEST_F(NetworkFailureTest, TimesOutForANodeBehindAFirewall) {
+  for (const Call& call : {kCalls[0], kCalls[1], kCalls[3]}) {  // the other calls end like one of these
     SCOPED_TRACE(call.name);
     const auto texts = with_network(
         2,
@@ -248,7 +247,7 @@ TEST_F(NetworkFailureTest, WaitsNoLongerForANodeBehindAFirewall) {
         },
         false);
     if (texts[0] == "not here") {
-      GTEST_SKIP() << "no network namespaces or no iproute2 here";
+      GTEST_SKIP() << "network namespaces or iproute2 are not available";
     }
     EXPECT_THAT(texts[0], AllOf(HasSubstr("PE 0 (on kiwi) waited to "),
                                 HasSubstr("PE 1 (on kiwi) and timed out after 0.150 s"), Not(HasSubstr("too late"))));
@@ -256,8 +255,8 @@ TEST_F(NetworkFailureTest, WaitsNoLongerForANodeBehindAFirewall) {
   }
 }
 
-/// PE 1 is lost, PE 2 is not.
-TEST_F(NetworkFailureTest, GoesOnWithTheOthers) {
+/// PE 1 is lost; PE 2 still works.
+TEST_F(NetworkFailureTest, StillReachesTheOtherPes) {
   const auto texts = with_network(3, [](NetworkPe& me) -> std::string {
     if (me.pe == 1) {
       me.serve([&] { return me.meeting.flag.load() == 1; });
@@ -286,7 +285,7 @@ TEST_F(NetworkFailureTest, GoesOnWithTheOthers) {
   EXPECT_EQ(texts[2], "");
 }
 
-/// The other PE lives, but does nothing for as long as this one waits.
+/// The other PE is alive, but makes no progress while this one waits.
 TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
   for (const Call& call : kCalls) {
     SCOPED_TRACE(call.name);
@@ -323,7 +322,7 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
   }
 }
 
-/// The bytes that a late answer brings go nowhere: the caller has his memory back.
+/// A late answer is dropped: the memory belongs to the caller again.
 TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
   for (const Call& call : {Call{"get", get_large}, Call{"start_get and quiet", start_get_large_and_quiet}}) {
     SCOPED_TRACE(call.name);
@@ -353,7 +352,7 @@ TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
   }
 }
 
-/// What the caller writes to his memory when he has it back goes nowhere.
+/// After a failed put the caller reuses its memory. The new contents must not reach the other PE.
 TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
   for (const Call& call : {Call{"put", put_large}, Call{"start_put and quiet", start_put_large_and_quiet}}) {
     SCOPED_TRACE(call.name);
@@ -386,7 +385,7 @@ TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
 
 INSTANTIATE_TEST_SUITE_P(By, OneSidedFailureTest, ::testing::Bool(), testing::name_of_way);
 
-TEST_F(NetworkFailureTest, GivesUpMessagesUnderWay) {
+TEST_F(NetworkFailureTest, CancelsMessagesUnderWay) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     std::uint64_t value = 0;
     const std::uint64_t mine = 5;
@@ -412,7 +411,7 @@ TEST_F(NetworkFailureTest, GivesUpMessagesUnderWay) {
     const auto sent = me.network->start_send(0, 3, &mine, sizeof mine);
     text += problem_of(me.network->wait(sent.value()));
     me.meet();
-    // Nobody takes this one, and it cannot be taken back.
+    // This message is never received, and it cannot be cancelled without the connection.
     const auto large = me.network->start_send(0, 4, me.heap.data(), kLarge);
     me.network->cancel(large.value());
     if (me.network->start_send(0, 4, &mine, sizeof mine)) {
@@ -423,8 +422,8 @@ TEST_F(NetworkFailureTest, GivesUpMessagesUnderWay) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// A receive and a quiet that had to wait too long can be tried again; a late message is that of the next receive.
-TEST_F(NetworkFailureTest, LosesNoPeByAShortReceiveOrQuiet) {
+/// A receive and a quiet that timed out can be tried again; a late message goes to the next receive.
+TEST_F(NetworkFailureTest, LosesNoPeByATimedOutReceiveOrQuiet) {
   const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
   const auto texts = with_network(
       2,
@@ -494,7 +493,7 @@ TEST_F(NetworkFailureTest, EndsWhenTheJobIsEnded) {
   }
 }
 
-TEST_F(NetworkFailureTest, SaysThatAMessageHasAnotherLength) {
+TEST_F(NetworkFailureTest, ReportsAMessageOfAnotherLength) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     constexpr std::size_t kSent[] = {100, 100, 300000, 300000, 8};
     constexpr std::size_t kExpected[] = {99, 101, 200000, 300001, 8};
@@ -502,7 +501,7 @@ TEST_F(NetworkFailureTest, SaysThatAMessageHasAnotherLength) {
     for (std::size_t i = 0; i < std::size(kSent); ++i) {
       if (me.pe == 1) {
         const auto sent = me.network->start_send(0, i, me.heap.data(), kSent[i]);
-        (void)me.network->wait(sent.value());  // whose mistake it is, UCX does not tell the sender
+        (void)me.network->wait(sent.value());  // UCX does not report the wrong length to the sender
         continue;
       }
       std::memset(me.heap.data(), 0x5a, kSent[i] + kExpected[i]);
@@ -525,7 +524,7 @@ TEST_F(NetworkFailureTest, SaysThatAMessageHasAnotherLength) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkFailureTest, RefusesWhatIsNotInASegmentOrNotRemote) {
+TEST_F(NetworkFailureTest, RefusesPlacesOutsideSegmentsOrOnThisPe) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     std::string text;
     std::array<std::byte, 64> bytes{};
@@ -546,7 +545,7 @@ TEST_F(NetworkFailureTest, RefusesWhatIsNotInASegmentOrNotRemote) {
     refused(me.network->start_get(bytes.data(), heap_of(other, ~std::uint64_t{0}), 2), "start_get");
     refused(me.network->put({other, Segment::kBoard, 0}, bytes.data(), 1), "no board");
     refused(me.network->put({other, Segment{9}, 0}, bytes.data(), 1), "no segment");
-    refused(me.network->put(heap_of(me.pe, 0), bytes.data(), 8), "not far");
+    refused(me.network->put(heap_of(me.pe, 0), bytes.data(), 8), "not remote");
     refused(me.network->put(heap_of(2, 0), bytes.data(), 8), "no such PE");
     refused(me.network->put(heap_of(-1, 0), bytes.data(), 8), "no such PE");
     refused(me.network->fetch_atomic(heap_of(other, 4), 8, AtomicOperation::kAdd, 1), "unaligned");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between PEs on several nodes, and several threads that send them, put and get.
+// Messages between PEs on several nodes, and PEs with several threads that send, put and get.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::with_network;
 using NetworkMessageTest = testing::NetworkTest;
 using NetworkThreadsTest = testing::NetworkTest;
 
-TEST_F(NetworkMessageTest, CarriesMessagesThatCross) {
+TEST_F(NetworkMessageTest, DeliversMessagesThatCross) {
   const auto texts = with_network(3, [](NetworkPe& me) {
     std::string text;
     for (const std::size_t size : {0UL, 1UL, 8UL, 1000UL, 64UL << 10, 1UL << 20, 5UL << 20}) {
@@ -77,7 +77,7 @@ TEST_F(NetworkMessageTest, KeepsMessagesOfATagInOrderAndTagsAndSendersApart) {
       }
     }
     for (int i = 0; me.pe == 0 && i < rounds; ++i) {
-      for (const int from : {2, 1}) {  // not the order in which they come
+      for (const int from : {2, 1}) {  // not in the order of arrival
         for (const std::uint64_t tag : {kOther, std::uint64_t{0}}) {
           std::array<std::uint64_t, 3> message{};
           const auto received = me.network->start_receive(from, tag, message.data(), sizeof message);
@@ -98,7 +98,7 @@ TEST_F(NetworkMessageTest, KeepsMessagesOfATagInOrderAndTagsAndSendersApart) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkMessageTest, TellsByTestWhetherAMessageHasCome) {
+TEST_F(NetworkMessageTest, TestTellsWhetherAMessageHasArrived) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     std::uint64_t value = 42;
     if (me.pe == 1) {
@@ -134,7 +134,7 @@ TEST_F(NetworkMessageTest, TellsByTestWhetherAMessageHasCome) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// Threads of each PE put, get, add and send, each to its like in the other PE, while threads make progress.
+/// Threads of each PE put, get, add and send, each to its counterpart in the other PE, while other threads progress.
 TEST_F(NetworkThreadsTest, ServesSeveralThreads) {
   const int rounds = test_support::repeats(60, 1000);
   constexpr int kThreads = 3;
@@ -185,7 +185,7 @@ TEST_F(NetworkThreadsTest, ServesSeveralThreads) {
           text += problem;
         }
         const std::uint64_t sum = me.word<std::uint64_t>(0).load();
-        if (sum != static_cast<std::uint64_t>(kThreads * rounds)) {
+        if (sum != std::uint64_t{kThreads} * static_cast<std::uint64_t>(rounds)) {
           text += "sum " + std::to_string(sum);
         }
         return text;
@@ -194,7 +194,7 @@ TEST_F(NetworkThreadsTest, ServesSeveralThreads) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_F(NetworkThreadsTest, ServesOthersByItsThreadWhileThePeComputes) {
+TEST_F(NetworkThreadsTest, ServesOthersByItsProgressThreadWhileThePeComputes) {
   const auto texts = with_network(
       2,
       [](NetworkPe& me) -> std::string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes well between PEs that reach each other by the network alone.
+// Successful calls between PEs that reach each other by the network only.
 #include "shmem/net/network.hpp"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ bool same(const std::byte* memory, const std::vector<std::byte>& expected) {
   return expected.empty() || std::memcmp(memory, expected.data(), expected.size()) == 0;
 }
 
-TEST_F(NetworkTest, SaysWhatCarriesIt) {
+TEST_F(NetworkTest, DescribesItsTransport) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     const std::string text = me.network->describe();
     for (const char* on_one_node : {"posix", "sysv", "cma", "knem", "xpmem"}) {
@@ -75,11 +75,11 @@ TEST_P(OneSidedTest, PutsAndGetsEverySize) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-TEST_P(OneSidedTest, HasDoneWhatWasStartedAfterQuiet) {
+TEST_P(OneSidedTest, CompletesStartedCopiesByQuiet) {
   const auto texts = in_this_way(3, [](NetworkPe& me) {
     std::string text;
     constexpr std::size_t kStride = 1 << 20;
-    // The second half is for what is got: from each of the others a copy of what this PE has put there.
+    // The second half of the heap is for gets: from each other PE, a copy of what this PE has put there.
     const auto sizes = {8UL, 5000UL, kStride};
     for (const std::size_t size : sizes) {
       const auto mine = pattern(size, me.pe);
@@ -130,7 +130,7 @@ TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// What `operation` makes of `before`.
+/// The result of `operation` on `before`.
 std::uint64_t after(AtomicOperation operation, std::uint64_t before, std::uint64_t operand, std::uint64_t compared) {
   switch (operation) {
     case AtomicOperation::kAdd:
@@ -156,7 +156,7 @@ constexpr AtomicOperation kOperations[] = {
     AtomicOperation::kAdd,  AtomicOperation::kAnd,         AtomicOperation::kOr,    AtomicOperation::kXor,
     AtomicOperation::kSwap, AtomicOperation::kCompareSwap, AtomicOperation::kFetch, AtomicOperation::kSet};
 
-/// Each operation with and without its answer, and whether the word's neighbours are left alone.
+/// Tries each operation with and without an answer, and checks that the bytes next to the word do not change.
 template <typename Word>
 std::string try_atomics(NetworkPe& me) {
   std::string text;
@@ -218,7 +218,7 @@ TEST_P(OneSidedTest, DoesEveryAtomicOperationOn4And8Bytes) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// Two far PEs, and a thread of the word's own process, by fetching, posting and plain atomic instructions.
+/// Two remote PEs add by fetching and posted operations, a thread of the word's own process by atomic instructions.
 TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndRemotePes) {
   const int times = test_support::repeats(3000, 100000);
   const auto texts = in_this_way(3, [times](NetworkPe& me) {
@@ -244,14 +244,15 @@ TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndRemotePes) {
       return text;
     }
     local.join();
-    const auto expected = static_cast<std::uint64_t>(20 * times + 2 * (times + (times + 3) / 4));
+    const auto expected = 20 * static_cast<std::uint64_t>(times) +
+                          2 * (static_cast<std::uint64_t>(times) + (static_cast<std::uint64_t>(times) + 3) / 4);
     const std::uint64_t sum = me.word<std::uint64_t>(8).load();
     return sum == expected ? text : text + std::to_string(sum) + " of " + std::to_string(expected);
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// Who sees the later word finds the earlier bytes, of whatever size, put or set.
+/// A PE that sees the later word also sees the earlier bytes, of any size; the word is put or set.
 TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
   const int rounds = test_support::repeats(150, 5000);
   const auto texts = in_this_way(2, [rounds](NetworkPe& me) {
@@ -284,7 +285,7 @@ TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// A PE that does not answer keeps none of the signals to the others back.
+/// A PE that does not answer must not delay signals to other PEs.
 TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
   const auto texts = in_this_way(3, [](NetworkPe& me) {
     std::string text;
@@ -302,7 +303,7 @@ TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
       text += same(me.heap_at(1024), pattern(300000, 1)) ? "" : "the signal came early";
       me.meet();
     } else {
-      while (me.meeting.arrived.load() < 2) {  // serves nobody
+      while (me.meeting.arrived.load() < 2) {  // makes no progress
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
       }
       me.meet();
@@ -315,8 +316,8 @@ TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
 
 INSTANTIATE_TEST_SUITE_P(By, OneSidedTest, ::testing::Bool(), testing::name_of_way);
 
-/// A debugger's, a profiler's or a language runtime's handlers of signals stay.
-TEST_F(NetworkTest, LeavesSignalsAlone) {
+/// The signal handlers of a debugger, a profiler or a language runtime must stay installed.
+TEST_F(NetworkTest, KeepsSignalHandlers) {
   const auto texts = with_network(
       1,
       [](NetworkPe& me) {
@@ -344,8 +345,8 @@ TEST_F(NetworkTest, LeavesSignalsAlone) {
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
-/// UCX would write jumps into them while other threads may run them.
-TEST_F(NetworkTest, LeavesMemoryFunctionsAlone) {
+/// Otherwise UCX would patch these functions while other threads may run them.
+TEST_F(NetworkTest, DoesNotLetUcxPatchMemoryFunctions) {
   const auto texts = with_network(
       1,
       [](NetworkPe& me) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective calls by messages of the network that libshmem has, between processes.
+// Collective calls by messages of libshmem's own network, between processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "shmem/collective/operations.hpp"
 #include "shmem/net/process_group.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 
@@ -24,7 +25,7 @@ std::string problem_with(bool good, const char* call, std::size_t bytes) {
   return good ? "" : std::string("wrong after ") + call + " of " + std::to_string(bytes) + " bytes; ";
 }
 
-/// Its places in the list are the other way round than its numbers in the world.
+/// The order of the members is the reverse of their numbers in the world.
 ProcessGroup group_of(NetworkPe& me) {
   std::vector<int> pes;
   for (int pe = me.pes - 1; pe >= 0; --pe) {
@@ -92,7 +93,7 @@ std::string meets(NetworkPe& me, ProcessGroup& group, int times) {
   return text;
 }
 
-TEST(LeaderGroupNetwork, MakesEveryCall) {
+TEST(ProcessGroupNetwork, MakesEveryCall) {
   if (!testing::has_ucx()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }
@@ -113,7 +114,10 @@ TEST(LeaderGroupNetwork, MakesEveryCall) {
   }
 }
 
-TEST(LeaderGroupNetwork, NamesTheMissingPes) {
+TEST(ProcessGroupNetwork, NamesTheMissingPes) {
+  if (test_support::kEmulated) {
+    GTEST_SKIP() << "UCX 1.13 aborts where a connection that is still being made is given up, and here that takes long";
+  }
   if (!testing::has_ucx()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a PE that it does not have: nothing beyond its memory is touched, and the job ends.
+// Requests for memory that a PE does not have: nothing beyond its memory is accessed, and the job ends.
 #include "shmem/net/requests.hpp"
 
 #include <gmock/gmock.h>
@@ -13,8 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using ::testing::Each;
-using ::testing::Eq;
 using ::testing::HasSubstr;
 using testing::heap_of;
 using testing::NetworkPe;
@@ -25,14 +23,8 @@ using testing::with_network;
 
 using NetworkRequestsTest = testing::NetworkTest;
 
-/// Two segments between bytes that nobody may write.
+/// Two segments between bytes that must not be written.
 class Memory {
- public:
-  RequestedMemory requested{{{bytes_.data() + 8, 24}, {bytes_.data() + 40, 8}}};
-  [[nodiscard]] bool is_untouched() const {
-    return std::all_of(bytes_.begin(), bytes_.end(), [](std::byte byte) { return byte == std::byte{0x5a}; });
-  }
-
  private:
   static std::array<std::byte, 64> filled() {
     std::array<std::byte, 64> bytes{};
@@ -40,6 +32,12 @@ class Memory {
     return bytes;
   }
   alignas(8) std::array<std::byte, 64> bytes_ = filled();
+
+ public:
+  RequestedMemory requested{{{bytes_.data() + 8, 24}, {bytes_.data() + 40, 8}}};
+  [[nodiscard]] bool is_untouched() const {
+    return std::all_of(bytes_.begin(), bytes_.end(), [](std::byte byte) { return byte == std::byte{0x5a}; });
+  }
 };
 
 Request at(Segment segment, std::uint64_t offset) {
@@ -77,7 +75,7 @@ TEST(RequestedMemory, ReadsNothingBeyondASegment) {
   EXPECT_EQ(memory.requested.get(all).value().size(), 24U);
 }
 
-TEST(RequestedMemory, ChangesOnlyWordsByOperationsThatThereAre) {
+TEST(RequestedMemory, ChangesOnlyWordsByValidOperations) {
   const Memory memory;
   const auto change = [&memory](std::uint64_t offset, int size, int operation) {
     Request request = at(Segment::kHeap, offset);
@@ -100,11 +98,11 @@ TEST(RequestedMemory, ChangesOnlyWordsByOperationsThatThereAre) {
   EXPECT_EQ(change(16, 4, kSwap).value(), 1U);
 }
 
-/// A network whose PEs believe that the others' heaps are twice as large. PE 0 adds `other_job` to the job's number.
+/// Connects PEs that take the heaps of the others for twice as large. PE 0 adds `other_job` to the job's number.
 std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0) {
   NetworkSettings settings = me.settings();
   if (other_job != 0 && me.pe == 0) {
-    settings.limit = std::chrono::milliseconds{300};  // nobody answers it
+    settings.limit = std::chrono::milliseconds{300};  // it gets no answer
   }
   const auto calls = load_ucx(settings.library);
   if (!calls) {
@@ -131,8 +129,8 @@ std::string connect_wrongly(NetworkPe& me, std::uint64_t other_job = 0) {
   return text;
 }
 
-/// PE 0 has the number of another job: PE 1 does nothing of what it asks, tells it nothing, says so, and goes on.
-TEST_F(NetworkRequestsTest, OfAnotherJobAreNotCarriedOut) {
+/// PE 0 has the number of another job. PE 1 ignores its requests without an answer, prints a warning, and continues.
+TEST_F(NetworkRequestsTest, OfAnotherJobAreIgnored) {
   for (const bool with_answer : {false, true}) {
     const auto texts = with_network(
         3,
@@ -159,7 +157,7 @@ TEST_F(NetworkRequestsTest, OfAnotherJobAreNotCarriedOut) {
             return text;
           }
           me.serve([&me] { return me.meeting.flag.load() == 1; });
-          if (me.pe == 2) {  // a PE of the job is served as ever
+          if (me.pe == 2) {  // a PE of the job is still served
             const std::uint64_t word = 9;
             text = problem_of(me.network->put(heap_of(1, 256), &word, sizeof word));
             text += problem_of(me.network->quiet());
@@ -177,9 +175,83 @@ TEST_F(NetworkRequestsTest, OfAnotherJobAreNotCarriedOut) {
     EXPECT_THAT(texts[0], HasSubstr("timed out"));
     EXPECT_THAT(texts[1], AllOf(HasSubstr("a message that is not of this job"), HasSubstr("PE 0 (on kiwi)")));
     EXPECT_THAT(texts[1], Not(AnyOf(HasSubstr("changed"), HasSubstr("not served"))));
-    EXPECT_EQ(texts[1].find("not of this job"), texts[1].rfind("not of this job")) << "said more than once";
+    EXPECT_EQ(texts[1].find("not of this job"), texts[1].rfind("not of this job")) << "warned more than once";
     EXPECT_EQ(texts[2], "");
   }
+}
+
+/// PE 0 has the number of another job: PE 1 takes nothing that it sends for a message of PE 0, and goes on.
+TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
+  const auto texts =
+      with_network(3,
+                   [](NetworkPe& me) -> std::string {
+                     if (std::string problem = connect_wrongly(me, 0x123456789abcdef); !problem.empty()) {
+                       return problem;
+                     }
+                     constexpr std::uint64_t kTag = 7;
+                     std::uint64_t word = me.pe == 1 ? 0 : 5 + static_cast<std::uint64_t>(me.pe);
+                     me.meet();
+                     if (me.pe != 1) {
+                       const auto sent = me.network->start_send(1, kTag, &word, sizeof word);
+                       std::string text = problem_of(sent);
+                       text += sent ? problem_of(me.network->wait(*sent)) : "";
+                       me.meeting.flag.fetch_add(1);
+                       me.serve([&me] { return me.meeting.flag.load() == 3; });
+                       return text;
+                     }
+                     me.serve([&me] { return me.meeting.flag.load() == 2; });
+                     const auto receive = [&](int pe) {
+                       const auto started = me.network->start_receive(pe, kTag, &word, sizeof word);
+                       return started ? me.network->wait(*started, std::chrono::milliseconds{300}) : started.error();
+                     };
+                     std::string text = text_of(receive(0));
+                     text += " " + std::to_string(word) + "; ";
+                     text += text_of(receive(2));
+                     text += " " + std::to_string(word);
+                     me.meeting.flag.fetch_add(1);
+                     return text;
+                   },
+                   false, {});
+  EXPECT_EQ(texts[0], "");
+  EXPECT_THAT(texts[1], AllOf(HasSubstr("timed out"), HasSubstr("between? 0; went well 7")));
+  EXPECT_EQ(texts[2], "");
+}
+
+/// PE 0 does what a program can do that has no key of PE 1's memory, but knows an address: UCX's own put by messages.
+TEST_F(NetworkRequestsTest, OfUcxItselfAreNotCarriedOut) {
+  const auto texts = with_network(
+      2,
+      [](NetworkPe& me) -> std::string {
+        NetworkSettings settings = me.settings();
+        settings.limit = std::chrono::milliseconds{300};  // nobody answers it
+        settings.direct = me.pe == 0;
+        const auto calls = load_ucx(settings.library);
+        auto worker = UcxWorker::create(*calls, 1, settings.direct);
+        auto memory = std::make_unique<UcxMemory>();
+        std::string text = problem_of(memory->add(**worker, settings.segments));
+        PeAddress mine;
+        mine.address = (*worker)->address();
+        mine.segments[0] = {reinterpret_cast<std::uintptr_t>(me.heap.data()), me.heap.size(), memory->key(0)};
+        auto addresses = exchange_addresses(*me.world, mine, settings.names);
+        addresses->pes[1].segments[0].key = memory->key(0);
+        me.network = std::make_unique<UcxNetwork>(*me.world, std::move(*worker), std::move(memory),
+                                                  std::move(*addresses), settings);
+        me.meet();
+        if (me.pe == 0) {
+          const std::uint64_t word = 7;
+          static_cast<void>(me.network->put(heap_of(1, 64), &word, sizeof word));
+          static_cast<void>(me.network->quiet());
+          static_cast<void>(me.network->fetch_atomic(heap_of(1, 128), 8, AtomicOperation::kAdd, 5));
+          me.meeting.flag.store(1);
+          return text;
+        }
+        me.serve([&me] { return me.meeting.flag.load() == 1; });
+        text += std::to_string(me.word<std::uint64_t>(64).load()) + " ";
+        return text + std::to_string(me.word<std::uint64_t>(128).load());
+      },
+      false, {});
+  EXPECT_EQ(texts[0], "");
+  EXPECT_EQ(texts[1], "0 0");
 }
 
 TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {
@@ -228,7 +300,7 @@ TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {
             me.meeting.flag.store(1);
           } else {
             me.serve([&me] { return me.meeting.flag.load() != 0; });
-            // It has no more to do with the one that asks for what there is not.
+            // This PE treats the PE that made an invalid request as lost.
             text = text_of(me.network->put(heap_of(0, 0), &me, 8));
           }
           return text;

@@ -24,14 +24,14 @@ using shmem::Team;
 using shmem::TeamMap;
 using shmem_test::run_job;
 
-/// Checks the property of a barrier: nobody leaves barrier k before all have entered it.
+/// Checks the guarantee of a barrier: no PE leaves barrier k before all have entered it.
 class Entered {
  public:
   explicit Entered(int size) : count_(static_cast<std::size_t>(size)) {}
   void enter(int pe, int k) { count_[static_cast<std::size_t>(pe)].store(k, std::memory_order_relaxed); }
   [[nodiscard]] bool all(int k) const {
     for (const auto& count : count_) {
-      // Relaxed: the barrier itself has to order these.
+      // Relaxed: the barrier under test has to order these.
       if (count.load(std::memory_order_relaxed) < k) {
         return false;
       }
@@ -45,13 +45,13 @@ class Entered {
 
 constexpr int kPorts = 64;  // one for each PE
 
-/// What a PE brings that has opened the device.
+/// The GbaMember of a PE that has opened the device.
 GbaMember wanting(const Job& job, GbaPort& port) {
   EXPECT_TRUE(port.open());
   return {&port, "", true, job.policy, std::chrono::milliseconds{1}};
 }
 
-/// The same where only PEs 0..ports-1 have one.
+/// The same if only PEs 0..ports-1 have a port.
 GbaMember sharing(const Job& job, GbaPort& port, int ports) {
   GbaMember member{nullptr, "", true, job.policy, std::chrono::milliseconds{1}, true};
   return job.me < ports ? wanting(job, port) : member;
@@ -73,7 +73,7 @@ shmem::Result<void> sync_in_two_phases(Team& team) {
   }
 }
 
-/// Every `split`-th one in two phases.
+/// Makes barriers `from` to `to`-1, every `split`-th one in two phases.
 void barriers(Team& team, const Job& job, Entered& entered, int from, int to, std::atomic<int>& early, int split = 0) {
   for (int k = from; k < to; ++k) {
     entered.enter(job.me, k);
@@ -87,8 +87,8 @@ struct Tally {
   std::atomic<std::uint64_t> by_device{0}, by_software{0};
 };
 
-/// `rounds` barriers of `size` PEs; returns how they were done, summed over the PEs. `in_step`: the program lets nobody
-/// enter a barrier before all have left the one before, and asks nobody else's help for that.
+/// Makes `rounds` barriers of `size` PEs and adds up in `tally` how they were completed. With `in_step`, no PE enters a
+/// barrier before all have left the previous one, which the bootstrap ensures, not the team.
 void run(int size, int rounds, Tally& tally, bool in_step = false) {
   Entered entered(size);
   std::atomic<int> early{0};
@@ -108,13 +108,13 @@ void run(int size, int rounds, Tally& tally, bool in_step = false) {
   EXPECT_EQ(early, 0);
 }
 
-TEST(GbaBarrier, IsReleasedByTheDeviceAsLongAsItLives) {
+TEST(GbaBarrier, IsReleasedByAHealthyDevice) {
   fake_gba::power_on(32);
   Tally tally;
   run(4, 200, tally);
   EXPECT_EQ(fake_gba::releases(), 200U);
   EXPECT_EQ(tally.by_device, 800U);
-  EXPECT_EQ(fake_gba::groups_in_use(), 0) << "dissolve gives the group back";
+  EXPECT_EQ(fake_gba::groups_in_use(), 0) << "dissolve() frees the group";
 }
 
 TEST(GbaBarrier, LosesNoBarrierWhenTheDeviceDies) {
@@ -127,7 +127,7 @@ TEST(GbaBarrier, LosesNoBarrierWhenTheDeviceDies) {
   }
 }
 
-TEST(GbaBarrier, LosesNoBarrierWhenSomeMembersLoseTheirWayToTheDevice) {
+TEST(GbaBarrier, LosesNoBarrierWhenSomeMembersCannotReachTheDevice) {
   for (int seed = 0; seed < 40; ++seed) {
     fake_gba::power_on(32);
     fake_gba::lose_members(80);
@@ -137,7 +137,7 @@ TEST(GbaBarrier, LosesNoBarrierWhenSomeMembersLoseTheirWayToTheDevice) {
   }
 }
 
-TEST(GbaBarrier, LosesNoBarrierThatOneMemberAloneCouldLeave) {
+TEST(GbaBarrier, LosesNoBarrierWhenOneMemberLeavesAlone) {
   for (int seed = 0; seed < 40; ++seed) {
     fake_gba::power_on(32);
     fake_gba::lose_members(20);
@@ -147,7 +147,7 @@ TEST(GbaBarrier, LosesNoBarrierThatOneMemberAloneCouldLeave) {
   }
 }
 
-TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
+TEST(GbaBarrier, AllMembersSwitchToSoftwareAtTheSameBarrier) {
   fake_gba::power_on(32);
   constexpr int kSize = 4;
   Entered entered(kSize);
@@ -163,7 +163,7 @@ TEST(GbaBarrier, AllMembersGoToSoftwareAtTheSameBarrier) {
       fake_gba::lose_device();
     }
     ASSERT_TRUE(job.bootstrap->barrier());
-    // One barrier to notice, one in which everybody says so; software from then on.
+    // All members notice the loss in barrier 11 and publish it in barrier 12. From then on they use software only.
     barriers(team, job, entered, 11, 13, early);
     EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason(), "");
@@ -178,10 +178,11 @@ int rounds() {
   return test_support::repeats(1000, 50000);
 }
 
-/// Barriers of one PE from `k` on until the team uses the device again. All PEs decide that alike, or they hang.
+/// Makes barriers of one PE from `k` on until the team uses the device again. All PEs must find that at the same
+/// barrier, or they hang.
 int barriers_until_recovered(Team& team, const Job& job, Entered& entered, int k, std::atomic<int>& early) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-  auto* const in_time = &job.team_sync(1, 0).offer.handle.key;  // PE 0's word for all of them
+  auto* const in_time = &job.team_sync(1, 0).offer.handle.key;  // a word of PE 0 that all PEs read
   while (std::string(team.algorithm()) != "gba") {
     barriers(team, job, entered, k, k + 1, early);
     ++k;
@@ -195,13 +196,13 @@ int barriers_until_recovered(Team& team, const Job& job, Entered& entered, int k
       break;
     }
     if (k % 64 < 2) {
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});  // on all PEs, lest they wait for each other in vain
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});  // all PEs sleep alike and stay in step
     }
   }
   return k;
 }
 
-/// `rounds` barriers while things go wrong as `cause` says, then as many as it takes to use the device again.
+/// Runs `rounds` barriers with the failures that `cause` sets up, then as many as it takes to use the device again.
 void run_through_trouble(int size, int rounds, const std::function<void()>& cause, Tally& tally, int ports = kPorts) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
@@ -236,7 +237,7 @@ void run_through_trouble(int size, int rounds, const std::function<void()>& caus
         const auto before = team.stats().by_device;
         barriers(team, job, entered, k, k + 100, early);
         EXPECT_EQ(team.gba_reason(), "");
-        // A way that was lost without anybody noticing shows now.
+        // Fails if a connection was lost that no call has noticed so far.
         EXPECT_GT(team.stats().by_device, before);
         tally.by_device += team.stats().by_device;
         tally.by_software += team.stats().by_software;
@@ -247,14 +248,14 @@ void run_through_trouble(int size, int rounds, const std::function<void()>& caus
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
-TEST(GbaRecovery, ATeamGetsTheDeviceBackThatWasRestarted) {
+TEST(GbaRecovery, ATeamUsesARestartedDeviceAgain) {
   Tally tally;
   run_through_trouble(
       4, 300, [] { fake_gba::lose_device(); }, tally);
   EXPECT_GT(tally.by_software, 0U);
 }
 
-TEST(GbaRecovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
+TEST(GbaRecovery, LosesNoBarrierWhenTheDeviceFailsAndReturnsRepeatedly) {
   for (int size = 2; size <= 5; ++size) {
     Tally tally;
     run_through_trouble(
@@ -264,7 +265,7 @@ TEST(GbaRecovery, LosesNoBarrierWhenTheDeviceDiesAndComesBackAgainAndAgain) {
   }
 }
 
-TEST(GbaRecovery, LosesNoBarrierWhenEverythingFailsNowAndThen) {
+TEST(GbaRecovery, LosesNoBarrierWhenAllPartsFailAtRandom) {
   for (int size = 2; size <= 5; ++size) {
     Tally tally;
     const auto cause = [] {
@@ -292,7 +293,7 @@ TEST(GbaRecovery, LosesNoBarrierOfPesThatSharePorts) {
   }
 }
 
-TEST(GbaRecovery, ATeamStaysInSoftwareAsLongAsOneMemberCannotJoin) {
+TEST(GbaRecovery, ATeamStaysInSoftwareWhileOneMemberCannotJoin) {
   Tally tally;
   const auto cause = [] {
     fake_gba::lose_device();
@@ -302,7 +303,7 @@ TEST(GbaRecovery, ATeamStaysInSoftwareAsLongAsOneMemberCannotJoin) {
   EXPECT_GT(tally.by_software, 3U * 900);
 }
 
-TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
+TEST(GbaRecovery, ATeamCreatedWhileTheDeviceWasLostUsesItLater) {
   fake_gba::power_on(32);
   Entered entered(3);
   std::atomic<int> early{0};
@@ -331,7 +332,7 @@ TEST(GbaRecovery, ATeamThatWasMadeWhileTheDeviceWasDownGetsItLater) {
   EXPECT_EQ(early, 0);
 }
 
-TEST(GbaAgreement, NobodyUsesTheDeviceIfOneMemberCannot) {
+TEST(GbaAgreement, NoMemberUsesTheDeviceIfOneCannot) {
   fake_gba::power_on(32);
   fake_gba::refuse_member(2);
   run_job(4, [&](Job& job) {
@@ -366,7 +367,7 @@ TEST(GbaAgreement, AMemberWithoutAPortKeepsAllOnSoftware) {
   }
 }
 
-TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
+TEST(GbaAgreement, WithoutAFreeGroupTheTeamUsesSoftwareAndGivesTheReason) {
   fake_gba::power_on(1);
   run_job(2, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -389,7 +390,7 @@ TEST(GbaAgreement, WithoutAFreeGroupTheTeamIsSoftwareAndSaysWhy) {
   });
 }
 
-TEST(SharedPorts, BarriersAreTheDevicesForAllWhoShareAPort) {
+TEST(SharedPorts, AllMembersThatShareAPortUseTheDevice) {
   fake_gba::power_on(4);
   Entered entered(7);
   std::atomic<int> early{0};
@@ -409,14 +410,14 @@ TEST(SharedPorts, BarriersAreTheDevicesForAllWhoShareAPort) {
     barriers(team, job, entered, 301, 401, early);
     EXPECT_EQ(team.stats().by_software, 100U);
     EXPECT_STREQ(team.algorithm(), "central_counter");
-    EXPECT_NE(team.gba_reason(), "") << "also on those who only follow their opener";
+    EXPECT_NE(team.gba_reason(), "") << "also on members that share the port of another";
     EXPECT_TRUE(team.dissolve());
   });
   EXPECT_EQ(early, 0);
   EXPECT_EQ(fake_gba::releases(), 300U);
 }
 
-TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortIsSoftwareAndSaysWhy) {
+TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortUsesSoftwareAndGivesTheReason) {
   fake_gba::power_on(4);
   run_job(4, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -425,7 +426,7 @@ TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortIsSoftwareAndSaysWhy) {
     }
     GbaPort port(0);
     LocalTeam team(job, TeamMap{1, 1, 3}, 0, 0);
-    ASSERT_TRUE(team.use_gba(sharing(job, port, 2), 2));  // PE 2 is behind PE 0's port
+    ASSERT_TRUE(team.use_gba(sharing(job, port, 2), 2));  // PE 2 shares the port of PE 0
     EXPECT_STREQ(team.algorithm(), "central_counter");
     EXPECT_NE(team.gba_reason().find("PE 0"), std::string::npos) << team.gba_reason();
     EXPECT_TRUE(team.sync());
@@ -433,7 +434,7 @@ TEST(SharedPorts, ATeamWithoutTheOpenerOfAPortIsSoftwareAndSaysWhy) {
   });
 }
 
-TEST(SharedPorts, ATeamBehindOnePortUsesTheDeviceOnlyIfItMust) {
+TEST(SharedPorts, ATeamBehindOnePortUsesTheDeviceOnlyIfRequired) {
   for (const bool needed : {false, true}) {
     fake_gba::power_on(4);
     run_job(3, [&](Job& job) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leaders of nodes on several switches, or of more nodes than a group takes: no barrier is lost and none ends early
-// while blocks lose their groups, each for itself, and get other ones.
+// The leaders of nodes on several switches, or of more nodes than a group has members: no barrier is lost and none ends
+// early while blocks of leaders lose their groups, independently of each other, and get new ones.
 #include "shmem/offload/gba_switches.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<int> blocks(const Names& names, std::uint32_t most) {
   return blocks_of(homes);
 }
 
-TEST(BlocksOfLeaders, AreThoseOfASwitchUpToWhatAGroupTakes) {
+TEST(BlocksOfLeaders, AreTheLeadersOfASwitchUpToTheSizeOfAGroup) {
   EXPECT_EQ(blocks({"", "", ""}, 708), (std::vector<int>{0, 0, 0}));
   EXPECT_EQ(blocks({"b", "a", "b", "c", "a"}, 708), (std::vector<int>{0, 1, 0, 2, 1}));
   EXPECT_EQ(blocks({"", "", "", "", ""}, 2), (std::vector<int>{0, 0, 1, 1, 2}));
@@ -48,13 +48,13 @@ TEST(BlocksOfLeaders, AreThoseOfASwitchUpToWhatAGroupTakes) {
   EXPECT_EQ(blocks(Names(708, "a"), 708).back(), 0);
 }
 
-TEST(BlocksOfLeaders, FitEachDeviceOfASwitchAndRegardNoneThatIsMissing) {
+TEST(BlocksOfLeaders, FitEachDeviceOfASwitchAndIgnoreMissingOnes) {
   EXPECT_EQ(blocks_of({home("a", 708), home("a", 2), home("a", 0), home("b", 3), home("b", 3), home("b", 3)}),
             (std::vector<int>{0, 0, 1, 2, 2, 2}));
   EXPECT_EQ(blocks_of({home("", 0), home("", 0)}), (std::vector<int>{0, 0}));
 }
 
-/// Runs `body` on the leader of a node of each of these switches, as threads. All of them are the same device.
+/// Runs `body` on the leaders as threads; `switches` names the switch of each. All of them use the same fake device.
 void run_leaders(const Names& switches, const std::function<void(Leader&)>& body) {
   const auto make = [&](const shmem::InterNodeBarrier::Means& means) {
     return GbaSwitches(means, switches[static_cast<std::size_t>(means.leaders.me())], {.block = 8, .firsts = 8});
@@ -63,7 +63,7 @@ void run_leaders(const Names& switches, const std::function<void(Leader&)>& body
   shmem_test::run_leaders<GbaSwitches>(static_cast<int>(switches.size()), make, barrier, body, 20s);
 }
 
-TEST(GbaSwitches, HaveAGroupEachAndMeetTwiceInABarrier) {
+TEST(GbaSwitches, HaveAGroupEachAndUseItTwicePerBarrier) {
   fake_gba::power_on(32);
   run_leaders({"a", "b", "a", "b", "b"}, [](Leader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
@@ -82,7 +82,7 @@ TEST(GbaSwitches, HaveAGroupEachAndMeetTwiceInABarrier) {
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
-TEST(GbaSwitches, MeetOnceWhereTheyAreOne) {
+TEST(GbaSwitches, UseOneGroupOnceIfThereIsOneSwitch) {
   fake_gba::power_on(32);
   run_leaders({"a", "a", "a"}, [](Leader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
@@ -95,7 +95,7 @@ TEST(GbaSwitches, MeetOnceWhereTheyAreOne) {
   EXPECT_EQ(fake_gba::releases(), 100U);
 }
 
-TEST(GbaSwitches, TakeSeveralGroupsOfOneWhereOneIsTooSmall) {
+TEST(GbaSwitches, UseSeveralGroupsOfOneSwitchIfOneIsTooSmall) {
   fake_gba::power_on(32);
   fake_gba::limit_members(2);
   run_leaders({"", "", "", "", ""}, [](Leader& leader) {
@@ -105,7 +105,7 @@ TEST(GbaSwitches, TakeSeveralGroupsOfOneWhereOneIsTooSmall) {
     for (int k = 0; k < 50; ++k) {
       ASSERT_TRUE(leader.barrier());
     }
-    // The last one has no group: it is alone.
+    // The last leader is alone in its block and needs no group.
     EXPECT_EQ(leader.way.served(), leader.me < 4 ? 50U : 0U);
     EXPECT_TRUE(leader.way.dissolve());
   });
@@ -113,7 +113,7 @@ TEST(GbaSwitches, TakeSeveralGroupsOfOneWhereOneIsTooSmall) {
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
-TEST(GbaSwitches, LoseNoBarrierWhenSomeLoseTheirGroups) {
+TEST(GbaSwitches, LoseNoBarrierWhenSomeBlocksLoseTheirGroups) {
   for (int i = 0; i < repeats(20, 1000); ++i) {
     std::atomic<int> early{0};
     fake_gba::power_on(32);
@@ -166,9 +166,9 @@ TEST(GbaSwitches, GetAnotherGroupOnceTheDeviceIsBack) {
   }
 }
 
-// A program that makes few barriers must not wait for as many as one that makes many.
-TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersWhereTheseAreSlow) {
-  constexpr int kMost = 400;  // of 20 ms: far more than a look for the device takes
+// A program with slow barriers must not wait for as many of them as one with fast barriers.
+TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersIfTheseAreSlow) {
+  constexpr int kMost = 400;  // barriers of 20 ms: much longer than a look for the device takes
   fake_gba::power_on(32);
   std::atomic<int> early{0};
   std::atomic<int> back{0};
@@ -193,13 +193,13 @@ TEST(GbaSwitches, GetAnotherGroupAfterFewBarriersWhereTheseAreSlow) {
         ++back;
       }
     }
-    EXPECT_TRUE(leader.way.active()) << "not after " << last << " barriers: " << leader.way.reason();
+    EXPECT_TRUE(leader.way.active()) << "no device after " << last << " barriers: " << leader.way.reason();
     EXPECT_TRUE(leader.way.dissolve());
   });
   EXPECT_EQ(early, 0);
 }
 
-TEST(GbaSwitches, AreAllOrNoneAndSayWhoWouldNot) {
+TEST(GbaSwitches, AreUsedByAllOrNoneAndNameThePeThatCannot) {
   fake_gba::power_on(32);
   run_leaders({"a", "a", "b", "b"}, [](Leader& leader) {
     GbaMember member = leader.wanting();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of the leaders of nodes through a device that fails: no barrier is lost,
-// none ends early, and all leave the device at the same one. They have no memory in common but for what the network
-// reaches.
+// Barriers of the leaders of nodes through a device that fails: no barrier is lost, none ends early, and all leaders
+// stop using the device at the same one. They share no memory except through the network.
 #include "shmem/offload/inter_node_barrier.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ using shmem::InterNodeBarrier;
 
 using Leader = shmem_test::Leader<InterNodeBarrier>;
 
-/// Runs `body` on all of them, as threads.
+/// Runs `body` on all leaders, as threads.
 void run_leaders(int size, const std::function<void(Leader&)>& body, std::chrono::milliseconds limit = 20s) {
   const auto make = [](const InterNodeBarrier::Means& means) { return InterNodeBarrier(means); };
   const auto barrier = [](Leader& leader) {
@@ -32,7 +31,7 @@ void run_leaders(int size, const std::function<void(Leader&)>& body, std::chrono
   shmem_test::run_leaders<InterNodeBarrier>(size, make, barrier, body, limit);
 }
 
-TEST(InterNodeBarrier, IsReleasedByTheDeviceAsLongAsItLives) {
+TEST(InterNodeBarrier, IsReleasedByAHealthyDevice) {
   fake_gba::power_on(32);
   run_leaders(4, [](Leader& leader) {
     ASSERT_TRUE(leader.way.join(leader.wanting()));
@@ -48,7 +47,8 @@ TEST(InterNodeBarrier, IsReleasedByTheDeviceAsLongAsItLives) {
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
-/// Barriers until something has gone wrong, and some more; all must leave the device at the same one, or they hang.
+/// Makes barriers until the device is lost, and three more. Unless all leaders stop using it at the same barrier, they
+/// hang here.
 void run_through(int size, const std::function<void()>& cause) {
   std::atomic<int> early{0};
   std::vector<std::atomic<int>> left_at(static_cast<std::size_t>(size));
@@ -80,14 +80,14 @@ TEST(InterNodeBarrier, LosesNoBarrierWhenTheDeviceDies) {
   }
 }
 
-TEST(InterNodeBarrier, LosesNoBarrierWhenLeadersLoseTheirWayToTheDevice) {
+TEST(InterNodeBarrier, LosesNoBarrierWhenLeadersCannotReachTheDevice) {
   for (int i = 0; i < test_support::repeats(20, 1000); ++i) {
     run_through(2 + i % 4, [] { fake_gba::lose_members(40); });
   }
 }
 
-TEST(InterNodeBarrier, AReleasedLeaderAnswersWhateverItDoes) {
-  // Member 1 is let go alone, and does not come to the next barrier before member 0 is through.
+TEST(InterNodeBarrier, AReleasedLeaderAnswersWhileItComputes) {
+  // A member that is released alone does not enter the next barrier before the other one has completed this one.
   for (int i = 0; i < test_support::repeats(10, 200); ++i) {
     fake_gba::power_on(32);
     fake_gba::lose_members(3);
@@ -106,7 +106,7 @@ TEST(InterNodeBarrier, AReleasedLeaderAnswersWhateverItDoes) {
   }
 }
 
-TEST(InterNodeBarrier, TakesANewGroupInTheSamePlaceAndNoOldWordForANewOne) {
+TEST(InterNodeBarrier, UsesANewGroupWithTheSameNumberAndIgnoresOldWords) {
   fake_gba::power_on(32);
   fake_gba::return_at_open(0);
   std::atomic<int> early{0};
@@ -129,8 +129,8 @@ TEST(InterNodeBarrier, TakesANewGroupInTheSamePlaceAndNoOldWordForANewOne) {
   EXPECT_EQ(early, 0);
 }
 
-/// The ports are healthy as far as they know when the leaders ask for a group.
-TEST(InterNodeBarrier, GetsADeviceBackThatWasLostAgainBeforeItWasInUse) {
+/// The ports still count as healthy when the leaders ask for a group.
+TEST(InterNodeBarrier, ReopensADeviceThatWasLostAgainBeforeItsUse) {
   fake_gba::power_on(32);
   fake_gba::return_at_open(0);
   std::atomic<int> early{0};
@@ -159,7 +159,7 @@ TEST(InterNodeBarrier, GetsADeviceBackThatWasLostAgainBeforeItWasInUse) {
   EXPECT_EQ(early, 0);
 }
 
-TEST(InterNodeBarrier, IsAllOrNobodyAndSaysWhoWouldNot) {
+TEST(InterNodeBarrier, IsUsedByAllOrNoneAndNamesThePeThatCannot) {
   fake_gba::power_on(32);
   run_leaders(3, [](Leader& leader) {
     GbaMember member = leader.wanting();
@@ -187,7 +187,7 @@ TEST(InterNodeBarrier, IsAllOrNobodyAndSaysWhoWouldNot) {
   });
 }
 
-TEST(InterNodeBarrier, NamesTheWaitThatTookTooLong) {
+TEST(InterNodeBarrier, NamesThePeItWaitedForAfterATimeout) {
   fake_gba::power_on(32);
   std::atomic<bool> seen{false};
   run_leaders(

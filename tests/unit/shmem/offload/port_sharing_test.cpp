@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which PEs have ports of the switch, and which of a team's members share them.
+// The assignment of ports of the switch to PEs, and the sharing of ports by the members of a team.
 #include "shmem/offload/port_sharing.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using shmem::PortSharing;
 using shmem::TeamMap;
 using shmem_test::run_job;
 
-TEST(PortSharing, IsWhatComesOfCountingAlongThePorts) {
+TEST(PortSharing, AssignsPesToPortsInTurn) {
   for (int ports = 1; ports <= 9; ++ports) {
     for (int stride = 1; stride <= 7; ++stride) {
       for (int start = 0; start < 5; ++start) {
@@ -52,7 +52,8 @@ TEST(PortSharing, IsWhatComesOfCountingAlongThePorts) {
   }
 }
 
-/// PEs `first` ask for one of `ports` ports before all others.
+/// The PEs from `first` on try to open one of `ports` ports before the others do. Expects that in the end the first
+/// `expected` PEs have one.
 void settle(int pes, int ports, int first, int expected) {
   fake_gba::power_on(1);
   fake_gba::limit_ports(ports);
@@ -74,7 +75,7 @@ void settle(int pes, int ports, int first, int expected) {
   });
 }
 
-TEST(SharedPorts, TheFirstPesHaveThePortsWhoeverWasFaster) {
+TEST(SharedPorts, BelongToTheFirstPesWhicheverWasFaster) {
   settle(6, 2, 3, 2);  // PEs 3, 4 and 5 are faster
   settle(6, 5, 3, 5);
   settle(4, 4, 2, 4);

@@ -37,7 +37,7 @@ void dawdle(std::minstd_rand& random) {
 
 class EagerChannelOf : public testing::TestWithParam<int> {};
 
-TEST_P(EagerChannelOf, WhatOneGivesIsThereUntilTheOthersHaveReadIt) {
+TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
   const int size = GetParam();
   constexpr std::uint64_t kCalls = 500;
   std::vector<std::atomic<std::uint64_t>> done(static_cast<std::size_t>(size));
@@ -52,7 +52,7 @@ TEST_P(EagerChannelOf, WhatOneGivesIsThereUntilTheOthersHaveReadIt) {
       if (job.me == 0) {
         ASSERT_TRUE(team.eager().give(&call, sizeof call));
         for (const auto& other : done) {
-          // By turns: the place was used for the call that many before.
+          // The slots are used in turn: this one was last used kEagerSlots calls ago.
           ASSERT_GE(other.load() + shmem::kEagerSlots, &other == &done[0] ? 0 : call);
         }
       } else {
@@ -69,7 +69,7 @@ TEST_P(EagerChannelOf, WhatOneGivesIsThereUntilTheOthersHaveReadIt) {
   });
 }
 
-TEST_P(EagerChannelOf, AllGetWhatAllGive) {
+TEST_P(EagerChannelOf, AllMembersGetAllValues) {
   const int size = GetParam();
   run_job(size, [&](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
@@ -92,7 +92,7 @@ TEST_P(EagerChannelOf, AllGetWhatAllGive) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, EagerChannelOf, testing::Values(1, 2, 3, 8));
 
-/// A range of members; those of two ranges that do not follow one another are -1.
+/// A range of members. Two ranges that are not consecutive combine to {-1, -1}.
 struct Range {
   std::int64_t first, last;
 };
@@ -143,7 +143,7 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallReduction, testing::Values(2, 7, 32, 33, 36, 41));
 
-TEST(EagerChannel, NamesThePeItWaitsForWhenTheTimeRunsOut) {
+TEST(EagerChannel, NamesThePeItWaitedForAfterATimeout) {
   shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
     if (job.me != 2) {
       ASSERT_TRUE(team.eager().begin());

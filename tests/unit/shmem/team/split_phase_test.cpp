@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syncs in two phases: of threads, in software and through a device that fails.
+// Syncs in two phases on threads, in software and through a device that fails.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -26,7 +26,7 @@ void use_gba(Team& team, const Job& job, shmem::GbaPort& port) {
   ASSERT_TRUE(team.use_gba({&port, "", true, job.policy, std::chrono::milliseconds{1}}, job.size));
 }
 
-/// One sync, by any of the ways to make it.
+/// One sync, completed in a random way.
 void sync_somehow(Team& team, std::minstd_rand& random) {
   ASSERT_TRUE(team.arrive());
   ASSERT_TRUE(team.is_open());
@@ -58,7 +58,7 @@ void sync_somehow(Team& team, std::minstd_rand& random) {
   }
 }
 
-/// Nobody knows a barrier to be over before all have entered it.
+/// Checks that no member sees a barrier as complete before all have entered it.
 void check_barriers(
     int size, int rounds, const std::function<void(Team&, Job&, shmem::GbaPort&)>& prepare,
     const std::function<void(Team&)>& finish = [](Team&) {}) {
@@ -72,14 +72,14 @@ void check_barriers(
     prepare(team, job, port);
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
     for (int k = 1; k <= rounds; ++k) {
-      // Barriers are over faster than a lost device is found again. One that does not return is not waited for.
+      // Gives a lost device time to be reopened, because barriers are faster. The wait ends soon if it does not return.
       if (port.get() != nullptr) {
         gba_barrier_port_await(port.get(), 2'000'000);
       }
       if (k % 64 == 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
       }
-      // Relaxed: the barrier has to order these.
+      // Relaxed: the barrier under test has to order these.
       entered[static_cast<std::size_t>(job.me)].store(k, std::memory_order_relaxed);
       if (k % 5 == 0) {
         ASSERT_TRUE(team.sync());
@@ -128,7 +128,7 @@ TEST(SplitPhaseThroughTheDevice, LosesNoBarrierWithTheDevice) {
   }
 }
 
-TEST(SplitPhaseThroughTheDevice, GetsItBackInABarrierOfTwoPhases) {
+TEST(SplitPhaseThroughTheDevice, UsesTheDeviceAgainAfterABarrierOfTwoPhases) {
   fake_gba::power_on(32);
   fake_gba::return_at_open(0);
   std::atomic<std::uint64_t> device_again{0};
@@ -143,14 +143,14 @@ TEST(SplitPhaseThroughTheDevice, GetsItBackInABarrierOfTwoPhases) {
         ASSERT_TRUE(job.bootstrap->barrier());
       },
       [&](Team& team) {
-        // Numbers 64, 128, ... are check rounds; there are others in one call, so the device may be back before.
+        // Barriers 64, 128, ... are check rounds, but check rounds in one call may bring the device back earlier.
         device_again += team.stats().by_device;
         EXPECT_TRUE(team.dissolve());
       });
   EXPECT_GT(device_again, 0U);
 }
 
-TEST(SplitPhase, WhoHasArrivedNeedsNotBeThereForTheOthersToGoOn) {
+TEST(SplitPhase, AMemberThatHasArrivedMayComputeWhileTheOthersContinue) {
   std::atomic<bool> may_come{false};
   std::atomic<bool> other_is_out{false};
   run_job(2, [&](Job& job) {
@@ -162,7 +162,7 @@ TEST(SplitPhase, WhoHasArrivedNeedsNotBeThereForTheOthersToGoOn) {
       }
       ASSERT_TRUE(team.arrive());
       while (!other_is_out) {
-        std::this_thread::yield();  // works
+        std::this_thread::yield();  // stands for computing
       }
       EXPECT_TRUE(team.test().value());
     } else {
@@ -179,7 +179,7 @@ TEST(SplitPhase, WhoHasArrivedNeedsNotBeThereForTheOthersToGoOn) {
   });
 }
 
-TEST(SplitPhase, OtherCollectiveCallsAreRefusedUntilItIsOver) {
+TEST(SplitPhase, OtherCollectiveCallsAreRefusedUntilItIsComplete) {
   run_job(2, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
@@ -199,7 +199,7 @@ TEST(SplitPhase, OtherCollectiveCallsAreRefusedUntilItIsOver) {
   });
 }
 
-TEST(SplitPhase, ATimedWaitSaysForWhomAndIsTakenUpAgain) {
+TEST(SplitPhase, ATimedWaitNamesTheMissingPesAndCanBeContinued) {
   std::atomic<int> gave_up{0};
   run_job(3, [&](Job& job) {
     shmem::introduce(job);
@@ -228,7 +228,7 @@ TEST(SplitPhase, ATimedWaitSaysForWhomAndIsTakenUpAgain) {
   });
 }
 
-TEST(SplitPhase, MembersThatMakeTheBarrierInDifferentWaysAreTold) {
+TEST(SplitPhase, MembersThatMakeTheBarrierInDifferentWaysGetAnError) {
   run_job(2, [](Job& job) {
     shmem::introduce(job);
     ASSERT_TRUE(job.bootstrap->barrier());
@@ -245,7 +245,7 @@ TEST(SplitPhase, MembersThatMakeTheBarrierInDifferentWaysAreTold) {
   });
 }
 
-TEST(SplitPhase, WhereMembersCountThemselvesBothWaysMeet) {
+TEST(SplitPhase, MayBeMixedWithSyncsOfTheCentralCounter) {
   run_job(3, [](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 3}, 0, 0);
@@ -260,7 +260,7 @@ TEST(SplitPhase, WhereMembersCountThemselvesBothWaysMeet) {
   });
 }
 
-TEST(Sync, MakesNoSystemCallWhereTheOthersHaveComeAndNobodySleeps) {
+TEST(Sync, MakesNoSystemCallIfAllHaveArrivedAndNoPeSleeps) {
   run_job(2, [](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
@@ -275,11 +275,11 @@ TEST(Sync, MakesNoSystemCallWhereTheOthersHaveComeAndNobodySleeps) {
   });
 }
 
-TEST(SplitPhase, TestSeesThatAMissingMemberIsDead) {
+TEST(SplitPhase, TestFindsADeadMember) {
   run_job(2, [](Job& job) {
     shmem::introduce(job);
     if (job.me == 1) {
-      job.metadata(1).pid = (1 << 22) + 1;  // above the largest that Linux gives
+      job.metadata(1).pid = (1 << 22) + 1;  // larger than any that Linux uses
     }
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);

@@ -24,7 +24,7 @@ shmem::Result<void> no_device(Team& /*team*/) {
   return {};
 }
 
-/// The call that makes a team of these PEs of the world.
+/// The request that makes a team of these PEs of the world.
 SplitRequest among(const Job& job, const TeamMap& map) {
   SplitRequest request{{TeamCall::kStrided, map.start, map.stride, map.size}};
   if (map.member(job.me)) {
@@ -49,7 +49,7 @@ TEST(TeamIds, DoNotRepeatAfterSixtyFiveThousand) {
 TEST(TeamIds, AreNotThoseOfLiveTeams) {
   const auto never = [](std::uint32_t /*id*/) { return false; };
   for (const int pe : {0, 1}) {
-    shmem::TeamIds ids(pe, 1 << 26);  // 16 for each
+    shmem::TeamIds ids(pe, 1 << 26);  // 16 ids for each PE
     const std::uint32_t live = ids.next(never);
     for (int i = 0; i < 100; ++i) {
       ASSERT_NE(ids.next([live](std::uint32_t id) { return id == live; }), live);
@@ -57,7 +57,7 @@ TEST(TeamIds, AreNotThoseOfLiveTeams) {
   }
 }
 
-TEST(TeamTable, MembersTakeTheAlgorithmOfTheFirst) {
+TEST(TeamTable, MembersUseTheAlgorithmOfTheFirst) {
   run_job(3, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, [&job](Team& team) {
@@ -71,7 +71,7 @@ TEST(TeamTable, MembersTakeTheAlgorithmOfTheFirst) {
   });
 }
 
-TEST(TeamTable, SplitsStridedTeamsThatSynchroniseApart) {
+TEST(TeamTable, SplitsStridedTeamsThatSynchroniseIndependently) {
   run_job(6, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, no_device);
@@ -106,9 +106,9 @@ TEST(TeamTable, PesWithDifferentHistoriesAgreeOnASlot) {
     const TeamMap left{0, 1, 2};
     const int first = split(left);
     split(left);
-    const int pair = split({1, 1, 2});  // PE 1 has two teams more than PE 2
+    const int pair = split({1, 1, 2});  // PE 1 has two more teams than PE 2
     std::atomic_ref<std::uint64_t> mine(*reinterpret_cast<std::uint64_t*>(job.memory.heap(job.me)));
-    mine.store(static_cast<std::uint64_t>(pair + 1));
+    mine.store(static_cast<std::uint64_t>(pair) + 1);
     ASSERT_TRUE(world.sync());
     if (job.me == 1 || job.me == 2) {
       const int other = 3 - job.me;
@@ -122,14 +122,14 @@ TEST(TeamTable, PesWithDifferentHistoriesAgreeOnASlot) {
   });
 }
 
-TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
+TEST(TeamTable, OtherMembersCanReuseASlotWithoutHanging) {
   run_job(4, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, no_device);
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
     for (int round = 0; round < 60; ++round) {
-      // Different sizes leave the slot's words at different counts on different PEs.
+      // After teams of different sizes the words of the slot have different counts on different PEs.
       const TeamMap map{round % 2, 1, 2 + (round / 2) % 2};
       const auto handle = teams.split(world, among(job, map));
       ASSERT_TRUE(handle);
@@ -143,7 +143,7 @@ TEST(TeamTable, ASlotIsUsedAgainByOtherMembersWithoutHangingThem) {
   });
 }
 
-TEST(TeamTable, ASlotThatIsUsedAgainKeepsWhatALateMemberWaitsFor) {
+TEST(TeamTable, AReusedSlotKeepsTheCounterThatALateMemberReads) {
   run_job(3, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, no_device);
@@ -155,10 +155,10 @@ TEST(TeamTable, ASlotThatIsUsedAgainKeepsWhatALateMemberWaitsFor) {
     constexpr int kSlot = 3;  // after the world, the PEs that share memory, and `apart`
     if (job.me < 2) {
       EXPECT_EQ(first, kSlot);
-      ASSERT_TRUE(teams.find(first)->sync());  // by a central counter: nothing else has been agreed on
+      ASSERT_TRUE(teams.find(first)->sync());  // by a central counter, the default
       ASSERT_TRUE(teams.destroy(first));
     }
-    // PE 1 may still look at the counter of PE 0, while that one makes a team with PE 2.
+    // PE 1 may still read the counter of PE 0 while PE 0 makes a team with PE 2.
     const auto& counter = job.team_sync(kSlot, 0).counter.value;
     const std::uint64_t before = counter.load();
     if (job.me != 1) {
@@ -184,7 +184,7 @@ TEST(TeamTable, RowsAndColumnsOfOnePeerGroupAreMadeAtOnce) {
   });
 }
 
-TEST(TeamTable, NobodyGetsATeamWhenOnePeHasNoSlotFree) {
+TEST(TeamTable, NoPeGetsATeamIfOneHasNoFreeSlot) {
   run_job(3, [&](Job& job) {
     TeamTable teams(job, no_device);
     if (job.me == 1) {
@@ -195,11 +195,11 @@ TEST(TeamTable, NobodyGetsATeamWhenOnePeHasNoSlotFree) {
     ASSERT_TRUE(job.bootstrap->barrier());
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
-    // PE 2 would not be in it, and hears of it all the same.
+    // PE 2 would not be a member, but gets the error too.
     const auto handle = teams.split(world, among(job, TeamMap{0, 1, 2}));
     ASSERT_FALSE(handle);
     EXPECT_EQ(handle.error().code, std::errc::no_buffer_space);
-    // Rows: those of PEs 0 and 2 have room, but all PEs give the same answer.
+    // The rows of PEs 0 and 2 have free slots, but all PEs get the same result.
     const auto row = teams.split(world, {{TeamCall::kRows, 0, 1, 1}, {}, TeamMap{job.me, 1, 1}});
     ASSERT_FALSE(row);
     EXPECT_NE(row.error().text.find(job.me == 1 ? "no team slot" : "PE 1 refuses the new team"), std::string::npos)
@@ -208,7 +208,7 @@ TEST(TeamTable, NobodyGetsATeamWhenOnePeHasNoSlotFree) {
   });
 }
 
-TEST(TeamTable, PesThatSplitDifferentlyAreToldWhoAskedForWhat) {
+TEST(TeamTable, PesThatSplitDifferentlyGetTheArgumentsOfEach) {
   run_job(3, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, no_device);
@@ -222,18 +222,18 @@ TEST(TeamTable, PesThatSplitDifferentlyAreToldWhoAskedForWhat) {
       EXPECT_NE(handle.error().text.find(part), std::string::npos) << handle.error().text;
     }
     const auto next = teams.split(world, among(job, TeamMap{0, 1, 3}));
-    ASSERT_TRUE(next) << "the team is as good as before";
+    ASSERT_TRUE(next) << "the parent team must still work";
     EXPECT_TRUE(teams.find(*next)->sync());
   });
 }
 
-TEST(TeamTable, ARefusedSplitIsHeardOfByAllBeforeItIsRefused) {
+TEST(TeamTable, ASplitThatOnePeRefusesFailsOnAll) {
   run_job(2, [&](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
     TeamTable teams(job, no_device);
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
-    // PE 1 alone is wrong: PE 0 must not wait for it.
+    // Only PE 1 has wrong arguments. PE 0 must not wait for it.
     shmem::SplitRequest request = among(job, TeamMap{0, 1, 2});
     if (job.me == 1) {
       request.call.size = 5;
@@ -266,15 +266,15 @@ TEST(TeamTable, CoresReadTheTeamsOfTheirPe) {
   });
 }
 
-/// What all PEs do with teams, one step after the other; a PE takes part in those of its teams.
+/// A step of all PEs, executed in order. A PE takes part if it is a member of the team.
 struct Step {
   enum { kMake, kSync, kDestroy } what;
   std::size_t team;        // index of the team that is made, synchronised or destroyed
-  std::size_t parent = 0;  // of a team that is made
+  std::size_t parent = 0;  // the parent of a team that is made
   TeamMap map{};           // PEs of the world
 };
 
-/// Teams of any parents, strides and sizes, more than `live` of them at once, each synchronised now and then.
+/// Makes teams of random parents, strides and sizes, more than `live` of them at once, and synchronises them at random.
 std::vector<Step> random_steps(int pes, std::size_t live, int steps, std::vector<TeamMap>& maps) {
   std::minstd_rand random(12345);
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random()) % bound; };
@@ -307,7 +307,7 @@ std::vector<Step> random_steps(int pes, std::size_t live, int steps, std::vector
   return plan;
 }
 
-TEST(TeamTable, AThousandOverlappingTeamsDoNotDisturbEachOther) {
+TEST(TeamTable, AThousandOverlappingTeamsAreIndependent) {
   constexpr int kPes = 6;
   const auto live = static_cast<std::size_t>(test_support::repeats(300, 1000));
   std::vector<TeamMap> maps;
@@ -366,6 +366,7 @@ TEST(Versioned, ReadersNeverSeeAHalfWrittenValue) {
   std::atomic<int> reading{2};
   std::atomic<int> torn{0};
   std::vector<std::thread> readers;
+  readers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     readers.emplace_back([&] {
       for (int reads = 0; reads < kReads; ++reads) {

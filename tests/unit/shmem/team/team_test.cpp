@@ -23,7 +23,7 @@ using shmem::Team;
 using shmem::TeamMap;
 using shmem_test::run_job;
 
-TEST(TeamMap, TranslatesBothWaysAndKnowsItsGaps) {
+TEST(TeamMap, TranslatesBothWaysAndReportsItsGaps) {
   const TeamMap map{2, 3, 4};  // PEs 2 5 8 11
   EXPECT_EQ(map.pe(3), 11);
   EXPECT_EQ(map.member(8), 2);
@@ -34,7 +34,7 @@ TEST(TeamMap, TranslatesBothWaysAndKnowsItsGaps) {
 
 class SoftwareSync : public testing::TestWithParam<int> {};
 
-TEST_P(SoftwareSync, NobodyLeavesABarrierBeforeAllHaveEntered) {
+TEST_P(SoftwareSync, NoMemberLeavesABarrierBeforeAllHaveEntered) {
   const int size = GetParam();
   constexpr int kRounds = 300;
   std::vector<std::atomic<int>> entered(static_cast<std::size_t>(size));
@@ -60,7 +60,7 @@ TEST_P(SoftwareSync, NobodyLeavesABarrierBeforeAllHaveEntered) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SoftwareSync, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
-TEST(Team, SyncNamesThePeItWaitsForWhenTheTimeRunsOut) {
+TEST(Team, SyncNamesThePeItWaitedForAfterATimeout) {
   shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
     if (job.me != 2) {
       const auto ok = team.sync();
@@ -71,7 +71,7 @@ TEST(Team, SyncNamesThePeItWaitsForWhenTheTimeRunsOut) {
   });
 }
 
-TEST(Team, ComesToNoOtherBarrierAfterOneThatFailed) {
+TEST(Team, EntersNoOtherBarrierAfterOneThatFailed) {
   shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
     if (job.me == 0) {
       ASSERT_STREQ(team.algorithm(), "central_counter");
@@ -83,14 +83,14 @@ TEST(Team, ComesToNoOtherBarrierAfterOneThatFailed) {
       EXPECT_FALSE(team.dissolve());
     }
     ASSERT_TRUE(job.bootstrap->barrier());
-    // Who counts himself twice lets go a member that waits for one who never comes.
+    // A member that is counted twice would release a member that still waits for one that never arrives.
     EXPECT_EQ(job.team_sync(0, 0).counter.value.load(), 1U);
   });
 }
 
 TEST(Team, SyncFailsWhenAMissingPeIsDead) {
   run_job(2, [&](Job& job) {
-    // No process has this number: it is above the largest that Linux gives.
+    // No process has this number: it is larger than any that Linux uses.
     job.metadata(job.me).pid = job.me == 1 ? (1 << 22) + 1 : ::getpid();
     ASSERT_TRUE(job.bootstrap->barrier());
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
@@ -104,7 +104,7 @@ TEST(Team, SyncFailsWhenAMissingPeIsDead) {
   });
 }
 
-TEST(Team, SyncFailsWhenAMissingPeHasEndedAndNobodyAskedForItsStatus) {
+TEST(Team, SyncFailsWhenAMissingPeIsAZombie) {
   const pid_t zombie = ::fork();
   if (zombie == 0) {
     ::_exit(0);
@@ -127,7 +127,7 @@ TEST(Team, SyncFailsWhenAMissingPeHasEndedAndNobodyAskedForItsStatus) {
 
 TEST(Team, SyncDoesNotTakeAPeOfAnotherContainerForDead) {
   shmem::Options options;
-  options.barrier_timeout = std::chrono::milliseconds{700};  // longer than it takes to look
+  options.barrier_timeout = std::chrono::milliseconds{700};  // longer than a check takes
   run_job(
       2,
       [&](Job& job) {
@@ -147,7 +147,7 @@ TEST(Team, SyncDoesNotTakeAPeOfAnotherContainerForDead) {
       options);
 }
 
-/// The messages of the library, for the time of the object.
+/// Collects the messages of the library during its lifetime.
 class Messages {
  public:
   Messages() {
@@ -175,7 +175,7 @@ class Messages {
   std::vector<std::string> texts_;
 };
 
-TEST(Team, SyncSaysForWhomItWaitsAndSaysItAgain) {
+TEST(Team, SyncNamesThePesItWaitsForRepeatedly) {
   shmem::Options options;
   options.barrier_warning = std::chrono::milliseconds{20};
   Messages messages;
@@ -218,7 +218,7 @@ TEST(Team, SyncEndsWhenTheJobIsEnded) {
   });
 }
 
-TEST(ActiveSet, LeavesItsWordsAsItFoundThem) {
+TEST(ActiveSet, LeavesItsWordsZero) {
   constexpr int kSize = 5;
   std::atomic<int> entered{0};
   run_job(kSize, [&](Job& job) {
