@@ -17,11 +17,11 @@
 namespace bench {
 namespace {
 
-/// What a figure is compared with and how it is shown.
+/// The base that a figure is compared with, and its form.
 struct Presentation {
-  std::string base{};     // name of Point::base; empty: compared with nothing
+  std::string base{};     // name of Point::base; empty: no comparison
   std::size_t bytes = 0;  // moved per repeat: then shown in GB/s instead of nanoseconds
-  std::string each{};     // what a figure is the time of: then shown as a rate as well
+  std::string each{};     // the unit of work that a figure is the time of: then also shown as a rate
 };
 
 std::string processor_name() {
@@ -98,7 +98,7 @@ Series measure_memcpy(const CpuPair& cpus) {
   });
 }
 
-/// Names a part that fails; the other parts run all the same.
+/// Prints the name of a part that fails; the other parts still run.
 bool run_section(const char* name, const std::function<void()>& section) {
   try {
     section();
@@ -138,7 +138,7 @@ void print_members(const CpuPair& cpus, unsigned count) {
 
 void print_idle(const CpuPair& cpus, unsigned clients) {
   const double switches = idle_switches_per_second(cpus, clients);
-  std::printf("GBA, idle, %u members joined: %.1f voluntary context switches a second\n", clients, switches);
+  std::printf("GBA, idle, %u members joined: %.1f voluntary context switches per second\n", clients, switches);
 }
 
 int run_all() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of every algorithm in one run, compared with Open MPI's where it is installed.
+// Barriers of every algorithm in one run, compared with those of Open MPI if it is installed.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -58,9 +58,9 @@ int run_all(const std::vector<int>& sizes, const std::string& svg) {
   const auto shmem = mpi ? openmpi_program(folder, "shmemc++", "BENCH_OPENMPI_SHMEM", "barrier_worker") : nullptr;
   std::printf(
       "Each figure: least and median of the repeats in which the raw round trip of a cache line, measured right\n"
-      "before and after, stayed the same within a fifth; and its median ratio to that round trip, or, where PEs\n"
-      "outnumber processors, to the time in which each of them gives way once (sched_yield), measured at the same "
-      "time.\n\n");
+      "before and after, stayed the same within a fifth; and its median ratio to that round trip or, if there are\n"
+      "more PEs than processors, to the time in which each PE yields once (sched_yield), measured at the same time."
+      "\n\n");
   Picture picture;
   bool good = true;
   for (const int pes : sizes) {
@@ -83,12 +83,12 @@ int run_all(const std::vector<int>& sizes, const std::string& svg) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures barriers of every algorithm, and Open MPI's where it is installed, for each number of PEs.",
+  CLI::App app("Measures barriers of every algorithm, and of Open MPI if it is installed, for each number of PEs.",
                "bench_barrier");
   std::vector<int> sizes{2, 4, 8, 16, 64};
   std::string svg;
   app.add_option("PES", sizes, "numbers of PEs")->check(CLI::Range(2, 16384))->capture_default_str();
-  app.add_option("--svg", svg, "write a picture of the medians to this file");
+  app.add_option("--svg", svg, "write a chart of the medians to this file");
   CLI11_PARSE(app, argc, argv);
   return run_all(sizes, svg);
 }

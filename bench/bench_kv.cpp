@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle of blocks of many sizes in one run, compared with memcpy of the same blocks by as many threads, and with
-// UCX and Open MPI where they are installed.
+// UCX and Open MPI if they are installed.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@ struct Settings {
 
 const std::vector<KvPart> kParts{{}, {.both_ways = true}, {.few = true}, {.few = true, .same = true}};
 
-/// Blocks of one size. Everything is in GB/s, as many times faster as the least time is less than the median.
+/// Blocks of one size, in GB/s. `best` is from the least time, `middle` from the median.
 struct Speeds {
   double best, middle;
 };
@@ -38,7 +38,7 @@ struct Speeds {
 struct Row {
   std::size_t block = 0;
   Speeds ours{}, copy{};
-  double ratio = 0;  // the median of ours to memcpy in the same repeat
+  double ratio = 0;  // the median ratio of libshmem to memcpy in the same repeat
   double microseconds = 0;
   std::optional<double> ucx{}, openmpi{};
 };
@@ -52,7 +52,7 @@ Speeds speeds_of(std::size_t bytes, const Spread& time) {
 }
 
 Row row_of(const KvPart& part, std::size_t block, const Series& series) {
-  // Both ways: what goes both ways in that time.
+  // If both PEs send, the bytes of both.
   const std::size_t bytes = bytes_moved(part, block) * (part.both_ways ? 2 : 1);
   const Spread time = figures_of(series.points);
   const double ratio = 1 / median_ratio(series.points);
@@ -73,7 +73,7 @@ std::string describe(const KvPart& part) {
                      what);
 }
 
-/// A number, or a dash where there is none, and how many times as fast we are.
+/// A number and libshmem's speed relative to it, or dashes if there is none.
 void print_comparison(const Row& row, const std::optional<double>& theirs) {
   if (theirs) {
     std::printf(" | %8.1f %6.2f", *theirs, row.ours.middle / *theirs);
@@ -96,7 +96,7 @@ void print(const KvPart& part, const std::vector<Row>& rows) {
   std::fflush(stdout);
 }
 
-/// Speeds over sizes of blocks, of many blocks one way.
+/// Draws speeds over block sizes, for many blocks in one direction.
 void draw(const KvPart& part, const std::vector<Row>& rows, Picture& picture) {
   if (part.both_ways || part.few) {
     return;
@@ -157,7 +157,7 @@ class Bench {
  private:
   std::vector<Row> measure(const KvPart& part) {
     const std::vector<std::string> arguments{std::to_string(settings_.repeats), text_of(part)};
-    // K and V of twice what is sent each, and some more.
+    // K and V, each of twice the size that is sent, and some more.
     const std::vector<std::string> heap{"SHMEM_SYMMETRIC_SIZE=" + std::to_string(5 * part.bytes + 64 * kMebibyte)};
     std::map<std::size_t, Row> rows;
     for (const Series& series : run_ours(folder_, "kv_worker", 2, arguments, heap)) {
@@ -168,7 +168,7 @@ class Bench {
       }
       rows.emplace(block, row);
     }
-    // A process of theirs has one thread.
+    // A process of Open MPI has one thread.
     if (openmpi_ && part.cores == 1) {
       try {
         for (const Series& series : openmpi_->run(2, arguments, heap)) {
@@ -218,34 +218,35 @@ class Bench {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures kv_shuffle, compared with memcpy, and with UCX and Open MPI where they are installed.",
+  CLI::App app("Measures kv_shuffle, compared with memcpy, and with UCX and Open MPI if they are installed.",
                "bench_kv");
   Settings settings;
-  app.add_option("--repeats", settings.repeats, "how often each is measured")
+  app.add_option("--repeats", settings.repeats, "measurements of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--cores", settings.cores, "threads of a PE that copy")
       ->delimiter(',')
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--mebibytes", settings.mebibytes, "what a PE sends in one shuffle of many blocks")
+  app.add_option("--mebibytes", settings.mebibytes, "data that a PE sends in one shuffle of many blocks")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
   app.add_option("--path", settings.path, "how the cores copy")
       ->check(CLI::IsMember({"auto", "direct", "scratch"}))
       ->capture_default_str();
-  app.add_option("--svg", settings.svg, "write a picture of the speeds to this file");
+  app.add_option("--svg", settings.svg, "write a chart of the speeds to this file");
   app.add_flag("--alone", settings.alone, "libshmem and memcpy only");
   CLI11_PARSE(app, argc, argv);
   if (!has_two_processors()) {
     return kSkipped;
   }
   std::printf(
-      "GB/s (10^9 bytes in a second), best and median of %d repeats. A shuffle lasts from when both PEs call it until\n"
-      "all blocks are there, other threads' waking included. memcpy: the same blocks to the same memory of the other\n"
-      "PE by as many threads as copy in a shuffle (cores of receivers do, too), which are awake, right before; ratio:\n"
-      "the median of ours to that. UCX warm: the best average of ucp_put_bw, which puts one block of that size to one\n"
-      "place again and again, so that both are in the processor's cache; so are blocks that are the same each time.\n"
+      "GB/s (10^9 bytes per second), best and median of %d repeats. The time of a shuffle begins when both PEs call\n"
+      "it and ends when all blocks have arrived; it includes waking other threads. memcpy: the same blocks to the\n"
+      "same memory of the other PE right before, by as many threads as copy in a shuffle (receivers' cores copy\n"
+      "too), all awake; ratio: libshmem to memcpy, median. UCX warm: the best average of ucp_put_bw, which puts one\n"
+      "block of that size to one place repeatedly, so that both are in the processor's cache, as are blocks that\n"
+      "stay the same.\n"
       "Open MPI: puts of the same blocks and a quiet (over UCX), by one thread of each sender, median.\n",
       settings.repeats);
   return Bench(settings).run() ? 0 : 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loss of the device costs. How long after it the barrier ends that is open then (a killed device is lost when
-// its process has ended); the longest barrier from the kill until the device is used again; and after what time a
-// device that has returned is. On one node, and on two, which are environments on this machine.
+// The cost of losing the device: the time from the loss to the end of the barrier that is open then (a killed device is
+// lost when its process has ended), the longest barrier from the loss until the device is used again, and the time from
+// the return of a device until it is used. On one node, and on two nodes, which are environments on this machine.
 //
 //   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace]
 #include <CLI/CLI.hpp>
@@ -29,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr base::Seconds kLimit{120};
 constexpr std::chrono::milliseconds kPoll{2};
+/// By then a device that is stopped has been noticed, or has returned too early for that.
+constexpr std::chrono::seconds kNoticed{2};
 
 struct Settings {
   int repeats = 5;
@@ -44,7 +46,7 @@ long long now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-/// What a job has printed.
+/// The output of a job.
 struct Log {
   struct Entry {
     std::string what;
@@ -63,7 +65,7 @@ struct Log {
       }
     }
   }
-  /// The first time that the device came into use after `when`.
+  /// The first time after `when` at which the PEs began to use the device.
   [[nodiscard]] std::optional<long long> in_use_after(long long when) const {
     for (const Entry& entry : entries) {
       if (entry.what == "device" && entry.when > when) {
@@ -72,7 +74,14 @@ struct Log {
     }
     return std::nullopt;
   }
-  /// All that was printed since the loss, with times from then on.
+  /// Whether the device is in use at the end.
+  [[nodiscard]] bool in_use() const {
+    const auto last = std::find_if(entries.rbegin(), entries.rend(), [](const Entry& entry) {
+      return entry.what == "device" || entry.what == "software";
+    });
+    return last != entries.rend() && last->what == "device";
+  }
+  /// Prints all entries since the loss, with times relative to it.
   void print(long long lost, long long ready) const {
     std::printf("returned after %.3f s\n", static_cast<double>(ready - lost) / 1e9);
     for (const Entry& entry : entries) {
@@ -82,7 +91,7 @@ struct Log {
       }
     }
   }
-  /// How long after `loss` the last barrier ended that was open then.
+  /// The time from `loss` to the end of the last barrier that was open then.
   [[nodiscard]] long long open_after(long long loss) const {
     long long longest = 0;
     for (const Entry& entry : entries) {
@@ -92,7 +101,7 @@ struct Log {
     }
     return longest;
   }
-  /// The longest barrier that ended between the two.
+  /// The longest barrier that ended between the two times.
   [[nodiscard]] long long longest(long long from, long long to) const {
     long long longest = 0;
     for (const Entry& entry : entries) {
@@ -146,14 +155,20 @@ class Job {
                  {}, {.output = base::Output::kCollected, .grace = kGrace}) {}
 
   [[nodiscard]] Log log() const { return Log(process_.output()); }
-  /// When the device came into use after `when`; nothing if it did not in time.
+  /// The time after `when` at which the PEs began to use the device; `when` if they have used it since before; nothing
+  /// if they did not in time.
   std::optional<long long> await_use(long long when) {
-    for (const auto end = Clock::now() + kLimit; Clock::now() < end; std::this_thread::sleep_for(kPoll)) {
+    const auto begin = Clock::now();
+    for (; Clock::now() < begin + kLimit; std::this_thread::sleep_for(kPoll)) {
       if (!process_.running()) {
         throw std::runtime_error("the job has ended: " + process_.output());
       }
-      if (const auto used = log().in_use_after(when)) {
+      const Log until_now = log();
+      if (const auto used = until_now.in_use_after(when)) {
         return used;
+      }
+      if (Clock::now() > begin + kNoticed && until_now.in_use()) {
+        return when;
       }
     }
     return std::nullopt;
@@ -199,7 +214,7 @@ void measure(const Settings& settings, int nodes, Loss how) {
       job.log().print(lost, ready);
     }
     if (used) {
-      back.push_back(static_cast<double>(*used - ready) / 1e9);
+      back.push_back(static_cast<double>(std::max(*used - ready, 0LL)) / 1e9);
     } else {
       ++never;
     }
@@ -212,12 +227,12 @@ void measure(const Settings& settings, int nodes, Loss how) {
 
 int run(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Measures what the loss of the device costs.");
+  CLI::App app("Measures the cost of losing the device.");
   app.add_option("--repeats", settings.repeats, "losses of each kind");
   app.add_option("--pes", settings.pes, "PEs of the job");
-  app.add_option("--away", settings.away, "seconds from the loss to the return");
-  app.add_option("--pause", settings.pause, "microseconds by which PE 0 comes later to each barrier");
-  app.add_flag("--trace", settings.trace, "print each barrier that takes long");
+  app.add_option("--away", settings.away, "seconds from the loss to the return of the device");
+  app.add_option("--pause", settings.pause, "microseconds by which PE 0 is late in each barrier");
+  app.add_flag("--trace", settings.trace, "print each long barrier");
   CLI11_PARSE(app, argc, argv);
   std::printf("%d PEs on %d processors, load %.1f; seconds, median (most)\n", settings.pes, own_processors(),
               load_of_machine());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts, gets and collective calls between hosts, which are network namespaces of this machine: Open MPI's OpenSHMEM and
-// MPI, libshmem, and ucx_perftest as the limit, by turns over the same network.
+// MPI, libshmem, and ucx_perftest as the limit, in turn over the same network.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -23,10 +23,10 @@ namespace {
 
 using test_support::Hosts;
 
-/// For one job.
+/// The limit of one job.
 constexpr test_support::Seconds kLimit{180};
 
-/// The processes of a job, so many on each host.
+/// The processes of a job, the same number on each host.
 struct Shape {
   int nodes;
   int each;
@@ -60,12 +60,12 @@ struct Settings {
   bool alone = false;
 };
 
-/// A library that does the same work: returns what it has measured, or throws.
+/// A library that does the same work. Returns its measurements, or throws.
 struct Contender {
   std::string name;
   std::function<std::vector<Series>(const Hosts& hosts, const Shape& shape, const std::string& part)> measure;
   std::vector<Series> series{};
-  std::string error{};  // why it has no figures, or no more of them
+  std::string error{};  // why it has no figures, or no further ones
 };
 
 void append(std::vector<Series>& all, const std::vector<Series>& more) {
@@ -87,9 +87,8 @@ struct UcxTest {
   int outstanding;
 };
 
-/// Puts in a row, and gets, are not among them: over tcp UCX does them in software, for which the other side must look
-/// at its network, and the server of ucx_perftest does that once in a millisecond. Its messages show what the way can
-/// do.
+/// Streams of puts, and gets, are missing: over tcp UCX does them in software, for which the other side must make
+/// progress, and the server of ucx_perftest does so only once per millisecond. Its messages show the limit of the path.
 std::vector<UcxTest> ucx_tests() {
   std::vector<UcxTest> tests{{kPutLatency, "ucp_put_lat", 8, 2'000, 1}, {kPutLatency, "tag_lat", 8, 2'000, 1}};
   for (const std::size_t bytes : kStreamed) {
@@ -178,7 +177,7 @@ class Bench {
     return {std::to_string(settings_.repeats), part};
   }
 
-  /// Each node takes the machine for its own.
+  /// Each node behaves as if it had the machine alone.
   static std::vector<std::string> openmpi_environment(const Shape& shape) {
     auto environment = test_support::openmpi_over_ucx();
     if (shape.oversubscribed()) {
@@ -190,6 +189,7 @@ class Bench {
   [[nodiscard]] std::vector<Series> measure_ours(const Hosts& hosts, const Shape& shape,
                                                  const std::string& part) const {
     std::vector<int> host_of;
+    host_of.reserve(static_cast<std::size_t>(shape.processes()));
     for (int pe = 0; pe < shape.processes(); ++pe) {
       host_of.push_back(pe / shape.each);
     }
@@ -281,7 +281,7 @@ class Bench {
     }
   }
 
-  /// Of a stream; nothing else has a bandwidth.
+  /// The bytes of a stream; other items have no bandwidth.
   static double bytes_of(const std::string& item) {
     for (const std::size_t bytes : kStreamed) {
       if (item == put_stream(bytes) || item == get_stream(bytes)) {
@@ -300,12 +300,12 @@ class Bench {
 
 constexpr const char* kWhatItShows =
     "Hosts are network namespaces of this machine, joined by a bridge: packets go through its kernel and are copied\n"
-    "by its processors, which also run the processes of all nodes; with more nodes than processors they take turns,\n"
-    "and the figures then are those of the scheduler as much as of a library. They compare libraries that share all\n"
-    "this; they are not those of a network. All use UCX over tcp, the jobs of all libraries by turns; ratio: of\n"
-    "medians, to the first line. Puts and gets of a size are in a row, all of them complete at the end; one way: half\n"
-    "of a word's round trip (of MPI, tag_lat: of a message). Of fcollect and alltoall the size is that of one block;\n"
-    "broadcasts are from all processes by turns. Where processes outnumber processors, Open MPI is told to yield.\n";
+    "by its processors, which also run the processes of all nodes. With more nodes than processors the figures depend\n"
+    "on the scheduler as much as on a library. They compare libraries under the same conditions; they do not predict\n"
+    "the speed of a network. All libraries use UCX over tcp, in turn; ratio: of medians, to the first line. Puts and\n"
+    "gets of a size form a stream, complete at its end; one way: half of a word's round trip (MPI and tag_lat: of a\n"
+    "message). The size of fcollect and alltoall is that of one block; broadcasts come from all processes in turn. If\n"
+    "there are more processes than processors, Open MPI is told to yield.\n";
 
 int run(int argc, char** argv) {
   CLI::App app("Measures puts, gets and collective calls between hosts that are network namespaces.", "bench_net");
@@ -320,10 +320,10 @@ int run(int argc, char** argv) {
         return std::string{};
       })
       ->capture_default_str();
-  app.add_option("--repeats", settings.repeats, "how often a job measures each")->check(CLI::Range(1, 1000));
+  app.add_option("--repeats", settings.repeats, "measurements of each in a job")->check(CLI::Range(1, 1000));
   app.add_option("--turns", settings.turns, "jobs of each library")->check(CLI::Range(1, 1000));
   app.add_flag("--alone", settings.alone, "libshmem and UCX only");
-  app.add_option("--json", settings.json, "write the results to this file, too");
+  app.add_option("--json", settings.json, "also write the results to this file");
   CLI11_PARSE(app, argc, argv);
   if (const auto missing = Hosts::missing()) {
     std::printf("%s\n", missing->c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_Barrier with the component coll/gba and without: jobs of each kind in turn, so that changes of the
-// machine's speed affect all of them.
+// MPI_Barrier with and without the component coll/gba: jobs of each kind in turn, so that changes of the machine's
+// speed affect all of them.
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@
 namespace bench {
 namespace {
 
-/// A way to start Open MPI.
+/// A configuration of Open MPI.
 struct Kind {
   std::string name;
   std::vector<std::string> environment;
@@ -46,12 +46,12 @@ std::uint64_t releases_of(const FakeDevice& device) {
   const int error = gba_device_get_counters(opened, &counters);
   gba_close(opened);
   if (error != 0) {
-    throw std::runtime_error("the fake device does not say how many barriers it has done");
+    throw std::runtime_error("the fake device does not give the number of its barriers");
   }
   return counters.releases;
 }
 
-/// The figures are worth nothing if it was not the device that did the barriers, or if it was.
+/// Throws if the device did not do the barriers that it should do, or did others: the figures would be worthless.
 void measure(Kind& kind, const OpenMpiProgram& program, const FakeDevice& device, int ranks) {
   const std::uint64_t before = releases_of(device);
   for (const Series& series : program.run(ranks, {kBarrierRepeats, kind.name}, kind.environment)) {
@@ -83,9 +83,9 @@ void print(const std::vector<Kind>& kinds) {
 
 constexpr const char* kWhatItShows =
     "Least and median of the repeats in which the raw round trip of a cache line, measured right before and after,\n"
-    "stayed the same within a fifth. The fake device is a process, which polls on the second processor and serves\n"
-    "one member after the other: it shows that barriers take that way, and what the component costs where it does\n"
-    "not; not how fast a switch is, which releases all members at once and takes no processor from them.\n\n";
+    "stayed the same within a fifth. The fake device is a process that polls on the second processor and serves one\n"
+    "member after the other. It shows that barriers use the device, and the component's cost if they do not. It does\n"
+    "not show the speed of a switch, which releases all members at once and takes no processor from them.\n\n";
 
 int run_all(const std::vector<int>& sizes, int rounds) {
   const base::TempFolder folder;
@@ -110,7 +110,7 @@ int run_all(const std::vector<int>& sizes, int rounds) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures MPI_Barrier with the component coll/gba and without, for each number of processes.",
+  CLI::App app("Measures MPI_Barrier with and without the component coll/gba, for each number of processes.",
                "bench_openmpi");
   std::vector<int> sizes{2, 4, 8};
   int rounds = 5;

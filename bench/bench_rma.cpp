@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remote memory access, atomics and collectives in one run, compared with what the machine can do, Open MPI's OpenSHMEM
-// and UCX where they are installed.
+// Remote memory access, atomics and collectives in one run, compared with the machine's limits, and with Open MPI's
+// OpenSHMEM and UCX if they are installed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ struct Settings {
   bool alone = false;
 };
 
-/// A test of ucx_perftest that does what a call of ours does.
+/// A test of ucx_perftest that does the same as a call of libshmem.
 struct UcxTest {
   std::string name;
   std::string test;
@@ -51,7 +51,7 @@ std::vector<UcxTest> ucx_tests() {
   return tests;
 }
 
-/// A line of the report: one call, by every library that has it.
+/// A line of the report: one call, for every library that has it.
 struct Row {
   std::string name;
   std::vector<Point> ours;
@@ -112,7 +112,7 @@ std::optional<double> size_behind(const std::string& name, const std::string& pr
   return value * (unit[0] == 'K' ? 1024.0 : unit[0] == 'M' ? 1024.0 * 1024.0 : 1.0);
 }
 
-/// Times over sizes, of the rows whose names are `prefix` and a size.
+/// Draws times over sizes, of the rows whose names are `prefix` and a size.
 void draw(const std::vector<Row>& rows, const std::string& prefix, Picture& picture) {
   const auto add = [&](const std::string& name, const auto& time_of, bool dashed) {
     for (const Row& row : rows) {
@@ -208,25 +208,24 @@ class Bench {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app(
-      "Measures puts, gets, atomics and collectives, and Open MPI's OpenSHMEM and UCX where they are installed.",
-      "bench_rma");
+  CLI::App app("Measures puts, gets, atomics and collectives, and those of Open MPI's OpenSHMEM and UCX if installed.",
+               "bench_rma");
   Settings settings;
-  app.add_option("PES", settings.pes, "numbers of PEs of collectives")
+  app.add_option("PES", settings.pes, "numbers of PEs for collectives")
       ->check(CLI::Range(2, 16384))
       ->capture_default_str();
-  app.add_option("--repeats", settings.repeats, "how often each is measured")->check(CLI::Range(1, 1000));
-  app.add_option("--svg", settings.svg, "write a picture of puts and gets over their sizes to this file");
+  app.add_option("--repeats", settings.repeats, "measurements of each")->check(CLI::Range(1, 1000));
+  app.add_option("--svg", settings.svg, "write a chart of puts and gets over their sizes to this file");
   app.add_flag("--alone", settings.alone, "libshmem only");
   CLI11_PARSE(app, argc, argv);
   if (!has_two_processors()) {
     return kSkipped;
   }
   std::printf(
-      "Nanoseconds of one call in a row of them, least and median of %d repeats. \"plain\": measured for comparison "
-      "in\n"
-      "the same run: a function that stores, loads or adds in shared memory, or memcpy within the process; ratio: its\n"
-      "median. raw: the round trip of a cache line at that time. times: the medians of Open MPI and of libshmem.\n",
+      "Nanoseconds per call in a series of calls, least and median of %d repeats. \"plain\": measured in the same "
+      "run,\n"
+      "a function that stores, loads or adds in shared memory, or memcpy within the process; ratio: to its median.\n"
+      "raw: the round trip of a cache line at that time. times: the median of Open MPI relative to that of libshmem.\n",
       settings.repeats);
   return Bench(settings).run() ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a job of nothing but shmem_init and shmem_finalize takes, and what memory its PEs need: ours, with and
-// without a fake device, compared with Open MPI's OpenSHMEM where it is installed.
+// The time of a job with only shmem_init and shmem_finalize, and the memory of its PEs: libshmem with and without a
+// fake device, compared with Open MPI's OpenSHMEM if it is installed.
 //
 //   bench_startup [PES]...
 #include <algorithm>
@@ -24,18 +24,18 @@ namespace {
 /// In kB.
 struct MemoryUse {
   long processes = 0;
-  double pss = 0;          // private memory, and a fair part of what is shared
+  double pss = 0;          // private memory, and a proportional share of shared memory
   double page_tables = 0;  // of the processes
 };
 
 /// All running programs of this name (at most 15 characters), together.
 MemoryUse memory_use_of(const std::string& program);
 
-/// What the kernel says that programs could still get, in kB.
+/// The memory that the kernel could still give to programs, in kB.
 double available_memory();
 
-/// The number behind `name` in a file of /proc; 0 if there is none, e.g. because the process has ended.
-double number_behind(const std::string& name, const std::string& file) {
+/// The number after `name` in a file of /proc; 0 if it is missing, for example because the process has ended.
+double number_after(const std::string& name, const std::string& file) {
   std::ifstream stream(file);
   double value = 0;
   for (std::string word; stream >> word;) {
@@ -61,14 +61,14 @@ MemoryUse memory_use_of(const std::string& program) {
       continue;
     }
     ++use.processes;
-    use.pss += number_behind("Pss:", process + "/smaps_rollup");
-    use.page_tables += number_behind("VmPTE:", process + "/status");
+    use.pss += number_after("Pss:", process + "/smaps_rollup");
+    use.page_tables += number_after("VmPTE:", process + "/status");
   }
   return use;
 }
 
 double available_memory() {
-  return number_behind("MemAvailable:", "/proc/meminfo");
+  return number_after("MemAvailable:", "/proc/meminfo");
 }
 
 using Clock = std::chrono::steady_clock;
@@ -76,8 +76,8 @@ using base::Seconds;
 
 constexpr int kRepeats = 5;
 constexpr Seconds kLimit{60};
-/// A launcher that takes longer is skipped for more PEs: its time may grow with their square.
-constexpr Seconds kPatience{10};
+/// A launcher that takes longer is skipped for larger numbers of PEs, since its time may grow with their square.
+constexpr Seconds kSkipAfter{10};
 constexpr const char* kOurs = "bench_hello";
 constexpr const char* kTheirs = "openmpi_hello";
 
@@ -94,7 +94,7 @@ Launcher ours(const std::string& gba) {
           }};
 }
 
-/// Open MPI's, with the same program built by its compiler wrapper.
+/// Open MPI's launcher, with the same program built by its compiler wrapper.
 Launcher theirs(const base::TempFolder& folder) {
   const std::string file = folder.file(kTheirs);
   output_of({"/usr/bin/env", "shmemcc", "-O2", "-o", file, BENCH_HELLO_SOURCE}, {}, std::chrono::seconds{60});
@@ -104,7 +104,7 @@ Launcher theirs(const base::TempFolder& folder) {
           }};
 }
 
-/// Debian's Open MPI crashes at the end without this.
+/// Without this, Debian's Open MPI crashes at the end.
 const std::vector<std::string> kEnvironment{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
 
 const base::ProcessOptions kQuiet{.output = base::Output::kDiscarded, .grace = kGrace};
@@ -120,7 +120,7 @@ bool wait_until(const std::function<bool()>& done) {
   return true;
 }
 
-/// From start to end; more than kLimit if it takes longer than that.
+/// The time from start to end; more than kLimit if the command is not done by then.
 Seconds time_of(const std::vector<std::string>& command) {
   const auto start = Clock::now();
   base::Process child(command, kEnvironment, kQuiet);
@@ -134,11 +134,11 @@ Seconds time_of(const std::vector<std::string>& command) {
 
 void print_time(Launcher& launcher, int pes) {
   std::vector<Seconds> times;
-  for (int i = 0; i < kRepeats && (times.empty() || times.front() < kPatience); ++i) {
+  for (int i = 0; i < kRepeats && (times.empty() || times.front() < kSkipAfter); ++i) {
     times.push_back(time_of(launcher.command(pes)));
   }
   std::sort(times.begin(), times.end());
-  launcher.too_slow = times.front() >= kPatience;
+  launcher.too_slow = times.front() >= kSkipAfter;
   std::printf("  least %.3f s, middle %.3f s of %zu", times.front().count(), times[times.size() / 2].count(),
               times.size());
 }
@@ -157,10 +157,10 @@ void print_memory(const Launcher& launcher, int pes, const base::TempFolder& fol
     std::filesystem::remove(stay);
     return;
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // all sleep in their barrier
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // all PEs sleep in their barrier by then
   const double taken = before - available_memory();
   const MemoryUse use = memory_use_of(launcher.program);
-  std::printf("; each: PSS %.0f kB, page tables %.0f kB; the machine has %.0f kB less for each\n", use.pss / pes,
+  std::printf("; each: PSS %.0f kB, page tables %.0f kB; the machine has %.0f kB less per PE\n", use.pss / pes,
               use.page_tables / pes, taken / pes);
   std::filesystem::remove(stay);
   child.wait(kLimit);
@@ -178,7 +178,7 @@ int run_all(const std::vector<int>& sizes) {
     for (Launcher& launcher : launchers) {
       std::printf("%4d PEs, %-20s", pes, launcher.name.c_str());
       if (launcher.too_slow) {
-        std::printf("  skipped: fewer PEs took more than %.0f s\n", kPatience.count());
+        std::printf("  skipped: fewer PEs took more than %.0f s\n", kSkipAfter.count());
         continue;
       }
       print_time(launcher, pes);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kCompilation{120};
 constexpr std::chrono::seconds kLimit{180};
 
-/// Enough of a program's output to see what is wrong with it.
+/// Enough of a program's output to see the error.
 std::string end_of(const std::string& output) {
   constexpr std::size_t kMost = 500;
   return output.size() <= kMost ? output : "..." + output.substr(output.size() - kMost);
@@ -36,7 +36,7 @@ std::string output_of(const std::vector<std::string>& arguments, const std::vect
                       base::Seconds limit) {
   base::Process process(arguments, environment, {.output = base::Output::kStandardCollected, .grace = kGrace});
   const auto exit = process.wait(limit);
-  const std::string output = process.output();
+  std::string output = process.output();
   if (!exit) {
     throw std::runtime_error(fmt::format("{} has not ended within {:.0f} s; the end of its output:\n{}", arguments[0],
                                          limit.count(), end_of(output)));
@@ -98,14 +98,14 @@ OpenMpiProgram::OpenMpiProgram(const base::TempFolder& folder, const char* compi
   std::vector<std::string> command{
       "/usr/bin/env", compiler, "-std=c++20", "-O2", "-I" + root, std::string("-D") + macro, "-o", program_};
   for (const std::string& source : {worker, std::string("worker"), std::string("measure"), std::string("kv_cache")}) {
-    command.push_back(root + "/bench/" + source + ".cpp");
+    command.push_back(fmt::format("{}/bench/{}.cpp", root, source));
   }
   output_of(command, {}, kCompilation);
 }
 
 std::vector<Series> OpenMpiProgram::run(int pes, const std::vector<std::string>& arguments,
                                         const std::vector<std::string>& environment, const Place& place) const {
-  // Debian's Open MPI crashes at the end without that variable.
+  // Without that variable, Debian's Open MPI crashes at the end.
   std::vector<std::string> all{"OMPI_MCA_opal_common_ucx_opal_mem_hooks=0"};
   all.insert(all.end(), environment.begin(), environment.end());
   return run_by_mpirun(folder_, program_, pes, arguments, all, place);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two PEs that measure kv_shuffle or, built by Open MPI's compiler with BENCH_OPENMPI_SHMEM, puts of the same
-// blocks.
+// One of two PEs that measure kv_shuffle or, built by Open MPI's compiler with BENCH_OPENMPI_SHMEM, puts of them.
 //
-//   kv_worker FILE REPEATS PART     how often each is measured; PART is text_of(KvPart)
+//   kv_worker FILE REPEATS PART     REPEATS: measurements of each; PART: text_of(KvPart)
 #include <shmem.h>
 #ifndef BENCH_OPENMPI_SHMEM
 #include <shmemx.h>
@@ -30,7 +29,7 @@ class KvOperator {
   explicit KvOperator(const KvPart& /*part*/) {}
 };
 
-/// Some moves from this PE to its partner, and the same ones back if it goes both ways.
+/// Moves from this PE to its partner and, if both send, the same moves back.
 class KvShuffle {
  public:
   KvShuffle(KvOperator& /*op*/, const KvPart& part, const KvCaches& caches, const KvShape& shape,
@@ -40,7 +39,7 @@ class KvShuffle {
       pieces_ = pieces_of(caches, shape, moves);
     }
   }
-  /// Returns when what this PE sends has arrived.
+  /// Returns when the blocks that this PE sends have arrived.
   void run() {
     for (const KvPiece& piece : pieces_) {
       shmem_putmem_nbi(piece.symmetric, piece.from, block_, 1 - shmem_my_pe());
@@ -122,7 +121,7 @@ class KvShuffle {
 #endif
 
 constexpr std::size_t kPage = 4096;
-/// Shuffles of few blocks that take turns, so that none finds its blocks in a processor's cache.
+/// Shuffles of few blocks that run in turn, so that no shuffle finds its blocks in a processor's cache.
 constexpr std::size_t kMostTurns = 256;
 
 char* allocate(std::size_t size) {
@@ -134,8 +133,7 @@ char* allocate(std::size_t size) {
   return static_cast<char*>(memory);
 }
 
-/// The same memory of the partner. All pages of it are touched: page faults would otherwise be part of the first
-/// shuffle.
+/// The same memory of the partner. Touches all its pages, since the first shuffle would otherwise take page faults.
 char* partners(const char* mine, std::size_t size) {
   void* there = shmem_ptr(mine, 1 - shmem_my_pe());
   if (there == nullptr) {
@@ -149,8 +147,8 @@ char* partners(const char* mine, std::size_t size) {
 }
 
 /// Nanoseconds that `threads` threads, this one among them, take for share(0), share(1), ... from when all are awake.
-template <typename Share, typename Meet>
-double time_threads(const Player& player, int threads, Share share, Meet meet) {
+template <typename Share, typename Synchronise>
+double time_threads(const Player& player, int threads, Share share, Synchronise synchronise) {
   std::atomic<int> awake{1};
   std::atomic<bool> go{false};
   std::atomic<int> done{0};
@@ -169,29 +167,29 @@ double time_threads(const Player& player, int threads, Share share, Meet meet) {
   while (awake.load() < threads) {
     std::this_thread::yield();
   }
-  meet();
+  synchronise();
   const Stopwatch watch;
   go.store(true);
   share(0);
   while (done.load() < threads - 1) {
     std::this_thread::yield();
   }
-  meet();
+  synchronise();
   return watch.nanoseconds();
 }
 
-/// Caches of both PEs, and an operator, for the whole job.
+/// The caches of both PEs and an operator, for the whole job.
 struct Site {
   Site(Player& its_player, const KvPart& its_part)
       : player(its_player), part(its_part), op(its_part), caches{allocate(2 * part.bytes), allocate(2 * part.bytes)} {
-    shmem_barrier_all();  // its memory is there
+    shmem_barrier_all();  // after which its memory exists
     caches.k_there = partners(caches.k, 2 * part.bytes);
     caches.v_there = partners(caches.v, 2 * part.bytes);
   }
   [[nodiscard]] bool sends() const { return part.both_ways || shmem_my_pe() == 0; }
-  void meet() const {
+  void synchronise() const {
     if (part.both_ways) {
-      player.meet_giving_way();
+      player.synchronise_yielding();
     }
   }
 
@@ -201,7 +199,7 @@ struct Site {
   KvCaches caches;
 };
 
-/// Blocks of one size: several shuffles that take turns, and their blocks one by one.
+/// Blocks of one size: several shuffles that run in turn, and copies of their blocks one by one.
 class Blocks {
  public:
   Blocks(Site& site, std::size_t block) : site_(site), block_(block) {
@@ -218,12 +216,12 @@ class Blocks {
   }
 
   double shuffle(std::uint32_t count) {
-    site_.player.meet_giving_way();
+    site_.player.synchronise_yielding();
     const Stopwatch watch;
     for (std::uint32_t i = 0; i < count; ++i) {
       shuffles_[(shuffled_ + i) % shuffles_.size()].run();
     }
-    site_.meet();
+    site_.synchronise();
     shuffled_ += count;
     return watch.nanoseconds() / count;
   }
@@ -241,13 +239,13 @@ class Blocks {
             copy_share(pieces_[(copied_ + i) % pieces_.size()], static_cast<std::size_t>(thread));
           }
         },
-        [&] { site_.meet(); });
+        [&] { site_.synchronise(); });
     copied_ += count;
     return time / count;
   }
 
  private:
-  /// In a shuffle that goes one way the receiver's cores copy as well. More threads than processors are no faster.
+  /// In a shuffle in one direction the receiver's cores copy as well. More threads than processors are no faster.
   [[nodiscard]] int copying_threads() const {
     const int cores = site_.part.cores;
     return site_.part.both_ways ? cores : std::min(2 * cores, site_.player.processors());
@@ -276,7 +274,7 @@ std::vector<Item> kv_items(Player& player, const KvPart& part) {
   std::vector<Item> items;
   for (const std::size_t block : kKvBlocks) {
     const auto blocks = std::make_shared<Blocks>(*site, block);
-    // They hold the site, which must outlive them.
+    // The items share ownership of the site, which must outlive them.
     items.push_back({size_text(block), [site, blocks](std::uint32_t count) { return blocks->shuffle(count); },
                      [blocks](std::uint32_t count) { return blocks->copy(count); }, part.few ? 50U : 1U});
   }

@@ -64,7 +64,7 @@ Pinned::~Pinned() {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kAnswerLimit{10};
 constexpr std::uint64_t kSpinsBetweenLooksAtTheClock = std::uint64_t{1} << 22;
 constexpr std::uint64_t kWarmUp = 1'000;
 
@@ -77,7 +77,7 @@ void await(const std::atomic<std::uint64_t>& line, std::uint64_t value) {
     }
     const auto now = std::chrono::steady_clock::now();
     if (limit == std::chrono::steady_clock::time_point{}) {
-      limit = now + kPatience;
+      limit = now + kAnswerLimit;
     } else if (now > limit) {
       throw std::runtime_error("no answer from the other side of a round trip for ten seconds");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two PEs whose figures bench_all prints: barriers, puts and kv_shuffle.
+// One of the two PEs of bench_all: barriers, puts and kv_shuffle.
 //
-//   pe_worker FILE REPEATS PART     how often each is measured; PART is not used
+//   pe_worker FILE REPEATS PART     REPEATS: measurements of each; PART: not used
 #include <shmem.h>
 #include <shmemx.h>
 
@@ -68,23 +68,23 @@ auto alone(Action action) {
   };
 }
 
-/// Each `copy` is measured by itself on PE 0, while PE 1 calls `take_part`; then PE 1 reads the `size` bytes that came.
+/// Measures each `copy` by itself on PE 0, while PE 1 calls `take_part`; then PE 1 reads the `size` bytes that arrived.
 template <typename Copy, typename TakePart>
 auto read_in_between(Player& player, Copy copy, TakePart take_part, const char* destination, std::size_t size) {
   return [&player, copy, take_part, destination, size](std::uint32_t count) {
     double time = 0;
     for (std::uint32_t round = 0; round < count; ++round) {
-      player.meet();
+      player.synchronise();
       if (is_first()) {
         time += time_each(1, copy);
       } else {
         take_part();
       }
-      player.meet();
+      player.synchronise();
       if (!is_first()) {
         read_all(destination, size);
       }
-      player.meet();
+      player.synchronise();
     }
     return time / count;
   };
@@ -116,7 +116,7 @@ void add_puts(Player& player, std::vector<Item>& items) {
 }
 
 constexpr shmemx_kv_cache_t kShape{nullptr, nullptr, SHMEMX_KV_APART, 1, 1, 64, 8, 128, 128};
-constexpr std::size_t kBlock = std::size_t{8} * 128 * 128;  // as kShape says
+constexpr std::size_t kBlock = std::size_t{8} * 128 * 128;  // as in kShape
 constexpr std::int64_t kMoved = kShape.blocks / 2;
 static_assert(2 * kMoved * kBlock == kShuffledBytes);
 constexpr std::size_t kCache = static_cast<std::size_t>(kShape.blocks) * kBlock;
@@ -134,7 +134,7 @@ struct Destroy {
   void operator()(shmemx_kv_plan_t* plan) const { shmemx_kv_plan_destroy(plan); }
 };
 
-/// Caches, tables and the operator. Built, used and ended by both PEs together.
+/// Caches, tables and the operator. Both PEs construct, use and destroy it together.
 class Shuffle {
  public:
   Shuffle()
@@ -160,7 +160,7 @@ class Shuffle {
 
   void shuffle() { check(shmemx_kv_shuffle(operator_.get(), plan_.get(), &cache_), "kv_shuffle"); }
 
-  /// The same bytes to the same places, by PE 0 alone.
+  /// PE 0 alone copies the same bytes to the same places.
   void copy() {
     for (std::size_t i = 0; i < from_.size(); ++i) {
       const auto from = static_cast<std::size_t>(from_[i]) * kBlock;
@@ -170,7 +170,7 @@ class Shuffle {
     }
   }
 
-  /// What arrives on PE 1 in its K cache, and how much that is.
+  /// The bytes that arrive in PE 1's K cache, and their number.
   [[nodiscard]] const char* arrived() const { return k_ + kMoved * kBlock; }
   static constexpr std::size_t kArrived = kMoved * kBlock;
 

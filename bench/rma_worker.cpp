@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One PE of a job that measures remote memory access, atomics and collectives: of libshmem, or built by Open MPI's
-// compiler with BENCH_OPENMPI_SHMEM, of theirs.
+// One PE of a job that measures remote memory access, atomics and collectives of libshmem or, built by Open MPI's
+// compiler with BENCH_OPENMPI_SHMEM, of Open MPI.
 //
-//   rma_worker FILE REPEATS PART     how often each is measured; PART is one-sided (two PEs), collective or tuning
+//   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective or tuning
 #include <shmem.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMost = std::size_t{4} << 20;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576, kMost};
-/// A message rate is that of messages to many places.
+/// A message rate is measured with messages to many places.
 constexpr std::size_t kPlaces = 1024;
 constexpr int kPeer = 1;
 
@@ -28,7 +28,7 @@ std::uint32_t most_calls(std::size_t size) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>((std::size_t{64} << 20) / size, 5, 100'000));
 }
 
-// The least that a call can be: a function that is not inlined, and one instruction that does the work.
+// A minimal call: a function that is not inlined, with one instruction for the work.
 
 [[gnu::noipa]] void plain_store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(value, std::memory_order_relaxed);
@@ -60,7 +60,7 @@ void read_all(const char* bytes, std::size_t size) {
   asm volatile("" : : "r"(sum));
 }
 
-/// Memory of both PEs, and memory of one process alone.
+/// Memory of both PEs, and private memory of one process.
 class OneSided {
  public:
   explicit OneSided(Player& player)
@@ -90,12 +90,13 @@ class OneSided {
   template <typename Action>
   auto both(Action action) {
     return [this, action](std::uint32_t count) {
-      player_.meet();
+      player_.synchronise();
       return time_each(static_cast<int>(count), action);
     };
   }
 
-  /// PE 1 changes lines, then PE 0 reads one after the other, each where the one before says: as a chain of misses.
+  /// PE 1 changes lines, then PE 0 reads them one after the other, each at the address in the previous one: a chain of
+  /// cache misses.
   template <typename Change, typename Read>
   auto misses(Change change, Read read) {
     return [this, change, read](std::uint32_t count) {
@@ -108,31 +109,31 @@ class OneSided {
             change(i, (i * 37 + 61) % kLines);
           }
         }
-        player_.meet();
+        player_.synchronise();
         if (first()) {
           time += time_each(kLines, [&] { next = read(next); });
         }
-        player_.meet();
+        player_.synchronise();
       }
       return time / count;
     };
   }
 
-  /// Each copy is measured by itself; PE 1 reads what came.
+  /// Measures each copy by itself; PE 1 then reads the bytes that arrived.
   template <typename Copy>
   auto read_in_between(Copy copy, std::size_t size) {
     return [this, copy, size](std::uint32_t count) {
       double time = 0;
       for (std::uint32_t round = 0; round < count; ++round) {
-        player_.meet();
+        player_.synchronise();
         if (first()) {
           time += time_each(1, copy);
         }
-        player_.meet();
+        player_.synchronise();
         if (!first()) {
           read_all(bytes_, size);
         }
-        player_.meet();
+        player_.synchronise();
       }
       return time / count;
     };
@@ -274,13 +275,13 @@ void add(std::vector<Item>& items, const std::shared_ptr<Buffers>& b, std::size_
   const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kLarge * 50 / words, 50, 10'000));
   const auto item = [&](const std::string& name, auto action) {
     items.push_back({name + " " + size, together(action), barrier, most});
-  };
-  // From every PE in turn, so that each call waits for the one before.
+  };  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): std::function owns it
+  // From every PE in turn, so that each call waits for the previous one.
   item("broadcast",
        [b, words, pes] { b->collectives.broadcast(b->to, b->from, words, static_cast<int>(b->calls++ % pes)); });
   item("collect", [b, words] { b->collectives.collect(b->to, b->from, words); });
   item("fcollect", [b, words] { b->collectives.fcollect(b->to, b->from, words); });
-  // What a PE gives to all together has the size, but each of them gets a word.
+  // `words` is the size of a PE's data for all PEs; each of them gets at least one word.
   item("alltoall",
        [b, block = std::max<std::size_t>(words / pes, 1)] { b->collectives.alltoall(b->to, b->from, block); });
   item(sum, [b, words] { b->collectives.sum(b->to, b->from, words); });

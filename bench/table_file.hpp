@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tune_barrier and tune_collective have in common.
+// Shared by tune_barrier and tune_collective.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,19 +16,19 @@
 
 namespace bench {
 
-/// These numbers of PEs, and one PE for each processor.
+/// These numbers of PEs, and one PE per processor.
 inline std::vector<int> usual_sizes(std::vector<int> sizes) {
   sizes.push_back(std::max(2, own_processors()));
   return sizes;
 }
 
-/// Ascending, each once.
+/// Sorts the numbers and removes duplicates.
 inline void sort_sizes(std::vector<int>& sizes) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
 }
 
-/// To the file, or to standard output if it is "". What main() returns.
+/// Writes to the file, or to standard output if it is "". Returns the exit code for main().
 inline int write_table(const std::string& text, const std::string& file, const char* variable) {
   if (file.empty()) {
     std::cout << text << std::flush;
@@ -46,7 +45,8 @@ inline int write_table(const std::string& text, const std::string& file, const c
   return 0;
 }
 
-/// Such a program: `make` gives the text of the table for these numbers of PEs, which `variable` names.
+/// A tuning program: `make` returns the text of the table for these numbers of PEs. The environment variable `variable`
+/// names the table's file.
 struct Tuner {
   const char* name;
   const char* description;
@@ -55,7 +55,7 @@ struct Tuner {
   std::function<std::string(const std::vector<int>& sizes)> make;
 };
 
-/// What main() returns.
+/// Returns the exit code for main().
 inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
   CLI::App app(tuner.description, tuner.name);
   std::vector<int> sizes = usual_sizes(tuner.sizes);
@@ -64,15 +64,10 @@ inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
   app.add_option("-o,--output", file, "the file to write; standard output if there is none");
   CLI11_PARSE(app, argc, argv);
   sort_sizes(sizes);
-  try {
-    return write_table(tuner.make(sizes), file, tuner.variable);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", tuner.name, error.what());
-    return 1;
-  }
+  return write_table(tuner.make(sizes), file, tuner.variable);
 }
 
-/// What the table says of where it comes from.
+/// The comment in the table on its origin.
 inline std::string measured_by(const char* name) {
   return std::string("Measured by ") + name + " on " + std::to_string(own_processors()) + " processors.";
 }

@@ -81,16 +81,20 @@ std::string tune(const std::vector<int>& sizes) {
   return make_collective_table(all, measured_by("tune_collective"));
 }
 
+int run(int argc, char** argv) {
+  return run_tuner({.name = "tune_collective",
+                    .description = "Measures the algorithms of libshmem's collectives on this machine, which should "
+                                   "be idle, and writes a table. Collectives use the table that "
+                                   "SHMEM_COLLECTIVE_TUNING names.",
+                    .variable = "SHMEM_COLLECTIVE_TUNING",
+                    .sizes = {2, 4, 8},
+                    .make = tune},
+                   argc, argv);
+}
+
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::run_tuner(
-      {"tune_collective",
-       "Measures the ways of libshmem's collectives on this machine, which should be idle, and writes the table "
-       "by which they choose where SHMEM_COLLECTIVE_TUNING names it.",
-       "SHMEM_COLLECTIVE_TUNING",
-       {2, 4, 8},
-       bench::tune},
-      argc, argv);
+  return bench::run_program("tune_collective", argc, argv, bench::run);
 }

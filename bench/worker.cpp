@@ -24,7 +24,7 @@ namespace bench {
 namespace {
 
 constexpr std::chrono::microseconds kSleep{200};
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kAnswerLimit{60};
 constexpr std::uint64_t kWarmUp = 1'000;
 
 Score* map_score(const char* file) {
@@ -42,7 +42,7 @@ Score* map_score(const char* file) {
 
 template <typename Done, typename Pause>
 void wait_until(Done done, Pause pause) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kAnswerLimit;
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) {
       throw std::runtime_error("timed out: the other processes of the job have not answered for a minute");
@@ -51,7 +51,7 @@ void wait_until(Done done, Pause pause) {
   }
 }
 
-/// Sleeps between two looks, so that a waiting process does not disturb what is measured.
+/// Sleeps between two checks, so that a waiting process does not disturb the measurement.
 template <typename Done>
 void sleep_until_done(Done done) {
   wait_until(done, [] { std::this_thread::sleep_for(kSleep); });
@@ -113,19 +113,19 @@ void Player::unpin() const {
   ::sched_setaffinity(0, sizeof allowed_, &allowed_);
 }
 
-void Player::meet() {
+void Player::synchronise() {
   if (me_ == 0) {
-    ping(score_->meeting, 1);
+    ping(score_->barrier, 1);
   } else {
-    echo(score_->meeting, 1);
+    echo(score_->barrier, 1);
   }
 }
 
-void Player::meet_giving_way() {
-  auto& mine = me_ == 0 ? score_->slow_meeting.request : score_->slow_meeting.reply;
-  auto& other = me_ == 0 ? score_->slow_meeting.reply : score_->slow_meeting.request;
-  const auto meetings = mine.fetch_add(1, std::memory_order_acq_rel) + 1;  // pairs with the other's load
-  wait_until([&] { return other.load(std::memory_order_acquire) >= meetings; }, [] { ::sched_yield(); });
+void Player::synchronise_yielding() {
+  auto& mine = me_ == 0 ? score_->yielding_barrier.request : score_->yielding_barrier.reply;
+  auto& other = me_ == 0 ? score_->yielding_barrier.reply : score_->yielding_barrier.request;
+  const auto calls = mine.fetch_add(1, std::memory_order_acq_rel) + 1;  // pairs with the other's load
+  wait_until([&] { return other.load(std::memory_order_acquire) >= calls; }, [] { ::sched_yield(); });
 }
 
 double Player::raw() {
@@ -159,7 +159,7 @@ double take_part(Player& player, Step step, std::uint32_t count, const Item& ite
   return 0;
 }
 
-/// What process 0 does.
+/// The steps of process 0.
 class Conductor {
  public:
   Conductor(Player& player, const std::vector<Item>& items) : player_(player), items_(items) {}

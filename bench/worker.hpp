@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a job that measures: the processes do the steps that the first one begins. They share memory of their
-// own for that, so that it has nothing to do with the library that is measured.
+// One process of a measuring job: the processes do the steps that process 0 begins. They coordinate through separate
+// shared memory, so that this does not involve the measured library.
 #pragma once
 
 #include <sched.h>
@@ -19,13 +19,13 @@ namespace bench {
 
 enum class Step : std::uint32_t { kRaw, kPrepare, kFigure, kBase, kEnd };
 
-/// Words in shared memory, each in a cache line of its own.
+/// A word in shared memory, in its own cache line.
 struct alignas(64) Word {
   std::atomic<std::uint64_t> value;
 };
 using Words = std::array<Word, 1024>;
 
-/// In a file that all processes map; zeroed at first.
+/// In a file that all processes map; initially zero.
 struct Score {
   PingPong lines;
   alignas(128) std::atomic<std::uint64_t> number;  // of the current step
@@ -33,8 +33,8 @@ struct Score {
   std::uint32_t count;
   std::uint32_t item;
   alignas(128) std::atomic<std::uint64_t> done;  // steps that the other processes have done, summed up
-  PingPong meeting;
-  PingPong slow_meeting;
+  PingPong barrier;
+  PingPong yielding_barrier;
   Words words;
 };
 
@@ -47,8 +47,8 @@ class Player {
   Player& operator=(const Player&) = delete;
   ~Player();
 
-  /// On process 0: makes the others do a step, and returns so that the caller can do its part. finish() waits for
-  /// theirs.
+  /// On process 0: makes the others do a step, and returns so that the caller can do its part. finish() waits for the
+  /// others' parts.
   void begin(Step step, std::uint32_t count, std::uint32_t item);
   void finish();
 
@@ -59,11 +59,11 @@ class Player {
   /// Called by all in kRaw; process 0 gets the raw round trip to process 1.
   double raw();
 
-  /// Called by processes 0 and 1: returns when the other one has called it, too.
-  void meet();
+  /// Called by processes 0 and 1: returns when the other one has called it too.
+  void synchronise();
   /// The same, but yields the processor meanwhile, for instance to threads of the other process.
-  void meet_giving_way();
-  /// For figures that need no library.
+  void synchronise_yielding();
+  /// Shared words for figures that need no library.
   [[nodiscard]] Words& words() const { return score_->words; }
 
   [[nodiscard]] int processors() const { return CPU_COUNT(&allowed_); }
@@ -78,8 +78,8 @@ class Player {
   std::uint64_t number_ = 0;
 };
 
-/// One figure that the processes of a job measure together, and something simpler to compare it with. All of them call
-/// each function with the same count; process 0 gets the nanoseconds of one.
+/// One figure that the processes of a job measure together, and a simpler operation to compare it with. All processes
+/// call each function with the same count; process 0 returns the nanoseconds of one operation.
 struct Item {
   std::string name;
   std::function<double(std::uint32_t count)> figure;
@@ -98,8 +98,8 @@ inline std::string size_text(std::size_t size) {
   return size >= 1024 ? std::to_string(size >> 10) + " KiB" : std::to_string(size) + " B";
 }
 
-/// main() of a program that is started as one process of a job with the arguments FILE REPEATS PART..., where the parts
-/// tell `items_of` what to return. Prints points (measure.hpp).
+/// main() of a program that runs as one process of a job, with the arguments FILE REPEATS PART...; `items_of` returns
+/// the items for the parts. Prints points (measure.hpp).
 using ItemsOf = std::function<std::vector<Item>(Player& player, const std::vector<std::string>& parts)>;
 int measure_items(int argc, char** argv, const ItemsOf& items_of);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tests of the examples: each ends with 0 and says "correct", at several numbers of PEs, and refuses wrong arguments.
+# Tests the examples: each exits with 0 and prints "correct" with several numbers of PEs, and refuses bad arguments.
 # run.sh OSHRUN PROGRAM, or run.sh --make BIN: builds all with the Makefile and BIN/oshcc, and runs one.
 set -eu
 
@@ -15,7 +15,7 @@ run() {
   # shellcheck disable=SC2086 # several arguments
   output=$("$oshrun" --timeout 40 -n "$1" --gba "$2" "$program" $3) || fail "$name $3 with $1 PEs: exit status $?"
   echo "$output"
-  echo "$output" | grep -q "^$name: correct$" || fail "$name $3 with $1 PEs does not say that it is correct"
+  echo "$output" | grep -q "^$name: correct$" || fail "$name $3 with $1 PEs does not print that it is correct"
 }
 
 refuses() {
@@ -36,7 +36,7 @@ oshrun=$1 program=$2 name=$(basename "$2")
 for pes in 1 2 4 7; do
   run "$pes" off ""
 done
-SHMEM_DEBUG=1 run 3 off "" # does nothing that checking mode does not like
+SHMEM_DEBUG=1 run 3 off "" # checking mode finds no mistake
 case $name in
   hello) exit 0 ;;
   ring) run 3 fake 5 ;;

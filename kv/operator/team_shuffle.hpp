@@ -67,7 +67,7 @@ class TeamShuffle {
  private:
   /// To one remote PE; destinations are named as in OperatorTeam.
   struct RemoteCopies {
-    int pe;
+    int pe = 0;
     CopyList copies;
   };
   /// A call that can only fail in a sync or a put.

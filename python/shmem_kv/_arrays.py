@@ -48,7 +48,7 @@ def is_symmetric(array: NDArray) -> bool:
 class Arena:
     """Arrays that are freed together, the last one first, at the end of a ``with`` block. Collective like them.
 
-    If the block ends with an exception nothing is freed, because the other PEs may not come here.
+    If the block ends with an exception nothing is freed, because the other PEs may not reach this point.
     """
 
     def __init__(self) -> None:

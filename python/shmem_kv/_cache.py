@@ -85,7 +85,7 @@ class Cache:
         return [("k", self.k)] if self.v is None else [("k", self.k), ("v", self.v)]
 
     def _require(self, call: str) -> _core.Cache | None:
-        """The library's description; raises if the memory cannot be used (any more)."""
+        """The library's description; raises if the memory cannot be used, or can no longer be used."""
         _core.require(call)
         for name, array in self._arrays():
             reason = why_not_symmetric(array)

@@ -33,7 +33,7 @@ class KVShuffle:
 
         ``global_shuffle_table``: int64[n_pes, 2], the same on all PEs (see :meth:`Plan.pairs`); ``k_cache`` and
         ``v_cache``: [blocks][kv_heads][page_size][head_dim], symmetric; the block tables are int64, and empty on PEs
-        that do not send. Errors in this PE's tables are told to the partner as well.
+        that do not send. Errors in this PE's tables are reported to the partner as well.
         """
         k, v = np.asarray(k_cache), np.asarray(v_cache)
         if k.ndim != 4:

@@ -23,8 +23,8 @@ class Operator:
     the team.
 
     ``cores``: threads that copy, 0: 2. ``path``: ``"direct"`` copies from cache to cache, ``"scratch"`` through two
-    buffers of each core, ``"auto"`` in the fastest way. ``staging``: bytes for blocks whose destination is still to be
-    read, 0: 16 MiB. All of these are the same on all PEs.
+    buffers of each core, ``"auto"`` by the faster of these. ``staging``: bytes for blocks whose destination is still to
+    be read, 0: 16 MiB. All of these must be the same on all PEs.
 
     Use it as a context manager, or :meth:`close` it; ``finalize()`` closes it too. It is used by one thread at a time;
     other threads run while it waits.
@@ -73,6 +73,6 @@ class Operator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # After an exception the other PEs may not come here. finalize() closes the operator later.
+        # After an exception the other PEs may not reach this point. finalize() closes the operator later.
         if error is None:
             self.close()

@@ -156,9 +156,11 @@ class Drawing {
       }
     }
     const double step = y_.axis.logarithmic ? 0 : step_up_to(y_.most);
-    for (double y = y_.least; y <= y_.most * 1.0001; y = step > 0 ? y + step : y * 10) {
+    double y = y_.least;
+    while (y <= y_.most * 1.0001) {
       out += stroke(kLeft, y_.position(y), kRight, y_.position(y), "#dddddd", 1) +
              text_at(kLeft - 8, y_.position(y) + 4, "end", y_.label(y));
+      y = step > 0 ? y + step : y * 10;
     }
     return out;
   }

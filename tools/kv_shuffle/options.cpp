@@ -51,7 +51,7 @@ void add_plan_options(CLI::App& app, Options& options, Words& words) {
       ->check(CLI::IsMember({"pair", "balanced"}))
       ->capture_default_str()
       ->group("The plan");
-  app.add_option("--tolerance", options.tolerance, "with balanced: PEs within this share of the mean are left alone")
+  app.add_option("--tolerance", options.tolerance, "with balanced: do not change PEs within this share of the mean")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group("The plan");
@@ -129,7 +129,7 @@ std::string read_rounds(const std::string& word, int& rounds) {
     return "";
   }
   if (!CLI::detail::lexical_cast(word, rounds) || rounds < 1 || rounds > 1'000'000) {
-    return fmt::format("--rounds {}: a number from 1 to 1000000, or all, is wanted", word);
+    return fmt::format("--rounds {}: must be a number from 1 to 1000000, or all", word);
   }
   return "";
 }
@@ -203,12 +203,12 @@ std::string check_reference(const CLI::App& app, Options& options) {
   if (options.export_to.empty()) {
     for (const char* name : {"--trace", "--from", "--to", "--rounds", "--plan"}) {
       if (app.count(name) > 0) {
-        return fmt::format("{} does not go with {}, which has a plan of its own", name, option);
+        return fmt::format("{} does not go with {}, which has its own plan", name, option);
       }
     }
   }
   if (!options.import_from.empty() && app.count("--blocks") > 0) {
-    return "--blocks does not go with --import: the files say how many there are";
+    return "--blocks does not go with --import: the files determine the number of blocks";
   }
   if (app.count("--rounds") > 0 && options.rounds != 1) {
     return "--rounds does not go with --export: a folder holds one round";
@@ -245,8 +245,8 @@ CommandLine end(int exit_code, const std::string& text) {
 
 CommandLine read_command_line(int argc, const char* const* argv) {
   CLI::App app{
-      "Plans how to balance the KV caches of several PEs for a trace of requests, moves the blocks, and says how\n"
-      "fast. Start it with oshrun -n PES [--gba fake] kv_shuffle ...",
+      "Plans how to balance the KV caches of several PEs for a trace of requests, moves the blocks, and measures\n"
+      "the speed. Start it with oshrun -n PES [--gba fake] kv_shuffle ...",
       "kv_shuffle"};
   app.set_version_flag("--version", std::string("kv_shuffle ") + GBA_LIBRARY_VERSION);
   Options options;

@@ -31,7 +31,7 @@ std::unique_ptr<gba_device, decltype(&gba_close)> open_device() {
   return {device, gba_close};
 }
 
-/// The mean of as many barriers as take about 20 ms.
+/// The mean time of barriers, measured for about 20 ms.
 double mean_barrier_us(Agreement& agreement) {
   constexpr int kTogether = 20;
   constexpr int kMost = 1000;
@@ -157,7 +157,7 @@ Outcome check(const Options& options, const Caches& caches, const Expected& expe
     return failed;
   }
   if (!options.json_only()) {
-    say(fmt::format("check:     every byte of {} caches is what it must be", caches.shape().caches() * shmem_n_pes()));
+    say(fmt::format("check:     every byte of {} caches is correct", caches.shape().caches() * shmem_n_pes()));
   }
   return std::nullopt;
 }

@@ -76,7 +76,7 @@ std::string describe_caches(const Options& options) {
     text += fmt::format(" ({})", name_of(shape.format));
   }
   text += fmt::format(", {:.1f} MiB on each PE", kibibytes(shape.bytes()) / 1024);
-  return options.blocks_by_budget ? text + " (so few blocks to fit 128 MiB; see --blocks)" : text;
+  return options.blocks_by_budget ? text + " (the number of blocks is limited to 128 MiB; see --blocks)" : text;
 }
 
 /// A line for the barriers, and one for the device's counters if there is a device.

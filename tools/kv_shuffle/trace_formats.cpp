@@ -57,7 +57,7 @@ Result<std::vector<std::int64_t>> ids_member(const Json& object) {
   for (const Json& value : *found) {
     const auto id = whole_number(value, INT64_MAX);
     if (!id) {
-      return malformed(fmt::format("\"hash_ids\" holds {}, which is no id", shown(value)));
+      return malformed(fmt::format("\"hash_ids\" holds {}, which is not an id", shown(value)));
     }
     ids.push_back(*id);
   }

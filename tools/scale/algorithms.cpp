@@ -10,8 +10,8 @@
 namespace scale {
 namespace {
 
-Step tell(int receiver, int word) {
-  return {.action = Action::kTell, .word = word, .first = receiver};
+Step signal(int receiver, int word) {
+  return {.action = Action::kSignal, .word = word, .first = receiver};
 }
 
 Step await(int word) {
@@ -20,10 +20,10 @@ Step await(int word) {
 
 /// ceil(log2(n)).
 int rounds(int n) {
-  return std::bit_width(static_cast<unsigned>(n) - 1);
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n) - 1));
 }
 
-/// With radix 2 npu_v1 and dissemination, otherwise npu_v2.
+/// With radix 2 it is npu_v1 and dissemination, with a larger radix npu_v2.
 class Dissemination : public Algorithm {
  public:
   Dissemination(int members, int radix) : Algorithm(members) {
@@ -37,20 +37,20 @@ class Dissemination : public Algorithm {
   [[nodiscard]] int length(int /*member*/) const override { return 2 * static_cast<int>(distances_.size()); }
   [[nodiscard]] int words(int /*member*/) const override { return static_cast<int>(distances_.size()); }
   [[nodiscard]] Step step(int member, int index) const override {
-    // In each phase a member tells all its partners before it waits for any.
+    // In each phase a member signals all its partners before it waits for any.
     int begin = 0;
     const auto phase = std::ranges::find_if(phases_, [index](int end) { return index < 2 * end; });
     if (phase != phases_.begin()) {
       begin = *(phase - 1);
     }
-    const int told = *phase - begin;
+    const int signalled = *phase - begin;
     const int i = index - 2 * begin;
-    if (i >= told) {
-      return await(begin + i - told);
+    if (i >= signalled) {
+      return await(begin + i - signalled);
     }
     const int word = begin + i;
     const auto to = (static_cast<std::int64_t>(member) + distances_[static_cast<std::size_t>(word)]) % members();
-    return tell(static_cast<int>(to), word);
+    return signal(static_cast<int>(to), word);
   }
 
  private:
@@ -76,12 +76,12 @@ class Basic : public Algorithm {
   [[nodiscard]] int words(int member) const override { return member == 0 ? members() : 1; }
   [[nodiscard]] Step step(int member, int index) const override {
     if (member != 0) {
-      return index == 0 ? tell(0, member) : await(0);
+      return index == 0 ? signal(0, member) : await(0);
     }
     if (index < members() - 1) {
       return await(index + 1);
     }
-    return {.action = Action::kTell, .first = 1, .count = members() - 1};
+    return {.action = Action::kSignal, .first = 1, .count = members() - 1};
   }
 };
 
@@ -91,8 +91,8 @@ class Pull : public Algorithm {
   [[nodiscard]] int length(int /*member*/) const override { return members(); }
   [[nodiscard]] int words(int /*member*/) const override { return members(); }
   [[nodiscard]] Step step(int member, int index) const override {
-    const Step tell_all{.action = Action::kTell, .word = member, .count = members(), .lines = Lines::kRead};
-    return index == 0 ? tell_all : await((member + index) % members());
+    const Step signal_all{.action = Action::kSignal, .word = member, .count = members(), .lines = Lines::kRead};
+    return index == 0 ? signal_all : await((member + index) % members());
   }
 };
 
@@ -108,7 +108,7 @@ class RecursiveDoubling : public Algorithm {
   [[nodiscard]] int words(int /*member*/) const override { return rounds_ + 1; }
   [[nodiscard]] Step step(int member, int index) const override {
     if (member >= power_) {
-      return index == 0 ? tell(member - power_, rounds_) : await(rounds_);
+      return index == 0 ? signal(member - power_, rounds_) : await(rounds_);
     }
     if (has_guest(member)) {
       if (index == 0) {
@@ -117,10 +117,10 @@ class RecursiveDoubling : public Algorithm {
       --index;
     }
     if (index == 2 * rounds_) {
-      return tell(member + power_, rounds_);
+      return signal(member + power_, rounds_);
     }
     const int round = index / 2;
-    return index % 2 == 0 ? tell(member ^ (1 << round), round) : await(round);
+    return index % 2 == 0 ? signal(member ^ (1 << round), round) : await(round);
   }
 
  private:
@@ -146,16 +146,16 @@ class Tournament : public Algorithm {
     }
     if (member != 0 && index == won) {
       const int lost = std::countr_zero(static_cast<unsigned>(member));
-      return tell(member - (1 << lost), lost);
+      return signal(member - (1 << lost), lost);
     }
     if (member != 0 && index == won + 1) {
       return await(rounds_);
     }
-    return {.action = Action::kTell, .word = rounds_, .stride = 0, .count = won, .lines = release_};
+    return {.action = Action::kSignal, .word = rounds_, .stride = 0, .count = won, .lines = release_};
   }
 
  private:
-  /// The number of rounds that the member wins; only in the last ones it may have no opponent.
+  /// The number of rounds that the member wins; only in the last rounds it may have no opponent.
   [[nodiscard]] int beaten(int member) const {
     int round = 0;
     while (round < rounds_ && (member & (1 << round)) == 0 && member + (1 << round) < members()) {
@@ -168,9 +168,9 @@ class Tournament : public Algorithm {
   int rounds_;
 };
 
-/// On one switch, all members ring. On several, all ring and are told that all members of their switch have arrived;
-/// the first member of each switch then has a barrier with those of the others, by npu_v2; all ring once more, the
-/// first members after that barrier.
+/// On one switch, all members ring. On several, all ring and get a release when all members of their switch have
+/// arrived; the first members of the switches then have a barrier by npu_v2; all ring once more, the first members
+/// after that barrier.
 class Switches : public Algorithm {
  public:
   Switches(int members, int ports, int radix)
@@ -230,7 +230,7 @@ class InNodes : public Algorithm {
         return await(kGather);
       }
       if (index == length(member) - 1) {
-        return {.action = Action::kTell,
+        return {.action = Action::kSignal,
                 .word = kRelease,
                 .first = leader + 1,
                 .count = others(leader),

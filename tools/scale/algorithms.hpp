@@ -8,21 +8,21 @@
 namespace scale {
 
 enum class Action {
-  kTell,   // store a word of each receiver, or one word that they all read
-  kAwait,  // wait until one's own word has been stored
-  kAdd,    // add to a counter; the member that makes it `expected` tells the receivers, itself included if it is one
-  kRing    // ring the doorbell of the switch, which tells the receivers when `expected` have rung
+  kSignal,  // store a word of each receiver, or one word that they all read
+  kAwait,   // wait until one's own word has been stored
+  kAdd,     // add to a counter; the member that makes it `expected` signals the receivers, itself included if it is one
+  kRing     // ring the doorbell of the switch, which signals the receivers when `expected` have rung
 };
 
-/// How receivers on the teller's node are told. Over a network each gets a message.
+/// How receivers on the sender's node are signalled. Over a network each gets a message.
 enum class Lines {
   kOfEach,  // a store for each
   kOne,     // one store, which all of them spin on
   kRead     // one store, which each reads when it gets there
 };
 
-/// Receivers are `count` members: first, first + stride, ...; those after the teller are told first, the teller itself
-/// is skipped. With stride 0 they are the members 1, 2, 4, ... above the teller, the most distant first.
+/// Receivers are `count` members: first, first + stride, ...; those after the sender are signalled first, the sender
+/// itself is skipped. With stride 0 they are the members 1, 2, 4, ... above the sender, the most distant first.
 struct Step {
   Action action = Action::kAwait;
   int word = 0;
@@ -42,7 +42,7 @@ class Algorithm {
   virtual ~Algorithm() = default;
 
   [[nodiscard]] int members() const { return members_; }
-  /// How many steps a member takes, and how many words it has.
+  /// The number of steps that a member takes, and the number of its words.
   [[nodiscard]] virtual int length(int member) const = 0;
   [[nodiscard]] virtual int words(int member) const = 0;
   /// REQUIRES: 0 <= index < length(member).
@@ -72,7 +72,7 @@ struct Layout {
   int members = 2;
   int pes_per_node = 1;
   int ports_per_switch = 708;
-  int radix = 8;  // of npu_v2: one more than the members that each tells in a phase
+  int radix = 8;  // of npu_v2: in a phase each member signals radix - 1 others
 };
 
 /// REQUIRES: layout.members >= 2.

@@ -20,7 +20,7 @@ namespace scale {
 namespace {
 
 constexpr auto kSizes = std::to_array({2, 4, 8, 16, 64, 256, 708, 1416, 4096, 10'000, 100'000});
-/// In npu_v3 every member tells every other one: n^2 messages.
+/// In npu_v3 every member signals every other one: n^2 messages.
 constexpr int kMostPullers = 708;
 
 std::string contents_of(const std::string& file) {
@@ -36,8 +36,8 @@ std::string rounded(double value) {
   return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
-/// A table in Markdown: a row for each number of members, a column for each method, and by how much the best software
-/// takes longer than the GBA. The first method is the GBA's, the last one Open MPI's.
+/// A table in Markdown: a row for each number of members, a column for each method, and the time of the best software
+/// relative to the GBA. The first method is the GBA's, the last one Open MPI's.
 std::string table(const Parameters& parameters, int pes_per_node, const std::vector<Method>& methods) {
   std::string text = "| members |";
   std::string rule = "|---:|";
@@ -81,7 +81,7 @@ int run(int argc, char** argv) {
   CLI::App app("Computes the time of barriers of 2 to 100,000 members by a model, in microseconds.", "bench_scale");
   std::string file = SCALE_PARAMETERS;
   std::string page;
-  app.add_option("--parameters", file, "the costs that the model assumes")->capture_default_str();
+  app.add_option("--parameters", file, "file of the costs that the model assumes")->capture_default_str();
   app.add_option("--check", page, "only fail if this page does not have the tables");
   CLI11_PARSE(app, argc, argv);
   const Parameters parameters = read_parameters(file, contents_of(file));

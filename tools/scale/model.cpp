@@ -43,7 +43,7 @@ constexpr auto kSpecs = std::to_array<Spec>({
     {"radix", &Parameters::radix, 2, 8},
 });
 
-/// Sets what a line says. Returns what is wrong with it, or "".
+/// Sets the parameter of a line. Returns an error message, or "".
 std::string take_line(const std::string& line, Parameters& parameters, std::set<std::string>& seen) {
   std::istringstream in(line);
   std::string key;
@@ -70,14 +70,14 @@ std::string take_line(const std::string& line, Parameters& parameters, std::set<
   return "";
 }
 
-/// Picoseconds: whole numbers, so that the order of events is the same on every machine.
+/// Picoseconds as integers, so that the order of events is the same on every machine.
 using Time = std::int64_t;
 
 Time picoseconds(double nanoseconds) {
   return static_cast<Time>(std::llround(nanoseconds * 1000));
 }
 
-/// The way by which a word was stored determines what it costs to read it.
+/// The path by which a word was stored determines the cost of reading it.
 enum class Way { kLine, kNetwork, kSwitch };
 
 struct Costs {
@@ -95,7 +95,7 @@ struct Costs {
         extra(mpi ? picoseconds(from.mpi_overhead) : 0),
         overhead(picoseconds(from.network_overhead)) {}
 
-  /// `overlaps`: this word was there already when the one before was read. MPI matches each message.
+  /// `overlaps`: this word had already arrived when the previous one was read. MPI matches each message.
   [[nodiscard]] Time to_read(Way way, bool overlaps) const {
     if (way == Way::kSwitch) {
       return 0;
@@ -111,7 +111,7 @@ enum class What { kResume, kMessage, kRemoteAddition, kArrival };
 
 struct Event {
   What what;
-  int member;  // that resumes, that is told, or whose step it is
+  int member;  // the one that resumes, that is signalled, or whose step it is
   int detail;  // the word of a message, the index of a step
 };
 
@@ -125,13 +125,13 @@ struct Mail {
 struct Member {
   int index = 0;
   int awaited = -1;   // the word that it waits for
-  bool read = false;  // the last thing that it did was to read a word that was there
-  Time here = 0;      // how far this member is
+  bool read = false;  // its last action was to read a word that had already arrived
+  Time here = 0;      // the time of this member
   Time saw = kNever;  // when it read the word of the counter that it adds to
   std::size_t first_word = 0;
 };
 
-/// Of a counter, which lies at a member.
+/// The cache line of a counter, which belongs to a member.
 struct Line {
   Time free = 0;
   int owner = -1;
@@ -174,7 +174,7 @@ class Simulation {
   }
 
  private:
-  static constexpr std::size_t kCounters = 4;  // of a member: for its node, and two of the switch behind it
+  static constexpr std::size_t kCounters = 4;  // per member: one for its node, and two of the switch behind it
 
   [[nodiscard]] Time last_arrival() const { return late_.member < 0 ? 0 : picoseconds(late_.nanoseconds); }
   [[nodiscard]] Member& state(int member) { return members_[static_cast<std::size_t>(member)]; }
@@ -201,7 +201,7 @@ class Simulation {
     }
   }
 
-  /// When a message enters or leaves the interface of the member's node: they pass one after the other.
+  /// The time at which a message has passed the interface of the member's node. Messages pass one after the other.
   Time through(std::vector<Time>& interface, int member, Time at) {
     Time& free = interface[static_cast<std::size_t>(node(member))];
     const Time begin = std::max(at, free);
@@ -209,14 +209,14 @@ class Simulation {
     return begin;
   }
 
-  /// Takes steps until the member must wait. What others use at the same time, interfaces and counters, waits for its
-  /// turn in the queue.
+  /// Takes steps until the member must wait. Accesses to shared interfaces and counters are queued as events.
   void resume(int member, Time at) {
     Member& me = state(member);
     me.here = at;
     for (; me.index < algorithm_.length(member); ++me.index) {
       const Step step = algorithm_.step(member, me.index);
-      const bool shared = step.action == Action::kAdd || (step.action == Action::kTell && uses_interface(step, member));
+      const bool shared =
+          step.action == Action::kAdd || (step.action == Action::kSignal && uses_interface(step, member));
       if (shared && me.here > at) {
         schedule(me.here, What::kResume, member, 0);
         return;
@@ -246,8 +246,8 @@ class Simulation {
     switch (step.action) {
       case Action::kAwait:
         break;
-      case Action::kTell:
-        me.here = tell(member, step, me.here);
+      case Action::kSignal:
+        me.here = signal(member, step, me.here);
         break;
       case Action::kAdd:
         add(member, step);
@@ -281,7 +281,7 @@ class Simulation {
   void store(int member, int word, const Mail& what) {
     Mail& place = mail(member, word);
     if (place.stored != kNever) {
-      throw std::logic_error("a member is told twice");
+      throw std::logic_error("a member is signalled twice");
     }
     place = what;
     Member& receiver = state(member);
@@ -291,13 +291,13 @@ class Simulation {
     }
   }
 
-  /// Returns until when the teller is busy.
-  Time tell(int teller, const Step& step, Time now) {
+  /// Returns the time until which the sender is busy.
+  Time signal(int sender, const Step& step, Time now) {
     int spinning = 0;
-    for_receivers(step, teller, [&](int receiver) {
-      if (node(receiver) != node(teller)) {
+    for_receivers(step, sender, [&](int receiver) {
+      if (node(receiver) != node(sender)) {
         now += costs_.overhead + costs_.extra;
-        schedule(through(out_, teller, now) + costs_.latency, What::kMessage, receiver, step.word);
+        schedule(through(out_, sender, now) + costs_.latency, What::kMessage, receiver, step.word);
         return;
       }
       if (spinning == 0 || step.lines == Lines::kOfEach) {
@@ -311,17 +311,17 @@ class Simulation {
   }
 
   template <typename Visit>
-  static void for_receivers(const Step& step, int teller, Visit visit) {
+  static void for_receivers(const Step& step, int sender, Visit visit) {
     if (step.stride == 0) {
       for (int i = step.count; i-- > 0;) {
-        visit(teller + (1 << i));
+        visit(sender + (1 << i));
       }
       return;
     }
-    const int after = teller >= step.first ? (teller - step.first) / step.stride + 1 : 0;
+    const int after = sender >= step.first ? (sender - step.first) / step.stride + 1 : 0;
     for (int i = 0; i < step.count; ++i) {
       const int receiver = step.first + (after + i) % step.count * step.stride;
-      if (receiver != teller) {
+      if (receiver != sender) {
         visit(receiver);
       }
     }
@@ -342,7 +342,7 @@ class Simulation {
       return;
     }
     Line& line = lines_[static_cast<std::size_t>(step.first)];
-    // A member that has just read the line has it in its cache, if those that spin on it are those that add to it.
+    // A member that has just read the line has it in its cache if the members that spin on it are those that add to it.
     const bool in_cache = line.owner == member || (step.count > 1 && me.saw >= line.free);
     me.here = std::max(me.here, line.free) + (in_cache ? costs_.publish : costs_.line);
     line = {me.here, member};
@@ -350,9 +350,9 @@ class Simulation {
       return;
     }
     if (member >= step.first && member < step.first + step.count) {
-      store(member, step.word, {me.here, Way::kSwitch});  // the last one continues at once
+      store(member, step.word, {me.here, Way::kSwitch});  // the last member continues at once
     }
-    me.here = tell(member, step, me.here);
+    me.here = signal(member, step, me.here);
   }
 
   /// The interface adds; the owner of the counter sees that it is complete.
@@ -365,7 +365,7 @@ class Simulation {
     const Time seen = added + costs_.overhead;
     store(step.first, step.word, {seen, Way::kSwitch});
     Member& owner = state(step.first);
-    owner.here = tell(step.first, step, std::max(owner.here, seen));
+    owner.here = signal(step.first, step, std::max(owner.here, seen));
   }
 
   void arrive_at_switch(const Event& event, Time at) {

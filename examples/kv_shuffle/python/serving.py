@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A serving loop in small: sequences arrive unevenly, and every few steps their KV blocks move to where less is to do.
+"""A small serving loop: sequences arrive unevenly, and in each step their KV blocks move to PEs with less work.
 
 oshrun -n 4 python3 serving.py [STEPS]
 
-Each PE keeps the cache of the sequences that it decodes. All PEs know all sequences (a scheduler would tell them; here
-the same random numbers do), so that each makes the same plan without asking the others. Every block is filled with
-numbers that only its sequence has, and is looked at in the end, wherever it has got to.
+Each PE keeps the cache of the sequences that it decodes. All PEs know all sequences (from a scheduler; here they draw
+the same random numbers), so that each makes the same plan without asking the others. Every block is filled with numbers
+that only its sequence has, and is checked wherever it has moved.
 """
 
 import sys
@@ -27,7 +27,7 @@ class Request:
 
 
 class Scheduler:
-    """Known to all PEs: which PE holds which sequence, in which blocks."""
+    """The PE and the blocks of each sequence, the same on all PEs."""
 
     def __init__(self, pes: int) -> None:
         self.random = np.random.default_rng(1)
@@ -35,7 +35,7 @@ class Scheduler:
         self.requests: list[Request] = []
 
     def admit(self) -> Request | None:
-        """A new sequence, on a PE that most of them go to."""
+        """Adds a sequence, more often on PEs with small numbers. Returns None if its PE has no room."""
         pe = int(self.random.integers(len(self.free)) * self.random.random())
         tokens = int(self.random.integers(16, 129))
         count = -(-tokens // PAGE_SIZE)
@@ -113,7 +113,7 @@ def main() -> int:
     with shmem_kv.init():
         me = shmem_kv.my_pe()
         wrong = serve(int(sys.argv[1]) if len(sys.argv) == 2 else 5)
-    print(f"PE {me}: {wrong} blocks are wrong" if wrong else f"PE {me}: every block is what it must be")
+    print(f"PE {me}: {wrong} blocks are wrong" if wrong else f"PE {me}: every block is correct")
     return 1 if wrong else 0
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs, block tables and expected outputs of the kv_shuffle example, by the algorithm of Ascend SHMEM's golden.py.
 
-golden.py PE_SIZE FOLDER. Needs nothing but Python. The random numbers are others than that script's, which uses NumPy.
+golden.py PE_SIZE FOLDER. Needs only Python. The random numbers differ from that script's, which uses NumPy.
 """
 import array
 import os
@@ -17,7 +17,7 @@ MOST_MOVED = 32768
 
 
 def place(lengths):
-    """The blocks of each sequence of a PE, one sequence behind the other; always room for another token."""
+    """The blocks of each sequence of a PE, one sequence after the other; each has room for another token."""
     tables, first = [], 0
     for length in lengths:
         count = length // PAGE_SIZE + 1
@@ -27,7 +27,7 @@ def place(lengths):
 
 
 def pair_up(sums):
-    """For each PE its partner: most with fewest, second most with second fewest, ..."""
+    """The partner of each PE: most tokens with fewest, second most with second fewest, ..."""
     order = sorted(range(len(sums)), key=lambda pe: sums[pe])
     partner = [0] * len(sums)
     for position, pe in enumerate(order):
@@ -36,7 +36,7 @@ def pair_up(sums):
 
 
 def plan(pe, partner, sums, mean, lengths, tables, used):
-    """Operation and block tables of a PE: whole sequences that bring neither of the two past the mean."""
+    """Operation and block tables of a PE: whole sequences, as far as neither of the two passes the mean."""
     if sums[pe] <= mean or sums[partner] >= mean:
         return 1, [], []
     budget = min(sums[pe] - mean, mean - sums[partner], MOST_MOVED)

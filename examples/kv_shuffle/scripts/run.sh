@@ -6,12 +6,12 @@ usage() {
   cat <<'TEXT'
 Usage: run.sh [PE_SIZE [FOLDER]]
 
-Runs Ascend SHMEM's kv_shuffle example on PE_SIZE processes (default 8): makes KV caches of five sequences for each, moves
-blocks so that they are even, ten times over, and compares the MD5 sum of each cache with that of the expected one. It ends
-with 0 only if all went well and all are equal.
+Runs Ascend SHMEM's kv_shuffle example on PE_SIZE processes (default 8): makes KV caches of five sequences for each,
+moves blocks to balance them, ten times, and compares the MD5 sum of each cache with that of the expected one. It exits
+with 0 only if every step succeeds and all sums are equal.
 
-FOLDER keeps the files. Where it has a pair_list.bin, its files are taken as they are: those of the example's own golden.py
-will do. OSHRUN and KV_SHUFFLE name the programs, if they are neither in the build folder nor installed.
+FOLDER keeps the files. If it has a pair_list.bin, its files are used as they are, for example those of the example's
+own golden.py. OSHRUN and KV_SHUFFLE name the programs, if they are neither in the build folder nor installed.
 TEXT
 }
 
@@ -20,7 +20,7 @@ die() {
   exit 1
 }
 
-# $1: what the caller says, if anything; else the first of the other programs that is there.
+# $1: the program that the caller names, if any; else the first of the other programs that exists.
 find_program() {
   local name
   [[ -z "$1" ]] || set -- "$1"
@@ -43,10 +43,11 @@ pe_size="${1:-8}"
 }
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 built="$here/../../../build/bin"
-kv_shuffle="$(find_program "${KV_SHUFFLE:-}" "$built/kv_shuffle" kv_shuffle)" || die "there is no kv_shuffle (see KV_SHUFFLE)"
-# An oshrun elsewhere may be another one's: Open MPI has one.
+kv_shuffle="$(find_program "${KV_SHUFFLE:-}" "$built/kv_shuffle" kv_shuffle)" ||
+  die "kv_shuffle is not found (see KV_SHUFFLE)"
+# Another oshrun may belong to another library: Open MPI has one.
 oshrun="$(find_program "${OSHRUN:-}" "$built/oshrun" oshrun.libshmem "$(dirname "$kv_shuffle")/oshrun" oshrun)" ||
-  die "there is no oshrun (see OSHRUN)"
+  die "oshrun is not found (see OSHRUN)"
 if [[ $# == 2 ]]; then
   folder="$2"
 else
@@ -55,7 +56,7 @@ else
 fi
 
 if [[ -f "$folder/pair_list.bin" ]]; then
-  echo "Taking the files in $folder"
+  echo "Using the files in $folder"
 elif python3 -c '' 2>/dev/null; then
   python3 "$here/golden.py" "$pe_size" "$folder" || die "golden.py failed"
 else
@@ -74,10 +75,10 @@ for ((pe = 0; pe < pe_size; ++pe)); do
     output="$(sum_of "$folder/${cache}_cache_output_pe_$pe.bin")"
     golden="$(sum_of "$folder/${cache}_cache_golden_pe_$pe.bin")"
     if [[ "$output" != "$golden" ]]; then
-      echo "PE $pe: the ${cache^} cache is not what it must be"
+      echo "PE $pe: the ${cache^} cache is wrong"
       wrong=$((wrong + 1))
     fi
   done
 done
 [[ $wrong == 0 ]] || die "$wrong of $((2 * pe_size)) caches are wrong"
-echo "All $((2 * pe_size)) caches of $pe_size PEs are what they must be"
+echo "All $((2 * pe_size)) caches of $pe_size PEs are correct"

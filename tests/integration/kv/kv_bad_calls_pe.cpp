@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of four PEs that make every call which cannot be, one after the other. With an argument: what only time tells.
+// One of four PEs that make each invalid call, one after the other. With an argument: calls that fail after a timeout.
 //
 //   kv_bad_calls_pe [late | late-pairs | late-sender-pairs | once-more | once-more-pairs | mixed]
 #include "tests/integration/kv/kv_bad_calls.hpp"
@@ -90,7 +90,7 @@ void bad_plans(Bench& bench) {
     bench.refused("exchanged sources", bad, "plan",
                   [](Call& call) { std::swap(call.moves[0].src_block, call.moves[1].src_block); });
   }
-  // The same plan, in words of one's own.
+  // The same plan, given differently: the moves reversed.
   Call good = bench.call();
   std::ranges::reverse(good.moves);
   good.moves.push_back(good.moves[static_cast<std::size_t>(bench.me())]);
@@ -143,7 +143,7 @@ void bad_caches(Bench& bench) {
   }
   both("a product that overflows", "4294967296",
        [](shmemx_kv_cache_t& cache) { cache.layers = cache.kv_heads = std::int64_t{1} << 32; });
-  // Good in itself, but not the others'.
+  // Valid, but different from the other PEs' cache.
   const auto differs = [&](const char* name, const Spoil& spoil) {
     for (const int bad : {0, 1, 3}) {
       bench.refused(name, bad, "cache", [&](Call& call) { spoil(call.cache); });
@@ -192,7 +192,7 @@ void bad_pairs(Bench& bench) {
   }
 }
 
-/// What needs no other PE.
+/// Errors that a PE finds alone.
 void bad_arguments(Bench& bench) {
   using Rows = std::vector<shmemx_kv_move_t>;
   shmemx_kv_plan_t* plan = nullptr;
@@ -274,7 +274,7 @@ void bad_operators(Bench& bench) {
     refused("other staging", bad, "options", {3, 0, 2048});
   }
   bench.expect_error("no operator", shmemx_kv_op_create(SHMEM_TEAM_WORLD, nullptr, nullptr), -EINVAL, "NULL");
-  // Of a team without PE 3, which only destroys it.
+  // An operator of a team without PE 3, which only destroys it.
   shmem_team_t team = SHMEM_TEAM_INVALID;
   shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, kPes - 1, nullptr, 0, &team);
   bench.expect_error("team of three", shmemx_kv_op_create(team, nullptr, &op), 0, "");
@@ -308,7 +308,7 @@ void bad_phases(Bench& bench) {
   bench.expect_error("wait again", shmemx_kv_shuffle_wait(bench.op()), -EINVAL, "");
   bench.caches().apply(in_model(call.moves), call.mode);
   bench.expect_untouched_and_works("phases");
-  // What is wrong is told at the start or at the end.
+  // The error is returned by the start or by the wait.
   shmemx_kv_cache_t cache = call.cache;
   cache.element_size = 3;
   int error = shmemx_kv_shuffle_start(bench.op(), plan.get(), bench.me() == 1 ? &cache : &call.cache);
@@ -317,7 +317,7 @@ void bad_phases(Bench& bench) {
   }
   bench.expect_error("element size of one, in phases", error < 0 ? -1 : 0, -1, bench.me() == 1 ? "element" : "PE 1");
   bench.expect_untouched_and_works("phases that fail");
-  // An operator that is destroyed while it shuffles.
+  // An operator may be destroyed while it shuffles.
   shmemx_kv_op_t* op = nullptr;
   bench.expect_error("create", shmemx_kv_op_create(SHMEM_TEAM_WORLD, &kOptions, &op), 0, "");
   bench.expect_error("start", shmemx_kv_shuffle_start(op, plan.get(), &call.cache), 0, "");
@@ -326,8 +326,8 @@ void bad_phases(Bench& bench) {
   bench.expect_untouched_and_works("destroyed while shuffling");
 }
 
-/// Returns when all PEs have called it, or after half a minute: a PE that ends before would end the others. No barrier,
-/// as there may have been one that failed.
+/// Returns when all PEs have called it, or after 30 s: a PE that ended earlier would end the others. Not a barrier,
+/// since an earlier one may have failed.
 void await_others() {
   static long there = 0;  // symmetric
   shmem_long_atomic_inc(&there, 0);
@@ -336,9 +336,8 @@ void await_others() {
   }
 }
 
-/// What is found out when SHMEM_BARRIER_TIMEOUT is over. Prints for the test to see; whether the operator can be used
-/// afterwards is not said.
-void when_time_is_over(Bench& bench, const std::string& how) {
+/// Errors after SHMEM_BARRIER_TIMEOUT. Prints them for the test; the operator may be unusable afterwards.
+void when_timed_out(Bench& bench, const std::string& how) {
   const bool pairs = how.ends_with("-pairs");
   const Call call = pairs ? bench.pairs_call() : bench.call();
   const auto say = [&](int error) {
@@ -366,7 +365,7 @@ void when_time_is_over(Bench& bench, const std::string& how) {
     if (bench.me() != 1) {
       say(bench.make(call));
     }
-  } else {  // one has a plan of pairs, the others another
+  } else {  // PE 1 has a plan of pairs, the others a plan of all
     say(bench.make(bench.me() == 1 ? bench.pairs_call() : call));
   }
   std::printf("PE %d: over\n", bench.me());
@@ -386,7 +385,7 @@ int main(int argc, char** argv) {
   {
     kv_test::Bench bench;
     if (argc > 1) {
-      kv_test::when_time_is_over(bench, argv[1]);
+      kv_test::when_timed_out(bench, argv[1]);
       std::fflush(stdout);
       std::_Exit(0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of kv_shuffle that cannot be, between real PEs: named on all of them, with nothing moved (kv_bad_calls_pe).
+// Invalid calls of kv_shuffle between real PEs: reported on all of them, with nothing moved (kv_bad_calls_pe).
 #include <gmock/gmock.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 TEST(KvBadCalls, AreRefusedOnAllPesWithNothingMoved) {
   for (const char* gba : {"off", "fake"}) {
-    // With SHMEM_DEBUG the library looks at its own calls, too.
+    // SHMEM_DEBUG makes the library check its own calls too.
     const Outcome outcome = test_support::run(oshrun(4, gba, {test_program("kv_bad_calls_pe")}),
                                               {*gba == 'o' ? "SHMEM_DEBUG=1" : "SHMEM_DEBUG=0"}, Seconds{120});
     EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -39,8 +39,8 @@ TEST(KvBadCalls, AreRefusedBetweenNodes) {
   }
 }
 
-/// All get to the end, though none of them has another limit.
-Outcome when_time_is_over(const char* how) {
+/// All PEs end, although only SHMEM_BARRIER_TIMEOUT limits their waits.
+Outcome when_timed_out(const char* how) {
   Outcome outcome = test_support::run(oshrun(4, "off", {test_program("kv_bad_calls_pe"), how}),
                                       {"SHMEM_BARRIER_TIMEOUT=0.5"}, Seconds{60});
   for (const char* pe : {"PE 0", "PE 1", "PE 2", "PE 3"}) {
@@ -49,14 +49,14 @@ Outcome when_time_is_over(const char* how) {
   return outcome;
 }
 
-/// `pe` has waited for `whom` for too long.
+/// Expects that the wait of `pe` for `whom` timed out.
 void expect_waited(const std::string& output, int pe, const std::string& whom) {
   EXPECT_THAT(output, testing::ContainsRegex("PE " + std::to_string(pe) + ": -" + std::to_string(ETIMEDOUT) +
                                              " [^\n]*" + whom));
 }
 
-TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
-  const auto output = when_time_is_over("late").output;
+TEST(KvBadCalls, ALateMemberIsNamedAfterTheTimeout) {
+  const auto output = when_timed_out("late").output;
   for (const int pe : {0, 2, 3}) {
     expect_waited(output, pe, "PE 1");
   }
@@ -64,8 +64,8 @@ TEST(KvBadCalls, AMemberThatIsLateIsNamedWhenTheTimeIsOver) {
   EXPECT_THAT(output, testing::Not(HasSubstr("WRONG")));
 }
 
-TEST(KvBadCalls, APartnerThatIsLateIsNamedWhenTheTimeIsOver) {
-  const auto output = when_time_is_over("late-pairs").output;
+TEST(KvBadCalls, ALatePartnerIsNamedAfterTheTimeout) {
+  const auto output = when_timed_out("late-pairs").output;
   expect_waited(output, 0, "PE 1");
   for (const char* pe : {"PE 2: 0 \n", "PE 3: 0 \n"}) {
     EXPECT_THAT(output, HasSubstr(pe));
@@ -73,28 +73,28 @@ TEST(KvBadCalls, APartnerThatIsLateIsNamedWhenTheTimeIsOver) {
 }
 
 TEST(KvBadCalls, ALateSenderDoesNotSendToAReceiverThatHasGivenUp) {
-  const auto output = when_time_is_over("late-sender-pairs").output;
+  const auto output = when_timed_out("late-sender-pairs").output;
   expect_waited(output, 1, "PE 0");
   EXPECT_THAT(output, HasSubstr("PE 0: -" + std::to_string(ECONNABORTED) + " kv_shuffle: PE 0, call 1 by pairs"));
   EXPECT_THAT(output, testing::Not(HasSubstr("WRONG")));
 }
 
-TEST(KvBadCalls, AMemberThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
-  const auto output = when_time_is_over("once-more").output;
+TEST(KvBadCalls, AMemberThatMakesFewerCallsIsNamedAfterTheTimeout) {
+  const auto output = when_timed_out("once-more").output;
   EXPECT_THAT(output, HasSubstr("PE 1: 0 \n"));
   for (const int pe : {0, 2, 3}) {
     expect_waited(output, pe, "PE 1");
   }
 }
 
-TEST(KvBadCalls, APartnerThatMakesFewerCallsIsNamedWhenTheTimeIsOver) {
-  const auto output = when_time_is_over("once-more-pairs").output;
+TEST(KvBadCalls, APartnerThatMakesFewerCallsIsNamedAfterTheTimeout) {
+  const auto output = when_timed_out("once-more-pairs").output;
   EXPECT_THAT(output, HasSubstr("PE 1: 0 \n"));
   expect_waited(output, 0, "PE 1");
 }
 
 TEST(KvBadCalls, PairsOnOnePeAndAPlanOfAllOnTheOthersFailOnAll) {
-  const auto output = when_time_is_over("mixed").output;
+  const auto output = when_timed_out("mixed").output;
   for (const char* pe : {"PE 0: -", "PE 1: -", "PE 2: -", "PE 3: -"}) {
     EXPECT_THAT(output, HasSubstr(pe));
   }

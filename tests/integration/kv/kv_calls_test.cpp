@@ -25,7 +25,7 @@ std::string line_of(int pe, int error, const std::string& text) {
   return "PE " + std::to_string(pe) + ": -" + std::to_string(error) + " " + text;
 }
 
-/// Both get their errors, and the next call works.
+/// Expects both PEs to get their errors, and the next call to work.
 void expect_errors(const std::string& how, const std::string& on_0, const std::string& on_1) {
   const Outcome outcome = run_pes(how);
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
@@ -52,12 +52,12 @@ TEST(KvCalls, TwoSendersAreRefusedOnBoth) {
                 line_of(1, EINVAL, "kv_shuffle: PE 1" + text));
 }
 
-TEST(KvCalls, ABadTableOfTheSenderIsToldToTheReceiver) {
+TEST(KvCalls, ABadTableOfTheSenderIsReportedToTheReceiver) {
   expect_errors("bad-block", line_of(0, EINVAL, "kv_shuffle: PE 0, call 1 by pairs: the move of block 8 of PE 0"),
                 line_of(1, ECONNABORTED, "kv_shuffle: PE 1, call 1 by pairs: receiving from PE 0: PE 0 gave up"));
 }
 
-TEST(KvCalls, ABadCacheOfTheReceiverIsToldToTheSender) {
+TEST(KvCalls, ABadCacheOfTheReceiverIsReportedToTheSender) {
   expect_errors(
       "not-symmetric",
       line_of(0, ECONNABORTED, "kv_shuffle: PE 0, call 1 by pairs: sending 1 blocks to PE 1: PE 1 gave up"),
@@ -89,7 +89,7 @@ TEST(KvCalls, ADeadPartnerEndsTheCall) {
   EXPECT_THAT(outcome.output, testing::Not(HasSubstr("PE 0: works")));
 }
 
-TEST(KvCalls, APartnerThatIsLateEndsTheCallWhenTheTimeIsOver) {
+TEST(KvCalls, ALatePartnerEndsTheCallAfterTheTimeout) {
   const Outcome outcome = run_pes("late", {"SHMEM_BARRIER_TIMEOUT=0.2"});
   EXPECT_THAT(outcome.output,
               HasSubstr(line_of(0, ETIMEDOUT,

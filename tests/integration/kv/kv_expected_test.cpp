@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kv_shuffle --check finds, in a job of one PE.
+// The errors that kv_shuffle --check finds, in a job of one PE.
 #include "tools/kv_shuffle/caches.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using kv_program::Part;
 using kv_program::Shape;
 using Move = shmemx_kv_move_t;
 
-/// Parts of 100 bytes, no multiple of the words that they are filled with.
+/// Parts of 100 bytes, which is not a multiple of the words that fill them.
 Shape shape(Format format) {
   return {.format = format, .element_size = 1, .layers = 2, .blocks = 6, .kv_heads = 1, .page_size = 4, .head_dim = 25};
 }
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, ExpectedTest,
                          testing::Values(Format::kApart, Format::kByLayer, Format::kInterleaved, Format::kByBlock,
                                          Format::kLatent));
 
-TEST_P(ExpectedTest, FindsNothingWrongWithTheBeginning) {
+TEST_P(ExpectedTest, AcceptsTheInitialContents) {
   EXPECT_EQ(expected_.compare(caches_), "");
 }
 
@@ -60,7 +60,7 @@ TEST_P(ExpectedTest, FindsEachSingleWrongByte) {
 }
 
 /// Every byte of the objects belongs to one part of one block.
-TEST_P(ExpectedTest, KnowsAllBytesOfACache) {
+TEST_P(ExpectedTest, CoversAllBytesOfACache) {
   const auto bytes = static_cast<std::size_t>(shape(GetParam()).bytes_of_object());
   std::vector<int> seen(2 * bytes);
   caches_.for_each_part([&](Part part) {
@@ -91,7 +91,7 @@ TEST_P(ExpectedTest, FollowsABlockThatIsMovedOn) {
   EXPECT_EQ(expected_.compare(caches_), "");
 }
 
-TEST_P(ExpectedTest, TakesAllMovesOfAShuffleAtOnce) {
+TEST_P(ExpectedTest, AppliesAllMovesOfAShuffleAtOnce) {
   expected_.apply(std::vector<Move>{{0, 1, 0, 2}, {0, 2, 0, 1}, {0, 2, 0, 3}}, false);
   copy(2, 3);
   copy(1, 2);
@@ -99,7 +99,7 @@ TEST_P(ExpectedTest, TakesAllMovesOfAShuffleAtOnce) {
   EXPECT_EQ(expected_.compare(caches_), "");
 }
 
-TEST_P(ExpectedTest, WantsSourcesClearedThatAreNoMovesDestination) {
+TEST_P(ExpectedTest, ExpectsSourcesThatAreNotDestinationsToBeCleared) {
   expected_.apply(std::vector<Move>{{0, 0, 0, 1}, {0, 1, 0, 2}}, true);
   copy(1, 2);
   copy(0, 1);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that is killed while it shuffles, or one that must hear of it and have all blocks that are not the plan's
-// intact.
+// A PE that is killed while it shuffles, or one that must get an error and keep blocks that the plan does not write.
 //
 //   kv_killed_pe copy|move|cycle|pairs|phases VICTIM PERMILLE
 //
-// VICTIM dies when PERMILLE of the time are over that the same shuffle took before.
+// VICTIM dies after PERMILLE thousandths of the time that the same shuffle took before.
 #include <signal.h>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@ using kv_test::give_up;
 constexpr kv_model::Shape kShape{SHMEMX_KV_BY_LAYER, 2, 4, 32, 4, 64, 128};  // 64 KiB a block, 16 MiB in all
 constexpr std::int64_t kMoved = 16;                                          // blocks that each PE sends
 
-/// What the word `index` of a block holds at first.
+/// The initial value of word `index` of a block.
 std::uint64_t word(const Slot& slot, std::int64_t part, std::size_t index) {
   return static_cast<std::uint64_t>((slot.pe * 64 + part) * 64 + slot.block + 1) * 0x9e3779b97f4a7c15U + index;
 }
@@ -55,7 +54,7 @@ struct Sight {
       each_word([&](std::int64_t part, std::size_t i) { words(part, mine)[i] = word(mine, part, i); });
     }
   }
-  /// True if a block holds what `origin` did at first.
+  /// True if a block holds the initial contents of `origin`.
   [[nodiscard]] bool holds(const Slot& slot, const Slot& origin) const {
     bool same = true;
     each_word([&](std::int64_t part, std::size_t i) { same = same && words(part, slot)[i] == word(origin, part, i); });
@@ -76,7 +75,7 @@ struct Sight {
     }
     return false;
   }
-  /// Between nodes it may be a PE that speaks for the victim's, or for this one.
+  /// Between nodes the message may name another PE, the leader of the victim's node or of this one.
   [[nodiscard]] bool names_victim(const std::string& text) const {
     return text.find("PE " + std::to_string(victim)) != std::string::npos || on_several_nodes();
   }
@@ -112,7 +111,7 @@ struct Sight {
   [[nodiscard]] shmemx_kv_cache_t cache() const { return kv_test::describe(kShape, memory, nullptr); }
 };
 
-/// Blocks of `pe` that the plan does not write are as at first, or if `finished`, all are as they must be.
+/// Expects the blocks of `pe` that the plan does not write to be unchanged; if `finished`, all blocks to be as planned.
 void check_blocks(const Sight& sight, int pe, bool finished) {
   const Moves moves = sight.moves();
   for (std::int64_t block = 0; block < kShape.blocks; ++block) {
@@ -124,8 +123,9 @@ void check_blocks(const Sight& sight, int pe, bool finished) {
       continue;
     }
     if (!(cleared ? sight.is_zero(slot) : sight.holds(slot, to == moves.end() ? slot : to->from))) {
-      give_up("block " + std::to_string(block) + " of PE " + std::to_string(pe) +
-              (finished ? " after a shuffle that went well" : ", which is not the plan's, has changed"));
+      give_up(
+          "block " + std::to_string(block) + " of PE " + std::to_string(pe) +
+          (finished ? " is wrong after a shuffle without an error" : ", which the plan does not write, has changed"));
     }
   }
 }
@@ -159,16 +159,16 @@ void survive(const Sight& sight, shmemx_kv_op_t* op, const kv_test::Plan& plan) 
   const std::string text = error != 0 ? shmemx_error_text() : "";
   std::printf("PE %d: %d %s\n", sight.me, error, text.c_str());
   if (error != 0 && !sight.names_victim(text)) {
-    give_up("the text does not name the PE that has died");
+    give_up("the message does not name the PE that died");
   }
   check_blocks(sight, sight.me, error == 0);
-  // Over on all PEs, also on the one that was killed then.
+  // A shuffle without an error is complete on all PEs, also on the one that was killed after it.
   if (error == 0 && sight.kind != "pairs" && !sight.is_remote(sight.victim)) {
     check_blocks(sight, sight.victim, true);
   }
   const int again = shuffle(sight, op, plan);
   if (again == 0 && (sight.kind != "pairs" || sight.me == (sight.victim ^ 1))) {
-    give_up("a shuffle without the victim");
+    give_up("a shuffle without the victim succeeded");
   }
   std::printf("PE %d: survives, %d\n", sight.me, shmemx_kv_op_destroy(op));
   std::fflush(stdout);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill -9 of a PE in the middle of a shuffle: the others hear of it, by name, and what the plan does not write is
-// intact.
+// kill -9 of a PE in the middle of a shuffle: the others get an error that names it, and blocks that the plan does not
+// write are intact.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::array kKinds{"copy", "move", "cycle", "pairs", "phases"};
 constexpr int kPes = 4;
 
-/// How many of the survivors have heard of it, rather than been done before.
+/// How many survivors got an error, because they had not finished before.
 int survivors_that_heard(const std::string& output) {
   int heard = 0;
   for (int pe = 0; pe < kPes; ++pe) {
@@ -26,7 +26,7 @@ int survivors_that_heard(const std::string& output) {
   return heard;
 }
 
-/// One job in which a PE is killed. Returns how many of the others have heard of it.
+/// One job in which a PE is killed. Returns how many of the others got an error.
 int kill_one(const std::string& kind, int victim, const std::string& permille, const std::string& gba,
              int pes_a_node = 0) {
   SCOPED_TRACE(testing::Message() << kind << ", PE " << victim << " after " << permille << " permille, " << pes_a_node
@@ -38,9 +38,9 @@ int kill_one(const std::string& kind, int victim, const std::string& permille, c
   auto command = test_support::oshrun(kPes, gba, program);
   command.insert(command.begin() + 1, {"--grace", "60"});  // the survivors end by themselves
   const auto outcome = test_support::run(command, {"SHMEM_NETWORK_TIMEOUT=4"}, test_support::Seconds{50});
-  // UCX may end a PE into which the victim was just putting; in the middle of a put it answers in no other way.
+  // UCX may abort a PE that the victim is putting to, in the middle of a put.
   const bool ended = pes_a_node != 0 && outcome.output.find("(ucs_handle_error+") != std::string::npos;
-  // One that cannot end in good order, without the victim's answer, ends the job, and may come before oshrun.
+  // A PE that cannot finalize without the victim's answer ends the job, perhaps before oshrun does.
   const bool ended_by_survivor =
       pes_a_node != 0 && outcome.exit.code == 1 &&
       (outcome.output.find("ended the job with status 1: shmem: PE") != std::string::npos ||
@@ -56,7 +56,7 @@ int kill_one(const std::string& kind, int victim, const std::string& permille, c
   return survivors_that_heard(outcome.output);
 }
 
-TEST(KvKilled, TheOthersHearOfItAndTheirOtherBlocksAreIntact) {
+TEST(KvKilled, TheOthersGetAnErrorAndTheirOtherBlocksAreIntact) {
   std::minstd_rand random{std::random_device{}()};
   int heard = 0;
   const int kills = test_support::repeats(test_support::kSanitized ? 5 : 15, 200);
@@ -68,7 +68,7 @@ TEST(KvKilled, TheOthersHearOfItAndTheirOtherBlocksAreIntact) {
   EXPECT_TRUE(test_support::none_matching("kv_killed_pe"));
 }
 
-TEST(KvKilled, PesOfOtherNodesHearOfIt) {
+TEST(KvKilled, PesOfOtherNodesGetAnError) {
   if (!kv_test::has_network()) {
     GTEST_SKIP() << "UCX (libucx0) is not installed";
   }
@@ -76,7 +76,7 @@ TEST(KvKilled, PesOfOtherNodesHearOfIt) {
   int heard = 0;
   const int kills = test_support::repeats(2, 60);
   for (int i = 0; i < kills; ++i) {
-    // The first one dies before all can be done, whatever the load.
+    // The first victim dies before the shuffle can be complete, whatever the load.
     const std::string kind = i == 0 ? "copy" : kKinds[random() % kKinds.size()];
     heard += kill_one(kind, static_cast<int>(random() % kPes), std::to_string(i == 0 ? 0 : random() % 600), "off",
                       i % 2 == 0 ? 2 : 1);

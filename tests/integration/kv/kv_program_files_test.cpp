@@ -59,7 +59,7 @@ class KvFiles : public testing::Test {
   std::string folder_ = dir_.file("files");
 };
 
-TEST_F(KvFiles, GoThereAndBack) {
+TEST_F(KvFiles, AreImportedAndExported) {
   for (const int pes : {1, 2, 3}) {
     generate(pes);
     const Outcome outcome = import(pes);
@@ -70,7 +70,7 @@ TEST_F(KvFiles, GoThereAndBack) {
   EXPECT_NE(read(file("k_cache_input_pe_0.bin")), read(file("k_cache_output_pe_0.bin")));
 }
 
-TEST_F(KvFiles, OfATraceAreExportedAndTakenAgain) {
+TEST_F(KvFiles, OfATraceAreExportedAndImportedAgain) {
   const auto shape = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--page", "16", "--heads", "2", "--dtype", "bf16", "--cores", "2", "--check"});
     return arguments;
@@ -84,7 +84,7 @@ TEST_F(KvFiles, OfATraceAreExportedAndTakenAgain) {
   EXPECT_EQ(output == read(file("v_cache_output_pe_2.bin")), true);
 }
 
-TEST_F(KvFiles, AreCheckedByInputsAndTablesWhereNothingIsGolden) {
+TEST_F(KvFiles, AreCheckedByInputsAndTablesWithoutGoldenFiles) {
   generate(2);
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     if (entry.path().filename().string().find("golden") != std::string::npos) {
@@ -96,7 +96,7 @@ TEST_F(KvFiles, AreCheckedByInputsAndTablesWhereNothingIsGolden) {
   EXPECT_THAT(outcome.output, HasSubstr("caches is as inputs and tables say"));
 }
 
-TEST_F(KvFiles, ThatAreNotGoldenAreNamed) {
+TEST_F(KvFiles, ThatDifferFromGoldenFilesAreNamed) {
   generate(2);
   std::string golden = read(file("v_cache_golden_pe_1.bin"));
   golden[3 * 1024 + 5] ^= 1;
@@ -109,7 +109,7 @@ struct BadFile {
   const char* name;
   const char* file;
   std::optional<std::string> content;  // nothing: the file is missing
-  const char* message;                 // behind the file's name
+  const char* message;                 // follows the file's name
 };
 
 void PrintTo(const BadFile& bad, std::ostream* out) {
@@ -163,7 +163,7 @@ std::vector<BadFile> bad_files() {
 INSTANTIATE_TEST_SUITE_P(Files, KvBadFiles, testing::ValuesIn(bad_files()),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(KvFiles, DoNotGoWithWhatTheyCannotHold) {
+TEST_F(KvFiles, RefuseOptionsThatTheyCannotRepresent) {
   expect_failure(shuffle(1, "off", {"--export", folder_, "--layers", "2"}), 2, "--export: those files have one layer");
   expect_failure(shuffle(1, "off", {"--import", folder_, "--trace", "x"}), 2, "--trace does not go with --import");
   expect_failure(shuffle(1, "off", {"--import", folder_, "--export", folder_}), 2, " excludes --");
@@ -189,8 +189,8 @@ TEST_F(KvExample, RunsOnAnyNumberOfPes) {
   for (const int pes : {3, 8}) {
     const Outcome outcome = run(pes);
     EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-    EXPECT_THAT(outcome.output, HasSubstr("All " + std::to_string(2 * pes) + " caches of " + std::to_string(pes) +
-                                          " PEs are what they must be"));
+    EXPECT_THAT(outcome.output,
+                HasSubstr("All " + std::to_string(2 * pes) + " caches of " + std::to_string(pes) + " PEs are correct"));
     std::filesystem::remove_all(folder_);
   }
 }
@@ -203,7 +203,7 @@ TEST_F(KvExample, FailsWithAWrongByteOrAMissingFileOrTheProgram) {
   write(golden, content);
   Outcome outcome = run(2);
   EXPECT_EQ(outcome.exit.code, 1);
-  EXPECT_THAT(outcome.output, HasSubstr("PE 1: the K cache is not what it must be\nrun.sh: 1 of 4 caches are wrong"));
+  EXPECT_THAT(outcome.output, HasSubstr("PE 1: the K cache is wrong\nrun.sh: 1 of 4 caches are wrong"));
   std::filesystem::remove(golden);
   outcome = run(2);
   EXPECT_EQ(outcome.exit.code, 1);

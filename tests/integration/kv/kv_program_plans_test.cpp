@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kv_shuffle plans and finds out, read from its JSON: plans, formats, models, traces from start to end.
+// The plans and results of kv_shuffle, read from its JSON: plans, formats, models, whole traces.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@ using test_support::Outcome;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Runs with --json and --check, and expects all to go well.
+/// Runs with --json and --check, and expects success.
 json found(int pes, std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--check", "--json"});
   const Outcome outcome = shuffle(pes, "off", arguments);
@@ -34,8 +34,8 @@ class KvTraces : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Public, KvTraces,
                          testing::Values("mooncake_conversation_2000.jsonl", "azure_llm_inference_conv.csv"));
 
-/// From start to end, with small blocks.
-TEST_P(KvTraces, AreEvenerAndCheaperWithTheBalancedPlan) {
+/// Whole traces, with small blocks.
+TEST_P(KvTraces, AreMoreEvenAndCheaperWithTheBalancedPlan) {
   const char* folder = std::getenv("GBA_TEST_DATA");
   const std::string trace = (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + GetParam();
   if (!std::filesystem::exists(trace)) {
@@ -100,7 +100,7 @@ TEST(KvPlans, TakeTheCachesOfModels) {
   expect_failure(outcome, 1, "set SHMEM_SYMMETRIC_SIZE=127M or more, or take --blocks 12 or fewer\n");
 }
 
-TEST(KvPlans, TakeATimeOfTheTrace) {
+TEST(KvPlans, TakeAnIntervalOfTheTrace) {
   const json all = found(2, {"--rounds", "1"});
   const json some = found(2, {"--rounds", "1", "--from", "10", "--to", "200"});
   EXPECT_EQ(all["setup"]["requests"], 4000);
@@ -110,7 +110,7 @@ TEST(KvPlans, TakeATimeOfTheTrace) {
   expect_failure(shuffle(2, "off", {"--from", "1000000"}), 1, "has no requests");
 }
 
-TEST(KvOutputs, AreJsonAndAPictureInFiles) {
+TEST(KvOutputs, AreJsonAndAPlotInFiles) {
   const test_support::TempDir dir;
   const Outcome outcome =
       shuffle(3, "fake", {"--json", dir.file("j"), "--report", dir.file("r"), "--rounds", "2", "--check"});
@@ -145,7 +145,7 @@ TEST(KvOutputs, AreJsonAfterAFailureToo) {
   EXPECT_THAT(result["failure"].get<std::string>(), HasSubstr(dir.file("none")));
 }
 
-TEST(KvOutputs, HaveNoProgressWhereThereIsNoTerminal) {
+TEST(KvOutputs, HaveNoProgressWithoutATerminal) {
   EXPECT_THAT(shuffle(2, "off", {"--rounds", "3"}).output, Not(HasSubstr("\r")));
 }
 

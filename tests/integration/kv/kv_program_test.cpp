@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program kv_shuffle, as people start it.
+// The program kv_shuffle, as a user starts it.
 #include <signal.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ using testing::Not;
 void expect_pass(const Outcome& outcome, int pes) {
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
-  EXPECT_THAT(outcome.output, HasSubstr("every byte of " + std::to_string(2 * pes) + " caches is what it must be"));
+  EXPECT_THAT(outcome.output, HasSubstr("every byte of " + std::to_string(2 * pes) + " caches is correct"));
 }
 
 class KvShufflePes : public testing::TestWithParam<int> {};
@@ -92,7 +92,7 @@ TEST(KvShuffle, FinishesWithoutADeviceThatIsKilled) {
 
 class KvShuffleTrace : public testing::Test {
  protected:
-  /// The public traces lie beside the source tree, where they are at all.
+  /// The public traces, if present, are next to the source tree.
   static std::string public_trace(const std::string& name) {
     const char* folder = std::getenv("GBA_TEST_DATA");
     return (folder != nullptr ? std::string(folder) : std::string(KV_TRACES)) + "/" + name;

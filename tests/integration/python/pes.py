@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that several PEs run at once: all of them the same, in the same order. Those of a file are run by main()."""
+"""Tests that several PEs run together, the same ones in the same order. main() runs the tests of a file."""
 
 import unittest
 
@@ -9,7 +9,7 @@ HEAP = 16 << 20
 
 
 class PeTest(unittest.TestCase):
-    """The library runs during each test."""
+    """Starts the library before each test and ends it afterwards."""
 
     def setUp(self):
         shmem_kv.init(HEAP)
@@ -22,5 +22,5 @@ class PeTest(unittest.TestCase):
 
 
 def main():
-    # The PE that finds something wrong stops at once, and so the launcher ends the others, which may wait for it.
+    # A PE that fails a test stops at once: the launcher then ends the others, which may wait for it.
     unittest.main(module="__main__", failfast=True, verbosity=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting, ending, and arrays in symmetric memory."""
+"""Starting and ending the library, and arrays in symmetric memory."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ from pes import HEAP, PeTest, main
 
 
 class Start(unittest.TestCase):
-    def test_everything_before_init_says_so(self):
+    def test_calls_before_init_say_that_it_is_missing(self):
         for call in (
             shmem_kv.finalize,
             shmem_kv.my_pe,
@@ -30,14 +30,14 @@ class Start(unittest.TestCase):
                 call()
         self.assertFalse(shmem_kv.initialized())
 
-    def test_it_starts_again_after_its_end(self):
+    def test_the_library_starts_again_after_its_end(self):
         for _ in range(3):
             with shmem_kv.init(HEAP):
                 self.assertTrue(shmem_kv.initialized())
                 self.assertEqual(shmem_kv.zeros(10).sum(), 0)
             self.assertFalse(shmem_kv.initialized())
 
-    def test_the_end_may_be_asked_for_in_the_with_block(self):
+    def test_finalize_may_be_called_in_the_with_block(self):
         with shmem_kv.init(HEAP):
             shmem_kv.finalize()
         self.assertFalse(shmem_kv.initialized())
@@ -67,7 +67,7 @@ class Start(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "symmetric heaps of different sizes"):
             shmem_kv.init(HEAP + (os.getpid() % 64 << 21))
 
-    def test_variables_of_the_interpreter_stay_its_own(self):
+    def test_global_variables_of_the_interpreter_are_not_shared(self):
         with shmem_kv.init(HEAP):
             with open("/proc/self/maps") as maps:
                 mine = [line.split() for line in maps if os.path.realpath(sys.executable) in line]
@@ -75,7 +75,7 @@ class Start(unittest.TestCase):
 
 
 class Arrays(PeTest):
-    def test_are_contiguous_of_the_shape_and_type_that_was_asked_for(self):
+    def test_are_contiguous_with_the_requested_shape_and_type(self):
         for dtype in (np.int8, np.uint16, np.float16, np.float32, np.float64, np.uint64):
             array = shmem_kv.zeros((4, 2, 3, 5), dtype)
             self.assertEqual((array.shape, array.dtype), ((4, 2, 3, 5), dtype))
@@ -86,13 +86,13 @@ class Arrays(PeTest):
         self.assertEqual(shmem_kv.empty((0, 3)).shape, (0, 3))
         self.assertFalse(shmem_kv.is_symmetric(np.zeros(3)))
 
-    def test_are_refused_where_they_make_no_sense(self):
+    def test_of_python_objects_or_negative_shapes_are_refused(self):
         with self.assertRaisesRegex(TypeError, "Python objects"):
             shmem_kv.empty(3, object)
         with self.assertRaisesRegex(ValueError, "negative dimensions"):
             shmem_kv.empty((3, -1))
 
-    def test_too_much_is_a_memory_error_with_its_reason(self):
+    def test_that_are_too_large_are_a_memory_error_with_its_reason(self):
         with self.assertRaisesRegex(MemoryError, "the symmetric heap has no room for that"):
             shmem_kv.empty(HEAP, np.float64)
 
@@ -105,7 +105,7 @@ class Arrays(PeTest):
         for _ in range(5):
             shmem_kv.free(shmem_kv.empty(HEAP * 3 // 4, np.int8))
 
-    def test_what_is_not_to_be_freed_is_named(self):
+    def test_that_cannot_be_freed_are_named(self):
         array = shmem_kv.empty(5)
         view = array[2:]
         shmem_kv.free(view)
@@ -129,7 +129,7 @@ class Arrays(PeTest):
 
 
 class AfterTheEnd(PeTest):
-    def test_arrays_keep_their_contents_and_are_of_no_use_to_others(self):
+    def test_arrays_keep_their_contents_and_cannot_be_used_in_calls(self):
         arrays = [shmem_kv.empty((100 + i, 1000), np.int32) for i in range(5)]
         for i, array in enumerate(arrays):
             array[:] = 10 * self.me + i
@@ -138,7 +138,7 @@ class AfterTheEnd(PeTest):
         view = arrays[4][50:]
         shmem_kv.finalize()
         self.assertTrue(all((array == 10 * self.me + i).all() for i, array in enumerate(arrays)))
-        freed[:] = 1  # nobody else's
+        freed[:] = 1  # not given to another array
         arrays[2][:] = 77
         del arrays[3:]
         gc.collect()
@@ -166,7 +166,7 @@ class Others(PeTest):
         if self.me == 0:
             waits = threading.Thread(target=shmem_kv.barrier_all)
             waits.start()
-            open(path, "w").close()  # lets the others come
+            open(path, "w").close()  # lets the other PEs call it
             waits.join()
             os.remove(path)
         else:
@@ -174,7 +174,7 @@ class Others(PeTest):
                 time.sleep(0.001)
             shmem_kv.barrier_all()
 
-    def test_a_child_is_no_pe(self):
+    def test_a_forked_child_is_not_a_pe(self):
         array = shmem_kv.zeros(3)
         child = os.fork()
         if child == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of its own: without a launcher; and with PEs that die, do not come, or give up, and the others' exceptions."""
+"""Jobs that the tests start: PEs that die, are late or give up, the exceptions of the others, and no launcher."""
 
 import multiprocessing
 import os
@@ -55,7 +55,7 @@ operator.shuffle(plan, cache)
         )
         self.assertRegex(lines.get("PE 0", ""), "^ConnectionError [0-9]+: .*PE 1", self.output)
 
-    def test_so_it_is_in_two_phases(self):
+    def test_a_pe_that_dies_is_a_connection_error_in_two_phases_too(self):
         lines = self.lines(
             """
 if me == 1:
@@ -66,8 +66,8 @@ operator.wait()
         )
         self.assertRegex(lines.get("PE 0", ""), "^ConnectionError [0-9]+: .*PE 1", self.output)
 
-    def test_a_pe_that_does_not_come_is_a_timeout(self):
-        # The time is long enough for a machine that is slow at start; PE 1 does not come before PE 0 has given up.
+    def test_a_missing_pe_is_a_timeout(self):
+        # The timeout is long enough for a slow start; PE 1 never calls the shuffle.
         with tempfile.TemporaryDirectory() as folder:
             lines = self.lines(
                 f"""
@@ -90,7 +90,7 @@ finally:
         self.assertRegex(lines.get("PE 0", ""), "^ValueError: .*block 4 of PE 0 to block 0 of PE 1", self.output)
         self.assertRegex(lines.get("PE 1", ""), "^ConnectionAbortedError [0-9]+: .*PE 0 gave up", self.output)
 
-    def test_what_an_exception_says_is_not_printed_besides(self):
+    def test_the_message_of_an_exception_is_not_printed_as_well(self):
         lines = self.lines("operator.shuffle(Plan([(0, 9, 1, 2)]), cache)")
         self.assertRegex(lines.get("PE 0", ""), "^ValueError: .*block 9 of PE 0", self.output)
         self.assertRegex(lines.get("PE 1", ""), "^ValueError: .*block 9 of PE 0", self.output)

@@ -10,14 +10,14 @@ from shmem_kv import Plan, Sequence
 
 
 class Moves(unittest.TestCase):
-    def test_are_sorted_and_each_there_once(self):
+    def test_are_sorted_and_unique(self):
         rows = [(1, 5, 0, 2), (0, 3, 1, 7), (1, 5, 0, 2), (0, 3, 2, 7)]
         for moves in (rows, iter(rows), np.array(rows), np.array(rows, np.uint8), np.array(rows, np.int32)[::-1]):
             plan = Plan(moves)
             self.assertEqual(plan.moves.tolist(), [[0, 3, 1, 7], [0, 3, 2, 7], [1, 5, 0, 2]])
             self.assertEqual((plan.moves.dtype, len(plan)), (np.int64, 3))
 
-    def test_cannot_be_written_and_outlive_their_plan(self):
+    def test_are_read_only_and_outlive_their_plan(self):
         moves = Plan([(0, 3, 1, 7)]).moves
         with self.assertRaises(ValueError):
             moves[0, 0] = 1
@@ -68,7 +68,7 @@ class Pairs(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "src_blocks are 2, but dst_blocks 1"):
             Plan.pairs([(1, 0), (0, 1)], [1, 2], [3], me=0)
         for table in ([(1, 0), (0, 0)], [(1, 0), (2, 1), (1, 1)]):
-            wrong = Plan.pairs(table, [1], [3], me=0)  # a value, because the partner is to hear of it
+            wrong = Plan.pairs(table, [1], [3], me=0)  # not an exception: shuffle() tells the partner
             with self.assertRaisesRegex(ValueError, "global_shuffle_table"):
                 len(wrong)
             self.assertIn("that is wrong", repr(wrong))
@@ -82,7 +82,7 @@ class Balance(unittest.TestCase):
     def balance(self, **options):
         return Plan.balance(self.SEQUENCES, **({"blocks": 16, "page_size": 16, "n_pes": 2} | options))
 
-    def test_says_where_sequences_lie_afterwards(self):
+    def test_tells_where_sequences_are_placed(self):
         for planner in ("pair", "balanced"):
             plan = self.balance(planner=planner)
             self.assertEqual(len(plan.placements), 3)
@@ -97,7 +97,7 @@ class Balance(unittest.TestCase):
             self.assertEqual([placement.pe for placement in plan.placements], [0, 1, 1])
             self.assertEqual(plan.digest, self.balance(planner=planner).digest)
 
-    def test_does_not_send_what_is_there(self):
+    def test_does_not_send_blocks_that_are_already_there(self):
         sequences = [
             Sequence(0, 64, [0, 1, 2, 3], [9, 8, 7, 6]),
             Sequence(0, 32, [4, 5], [19, 18]),
@@ -107,10 +107,10 @@ class Balance(unittest.TestCase):
         self.assertEqual(len(plan), 0)
         self.assertEqual((plan.placements[1].pe, plan.placements[1].blocks.tolist()), (1, [2, 7]))
 
-    def test_is_not_made_by_every_plan(self):
+    def test_is_missing_in_other_plans(self):
         self.assertEqual(Plan([]).placements, [])
 
-    def test_refuses_what_is_wrong(self):
+    def test_refuses_invalid_arguments(self):
         with self.assertRaisesRegex(ValueError, "planner is 'pair' or 'balanced', not 'best'"):
             self.balance(planner="best")
         with self.assertRaisesRegex(RuntimeError, "n_pes: the library does not run"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches and operators. What a shuffle must do is done again here, block by block, for the caches of all PEs."""
+"""Caches and operators. The tests compute the expected results block by block, for the caches of all PEs."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ from shmem_kv import Cache, KVShuffle, Operator, Plan
 
 BLOCKS = 12
 BLOCK = (2, 4, 8)  # heads, tokens, numbers
-# Of each format with three layers: the shape, and which index the block has.
+# For each format with three layers: the shape, and the index of its block dimension.
 LAYERED = {
     "apart": ((3, BLOCKS, *BLOCK), 1),
     "by_layer": ((3, 2, BLOCKS, *BLOCK), 2),
@@ -40,7 +40,7 @@ class ShuffleTest(PeTest):
         return array
 
     def expect(self, array, moves, axis, mode="copy", which=0):
-        """Compares every byte with what the moves make of what fill() filled the caches with."""
+        """Compares every byte with the result of the moves on the contents that fill() wrote."""
         before = [blocks_of(content(pe, which, array.shape, array.dtype), axis) for pe in range(self.pes)]
         after = before[self.me].copy()
         if mode == "move":
@@ -132,7 +132,7 @@ class Shuffles(ShuffleTest):
                 operator.wait()
             with self.assertRaisesRegex(ValueError, "test: no shuffle was started"):
                 operator.test()
-            operator.start(Plan(RING), Cache(k, v))  # neither is referred to any more
+            operator.start(Plan(RING), Cache(k, v))  # the test keeps no reference to either
             while not operator.test():
                 pass
             self.expect(k, RING, 0)
@@ -158,8 +158,8 @@ class Shuffles(ShuffleTest):
                     operator.shuffle(Plan([]), Cache(k, v))
         self.expect(k, [(1, 3, 2, 4)], 0)
 
-    def test_of_tensors_that_others_made_of_the_arrays(self):
-        class Tensor:  # what a library of tensors does with an array
+    def test_of_tensors_that_other_libraries_made_of_the_arrays(self):
+        class Tensor:  # imitates a tensor library's view of an array
             def __init__(self, array):
                 self.array = array
                 self.__array_interface__ = array.__array_interface__
@@ -215,7 +215,7 @@ class Errors(ShuffleTest):
             with self.assertRaisesRegex(ValueError, text):
                 Operator(**arguments)
 
-    def test_what_was_freed_or_closed_is_refused(self):
+    def test_freed_arrays_and_closed_operators_are_refused(self):
         operator = Operator()
         shmem_kv.free(self.v)
         with self.assertRaisesRegex(ValueError, "shuffle: v was freed"):
@@ -227,13 +227,13 @@ class Errors(ShuffleTest):
             with self.assertRaisesRegex(RuntimeError, "the operator is closed"):
                 call()
 
-    def test_the_end_closes_operators_and_what_they_are_given_is_refused(self):
+    def test_the_end_closes_operators_and_invalidates_caches(self):
         operator, other = Operator(), Operator()
         other.start(Plan(RING), self.cache)
         shmem_kv.finalize()
         self.assertTrue(operator.closed and other.closed)
         operator.close()
-        self.expect(self.k, RING, 0)  # it had ended
+        self.expect(self.k, RING, 0)  # the shuffle had completed
         with self.assertRaisesRegex(RuntimeError, "shuffle: the library does not run"):
             operator.shuffle(Plan([]), self.cache)
         with self.assertRaisesRegex(RuntimeError, "Operator: the library does not run"):
@@ -243,7 +243,7 @@ class Errors(ShuffleTest):
             operator.shuffle(Plan([]), self.cache)
 
     def test_an_operator_is_for_one_thread_at_a_time(self):
-        # PE 0 waits in a shuffle, which the others begin when its other thread has been refused.
+        # PE 0 waits in a shuffle, which the other PEs call after PE 0's second thread has been refused.
         path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"shmem_kv_test_{os.getppid()}")
         with Operator() as operator:
             if self.me == 0:
@@ -253,7 +253,7 @@ class Errors(ShuffleTest):
                 while not refused:
                     try:
                         operator.wait()
-                    except ValueError:  # nothing was started: the thread is not there yet
+                    except ValueError:  # no shuffle was started: the thread has not called it yet
                         pass
                     except RuntimeError as error:
                         refused = str(error)

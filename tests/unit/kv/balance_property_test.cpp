@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the balanced planner promises, on random sequences, and how near it comes to the best there is.
+// The guarantees of the balanced planner on random sequences, and how close its plans are to the best ones.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using Sequences = std::vector<OwnedSequence>;
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  /// In 0..most.
+  /// A number in 0..most.
   std::int64_t upto(std::int64_t most) {
     return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(most + 1));
   }
@@ -47,11 +47,11 @@ class Random {
 
 struct Kind {
   std::int64_t pes, most_sequences, most_tokens;
-  int prefixes;  // different beginnings that sequences have in common; 0: no hashes
-  bool sharing;  // of blocks within a PE
+  int prefixes;  // how many different common prefixes the sequences have; 0: no hashes
+  bool sharing;  // sequences of a PE may share blocks
 };
 
-/// Sequences in blocks anywhere in caches that they may fill up, some with a common beginning.
+/// Sequences in random blocks of caches, which they may fill completely. Some have a common prefix.
 Sequences random_sequences(Random& random, const Kind& kind, const Planning& planning) {
   Sequences sequences;
   for (std::int64_t pe = 0; pe < kind.pes; ++pe) {
@@ -87,7 +87,7 @@ Sequences random_sequences(Random& random, const Kind& kind, const Planning& pla
       sequences.push_back(std::move(sequence));
     }
     if (random.upto(2) == 0) {
-      // What is in use for other things.
+      // Blocks that are in use for other data: an entry without tokens.
       free.resize(static_cast<std::size_t>(random.upto(static_cast<std::int64_t>(free.size()))));
       sequences.push_back({pe, 0, free});
     }
@@ -98,7 +98,7 @@ Sequences random_sequences(Random& random, const Kind& kind, const Planning& pla
   return sequences;
 }
 
-/// Without a tolerance no PE passes the mean, and each token that moves reduces the imbalance by two.
+/// Without a tolerance no PE crosses the mean, and each token that moves reduces the imbalance by two.
 void expect_no_overshoot(const Sequences& sequences, const SequencePlan& plan, std::int64_t pes, std::int64_t page) {
   const auto before = tokens_of(sequences, nullptr, pes);
   const auto after = tokens_of(sequences, &plan, pes);
@@ -116,7 +116,7 @@ void expect_no_overshoot(const Sequences& sequences, const SequencePlan& plan, s
   EXPECT_LE(static_cast<std::int64_t>(plan.moves.size()) * page, moved + count * (page - 1));
 }
 
-/// Nothing is left that would fit: see plan_sequences().
+/// No sequence stays that would still fit on a PE below the mean: see plan_sequences().
 void expect_nothing_left(const Sequences& sequences, const SequencePlan& plan, const Planning& planning) {
   const auto before = tokens_of(sequences, nullptr, planning.pes);
   const auto after = tokens_of(sequences, &plan, planning.pes);
@@ -147,7 +147,7 @@ void expect_nothing_left(const Sequences& sequences, const SequencePlan& plan, c
   }
 }
 
-TEST(BalanceProperty, AnyPlanIsWholeAndKeepsItsPromises) {
+TEST(BalanceProperty, AnyPlanIsCompleteAndKeepsTheGuarantees) {
   int moved = 0, spared = 0;
   for (int seed = 0; seed < test_support::repeats(600, 20000); ++seed) {
     Random random(static_cast<unsigned>(seed));
@@ -167,7 +167,7 @@ TEST(BalanceProperty, AnyPlanIsWholeAndKeepsItsPromises) {
       if (mode == Mode::kCopy) {
         expect_nothing_left(sequences, *plan, planning);
       }
-      // Equal arguments in other memory.
+      // Equal arguments at other addresses give the same plan.
       EXPECT_EQ(plan_sequences(views(Sequences(sequences)), planning)->moves, plan->moves);
       moved += static_cast<int>(plan->summary.blocks_moved);
       spared += static_cast<int>(plan->summary.blocks_spared);
@@ -178,7 +178,7 @@ TEST(BalanceProperty, AnyPlanIsWholeAndKeepsItsPromises) {
   EXPECT_GT(spared, 100);
 }
 
-/// Numbers that mostly cannot be.
+/// Sequences in which about one number in ten is odd, most of them invalid.
 Sequences nonsense(Random& random) {
   const auto number = [&random](std::int64_t most) {
     const std::int64_t odd[] = {-1, 0, most, most + 1, INT64_MAX, INT64_MIN};
@@ -198,7 +198,7 @@ Sequences nonsense(Random& random) {
   return sequences;
 }
 
-TEST(BalanceProperty, NonsenseIsRefusedOrPlanned) {
+TEST(BalanceProperty, InvalidSequencesAreRefusedOrPlanned) {
   int planned = 0, refused = 0;
   for (int seed = 0; seed < test_support::repeats(3000, 100'000); ++seed) {
     Random random(static_cast<unsigned>(seed));
@@ -220,8 +220,8 @@ TEST(BalanceProperty, NonsenseIsRefusedOrPlanned) {
   EXPECT_GT(refused, 100);
 }
 
-/// With clearing, whatever was sent is gone at the sender.
-TEST(BalanceProperty, NobodyNeedsABlockThatIsCleared) {
+/// In move mode, the sender's blocks are cleared after they were sent.
+TEST(BalanceProperty, NoSequenceUsesABlockThatIsCleared) {
   for (int seed = 0; seed < test_support::repeats(300, 5000); ++seed) {
     Random random(static_cast<unsigned>(seed));
     const Planning planning{Planner::kBalanced, Mode::kMove, 2 + random.upto(5), {60, 8}, 0};
@@ -240,7 +240,7 @@ TEST(BalanceProperty, NobodyNeedsABlockThatIsCleared) {
   }
 }
 
-/// Tries all ways to place sequences.
+/// Tries all placements of the sequences.
 class BruteForce {
  public:
   BruteForce(const Sequences& sequences, const Planning& planning) : sequences_(sequences), planning_(planning) {
@@ -252,7 +252,7 @@ class BruteForce {
     }
   }
 
-  /// The fewest blocks sent that leave no more imbalance than `most`.
+  /// The smallest number of blocks to send for an imbalance of at most `most`.
   std::int64_t fewest_blocks(std::int64_t most) {
     std::int64_t best = INT64_MAX;
     do {
@@ -331,19 +331,20 @@ Comparison compare_with_brute_force(int prefixes, int seeds) {
   }
   std::cout << (prefixes == 0 ? "no hashes: " : "with hashes: ") << total.blocks << " blocks in " << total.plans
             << " plans, the fewest with no more imbalance: " << total.fewest << "; " << total.best_plans
-            << " plans are the best there is\n";
+            << " plans are optimal\n";
   return total;
 }
 
-// Fewer tokens are impossible. More blocks are possible because blocks need not be full: one per sequence, minus one.
-TEST(BalanceProperty, SendsHardlyMoreBlocksThanTheBestPlan) {
+// No plan sends fewer tokens. This one may send more blocks, because blocks need not be full: up to one per sequence,
+// minus one.
+TEST(BalanceProperty, SendsAtMost5PercentMoreBlocksThanTheBestPlan) {
   const Comparison total = compare_with_brute_force(0, test_support::repeats(300, 3000));
   EXPECT_LE(total.blocks * 100, total.fewest * 105);
 }
 
-// The plan chooses sequences by their length, and receivers by their blocks: a plan that considers both at once can do
-// better.
-TEST(BalanceProperty, SendsLittleMoreThanTheBestPlanWhereReceiversHaveBlocks) {
+// The planner chooses sequences by their length, then receivers by their blocks. A plan that considers both at once can
+// be better.
+TEST(BalanceProperty, SendsAtMost20PercentMoreIfReceiversHaveBlocks) {
   const Comparison total = compare_with_brute_force(3, test_support::repeats(300, 3000));
   EXPECT_LE(total.blocks * 100, total.fewest * 120);
 }
@@ -357,7 +358,7 @@ Sequences many_sequences(Random& random, std::int64_t pes, bool hashes) {
       for (std::int64_t i = 0; i < sequence.tokens / 128 + 1; ++i) {
         sequence.blocks.push_back(used++);
       }
-      // A beginning that one in a hundred has, and one that all have.
+      // A prefix that all sequences share, followed by one that one in a hundred shares.
       const auto prefix = static_cast<std::uint64_t>(random.upto(99));
       for (std::int64_t i = 0; hashes && i < std::min<std::int64_t>(sequence.tokens / 128, 4); ++i) {
         sequence.hashes.push_back(i < 2 ? static_cast<std::uint64_t>(1 + i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that cannot be: named on every PE that can see it, told to the partner, and nothing has moved.
+// Invalid calls: every PE that can see the error reports it, the partner is informed, and no block has moved.
 #include <gmock/gmock.h>
 
 #include <new>
@@ -31,7 +31,7 @@ auto an_error(std::errc code, const std::string& text) {
 
 class PairErrors : public testing::Test {
  protected:
-  /// After whatever happened the caches are as before, and a faultless call works.
+  /// The caches are unchanged, and a valid call works.
   void expect_nothing_moved_and_works_again() {
     for (int pe = 0; pe < 2; ++pe) {
       EXPECT_TRUE(played_.caches(pe) == before_[static_cast<std::size_t>(pe)]);
@@ -41,7 +41,7 @@ class PairErrors : public testing::Test {
     played_.fill(1);
   }
 
-  /// PE `bad` has arguments of which the other knows nothing.
+  /// Only PE `bad` has invalid arguments; the other PE cannot see them.
   void expect_failure_of_both(int bad, const Change& spoil, const std::string& text,
                               const std::vector<Blocks>& blocks = kTwoBlocks) {
     const auto errors = played_.run(kZeroSendsToOne, blocks, [&](int pe, Call& call) {
@@ -55,7 +55,7 @@ class PairErrors : public testing::Test {
     expect_nothing_moved_and_works_again();
   }
 
-  /// All PEs see what is wrong with the pairs.
+  /// All PEs see that the pairs are invalid.
   void expect_bad_pairs(const std::vector<std::int64_t>& pairs, const std::string& text) {
     EXPECT_THAT(played_.run(pairs, kTwoBlocks), Each(an_error(std::errc::invalid_argument, text)));
     expect_nothing_moved_and_works_again();
@@ -83,23 +83,23 @@ TEST_F(PairErrors, APeerOutOfRangeIsRefused) {
   expect_bad_pairs({1, 0, -1, 1}, "row");
 }
 
-TEST_F(PairErrors, SendingToOneselfIsRefused) {
+TEST_F(PairErrors, SendingToItselfIsRefused) {
   expect_bad_pairs({0, 0, 1, 1}, "row 0 {0, send} sends to itself");
 }
 
-TEST_F(PairErrors, AMessageNamesThePeAndTheCall) {
+TEST_F(PairErrors, TheErrorNamesThePeAndTheCall) {
   EXPECT_THAT(played_.run({1, 0, 0, 0}, kTwoBlocks)[1].text, HasSubstr("kv_shuffle: PE 1, call 1 by pairs: "));
   EXPECT_THAT(played_.run({1, 0, 0, 0}, kTwoBlocks)[0].text, HasSubstr("kv_shuffle: PE 0, call 2 by pairs: "));
 }
 
-TEST_F(PairErrors, ASourceBlockOutsideTheCacheIsNamedAndToldToTheReceiver) {
+TEST_F(PairErrors, ASourceBlockOutsideTheCacheIsNamedAndTheReceiverInformed) {
   expect_failure_of_both(
       0, {}, "the move of block 4 of PE 0 to block 2 of PE 1: there are PEs 0..1, and in their caches blocks 0..3",
       {{{0, 4}, {1, 2}}, {}});
   expect_failure_of_both(0, {}, "src_block_table[0] is -1", {{{-1}, {1}}, {}});
 }
 
-TEST_F(PairErrors, ADestinationBlockOutsideTheCacheIsNamedAndToldToTheReceiver) {
+TEST_F(PairErrors, ADestinationBlockOutsideTheCacheIsNamedAndTheReceiverInformed) {
   expect_failure_of_both(0, {}, "the move of block 0 of PE 0 to block 4 of PE 1", {{{0}, {4}}, {}});
 }
 
@@ -108,7 +108,7 @@ TEST_F(PairErrors, ADestinationUsedTwiceIsNamed) {
                          {{{0, 1, 2}, {3, 2, 3}}, {}});
 }
 
-TEST_F(PairErrors, ASenderWithAnotherTableOrCacheThanItsReceiverIsNamedOnBoth) {
+TEST_F(PairErrors, DifferentTablesOrCachesOfAPairAreReportedOnBoth) {
   const auto expect_difference = [&](const Change& change) {
     EXPECT_THAT(played_.run(kZeroSendsToOne, kTwoBlocks, change),
                 Each(an_error(std::errc::invalid_argument, "the two have different pair tables or caches")));
@@ -136,7 +136,7 @@ TEST_F(PairErrors, ThePlanOfAnotherPeOrTeamIsRefused) {
   EXPECT_FALSE(PairPlan::create(kZeroSendsToOne, -1, {}, {}));
 }
 
-TEST_F(PairErrors, AReceiversBadCacheIsToldToTheSender) {
+TEST_F(PairErrors, AReceiversInvalidCacheIsReportedToTheSender) {
   std::vector<std::byte> elsewhere(played_.buffer_bytes());
   expect_failure_of_both(
       1, [](int, Call& call) { call.cache.place.k = nullptr; }, "the cache's k is NULL");
@@ -149,7 +149,7 @@ TEST_F(PairErrors, AReceiversBadCacheIsToldToTheSender) {
       1, [](int, Call& call) { call.cache.place.k = call.cache.place.v + 64; }, "overlap");
 }
 
-TEST_F(PairErrors, ACacheThatReachesOutOfSymmetricMemoryIsNamed) {
+TEST_F(PairErrors, ACacheOutsideSymmetricMemoryIsNamed) {
   expect_failure_of_both(
       0, [](int, Call& call) { call.cache.shape.blocks = 1000; }, "is not in symmetric memory");
 }
@@ -165,12 +165,12 @@ TEST_F(PairErrors, ImpossibleShapesAreNamed) {
       1, [](int, Call& call) { call.cache.shape.heads = call.cache.shape.page = INT64_MAX / 2; }, "is invalid");
 }
 
-TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedWhenTheTimeIsOver) {
+TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedAfterATimeout) {
   played_.time_limit = std::chrono::milliseconds{20};
   EXPECT_THAT(
       run_alone(0, kZeroSendsToOne, kTwoBlocks[0]),
       an_error(std::errc::timed_out, "sending 2 blocks to PE 1: waited for PE 1 to be ready; it did not come in time"));
-  // The receiver hears of it although it comes too late.
+  // The receiver arrives too late and still learns that the sender gave up.
   EXPECT_THAT(run_alone(1, kZeroSendsToOne, {}),
               an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up"));
   played_.time_limit = std::chrono::minutes{1};
@@ -185,7 +185,7 @@ TEST_F(PairErrors, APartnerWithMoreCallsIsNamed) {
   EXPECT_THAT(errors[0], an_error(std::errc::protocol_error, "PE 1 has gone on to a later call"));
 }
 
-TEST(OperatorSettings, ThatCannotBeAreRefused) {
+TEST(OperatorSettings, AreRefusedIfInvalid) {
   for (const int cores : {-2, 0, 1025}) {
     const auto made = shmem::kv::Operator::create({}, Settings{.cores = cores}, {}, nullptr);
     ASSERT_FALSE(made);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that arrive by a pair table: every byte of every cache is compared with a copy made one block after the other.
+// Shuffles by pair tables: every byte of every cache is compared with a copy made block by block.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using testing::IsEmpty;
 
 const auto kNoErrors = Each(Field(&shmem::Error::text, IsEmpty()));
 
-/// What the caches must hold afterwards.
+/// Makes in `caches` the copies that the shuffle must make.
 void copy_in_order(std::vector<std::vector<std::byte>>& caches, std::size_t v_offset, std::size_t block_bytes,
                    const std::vector<std::int64_t>& pairs, const std::vector<Blocks>& blocks) {
   for (std::size_t pe = 0; pe < caches.size(); ++pe) {
@@ -39,7 +39,7 @@ void copy_in_order(std::vector<std::vector<std::byte>>& caches, std::size_t v_of
   }
 }
 
-/// Random pairs, some idle and, of an odd number, one with itself; each pair once in either direction.
+/// Random pairs in a random direction, some of them idle. If the number of PEs is odd, one is paired with itself.
 std::vector<std::int64_t> random_pairs(int pes, std::mt19937& random) {
   std::vector<int> order(static_cast<std::size_t>(pes));
   std::iota(order.begin(), order.end(), 0);
@@ -80,7 +80,7 @@ struct Case {
 
 class PairShuffleTest : public testing::TestWithParam<Case> {};
 
-TEST_P(PairShuffleTest, MovesWhatTheTablesSayAndNothingElse) {
+TEST_P(PairShuffleTest, MovesExactlyTheBlocksOfTheTables) {
   const auto& [pes, cores, shape, pes_a_node] = GetParam();
   PlayedPes played{pes, Settings{.cores = cores}, shape, pes_a_node};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + cores)};
@@ -126,7 +126,7 @@ TEST(PairShuffle, CopiesOneBlockToSeveralPlaces) {
   }
 }
 
-TEST(PairShuffle, IsTheSameWhenItIsRepeated) {
+TEST(PairShuffle, HasTheSameResultWhenRepeated) {
   PlayedPes played{2, Settings{.cores = 4}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   const std::vector<Blocks> blocks{{}, Blocks{{0, 1}, {2, 3}}};
   ASSERT_THAT(played.run({1, 1, 0, 0}, blocks), kNoErrors);
@@ -158,7 +158,7 @@ TEST(PairShuffle, AnIdlePeDoesNotWaitForItsPartner) {
   EXPECT_EQ(played.run_one(0, {played.cache(0), nullptr, &table}).text, "");
 }
 
-TEST(PairShuffle, APeMayBeThereAlonePairedWithItself) {
+TEST(PairShuffle, ASinglePeMayBePairedWithItself) {
   PlayedPes played{1, Settings{.cores = 2}, {Format::kApart, 1, 4, 1, 4, 16, 1}};
   EXPECT_THAT(played.run({0, 1}, {Blocks{}}), kNoErrors);
 }

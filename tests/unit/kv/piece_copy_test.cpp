@@ -12,8 +12,8 @@
 namespace shmem::kv {
 namespace {
 
-/// An engine that does nothing before a wait, and then no more than it must. A caller that does not wait finds that the
-/// bytes have not moved, and a caller that fills a buffer too early writes wrong bytes.
+/// An engine that copies as late as it may: only in a wait, and then only what the wait requires. If the caller does
+/// not wait, the bytes have not moved; if it fills a buffer too early, wrong bytes are written.
 class LazyEngine {
  public:
   void read(std::byte* to, const std::byte* from, std::size_t size, int buffer) {
@@ -26,9 +26,9 @@ class LazyEngine {
   void wait_read(int buffer) { end(reads_, buffer); }
   void wait_write(int buffer) { end(writes_, buffer); }
 
-  /// What was done wrong; "" if nothing was.
+  /// The errors of the caller; "" if none.
   [[nodiscard]] const std::string& fault() const { return fault_; }
-  /// A write was begun while a read was under way.
+  /// Whether a write began while a read was under way.
   [[nodiscard]] bool overlapped() const { return overlapped_; }
   [[nodiscard]] bool idle() const { return reads_.empty() && writes_.empty(); }
 
@@ -68,13 +68,13 @@ struct Piece {
   std::size_t to, from, size;
 };
 
-/// Piece i goes from the i-th place of a row to the i-th last one of another.
+/// A row of pieces and its copy in reverse order.
 struct Memory {
   explicit Memory(const std::vector<std::size_t>& sizes) {
     std::size_t all = 0;
     for (const std::size_t size : sizes) {
       pieces.push_back({0, all + 1, size});
-      all += size + 3;  // some room between them, which stays as it is
+      all += size + 3;  // the gap between pieces must not change
     }
     for (Piece& piece : pieces) {
       piece.to = all - piece.from - piece.size;
@@ -139,7 +139,7 @@ TEST(DoubleBuffer, WritesOnePieceWhileItReadsTheNext) {
   EXPECT_TRUE(engine.overlapped());
 }
 
-TEST(DoubleBuffer, CopiesMoreAfterItsEnd) {
+TEST(DoubleBuffer, CanBeUsedAgainAfterFinish) {
   Memory first({100, 300});
   Memory second({1, 2, 1000});
   std::vector<std::byte> scratch(kScratch);
@@ -152,7 +152,7 @@ TEST(DoubleBuffer, CopiesMoreAfterItsEnd) {
   EXPECT_EQ(engine.fault(), "");
 }
 
-TEST(DoubleBuffer, MakesDoWithTheSmallestScratchThereIs) {
+TEST(DoubleBuffer, WorksWithTheSmallestScratch) {
   Memory memory({1, 5, 0, 3});
   std::vector<std::byte> scratch(2);
   LazyEngine engine;
@@ -174,7 +174,7 @@ TEST_P(PieceCopyTest, CopiesPiecesOfAllSizes) {
   }
 }
 
-TEST_P(PieceCopyTest, UsesScratchOnlyWhereThatIsThePath) {
+TEST_P(PieceCopyTest, UsesScratchOnlyOnTheScratchPath) {
   Memory memory({500});
   std::vector<std::byte> scratch(kScratch, std::byte{0x5A});
   PieceCopy copy(GetParam(), scratch);

@@ -17,7 +17,7 @@ using shmem::kv::Planning;
 using shmem::kv::SequencePlan;
 using Place = std::pair<std::int64_t, std::int64_t>;  // PE and block
 
-/// What a block holds: contents with a hash, or its own, which are named by where they were at the beginning.
+/// The contents of a block: a hash, or, without one, the place where the block was at first.
 using Contents = std::pair<std::uint64_t, Place>;
 
 class Player {
@@ -40,17 +40,17 @@ class Player {
       const Place from{move.src_pe, move.src_block};
       const Place to{move.dst_pe, move.dst_block};
       if (caches_.count(from) == 0) {
-        return text(move) + ": nobody's source";
+        return text(move) + ": the source is not in use";
       }
       if (to.first < 0 || to.first >= planning_.pes || to.second < 0 || to.second >= planning_.geometry.blocks) {
-        return text(move) + ": no such destination";
+        return text(move) + ": the destination does not exist";
       }
       if (caches_.count(to) != 0) {
         return text(move) + ": the destination is in use";
       }
       const Contents& sent = caches_.at(from);
       if (!after.emplace(to, sent).second) {
-        return text(move) + ": a destination that another move has";
+        return text(move) + ": another move has this destination";
       }
       if (planning_.planner == Planner::kBalanced && sent.first != 0 && !has.emplace(to.first, sent.first).second) {
         return text(move) + ": the receiver has that block";
@@ -67,14 +67,14 @@ class Player {
     return out.str();
   }
 
-  /// Hash 0 is not used by the tests.
+  /// 0 stands for no hash; the tests use no hash 0.
   static Contents contents(const OwnedSequence& sequence, std::size_t i) {
     return i < sequence.hashes.size() ? Contents{sequence.hashes[i], {}}
                                       : Contents{0, {sequence.pe, sequence.blocks[i]}};
   }
 
   std::string look_at(const SequencePlan& plan, const std::map<Place, Contents>& after) const {
-    std::map<Place, Contents> owners;  // what those that name a block say of it
+    std::map<Place, Contents> owners;  // the contents of each block that a sequence has named
     for (std::size_t s = 0; s < before_.size(); ++s) {
       const OwnedSequence& sequence = before_[s];
       const auto placement = plan.placements[s];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans before anything moves: lists of moves, formats, and how copies are divided.
+// Plans without a transfer: lists of moves, cache layouts, and the division of copies among cores.
 #include "kv/operator/plan.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST(MovePlan, CountsThePesThatSendOrReceive) {
   EXPECT_EQ(plan_of({{0, 1, 3, 1}, {0, 2, 4, 1}, {7, 1, 3, 2}, {3, 5, 0, 0}}).pes(), 4);
 }
 
-TEST(MovePlan, IsTheSameInWhateverOrder) {
+TEST(MovePlan, DigestDoesNotDependOnTheOrder) {
   std::vector<Move> moves;
   for (std::int64_t i = 0; i < 50; ++i) {
     moves.push_back({i % 3, i, 3, i});
@@ -66,7 +66,7 @@ TEST(MovePlan, IsTheSameInWhateverOrder) {
   EXPECT_NE(plan_of(moves).digest(), digest);
 }
 
-TEST(MovePlan, NamesWhatCannotBe) {
+TEST(MovePlan, NamesInvalidMoves) {
   EXPECT_EQ(error_of({{0, 1, 2, 3}, {1, 1, 2, 3}}), "block 3 of PE 2 is the destination of two different blocks");
   EXPECT_EQ(error_of({{0, -1, 2, 3}}), "the move of block -1 of PE 0 to block 3 of PE 2 has a negative number");
   EXPECT_THAT(error_of({{0, 1, -2, 3}}), HasSubstr("negative"));
@@ -74,7 +74,7 @@ TEST(MovePlan, NamesWhatCannotBe) {
   EXPECT_EQ(error_of({{0, 1, 2, 3}, {0, 1, 2, 4}}, Mode::kMove), "block 1 of PE 0 is to be moved to two places");
 }
 
-TEST(MovePlan, KnowsPesAndBlocksThatAreNotThere) {
+TEST(MovePlan, RefusesPesAndBlocksThatDoNotExist) {
   const auto plan = plan_of({{0, 7, 3, 0}});
   EXPECT_TRUE(plan.check(4, 8));
   EXPECT_THAT(plan.check(3, 8).error().text, HasSubstr("to block 0 of PE 3: there are PEs 0..2"));
@@ -83,8 +83,8 @@ TEST(MovePlan, KnowsPesAndBlocksThatAreNotThere) {
   EXPECT_FALSE(plan_of({{0, 0, 0, 8}}).check(3, 8));
 }
 
-TEST(MovePlan, StagesWhatIsReadElsewhereInThePlan) {
-  // A chain from 0 by 1 to 2, a swap within PE 3, and a block that no other move names.
+TEST(MovePlan, StagesBlocksWhoseDestinationIsASource) {
+  // A chain from PE 0 through PE 1 to PE 2, a swap within PE 3, and a block that no other move names.
   const auto plan = plan_of({{0, 0, 1, 0}, {1, 0, 2, 0}, {3, 1, 3, 2}, {3, 2, 3, 1}, {0, 5, 2, 5}});
   EXPECT_THAT(plan.immediate(0), ElementsAre(Move{0, 5, 2, 5}));
   EXPECT_THAT(plan.staged(0), ElementsAre(Move{0, 0, 1, 0}));
@@ -95,14 +95,14 @@ TEST(MovePlan, StagesWhatIsReadElsewhereInThePlan) {
   EXPECT_THAT(plan.immediate(2), IsEmpty());
 }
 
-TEST(MovePlan, ClearsWhatHasBeenMovedAwayAndNotReplaced) {
+TEST(MovePlan, ClearsBlocksThatWereMovedAndNotReplaced) {
   const std::vector<Move> moves{{0, 0, 1, 0}, {1, 0, 2, 0}, {0, 3, 0, 4}};
   EXPECT_THAT(plan_of(moves, Mode::kMove).cleared(0), ElementsAre(0, 3));
   EXPECT_THAT(plan_of(moves, Mode::kMove).cleared(1), IsEmpty());
   EXPECT_THAT(plan_of(moves).cleared(0), IsEmpty());
 }
 
-TEST(Layout, OfEachFormat) {
+TEST(Layout, HasThePlanesAndChunksOfEachFormat) {
   const auto layout = [](Format format) {
     return *shmem::kv::layout_of({format, 3, 5, 2, 4, 8, 2});  // blocks of 128 bytes
   };
@@ -129,7 +129,7 @@ TEST(Layout, PutsTheSecondHalfOfThePlanesIntoV) {
   EXPECT_EQ(layout.plane(place, 3), v.data() + 96);
 }
 
-TEST(Layout, NamesWhatCannotBe) {
+TEST(Layout, NamesInvalidShapes) {
   const auto error_of_shape = [](const Shape& shape) {
     const auto layout = shmem::kv::layout_of(shape);
     return layout ? "" : layout.error().text;
@@ -178,21 +178,21 @@ std::vector<Piece> pieces_of(const CopyList& list, int index, int count) {
   return pieces;
 }
 
-TEST(CopyList, JoinsWhatLiesSideBySideOnBothSides) {
+TEST(CopyList, JoinsRangesThatAreAdjacentOnBothSides) {
   std::vector<std::byte> memory(1000);
   std::byte* const at = memory.data();
   CopyList list;
   list.add(at + 500, at, 10);
   list.add(at + 510, at + 10, 20);
-  list.add(at + 600, at + 30, 5);  // only the source goes on
-  list.add(at + 605, at + 40, 5);  // only the destination
+  list.add(at + 600, at + 30, 5);  // only the source continues
+  list.add(at + 605, at + 40, 5);  // only the destination continues
   const auto pieces = pieces_of(list, 0, 1);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].size, 30U);
   EXPECT_EQ(list.bytes(), 40U);
 }
 
-TEST(CopyList, SharesCoverEveryByteOnceWhateverTheCores) {
+TEST(CopyList, SharesCoverEveryByteOnceForAnyNumberOfCores) {
   const auto layout = *shmem::kv::layout_of({Format::kApart, 2, 9, 1, 7, 11, 1});
   std::vector<std::byte> from(2 * layout.buffer_bytes());
   std::vector<std::byte> to(from.size());

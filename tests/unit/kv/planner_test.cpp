@@ -42,8 +42,7 @@ struct PairsPlan {
   std::vector<Move> moves{};
 };
 
-/// The plan for sequences that lie in the caches one after the other from block 0, each with a block more than it
-/// fills.
+/// The plan for sequences that lie in the caches one after the other from block 0. Each has room for one more token.
 shmem::Result<PairsPlan> plan_pairs(const Lengths& lengths, const Geometry& geometry) {
   std::vector<std::int64_t> blocks(10'000);
   std::iota(blocks.begin(), blocks.end(), std::int64_t{0});
@@ -98,9 +97,9 @@ TEST(Planner, ASequenceAlwaysHasRoomForOneMoreToken) {
 }
 
 // Sums 1000, 300, 2000, 900; mean 1050. Ascending: 1, 3, 0, 2. Pairs 1-2 and 3-0.
-// PE 2 is 950 above, PE 1 is 750 below: of {600, 100, 700, 600} tokens 600 and 100 fit into 750, the rest does not.
-// PE 0 is below the mean, as is PE 3: idle.
-TEST(Planner, SendsWhatFitsBetweenTheTopAndTheBottom) {
+// PE 2 is 950 above the mean, PE 1 is 750 below: of {600, 100, 700, 600} tokens, 600 and 100 fit into 750, the others
+// do not. PE 0 and PE 3 are both below the mean, so their pair is idle.
+TEST(Planner, SendsTheSequencesThatFitFromTheHighestToTheLowest) {
   const auto plan = plan_pairs({{1000}, {300}, {600, 100, 700, 600}, {900}}, kRoomy);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->pes[0].peer, 3);
@@ -117,11 +116,11 @@ TEST(Planner, SendsWhatFitsBetweenTheTopAndTheBottom) {
   EXPECT_THAT(plan->pes[2].destination, ElementsAre(3, 4, 5, 6, 7, 8));
 }
 
-// Mean 500; the pair may move 300. A sequence of exactly what is left stays.
+// Mean 500; the pair may move fewer than 300 tokens. A sequence that would use up the rest exactly stays.
 TEST(Planner, LeavesASequenceThatWouldReachTheMean) {
   const auto plan = plan_pairs({{300, 299, 1, 200}, {200}}, kRoomy);
   ASSERT_TRUE(plan);
-  // 300 is not less than 300; 299 is, and leaves 1, which 1 is not less than.
+  // 300 is not less than 300. 299 is, and leaves 1; the sequence of 1 token is not less than that.
   EXPECT_THAT(plan->pes[0].source, ElementsAre(3, 4, 5));
   EXPECT_EQ(plan->pes[0].operation, kSend);
 }
@@ -144,7 +143,7 @@ TEST(Planner, EmptySequencesAreNotSentAlone) {
   EXPECT_THAT(plan_pairs({{0, 1000}, {100}}, kRoomy)->moves, IsEmpty());
 }
 
-TEST(Planner, EmptySequencesGoAlongWithOthers) {
+TEST(Planner, EmptySequencesAreSentWithOthers) {
   const auto plan = plan_pairs({{0, 50, 1000}, {100}}, kRoomy);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->pes[0].operation, kSend);
@@ -157,7 +156,7 @@ TEST(Planner, MovesFewerThan32KiTokens) {
   EXPECT_EQ(static_cast<std::int64_t>(plan->pes[0].source.size()), blocks_of(32767, 128));
 }
 
-TEST(Planner, PairsEqualsInPeOrder) {
+TEST(Planner, PairsEqualSumsInPeOrder) {
   const auto plan = plan_pairs(Lengths(100, {5}), kRoomy);
   ASSERT_TRUE(plan);
   for (std::size_t pe = 0; pe < 100; ++pe) {
@@ -186,7 +185,7 @@ TEST(Planner, NamesAReceiverWithoutRoom) {
   EXPECT_THAT(plan.error().text, HasSubstr("PE 1 has 9 of its 11 blocks in use and no room for the 4 that PE 0"));
 }
 
-TEST(Planner, RefusesWhatCannotBe) {
+TEST(Planner, RefusesInvalidArguments) {
   EXPECT_FALSE(plan_pairs({}, kRoomy));
   EXPECT_FALSE(plan_pairs({{1}}, {0, 128}));
   EXPECT_FALSE(plan_pairs({{1}}, {10, 0}));
@@ -207,7 +206,8 @@ Lengths random_lengths(std::mt19937& random) {
   return lengths;
 }
 
-/// balance_kv and transfer_kv of the reference's scripts/golden.py, step by step: what PE p sends, or an empty table.
+/// balance_kv and transfer_kv of the reference's scripts/golden.py, step by step. Gives the table of PE p, which is
+/// empty if it sends nothing.
 class Golden {
  public:
   explicit Golden(const Lengths& kv_lens) : kv_lens_(kv_lens), pair_(kv_lens.size()), kv_sum_(kv_lens.size()) {
@@ -221,9 +221,9 @@ class Golden {
       }
       total += kv_sum_[pe];
     }
-    // int(mean): sums are not negative, and so it rounds down.
+    // As int(mean) in Python: the sums are not negative, so it rounds down.
     kv_mean_ = total / std::max<std::int64_t>(static_cast<std::int64_t>(pe_size), 1);
-    // A bubble sort, which leaves equals in their order as Python's sorted does.
+    // A bubble sort is stable, as Python's sorted() is.
     std::vector<std::size_t> sorted_pes(pe_size);
     std::iota(sorted_pes.begin(), sorted_pes.end(), std::size_t{0});
     for (std::size_t round = 0; round < pe_size; ++round) {
@@ -286,11 +286,11 @@ void expect_golden(const Lengths& lengths, const Geometry& geometry) {
   }
 }
 
-TEST(Planner, PlansBitForBitAsTheReference) {
+TEST(Planner, PlansAreIdenticalToTheReference) {
   std::mt19937 random{42};
   for (int i = 0; i < test_support::repeats(1000, 100'000); ++i) {
-    // Its own inputs: five sequences of 0..1023 tokens each. And odd ones: no sequences, empty ones, ties, multiples of
-    // the page, more than may move at once.
+    // Half of the inputs are the reference's own: five sequences of 0..1023 tokens each. The others are special cases:
+    // no sequences, empty ones, ties, multiples of the page, more tokens than may move at once.
     Lengths lengths(1 + random() % 33);
     for (auto& sequences : lengths) {
       sequences.resize(i % 2 == 0 ? 5 : random() % 7);
@@ -305,7 +305,7 @@ TEST(Planner, PlansBitForBitAsTheReference) {
   }
 }
 
-/// What the operator asks of the tables it is given.
+/// The requirements of the operator on its tables.
 void expect_valid_tables(const std::vector<PePlan>& plan, const Geometry& geometry) {
   std::vector<std::int64_t> table;
   for (const auto& part : plan) {
@@ -329,7 +329,7 @@ std::int64_t tokens_sent(const std::vector<std::int64_t>& sequences, const std::
   std::int64_t first = 0;
   for (const std::int64_t length : sequences) {
     const std::int64_t blocks = blocks_of(length, geometry.page);
-    // A sequence goes as a whole or stays.
+    // A sequence is sent completely or not at all.
     for (std::int64_t i = 1; i < blocks; ++i) {
       EXPECT_EQ(sent.count(first + i), sent.count(first));
     }
@@ -339,7 +339,7 @@ std::int64_t tokens_sent(const std::vector<std::int64_t>& sequences, const std::
   return tokens;
 }
 
-TEST(Planner, AnyPlanHasValidTablesAndTakesNobodyPastTheMean) {
+TEST(Planner, AnyPlanHasValidTablesAndLetsNoPeCrossTheMean) {
   std::mt19937 random{7};
   const Geometry geometry{200, 128};
   int senders = 0;

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 using PlanPtr = std::unique_ptr<shmemx_kv_plan_t, decltype(&shmemx_kv_plan_destroy)>;
 
-/// PE 0 has two sequences of three and two blocks of 10 tokens, PE 1 one of one block.
+/// Blocks of 10 tokens. PE 0 has two sequences, of three and two blocks; PE 1 has one of one block.
 class PlanningCalls : public testing::Test {
  protected:
   int plan() {
@@ -58,9 +58,9 @@ class PlanningCalls : public testing::Test {
   PlanPtr plan_{nullptr, shmemx_kv_plan_destroy};
 };
 
-TEST_F(PlanningCalls, BalancesAndSaysWhereSequencesAre) {
+TEST_F(PlanningCalls, BalancesAndReportsThePlacements) {
   ASSERT_EQ(plan(), 0) << shmemx_error_text();
-  // 17.5 tokens too many; the receiver has the first block of the 15.
+  // PE 0 has 17.5 tokens more than the mean. PE 1 already has the first block of the sequence of 15.
   EXPECT_THAT(moves(), ElementsAre(std::array<std::int64_t, 4>{0, 1, 1, 1}));
   EXPECT_THAT(placement(0, 0), testing::ElementsAreArray(long_table_));
   EXPECT_THAT(placement(1, 1), ElementsAre(0, 1));
@@ -87,7 +87,7 @@ TEST_F(PlanningCalls, TheSameArgumentsMakeTheSamePlan) {
   EXPECT_NE(shmemx_kv_plan_digest(plan_.get()), digest);
 }
 
-TEST_F(PlanningCalls, RefuseWhatCannotBe) {
+TEST_F(PlanningCalls, RefuseInvalidArguments) {
   planning_.planner = 2;
   expect_refused("planner 2 is neither");
   planning_.planner = SHMEMX_KV_PAIR;
@@ -106,7 +106,7 @@ TEST_F(PlanningCalls, RefuseWhatCannotBe) {
   expect_refused("entry 2 of the block table is 7, not one of the cache's blocks 0..6");
 }
 
-TEST_F(PlanningCalls, RefuseSequencesThatCannotBe) {
+TEST_F(PlanningCalls, RefuseInvalidSequences) {
   sequences_[1].hash_count = -1;
   expect_refused("sequence 1 has 2 blocks and -1 hashes");
   sequences_[1].hash_count = 1;
@@ -116,7 +116,7 @@ TEST_F(PlanningCalls, RefuseSequencesThatCannotBe) {
   sequences_[2].blocks = nullptr;
   expect_refused("sequence 2: blocks is NULL");
   sequences_.pop_back();
-  // The partner has one of 8 blocks free.
+  // The partner has one free block of 8.
   const std::vector<std::int64_t> many{0, 1, 2, 3, 4, 5, 6};
   sequences_.push_back({1, 10, many.data(), 7, nullptr, 0});
   planning_.planner = SHMEMX_KV_PAIR;

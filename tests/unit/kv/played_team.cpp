@@ -57,7 +57,7 @@ shmem::CoreGroup::Check PlayedTeam::watch(int /*partner*/) const {
 }
 
 Result<void> PlayedTeam::sync() {
-  const auto met = pes_.sync();
+  auto met = pes_.sync();
   if (pes_.after_sync) {
     pes_.after_sync(me());
   }

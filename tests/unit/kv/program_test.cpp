@@ -47,7 +47,7 @@ TEST(KvOptions, HaveDefaults) {
   EXPECT_FALSE(usual.json);
 }
 
-TEST(KvOptions, TakeTheCachesOfAModelAndWhatIsSaidBeside) {
+TEST(KvOptions, UseTheCachesOfAModelAndExplicitOptions) {
   const Options model = options({"--model", "llama-3-70b", "--dtype", "fp8", "--layers", "3", "--format", "by-block"});
   EXPECT_EQ(model.model, "Llama-3-70B");
   EXPECT_EQ(model.shape.format, Format::kByBlock);
@@ -63,12 +63,12 @@ TEST(KvOptions, ChooseAsManyBlocksAsFitTheBudget) {
   EXPECT_EQ(large.shape.bytes_of_block(), std::int64_t{80} * 2 * 8 * 16 * 128 * 2);
   EXPECT_EQ(large.shape.blocks, 25);
   EXPECT_TRUE(large.blocks_by_budget);
-  EXPECT_THAT(kv_program::describe_setup(large, {}), HasSubstr("fit 128 MiB"));
+  EXPECT_THAT(kv_program::describe_setup(large, {}), HasSubstr("limited to 128 MiB"));
   EXPECT_EQ(options({"--model", "Llama-3-70B", "--blocks", "1000"}).shape.blocks, 1000);
   EXPECT_EQ(options({"--page", "1024", "--head-dim", "1024", "--layers", "1024"}).shape.blocks, 2);
 }
 
-TEST(KvOptions, KnowLatentCaches) {
+TEST(KvOptions, SupportLatentCaches) {
   const Options latent = options({"--model", "DeepSeek-V3"});
   EXPECT_EQ(latent.shape.format, Format::kLatent);
   EXPECT_EQ(latent.shape.bytes_of_block(), std::int64_t{61} * 64 * 576 * 2);
@@ -87,7 +87,7 @@ TEST(KvOptions, ReadRoundsModeAndPlan) {
   EXPECT_EQ(window.to, 20);
 }
 
-TEST(KvOptions, ReadWhereResultsGo) {
+TEST(KvOptions, ReadTheOutputFiles) {
   EXPECT_TRUE(options({"--json"}).json_only());
   EXPECT_EQ(options({"--json", "file"}).json, "file");
   EXPECT_FALSE(options({"--json", "file"}).json_only());
@@ -95,7 +95,7 @@ TEST(KvOptions, ReadWhereResultsGo) {
   EXPECT_EQ(options({"--report", "x.svg"}).report, "x.svg");
 }
 
-TEST(KvOptions, OfTheExampleHaveItsShapes) {
+TEST(KvOptions, HaveTheShapesOfTheExampleForGenerate) {
   EXPECT_EQ(options({"--generate", "d"}).shape.blocks, 80);
   EXPECT_EQ(options({"--generate", "d"}).shape.bytes_of_part(), 128 * 1024);
   EXPECT_EQ(options({"--import", "d"}).shape.page_size, 128);
@@ -136,7 +136,7 @@ TEST(KvModels, HaveDtypesOfAllWidths) {
   EXPECT_FALSE(kv_program::element_size_of("q4"));
 }
 
-TEST(KvResults, ImbalanceIsWhatTheFullestHasMoreThanTheMean) {
+TEST(KvResults, ImbalanceIsTheExcessOfTheFullestPeOverTheMean) {
   EXPECT_DOUBLE_EQ(kv_program::imbalance({10, 10}), 0);
   EXPECT_DOUBLE_EQ(kv_program::imbalance({30, 10}), 0.5);
   EXPECT_DOUBLE_EQ(kv_program::imbalance({40, 0, 0, 0}), 3);
@@ -168,7 +168,7 @@ TEST(KvResults, AreMeansAndMediansOfTheRounds) {
   EXPECT_EQ(results.median(&kv_program::RoundResult::shuffling), 2e9);
 }
 
-TEST(KvJson, HoldsWhatWasFound) {
+TEST(KvJson, HoldsTheResults) {
   const auto json = nlohmann::json::parse(kv_program::to_json(options({"--model", "Qwen2.5-7B"}), some_results()));
   EXPECT_EQ(json["result"], "PASS");
   EXPECT_EQ(json["failure"], nullptr);
@@ -189,7 +189,7 @@ TEST(KvJson, HoldsWhatWasFound) {
   EXPECT_EQ(json["rounds"][1]["gb_per_s"], nullptr);
 }
 
-TEST(KvJson, HoldsAFailureAndNothingElseToo) {
+TEST(KvJson, HoldsAFailureWithoutResults) {
   Results results;
   results.failure = "no \xff memory";
   const auto json = nlohmann::json::parse(kv_program::to_json({}, results));
@@ -199,7 +199,7 @@ TEST(KvJson, HoldsAFailureAndNothingElseToo) {
   EXPECT_TRUE(json["rounds"].empty());
 }
 
-/// Two PEs, of which the first has most tokens. Its sequences begin alike, and so does one of the other PE.
+/// Two PEs, of which the first has most tokens. All sequences have a common prefix.
 class KvPlacementCheck : public testing::Test {
  protected:
   void SetUp() override {
@@ -238,11 +238,11 @@ class KvPlacementCheck : public testing::Test {
   std::vector<shmemx_kv_placement_t> placements_;
 };
 
-TEST_F(KvPlacementCheck, FindsEverySequenceWhole) {
+TEST_F(KvPlacementCheck, FindsEverySequenceComplete) {
   EXPECT_EQ(lost(), "");
 }
 
-TEST_F(KvPlacementCheck, FindsABlockThatIsNotSentOrGoesElsewhere) {
+TEST_F(KvPlacementCheck, FindsABlockThatIsNotSentOrMisplaced) {
   const auto moves = moves_;
   moves_.pop_back();
   EXPECT_THAT(lost(),

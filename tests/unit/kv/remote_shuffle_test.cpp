@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shuffle sends to PEs of other nodes: few large pieces, many at once, and no word of them before they are
-// there; and what becomes of it where something is lost.
+// The puts of a shuffle to PEs on other nodes: few large pieces, many at once, and no notification before they have
+// arrived. Also the errors after a lost put.
 #include <gmock/gmock.h>
 
 #include "tests/unit/kv/played_pes.hpp"
@@ -32,13 +32,13 @@ MovePlan copies(const std::vector<Move>& moves) {
   return *MovePlan::create(moves, Mode::kCopy);
 }
 
-class FarShuffle : public testing::Test {
+class RemoteShuffle : public testing::Test {
  protected:
   static constexpr std::int64_t kLayers = 3;
   static Shape shape(Format format) { return {format, kLayers, 16, 1, 4, 16, 1}; }
 };
 
-TEST_F(FarShuffle, SendsBlocksThatFollowEachOtherInOnePiece) {
+TEST_F(RemoteShuffle, SendsConsecutiveBlocksInOnePiece) {
   const std::pair<Format, std::size_t> pieces[] = {{Format::kApart, 2 * kLayers},
                                                    {Format::kByLayer, 2 * kLayers},
                                                    {Format::kInterleaved, kLayers},
@@ -56,27 +56,27 @@ TEST_F(FarShuffle, SendsBlocksThatFollowEachOtherInOnePiece) {
   }
 }
 
-TEST_F(FarShuffle, SendsStagedBlocksThatFollowEachOtherInOnePiece) {
+TEST_F(RemoteShuffle, SendsConsecutiveStagedBlocksInOnePiece) {
   PlayedPes played{2, Settings{}, shape(Format::kByBlock), 1};
   ASSERT_THAT(played.run(copies({{0, 1, 1, 1}, {0, 2, 1, 2}, {0, 3, 1, 3}, {1, 1, 0, 1}, {1, 2, 0, 2}, {1, 3, 0, 3}})),
               kNoErrors);
   EXPECT_EQ(played.traffic.puts, 2U);
 }
 
-TEST_F(FarShuffle, HasAllPiecesUnderWayAtOnceAndSaysNothingBeforeTheyAreThere) {
+TEST_F(RemoteShuffle, SendsAllPiecesAtOnceAndNotifiesAfterTheyHaveArrived) {
   PlayedPes played{3, Settings{}, shape(Format::kApart), 1};
   const auto scattered = copies({{0, 1, 1, 9}, {0, 3, 1, 13}, {0, 5, 1, 11}, {0, 7, 2, 9}});
   ASSERT_THAT(played.run(scattered), kNoErrors);
-  EXPECT_EQ(played.traffic.most_at_once, 4 * 2 * kLayers);
+  EXPECT_EQ(played.traffic.most_at_once, 4L * 2 * kLayers);
   ASSERT_THAT(played.run({1, 0, 0, 1, 2, 1}, {Blocks{{1, 3, 5, 7, 9}, {9, 13, 11, 15, 0}}, Blocks{}, Blocks{}}),
               kNoErrors);
-  EXPECT_EQ(played.traffic.most_at_once, 5 * 2 * kLayers);
+  EXPECT_EQ(played.traffic.most_at_once, 5L * 2 * kLayers);
   EXPECT_FALSE(played.traffic.told_early);
 }
 
-TEST_F(FarShuffle, TellsAllWhichPeCouldNotSend) {
+TEST_F(RemoteShuffle, ReportsOnAllPesWhichOneCouldNotSend) {
   for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
-    // One block goes at once, and of a circle all are staged.
+    // A single block is sent directly; the blocks of a cycle are all staged.
     for (const auto& moves : {std::vector<Move>{{1, 0, 2, 1}}, {{1, 0, 2, 0}, {2, 0, 0, 0}, {0, 0, 1, 0}}}) {
       PlayedPes played{4, Settings{}, shape(Format::kByLayer), 2};
       played.traffic.loss = [loss](int from, int to) { return from == 1 && to == 2 ? loss : Loss::kNone; };
@@ -93,7 +93,7 @@ TEST_F(FarShuffle, TellsAllWhichPeCouldNotSend) {
   }
 }
 
-TEST_F(FarShuffle, TellsAPartnerThatNothingCame) {
+TEST_F(RemoteShuffle, ReportsAFailedPutToThePartner) {
   for (const Loss loss : {Loss::kAtPut, Loss::kAtQuiet}) {
     PlayedPes played{2, Settings{.cores = 3}, shape(Format::kApart), 1};
     const std::vector<std::int64_t> pairs{1, 0, 0, 1};
@@ -103,11 +103,11 @@ TEST_F(FarShuffle, TellsAPartnerThatNothingCame) {
     EXPECT_THAT(errors[0], an_error(std::errc::connection_reset, "sending 2 blocks to PE 1: PE 1 is lost"));
     EXPECT_THAT(errors[1], an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up: "));
     played.traffic.loss = {};
-    EXPECT_THAT(played.run(pairs, blocks), kNoErrors) << "words still reach them";
+    EXPECT_THAT(played.run(pairs, blocks), kNoErrors) << "words still arrive";
   }
 }
 
-TEST_F(FarShuffle, NamesAnotherPlanOfAPeOnAnotherNode) {
+TEST_F(RemoteShuffle, NamesAnotherPlanOfAPeOnAnotherNode) {
   PlayedPes played{4, Settings{}, shape(Format::kByLayer), 2};
   const auto other = copies({{0, 0, 1, 2}});
   const auto before = played.all_caches();

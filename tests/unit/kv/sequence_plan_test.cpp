@@ -29,7 +29,7 @@ std::vector<std::int64_t> range(std::int64_t first, std::int64_t count) {
   return blocks;
 }
 
-/// Sequences of ten tokens in a page, one behind the other from block 0 on each PE.
+/// Pages of ten tokens. The sequences of each PE lie one after the other from block 0.
 class SequencePlanTest : public testing::Test {
  protected:
   void hold(std::int64_t pe, std::int64_t tokens, std::vector<std::uint64_t> hashes = {}) {
@@ -88,7 +88,7 @@ TEST_F(SequencePlanTest, FillsEachGapWithTheSequenceThatFillsItBest) {
 }
 
 // 60 fills most of the gap of 80, but 50 and 30 fill it all.
-TEST_F(SequencePlanTest, SendsTwoSequencesWhereOneLeavesAGap) {
+TEST_F(SequencePlanTest, SendsTwoSequencesIfOneLeavesAGap) {
   hold(0, 60), hold(0, 50), hold(0, 30), hold(0, 40);
   hold(1, 20);
   const auto made = plan();
@@ -96,7 +96,7 @@ TEST_F(SequencePlanTest, SendsTwoSequencesWhereOneLeavesAGap) {
   EXPECT_EQ(made.placements[0].pe, 0);
 }
 
-TEST_F(SequencePlanTest, TakesNobodyPastTheMean) {
+TEST_F(SequencePlanTest, LetsNoPeCrossTheMean) {
   hold(0, 90), hold(0, 90);
   hold(1, 50);
   EXPECT_THAT(plan().moves, IsEmpty());
@@ -111,7 +111,7 @@ TEST_F(SequencePlanTest, LeavesPesWithinTheToleranceAlone) {
 }
 
 // One PE has far more than the mean, all others slightly less: no PE has a gap for 100 tokens.
-TEST_F(SequencePlanTest, ToleranceLetsReceiversGoPastTheMean) {
+TEST_F(SequencePlanTest, ToleranceLetsReceiversExceedTheMean) {
   for (int i = 0; i < 20; ++i) {
     hold(0, 100);
   }
@@ -123,7 +123,7 @@ TEST_F(SequencePlanTest, ToleranceLetsReceiversGoPastTheMean) {
   planning_.tolerance = 0.1;
   const auto made = plan();
   EXPECT_LE(made.summary.after.most_to_mean(), 1.1);
-  // No more than it takes to be within the tolerance.
+  // As few as it takes to be within the tolerance.
   EXPECT_EQ(made.summary.sequences_moved, 9);
 }
 
@@ -140,13 +140,13 @@ TEST_F(SequencePlanTest, SendsNoBlockThatTheReceiverHas) {
   EXPECT_THAT(blocks_of(made, 0), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(SequencePlanTest, SequencesWithACommonBeginningGoTogetherAndBringItOnce) {
+TEST_F(SequencePlanTest, SequencesWithACommonPrefixMoveTogetherAndSendItOnce) {
   hold(0, 60, {1, 2, 3}), hold(0, 40, {1, 2, 3}), hold(0, 140);
   hold(1, 60);
   sequences_.push_back({2, 0, {}});
   planning_.pes = 3;
   const auto made = plan();
-  // When the first one is there, both PEs have a gap of 40.
+  // After the first one both PEs have a gap of 40.
   EXPECT_EQ(made.placements[0].pe, 2);
   EXPECT_EQ(made.placements[1].pe, 2);
   EXPECT_EQ(made.summary.blocks_moved, 6 + 1);
@@ -160,21 +160,21 @@ TEST_F(SequencePlanTest, EqualBlocksOfOneSequenceAreSentOnce) {
   EXPECT_EQ(made.summary.blocks_moved, 3);
   const auto table = blocks_of(made, 0);
   EXPECT_EQ(table[0], table[1]);
-  // What comes out goes in again.
+  // The resulting table is valid input.
   sequences_[0] = {1, 40, table, {7, 7, 8}};
   EXPECT_THAT(plan().moves, IsEmpty());
 }
 
-TEST_F(SequencePlanTest, BlocksOfACommonBeginningMayBeTheSame) {
+TEST_F(SequencePlanTest, SequencesMayShareTheBlocksOfACommonPrefix) {
   sequences_ = {{0, 40, {0, 1, 2, 3}, {7, 8}}, {0, 40, {0, 1, 4, 5}, {7, 8}}, {1, 0, {}}};
   planning_.pes = 2;
   EXPECT_EQ(plan().summary.sequences_moved, 1);
-  // The sender's blocks would be cleared, under the other one's feet.
+  // Not in move mode: clearing the sender's blocks would destroy the other sequence.
   planning_.mode = Mode::kMove;
   EXPECT_THAT(plan().moves, IsEmpty());
 }
 
-TEST_F(SequencePlanTest, PlacesWithoutTokensAreKeptAndNotSent) {
+TEST_F(SequencePlanTest, EmptyBlocksAreKeptAndNotSent) {
   sequences_ = {{0, 15, {9, 4, 7}}, {0, 15, {2, 3}}, {1, 0, {0, 2}}};
   planning_.pes = 2;
   const auto made = plan();
@@ -183,7 +183,7 @@ TEST_F(SequencePlanTest, PlacesWithoutTokensAreKeptAndNotSent) {
   EXPECT_THAT(blocks_of(made, 2), ElementsAre(0, 2));
 }
 
-TEST_F(SequencePlanTest, AFullReceiverIsPassedOver) {
+TEST_F(SequencePlanTest, AFullReceiverIsSkipped) {
   hold(0, 100), hold(0, 100);
   hold(1, 0), hold(2, 0), hold(3, 200);
   // PE 1, which would be first, has 5 of 20 blocks free.
@@ -196,7 +196,7 @@ TEST_F(SequencePlanTest, AFullReceiverIsPassedOver) {
   EXPECT_THAT(plan().moves, IsEmpty());
 }
 
-TEST_F(SequencePlanTest, RefusesWhatCannotBe) {
+TEST_F(SequencePlanTest, RefusesInvalidArguments) {
   expect_refused("0 PEs");
   planning_.pes = 2;
   expect_refused("there are no sequences");
@@ -210,7 +210,7 @@ TEST_F(SequencePlanTest, RefusesWhatCannotBe) {
   }
 }
 
-TEST_F(SequencePlanTest, NamesASequenceThatCannotBe) {
+TEST_F(SequencePlanTest, NamesAnInvalidSequence) {
   planning_.pes = 2;
   const auto refused = [&](OwnedSequence sequence, const std::string& reason) {
     sequences_ = {{0, 5, {0}}, std::move(sequence)};
@@ -264,7 +264,7 @@ TEST_F(SequencePlanTest, APairWhoseSharedBlocksWouldBeClearedIsRefused) {
   planning_.mode = Mode::kMove;
   sequences_ = {{0, 35, range(0, 4), {7}}, {0, 35, {0, 5, 6, 7}, {7}}, {1, 0, {}}};
   planning_.pes = 2;
-  // The whole 35 would reach the mean.
+  // Without this sequence, all 35 tokens would just reach the mean.
   sequences_.push_back({0, 10, {8}});
   expect_refused("sequence 0 of PE 0 would go, and its blocks be cleared");
 }

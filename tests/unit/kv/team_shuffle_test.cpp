@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of moves carried out by threads that play PEs, beside a model that copies all blocks first and then puts them
-// where they belong.
+// Lists of moves carried out by threads that simulate PEs, compared with a model that first copies all blocks and then
+// writes them to their destinations.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ auto an_error(std::errc code, const std::string& text) {
   return AllOf(Field(&shmem::Error::code, code), Field(&shmem::Error::text, HasSubstr(text)));
 }
 
-/// Where byte `byte` of the K (or V) part of a block is in what PlayedPes::caches gives.
+/// The index of byte `byte` of the K (or V) part of a block in the result of PlayedPes::caches.
 std::size_t place_of(const Shape& s, std::size_t v_begin, std::int64_t layer, bool v, std::int64_t block,
                      std::int64_t byte) {
   const std::int64_t part = s.heads * s.page * s.head_dim * s.element_size;
@@ -54,7 +54,7 @@ std::size_t place_of(const Shape& s, std::size_t v_begin, std::int64_t layer, bo
   return 0;
 }
 
-/// All places of a block's bytes, in one order for all blocks.
+/// The indices of all bytes of a block, in the same order for all blocks.
 std::vector<std::size_t> places_of(const Shape& s, std::size_t v_begin, std::int64_t block) {
   std::vector<std::size_t> places;
   for (std::int64_t layer = 0; layer < s.layers; ++layer) {
@@ -88,7 +88,7 @@ Caches after(const Caches& before, const Shape& shape, std::size_t v_begin, cons
   return caches;
 }
 
-/// Destinations are all different; sources too, if they are to be cleared.
+/// All destinations are different. In move mode all sources are, too, because they are cleared.
 std::vector<Move> random_moves(int pes, std::int64_t blocks, Mode mode, std::mt19937& random) {
   std::vector<std::pair<std::int64_t, std::int64_t>> all;
   for (int pe = 0; pe < pes; ++pe) {
@@ -121,7 +121,7 @@ struct Case {
 
 class TeamShuffleTest : public testing::TestWithParam<Case> {};
 
-TEST_P(TeamShuffleTest, DoesAllMovesAtOnceAndNothingElse) {
+TEST_P(TeamShuffleTest, DoesExactlyTheMovesAsIfAllAtOnce) {
   const auto& [pes, settings, shape, pes_a_node] = GetParam();
   PlayedPes played{pes, settings, shape, pes_a_node};
   std::mt19937 random{static_cast<unsigned>(pes * 100 + settings.cores)};
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{3, {2, Path::kDirect, 4096}, {Format::kByBlock, 4, 5, 2, 3, 5, 8}, 2},
                     Case{6, {2, Path::kAuto, 300}, {Format::kLatent, 3, 7, 1, 16, 9, 2}, 2}));
 
-/// Which of the cores get to work.
+/// The cores that take part in a copy.
 std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
   std::mutex mutex;
   std::set<int> cores;
@@ -165,7 +165,7 @@ std::set<int> cores_at_work(shmem::kv::Copier& copier, std::size_t bytes) {
   return cores;
 }
 
-TEST(Copier, WakesOtherCoresForMuchWorkAndWhereThereAreProcessors) {
+TEST(Copier, UsesOtherCoresForMuchWorkUnlessLimitedToOne) {
   const auto group = *shmem::CoreGroup::create(3, shmem::wait_policy(3));
   auto copier = *shmem::kv::Copier::create(*group, Path::kAuto);
   constexpr std::size_t kMuch = std::size_t{1} << 30;
@@ -205,21 +205,21 @@ TEST_F(TeamShuffle, TakesTwoSyncsAndOneMoreForStagedBlocksThatFit) {
   EXPECT_EQ(played_.syncs(), 7U);
 }
 
-TEST_F(TeamShuffle, ClearsOnlyWhenNobodyCopiesAnyMore) {
+TEST_F(TeamShuffle, ClearsOnlyAfterASyncThatFollowsAllCopies) {
   EXPECT_THAT(played_.run(*MovePlan::create(std::vector<Move>{{0, 0, 1, 1}}, Mode::kMove)), kNoErrors);
   EXPECT_EQ(played_.syncs(), 3U);
   EXPECT_THAT(played_.run(*MovePlan::create(std::vector<Move>{{0, 0, 1, 1}, {1, 1, 0, 2}}, Mode::kMove)), kNoErrors);
-  EXPECT_EQ(played_.syncs(), 6U) << "the one after staging is enough";
+  EXPECT_EQ(played_.syncs(), 6U) << "the sync after staging is enough";
 }
 
-TEST_F(TeamShuffle, ReceiversCopyWhatTheirSendersHaveNotComeTo) {
+TEST_F(TeamShuffle, ReceiversCopyBlocksThatTheirSendersHaveNotStarted) {
   const auto expected = after(before_, kShape, played_.buffer_bytes(), {{0, 0, 1, 1}, {0, 3, 2, 2}}, Mode::kCopy);
   bool agreed = false;
   bool copied = false;
   played_.after_sync = [&](int pe) {
     if (pe == 0 && !agreed) {
       agreed = true;
-      // The sender does nothing until the receivers have come to the end.
+      // The sender does nothing until the receivers have reached the last sync.
       const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
       while (played_.in_sync() < 2 && std::chrono::steady_clock::now() < limit) {
         std::this_thread::yield();
@@ -232,7 +232,7 @@ TEST_F(TeamShuffle, ReceiversCopyWhatTheirSendersHaveNotComeTo) {
   EXPECT_TRUE(played_.all_caches() == expected);
 }
 
-TEST_F(TeamShuffle, AnotherPlanOnOnePeIsNamedOnAll) {
+TEST_F(TeamShuffle, AnotherPlanOnOnePeIsReportedOnAll) {
   for (const std::vector<Move>& moves : {std::vector<Move>{}, {{0, 0, 1, 2}}, {{0, 0, 1, 1}, {0, 1, 1, 2}}}) {
     const auto other = *MovePlan::create(moves, Mode::kCopy);
     EXPECT_THAT(run({{0, 0, 1, 1}}, [&](int pe, PlayedPes::Call& call) { call.list = pe == 2 ? &other : call.list; }),
@@ -241,7 +241,7 @@ TEST_F(TeamShuffle, AnotherPlanOnOnePeIsNamedOnAll) {
   }
 }
 
-TEST_F(TeamShuffle, AnotherCacheOnOnePeIsNamedOnAll) {
+TEST_F(TeamShuffle, AnotherCacheOnOnePeIsReportedOnAll) {
   const auto expect_difference = [&](const std::function<void(shmem::kv::Cache&)>& change) {
     EXPECT_THAT(run({{0, 0, 1, 1}},
                     [&](int pe, PlayedPes::Call& call) {
@@ -267,7 +267,7 @@ TEST_F(TeamShuffle, AnotherCacheOnOnePeIsNamedOnAll) {
   });
 }
 
-TEST_F(TeamShuffle, WhatIsWrongOnOnePeIsToldToAll) {
+TEST_F(TeamShuffle, InvalidArgumentsOnOnePeAreReportedOnAll) {
   const auto expect_failure = [&](const std::string& text, const PlayedPes::Change& spoil,
                                   const std::vector<Move>& moves = {{0, 0, 1, 1}}) {
     const auto errors = run(moves, [&](int pe, PlayedPes::Call& call) {
@@ -291,7 +291,7 @@ TEST_F(TeamShuffle, WhatIsWrongOnOnePeIsToldToAll) {
   expect_failure("in their caches blocks 0..0", [](int, auto& call) { call.cache.shape.blocks = 1; });
 }
 
-TEST_F(TeamShuffle, ABlockOrPeThatIsNotThereIsNamedOnAll) {
+TEST_F(TeamShuffle, AnInvalidBlockOrPeIsReportedOnAll) {
   EXPECT_THAT(run({{0, 0, 3, 1}}), Each(an_error(std::errc::invalid_argument, "there are PEs 0..2")));
   expect_nothing_moved_and_works_again();
   EXPECT_THAT(run({{0, 4, 1, 1}}), Each(an_error(std::errc::invalid_argument, "blocks 0..3")));

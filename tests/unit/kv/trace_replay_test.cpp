@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both public traces from start to end, planned in pairs and balanced.
+// Plans both public traces from start to end, with the pair planner and the balanced one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using shmem::kv::Planner;
 using shmem::kv::Planning;
 using shmem::kv::SequencePlan;
 
-/// Of one window, or of all together.
+/// The result of one window, or the sum over all.
 struct Result {
   double before = 0, after = 0;  // tokens
   double most_to_mean = 0;
@@ -75,7 +75,7 @@ class TraceReplay : public testing::TestWithParam<int> {
   void replay(const std::string& file, const Geometry& geometry) {
     const std::string path = KV_TRACES "/" + file;
     if (access(path.c_str(), R_OK) != 0) {
-      GTEST_SKIP() << "no trace " << path;
+      GTEST_SKIP() << "cannot read the trace " << path;
     }
     auto made = WindowDealer::create(*kv_program::TraceFile::open(path), GetParam(), {geometry.blocks, geometry.page});
     ASSERT_TRUE(made) << made.error().text;
@@ -111,7 +111,7 @@ class TraceReplay : public testing::TestWithParam<int> {
     EXPECT_LE(balanced.blocks_per_token(), pair.blocks_per_token());
   }
 
-  /// The program's caches; in a soak also some that hold as many tokens as those of large models do.
+  /// With the program's default caches; in a soak also with caches as large as those of large models.
   void replay(const std::string& file) {
     replay(file, {160, 64});
     if (test_support::repeats(0, 1) > 0) {

@@ -36,7 +36,7 @@ class TraceTest : public testing::Test {
     return dir_.file("trace");
   }
 
-  /// All requests, or the text of the first error.
+  /// All requests before the first error, whose text is then in error_.
   std::vector<Request> read(const std::string& content) {
     auto trace = TraceFile::open(write(content));
     if (!trace) {
@@ -57,7 +57,7 @@ class TraceTest : public testing::Test {
     }
   }
 
-  /// The content is refused at `line` for a reason that has `reason` in it.
+  /// Expects that the content is refused at `line` with a text that contains `reason`.
   void expect_refused(const std::string& content, int line, const std::string& reason) {
     error_.clear();
     read(content);
@@ -91,12 +91,12 @@ TEST_F(TraceTest, ReadsAzure) {
   EXPECT_EQ(requests[1].output_tokens, 44);
 }
 
-TEST_F(TraceTest, ReadsLinesThatEndAsOnWindowsAndALastLineWithoutEnd) {
+TEST_F(TraceTest, ReadsWindowsLineEndingsAndALastLineWithoutEnd) {
   EXPECT_EQ(read("TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:15:46,1,2\r\n").size(), 1U) << error_;
   EXPECT_EQ(read(kMooncake + kMooncake.substr(0, kMooncake.size() - 1)).size(), 2U) << error_;
 }
 
-TEST_F(TraceTest, BeginsAgain) {
+TEST_F(TraceTest, CanBeRewound) {
   for (const std::string& content : {kMooncake + kMooncake, kAzureHeader + "2023-11-16 18:15:46,1,2\n"}) {
     auto trace = *TraceFile::open(write(content));
     while (trace->next()->has_value()) {
@@ -129,7 +129,7 @@ TEST_F(TraceTest, NamesFileAndLineOfAMalformedMooncakeRequest) {
                  "\"timestamp\" is 1e+20");
   expect_refused(with(R"("timestamp": 1, "input_length": null, "output_length": 1)" + ids), 2, "is null, not a whole");
   expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": ["a"])"), 2, "holds \"a\"");
-  expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1e30])"), 2, "no id");
+  expect_refused(with(R"("timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1e30])"), 2, "not an id");
   expect_refused(with(R"("timestamp": 1, "input_length": 512, "output_length": 9, "hash_ids": [1, 2])"), 2,
                  "\"hash_ids\" holds 2 ids, and the 512 tokens of \"input_length\" are 1 blocks of 512");
 }
@@ -174,7 +174,7 @@ TEST_F(TraceTest, NamesFileAndLineOfAMalformedAzureRequest) {
   }
 }
 
-TEST_F(TraceTest, RefusesWhatIsNoTrace) {
+TEST_F(TraceTest, RefusesOtherFiles) {
   expect_refused("TIMESTAMP;ContextTokens\n", 1, "neither a JSON object");
   expect_refused(std::string("\x7f"
                              "ELF\0\0",
@@ -256,22 +256,22 @@ std::vector<Request> of_lengths(const std::vector<std::int64_t>& tokens) {
   return requests;
 }
 
-TEST(WindowDealer, DealsInTurnUntilSomebodyIsFull) {
-  // Half a cache is 10 blocks of 4 tokens, of which a sequence takes 2 at most; 5 tokens are 2 blocks.
+TEST(WindowDealer, DealsInTurnUntilAPeIsFull) {
+  // Half a cache is 10 blocks of 4 tokens. A sequence takes up to 2 of them; 5 tokens take 2 blocks.
   auto windows = dealer(of_lengths({1, 5, 2, 6, 3, 7, 1, 5, 2, 6, 3, 7, 1, 7}), 2, {20, 4});
   EXPECT_EQ(windows.scale(), 1);
   EXPECT_EQ(windows.requests(), 14);
-  // PE 1 has ten blocks; the 7 that it should get next begins the next window.
+  // PE 1 has ten blocks, so the 7 that it would get next begins the next window.
   EXPECT_THAT(lengths_of(*windows.next()), ElementsAre(ElementsAre(1, 2, 3, 1, 2, 3), ElementsAre(5, 6, 7, 5, 6)));
   EXPECT_EQ(windows.dealt(), 11);
-  // Behind the last 7 the trace begins again.
+  // After the last 7 the trace starts again.
   EXPECT_THAT(lengths_of(*windows.next()), ElementsAre(ElementsAre(7, 7, 5, 6, 7), ElementsAre(1, 1, 2, 3, 1)));
   EXPECT_EQ(windows.dealt(), 21);
 }
 
 TEST(WindowDealer, ScalesRequestsUntilHalfACacheHoldsFive) {
   auto windows = dealer(of_lengths({1000, 500, 1}), 3, {100, 8});
-  // Ten blocks are 80 tokens, one of them free: 1000 / 79 is 12.7.
+  // Ten blocks are 80 tokens, of which one stays free: 1000 / 79 is 12.7.
   EXPECT_EQ(windows.scale(), 13);
   const auto lengths = lengths_of(*windows.next());
   EXPECT_EQ(lengths[0][0], 77);
@@ -279,12 +279,12 @@ TEST(WindowDealer, ScalesRequestsUntilHalfACacheHoldsFive) {
   EXPECT_EQ(lengths[2][0], 1);
 }
 
-TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
+TEST(WindowDealer, HashesThePagesThatLieInThePrompt) {
   const auto hashes = [](std::vector<Request> requests, const Geometry& geometry) {
     auto window = *dealer(std::move(requests), 3, geometry).next();
     return std::array{window[0][0].hashes, window[1][0].hashes, window[2][0].hashes};
   };
-  // Pages of 300 tokens end in blocks 0, 1, 1 and 2 of 512; the fifth ends behind the prompt of 1300.
+  // Pages of 300 tokens end in blocks 0, 1, 1 and 2 of 512 tokens; the fifth page ends after the prompt of 1300.
   const auto [one, other, short_one] =
       hashes({{0, 1300, 500, {7, 8, 9}}, {0, 1300, 0, {7, 8, 1}}, {0, 1300, 0, {7, 8}}}, {1000, 300});
   EXPECT_EQ(one.size(), 4U);
@@ -292,7 +292,7 @@ TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
   EXPECT_THAT(short_one, ElementsAre(one[0], one[1], one[2]));
   EXPECT_THAT(std::vector(other.begin(), other.begin() + 3), ElementsAre(one[0], one[1], one[2]));
   EXPECT_NE(other[3], one[3]);
-  // A scale of 5 makes 500 tokens of the trace a page of 100 and 1 block, and the prompt two of them.
+  // With a scale of 5, a page of 100 stands for 500 tokens of the trace, so the prompt of 1300 has two full pages.
   const auto [scaled, same, none] =
       hashes({{0, 1300, 500, {7, 8, 9}}, {0, 1300, 0, {7, 8, 1}}, {0, 499, 0, {7}}}, {40, 100});
   EXPECT_EQ(scaled.size(), 2U);
@@ -300,7 +300,7 @@ TEST(WindowDealer, NamesThePagesThatLieInThePrompt) {
   EXPECT_THAT(none, IsEmpty());
 }
 
-TEST(WindowDealer, LaysSequencesOneBehindTheOther) {
+TEST(WindowDealer, PlacesSequencesOneAfterTheOther) {
   const kv_program::PageTables tables({{{10, {5}}, {9}}, {}, {{25}}}, 10);
   const auto sequences = tables.sequences();
   ASSERT_EQ(sequences.size(), 3U);
@@ -330,7 +330,7 @@ kv_program::Result<std::unique_ptr<Trace>> slice(std::int64_t from_ms, std::opti
   return kv_program::TraceSlice::create(std::make_unique<ListTrace>(std::move(requests)), from_ms, to_ms);
 }
 
-TEST(TraceSlice, HasTheRequestsOfItsTime) {
+TEST(TraceSlice, HasTheRequestsOfItsTimeRange) {
   EXPECT_THAT(all_tokens(**slice(0, std::nullopt)), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(all_tokens(**slice(0, 1)), ElementsAre(1, 2));
   EXPECT_THAT(all_tokens(**slice(1, 300)), ElementsAre(3, 4));
@@ -342,7 +342,7 @@ TEST(TraceSlice, HasTheRequestsOfItsTime) {
   EXPECT_THAT(all_tokens(*twice), ElementsAre(3));
 }
 
-TEST(TraceSlice, SaysWhichTimeItIs) {
+TEST(TraceSlice, NamesItsTimeRange) {
   EXPECT_EQ((*slice(0, 1500))->name(), "list from 0 s to 1.5 s");
   EXPECT_EQ((*slice(20, std::nullopt))->name(), "list from 0.02 s on");
   EXPECT_FALSE(slice(-1, 5));
@@ -368,7 +368,7 @@ TEST(WindowDealer, AnyWindowCanBePlanned) {
   }
 }
 
-TEST(WindowDealer, RefusesCachesThatHoldNothing) {
+TEST(WindowDealer, RefusesCachesThatAreTooSmall) {
   for (const Geometry& geometry : {Geometry{1, 128}, Geometry{2, 1}, Geometry{2, 0}}) {
     EXPECT_FALSE(WindowDealer::create(std::make_unique<BuiltinTrace>(), 2, geometry));
   }
