@@ -101,16 +101,18 @@ TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsHasItsEffect) {
   constexpr auto kFire = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_TRIGGER;
   constexpr auto kArm = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER;
   const auto count_of = [](const raw::Fd& fd) { return raw::wait_event(fd.get(), 0); };
+  // The reply may come first: the device signals later if its time for interrupts is used up.
+  const auto arrives = [](const raw::Fd& fd) { return raw::wait_event(fd.get()) == 1; };
 
   ASSERT_EQ(set_irqs(client, kArm, GBA_IRQ_MSIX, 3, 2, {}, fds).error(), 0);
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 2).error(), 0);
-  EXPECT_EQ(count_of(first), 1U);
-  EXPECT_EQ(count_of(second), 1U);
+  EXPECT_TRUE(arrives(first));
+  EXPECT_TRUE(arrives(second));
   const std::array bools{std::byte{0}, std::byte{1}};
   constexpr auto kBool = VFIO_USER_IRQ_DATA_BOOL | VFIO_USER_IRQ_ACTION_TRIGGER;
   EXPECT_EQ(set_irqs(client, kBool, GBA_IRQ_MSIX, 3, 2, bools).error(), 0);
   EXPECT_EQ(count_of(first), 0U);
-  EXPECT_EQ(count_of(second), 1U);
+  EXPECT_TRUE(arrives(second));
 
   constexpr auto kMask = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_MASK;
   constexpr auto kUnmask = VFIO_USER_IRQ_DATA_NONE | VFIO_USER_IRQ_ACTION_UNMASK;
@@ -118,12 +120,12 @@ TEST_F(DmaAndInterrupts, EveryFormOfSetIrqsHasItsEffect) {
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 1).error(), 0);
   EXPECT_EQ(count_of(first), 0U);
   EXPECT_EQ(set_irqs(client, kUnmask, GBA_IRQ_MSIX, 3, 1).error(), 0);
-  EXPECT_EQ(count_of(first), 1U) << "an interrupt that was masked arrives now";
+  EXPECT_TRUE(arrives(first)) << "an interrupt that was masked arrives now";
 
   EXPECT_EQ(set_irqs(client, kArm, GBA_IRQ_MSIX, 3, 1).error(), 0);  // no descriptor: disarmed
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 2).error(), 0);
   EXPECT_EQ(count_of(first), 0U);
-  EXPECT_EQ(count_of(second), 1U);
+  EXPECT_TRUE(arrives(second));
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 0, 0).error(), 0);  // the whole index disarmed
   EXPECT_EQ(set_irqs(client, kFire, GBA_IRQ_MSIX, 3, 2).error(), 0);
   EXPECT_EQ(count_of(second), 0U);
