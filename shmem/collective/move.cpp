@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "shmem/collective/on_nodes.hpp"
-#include "shmem/memory/room.hpp"
+#include "shmem/memory/scratch_buffer.hpp"
 
 namespace shmem {
 namespace {
@@ -214,7 +214,7 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
   }
   const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;
   const bool fetches = members.spanning != nullptr || !members.here;
-  const auto room = Room::of(fetches ? extent : 0, "of a block of another node's PE, with its gaps");
+  const auto scratch = ScratchBuffer::allocate(fetches ? extent : 0, "of a block of another node's PE, with its gaps");
   return between_meetings(members, [&](int member) -> Result<void> {
     std::byte* const theirs = to + static_cast<std::size_t>(member) * to_block;
     const std::size_t offset = static_cast<std::size_t>(members.me) * from_block;
@@ -222,12 +222,12 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
       fetch(theirs, members.at(source, member) + offset, block);
       return {};
     }
-    if (!room) {
-      return room.error();
+    if (!scratch) {
+      return scratch.error();
     }
-    auto ok = members.fetch(room->data(), source, offset, extent, member);
+    auto ok = members.fetch(scratch->data(), source, offset, extent, member);
     if (ok) {
-      fetch(theirs, room->data(), block);
+      fetch(theirs, scratch->data(), block);
     }
     return ok;
   });

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shmem/collective/multi_leader.hpp"
-#include "shmem/memory/room.hpp"
+#include "shmem/memory/scratch_buffer.hpp"
 #include "shmem/team/spanning_team.hpp"
 
 namespace shmem::on_nodes {
@@ -165,7 +165,7 @@ Result<void> gather_in_order(const Members& members, const std::vector<std::vect
   }
   const std::size_t each = std::max<std::size_t>(kPutInOrder / sizes.size(), 1);
   const std::uint64_t longest = *std::max_element(sizes.begin(), sizes.end());
-  const auto all = Room::of(std::min(total, each * sizes.size()), "that put the PEs' blocks in order");
+  const auto all = ScratchBuffer::allocate(std::min(total, each * sizes.size()), "that put the PEs' blocks in order");
   if (!all) {
     return all.error();
   }
@@ -287,13 +287,13 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
   const auto& here = nodes[static_cast<std::size_t>(members.spanning->my_node())];
   const std::size_t packed = block.element * block.count;
   const std::size_t each_way = here.size() * static_cast<std::size_t>(members.size()) * packed;
-  const auto room = Room::of(2 * each_way, "in which the blocks of a node's PEs go to other nodes");
-  if (!room) {
-    return room.error();
+  const auto scratch = ScratchBuffer::allocate(2 * each_way, "in which the blocks of a node's PEs go to other nodes");
+  if (!scratch) {
+    return scratch.error();
   }
   std::vector<std::span<const std::byte>> from;
   std::vector<std::span<std::byte>> to;
-  std::byte* at = room->data();
+  std::byte* at = scratch->data();
   for (const auto& there : nodes) {
     from.emplace_back(at, here.size() * there.size() * packed);
     to.emplace_back(at + each_way, from.back().size());
@@ -308,7 +308,7 @@ Result<void> exchange_blocks(const Members& members, void* dest, const void* sou
   if (auto ok = members.spanning->leaders().alltoall(from, to); !ok) {
     return ok;
   }
-  at = room->data() + each_way;
+  at = scratch->data() + each_way;
   for (const auto& there : nodes) {
     for (const int theirs : there) {
       for (const int mine : here) {
@@ -362,11 +362,12 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
   const auto nodes = by_node(members);
   const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
   const Blocks blocks(nodes, sizes);
-  const auto room = Room::of(size * (sizes.size() + 1), "in which a scan combines the values of all PEs");
-  if (!room) {
-    return room.error();
+  const auto scratch =
+      ScratchBuffer::allocate(size * (sizes.size() + 1), "in which a scan combines the values of all PEs");
+  if (!scratch) {
+    return scratch.error();
   }
-  std::byte* const all = room->data();
+  std::byte* const all = scratch->data();
   std::byte* const before = all + size * sizes.size();
   if (auto ok = gather_blocks(members, nodes, blocks, sizes, source, begin, all); !ok) {
     return ok;

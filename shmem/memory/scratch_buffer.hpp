@@ -12,21 +12,22 @@
 
 namespace shmem {
 
-/// Bytes without values. An Error instead of an exception, which would end the process in a C call, if there are none.
-class Room {
+/// Bytes without initial values. Where memory is short, allocate() returns an Error: an exception would end the process
+/// in a C call.
+class ScratchBuffer {
  public:
-  Room() = default;
-  /// `use` goes on after "the 64 bytes": "that ...".
-  static Result<Room> of(std::size_t bytes, const char* use) {
-    Room room;
+  ScratchBuffer() = default;
+  /// `use` completes the message "there is no memory for the 64 bytes ...".
+  static Result<ScratchBuffer> allocate(std::size_t bytes, const char* use) {
+    ScratchBuffer buffer;
     try {
-      room.bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      buffer.bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     } catch (const std::bad_alloc&) {
       return fail(std::errc::not_enough_memory,
                   fmt::format("shmem: there is no memory for the {} bytes {}", bytes, use));
     }
-    room.size_ = bytes;
-    return room;
+    buffer.size_ = bytes;
+    return buffer;
   }
   [[nodiscard]] std::byte* data() const { return bytes_.get(); }
   [[nodiscard]] std::size_t size() const { return size_; }

@@ -39,12 +39,12 @@ class ExpectedAnswers {
   /// request, before that request is done.
   ExpectedAnswers(std::uint64_t job, std::function<void(int)> lose) : job_(job), lose_(std::move(lose)) {}
 
-  /// A request to `pe`, to be answered by the bytes of `to`, or by a value if there are none. `waited_for`: until the
-  /// caller calls forget(); otherwise until the answer has come whole.
+  /// A request to `pe`, whose answer is the bytes for `to`, or a value if `to` is empty. If `waited_for`, it stays until
+  /// the caller calls forget(), otherwise until the answer is complete.
   Expected& expect(int pe, std::span<std::byte> to, bool waited_for);
   /// Late answers are dropped.
   void forget(Expected& expected);
-  /// Forgets all requests to `pe` that nobody waits for. False: there are none.
+  /// Forgets all requests to `pe` that nobody waits for. False if there are none.
   bool forget_started(int pe);
 
   void take(std::span<const std::byte> header, std::span<const std::byte> bytes);

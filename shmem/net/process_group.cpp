@@ -236,11 +236,11 @@ std::array<ProcessGroup::Range, 2> ProcessGroup::ranges(std::span<const std::siz
 
 Result<std::byte*> ProcessGroup::scratch(std::size_t bytes) {
   if (scratch_.size() < bytes) {
-    auto room = Room::of(bytes, "of a collective call between nodes");
-    if (!room) {
-      return room.error();
+    auto scratch = ScratchBuffer::allocate(bytes, "of a collective call between nodes");
+    if (!scratch) {
+      return scratch.error();
     }
-    scratch_ = *std::move(room);
+    scratch_ = *std::move(scratch);
   }
   return scratch_.data();
 }

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "shmem/memory/room.hpp"
+#include "shmem/memory/scratch_buffer.hpp"
 #include "shmem/net/messages.hpp"
 #include "shmem/net/network.hpp"
 
@@ -147,7 +147,7 @@ class ProcessGroup {
   const std::uint32_t team_;
   std::uint64_t calls_ = 0;
   std::uint64_t split_barriers_ = 0;
-  Room scratch_;
+  ScratchBuffer scratch_;
   std::optional<OpenBarrier> open_;
   std::optional<Error> failed_;
 };
