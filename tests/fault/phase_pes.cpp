@@ -6,9 +6,11 @@
 #include <shmem.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
+#include <string_view>
 
 namespace {
 
@@ -62,40 +64,44 @@ void wait_for_word() {
   shmem_long_wait_until(&word, SHMEM_CMP_NE, 0);
 }
 
-[[noreturn]] void repeat(const char* phase) {
-  const bool in_job = std::strcmp(phase, "init") != 0 && std::strcmp(phase, "finalize") != 0;
-  if (in_job) {
+struct Phase {
+  std::string_view name;
+  void (*once)();
+  bool in_job = true;  // between shmem_init and shmem_finalize
+};
+constexpr Phase kPhases[] = {
+    {"init", [] { begin_and_end(0); }, false},
+    // PEs that finish at different times wait for each other in shmem_finalize.
+    {"finalize", [] { begin_and_end(static_cast<useconds_t>(::getpid()) % 16 * 500); }, false},
+    {"malloc", allocate},
+    {"split", split},
+    {"put", put},
+    {"lock", lock_and_release},
+    {"sum", sum},
+    {"wait", wait_for_word},
+    {"barrier", shmem_barrier_all},
+};
+
+[[noreturn]] void repeat(const Phase& phase) {
+  if (phase.in_job) {
     shmem_init();
   }
   for (;;) {
-    if (std::strcmp(phase, "init") == 0) {
-      begin_and_end(0);
-    } else if (std::strcmp(phase, "finalize") == 0) {
-      // PEs that finish at different times wait for each other in shmem_finalize.
-      begin_and_end(static_cast<useconds_t>(::getpid()) % 16 * 500);
-    } else if (std::strcmp(phase, "malloc") == 0) {
-      allocate();
-    } else if (std::strcmp(phase, "split") == 0) {
-      split();
-    } else if (std::strcmp(phase, "put") == 0) {
-      put();
-    } else if (std::strcmp(phase, "lock") == 0) {
-      lock_and_release();
-    } else if (std::strcmp(phase, "sum") == 0) {
-      sum();
-    } else if (std::strcmp(phase, "wait") == 0) {
-      wait_for_word();
-    } else {
-      shmem_barrier_all();
-    }
+    phase.once();
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view wanted = argc > 1 ? argv[1] : "barrier";
+  const auto* const phase = std::ranges::find(kPhases, wanted, &Phase::name);
+  if (phase == std::end(kPhases)) {
+    std::fprintf(stderr, "phase_pes: no such phase: %s\n", argv[1]);
+    return 2;
+  }
   const char* rank = std::getenv("OSHRUN_RANK");
   std::printf("PE %s pid %d started\n", rank == nullptr ? "?" : rank, static_cast<int>(::getpid()));
   std::fflush(stdout);
-  repeat(argc > 1 ? argv[1] : "barrier");
+  repeat(*phase);
 }

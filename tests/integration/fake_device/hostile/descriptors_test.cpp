@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "tests/integration/fake_device/hostile/bystanders.hpp"
 
@@ -227,7 +229,7 @@ TEST_F(Descriptors, ForMissingHugePagesEndOnlyTheirClient) {
   constexpr std::size_t kHugePage = 0x200000;
   const Fd memory(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB));
   if (memory.get() < 0 || ::ftruncate(memory.get(), kHugePage) != 0) {
-    GTEST_SKIP() << "no huge pages in this kernel";
+    GTEST_SKIP() << "a memfd of huge pages: " << std::strerror(errno);
   }
   if (std::ifstream free("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"); free.peek() != '0') {
     GTEST_SKIP() << "huge pages of 2 MiB are free here: the store would succeed";

@@ -5,6 +5,9 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "tests/integration/fake_device/hostile/attack.hpp"
 
 namespace {
@@ -29,18 +32,20 @@ class LingeringSocket {
     socklen_t size = sizeof address;
     socket_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const linger lingering{.l_onoff = 1, .l_linger = seconds};
-    there_ = ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-             ::listen(listener.get(), 1) == 0 &&
-             ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-             ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-             ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &lingering, sizeof lingering) == 0;
+    const bool connected = ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                           ::listen(listener.get(), 1) == 0 &&
+                           ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                           ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                           ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &lingering, sizeof lingering) == 0;
+    error_ = connected ? 0 : errno;
     peer_ = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const std::vector<char> bytes(0x10000);
     while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
   }
 
-  [[nodiscard]] bool there() const { return there_; }
+  /// 0, or why there is no connection.
+  [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] int get() const { return socket_.get(); }
   /// Closes this process's descriptor, so that the receiver has the only one.
   void give_away() { socket_ = Fd(); }
@@ -48,14 +53,14 @@ class LingeringSocket {
  private:
   Fd socket_;
   Fd peer_;
-  bool there_ = false;
+  int error_ = 0;
 };
 
 class Closing : public raw::Attacks {
  protected:
   void SetUp() override {
-    if (!LingeringSocket(1).there()) {
-      GTEST_SKIP() << "no TCP here";
+    if (const int error = LingeringSocket(1).error(); error != 0) {
+      GTEST_SKIP() << "a TCP connection to this host: " << std::strerror(error);
     }
   }
 
@@ -164,7 +169,7 @@ class Poor : public raw::Attacks {
 // Replies that a client does not read take the device's memory, up to a limit per connection.
 TEST_F(Poor, DeviceDropsClientsThatItHasNoMemoryForAndServesTheOthers) {
   if (test_support::kSanitized) {
-    GTEST_SKIP() << "sanitizers need much memory";
+    GTEST_SKIP() << "a sanitizer needs more address space than this test leaves to the device";
   }
   std::vector<std::unique_ptr<Client>> greedy;
   const vfio_user_region_access access{.offset = 0, .region = GBA_REGION_DOORBELLS, .count = 0x10000};
