@@ -51,10 +51,9 @@ class DmaTable {
   int unmap(std::uint64_t address, std::uint64_t size);
   void unmap_all();
 
-  /// The 8 bytes at `iova`, if the device may write them and they have a file from which nobody can take pages. The
-  /// kernel lets a store wait while it takes the page away, for as long as the file is large, and mapping and unmapping
-  /// wait for that store. The seals of the file count when it is first resolved: its client can seal it only when the
-  /// device has mapped it.
+  /// The 8 bytes at `iova`, if the device may write them and they lie in a file from which nobody can take pages. While
+  /// the kernel takes pages of a large file away, a store into one of them waits, and so do all maps and unmaps of the
+  /// process. The seals are read when the file is first resolved: its client seals it after the device has mapped it.
   [[nodiscard]] std::optional<GuardedWord> resolve(std::uint64_t iova) const;
   /// True if the device may write 8 bytes at `iova`, but by messages only: there is no file, or pages can be taken.
   [[nodiscard]] bool by_message(std::uint64_t iova) const;

@@ -57,7 +57,7 @@ class OwnedGroup {
 
 /// What one member holds of a group.
 struct HeldGroup {
-  std::optional<OwnedGroup> owned;  // of the owner; goes after the membership
+  std::optional<OwnedGroup> owned;  // only the owner has it; destroyed after the membership
   Membership membership;
 };
 
@@ -83,8 +83,8 @@ class Port {
   void reopen();
   /// The same for a caller that knows that the device is back: it does not wait for the next look.
   void reopen_now();
-  /// Leaves and frees a group that is lost on the thread, before that looks at the device: one that does not answer
-  /// keeps those who leave it waiting.
+  /// Has the thread leave and free a lost group, before it looks at the device: one that does not answer would keep the
+  /// caller waiting.
   void retire(HeldGroup group);
   /// Waits until it is healthy.
   void await_healthy(std::chrono::nanoseconds limit);
@@ -105,7 +105,7 @@ class Port {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   State state_;
-  std::vector<HeldGroup> retired_;  // after the device that they are of
+  std::vector<HeldGroup> retired_;  // for the thread to leave; destroyed before their device
   bool looking_ = false;            // the thread is, or will be soon
   bool pausing_ = false;            // between two looks
   bool closing_ = false;

@@ -39,8 +39,8 @@ class ExpectedAnswers {
   /// request, before that request is done.
   ExpectedAnswers(std::uint64_t job, std::function<void(int)> lose) : job_(job), lose_(std::move(lose)) {}
 
-  /// A request to `pe`, whose answer is the bytes for `to`, or a value if `to` is empty. If `waited_for`, it stays until
-  /// the caller calls forget(), otherwise until the answer is complete.
+  /// A request to `pe`, whose answer is the bytes for `to`, or a value if `to` is empty. If `waited_for`, it stays
+  /// until the caller calls forget(), otherwise until the answer is complete.
   Expected& expect(int pe, std::span<std::byte> to, bool waited_for);
   /// Late answers are dropped.
   void forget(Expected& expected);

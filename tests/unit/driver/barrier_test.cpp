@@ -206,7 +206,7 @@ TEST(Recovery, LosesNoBarrierWhenAllPartsFailAtRandom) {
   }
 }
 
-// A device that does not answer keeps whoever leaves it waiting for as long as it takes to find that out.
+// Leaving a device that does not answer takes until the time limit for its answers.
 TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
