@@ -11,9 +11,9 @@ Usage: scripts/soak.sh [HOURS] [LABEL...]
 Runs the tests at full counts (they see GBA_SOAK=1), all of them or those with one of the labels,
 repeatedly until HOURS (may be a fraction, default 0) have passed, at least once. Each fuzz target,
 label fuzz, takes an hour of each round (GBA_FUZZ_SECONDS changes that), and as many run at the same
-time as there are processors.
+time as there are processors. Label arm64 means the unit tests for arm64, in qemu-user.
 Prints a summary of all rounds and exits with 0 if nothing failed in any of them. Each round's
-output is in build-soak/soak-ROUND.log and soak-ROUND-fuzz.log.
+output is in build-soak/soak-ROUND.log, soak-ROUND-fuzz.log and soak-ROUND-arm64.log.
 TEXT
 }
 
@@ -21,6 +21,7 @@ hours=0
 labels=()
 selected=()
 fuzz=
+arm64=
 parse_arguments() {
   handle_help_option "$@"
   if [[ "${1:-}" =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
@@ -33,19 +34,25 @@ parse_arguments() {
   done
 }
 
-wants_fuzz() {
-  [[ ${#labels[@]} -eq 0 || " ${labels[*]} " == *" fuzz "* ]]
+wants() {
+  [[ ${#labels[@]} -eq 0 || " ${labels[*]} " == *" $1 "* ]]
+}
+
+# fuzz and arm64 are builds of their own, not labels of tests in build-soak.
+ctest_labels() {
+  local label
+  for label in "${labels[@]}"; do
+    [[ "$label" == fuzz || "$label" == arm64 ]] || echo "$label"
+  done
 }
 
 wants_others() {
-  [[ "${labels[*]}" != fuzz ]]
+  [[ ${#labels[@]} -eq 0 || -n "$(ctest_labels)" ]]
 }
 
 selection() {
   [[ ${#labels[@]} -eq 0 ]] && return
-  local joined
-  joined="$(IFS='|' && echo "${labels[*]}")"
-  printf '%s\n' -L "^($joined)\$"
+  printf '%s\n' -L "^($(ctest_labels | paste -sd '|'))\$"
 }
 
 failed_tests() {
@@ -76,17 +83,25 @@ run_round() {
     ctest --test-dir build-fuzz --output-on-failure --no-tests=error -j "$(nproc)" -L '^fuzz$' 2>&1 |
       tee "build-soak/soak-$round-fuzz.log" || failed=1
   fi
+  if [[ -n "$arm64" ]]; then
+    ctest --test-dir build-arm64 --output-on-failure --no-tests=error -j "$(nproc)" -L '^unit$' 2>&1 |
+      tee "build-soak/soak-$round-arm64.log" || failed=1
+  fi
   return "$failed"
 }
 
 parse_arguments "$@"
 cd "$ROOT"
 scripts/build.sh soak
-if wants_fuzz && can_fuzz; then
+if wants fuzz && can_fuzz; then
   build_preset fuzz
   fuzz=yes
 fi
-[[ -n "$fuzz" ]] || wants_others || die "there is nothing to run"
+if wants arm64 && can_cross_compile; then
+  build_preset arm64
+  arm64=yes
+fi
+[[ -n "$fuzz$arm64" ]] || wants_others || die "there is nothing to run"
 rm -f build-soak/soak-*.log
 mapfile -t selected < <(selection)
 export GBA_SOAK=1

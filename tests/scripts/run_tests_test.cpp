@@ -164,6 +164,17 @@ TEST_F(RunTests, SoakFuzzesOnRequestAndByDefault) {
   EXPECT_THAT(all.output, HasSubstr("ctest --test-dir build-soak"));
 }
 
+TEST_F(RunTests, SoakRunsTheTestsForArm64OnRequestAndByDefault) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  EXPECT_THAT(tree_.run("soak.sh", {"0", "vm"}).output, Not(HasSubstr("build-arm64")));
+  const auto with_others = tree_.run("soak.sh", {"0", "arm64", "vm"});
+  EXPECT_THAT(with_others.output, HasSubstr("ctest --test-dir build-arm64"));
+  EXPECT_THAT(with_others.output, HasSubstr("-L ^(vm)$"));
+  const auto alone = tree_.run("soak.sh", {"0", "arm64"});
+  EXPECT_THAT(alone.output, Not(HasSubstr("ctest --test-dir build-soak")));
+  EXPECT_THAT(tree_.run("soak.sh", {"0"}).output, HasSubstr("ctest --test-dir build-arm64"));
+}
+
 TEST_F(RunTests, SoakRepeatsUntilItsTimeIsOver) {
   tree_.programs().add("ctest", "true");
   test_support::Process soak({tree_.file("scripts/soak.sh"), "1"}, tree_.environment());
