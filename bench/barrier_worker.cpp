@@ -42,12 +42,12 @@ double yields(std::uint32_t /*count*/) {
   return time_each(kYields, [] { ::sched_yield(); });
 }
 
-std::vector<Item> barrier_items(const Player& player, const std::vector<std::string>& names) {
+std::vector<Item> barrier_items(const Worker& worker, const std::vector<std::string>& names) {
   std::vector<Item> items;
   for (const std::string& name : names) {
     Item item{.name = name, .figure = barriers, .most = 20'000, .least = 10, .nanoseconds = 5e6};
     item.prepare = [name] { use_algorithm(name); };
-    if (Library::size() > player.processors()) {
+    if (Library::size() > worker.processors()) {
       item.base = yields;
     }
     items.push_back(std::move(item));

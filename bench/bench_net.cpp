@@ -193,7 +193,7 @@ class Bench {
     for (int pe = 0; pe < shape.processes(); ++pe) {
       host_of.push_back(pe / shape.each);
     }
-    std::vector<std::string> command{sibling_program("net_worker"), new_score(folder_)};
+    std::vector<std::string> command{sibling_program("net_worker"), new_control_file(folder_)};
     for (const std::string& argument : arguments(part)) {
       command.push_back(argument);
     }

@@ -48,11 +48,11 @@ std::string output_of(const std::vector<std::string>& arguments, const std::vect
   return output;
 }
 
-std::string new_score(const base::TempFolder& folder) {
-  std::string file = folder.file("score");
+std::string new_control_file(const base::TempFolder& folder) {
+  std::string file = folder.file("control");
   std::filesystem::remove(file);
   std::ofstream(file).close();
-  std::filesystem::resize_file(file, sizeof(Score));
+  std::filesystem::resize_file(file, sizeof(ControlBlock));
   return file;
 }
 
@@ -71,7 +71,8 @@ double load_of_machine() {
 std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   std::vector<std::string> command{
-      sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", sibling_program(worker), new_score(folder)};
+      sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", sibling_program(worker),
+      new_control_file(folder)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return read_series(output_of(command, environment, kLimit));
 }
@@ -86,7 +87,7 @@ std::vector<Series> run_by_mpirun(const base::TempFolder& folder, const std::str
   if (!place.hosts.empty()) {
     command.insert(command.end(), {"--host", place.hosts});
   }
-  command.insert(command.end(), {program, new_score(folder)});
+  command.insert(command.end(), {program, new_control_file(folder)});
   command.insert(command.end(), arguments.begin(), arguments.end());
   return read_series(output_of(command, environment, kLimit));
 }

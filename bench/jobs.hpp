@@ -29,8 +29,8 @@ int own_processors();
 /// The load average of the last minute.
 double load_of_machine();
 
-/// A file of zeroes for the Score of a job.
-std::string new_score(const base::TempFolder& folder);
+/// A file of zeroes for the ControlBlock of a job.
+std::string new_control_file(const base::TempFolder& folder);
 
 /// Where the processes of a job run, if not on this machine.
 struct Place {
@@ -38,8 +38,8 @@ struct Place {
   std::string hosts{};                // for mpirun's option --host
 };
 
-/// Runs a worker with the file of a Score and `arguments`, and returns the series that it prints. `environment` is
-/// added to this process's. Throws std::runtime_error if the job cannot be started or fails.
+/// Runs a worker with the file of a ControlBlock and `arguments`, and returns the series that it prints. Adds
+/// `environment` to this process's. Throws std::runtime_error if the job cannot be started or fails.
 std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments,
                              const std::vector<std::string>& environment = {});

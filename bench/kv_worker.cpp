@@ -148,14 +148,14 @@ char* partners(const char* mine, std::size_t size) {
 
 /// Nanoseconds that `threads` threads, this one among them, take for share(0), share(1), ... from when all are awake.
 template <typename Share, typename Synchronise>
-double time_threads(const Player& player, int threads, Share share, Synchronise synchronise) {
+double time_threads(const Worker& worker, int threads, Share share, Synchronise synchronise) {
   std::atomic<int> awake{1};
   std::atomic<bool> go{false};
   std::atomic<int> done{0};
   std::vector<std::jthread> others;
   for (int i = 1; i < threads; ++i) {
     others.emplace_back([&, i] {
-      player.unpin();
+      worker.unpin();
       awake.fetch_add(1);
       while (!go.load()) {
         std::this_thread::yield();
@@ -180,8 +180,8 @@ double time_threads(const Player& player, int threads, Share share, Synchronise 
 
 /// The caches of both PEs and an operator, for the whole job.
 struct Site {
-  Site(Player& its_player, const KvPart& its_part)
-      : player(its_player), part(its_part), op(its_part), caches{allocate(2 * part.bytes), allocate(2 * part.bytes)} {
+  Site(Worker& its_worker, const KvPart& its_part)
+      : worker(its_worker), part(its_part), op(its_part), caches{allocate(2 * part.bytes), allocate(2 * part.bytes)} {
     shmem_barrier_all();  // after which its memory exists
     caches.k_there = partners(caches.k, 2 * part.bytes);
     caches.v_there = partners(caches.v, 2 * part.bytes);
@@ -189,11 +189,11 @@ struct Site {
   [[nodiscard]] bool sends() const { return part.both_ways || shmem_my_pe() == 0; }
   void synchronise() const {
     if (part.both_ways) {
-      player.synchronise_yielding();
+      worker.synchronise_yielding();
     }
   }
 
-  Player& player;
+  Worker& worker;
   KvPart part;
   KvOperator op;
   KvCaches caches;
@@ -216,7 +216,7 @@ class Blocks {
   }
 
   double shuffle(std::uint32_t count) {
-    site_.player.synchronise_yielding();
+    site_.worker.synchronise_yielding();
     const Stopwatch watch;
     for (std::uint32_t i = 0; i < count; ++i) {
       shuffles_[(shuffled_ + i) % shuffles_.size()].run();
@@ -233,7 +233,7 @@ class Blocks {
     }
     const int threads = copying_threads();
     const double time = time_threads(
-        site_.player, threads,
+        site_.worker, threads,
         [&](int thread) {
           for (std::uint32_t i = 0; i < count; ++i) {
             copy_share(pieces_[(copied_ + i) % pieces_.size()], static_cast<std::size_t>(thread));
@@ -248,7 +248,7 @@ class Blocks {
   /// In a shuffle in one direction the receiver's cores copy as well. More threads than processors are no faster.
   [[nodiscard]] int copying_threads() const {
     const int cores = site_.part.cores;
-    return site_.part.both_ways ? cores : std::min(2 * cores, site_.player.processors());
+    return site_.part.both_ways ? cores : std::min(2 * cores, site_.worker.processors());
   }
 
   void copy_share(const std::vector<KvPiece>& pieces, std::size_t thread) const {
@@ -266,11 +266,11 @@ class Blocks {
   std::size_t copied_ = 0;
 };
 
-std::vector<Item> kv_items(Player& player, const KvPart& part) {
+std::vector<Item> kv_items(Worker& worker, const KvPart& part) {
   if (part.cores > 1) {
-    player.unpin();  // the operator's cores inherit this thread's processors
+    worker.unpin();  // the operator's cores inherit this thread's processors
   }
-  const auto site = std::make_shared<Site>(player, part);
+  const auto site = std::make_shared<Site>(worker, part);
   std::vector<Item> items;
   for (const std::size_t block : kKvBlocks) {
     const auto blocks = std::make_shared<Blocks>(*site, block);
@@ -285,7 +285,7 @@ std::vector<Item> kv_items(Player& player, const KvPart& part) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Player& player, const std::vector<std::string>& parts) {
-    return bench::kv_items(player, bench::kv_part(parts[0]));
+  return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& parts) {
+    return bench::kv_items(worker, bench::kv_part(parts[0]));
   });
 }

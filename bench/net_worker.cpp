@@ -112,7 +112,7 @@ std::vector<Item> collective(const std::shared_ptr<Remote>& remote) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Player& /*player*/, const std::vector<std::string>& parts) {
+  return bench::measure_items(argc, argv, [](bench::Worker& /*worker*/, const std::vector<std::string>& parts) {
     const auto remote = std::make_shared<bench::Remote>(
         std::max(bench::kMost, bench::kBlock * static_cast<std::size_t>(bench::Library::size())));
     return parts[0] == "collective" ? bench::collective(remote) : bench::one_sided(remote);

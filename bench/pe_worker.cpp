@@ -70,21 +70,21 @@ auto alone(Action action) {
 
 /// Measures each `copy` by itself on PE 0, while PE 1 calls `take_part`; then PE 1 reads the `size` bytes that arrived.
 template <typename Copy, typename TakePart>
-auto read_in_between(Player& player, Copy copy, TakePart take_part, const char* destination, std::size_t size) {
-  return [&player, copy, take_part, destination, size](std::uint32_t count) {
+auto read_in_between(Worker& worker, Copy copy, TakePart take_part, const char* destination, std::size_t size) {
+  return [&worker, copy, take_part, destination, size](std::uint32_t count) {
     double time = 0;
     for (std::uint32_t round = 0; round < count; ++round) {
-      player.synchronise();
+      worker.synchronise();
       if (is_first()) {
         time += time_each(1, copy);
       } else {
         take_part();
       }
-      player.synchronise();
+      worker.synchronise();
       if (!is_first()) {
         read_all(destination, size);
       }
-      player.synchronise();
+      worker.synchronise();
     }
     return time / count;
   };
@@ -94,7 +94,7 @@ constexpr std::uint32_t kBarriers = 10'000;
 constexpr std::uint32_t kSmallPuts = 100'000;
 constexpr std::uint32_t kLargePuts = 20;
 
-void add_puts(Player& player, std::vector<Item>& items) {
+void add_puts(Worker& worker, std::vector<Item>& items) {
   char* const here = allocate_symmetric(kMebibyte);
   const char* const source = allocate_symmetric(kMebibyte);
   auto* const there = static_cast<char*>(shmem_ptr(here, 1));  // PE 1's, as PE 0 sees it
@@ -111,8 +111,8 @@ void add_puts(Player& player, std::vector<Item>& items) {
   items.push_back(item("put 8 B", kSmallPuts, alone(put_small), alone(store)));
   items.push_back(item("put 1 MiB, destination not read in between", kLargePuts, alone(put), alone(copy)));
   items.push_back(item("put 1 MiB, destination read by its owner each time", kLargePuts,
-                       read_in_between(player, put, nothing, here, kMebibyte),
-                       read_in_between(player, copy, nothing, here, kMebibyte)));
+                       read_in_between(worker, put, nothing, here, kMebibyte),
+                       read_in_between(worker, copy, nothing, here, kMebibyte)));
 }
 
 constexpr shmemx_kv_cache_t kShape{nullptr, nullptr, SHMEMX_KV_APART, 1, 1, 64, 8, 128, 128};
@@ -187,18 +187,18 @@ class Shuffle {
   std::unique_ptr<shmemx_kv_op_t, Destroy> operator_;
 };
 
-std::vector<Item> all_items(Player& player) {
+std::vector<Item> all_items(Worker& worker) {
   std::vector<Item> items;
   items.push_back(item("2-PE barrier, shmem_team_sync", kBarriers, each([] { shmem_team_sync(SHMEM_TEAM_WORLD); })));
   items.push_back(item("2-PE barrier, shmem_barrier_all", kBarriers, each([] { shmem_barrier_all(); })));
-  add_puts(player, items);
+  add_puts(worker, items);
   const auto kv = std::make_shared<Shuffle>();
   const auto shuffle = [kv] { kv->shuffle(); };
   const auto copy = [kv] { kv->copy(); };
   items.push_back(item("kv_shuffle of 8 MiB, K read by the receiver each time", kShuffles,
-                       read_in_between(player, shuffle, shuffle, kv->arrived(), Shuffle::kArrived),
+                       read_in_between(worker, shuffle, shuffle, kv->arrived(), Shuffle::kArrived),
                        read_in_between(
-                           player, copy, [] {}, kv->arrived(), Shuffle::kArrived)));
+                           worker, copy, [] {}, kv->arrived(), Shuffle::kArrived)));
   return items;
 }
 
@@ -206,7 +206,7 @@ std::vector<Item> all_items(Player& player) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Player& player, const std::vector<std::string>& /*parts*/) {
-    return bench::all_items(player);
+  return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& /*parts*/) {
+    return bench::all_items(worker);
   });
 }

@@ -63,8 +63,8 @@ void read_all(const char* bytes, std::size_t size) {
 /// Memory of both PEs, and private memory of one process.
 class OneSided {
  public:
-  explicit OneSided(Player& player)
-      : player_(player),
+  explicit OneSided(Worker& worker)
+      : worker_(worker),
         bytes_(static_cast<char*>(shmem_align(kPage, kMost))),
         from_(static_cast<char*>(shmem_align(kPage, kMost))),
         own_to_(std::make_unique<char[]>(kMost)),
@@ -90,7 +90,7 @@ class OneSided {
   template <typename Action>
   auto both(Action action) {
     return [this, action](std::uint32_t count) {
-      player_.synchronise();
+      worker_.synchronise();
       return time_each(static_cast<int>(count), action);
     };
   }
@@ -109,11 +109,11 @@ class OneSided {
             change(i, (i * 37 + 61) % kLines);
           }
         }
-        player_.synchronise();
+        worker_.synchronise();
         if (first()) {
           time += time_each(kLines, [&] { next = read(next); });
         }
-        player_.synchronise();
+        worker_.synchronise();
       }
       return time / count;
     };
@@ -125,15 +125,15 @@ class OneSided {
     return [this, copy, size](std::uint32_t count) {
       double time = 0;
       for (std::uint32_t round = 0; round < count; ++round) {
-        player_.synchronise();
+        worker_.synchronise();
         if (first()) {
           time += time_each(1, copy);
         }
-        player_.synchronise();
+        worker_.synchronise();
         if (!first()) {
           read_all(bytes_, size);
         }
-        player_.synchronise();
+        worker_.synchronise();
       }
       return time / count;
     };
@@ -144,7 +144,7 @@ class OneSided {
   void add_atomics(std::vector<Item>& items);
 
  private:
-  Player& player_;
+  Worker& worker_;
   char* bytes_;
   char* from_;
   long* words_ = nullptr;
@@ -153,7 +153,7 @@ class OneSided {
 };
 
 void OneSided::add_words(std::vector<Item>& items) {
-  Words& plain = player_.words();
+  Words& plain = worker_.words();
   long* word = words_;
   const auto store = alone([&plain] { plain_store(plain[0].value, 7); });
   const auto store_and_fence = alone([&plain] { plain_store_and_fence(plain[0].value, 7); });
@@ -216,7 +216,7 @@ void OneSided::add_copies(std::vector<Item>& items) {
 }
 
 void OneSided::add_atomics(std::vector<Item>& items) {
-  auto& plain = player_.words()[0].value;
+  auto& plain = worker_.words()[0].value;
   long* word = words_;
   const auto add = [word] { shmem_long_atomic_add(word, 1, kPeer); };
   const auto fetch_add = [word] { shmem_long_atomic_fetch_add(word, 1, kPeer); };
@@ -231,8 +231,8 @@ void OneSided::add_atomics(std::vector<Item>& items) {
   items.push_back({"atomic compare_swap, both PEs at once", both(swap), both(plain_swap)});
 }
 
-std::vector<Item> one_sided_items(Player& player) {
-  static OneSided memory(player);
+std::vector<Item> one_sided_items(Worker& worker) {
+  static OneSided memory(worker);
   std::vector<Item> items;
   memory.add_words(items);
   memory.add_copies(items);
@@ -309,9 +309,9 @@ std::vector<Item> tuning_items() {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::measure_items(argc, argv, [](bench::Player& player, const std::vector<std::string>& parts) {
+  return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& parts) {
     return parts[0] == "collective" ? bench::collective_items()
            : parts[0] == "tuning"   ? bench::tuning_items()
-                                    : bench::one_sided_items(player);
+                                    : bench::one_sided_items(worker);
   });
 }

@@ -27,17 +27,17 @@ constexpr std::chrono::microseconds kSleep{200};
 constexpr std::chrono::seconds kAnswerLimit{60};
 constexpr std::uint64_t kWarmUp = 1'000;
 
-Score* map_score(const char* file) {
+ControlBlock* map_control_block(const char* file) {
   const int fd = ::open(file, O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     throw std::system_error(errno, std::generic_category(), file);
   }
-  void* memory = ::mmap(nullptr, sizeof(Score), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* memory = ::mmap(nullptr, sizeof(ControlBlock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);
   if (memory == MAP_FAILED) {
     throw std::system_error(errno, std::generic_category(), std::string("mmap of ") + file);
   }
-  return static_cast<Score*>(memory);
+  return static_cast<ControlBlock*>(memory);
 }
 
 template <typename Done, typename Pause>
@@ -78,74 +78,74 @@ cpu_set_t pin_to_own_processor(int me) {
 
 }  // namespace
 
-Player::Player(const char* file, int me, int size)
-    : score_(map_score(file)), me_(me), size_(size), allowed_(pin_to_own_processor(me)) {}
+Worker::Worker(const char* file, int me, int size)
+    : control_(map_control_block(file)), me_(me), size_(size), allowed_(pin_to_own_processor(me)) {}
 
-Player::~Player() {
-  ::munmap(score_, sizeof *score_);
+Worker::~Worker() {
+  ::munmap(control_, sizeof *control_);
 }
 
-void Player::begin(Step step, std::uint32_t count, std::uint32_t item) {
-  score_->step = step;
-  score_->count = count;
-  score_->item = item;
-  score_->number.store(++number_, std::memory_order_release);  // pairs with next()
+void Worker::begin(Step step, std::uint32_t count, std::uint32_t item) {
+  control_->step = step;
+  control_->count = count;
+  control_->item = item;
+  control_->number.store(++number_, std::memory_order_release);  // pairs with next()
 }
 
-void Player::finish() {
+void Worker::finish() {
   const auto all = number_ * (static_cast<std::uint64_t>(size_) - 1);
-  sleep_until_done([&] { return score_->done.load(std::memory_order_acquire) == all; });
+  sleep_until_done([&] { return control_->done.load(std::memory_order_acquire) == all; });
 }
 
-Step Player::next(std::uint32_t& count, std::uint32_t& item) {
+Step Worker::next(std::uint32_t& count, std::uint32_t& item) {
   ++number_;
-  sleep_until_done([&] { return score_->number.load(std::memory_order_acquire) == number_; });
-  count = score_->count;
-  item = score_->item;
-  return score_->step;
+  sleep_until_done([&] { return control_->number.load(std::memory_order_acquire) == number_; });
+  count = control_->count;
+  item = control_->item;
+  return control_->step;
 }
 
-void Player::step_done() {
-  score_->done.fetch_add(1, std::memory_order_release);
+void Worker::step_done() {
+  control_->done.fetch_add(1, std::memory_order_release);
 }
 
-void Player::unpin() const {
+void Worker::unpin() const {
   ::sched_setaffinity(0, sizeof allowed_, &allowed_);
 }
 
-void Player::synchronise() {
+void Worker::synchronise() {
   if (me_ == 0) {
-    ping(score_->barrier, 1);
+    ping(control_->barrier, 1);
   } else {
-    echo(score_->barrier, 1);
+    echo(control_->barrier, 1);
   }
 }
 
-void Player::synchronise_yielding() {
-  auto& mine = me_ == 0 ? score_->yielding_barrier.request : score_->yielding_barrier.reply;
-  auto& other = me_ == 0 ? score_->yielding_barrier.reply : score_->yielding_barrier.request;
+void Worker::synchronise_yielding() {
+  auto& mine = me_ == 0 ? control_->yielding_barrier.request : control_->yielding_barrier.reply;
+  auto& other = me_ == 0 ? control_->yielding_barrier.reply : control_->yielding_barrier.request;
   const auto calls = mine.fetch_add(1, std::memory_order_acq_rel) + 1;  // pairs with the other's load
   wait_until([&] { return other.load(std::memory_order_acquire) >= calls; }, [] { ::sched_yield(); });
 }
 
-double Player::raw() {
+double Worker::raw() {
   if (me_ == 0) {
-    ping(score_->lines, kWarmUp);
-    return ping(score_->lines);
+    ping(control_->lines, kWarmUp);
+    return ping(control_->lines);
   }
   if (me_ == 1) {
-    echo(score_->lines, kWarmUp);
-    echo(score_->lines);
+    echo(control_->lines, kWarmUp);
+    echo(control_->lines);
   }
   return 0;
 }
 
 namespace {
 
-double take_part(Player& player, Step step, std::uint32_t count, const Item& item) {
+double take_part(Worker& worker, Step step, std::uint32_t count, const Item& item) {
   switch (step) {
     case Step::kRaw:
-      return player.raw();
+      return worker.raw();
     case Step::kPrepare:
       item.prepare();
       return 0;
@@ -160,9 +160,9 @@ double take_part(Player& player, Step step, std::uint32_t count, const Item& ite
 }
 
 /// The steps of process 0.
-class Conductor {
+class Coordinator {
  public:
-  Conductor(Player& player, const std::vector<Item>& items) : player_(player), items_(items) {}
+  Coordinator(Worker& worker, const std::vector<Item>& items) : worker_(worker), items_(items) {}
 
   void measure_all(int repeats) {
     for (index_ = 0; index_ < items_.size(); ++index_) {
@@ -175,9 +175,9 @@ class Conductor {
 
  private:
   double step(Step step, std::uint32_t count) {
-    player_.begin(step, count, index_);
-    const double time = take_part(player_, step, count, items_[index_]);
-    player_.finish();
+    worker_.begin(step, count, index_);
+    const double time = take_part(worker_, step, count, items_[index_]);
+    worker_.finish();
     return time;
   }
 
@@ -206,26 +206,26 @@ class Conductor {
     return points;
   }
 
-  Player& player_;
+  Worker& worker_;
   const std::vector<Item>& items_;
   std::uint32_t index_ = 0;
 };
 
 void run(const char* file, int repeats, const std::vector<std::string>& parts, const ItemsOf& items_of) {
   const Library library;
-  Player player(file, Library::me(), Library::size());
-  const auto items = items_of(player, parts);
+  Worker worker(file, Library::me(), Library::size());
+  const auto items = items_of(worker, parts);
   Library::barrier();
   if (Library::me() == 0) {
-    Conductor(player, items).measure_all(repeats);
+    Coordinator(worker, items).measure_all(repeats);
     return;
   }
   for (Step step{}; step != Step::kEnd;) {
     std::uint32_t count = 0;
     std::uint32_t item = 0;
-    step = player.next(count, item);
-    take_part(player, step, count, items[item]);
-    player.step_done();
+    step = worker.next(count, item);
+    take_part(worker, step, count, items[item]);
+    worker.step_done();
   }
 }
 

@@ -26,7 +26,7 @@ struct alignas(64) Word {
 using Words = std::array<Word, 1024>;
 
 /// In a file that all processes map; initially zero.
-struct Score {
+struct ControlBlock {
   PingPong lines;
   alignas(128) std::atomic<std::uint64_t> number;  // of the current step
   Step step;  // what to do, how often, and for which item; written before the number
@@ -40,12 +40,12 @@ struct Score {
 
 /// One process of the job: number `me` of `size`, pinned to one of the processors it may use. Throws std::system_error
 /// and std::runtime_error.
-class Player {
+class Worker {
  public:
-  Player(const char* file, int me, int size);
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
-  ~Player();
+  Worker(const char* file, int me, int size);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
 
   /// On process 0: makes the others do a step, and returns so that the caller can do its part. finish() waits for the
   /// others' parts.
@@ -64,14 +64,14 @@ class Player {
   /// The same, but yields the processor meanwhile, for instance to threads of the other process.
   void synchronise_yielding();
   /// Shared words for figures that need no library.
-  [[nodiscard]] Words& words() const { return score_->words; }
+  [[nodiscard]] Words& words() const { return control_->words; }
 
   [[nodiscard]] int processors() const { return CPU_COUNT(&allowed_); }
   /// Allows the calling thread to run on all of them.
   void unpin() const;
 
  private:
-  Score* score_;
+  ControlBlock* control_;
   int me_;
   int size_;
   cpu_set_t allowed_{};
@@ -100,7 +100,7 @@ inline std::string size_text(std::size_t size) {
 
 /// main() of a program that runs as one process of a job, with the arguments FILE REPEATS PART...; `items_of` returns
 /// the items for the parts. Prints points (measure.hpp).
-using ItemsOf = std::function<std::vector<Item>(Player& player, const std::vector<std::string>& parts)>;
+using ItemsOf = std::function<std::vector<Item>(Worker& worker, const std::vector<std::string>& parts)>;
 int measure_items(int argc, char** argv, const ItemsOf& items_of);
 
 // The items between two nodes, which bench_net compares with tests of UCX.
