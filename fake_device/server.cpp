@@ -346,8 +346,8 @@ void Server::add_session(Entrance& entrance, base::UniqueFd socket) {
   const int fd = socket.get();
   try {
     const auto account = std::make_shared<FdAccount>();
-    auto session =
-        std::make_unique<Session>(take(std::move(socket), account), account, *this, entrance.ports, now_ + kPatience);
+    auto session = std::make_unique<Session>(take(std::move(socket), account), account, *this, entrance.ports,
+                                             now_ + kSilenceLimit);
     if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
       log_.write(LogLevel::kError, fmt::format("cannot watch a client: {}", std::generic_category().message(errno)));
       return;

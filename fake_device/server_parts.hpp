@@ -53,13 +53,13 @@ class Pacer {
 };
 
 /// How long a client may leave unfinished what it has begun: the connection, a message, a store.
-inline constexpr Time kPatience = 10 * kSecond;
+inline constexpr Time kSilenceLimit = 10 * kSecond;
 
 /// Oldest first. Pure; used by one thread.
 class SilentClients {
  public:
   /// How long a client may be silent if another client waits for its place.
-  static constexpr Time kPatienceWhenFull = kSecond;
+  static constexpr Time kSilenceLimitWhenFull = kSecond;
 
   explicit SilentClients(std::size_t most) : most_(most) {}
 
@@ -77,13 +77,13 @@ class SilentClients {
   [[nodiscard]] std::size_t size() const { return clients_.size(); }
   [[nodiscard]] bool full() const { return clients_.size() >= most_; }
   /// There is a place, or one can be freed.
-  [[nodiscard]] bool room(Time now) const { return !full() || clients_.front().since + kPatienceWhenFull <= now; }
+  [[nodiscard]] bool room(Time now) const { return !full() || clients_.front().since + kSilenceLimitWhenFull <= now; }
   /// When the next one's time is up; kNever. `wanted`: another waits for a place.
   [[nodiscard]] Time deadline(bool wanted) const {
     if (clients_.empty()) {
       return kNever;
     }
-    return clients_.front().since + (wanted && full() ? kPatienceWhenFull : kPatience);
+    return clients_.front().since + (wanted && full() ? kSilenceLimitWhenFull : kSilenceLimit);
   }
   /// REQUIRES: size() > 0.
   [[nodiscard]] int oldest() const { return clients_.front().socket; }

@@ -70,7 +70,7 @@ Time Session::deadline() const {
     return deadline_;
   }
   const Time since = std::min(unfinished_since_, stores_.oldest());
-  return since == kNever ? kNever : since + kPatience;
+  return since == kNever ? kNever : since + kSilenceLimit;
 }
 
 void Session::on_deadline() {

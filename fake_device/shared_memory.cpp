@@ -56,7 +56,7 @@ const std::size_t kSmallPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))
 int substitute = -1;
 
 // Replaces the client's memory by our own, so that the store succeeds when it is tried again. All of the page, because
-// a part of a huge page cannot be replaced. The fault meets the page that is there.
+// a part of a huge page cannot be replaced. The access finds the page that is there.
 bool replace(std::byte* page, std::size_t size, const std::byte* fault) {
   const auto before = static_cast<std::size_t>(fault - page) / kSmallPage * kSmallPage;
   return ::mmap(page, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, substitute,

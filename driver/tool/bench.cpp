@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kMeasured =
     "from the arrival's store to the release seen in the flag, by a member that spins and is the group's only one";
 constexpr std::uint64_t kWarmUp = 1'000;
-constexpr std::uint64_t kPatienceNs = 5'000'000'000;
+constexpr std::uint64_t kTimeLimitNs = 5'000'000'000;
 /// About a millisecond, far more than a round trip: the device has fallen asleep, or a message was lost.
 constexpr unsigned kSpins = 100'000;
 
@@ -54,7 +54,7 @@ int round_trip(gba_group* group, std::uint64_t sequence, std::uint64_t& slept) {
     }
   }
   ++slept;
-  return gba_group_wait(group, sequence, kPatienceNs);
+  return gba_group_wait(group, sequence, kTimeLimitNs);
 }
 
 Result<Measurement> measure(gba_group* group, std::uint64_t rounds) {

@@ -19,7 +19,7 @@
 namespace tool {
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 5'000'000'000;
+constexpr std::uint64_t kTimeLimitNs = 5'000'000'000;
 constexpr std::uint64_t kShortNs = 50'000'000;
 constexpr std::uint64_t kSleeps = 20;
 
@@ -178,7 +178,7 @@ class SelfTest {
     const auto start = Clock::now();
     for (; next_ < first + barriers_; ++next_) {
       gba_group_arrive(group_.get(), next_);
-      if (gba_group_wait(group_.get(), next_, kPatienceNs) != 0) {
+      if (gba_group_wait(group_.get(), next_, kTimeLimitNs) != 0) {
         return wrong();
       }
       if (gba_group_test(group_.get(), next_ + 1) == 0) {
@@ -227,7 +227,7 @@ class SelfTest {
   Found sleep_until_released() {
     int result = -EAGAIN;
     for (int sleeps = 0; result == -EAGAIN && sleeps < 50; ++sleeps) {
-      result = gba_group_sleep(group_.get(), next_, kPatienceNs);
+      result = gba_group_sleep(group_.get(), next_, kTimeLimitNs);
     }
     if (result == -EAGAIN) {
       return wrong("a sleeper was not released for seconds");
@@ -279,7 +279,7 @@ class SelfTest {
     if (gba_group_free(device_.get(), &handle_) != 0) {
       return wrong();
     }
-    const int error = gba_group_wait(group_.get(), next_, kPatienceNs);
+    const int error = gba_group_wait(group_.get(), next_, kTimeLimitNs);
     return error == -EOWNERDEAD ? Found("the members of a freed group are told")
                                 : wrong(error == 0 ? "released" : gba_error_text());
   }
@@ -342,7 +342,7 @@ class SelfTest {
       return wrong();
     }
     peer_->call();
-    if (!comes(event_, kPatienceNs)) {
+    if (!comes(event_, kTimeLimitNs)) {
       const bool released = gba_group_test(group_.get(), next_) == 0;
       return wrong(fmt::format("a sleeper was not woken by an interrupt for seconds{}",
                                released ? ", although it was released" : ": it was not released"));
@@ -355,7 +355,7 @@ class SelfTest {
     if (done.error != 0) {
       return wrong(fmt::format("the second process: {}", done.text.data()));
     }
-    const int error = gba_group_wait(group_.get(), next_, kPatienceNs);
+    const int error = gba_group_wait(group_.get(), next_, kTimeLimitNs);
     const std::string text = gba_error_text();
     return error == -EPIPE && text.find("(member 1)") != std::string::npos ? Found(text) : wrong(text);
   }

@@ -17,8 +17,8 @@ namespace tool {
 
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 5'000'000'000;
-constexpr int kPatienceMs = 30'000;  // longer than the other process's own
+constexpr std::uint64_t kTimeLimitNs = 5'000'000'000;
+constexpr int kTimeLimitMs = 30'000;  // longer than the other process's own
 
 struct Order {
   gba_group_handle handle;
@@ -51,7 +51,7 @@ PeerReport do_barriers(gba_group* group, const Order& order, int calls) {
       return report_of(-EPIPE, "the first process has stopped calling");
     }
     gba_group_arrive(group, k);
-    if (const int error = gba_group_wait(group, k, kPatienceNs); error != 0) {
+    if (const int error = gba_group_wait(group, k, kTimeLimitNs); error != 0) {
       return report_of(error, gba_error_text());
     }
   }
@@ -128,7 +128,7 @@ Peer::~Peer() {
 PeerReport Peer::next_report() {
   pollfd event{.fd = reports_.get(), .events = POLLIN, .revents = 0};
   PeerReport report;
-  if (::poll(&event, 1, kPatienceMs) <= 0) {
+  if (::poll(&event, 1, kTimeLimitMs) <= 0) {
     return report_of(-ETIMEDOUT, "the second process does not answer");
   }
   if (!receive(reports_.get(), report)) {

@@ -97,10 +97,10 @@ void drain(int eventfd) {
   }
 }
 
-bool comes(int eventfd, std::uint64_t patience_ns) {
+bool comes(int eventfd, std::uint64_t limit_ns) {
   constexpr std::uint64_t kNsPerMs = 1'000'000;
   pollfd event{.fd = eventfd, .events = POLLIN, .revents = 0};
-  return ::poll(&event, 1, static_cast<int>(patience_ns / kNsPerMs)) == 1;
+  return ::poll(&event, 1, static_cast<int>(limit_ns / kNsPerMs)) == 1;
 }
 
 }  // namespace tool

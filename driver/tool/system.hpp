@@ -32,7 +32,7 @@ int new_eventfd(const std::vector<int>& before);
 
 /// Consumes the events so far. REQUIRES: the eventfd is non-blocking.
 void drain(int eventfd);
-/// True when an event comes; false if none comes within `patience_ns`.
-bool comes(int eventfd, std::uint64_t patience_ns);
+/// True when an event comes; false if none comes within `limit_ns`.
+bool comes(int eventfd, std::uint64_t limit_ns);
 
 }  // namespace tool

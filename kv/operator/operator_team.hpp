@@ -16,7 +16,7 @@ namespace shmem::kv {
 inline std::string reason_text(std::errc error) {
   switch (error) {
     case std::errc::timed_out:
-      return "it did not come in time (SHMEM_BARRIER_TIMEOUT)";
+      return "it did not arrive in time (SHMEM_BARRIER_TIMEOUT)";
     case std::errc::owner_dead:
       return "its process has died";
     case std::errc::operation_canceled:
@@ -27,7 +27,7 @@ inline std::string reason_text(std::errc error) {
 }
 
 /// PEs are numbers in the team. An object in the memory of another PE is named by the same object of this PE. An Error
-/// names the PE that cannot be reached, or that did not come. Used by one thread at a time, but for what watch()
+/// names the PE that cannot be reached, or that did not arrive. Used by one thread at a time, but for what watch()
 /// returns and translate(), which any core may call.
 class OperatorTeam {
  public:

@@ -61,8 +61,8 @@ Result<std::optional<BroughtBy<T>>> first_of(Bootstrap& bootstrap, const std::op
 inline Error different_steps(std::size_t pe, std::uint64_t bytes, std::size_t other, std::uint64_t others) {
   return fail(
       std::errc::invalid_argument,
-      fmt::format("shmem: the PEs are not in the same step of the job's bootstrap: PE {} has {} bytes to tell, PE "
-                  "{} has {}",
+      fmt::format("shmem: the PEs are not in the same step of the job's bootstrap: PE {} sends {} bytes, PE {} sends "
+                  "{}",
                   pe, bytes, other, others));
 }
 

@@ -236,7 +236,7 @@ void UidJobState::finish_step() {
     const auto& offering = *members_[pe].offering;
     if (offering.size() != each) {
       return fail_all({std::errc::invalid_argument, fmt::format("shmem: the PEs are not in the same step of the job's "
-                                                                "bootstrap: PE 0 has {} bytes to tell, PE {} has {}",
+                                                                "bootstrap: PE 0 sends {} bytes, PE {} sends {}",
                                                                 each, pe, offering.size())});
     }
     all.insert(all.end(), offering.begin(), offering.end());
@@ -281,7 +281,7 @@ void UidJobState::expire(Time now) {
                                            "{}{}{}; SHMEM_UID_SOCK_IFNAME or SHMEM_UID_SESSION_ID choose another "
                                            "address",
                                            where, job_.how.empty() ? "" : "; ", job_.how);
-  fail_all({std::errc::timed_out, fmt::format("shmem: {} did not come within {} ({}){}", pe_list(awaited()),
+  fail_all({std::errc::timed_out, fmt::format("shmem: {} did not arrive within {} ({}){}", pe_list(awaited()),
                                               seconds_text(shortest_), what, refused_text())});
 }
 

@@ -79,7 +79,7 @@ void stream(std::byte* to, const std::byte* from, std::size_t size, const std::b
 constexpr std::size_t kSample = 4096;
 /// Ticks of the time stamp counter, 2 to 4 per nanosecond, for a line of a sample. Measured: 4 if the line is in a
 /// cache of this processor, 14 if it is in no cache, 16 to 55 if it is in another processor's, and 6 for streaming.
-constexpr std::uint64_t kPatience = 12;
+constexpr std::uint64_t kSlowTicksPerLine = 12;
 /// One slow sample may be an interrupt, or the first access to a page.
 constexpr int kSlowSamples = 2;
 /// Lines that a piece covers only in part go through the cache anyway.
@@ -101,7 +101,7 @@ std::size_t BatchCopy::copy_while_fast(Piece piece) {
     unseen += size;
     if (unseen == kSample) {
       const std::uint64_t now = __rdtsc();
-      slow = now - looked > kPatience * kSample / kLine ? slow + 1 : 0;
+      slow = now - looked > kSlowTicksPerLine * kSample / kLine ? slow + 1 : 0;
       looked = now;
       unseen = 0;
     }

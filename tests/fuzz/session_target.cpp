@@ -14,9 +14,9 @@ constexpr unsigned kMostSteps = 300;
 constexpr unsigned kCloseLimit = 20'000;  // milliseconds
 
 /// Carries out an input on a device.
-class Player {
+class SessionRun {
  public:
-  explicit Player(Device& device, Members& members)
+  explicit SessionRun(Device& device, Members& members)
       : device_(device), members_(members), clients_{Client(device), Client(device), Client(device), Client(device)} {}
 
   void play(Input& input) {
@@ -39,14 +39,14 @@ class Player {
   unsigned current_ = 0;
 };
 
-void Player::queue_command(Input& input) {
+void SessionRun::queue_command(Input& input) {
   const auto command = input.take<std::uint8_t>();
   const auto flags = input.take<std::uint8_t>();
   const auto length = input.take<std::uint16_t>();
   client().queue(command, flags, input.take_bytes(length));
 }
 
-void Player::take_step(Step step, Input& input) {
+void SessionRun::take_step(Step step, Input& input) {
   switch (step) {
     case Step::kCommand:
       queue_command(input);
@@ -98,7 +98,7 @@ void Player::take_step(Step step, Input& input) {
   }
 }
 
-void Player::take_device_step(Step step, Input& input) {
+void SessionRun::take_device_step(Step step, Input& input) {
   switch (step) {
     case Step::kClient:
       current_ = input.take<std::uint8_t>() % kClients;
@@ -130,7 +130,7 @@ void Player::take_device_step(Step step, Input& input) {
 }
 
 // JOIN has a step of its own because an input cannot hold the key, which differs each time.
-void Player::join(Input& input) {
+void SessionRun::join(Input& input) {
   const unsigned owner = kMembers + input.take<std::uint8_t>() % kClientPorts;
   const auto member = input.take<std::uint8_t>();
   const auto result = device_.engine().read(owner, GBA_REG_CMD_RESULT, 8, device_.now());
@@ -171,7 +171,7 @@ void run_session(std::span<const std::byte> bytes) {
   const auto files = open_files();
   {
     Input input(bytes);
-    Player(device, members).play(input);
+    SessionRun(device, members).play(input);
     members.do_barrier();
   }
   check_nothing_is_left(device);

@@ -15,7 +15,7 @@
 namespace test_support {
 namespace {
 
-constexpr Seconds kPatience{20};
+constexpr Seconds kTimeLimit{20};
 
 /// The command that creates the namespaces of a host and runs a script in them.
 const std::vector<std::string> kHost{"unshare", "--net", "--uts", "--ipc", "--mount", "sh", "-ec"};
@@ -55,7 +55,7 @@ std::string network_of(const Process& holder) {
 
 std::unique_ptr<Process> hold(const std::vector<std::string>& command) {
   auto holder = std::make_unique<Process>(command);
-  if (!holder->wait_for_output("ready\n", kPatience)) {
+  if (!holder->wait_for_output("ready\n", kTimeLimit)) {
     throw std::runtime_error("cannot make a host or a cable: " + holder->output());
   }
   return holder;
@@ -151,7 +151,7 @@ Hosts::Hosts(int number) : number_(number) {
 Hosts::~Hosts() {
   std::fputc('\n', keeper_.get());
   keeper_.reset();
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTimeLimit;
   while (std::filesystem::exists(dir_.path()) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

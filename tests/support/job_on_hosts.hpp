@@ -17,7 +17,7 @@ namespace test_support {
 class JobOnHosts {
  public:
   using Environment = std::vector<std::string>;
-  static constexpr Seconds kPatience{30};
+  static constexpr Seconds kTimeLimit{30};
 
   /// `host_of`: the host of each PE; PE 0, to which the others connect, is on h0. `all`: the environment of all PEs;
   /// `own`: of one PE each.
@@ -43,7 +43,7 @@ class JobOnHosts {
   [[nodiscard]] std::size_t size() const { return pes_.size(); }
 
   /// True as soon as every PE has printed `text`.
-  [[nodiscard]] bool all_say(const std::string& text, Seconds limit = kPatience) const {
+  [[nodiscard]] bool all_say(const std::string& text, Seconds limit = kTimeLimit) const {
     for (const auto& pe : pes_) {
       if (!pe->wait_for_output(text, limit)) {
         return false;
@@ -54,7 +54,7 @@ class JobOnHosts {
 
   /// The exit code of each PE: a signal as its negative number, 1000 if it still runs after `limit`, which counts for
   /// all together.
-  [[nodiscard]] std::vector<int> codes(Seconds limit = kPatience) const {
+  [[nodiscard]] std::vector<int> codes(Seconds limit = kTimeLimit) const {
     const auto end = std::chrono::steady_clock::now() + limit;
     std::vector<int> codes;
     for (const auto& pe : pes_) {

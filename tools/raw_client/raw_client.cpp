@@ -20,7 +20,7 @@
 namespace raw {
 namespace {
 
-constexpr int kPatienceMs = 20000;
+constexpr int kTimeLimitMs = 20000;
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -127,7 +127,7 @@ std::optional<Reply> Client::receive() {
   std::size_t have = 0;
   while (have < bytes.size()) {
     pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, kPatienceMs) != 1) {
+    if (::poll(&ready, 1, kTimeLimitMs) != 1) {
       throw std::runtime_error("the server does not answer");
     }
     iovec part{.iov_base = bytes.data() + have, .iov_len = bytes.size() - have};
@@ -306,7 +306,7 @@ std::uint64_t Port::flag(const Group& group) const {
 }
 
 std::uint64_t Port::wait_flag(const Group& group, std::uint64_t before) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeLimitMs);
   while (flag(group) == before && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }

@@ -94,7 +94,7 @@ TEST(KvCalls, ALatePartnerEndsTheCallAfterTheTimeout) {
   EXPECT_THAT(outcome.output,
               HasSubstr(line_of(0, ETIMEDOUT,
                                 "kv_shuffle: PE 0, call 1 by pairs: sending 1 blocks to PE 1: waited for PE 1 to "
-                                "be ready; it did not come in time (SHMEM_BARRIER_TIMEOUT)")));
+                                "be ready; it did not arrive in time (SHMEM_BARRIER_TIMEOUT)")));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST_F(BadNodes, AreNamedWhenTheyAreFrozen) {
     ASSERT_TRUE(job.all_say("ready")) << action << '\n' << job.output();
     job.pe(1).signal(SIGSTOP);
     for (const std::size_t pe : {0U, 2U}) {
-      EXPECT_TRUE(job.pe(pe).wait(JobOnHosts::kPatience)) << action;
+      EXPECT_TRUE(job.pe(pe).wait(JobOnHosts::kTimeLimit)) << action;
       EXPECT_THAT(job.pe(pe).output(), HasSubstr("PE 1 (on h1) and timed out after 1 s")) << action;
     }
     job.pe(1).signal(SIGCONT);
@@ -93,7 +93,7 @@ TEST_F(BadNodes, AreNamedWhenTheyCannotBeReachedAtStart) {
   hosts.link_down(1);
   const JobOnHosts job(hosts, {0, 1}, {test_program("net_pes"), "hello"}, {"SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_THAT(job.codes(), kFailed) << job.output();
-  EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 did not come within 2 s"));
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("PE 1 did not arrive within 2 s"));
   EXPECT_THAT(job.pe(1).output(), HasSubstr("cannot reach the job at " + Hosts::ipv4(0) + ":7000"));
 }
 

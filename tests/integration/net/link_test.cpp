@@ -34,7 +34,7 @@ std::size_t rounds(const JobOnHosts& job) {
 
 bool goes_on(const JobOnHosts& job) {
   const auto before = rounds(job);
-  const auto end = std::chrono::steady_clock::now() + JobOnHosts::kPatience;
+  const auto end = std::chrono::steady_clock::now() + JobOnHosts::kTimeLimit;
   while (rounds(job) < before + 3 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -174,7 +174,7 @@ TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
           std::vector{interface}));
     }
     for (const auto& pe : pes) {
-      const auto exit = pe->wait(JobOnHosts::kPatience);
+      const auto exit = pe->wait(JobOnHosts::kTimeLimit);
       EXPECT_TRUE(exit && exit->clean()) << interface << '\n' << pe->output();
     }
     EXPECT_THAT(pes[1]->output(), HasSubstr("PE 1 of 2: hello from 0")) << interface;

@@ -235,7 +235,8 @@ TEST_F(UniqueId, NamesMissingPes) {
   }
   EXPECT_EQ(shells_.codes(), (std::vector<int>{3, 3})) << shells_.output();
   for (const std::size_t pe : {0U, 1U}) {
-    EXPECT_THAT(shells_.pe(pe).output(), AllOf(HasSubstr("gave -110"), HasSubstr("PEs 1, 3 did not come within 1 s")));
+    EXPECT_THAT(shells_.pe(pe).output(),
+                AllOf(HasSubstr("gave -110"), HasSubstr("PEs 1, 3 did not arrive within 1 s")));
   }
 }
 
@@ -312,7 +313,7 @@ TEST_P(Session, RefusesPesWithAnotherSecret) {
   start(0, 2, {"SHMEM_UID_SECRET=one", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   start(1, 2, {"SHMEM_UID_SECRET=another", "SHMEM_BOOTSTRAP_TIMEOUT=2"});
   EXPECT_EQ(shells_.codes(), (std::vector<int>{1, 1})) << shells_.output();
-  EXPECT_THAT(shells_.pe(0).output(), AllOf(HasSubstr("PE 1 did not come within 2 s"), HasSubstr("refused meanwhile"),
+  EXPECT_THAT(shells_.pe(0).output(), AllOf(HasSubstr("PE 1 did not arrive within 2 s"), HasSubstr("refused meanwhile"),
                                             HasSubstr("it does not have the secret of this job")));
   EXPECT_THAT(shells_.pe(1).output(),
               AllOf(HasSubstr("refused by the job at " + session_), HasSubstr("does not have the secret of that job")));

@@ -169,7 +169,7 @@ TEST(BarrierFailure, NamesTheMemberWhoseWordCannotBeRead) {
   Job job(Shape::kNetwork, 3, false);
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
-    EXPECT_EQ(member.meet(1), GBA_BARRIER_RELEASED);
+    EXPECT_EQ(member.barrier(1), GBA_BARRIER_RELEASED);
     job.sync();
     if (member.me() == 1) {
       fake_gba::lose_device();

@@ -117,7 +117,7 @@ void Member::check_all_entered(std::uint64_t k) {
   }
 }
 
-int Member::meet(std::uint64_t k) {
+int Member::barrier(std::uint64_t k) {
   enter(k);
   gba_barrier_waiting waiting{};
   waiting.spins = 20;
@@ -128,7 +128,7 @@ int Member::meet(std::uint64_t k) {
   return result;
 }
 
-int Member::meet_by_polling(std::uint64_t k) {
+int Member::barrier_by_polling(std::uint64_t k) {
   enter(k);
   int result = -EAGAIN;
   while ((result = gba_barrier_poll(barrier())) == -EAGAIN) {

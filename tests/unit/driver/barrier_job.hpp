@@ -40,9 +40,9 @@ class Member {
   /// Agrees on a group with the others. False for all members if one could not join.
   bool agree(std::uint64_t sequence);
   /// Runs barrier k, checks that all members have entered it before this one leaves, and returns its result.
-  int meet(std::uint64_t k);
+  int barrier(std::uint64_t k);
   /// The same with gba_barrier_test() instead of gba_barrier_wait().
-  int meet_by_polling(std::uint64_t k);
+  int barrier_by_polling(std::uint64_t k);
   void give_back();
 
   [[nodiscard]] gba_barrier* barrier() const { return barrier_.get(); }

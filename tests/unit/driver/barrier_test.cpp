@@ -33,7 +33,7 @@ class Barriers : public testing::TestWithParam<Shape> {
     job.run([&](Member& member) {
       ASSERT_TRUE(member.agree(kBefore));
       for (std::uint64_t k = kBefore + 1; k <= kBefore + rounds; ++k) {
-        k % 3 == 0 ? member.meet_by_polling(k) : member.meet(k);
+        k % 3 == 0 ? member.barrier_by_polling(k) : member.barrier(k);
         if (in_step) {
           job.sync();
         }
@@ -80,7 +80,7 @@ TEST_P(Barriers, SwitchToSoftwareForAllMembersAtOnce) {
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
     for (std::uint64_t k = 1; k <= 10; ++k) {
-      EXPECT_EQ(member.meet(k), GBA_BARRIER_RELEASED);
+      EXPECT_EQ(member.barrier(k), GBA_BARRIER_RELEASED);
     }
     job.sync();
     if (member.me() == 0) {
@@ -88,14 +88,14 @@ TEST_P(Barriers, SwitchToSoftwareForAllMembersAtOnce) {
     }
     job.sync();
     // All members notice the loss in barrier 11 and publish it in barrier 12. From then on they use software only.
-    EXPECT_EQ(member.meet(11), GBA_BARRIER_COMPLETED);
+    EXPECT_EQ(member.barrier(11), GBA_BARRIER_COMPLETED);
     EXPECT_TRUE(member.uses_device());
-    EXPECT_EQ(member.meet(12), GBA_BARRIER_COMPLETED);
+    EXPECT_EQ(member.barrier(12), GBA_BARRIER_COMPLETED);
     EXPECT_FALSE(member.uses_device());
     EXPECT_STRNE(member.status().trouble, "");
     EXPECT_EQ(member.status().served, 10U);
     for (std::uint64_t k = 13; k < 20; ++k) {
-      EXPECT_EQ(member.meet(k), GBA_BARRIER_COMPLETED);
+      EXPECT_EQ(member.barrier(k), GBA_BARRIER_COMPLETED);
     }
     EXPECT_EQ(member.status().in_software, 9U);
   });
@@ -109,7 +109,7 @@ TEST_P(Barriers, DoNotUseTheDeviceIfOneMemberCannotJoin) {
     EXPECT_FALSE(member.agree(0));
     EXPECT_FALSE(member.uses_device());
     for (std::uint64_t k = 1; k < 10; ++k) {
-      EXPECT_EQ(member.meet(k), GBA_BARRIER_COMPLETED);
+      EXPECT_EQ(member.barrier(k), GBA_BARRIER_COMPLETED);
     }
   });
   EXPECT_EQ(fake_gba::groups_in_use(), 0);
@@ -119,7 +119,7 @@ TEST_P(Barriers, FollowAMemberThatTurnsTheDeviceOff) {
   Job job(GetParam(), 4, false);
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
-    EXPECT_EQ(member.meet(1), GBA_BARRIER_RELEASED);
+    EXPECT_EQ(member.barrier(1), GBA_BARRIER_RELEASED);
     // An alarm counts in every barrier of the group: without sync(), it would also reach members still in barrier 1.
     job.sync();
     if (member.me() == 2) {
@@ -127,7 +127,7 @@ TEST_P(Barriers, FollowAMemberThatTurnsTheDeviceOff) {
       EXPECT_STREQ(member.status().trouble, "the test says so");
       EXPECT_EQ(member.status().failure, -EIO);
     }
-    EXPECT_EQ(member.meet(2), GBA_BARRIER_COMPLETED);
+    EXPECT_EQ(member.barrier(2), GBA_BARRIER_COMPLETED);
     EXPECT_FALSE(member.uses_device());
     EXPECT_EQ(member.status().failure == -EIO, member.me() == 2);
   });
@@ -154,7 +154,7 @@ void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::fu
     }
     std::uint64_t k = 1;
     for (; k <= rounds; ++k) {
-      member.meet(k);
+      member.barrier(k);
     }
     job.sync();
     if (member.me() == 0) {
@@ -166,13 +166,13 @@ void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::fu
     job.sync();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
     for (; !member.uses_device() && !too_late; ++k) {
-      member.meet(k);
+      member.barrier(k);
       too_late = too_late || (member.me() == 0 && std::chrono::steady_clock::now() > deadline);
       job.sync();
     }
     ASSERT_FALSE(too_late) << "not in use again after 20 s";
     for (const std::uint64_t last = k + 100; k < last; ++k) {
-      member.meet(k);
+      member.barrier(k);
     }
     EXPECT_GT(member.status().by_device, 0U);
     member.give_back();
@@ -219,7 +219,7 @@ TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
     }
     job.sync();
     for (std::uint64_t k = 1; k < 1'000'000 && (k < 10 || !member.uses_device()); ++k) {
-      member.meet(k);
+      member.barrier(k);
       job.sync();
     }
     EXPECT_TRUE(member.uses_device());
@@ -250,7 +250,7 @@ TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
     job.sync();
     std::uint64_t k = 1;
     for (; member.uses_device(); ++k) {
-      member.meet(k);
+      member.barrier(k);
     }
     for (; !member.uses_device() && k < 1'000'000; ++k) {
       if (k % GBA_BARRIER_PERIOD == 0) {
@@ -261,7 +261,7 @@ TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
         job.sync();
       }
     }
-    EXPECT_EQ(member.meet(k), GBA_BARRIER_RELEASED);
+    EXPECT_EQ(member.barrier(k), GBA_BARRIER_RELEASED);
     EXPECT_EQ(k % GBA_BARRIER_PERIOD, 1U);
     member.give_back();
   });

@@ -27,7 +27,7 @@ using fake_device::InterruptQueue;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
 using fake_device::kNever;
-using fake_device::kPatience;
+using fake_device::kSilenceLimit;
 using fake_device::Pacer;
 using fake_device::parse_version;
 using fake_device::PortPool;
@@ -89,10 +89,10 @@ TEST(SilentClients, HaveATimeLimitAndAShorterOneIfAnotherClientWaits) {
   SilentClients silent(2);
   EXPECT_EQ(silent.deadline(/*wanted=*/true), kNever);
   silent.add(5, 100);
-  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + kPatience) << "another place is free";
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + kSilenceLimit) << "another place is free";
   silent.add(6, 200);
-  EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + kPatience);
-  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kPatienceWhenFull);
+  EXPECT_EQ(silent.deadline(/*wanted=*/false), 100 + kSilenceLimit);
+  EXPECT_EQ(silent.deadline(/*wanted=*/true), 100 + SilentClients::kSilenceLimitWhenFull);
 }
 
 TEST(SilentClients, MakeRoomForOthersOldestFirst) {
@@ -100,8 +100,8 @@ TEST(SilentClients, MakeRoomForOthersOldestFirst) {
   silent.add(5, 100);
   EXPECT_TRUE(silent.room(100));
   silent.add(6, 200);
-  EXPECT_FALSE(silent.room(99 + SilentClients::kPatienceWhenFull));
-  EXPECT_TRUE(silent.room(100 + SilentClients::kPatienceWhenFull));
+  EXPECT_FALSE(silent.room(99 + SilentClients::kSilenceLimitWhenFull));
+  EXPECT_TRUE(silent.room(100 + SilentClients::kSilenceLimitWhenFull));
   EXPECT_EQ(silent.oldest(), 5);
   silent.remove(5);
   silent.remove(5);

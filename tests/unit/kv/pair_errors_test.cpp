@@ -167,9 +167,9 @@ TEST_F(PairErrors, ImpossibleShapesAreNamed) {
 
 TEST_F(PairErrors, APartnerThatDoesNotComeIsNamedAfterATimeout) {
   played_.time_limit = std::chrono::milliseconds{20};
-  EXPECT_THAT(
-      run_alone(0, kZeroSendsToOne, kTwoBlocks[0]),
-      an_error(std::errc::timed_out, "sending 2 blocks to PE 1: waited for PE 1 to be ready; it did not come in time"));
+  EXPECT_THAT(run_alone(0, kZeroSendsToOne, kTwoBlocks[0]),
+              an_error(std::errc::timed_out,
+                       "sending 2 blocks to PE 1: waited for PE 1 to be ready; it did not arrive in time"));
   // The receiver arrives too late and still learns that the sender gave up.
   EXPECT_THAT(run_alone(1, kZeroSendsToOne, {}),
               an_error(std::errc::connection_aborted, "receiving from PE 0: PE 0 gave up"));

@@ -20,9 +20,9 @@ using Place = std::pair<std::int64_t, std::int64_t>;  // PE and block
 /// The contents of a block: a hash, or, without one, the place where the block was at first.
 using Contents = std::pair<std::uint64_t, Place>;
 
-class Player {
+class PlanRun {
  public:
-  Player(const std::vector<OwnedSequence>& before, const Planning& planning) : before_(before), planning_(planning) {
+  PlanRun(const std::vector<OwnedSequence>& before, const Planning& planning) : before_(before), planning_(planning) {
     for (const OwnedSequence& sequence : before_) {
       for (std::size_t i = 0; i < sequence.blocks.size(); ++i) {
         caches_[{sequence.pe, sequence.blocks[i]}] = contents(sequence, i);
@@ -144,7 +144,7 @@ std::string check_plan(const std::vector<OwnedSequence>& before, const Planning&
   if (plan.placements.size() != before.size()) {
     return "another number of sequences";
   }
-  return Player(before, planning).play(plan);
+  return PlanRun(before, planning).play(plan);
 }
 
 }  // namespace kv_test

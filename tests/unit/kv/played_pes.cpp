@@ -42,7 +42,7 @@ shmem::Result<void> PlayedPes::sync() {
   const auto before = syncs_;
   if (!met_.wait_for(lock, time_limit, [&] { return syncs_ != before; })) {
     --arrived_;
-    return shmem::fail(std::errc::timed_out, "a PE did not come");
+    return shmem::fail(std::errc::timed_out, "a PE did not arrive");
   }
   return {};
 }

@@ -302,7 +302,7 @@ TEST_F(TeamShuffle, APeThatDoesNotComeEndsTheCall) {
   played_.time_limit = std::chrono::milliseconds{20};
   const auto plan = *MovePlan::create(std::vector<Move>{{0, 0, 1, 1}}, Mode::kCopy);
   EXPECT_THAT(played_.run_one(0, {played_.cache(0), &plan, nullptr}),
-              an_error(std::errc::timed_out, "kv_shuffle: PE 0, call 1: a PE did not come"));
+              an_error(std::errc::timed_out, "kv_shuffle: PE 0, call 1: a PE did not arrive"));
   EXPECT_TRUE(played_.all_caches() == before_);
 }
 

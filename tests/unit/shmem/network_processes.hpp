@@ -23,7 +23,7 @@
 namespace shmem::testing {
 
 /// Memory that the PEs of a test share besides the network, to coordinate their steps.
-struct Meeting {
+struct Rendezvous {
   std::atomic<int> arrived;
   std::atomic<int> flag;  // for the test's own use
 };
@@ -35,11 +35,11 @@ struct NetworkPe {
   int pe;
   int pes;
   std::unique_ptr<LocalBootstrap> world;
-  Meeting& meeting;
+  Rendezvous& rendezvous;
   std::vector<std::byte> heap = std::vector<std::byte>(kHeapBytes);
   alignas(64) std::array<std::byte, 4096> globals{};
   std::unique_ptr<Network> network = nullptr;
-  int meetings = 0;
+  int barriers = 0;
 
   [[nodiscard]] NetworkSettings settings() {
     NetworkSettings asked{.segments = {heap, globals},
@@ -62,10 +62,10 @@ struct NetworkPe {
     return "";
   }
   /// A barrier of all PEs that serves the requests of the others while it waits.
-  void meet() {
-    ++meetings;
-    meeting.arrived.fetch_add(1);
-    serve([&] { return meeting.arrived.load() >= pes * meetings; });
+  void barrier() {
+    ++barriers;
+    rendezvous.arrived.fetch_add(1);
+    serve([&] { return rendezvous.arrived.load() >= pes * barriers; });
   }
   template <typename Done>
   void serve(Done done) const {
@@ -89,11 +89,11 @@ inline std::vector<std::string> with_network(int pes, const std::function<std::s
                                              const std::function<void(NetworkSettings&)>& change = {}) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(pes).value());
   const base::Mapping shared = base::Mapping::share(base::create_memfd("test", 4096).value().get(), 4096).value();
-  auto& meeting = *reinterpret_cast<Meeting*>(shared.data());
+  auto& rendezvous = *reinterpret_cast<Rendezvous*>(shared.data());
   return in_processes(
       pes,
       [&](int pe) -> std::string {
-        NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{20}).value(), meeting};
+        NetworkPe place{pe, pes, LocalBootstrap::join(job, pe, std::chrono::seconds{20}).value(), rendezvous};
         if (connected) {
           NetworkSettings settings = place.settings();
           if (change) {

@@ -11,7 +11,7 @@
 namespace shmem_test {
 
 /// Runs `body` once per PE, with a team of all PEs whose timeout is 50 ms.
-inline void run_impatient_team(int size, const std::function<void(shmem::Job&, shmem::Team&)>& body) {
+inline void run_team_with_short_limit(int size, const std::function<void(shmem::Job&, shmem::Team&)>& body) {
   shmem::Options options;
   options.barrier_timeout = std::chrono::milliseconds{50};
   run_job(

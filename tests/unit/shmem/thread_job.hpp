@@ -13,8 +13,8 @@
 namespace shmem_test {
 
 /// The state that the PEs of one job share.
-struct Meeting {
-  explicit Meeting(int size) : slots(static_cast<std::size_t>(size)), door(size) {}
+struct Rendezvous {
+  explicit Rendezvous(int size) : slots(static_cast<std::size_t>(size)), door(size) {}
   std::vector<std::vector<std::byte>> slots;
   std::barrier<> door;
   std::atomic<std::uint32_t> aborted{0};
@@ -22,49 +22,49 @@ struct Meeting {
 
 class ThreadBootstrap : public shmem::Bootstrap {
  public:
-  ThreadBootstrap(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  ThreadBootstrap(Rendezvous& rendezvous, int rank) : rendezvous_(rendezvous), rank_(rank) {}
 
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(meeting_.slots.size()); }
+  [[nodiscard]] int size() const override { return static_cast<int>(rendezvous_.slots.size()); }
 
   shmem::Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
-    meeting_.slots[static_cast<std::size_t>(rank_)].assign(mine.begin(), mine.end());
-    meeting_.door.arrive_and_wait();
+    rendezvous_.slots[static_cast<std::size_t>(rank_)].assign(mine.begin(), mine.end());
+    rendezvous_.door.arrive_and_wait();
     std::vector<std::byte> all;
-    for (const auto& slot : meeting_.slots) {
+    for (const auto& slot : rendezvous_.slots) {
       all.insert(all.end(), slot.begin(), slot.end());
     }
-    meeting_.door.arrive_and_wait();
+    rendezvous_.door.arrive_and_wait();
     return all;
   }
   shmem::Result<void> barrier() override {
-    meeting_.door.arrive_and_wait();
+    rendezvous_.door.arrive_and_wait();
     return {};
   }
   int abort(int status, const std::string& /*reason*/) override {
-    meeting_.aborted = 1;
-    shmem::futex_wake_all(meeting_.aborted);
+    rendezvous_.aborted = 1;
+    shmem::futex_wake_all(rendezvous_.aborted);
     return status;
   }
   [[nodiscard]] std::optional<std::string> aborted() const override {
-    return meeting_.aborted != 0 ? std::optional<std::string>("the test ended it") : std::nullopt;
+    return rendezvous_.aborted != 0 ? std::optional<std::string>("the test ended it") : std::nullopt;
   }
-  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &meeting_.aborted; }
+  [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &rendezvous_.aborted; }
   void leave() override {}
 
  private:
-  Meeting& meeting_;
+  Rendezvous& rendezvous_;
   int rank_;
 };
 
 /// Runs `body` once per PE, each on a thread with a Job of its own and in new memory, and returns when all are done.
 inline void run_job(int size, const std::function<void(shmem::Job&)>& body, const shmem::Options& options = {}) {
-  Meeting meeting(size);
+  Rendezvous rendezvous(size);
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(size));
   for (int pe = 0; pe < size; ++pe) {
     threads.emplace_back([&, pe] {
-      auto bootstrap = std::make_unique<ThreadBootstrap>(meeting, pe);
+      auto bootstrap = std::make_unique<ThreadBootstrap>(rendezvous, pe);
       auto memory = shmem::NodeMemory::create(*bootstrap, std::size_t{4} << 20).value();
       shmem::WaitPolicy policy = shmem::wait_policy(size);
       policy.alarm = bootstrap->alarm();

@@ -29,7 +29,7 @@ shmem::Result<PeList> list_of(const Job& job, const std::vector<std::uint32_t>& 
   return PeList::create(job.me, team, members.data(), static_cast<std::uint32_t>(members.size()));
 }
 
-std::errc meet(const Job& job, const PeList& list, std::string* text = nullptr) {
+std::errc synchronize(const Job& job, const PeList& list, std::string* text = nullptr) {
   ListMonitor monitor(job, list, "shmem: ");
   SoloCore core(job.policy, monitor);
   const std::errc error = shmem::partial_sync(core, shmem::ListWords(job), list, monitor.waits_for());
@@ -81,7 +81,7 @@ TEST_P(PartialBarrier, HoldsForListsThatOverlapAndChange) {
             std::this_thread::yield();
           }
           call.entered.fetch_add(1, std::memory_order_relaxed);
-          const std::errc error = meet(job, *list_of(job, members, world));
+          const std::errc error = synchronize(job, *list_of(job, members, world));
           if (error != std::errc{} ||
               call.entered.load(std::memory_order_relaxed) != static_cast<int>(members.size())) {
             job.bootstrap->abort(1, "");  // ends the waits of the other PEs
@@ -161,7 +161,7 @@ TEST(PartialBarriers, UseTheNumbersOfTheTeam) {
         if (job.me == 3 || job.me == 5) {
           const auto list = *list_of(job, {2, 1}, odd);
           EXPECT_EQ(list.pes(), (std::vector{3, 5}));
-          EXPECT_EQ(meet(job, list), std::errc{});
+          EXPECT_EQ(synchronize(job, list), std::errc{});
         }
       },
       bounded());
@@ -201,7 +201,7 @@ TEST(PartialBarriers, NameMembersThatUseAnotherList) {
         const TeamMap world{0, 1, 3};
         std::string text;
         const std::errc error =
-            meet(job, *list_of(job, job.me == 0 ? std::vector{0U, 1U, 2U} : std::vector{0U, 1U}, world), &text);
+            synchronize(job, *list_of(job, job.me == 0 ? std::vector{0U, 1U, 2U} : std::vector{0U, 1U}, world), &text);
         if (error == std::errc::invalid_argument) {
           EXPECT_THAT(text, HasSubstr("came to a barrier of another list"));
           ++told;
@@ -219,7 +219,7 @@ TEST(PartialBarriers, TimeOutAndNameTheMissingMembers) {
       [&](const Job& job) {
         if (job.me != 1) {
           std::string text;
-          EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::timed_out);
+          EXPECT_EQ(synchronize(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::timed_out);
           EXPECT_THAT(text, HasSubstr("timed out after 50 ms (SHMEM_BARRIER_TIMEOUT); it waited for PE "));
         }
       },
@@ -245,7 +245,7 @@ TEST(PartialBarriers, NameTheMissingMembersOfALongWait) {
         while (job.me == 1 && said == 0 && shmem::Clock::now() < end) {
           std::this_thread::yield();
         }
-        EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc{});
+        EXPECT_EQ(synchronize(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc{});
         EXPECT_GT(said, 0);
       },
       options);
@@ -264,7 +264,7 @@ TEST(PartialBarriers, EndWhenAPeOfTheListHasDied) {
         if (job.me == 0) {
           job.metadata(2).pid = gone;
           std::string text;
-          EXPECT_EQ(meet(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::owner_dead);
+          EXPECT_EQ(synchronize(job, *list_of(job, {0, 1, 2}, {0, 1, 3}), &text), std::errc::owner_dead);
           EXPECT_THAT(text, HasSubstr("cannot complete: PE 2 (pid " + std::to_string(gone)));
         }
       },
@@ -278,7 +278,7 @@ TEST(PartialBarriers, EndWhenTheJobDoes) {
         if (job.me == 0) {
           job.bootstrap->abort(1, "");
         } else {
-          EXPECT_EQ(meet(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc::operation_canceled);
+          EXPECT_EQ(synchronize(job, *list_of(job, {0, 1}, {0, 1, 2})), std::errc::operation_canceled);
         }
       },
       bounded());

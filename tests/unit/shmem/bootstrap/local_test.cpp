@@ -201,8 +201,8 @@ TEST(LocalBootstrap, ReportsPesInDifferentSteps) {
     const auto all = bootstrap->allgather(mine);
     return all ? "went well" : all.error().text;
   });
-  EXPECT_THAT(texts[0], HasSubstr("PE 0 has 8 bytes to tell, PE 1 has 16"));
-  EXPECT_THAT(texts[1], HasSubstr("PE 1 has 16 bytes to tell, PE 0 has 8"));
+  EXPECT_THAT(texts[0], HasSubstr("PE 0 sends 8 bytes, PE 1 sends 16"));
+  EXPECT_THAT(texts[1], HasSubstr("PE 1 sends 16 bytes, PE 0 sends 8"));
 }
 
 TEST(LocalBootstrap, CanBeLeftAndJoinedAgain) {

@@ -202,8 +202,8 @@ TEST(Mpi, ReportsPesInDifferentSteps) {
     const auto texts = in_pes(world, [size](MpiBootstrap& pe) {
       return error_of(pe.allgather(std::vector<std::byte>(pe.rank() == 1 ? size : 8)));
     });
-    EXPECT_THAT(texts[0], AnyOf(HasSubstr("not in the same step of the job's bootstrap: PE 0 has 8 bytes to tell, PE 1 "
-                                          "has 2"),
+    EXPECT_THAT(texts[0], AnyOf(HasSubstr("not in the same step of the job's bootstrap: PE 0 sends 8 bytes, PE 1 "
+                                          "sends 2"),
                                 HasSubstr("from PE 1 (are all in the same step?): status 15")))
         << size;
     EXPECT_EQ(texts[1], texts[0]);

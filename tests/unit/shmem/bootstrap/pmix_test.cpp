@@ -232,7 +232,7 @@ TEST_F(Pmix, ReportsWhichCallTheServerRefused) {
 
 TEST_F(Pmix, ReportsPesInDifferentSteps) {
   launcher_.other_part = "\x10" + std::string(7 + 16, '\0');
-  EXPECT_THAT(error_of(allgather(*join().value(), 1)), HasSubstr("PE 0 has 4 bytes to tell, PE 1 has 16"));
+  EXPECT_THAT(error_of(allgather(*join().value(), 1)), HasSubstr("PE 0 sends 4 bytes, PE 1 sends 16"));
 }
 
 TEST_F(Pmix, EndsAWaitWhenAPeDies) {

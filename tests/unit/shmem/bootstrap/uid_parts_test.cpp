@@ -282,16 +282,16 @@ TEST_F(Room, NamesPesThatDoNotCome) {
   pass(milliseconds(9'999));
   EXPECT_THAT(sent(), IsEmpty());
   pass(milliseconds(1));
-  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("1: failed shmem: PEs 0, 2 did not come within 10 s"),
+  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("1: failed shmem: PEs 0, 2 did not arrive within 10 s"),
                                         HasSubstr("10.0.0.1:9; among eth0; SHMEM_UID_SOCK_IFNAME or"))));
-  EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not come"));  // a late PE gets the same error
+  EXPECT_THAT(text_of(enter(0)), HasSubstr("PEs 0, 2 did not arrive"));  // a late PE gets the same error
 }
 
 TEST_F(Room, NamesPesThatAreMissingInAStep) {
   enter_all();
   gather(1, 1, "");
   pass(milliseconds(10'000));
-  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("PEs 0, 2 did not come"), HasSubstr("step 1")),
+  EXPECT_THAT(sent(), ElementsAre(AllOf(HasSubstr("PEs 0, 2 did not arrive"), HasSubstr("step 1")),
                                   HasSubstr("1: failed"), HasSubstr("2: failed")));
 }
 
@@ -308,7 +308,7 @@ TEST_F(Room, RefusesStrangersAndNamesThemIfAPeIsMissing) {
   sent();
   pass(milliseconds(10'000));
   EXPECT_THAT(sent(),
-              ElementsAre(AllOf(HasSubstr("PEs 1, 2 did not come"), HasSubstr("10.0.0.66:6 (it does not have the"),
+              ElementsAre(AllOf(HasSubstr("PEs 1, 2 did not arrive"), HasSubstr("10.0.0.66:6 (it does not have the"),
                                 HasSubstr("10.0.0.77:7 (it said nothing)"), HasSubstr("and 3 more"))));
 }
 
@@ -399,7 +399,7 @@ TEST_F(Room, ReportsPesInDifferentSteps) {
   gather(0, 1, "four");
   gather(1, 1, "sixsix");
   gather(2, 1, "four");
-  EXPECT_THAT(sent()[0], HasSubstr("PE 0 has 4 bytes to tell, PE 1 has 6"));
+  EXPECT_THAT(sent()[0], HasSubstr("PE 0 sends 4 bytes, PE 1 sends 6"));
 }
 
 TEST_F(Room, ReportsAPeThatIsAheadOfTheOthers) {

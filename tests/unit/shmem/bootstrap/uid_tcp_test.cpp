@@ -246,7 +246,7 @@ TEST_P(Trouble, NamesPesThatDoNotComeAndRefusedConnections) {
   const base::UniqueFd browser = knock();
   say(browser, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
   const auto texts = in_threads(2, [&](int pe) { return text_of(join(pe * 2, 4, milliseconds(500))); });
-  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PEs 1, 3 did not come within 0.500 s"), HasSubstr("refused meanwhile: "),
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("PEs 1, 3 did not arrive within 0.500 s"), HasSubstr("refused meanwhile: "),
                                 HasSubstr("not a message of libshmem"))));
 }
 
@@ -392,7 +392,7 @@ TEST_P(Trouble, ReportsPesInDifferentSteps) {
     auto bootstrap = join(pe, 2).value();
     return text_of(bootstrap->allgather(std::vector<std::byte>(pe == 0 ? 8 : 16)));
   });
-  EXPECT_THAT(texts, Each(HasSubstr("PE 0 has 8 bytes to tell, PE 1 has 16")));
+  EXPECT_THAT(texts, Each(HasSubstr("PE 0 sends 8 bytes, PE 1 sends 16")));
 }
 
 TEST_P(Trouble, StopsListeningWhenAllHaveCome) {

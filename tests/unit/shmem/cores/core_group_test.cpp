@@ -75,16 +75,18 @@ TEST_P(CoreGroupTest, CoresSynchronizeByMemoryAlone) {
   std::vector<shmem::SyncWord> pool(static_cast<std::size_t>(GetParam()) * kRounds);
   shmem::SyncWord counter{};
   std::vector<int> steps(static_cast<std::size_t>(GetParam()), 0);
-  const auto meet = [&](ThreadCore& core) { return shmem::disseminate_cores(core, pool.data(), kRounds, counter); };
+  const auto synchronize = [&](ThreadCore& core) {
+    return shmem::disseminate_cores(core, pool.data(), kRounds, counter);
+  };
   EXPECT_EQ(group->run([&](ThreadCore& core) {
     std::errc error{};
     for (int step = 1; step <= kMeetings && error == std::errc{}; ++step) {
       steps[static_cast<std::size_t>(core.index())] = step;
-      error = meet(core);
+      error = synchronize(core);
       for (const int other : steps) {
         EXPECT_EQ(other, step);
       }
-      error = error != std::errc{} ? error : meet(core);
+      error = error != std::errc{} ? error : synchronize(core);
     }
     return error;
   }),

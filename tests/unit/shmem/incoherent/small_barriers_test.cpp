@@ -41,7 +41,7 @@ class SmallRun {
   virtual void begin() {}
   /// The cores of that barrier; none if core `number` does not take part.
   [[nodiscard]] virtual std::vector<int> partners(int number, int barrier) const = 0;
-  virtual std::errc meet(SimCore& core, int number, int barrier) = 0;
+  virtual std::errc synchronize(SimCore& core, int number, int barrier) = 0;
 
   [[nodiscard]] std::size_t cores() const { return lines_.size() - words_; }
   [[nodiscard]] SyncWord& word(std::size_t i) { return lines_[i]; }
@@ -59,7 +59,7 @@ class SmallRun {
       const auto step = static_cast<std::uint64_t>(barrier) + 1;
       core.store(data(number), step);
       entered = step;
-      if (const std::errc error = meet(core, number, barrier); error != std::errc{}) {
+      if (const std::errc error = synchronize(core, number, barrier); error != std::errc{}) {
         return machine_.fail("an error: " + std::make_error_code(error).message());
       }
       for (const int other : all) {
@@ -93,7 +93,7 @@ class CoresRun : public SmallRun {
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  std::errc meet(SimCore& core, int /*number*/, int /*barrier*/) override {
+  std::errc synchronize(SimCore& core, int /*number*/, int /*barrier*/) override {
     return shmem::disseminate_cores(core, &word(0), kRounds, word(cores() * kRounds));
   }
 };
@@ -132,7 +132,7 @@ class ListsRun : public SmallRun {
     }
     return std::ranges::count(all, number) != 0 ? all : std::vector<int>{};
   }
-  std::errc meet(SimCore& core, int number, int barrier) override {
+  std::errc synchronize(SimCore& core, int number, int barrier) override {
     const int me = machine().pe_of(number);
     const auto& members = list_of(barrier);
     const auto list = shmem::PeList::create(me, {0, 1, kPes}, members.data(), static_cast<unsigned>(members.size()));

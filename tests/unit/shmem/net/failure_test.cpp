@@ -91,19 +91,19 @@ Result<void> send_large(NetworkPe& me) {
 
 /// Connects the two PEs, however short the limit of other calls is: a small put alone completes without a connection.
 std::string shake_hands(NetworkPe& me) {
-  constexpr std::chrono::seconds kPatient{20};
+  constexpr std::chrono::seconds kTimeLimit{20};
   std::uint64_t mine = 1;
   std::uint64_t other = 0;
   const auto sent = me.network->start_send(1 - me.pe, 99, &mine, sizeof mine);
   const auto received = me.network->start_receive(1 - me.pe, 99, &other, sizeof other);
   std::string text = problem_of(sent) + problem_of(received);
   if (sent) {
-    text += problem_of(me.network->wait(*sent, kPatient));
+    text += problem_of(me.network->wait(*sent, kTimeLimit));
   }
   if (received) {
-    text += problem_of(me.network->wait(*received, kPatient));
+    text += problem_of(me.network->wait(*received, kTimeLimit));
   }
-  me.meet();
+  me.barrier();
   return text;
 }
 
@@ -151,7 +151,7 @@ TEST_P(OneSidedFailureTest, NamesAPeThatIsKilled) {
           }
         }
         if (met_before) {
-          me.meet();
+          me.barrier();
         }
         if (me.pe == 1) {
           std::this_thread::sleep_for(milliseconds{30});
@@ -227,9 +227,9 @@ TEST_F(NetworkFailureTest, TimesOutForANodeBehindAFirewall) {
         [&](NetworkPe& me) -> std::string {
           const bool hidden = hide_behind_a_firewall(me.pe);
           if (!hidden) {
-            me.meeting.flag.store(1);
+            me.rendezvous.flag.store(1);
           }
-          if (!me.world->barrier() || me.meeting.flag.load() != 0) {
+          if (!me.world->barrier() || me.rendezvous.flag.load() != 0) {
             return "not here";
           }
           NetworkSettings settings = me.settings();
@@ -259,15 +259,15 @@ TEST_F(NetworkFailureTest, TimesOutForANodeBehindAFirewall) {
 TEST_F(NetworkFailureTest, StillReachesTheOtherPes) {
   const auto texts = with_network(3, [](NetworkPe& me) -> std::string {
     if (me.pe == 1) {
-      me.serve([&] { return me.meeting.flag.load() == 1; });
+      me.serve([&] { return me.rendezvous.flag.load() == 1; });
       ::raise(SIGKILL);
     }
     if (me.pe == 2) {
-      me.serve([&] { return me.meeting.flag.load() == 2; });
+      me.serve([&] { return me.rendezvous.flag.load() == 2; });
       return me.word<std::uint64_t>(0).load() == 77 ? "" : "nothing came";
     }
     std::string text = problem_of(put_and_quiet(me));
-    me.meeting.flag.store(1);
+    me.rendezvous.flag.store(1);
     while (get_word(me)) {
       continue;
     }
@@ -278,7 +278,7 @@ TEST_F(NetworkFailureTest, StillReachesTheOtherPes) {
     if (const auto lost = me.network->lost(); !lost || lost->text.find("PE 1") == std::string::npos) {
       text += "not lost";
     }
-    me.meeting.flag.store(2);
+    me.rendezvous.flag.store(2);
     return back == 77 ? text : text + "not what was put";
   });
   EXPECT_EQ(texts[0], "");
@@ -293,7 +293,7 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
         2,
         [&](NetworkPe& me) -> std::string {
           if (me.pe == 1) {
-            while (me.meeting.flag.load() == 0) {
+            while (me.rendezvous.flag.load() == 0) {
               std::this_thread::sleep_for(milliseconds{1});
             }
             return "";
@@ -301,7 +301,7 @@ TEST_P(OneSidedFailureTest, WaitsNoLongerThanItsLimit) {
           const auto start = Clock::now();
           const auto result = call.step(me);
           const auto took = Clock::now() - start;
-          me.meeting.flag.store(1);
+          me.rendezvous.flag.store(1);
           std::string text = text_of(result);
           if (!result && result.error().code != std::errc::timed_out) {
             text += " with another code";
@@ -332,19 +332,19 @@ TEST_P(OneSidedFailureTest, WritesNothingAfterAGetThatFailed) {
           std::memset(me.heap.data(), me.pe == 0 ? 0x11 : 0x22, kLarge);
           std::string text = shake_hands(me);
           if (me.pe == 1) {
-            while (me.meeting.flag.load() == 0) {
+            while (me.rendezvous.flag.load() == 0) {
               std::this_thread::sleep_for(milliseconds{1});
             }
-            me.serve([&] { return me.meeting.flag.load() == 2; });
+            me.serve([&] { return me.rendezvous.flag.load() == 2; });
             return text;
           }
           if (call.step(me)) {
             text += "got too early; ";
           }
-          me.meeting.flag.store(1);
+          me.rendezvous.flag.store(1);
           const auto end = Clock::now() + milliseconds{100};
           me.serve([&] { return Clock::now() > end; });
-          me.meeting.flag.store(2);
+          me.rendezvous.flag.store(2);
           return *me.heap_at(0) == std::byte{0x11} && *me.heap_at(kLarge - 1) == std::byte{0x11} ? text : "written";
         },
         milliseconds{100});
@@ -366,16 +366,16 @@ TEST_P(OneSidedFailureTest, ReadsNothingAfterAPutThatFailed) {
               text += "put too early; ";
             }
             std::memset(me.heap.data(), 0x33, kLarge);
-            me.meeting.flag.store(1);
-            me.serve([&] { return me.meeting.flag.load() == 2; });
+            me.rendezvous.flag.store(1);
+            me.serve([&] { return me.rendezvous.flag.load() == 2; });
             return text;
           }
-          while (me.meeting.flag.load() == 0) {
+          while (me.rendezvous.flag.load() == 0) {
             std::this_thread::sleep_for(milliseconds{1});
           }
           const auto end = Clock::now() + milliseconds{200};
           me.serve([&] { return Clock::now() > end; });
-          me.meeting.flag.store(2);
+          me.rendezvous.flag.store(2);
           return std::find(me.heap.begin(), me.heap.end(), std::byte{0x33}) == me.heap.end() ? text : "read too late";
         },
         milliseconds{100});
@@ -397,20 +397,20 @@ TEST_F(NetworkFailureTest, CancelsMessagesUnderWay) {
         text += "its number is still of use; ";
       }
       me.network->cancel(*given_up);
-      me.meet();
+      me.barrier();
       std::uint64_t again = 0;
       const auto received = me.network->start_receive(1, 3, &again, sizeof again);
       text += problem_of(me.network->wait(received.value()));
       if (value != 0 || again != 5) {
         text += "given to a receive that was given up; ";
       }
-      me.meet();
+      me.barrier();
       return text;
     }
-    me.meet();
+    me.barrier();
     const auto sent = me.network->start_send(0, 3, &mine, sizeof mine);
     text += problem_of(me.network->wait(sent.value()));
-    me.meet();
+    me.barrier();
     // This message is never received, and it cannot be cancelled without the connection.
     const auto large = me.network->start_send(0, 4, me.heap.data(), kLarge);
     me.network->cancel(large.value());
@@ -424,19 +424,19 @@ TEST_F(NetworkFailureTest, CancelsMessagesUnderWay) {
 
 /// A receive and a quiet that timed out can be tried again; a late message goes to the next receive.
 TEST_F(NetworkFailureTest, LosesNoPeByATimedOutReceiveOrQuiet) {
-  const auto patient = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
+  const auto short_limit = [](NetworkSettings& settings) { settings.limit = milliseconds{100}; };
   const auto texts = with_network(
       2,
       [](NetworkPe& me) -> std::string {
         std::uint64_t value = 9;
         std::string text = shake_hands(me);
         if (me.pe == 1) {
-          while (me.meeting.flag.load() == 0) {
+          while (me.rendezvous.flag.load() == 0) {
             std::this_thread::sleep_for(milliseconds{1});
           }
           const auto sent = me.network->start_send(0, 3, &value, sizeof value);
           text += sent ? problem_of(me.network->wait(*sent)) : sent.error().text;
-          me.meet();
+          me.barrier();
           return text;
         }
         value = 0;
@@ -450,7 +450,7 @@ TEST_F(NetworkFailureTest, LosesNoPeByATimedOutReceiveOrQuiet) {
         if (put_and_quiet(me)) {
           text += "quiet too early; ";
         }
-        me.meeting.flag.store(1);
+        me.rendezvous.flag.store(1);
         const auto late = me.network->start_receive(1, 3, &value, sizeof value);
         text += problem_of(me.network->wait(*late, std::chrono::seconds{10}));
         while (!me.network->quiet()) {
@@ -458,10 +458,10 @@ TEST_F(NetworkFailureTest, LosesNoPeByATimedOutReceiveOrQuiet) {
             return text + "lost";
           }
         }
-        me.meet();
+        me.barrier();
         return value == 9 ? text : text + "wrong value";
       },
-      true, patient);
+      true, short_limit);
   EXPECT_THAT(texts, Each(IsEmpty()));
 }
 
@@ -474,7 +474,7 @@ TEST_F(NetworkFailureTest, EndsWhenTheJobIsEnded) {
         [&](NetworkPe& me) -> std::string {
           if (me.pe == 0) {
             const auto result = call.step(me);
-            me.meeting.flag.store(1);
+            me.rendezvous.flag.store(1);
             if (!result && result.error().code != std::errc::operation_canceled) {
               return "code: " + text_of(result);
             }
@@ -482,7 +482,7 @@ TEST_F(NetworkFailureTest, EndsWhenTheJobIsEnded) {
           }
           std::this_thread::sleep_for(milliseconds{50});
           me.world->abort(5, "out of patience");
-          while (me.meeting.flag.load() == 0) {
+          while (me.rendezvous.flag.load() == 0) {
             std::this_thread::sleep_for(milliseconds{1});
           }
           return "";
@@ -518,7 +518,7 @@ TEST_F(NetworkFailureTest, ReportsAMessageOfAnotherLength) {
         text += "written beyond; ";
       }
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
@@ -556,7 +556,7 @@ TEST_F(NetworkFailureTest, RefusesPlacesOutsideSegmentsOrOnThisPe) {
     refused(me.network->start_receive(me.pe, 0, bytes.data(), 8), "receive from myself");
     refused(me.network->wait(12345), "wait");
     refused(me.network->test(12345), "test");
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));

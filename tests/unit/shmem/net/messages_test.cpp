@@ -52,7 +52,7 @@ TEST_F(NetworkMessageTest, DeliversMessagesThatCross) {
         }
       }
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
@@ -92,7 +92,7 @@ TEST_F(NetworkMessageTest, KeepsMessagesOfATagInOrderAndTagsAndSendersApart) {
         }
       }
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
@@ -102,9 +102,9 @@ TEST_F(NetworkMessageTest, TestTellsWhetherAMessageHasArrived) {
   const auto texts = with_network(2, [](NetworkPe& me) -> std::string {
     std::uint64_t value = 42;
     if (me.pe == 1) {
-      me.meet();
+      me.barrier();
       const auto sent = me.network->start_send(0, 1, &value, sizeof value);
-      me.meet();
+      me.barrier();
       return problem_of(sent) + problem_of(me.network->wait(sent.value()));
     }
     std::uint64_t got = 0;
@@ -116,7 +116,7 @@ TEST_F(NetworkMessageTest, TestTellsWhetherAMessageHasArrived) {
     if (!early || *early) {
       return "came before it was sent";
     }
-    me.meet();
+    me.barrier();
     bool come = false;
     std::string text;
     me.serve([&] {
@@ -125,7 +125,7 @@ TEST_F(NetworkMessageTest, TestTellsWhetherAMessageHasArrived) {
       come = now && *now;
       return come || !now;
     });
-    me.meet();
+    me.barrier();
     if (me.network->test(*received)) {
       text += "its number is still of use; ";
     }
@@ -179,7 +179,7 @@ TEST_F(NetworkThreadsTest, ServesSeveralThreads) {
             threads.emplace_back(work, thread);
           }
         }
-        me.meet();
+        me.barrier();
         std::string text;
         for (const std::string& problem : problems) {
           text += problem;
@@ -200,14 +200,14 @@ TEST_F(NetworkThreadsTest, ServesOthersByItsProgressThreadWhileThePeComputes) {
       [](NetworkPe& me) -> std::string {
         if (me.pe == 1) {
           const auto progress = start_progress_thread(*me.network);
-          while (me.meeting.flag.load() == 0) {
+          while (me.rendezvous.flag.load() == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds{1});
           }
           return progress ? "" : progress.error().text;
         }
         std::uint64_t value = 1;
         const auto got = me.network->get(&value, heap_of(1, 0), sizeof value);
-        me.meeting.flag.store(1);
+        me.rendezvous.flag.store(1);
         return problem_of(got) + (value == 0 ? "" : "wrong value");
       },
       true);

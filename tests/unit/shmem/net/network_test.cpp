@@ -56,7 +56,7 @@ TEST_P(OneSidedTest, PutsAndGetsEverySize) {
       const auto mine = pattern(size, seed + me.pe);
       text += problem_of(me.network->put(heap_of(other, 100), mine.data(), size));
       text += problem_of(me.network->quiet());
-      me.meet();
+      me.barrier();
       if (!same(me.heap_at(100), pattern(size, seed + other))) {
         text += "wrong bytes put: " + std::to_string(size) + "; ";
       }
@@ -68,7 +68,7 @@ TEST_P(OneSidedTest, PutsAndGetsEverySize) {
       if (back != mine) {
         text += "wrong bytes got: " + std::to_string(size) + "; ";
       }
-      me.meet();
+      me.barrier();
     }
     return text;
   });
@@ -91,7 +91,7 @@ TEST_P(OneSidedTest, CompletesStartedCopiesByQuiet) {
         text += problem_of(me.network->start_put(heap_of(pe, place), mine.data(), size));
       }
       text += problem_of(me.network->quiet());
-      me.meet();
+      me.barrier();
       std::vector<std::vector<std::byte>> back(static_cast<std::size_t>(me.pes), std::vector<std::byte>(size));
       for (int pe = 0; pe < me.pes; ++pe) {
         if (pe == me.pe) {
@@ -112,7 +112,7 @@ TEST_P(OneSidedTest, CompletesStartedCopiesByQuiet) {
           text += "not put; ";
         }
       }
-      me.meet();
+      me.barrier();
     }
     return text;
   });
@@ -124,7 +124,7 @@ TEST_P(OneSidedTest, ReachesGlobalVariablesToo) {
     const auto mine = pattern(4096, me.pe);
     std::string text = problem_of(me.network->put({1 - me.pe, Segment::kGlobals, 0}, mine.data(), 4096));
     text += problem_of(me.network->quiet());
-    me.meet();
+    me.barrier();
     return same(me.globals.data(), pattern(4096, 1 - me.pe)) ? text : text + "wrong bytes";
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
@@ -212,7 +212,7 @@ TEST_P(OneSidedTest, DoesEveryAtomicOperationOn4And8Bytes) {
     if (me.pe == 0) {
       text = try_atomics<std::uint32_t>(me) + try_atomics<std::uint64_t>(me);
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
@@ -224,7 +224,7 @@ TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndRemotePes) {
   const auto texts = in_this_way(3, [times](NetworkPe& me) {
     std::string text;
     std::jthread local;
-    me.meet();
+    me.barrier();
     if (me.pe == 0) {
       local = std::jthread([&me, times] {
         for (int i = 0; i < 20 * times; ++i) {
@@ -239,7 +239,7 @@ TEST_P(OneSidedTest, LosesNoAdditionOfProcessorsAndRemotePes) {
       }
     }
     text += problem_of(me.network->quiet());
-    me.meet();
+    me.barrier();
     if (me.pe != 0) {
       return text;
     }
@@ -278,7 +278,7 @@ TEST_P(OneSidedTest, PutsInOrderAcrossAFence) {
           text += "round " + std::to_string(round) + " came early; ";
         }
       }
-      me.meet();
+      me.barrier();
     }
     return text;
   });
@@ -296,19 +296,19 @@ TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
       text += problem_of(me.network->start_put(heap_of(1, 1024), data.data(), data.size()));
       text += problem_of(me.network->fence(1));
       text += problem_of(me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, value));
-      me.meet();
+      me.barrier();
       text += problem_of(me.network->quiet());
     } else if (me.pe == 1) {
       me.serve([&] { return me.word<std::uint64_t>(0).load(std::memory_order_acquire) == value; });
       text += same(me.heap_at(1024), pattern(300000, 1)) ? "" : "the signal came early";
-      me.meet();
+      me.barrier();
     } else {
-      while (me.meeting.arrived.load() < 2) {  // makes no progress
+      while (me.rendezvous.arrived.load() < 2) {  // makes no progress
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
       }
-      me.meet();
+      me.barrier();
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));

@@ -82,12 +82,12 @@ std::string combines(ProcessGroup& group, std::size_t bytes) {
   return text;
 }
 
-std::string meets(NetworkPe& me, ProcessGroup& group, int times) {
+std::string repeat_barriers(NetworkPe& me, ProcessGroup& group, int times) {
   std::string text = problem_of(group.start_barrier());
   text += problem_of(group.finish_barrier(std::chrono::seconds{20}));
-  me.meeting.arrived.fetch_add(1);
+  me.rendezvous.arrived.fetch_add(1);
   text += problem_of(group.barrier());
-  if (me.meeting.arrived.load() < me.pes * times) {
+  if (me.rendezvous.arrived.load() < me.pes * times) {
     text += "not all have come; ";
   }
   return text;
@@ -103,7 +103,7 @@ TEST(ProcessGroupNetwork, MakesEveryCall) {
       ProcessGroup group = group_of(me);
       std::string text;
       for (int i = 1; i <= times && text.empty(); ++i) {
-        text += meets(me, group, i);
+        text += repeat_barriers(me, group, i);
         for (const std::size_t bytes : kSizes) {
           text += moves(group, bytes) + combines(group, bytes);
         }
@@ -132,7 +132,7 @@ TEST(ProcessGroupNetwork, NamesTheMissingPes) {
         text += "; and another time otherwise";
       }
     }
-    me.meet();
+    me.barrier();
     return text;
   });
   EXPECT_THAT(texts[0], ::testing::StartsWith("shmem: barrier among 2 PEs: message from PE 1: PE 0"));

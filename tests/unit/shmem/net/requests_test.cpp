@@ -141,7 +141,7 @@ TEST_F(NetworkRequestsTest, OfAnotherJobAreIgnored) {
           if (me.pe == 1) {
             ::testing::internal::CaptureStderr();
           }
-          me.meet();
+          me.barrier();
           std::string text;
           if (me.pe == 0) {
             std::uint64_t word = 7;
@@ -153,18 +153,18 @@ TEST_F(NetworkRequestsTest, OfAnotherJobAreIgnored) {
             } else {
               text += text_of(me.network->quiet());
             }
-            me.meeting.flag.store(1);
+            me.rendezvous.flag.store(1);
             return text;
           }
-          me.serve([&me] { return me.meeting.flag.load() == 1; });
+          me.serve([&me] { return me.rendezvous.flag.load() == 1; });
           if (me.pe == 2) {  // a PE of the job is still served
             const std::uint64_t word = 9;
             text = problem_of(me.network->put(heap_of(1, 256), &word, sizeof word));
             text += problem_of(me.network->quiet());
-            me.meeting.arrived.fetch_add(1);
+            me.rendezvous.arrived.fetch_add(1);
             return text;
           }
-          me.serve([&me] { return me.meeting.arrived.load() == 4; });
+          me.serve([&me] { return me.rendezvous.arrived.load() == 4; });
           for (const std::size_t offset : {64U, 128U, 192U}) {
             text += me.word<std::uint64_t>(offset).load() == 0 ? "" : "changed; ";
           }
@@ -190,16 +190,16 @@ TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
                      }
                      constexpr std::uint64_t kTag = 7;
                      std::uint64_t word = me.pe == 1 ? 0 : 5 + static_cast<std::uint64_t>(me.pe);
-                     me.meet();
+                     me.barrier();
                      if (me.pe != 1) {
                        const auto sent = me.network->start_send(1, kTag, &word, sizeof word);
                        std::string text = problem_of(sent);
                        text += sent ? problem_of(me.network->wait(*sent)) : "";
-                       me.meeting.flag.fetch_add(1);
-                       me.serve([&me] { return me.meeting.flag.load() == 3; });
+                       me.rendezvous.flag.fetch_add(1);
+                       me.serve([&me] { return me.rendezvous.flag.load() == 3; });
                        return text;
                      }
-                     me.serve([&me] { return me.meeting.flag.load() == 2; });
+                     me.serve([&me] { return me.rendezvous.flag.load() == 2; });
                      const auto receive = [&](int pe) {
                        const auto started = me.network->start_receive(pe, kTag, &word, sizeof word);
                        return started ? me.network->wait(*started, std::chrono::milliseconds{300}) : started.error();
@@ -208,7 +208,7 @@ TEST_F(NetworkRequestsTest, MessagesOfAnotherJobAreNotReceived) {
                      text += " " + std::to_string(word) + "; ";
                      text += text_of(receive(2));
                      text += " " + std::to_string(word);
-                     me.meeting.flag.fetch_add(1);
+                     me.rendezvous.flag.fetch_add(1);
                      return text;
                    },
                    false, {});
@@ -236,16 +236,16 @@ TEST_F(NetworkRequestsTest, OfUcxItselfAreNotCarriedOut) {
         addresses->pes[1].segments[0].key = memory->key(0);
         me.network = std::make_unique<UcxNetwork>(*me.world, std::move(*worker), std::move(memory),
                                                   std::move(*addresses), settings);
-        me.meet();
+        me.barrier();
         if (me.pe == 0) {
           const std::uint64_t word = 7;
           static_cast<void>(me.network->put(heap_of(1, 64), &word, sizeof word));
           static_cast<void>(me.network->quiet());
           static_cast<void>(me.network->fetch_atomic(heap_of(1, 128), 8, AtomicOperation::kAdd, 5));
-          me.meeting.flag.store(1);
+          me.rendezvous.flag.store(1);
           return text;
         }
-        me.serve([&me] { return me.meeting.flag.load() == 1; });
+        me.serve([&me] { return me.rendezvous.flag.load() == 1; });
         text += std::to_string(me.word<std::uint64_t>(64).load()) + " ";
         return text + std::to_string(me.word<std::uint64_t>(128).load());
       },
@@ -293,13 +293,13 @@ TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {
           if (std::string problem = connect_wrongly(me); !problem.empty()) {
             return problem;
           }
-          me.meet();
+          me.barrier();
           std::string text;
           if (me.pe == 0) {
             text = text_of(call.make(*me.network, heap_of(1, NetworkPe::kHeapBytes)));
-            me.meeting.flag.store(1);
+            me.rendezvous.flag.store(1);
           } else {
-            me.serve([&me] { return me.meeting.flag.load() != 0; });
+            me.serve([&me] { return me.rendezvous.flag.load() != 0; });
             // This PE treats the PE that made an invalid request as lost.
             text = text_of(me.network->put(heap_of(0, 0), &me, 8));
           }

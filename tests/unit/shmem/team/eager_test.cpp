@@ -11,7 +11,7 @@
 #include "shmem/collective/members.hpp"
 #include "shmem/collective/reduce.hpp"
 #include "shmem/team/local_team.hpp"
-#include "tests/unit/shmem/impatient_team.hpp"
+#include "tests/unit/shmem/short_limit_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -144,7 +144,7 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallReduction, testing::Values(2, 7, 32, 33, 36, 41));
 
 TEST(EagerChannel, NamesThePeItWaitedForAfterATimeout) {
-  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+  shmem_test::run_team_with_short_limit(3, [&](Job& job, Team& team) {
     if (job.me != 2) {
       ASSERT_TRUE(team.eager().begin());
       const auto given = team.eager().take(2);

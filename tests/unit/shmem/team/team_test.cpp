@@ -12,7 +12,7 @@
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/layout/peers.hpp"
-#include "tests/unit/shmem/impatient_team.hpp"
+#include "tests/unit/shmem/short_limit_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
 namespace {
@@ -61,7 +61,7 @@ TEST_P(SoftwareSync, NoMemberLeavesABarrierBeforeAllHaveEntered) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SoftwareSync, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
 TEST(Team, SyncNamesThePeItWaitedForAfterATimeout) {
-  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+  shmem_test::run_team_with_short_limit(3, [&](Job& job, Team& team) {
     if (job.me != 2) {
       const auto ok = team.sync();
       ASSERT_FALSE(ok);
@@ -72,7 +72,7 @@ TEST(Team, SyncNamesThePeItWaitedForAfterATimeout) {
 }
 
 TEST(Team, EntersNoOtherBarrierAfterOneThatFailed) {
-  shmem_test::run_impatient_team(3, [&](Job& job, Team& team) {
+  shmem_test::run_team_with_short_limit(3, [&](Job& job, Team& team) {
     if (job.me == 0) {
       ASSERT_STREQ(team.algorithm(), "central_counter");
       const auto first = team.sync();
