@@ -251,10 +251,14 @@ TEST_P(Trouble, NamesPesThatDoNotComeAndRefusedConnections) {
 }
 
 TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
+  std::atomic<int> joined{0};
   std::atomic<int> done{0};  // completed steps
   const auto texts = in_threads(3, [&](int pe) -> std::string {
     if (pe == 1) {
       const base::UniqueFd deaf = enter_by_hand(1, 3);
+      while (joined < 2) {  // it would be told that all have joined
+        std::this_thread::sleep_for(milliseconds(1));
+      }
       const GatherHead head{60'000};
       const std::vector<std::byte> bytes(std::size_t{1} << 20, std::byte{1});
       for (std::uint32_t step = 1; step <= 8; ++step) {
@@ -268,17 +272,22 @@ TEST_P(Trouble, APeThatDoesNotReadDoesNotBlockTheOthers) {
       }
       return "";
     }
-    auto bootstrap = join(pe, 3).value();
+    const auto bootstrap = join(pe, 3);
+    ++joined;
+    if (!bootstrap) {
+      done = 8;
+      return bootstrap.error().text;
+    }
     const std::vector<std::byte> bytes(std::size_t{1} << 20, std::byte{1});
     std::string text;
     for (int step = 0; step < 8; ++step) {
-      const auto all = bootstrap->allgather(bytes);
+      const auto all = (*bootstrap)->allgather(bytes);
       text += all ? "" : all.error().text;
       if (pe == 2) {
         ++done;
       }
     }
-    bootstrap->leave();
+    (*bootstrap)->leave();
     return text;
   });
   EXPECT_THAT(texts, Each(IsEmpty()));
