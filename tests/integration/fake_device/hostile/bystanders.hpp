@@ -109,8 +109,8 @@ class BarrierLoop {
     unsigned long long ticks = 0;
     const bool known = ::pread(stat_.get(), text.data(), text.size() - 1, 0) > 0 &&
                        std::sscanf(text.data(), "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) == 1;
-    return known ? std::chrono::nanoseconds(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK) * ticks
-                 : std::chrono::nanoseconds(0);
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    return std::chrono::nanoseconds(known ? kSecond / ::sysconf(_SC_CLK_TCK) * static_cast<std::int64_t>(ticks) : 0);
   }
 
   [[nodiscard]] std::chrono::nanoseconds run_queue_time() const {
