@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_device/closer.hpp"
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +23,55 @@ namespace {
 constexpr std::size_t kReserve = 2 * Closer::kMostAtOnce;
 // The server's own: two memory files and a kick for each client, and what it needs for itself.
 constexpr std::size_t kOwn = std::size_t{3} * GBA_MAX_MEMBERS + kReserve;
+
+/// Sends the thread that made it a signal every second while it is armed. A signal ends the waiting for sockets that
+/// linger: they go on in the kernel without the thread.
+class Interrupter {
+ public:
+  Interrupter() {
+    install_handler();
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = number();
+    event._sigev_un._tid = ::gettid();
+    there_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  }
+  Interrupter(const Interrupter&) = delete;
+  Interrupter& operator=(const Interrupter&) = delete;
+  ~Interrupter() {
+    if (there_) {
+      ::timer_delete(timer_);
+    }
+  }
+
+  void arm() const { set(1); }
+  void disarm() const { set(0); }
+
+ private:
+  static int number() { return SIGRTMIN; }
+
+  // Without SA_RESTART, so that system calls end.
+  static void install_handler() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    ::sigaction(number(), &action, nullptr);
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, number());
+    ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  }
+
+  void set(time_t seconds) const {
+    if (there_) {
+      const itimerspec each{.it_interval = {.tv_sec = seconds, .tv_nsec = 0},
+                            .it_value = {.tv_sec = seconds, .tv_nsec = 0}};
+      ::timer_settime(timer_, 0, &each, nullptr);
+    }
+  }
+
+  timer_t timer_{};
+  bool there_ = false;
+};
 
 }  // namespace
 
@@ -49,7 +100,7 @@ std::size_t Closer::open_file_limit() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-// A socket that is told not to linger does not occupy a thread.
+// A socket that is told not to linger does not occupy the thread. One that lies unread in this one does, for a second.
 void Closer::close_one(int fd) {
   const linger no{};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &no, sizeof no);
@@ -93,6 +144,7 @@ void Closer::add_thread(const std::shared_ptr<State>& state) {
 }
 
 void Closer::work(const std::shared_ptr<State>& state) {
+  const Interrupter interrupter;
   std::unique_lock lock(state->mutex);
   while (true) {
     state->more.wait(lock, [&] { return state->stop || !state->queue.empty(); });
@@ -109,7 +161,9 @@ void Closer::work(const std::shared_ptr<State>& state) {
       item.splice(item.begin(), state->queue, state->queue.begin());
       lock.unlock();
       if (item.front().fd) {
+        interrupter.arm();
         state->close(item.front().fd.release());
+        interrupter.disarm();
         --item.front().account->open;
         --state->open;
       }

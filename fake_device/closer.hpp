@@ -20,7 +20,8 @@ struct FdAccount {
 
 /// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave
 /// a socket that lingers, or a file of a file system that it serves itself (FUSE); the last unmapping of a large file
-/// frees all of its pages. A close that takes long occupies one thread, and the others go on. Any thread may use it.
+/// frees all of its pages. A close that takes long occupies one thread, and the others go on; the wait for a lingering
+/// socket ends after a second. Any thread may use it. Takes the first real-time signal of the process.
 class Closer {
  public:
   using Close = void (*)(int fd);

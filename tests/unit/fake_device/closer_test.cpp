@@ -4,14 +4,20 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -81,6 +87,63 @@ TEST(Closer, ClosesOthersWhileSomeAreSlow) {
   EXPECT_TRUE(closer.done(kLimit));
   EXPECT_EQ(account->open, 0U);
   EXPECT_EQ(other->open, 0U);
+}
+
+/// A unix socket in which a message with a TCP socket lies unread that lingers for an hour. `peers` keep the other ends
+/// of the TCP sockets, which do not read.
+base::UniqueFd socket_with_a_lingering_one(std::vector<base::UniqueFd>& peers) {
+  const base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  const base::UniqueFd lingering(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(listener.get(), place, size) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), place, &size) != 0 || ::connect(lingering.get(), place, size) != 0) {
+    return base::UniqueFd();
+  }
+  peers.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const linger hour{.l_onoff = 1, .l_linger = 3600};
+  ::setsockopt(lingering.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof hour);
+  const std::vector<char> bytes(0x10000);
+  while (::send(lingering.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+  }
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return base::UniqueFd();
+  }
+  const base::UniqueFd sender(ends[0]);
+  char byte = 0;
+  iovec text{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = lingering.get();
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  EXPECT_EQ(::sendmsg(sender.get(), &message, MSG_NOSIGNAL), 1);
+  return base::UniqueFd(ends[1]);
+}
+
+TEST(Closer, DoesNotWaitForSocketsThatLieUnreadInOthers) {
+  Closer closer;
+  const auto account = std::make_shared<FdAccount>();
+  std::vector<base::UniqueFd> peers;
+  for (unsigned count = 0; count < 2 * Closer::kMostThreads; ++count) {
+    auto socket = socket_with_a_lingering_one(peers);
+    if (!socket) {
+      GTEST_SKIP() << "a TCP connection to this host: " << std::strerror(errno);
+    }
+    const Given given(closer, account, std::move(socket));
+  }
+  EXPECT_TRUE(closer.done(kLimit)) << account->open << " are open";
 }
 
 TEST(Closer, IsFullAtItsLimit) {

@@ -85,6 +85,8 @@ class Newcomers {
     }
   }
   [[nodiscard]] unsigned welcome() const { return welcome_; }
+  /// The longest time from connect to an armed interrupt. REQUIRES: end() has returned.
+  [[nodiscard]] milliseconds longest() const { return longest_; }
   /// Why a connection failed, or empty. REQUIRES: end() has returned.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
@@ -92,10 +94,12 @@ class Newcomers {
   void run() {
     while (!stop_ && refusal_.empty()) {
       try {
+        const auto start = Clock::now();
         Port port(path_);
         const auto eventfd = make_eventfd();
         const int error = port.arm(GBA_IRQ_MSIX, 0, std::array{eventfd.get()});
         refusal_ = error == 0 ? "" : fmt::format("no interrupt: {}", std::generic_category().message(error));
+        longest_ = std::max(longest_, std::chrono::duration_cast<milliseconds>(Clock::now() - start));
         ++welcome_;
       } catch (const std::exception& error) {
         refusal_ = error.what();
@@ -107,6 +111,7 @@ class Newcomers {
   const std::string path_;
   std::atomic<bool> stop_ = false;
   std::atomic<unsigned> welcome_ = 0;
+  milliseconds longest_{0};
   std::string refusal_;
   std::thread thread_;  // last, since it uses the other members
 };
@@ -155,6 +160,8 @@ class Attacks : public Bystanders {
     newcomers.end();
     EXPECT_EQ(newcomers.refusal(), "") << device().output().substr(0, 2000);
     EXPECT_GT(newcomers.welcome(), 0U);
+    std::printf("longest connect: %lld ms\n", static_cast<long long>(newcomers.longest().count()));
+    EXPECT_LT(newcomers.longest(), 100 * worst_barrier());
     return loop().lost() ? std::chrono::duration_cast<microseconds>(std::chrono::hours(1)) : worst;
   }
 };

@@ -137,6 +137,27 @@ TEST_F(Closing, AConnectionWithUnreadDescriptorsDelaysNoBarrier) {
   });
 }
 
+// They linger for an hour; the device closes all of them, and serves others meanwhile.
+TEST_F(Closing, ManyConnectionsWithUnreadDescriptorsEnd) {
+  std::vector<LingeringSocket> given;
+  for (int count = 0; count < 64; ++count) {
+    LingeringSocket socket(3600);
+    Client client(path());
+    client.version();
+    auto impossible = client.frame(VFIO_USER_DEVICE_RESET, {});
+    std::memset(impossible.data() + 4, 0xff, 4);  // its size: the device reads no more
+    client.send_bytes(impossible);
+    client.send_bytes(client.frame(VFIO_USER_DEVICE_RESET, {}), std::array{socket.get()});
+    socket.give_away();
+    given.push_back(std::move(socket));
+  }
+  Port newcomer(path());
+  EXPECT_EQ(newcomer.arm(GBA_IRQ_MSIX, 0, std::array{raw::make_eventfd().get()}), 0);
+  expect_unharmed();
+  newcomer.client().close();
+  expect_no_files_left();
+}
+
 class Given : public raw::Attacks {};
 
 // Sparse files: 128 TiB of address space for almost no memory.
