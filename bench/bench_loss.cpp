@@ -3,7 +3,7 @@
 // lost when its process has ended), the longest barrier from the loss until the device is used again, and the time from
 // the return of a device until it is used. On one node, and on two nodes, which are environments on this machine.
 //
-//   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace]
+//   bench_loss [--repeats N] [--pes N] [--away SECONDS] [--pause MICROSECONDS] [--trace] [--check]
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -38,9 +38,16 @@ struct Settings {
   double away = 3;
   int pause = 0;
   bool trace = false;
+  bool check = false;
 };
 
 enum class Loss { kKilled, kStopped };
+
+/// What --check allows, in seconds, for the least of the repeats, on a machine with a processor for each process that
+/// wants to run. With more load it allows more.
+constexpr double kOpenIfKilled = 0.1;
+constexpr double kOpenIfStopped = 1;
+constexpr double kInUseAgain = 2;
 
 long long now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
@@ -188,7 +195,18 @@ std::string text_of(std::vector<double> values) {
   return text;
 }
 
-void measure(const Settings& settings, int nodes, Loss how) {
+/// True if the least of `seconds` is at most `limit`; else says so.
+bool is_within(const char* what, const std::vector<double>& seconds, double limit) {
+  limit *= std::max(1.0, load_of_machine() / own_processors());
+  if (!seconds.empty() && *std::min_element(seconds.begin(), seconds.end()) <= limit) {
+    return true;
+  }
+  std::printf("%s: never within %.3f s\n", what, limit);
+  return false;
+}
+
+/// False if --check finds a time too long.
+bool measure(const Settings& settings, int nodes, Loss how) {
   const base::TempFolder folder;
   Device device(folder);
   Job job(settings, nodes, device.path());
@@ -222,7 +240,11 @@ void measure(const Settings& settings, int nodes, Loss how) {
   std::printf("%d node%s, %-7s  %-15s  %-15s  %-15s%s\n", nodes, nodes > 1 ? "s" : " ",
               how == Loss::kKilled ? "killed" : "stopped", text_of(open).c_str(), text_of(longest).c_str(),
               text_of(back).c_str(), never > 0 ? (", not within two minutes: " + std::to_string(never)).c_str() : "");
+  const double limit = how == Loss::kKilled ? kOpenIfKilled : kOpenIfStopped;
+  const bool open_ok = !settings.check || is_within("open barrier", open, limit);
+  const bool back_ok = !settings.check || is_within("in use again", back, kInUseAgain);
   std::fflush(stdout);
+  return open_ok && back_ok;
 }
 
 int run(int argc, char** argv) {
@@ -233,16 +255,18 @@ int run(int argc, char** argv) {
   app.add_option("--away", settings.away, "seconds from the loss to the return of the device");
   app.add_option("--pause", settings.pause, "microseconds by which PE 0 is late in each barrier");
   app.add_flag("--trace", settings.trace, "print each long barrier");
+  app.add_flag("--check", settings.check, "fail if the least time of a kind is too long");
   CLI11_PARSE(app, argc, argv);
   std::printf("%d PEs on %d processors, load %.1f; seconds, median (most)\n", settings.pes, own_processors(),
               load_of_machine());
   std::printf("the device is...  open barrier     any barrier      in use again\n");
+  bool good = true;
   for (const int nodes : {1, 2}) {
     for (const Loss how : {Loss::kKilled, Loss::kStopped}) {
-      measure(settings, nodes, how);
+      good = measure(settings, nodes, how) && good;
     }
   }
-  return 0;
+  return good ? 0 : 1;
 }
 
 }  // namespace
