@@ -70,7 +70,7 @@ TEST_P(DeviceOfNodes, CountsTheirBarriers) {
 TEST_P(DeviceOfNodes, IsKilledAndNoBarrierIsLost) {
   std::minstd_rand random(std::random_device{}());
   unsigned long long by_software = 0;
-  const int times = repeats(4, 50);
+  const int times = repeats(4, 250);
   for (int i = 0; i < times; ++i) {
     FakeDevice device;
     const int rounds = 200;
