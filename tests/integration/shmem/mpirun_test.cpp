@@ -135,8 +135,13 @@ TEST_F(Pmix, NamesThePeThatIsKilledAndLeavesNothingBehind) {
   EXPECT_TRUE(none_matching(mark()));
 }
 
+// Open MPI 4.1's mpirun sometimes crashes in PMIx_server_finalize, when it has ended such a job: then once more.
 TEST_F(Pmix, EndsThePesWhenOneEndsTheJob) {
-  const auto job = run(4, {test_program("oshrun_pe"), "abort", "1", "6"});
+  const auto attempt = [&] { return run(4, {test_program("oshrun_pe"), "abort", "1", "6"}); };
+  auto job = attempt();
+  for (int again = 0; again < 5 && job.output.find("PMIx_server_finalize") != std::string::npos; ++again) {
+    job = attempt();
+  }
   EXPECT_EQ(job.exit.code, 6) << job.output;
 }
 
