@@ -141,7 +141,7 @@ Hosts::Hosts(int number) : number_(number) {
     command.push_back("hostname " + name(host) + "; mount -t tmpfs tmpfs /dev/shm; mount --bind " + files("hosts") +
                       " /etc/hosts; none=/proc/sys/net/ipv6/conf/default/accept_dad; [ ! -e $none ] || echo 0 >$none; "
                       "echo ready; exec sleep infinity");
-    holders_.push_back(hold(std::move(command)));
+    holders_.push_back(hold(command));
   }
   write_scripts();
   start_keeper();

@@ -229,7 +229,7 @@ TEST_F(OpenTest, GroupsOfOnePortDoNotDisturbEachOther) {
   std::vector<GroupPointer> groups;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const auto handle = alloc(device.get(), 1, 10 * i);
+    const auto handle = alloc(device.get(), 1, std::uint64_t{10} * i);
     ASSERT_EQ(gba_group_enable(device.get(), &handle), 0) << gba_error_text();
     groups.push_back(join(device.get(), handle, 0));
   }

@@ -143,7 +143,7 @@ TEST_F(SwitchDevice, ReleasesTheMembersOfItsLastGroup) {
   ASSERT_EQ(first.command(GBA_CMD_JOIN, kLast, 0, group.key), unsigned{GBA_CMD_OK});
   ASSERT_EQ(second.command(GBA_CMD_JOIN, kLast, 1, group.key), unsigned{GBA_CMD_OK});
   for (Port* const port : {&first, &second}) {
-    port->write(at(GBA_SWITCH_RELEASE_ADDR), raw::kFlagIova + kLast * GBA_FLAG_STRIDE);
+    port->write(at(GBA_SWITCH_RELEASE_ADDR), raw::kFlagIova + std::uint64_t{kLast} * GBA_FLAG_STRIDE);
   }
   first.write(at(GBA_SWITCH_CONTROL), GBA_CONTROL_ENABLE | GBA_CONTROL_ARM);
   EXPECT_EQ(second.read(at(GBA_SWITCH_LOCAL_MEMBER_ID)), 1U);

@@ -200,6 +200,7 @@ TEST_F(Robustness, RandomBytesHarmNoOtherClient) {
 
 TEST_F(Robustness, SilentClientsTakeNoPort) {
   std::vector<std::unique_ptr<Client>> silent;
+  silent.reserve(200);
   for (int count = 0; count < 200; ++count) {
     silent.push_back(std::make_unique<Client>(path()));
   }
@@ -317,6 +318,7 @@ TEST_F(Sockets, DoNotReplaceAFile) {
 TEST_F(Sockets, GoToOneOfSeveralServersStartedAtOnce) {
   const auto shared = folder().file("race.sock");
   std::vector<std::unique_ptr<Process>> servers;
+  servers.reserve(8);
   for (int count = 0; count < 8; ++count) {
     servers.push_back(std::make_unique<Process>(command_line(shared)));
   }

@@ -80,7 +80,7 @@ void use_all_memory(long salt) {
   auto* count = static_cast<long*>(shmem_calloc(1, sizeof(long)));
   std::vector<long> mine(kWords);
   for (int i = 0; i < kWords; ++i) {
-    mine[static_cast<std::size_t>(i)] = salt + me * kWords + i;
+    mine[static_cast<std::size_t>(i)] = salt + long{me} * kWords + i;
   }
   shmem_long_put(words, mine.data(), kWords, right());
   shmem_long_put(global_words, mine.data(), kWords, right());
@@ -88,7 +88,7 @@ void use_all_memory(long salt) {
   shmem_long_atomic_add(count, me + 1, 0);
   shmem_barrier_all();
   for (int i = 0; i < kWords; ++i) {
-    check(words[i] == salt + left() * kWords + i, "has other words in its heap");
+    check(words[i] == salt + long{left()} * kWords + i, "has other words in its heap");
     check(global_words[i] == words[i], "has other global words");
   }
   check(global_word == salt + left(), "has another global word");
@@ -130,7 +130,7 @@ void large() {
   auto* to = static_cast<unsigned char*>(shmem_malloc(kBytes));
   std::vector<unsigned char> from(kBytes);
   for (std::size_t i = 0; i < kBytes; ++i) {
-    from[i] = static_cast<unsigned char>(i * 31 + i / 4096 + shmem_my_pe());
+    from[i] = static_cast<unsigned char>(i * 31 + i / 4096 + static_cast<std::size_t>(shmem_my_pe()));
   }
   shmem_barrier_all();
   shmem_putmem(to, from.data(), kBytes, right());
@@ -312,7 +312,7 @@ int main(int argc, char** argv) {
   if (action == "again") {
     for (int start = 0; start < 3; ++start) {
       shmem_init();
-      use_all_memory(1000 * start);
+      use_all_memory(1000L * start);
       say("was there in start", start);
       shmem_finalize();
     }

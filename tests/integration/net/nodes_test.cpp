@@ -168,6 +168,7 @@ TEST_F(NodesOfAJob, FindEachOtherByTheAddressOfAnInterface) {
   for (const std::string& interface : interfaces) {
     const TempDir dir;
     std::vector<std::unique_ptr<test_support::Process>> pes;
+    pes.reserve(2);
     for (int pe = 0; pe < 2; ++pe) {
       pes.push_back(std::make_unique<test_support::Process>(
           hosts.on(pe, {test_program("uid_pes"), dir.file("id"), std::to_string(pe), "2", "hello"}),
@@ -186,8 +187,10 @@ TEST_F(NodesOfAJob, PassTheOpenShmemPrograms) {
   for (const auto& host_of : {std::vector<int>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}) {
     for (const std::string family : kFamilies) {
       for (const std::string language : languages()) {
-        const JobOnHosts job(hosts, host_of, {test_program("openshmem_" + family + "_" + language + "_pes")},
-                             {"SHMEM_SYMMETRIC_SIZE=1G"});
+        const JobOnHosts job(
+            hosts, host_of,
+            {test_program(std::string("openshmem_").append(family).append("_").append(language).append("_pes"))},
+            {"SHMEM_SYMMETRIC_SIZE=1G"});
         EXPECT_THAT(job.codes(kLimit), Each(0)) << family << '\n' << job.output();
       }
     }

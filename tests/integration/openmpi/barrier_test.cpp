@@ -154,7 +154,8 @@ TEST_F(Barrier, ParametersAreShown) {
         {std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"});
     const std::string least = framework == "coll" ? "min_comm_size" : "min_group_size";
     for (const std::string name : {"priority", "disable", "device_path", least.c_str(), "timeout", "verbose", "spin"}) {
-      EXPECT_THAT(info.output, HasSubstr("parameter \"" + framework + "_gba_" + name + "\""));
+      EXPECT_THAT(info.output,
+                  HasSubstr(std::string("parameter \"").append(framework).append("_gba_").append(name) + '"'));
     }
     for (const char* name : {"offloaded", "fallen_back", "waiting_ns"}) {
       EXPECT_THAT(info.output, HasSubstr("performance \"" + framework + "_gba_" + name + "\""));

@@ -46,6 +46,7 @@ class Rank : public Mpirun {
       jobs.push_back(start_program("openmpi_barrier_ranks", 3, file, command, options));
     }
     std::vector<Outcome> outcomes;
+    outcomes.reserve(jobs.size());
     for (auto& job : jobs) {
       outcomes.push_back(end(*job));
     }

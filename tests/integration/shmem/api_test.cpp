@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/job.hpp"
@@ -187,7 +188,7 @@ TEST(Wrappers, CompileAndLinkProgramsOfBothLanguages) {
   for (const auto& [wrapper, suffix] : {std::pair{"oshcc", ".c"}, std::pair{"oshc++", ".cpp"}}) {
     const std::string source = dir.file(std::string("hello") + suffix);
     const std::string binary = source + ".out";
-    ASSERT_TRUE(run({"bash", "-c", "printf '%s' '" + text + "' > " + source}).exit.clean());
+    std::ofstream(source) << text;
     const auto compiled = run({program(wrapper), "-Wall", "-Werror", "-o", binary, source}, {}, Seconds{60});
     ASSERT_TRUE(compiled.exit.clean()) << compiled.output;
     EXPECT_TRUE(run(oshrun(2, "off", {binary})).exit.clean());

@@ -146,7 +146,7 @@ void wait_for_nothing(shmemx_core_t* core, void* argument) {
         CHECK(shmemx_wait_until_any(small, 2, nullptr, SHMEM_CMP_GT, 0) == SIZE_MAX);
         break;
       case 3:
-        CHECK(shmemx_core_wait_until_some(core, small, 2, indices, nullptr, SHMEM_CMP_GT, 0) == 0);
+        CHECK(shmemx_core_wait_until_some(core, small, std::size_t{2}, indices, nullptr, SHMEM_CMP_GT, 0) == 0);
         break;
       case 4:
         CHECK(shmemx_sync_wait_until(shmemx_team_sync_pool(wait.team, 0), SHMEM_CMP_GE, 1) != 0);

@@ -94,6 +94,7 @@ TEST_P(Waits, CostFewContextSwitches) {
   test_support::Process job(oshrun(kPes, gba, {test_program("late_pe"), what}),
                             {"SHMEM_BARRIER_ALGORITHM=" + algorithm});
   std::vector<pid_t> pids;
+  pids.reserve(kPes);
   for (int pe = 1; pe < kPes; ++pe) {
     ASSERT_TRUE(job.wait_for_output("PE " + std::to_string(pe) + " pid", Seconds{60})) << job.output().substr(0, 4000);
     pids.push_back(test_support::pid_of(job.output(), pe));
@@ -101,6 +102,7 @@ TEST_P(Waits, CostFewContextSwitches) {
   std::this_thread::sleep_for(Seconds{1});  // the PEs' naps are at their longest by then
   const auto start = std::chrono::steady_clock::now();
   std::vector<long> before;
+  before.reserve(pids.size());
   for (const pid_t pid : pids) {
     before.push_back(voluntary_switches(pid));
   }

@@ -24,13 +24,13 @@ inline std::string pe_program() {
 inline test_support::Outcome launch(std::vector<std::string> arguments,
                                     const std::vector<std::string>& environment = {}) {
   arguments.insert(arguments.begin(), oshrun());
-  return test_support::run(std::move(arguments), environment, kLimit);
+  return test_support::run(arguments, environment, kLimit);
 }
 
 /// Runs a shell script to its end; $0 in it is oshrun, $1 and so on are `arguments`.
 inline test_support::Outcome in_shell(const std::string& script, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.begin(), {"bash", "-c", script, oshrun()});
-  return test_support::run(std::move(arguments), {}, kLimit);
+  return test_support::run(arguments, {}, kLimit);
 }
 
 inline std::string repeat(const std::string& text, int times) {

@@ -28,7 +28,7 @@ int free_port() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
-  ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
   return ::ntohs(address.sin_port);
 }

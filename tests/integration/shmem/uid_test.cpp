@@ -37,9 +37,9 @@ constexpr Seconds kLimit{60};
 /// PEs that are started one by one, as from separate shells.
 class Shells {
  public:
-  void start(std::vector<std::string> command, Environment environment) {
+  void start(const std::vector<std::string>& command, Environment environment) {
     environment.emplace_back("SHMEM_GBA=off");
-    pes_.push_back(std::make_unique<Process>(std::move(command), environment));
+    pes_.push_back(std::make_unique<Process>(command, environment));
   }
   [[nodiscard]] Process& pe(std::size_t pe) const { return *pes_[pe]; }
   [[nodiscard]] std::size_t size() const { return pes_.size(); }

@@ -61,7 +61,7 @@ TEST(SelfTest, PassesOnAHealthyDeviceWithTwoPorts) {
   EXPECT_EQ(all.count("two members"), 1U);
   // It leaves nothing behind.
   EXPECT_EQ(gba_json({"groups", device.path(), "--interval", "0.01"}).at("groups").size(), 0U);
-  EXPECT_TRUE(test_support::processes_matching("selftest\0" + device.path()).empty());
+  EXPECT_TRUE(test_support::processes_matching(std::string("selftest") + '\0' + device.path()).empty());
 }
 
 TEST(SelfTest, SkipsTheSecondPortOnADeviceWithOne) {

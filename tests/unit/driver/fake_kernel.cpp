@@ -404,7 +404,7 @@ int FakeKernel::region_info(void* argument) {
   }
   info.cap_offset = sizeof(info);
   auto* body = static_cast<std::byte*>(argument) + sizeof(info);
-  vfio_region_info_cap_sparse_mmap capability{};  // NOLINT(clang-diagnostic-zero-length-array)
+  __extension__ vfio_region_info_cap_sparse_mmap capability{};  // ends with an array of no elements
   capability.header.id = VFIO_REGION_INFO_CAP_SPARSE_MMAP;
   capability.nr_areas = static_cast<std::uint32_t>(region.areas.size());
   std::memcpy(body, &capability, kAreas);
@@ -462,7 +462,7 @@ int FakeKernel::iommu_info(void* argument) const {
   vfio_iommu_type1_info_dma_avail available{};
   available.header = {.id = VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL, .version = 1, .next = kSecond};
   std::memcpy(start + kFirst, &available, sizeof(available));
-  vfio_iommu_type1_info_cap_iova_range capability{};  // NOLINT(clang-diagnostic-zero-length-array)
+  __extension__ vfio_iommu_type1_info_cap_iova_range capability{};
   capability.header = {.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE, .version = 1, .next = 0};
   capability.nr_iovas = static_cast<std::uint32_t>(ranges.size());
   std::memcpy(start + kSecond, &capability, sizeof(capability));

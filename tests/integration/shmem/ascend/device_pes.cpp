@@ -83,36 +83,36 @@ void arrives(int32_t* signal, int32_t value) {
   CHECK(aclshmem_signal_wait_until(signal, ACLSHMEM_CMP_EQ, value) == value);
 }
 
-#define DEFINE_KERNELS(NAME, T)                                                                                       \
-  void rma_##NAME(shmemx_core_t* /*core*/, void* argument) {                                                          \
-    const Work& work = *static_cast<Work*>(argument);                                                                 \
-    using A = Areas<T>;                                                                                               \
-    const int to = right();                                                                                           \
-    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_put(a.dest, a.source, 13, to); });                 \
-    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get(a.dest, a.source, 13, to); });                     \
-    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_put_nbi(a.dest, a.source, 13, to); });             \
-    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get_nbi(a.dest, a.source, 13, to); });                 \
-    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_iput(a.dest, a.source, 1, 1, 13, to); });          \
-    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_iget(a.dest, a.source, 1, 1, 13, to); });              \
-    moves<T>(work, left(), 1, [&](const A& a) { aclshmem_##NAME##_p(a.dest, a.source[0], to); });                     \
-    moves<T>(work, to, 1, [&](const A& a) { a.dest[0] = aclshmem_##NAME##_g(a.source, to); });                        \
-    moves<T>(work, left(), 13,                                                                                        \
-             [&](const A& a) { aclshmem_##NAME##_put_nbi(global(a.dest), global(a.source), 13, to); });               \
-    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get_nbi(global(a.dest), global(a.source), 13, to); }); \
-    moves_blocks<T>(work, left(), [&](const A& a) { aclshmem_##NAME##_put_nbi(a.dest, a.source, kBlocks, to); });     \
-    moves_blocks<T>(work, to, [&](const A& a) { aclshmem_##NAME##_get_nbi(a.dest, a.source, kBlocks, to); });         \
-    moves_blocks<T>(work, left(), [&](const A& a) {                                                                   \
-      aclshmem_##NAME##_put_nbi(global(a.dest), AscendC::LocalTensor<T>(a.source, kRoom), kBlocks, to);               \
-    });                                                                                                               \
-    moves_blocks<T>(work, to, [&](const A& a) {                                                                       \
-      aclshmem_##NAME##_get_nbi(AscendC::LocalTensor<T>(a.dest, kRoom), global(a.source), kBlocks, to);               \
-    });                                                                                                               \
-  }                                                                                                                   \
-  void signal_##NAME(shmemx_core_t* /*core*/, void* argument) {                                                       \
-    const Work& work = *static_cast<Work*>(argument);                                                                 \
-    using A = Areas<T>;                                                                                               \
-    DEFINE_SIGNALLED(NAME, T, put_signal)                                                                             \
-    DEFINE_SIGNALLED(NAME, T, put_signal_nbi)                                                                         \
+#define DEFINE_KERNELS(NAME, T)                                                                                        \
+  void rma_##NAME(shmemx_core_t* /*core*/, void* argument) {                                                           \
+    const Work& work = *static_cast<Work*>(argument);                                                                  \
+    using A = Areas<T>;                                                                                                \
+    const int to = right();                                                                                            \
+    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_put(a.dest, a.source, 13, to); });                  \
+    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get(a.dest, a.source, 13, to); });                      \
+    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_put_nbi(a.dest, a.source, 13, to); });              \
+    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get_nbi(a.dest, a.source, 13, to); });                  \
+    moves<T>(work, left(), 13, [&](const A& a) { aclshmem_##NAME##_iput(a.dest, a.source, 1, 1, 13, to); });           \
+    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_iget(a.dest, a.source, 1, 1, 13, to); });               \
+    moves<T>(work, left(), 1, [&](const A& a) { aclshmem_##NAME##_p(a.dest, a.source[0], to); });                      \
+    moves<T>(work, to, 1, [&](const A& a) { a.dest[0] = aclshmem_##NAME##_g(a.source, to); });                         \
+    moves<T>(work, left(), 13,                                                                                         \
+             [&](const A& a) { aclshmem_##NAME##_put_nbi(global(a.dest), global(a.source), 13U, to); });               \
+    moves<T>(work, to, 13, [&](const A& a) { aclshmem_##NAME##_get_nbi(global(a.dest), global(a.source), 13U, to); }); \
+    moves_blocks<T>(work, left(), [&](const A& a) { aclshmem_##NAME##_put_nbi(a.dest, a.source, kBlocks, to); });      \
+    moves_blocks<T>(work, to, [&](const A& a) { aclshmem_##NAME##_get_nbi(a.dest, a.source, kBlocks, to); });          \
+    moves_blocks<T>(work, left(), [&](const A& a) {                                                                    \
+      aclshmem_##NAME##_put_nbi(global(a.dest), AscendC::LocalTensor<T>(a.source, kRoom), kBlocks, to);                \
+    });                                                                                                                \
+    moves_blocks<T>(work, to, [&](const A& a) {                                                                        \
+      aclshmem_##NAME##_get_nbi(AscendC::LocalTensor<T>(a.dest, kRoom), global(a.source), kBlocks, to);                \
+    });                                                                                                                \
+  }                                                                                                                    \
+  void signal_##NAME(shmemx_core_t* /*core*/, void* argument) {                                                        \
+    const Work& work = *static_cast<Work*>(argument);                                                                  \
+    using A = Areas<T>;                                                                                                \
+    DEFINE_SIGNALLED(NAME, T, put_signal)                                                                              \
+    DEFINE_SIGNALLED(NAME, T, put_signal_nbi)                                                                          \
   }
 #define DEFINE_SIGNALLED(NAME, T, CALL)                                                                             \
   moves<T>(work, left(), 13, [&](const A& a) {                                                                      \

@@ -339,7 +339,10 @@ static void test_rounding(void) {
     shmem_barrier_all();
     for (size_t i = 0; !one_node && i < counts[c]; ++i) {
       const double first = shmem_g(&to[i], 0);
-      CHECK(memcmp(&to[i], &first, sizeof first) == 0);
+      uint64_t bits[2];  // the same to the last bit
+      memcpy(&bits[0], &to[i], sizeof first);
+      memcpy(&bits[1], &first, sizeof first);
+      CHECK(bits[0] == bits[1]);
     }
     shmem_barrier_all();
   }

@@ -32,6 +32,7 @@ int call(const std::string& name, double* to, const double* from) {
 
 }  // namespace
 
+// NOLINTBEGIN(cppcoreguidelines-owning-memory): these are what owners use
 void* operator new(std::size_t size) {
   void* memory = size < most.load(std::memory_order_relaxed) ? std::malloc(size) : nullptr;
   if (memory == nullptr) {
@@ -45,6 +46,7 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t /*size*/) noexcept {
   std::free(memory);
 }
+// NOLINTEND(cppcoreguidelines-owning-memory)
 
 int main(int, char** argv) {
   shmem_init();

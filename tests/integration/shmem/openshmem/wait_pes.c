@@ -203,7 +203,7 @@ static void test_locks(void) {
     shmem_clear_lock(&lock);
   }
   shmem_barrier_all();
-  CHECK(shmem_long_g(&counter, 0) == kTurns * shmem_n_pes());
+  CHECK(shmem_long_g(&counter, 0) == (long)kTurns * shmem_n_pes());
   CHECK(lock == 0);
   shmem_barrier_all();
 }
