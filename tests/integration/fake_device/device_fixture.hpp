@@ -4,10 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/process.hpp"
@@ -47,12 +49,22 @@ class FakeDevice : public ::testing::Test {
     return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
   }
   [[nodiscard]] long resident_kib() const { return status_value("VmRSS:"); }
-  [[nodiscard]] std::size_t open_files() const {
-    const std::filesystem::directory_iterator files("/proc/" + std::to_string(device_.pid()) + "/fd");
-    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  [[nodiscard]] std::size_t open_files() const { return entries("fd"); }
+  [[nodiscard]] std::size_t threads() const { return entries("task"); }
+  /// Expects that the device soon has no more than `count` files open: a thread of its own closes them.
+  void expect_files(std::size_t count) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (open_files() > count && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    EXPECT_LE(open_files(), count);
   }
 
  private:
+  [[nodiscard]] std::size_t entries(const std::string& folder) const {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(device_.pid()) + "/" + folder);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
   [[nodiscard]] long status_value(const std::string& name) const {
     std::ifstream status("/proc/" + std::to_string(device_.pid()) + "/status");
     std::string line;

@@ -222,13 +222,16 @@ TEST_F(Robustness, ConnectingAndLeavingLeaksNothing) {
   }
   const auto files = open_files();
   [[maybe_unused]] const auto memory = resident_kib();
+  [[maybe_unused]] const auto before = threads();
   for (int count = 0; count < test_support::repeats(1000, 10000); ++count) {
     cycle();
   }
   expect_unharmed();
-  EXPECT_LE(open_files(), files + 8) << "the last ones may not be closed yet";
+  expect_files(files);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers keep freed memory
-  EXPECT_LE(resident_kib(), memory + 512);
+  // A thread that closes files has a stack, and an arena of malloc.
+  constexpr long kOfThread = 256;
+  EXPECT_LE(resident_kib(), memory + 512 + kOfThread * static_cast<long>(threads() - before));
 #endif
 }
 

@@ -156,13 +156,6 @@ class Bystanders : public FakeDevice {
 
   /// Expects that the device closes all descriptors of other clients, soon after these have ended.
   void expect_no_files_left() { expect_files(files_); }
-  void expect_files(std::size_t count) {
-    const auto end = Clock::now() + std::chrono::seconds(20);
-    while (open_files() > count && Clock::now() < end) {
-      std::this_thread::yield();
-    }
-    EXPECT_LE(open_files(), count);
-  }
 
   BarrierLoop& loop() { return loop_; }
 
