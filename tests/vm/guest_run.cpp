@@ -20,8 +20,9 @@ constexpr Seconds kBootLimit{120};
 constexpr Seconds kStepLimit{60};
 
 void make_initramfs(const std::string& kernel, const std::string& output) {
-  const auto outcome = test_support::run({GBA_SOURCE_DIR "/tests/vm/make-initramfs.sh", cache_folder(), kernel,
-                                          test_support::test_program("vm_guest"), output});
+  const std::string script = GBA_SOURCE_DIR "/tests/vm/make-initramfs.sh";
+  const auto outcome =
+      test_support::run({script, cache_folder(), kernel, test_support::test_program("vm_guest"), output});
   if (!outcome.exit.clean()) {
     throw std::runtime_error("make-initramfs.sh failed: " + outcome.output);
   }

@@ -40,7 +40,7 @@ std::string function(const std::string& device, const std::string& properties) {
 /// Another path to the socket. QEMU stores eventfds by the function's name, which is the path of its socket, and the
 /// vector: of two functions with the same path, the later one would get the interrupts of the earlier.
 std::string another_path(const std::string& socket, const test_support::TempDir& dir) {
-  const auto path = dir.file("second.sock");
+  auto path = dir.file("second.sock");
   std::filesystem::create_symlink(socket, path);
   return path;
 }

@@ -112,11 +112,11 @@ TEST(Layout, HasThePlanesAndChunksOfEachFormat) {
     EXPECT_EQ(is.chunk, chunk);
     EXPECT_EQ(is.buffer_bytes(), bytes);
   };
-  expect(layout(Format::kApart), 6, 128, 3 * 5 * 128);
-  expect(layout(Format::kByLayer), 6, 128, 6 * 5 * 128);
-  expect(layout(Format::kInterleaved), 3, 256, 6 * 5 * 128);
-  expect(layout(Format::kByBlock), 1, 768, 6 * 5 * 128);
-  expect(layout(Format::kLatent), 3, 128, 3 * 5 * 128);
+  expect(layout(Format::kApart), 6, 128, 3UL * 5 * 128);
+  expect(layout(Format::kByLayer), 6, 128, 6UL * 5 * 128);
+  expect(layout(Format::kInterleaved), 3, 256, 6UL * 5 * 128);
+  expect(layout(Format::kByBlock), 1, 768, 6UL * 5 * 128);
+  expect(layout(Format::kLatent), 3, 128, 3UL * 5 * 128);
 }
 
 TEST(Layout, PutsTheSecondHalfOfThePlanesIntoV) {
@@ -201,7 +201,7 @@ TEST(CopyList, SharesCoverEveryByteOnceForAnyNumberOfCores) {
   for (const std::size_t block : {0U, 1U, 4U, 8U}) {
     list.add(to.data() + block * layout.chunk, from.data() + block * layout.chunk, layout.chunk);
   }
-  EXPECT_EQ(list.bytes(), 4 * 4 * layout.chunk);
+  EXPECT_EQ(list.bytes(), 4UL * 4 * layout.chunk);
   for (const int cores : {1, 2, 3, 7, 16, 40}) {
     std::vector<int> covered(from.size());
     for (int core = 0; core < cores; ++core) {
@@ -211,7 +211,7 @@ TEST(CopyList, SharesCoverEveryByteOnceForAnyNumberOfCores) {
         std::for_each_n(covered.begin() + (piece.from - from.data()), piece.size, [](int& count) { ++count; });
         bytes += piece.size;
       }
-      EXPECT_LE(bytes, list.bytes() / static_cast<std::size_t>(cores) + 2 * 64);
+      EXPECT_LE(bytes, list.bytes() / static_cast<std::size_t>(cores) + 2UL * 64);
     }
     for (std::size_t i = 0; i < covered.size(); ++i) {
       const std::size_t block = i / layout.chunk % layout.blocks;

@@ -107,7 +107,7 @@ TEST(Planner, SendsTheSequencesThatFitFromTheHighestToTheLowest) {
   EXPECT_EQ(plan->pes[2].peer, 1);
   EXPECT_EQ(plan->pes[3].peer, 0);
   EXPECT_EQ(plan->pes[2].operation, kSend);
-  for (const std::size_t pe : {0, 1, 3}) {
+  for (const std::size_t pe : {0U, 1U, 3U}) {
     EXPECT_EQ(plan->pes[pe].operation, kReceive);
     EXPECT_THAT(plan->pes[pe].source, IsEmpty());
   }

@@ -21,7 +21,6 @@ using kv_test::tokens_of;
 using shmem::kv::Geometry;
 using shmem::kv::Planner;
 using shmem::kv::Planning;
-using shmem::kv::SequencePlan;
 
 /// The result of one window, or the sum over all.
 struct Result {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -106,7 +107,7 @@ pmix_status_t fake_get(const pmix_proc_t* whose, const char* key, const pmix_inf
   value->type = PMIX_BYTE_OBJECT;
   value->data.bo.size = found->second.size();
   value->data.bo.bytes = static_cast<char*>(std::malloc(found->second.size() + 1));  // NOLINT
-  std::memcpy(value->data.bo.bytes, found->second.data(), found->second.size());
+  std::copy(found->second.begin(), found->second.end(), value->data.bo.bytes);
   *out = value;
   return PMIX_SUCCESS;
 }
