@@ -34,9 +34,9 @@ using AllSaid = std::map<std::string, Said>;
 
 std::string boot(const std::string& kernel) {
   const test_support::TempDir dir;
-  const auto made =
-      test_support::run({std::string(GBA_SOURCE_DIR) + "/tests/vm/make-tool-initramfs.sh", vm::cache_folder(), kernel,
-                         test_support::program("gba"), GBA_UDEV_DIR, dir.file("initramfs")});
+  const std::string script = GBA_SOURCE_DIR "/tests/vm/make-tool-initramfs.sh";
+  const auto made = test_support::run(
+      {script, vm::cache_folder(), kernel, test_support::program("gba"), GBA_UDEV_DIR, dir.file("initramfs")});
   if (!made.exit.clean()) {
     return "make-tool-initramfs.sh failed: " + made.output;
   }

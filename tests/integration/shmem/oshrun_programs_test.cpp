@@ -11,7 +11,6 @@
 namespace {
 
 using oshrun_test::in_shell;
-using oshrun_test::kLimit;
 using oshrun_test::launch;
 using oshrun_test::pe_program;
 using ::testing::AllOf;

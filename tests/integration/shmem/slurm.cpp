@@ -11,6 +11,7 @@
 #include <chrono>
 #include <fstream>
 #include <random>
+#include <system_error>
 
 #include "base/fd.hpp"
 
@@ -28,7 +29,9 @@ int free_port() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    throw std::system_error(errno, std::generic_category(), "a port for Slurm");
+  }
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
   return ::ntohs(address.sin_port);
 }

@@ -120,7 +120,7 @@ void arrives(int32_t* signal, int32_t value) {
     arrives(a.signal, 3);                                                                                           \
   });                                                                                                               \
   moves<T>(work, left(), 13, [&](const A& a) {                                                                      \
-    aclshmem_##NAME##_##CALL(global(a.dest), global(a.source), 13, a.signal, 3, ACLSHMEM_SIGNAL_ADD, right());      \
+    aclshmem_##NAME##_##CALL(global(a.dest), global(a.source), 13U, a.signal, 3, ACLSHMEM_SIGNAL_ADD, right());     \
     arrives(a.signal, 3);                                                                                           \
   });                                                                                                               \
   moves_blocks<T>(work, left(), [&](const A& a) {                                                                   \

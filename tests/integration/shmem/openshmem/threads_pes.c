@@ -31,9 +31,9 @@ static void reach_others(int thread, int round) {
   for (int i = 0; i < kElements; ++i) {
     mine->from[i] = value(me, thread, round, i);
   }
-  shmem_long_put_signal(mine->inbox, mine->from, kElements, &mine->signal, (uint64_t)(round + 1), SHMEM_SIGNAL_SET,
-                        right);
-  CHECK(shmem_signal_wait_until(&mine->signal, SHMEM_CMP_EQ, (uint64_t)(round + 1)) == (uint64_t)(round + 1));
+  const uint64_t signal = (uint64_t)round + 1;
+  shmem_long_put_signal(mine->inbox, mine->from, kElements, &mine->signal, signal, SHMEM_SIGNAL_SET, right);
+  CHECK(shmem_signal_wait_until(&mine->signal, SHMEM_CMP_EQ, signal) == signal);
   for (int i = 0; i < kElements; ++i) {
     CHECK(mine->inbox[i] == value(left, thread, round, i));
   }
