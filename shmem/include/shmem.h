@@ -43,6 +43,7 @@
 
 #include "shmem_atomic.h"
 #include "shmem_collective.h"
+#include "shmem_compat.h"
 #include "shmem_context.h"
 #include "shmem_rma.h"
 #include "shmem_wait.h"

@@ -87,6 +87,12 @@
   X(uint32, uint32_t)              \
   X(uint64, uint64_t)
 
+/* The same for types that only shmem_compat.h has routines for. */
+#define SHMEM_SIGNED_BITWISE_AMO_TYPES(X) \
+  X(int, int)                             \
+  X(long, long)                           \
+  X(longlong, long long)
+
 /* Waiting and testing, deprecated since 1.5. */
 #define SHMEM_OLD_WAIT_TYPES(X) \
   X(short, short)               \
@@ -133,12 +139,11 @@
   SHMEM_OLD_ORDERED_REDUCE_TYPES(X)          \
   SHMEM_COMPLEX_TYPES(X)
 
-/* For generic names: those that have a routine, once each. The signed ones are int32 and int64, whichever type that
- * is, and the other of long and long long has none. */
+/* For generic names: those that have a routine, once each. The signed ones of reductions are int32 and int64, whichever
+ * type that is, and the other of long and long long has none. */
 #define SHMEM_BITWISE_AMO_GENERIC_TYPES(X) \
   SHMEM_BITWISE_AMO_BASIC_TYPES(X)         \
-  X(int32, int32_t)                        \
-  X(int64, int64_t)
+  SHMEM_SIGNED_BITWISE_AMO_TYPES(X)
 #define SHMEM_BITWISE_REDUCE_GENERIC_TYPES(X) \
   SHMEM_BITWISE_REDUCE_BASIC_TYPES(X)         \
   X(int8, int8_t)                             \

@@ -287,6 +287,7 @@ SHMEM_API int32_t shmemx_signal32_wait_until(int32_t* sig_addr, int cmp, int32_t
 }
 #endif
 
+#include "shmemx_compat.h"
 #include "shmemx_kv.h"
 
 #if defined(__cplusplus) && !defined(SHMEM_NO_OVERLOADS)

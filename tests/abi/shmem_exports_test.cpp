@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // libshmem.so exports exactly the functions that its headers declare: each routine of shmem.h under both of its names,
-// each call of shmemx.h, shmemx_kv.h, shmem_device.h and shmemx_interface.h, and the calls that implement acl.h.
+// each call of shmemx.h, shmemx_compat.h, shmemx_kv.h, shmem_device.h and shmemx_interface.h, and the calls that
+// implement acl.h.
 #include "tests/abi/exports.hpp"
 
 namespace {
 
-/// The routines of OpenSHMEM 1.6, including the deprecated ones.
-exports::Names routines_of_the_specification() {
-  std::ifstream file(SHMEM_SYMBOLS);
+/// The routines of OpenSHMEM 1.6, including the deprecated ones; or those of shmem_compat.h.
+exports::Names routines_in(const char* list) {
+  std::ifstream file(list);
   exports::Names names;
   for (std::string line; std::getline(file, line);) {
     names.insert(line.substr(0, line.find(' ')));
@@ -22,11 +23,14 @@ TEST(LibShmem, ExportsExactlyTheSpecificationAndTheExtensionsOfItsHeaders) {
   expected.merge(exports::declared_in(ACL_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEM_INTERFACE_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(KV_SHUFFLE_OPS_HEADER, "SHMEM_API", "shmemx_"));
+  expected.merge(exports::declared_in(SHMEMX_COMPAT_HEADER, "SHMEM_API", "shmemx_"));
   EXPECT_EQ(expected.count("shmemx_launch"), 1U);
   EXPECT_EQ(expected.count("shmemx_put_elements"), 1U);
   EXPECT_EQ(expected.count("shmemx_partial_barrier"), 1U);
-  const exports::Names routines = routines_of_the_specification();
+  exports::Names routines = routines_in(SHMEM_SYMBOLS);
   EXPECT_EQ(routines.size(), 1860U);
+  routines.merge(routines_in(SHMEM_COMPAT_SYMBOLS));
+  EXPECT_EQ(routines.size(), 1860U + 60U);
   for (const auto& routine : routines) {
     expected.insert(routine);
     expected.insert("p" + routine);

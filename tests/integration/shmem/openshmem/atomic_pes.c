@@ -128,6 +128,7 @@ SHMEM_AMO_TYPES(TEST_STANDARD)
     shmem_barrier_all();                                                          \
   }
 SHMEM_BITWISE_AMO_TYPES(TEST_BITWISE)
+SHMEM_SIGNED_BITWISE_AMO_TYPES(TEST_BITWISE)
 
 #define TEST_GENERIC(NAME, TYPE)                                                          \
   static void test_generic_##NAME(void* dest_memory, void* source_memory) {               \
@@ -192,6 +193,7 @@ int main(void) {
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_bitwise_##NAME);
   SHMEM_BITWISE_AMO_TYPES(RUN)
+  SHMEM_SIGNED_BITWISE_AMO_TYPES(RUN)
 #undef RUN
 #define RUN(NAME, TYPE) on_heap_and_globals(test_generic_##NAME);
   TEST_AMO_BASIC_TYPES(RUN)

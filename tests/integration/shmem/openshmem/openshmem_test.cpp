@@ -25,7 +25,7 @@ TEST_P(OpenShmemPrograms, DoesWhatTheSpecificationSays) {
 
 INSTANTIATE_TEST_SUITE_P(All, OpenShmemPrograms,
                          testing::Combine(testing::Values("setup", "team", "rma", "atomic", "wait", "collective",
-                                                          "threads"),
+                                                          "threads", "compat"),
                                           testing::Values("c", "cxx"), testing::Values(1, 2, 3, 4, 7)),
                          [](const testing::TestParamInfo<Parameters>& test) {
                            return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +

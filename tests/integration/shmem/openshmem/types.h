@@ -34,7 +34,8 @@
   X(uint, unsigned int)                   \
   X(ulong, unsigned long)                 \
   X(ulonglong, unsigned long long)        \
-  X(int32, int32_t)                       \
-  X(int64, int64_t)
+  X(int, int)                             \
+  X(long, long)                           \
+  X(longlong, long long)
 
 #endif
