@@ -35,6 +35,16 @@ endfunction()
 install(TARGETS shmem EXPORT shmem-targets
   LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
   INCLUDES DESTINATION ${includedir})
+# Where libshmem finds libgba: next to it, also if the tree has been moved; from its folder with other names; and where
+# it is installed, if it is linked by a name in any other folder. In /usr the last is where everything is looked for.
+set(rpath_of_library "$ORIGIN;$ORIGIN/..")
+if(NOT SHMEM_OWN_FOLDERS)
+  list(APPEND rpath_of_library ${CMAKE_INSTALL_FULL_LIBDIR})
+endif()
+set_target_properties(shmem PROPERTIES INSTALL_RPATH "${rpath_of_library}")
+foreach(name sma oshmem)
+  install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libshmem/lib${name}.so DESTINATION ${libdir}/libshmem COMPONENT libshmem-dev)
+endforeach()
 if(TARGET shmem_bootstrap_mpi)
   install(TARGETS shmem_bootstrap_mpi LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-mpi)
 endif()

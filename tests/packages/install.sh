@@ -61,6 +61,9 @@ echo "== what is installed runs"
 LD_LIBRARY_PATH="$libdir" "$moved/bin/gba-fake-device" --version
 LD_LIBRARY_PATH="$libdir" "$moved/bin/gba" --version
 echo "== libshmem, installed"
+configured="$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")"
+readelf -d "$libdir/libshmem.so" | grep -q "RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:$configured/" ||
+  { echo "libshmem.so has another RUNPATH: $(readelf -d "$libdir/libshmem.so" | grep RUNPATH)" && exit 1; }
 use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
 for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle; do

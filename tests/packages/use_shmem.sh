@@ -68,7 +68,41 @@ expect "preprocessing" "*shmem_init*" oshcc -E hello.c
 ! oshcc -static hello.c 2>refusal || die "oshcc links statically"
 grep -q "without -static" refusal || die "oshcc -static says: $(<refusal)"
 ! oshcc --showme:nothing 2>refusal || die "oshcc knows --showme:nothing"
+[[ "$(oshcc -showlibs)" == "$(oshcc --showme:link)" ]] || die "oshcc -showlibs prints \"$(oshcc -showlibs)\""
 expect "shmem_info" "libshmem *" shmem_info
+
+echo "== other libraries' names"
+cat >root.c <<'TEXT'
+#include <math.h>
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  shmem_init();
+  const double root = sqrt(atof(argc > 1 ? argv[1] : "16"));
+  printf("PE %d of %d, %g\n", shmem_my_pe(), shmem_n_pes(), root);
+  shmem_finalize();
+  return 0;
+}
+TEXT
+links_with_libshmem() {
+  [[ "$(readelf -d "$1" | grep -E 'libshmem|libsma|liboshmem')" == *"[libshmem.so."*"]" ]] ||
+    die "$1 is linked with $(readelf -d "$1" | grep NEEDED)"
+}
+oshcc -Wall -Werror -o with_libm root.c
+runs_as_pes ./with_libm
+libdir="$(oshcc --showme:libdirs)"
+libdir="${libdir%% *}"
+for name in sma oshmem; do
+  oshcc -Wall -Werror -o "by_$name" root.c -l$name
+  links_with_libshmem "./by_$name"
+  runs_as_pes "./by_$name"
+  # No path of ours but the folder of the names: libshmem has to find libgba.
+  # shellcheck disable=SC2046 # several words
+  cc -o "by_folder_of_$name" root.c $(oshcc --showme:compile) -L"$libdir/libshmem" -l$name -lm
+  links_with_libshmem "./by_folder_of_$name"
+  expect "PEs of by_folder_of_$name" "*PE 1 of 2, 3*" env LD_LIBRARY_PATH="$libdir" oshrun -n 2 --gba off --timeout 60 "./by_folder_of_$name" 9
+done
 expect "kv_shuffle" "*kv_shuffle: PASS*" oshrun -n 2 --gba off kv_shuffle --check --rounds 1 --plan balanced --blocks 8 --page 16
 
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
@@ -88,15 +122,17 @@ int main(int argc, char** argv) {
 }
 TEXT
   CC=mpicc oshcc -Wall -Werror -o both both.c
+  # shellcheck disable=SC2046 # several words
+  mpicc -Wall -Werror -o both_by_pc both.c $(pkg-config --cflags --libs shmem) -Wl,-rpath,"$(pkg-config --variable=libdir shmem)"
   export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$PWD" TMPDIR="$PWD"
-  for program in ./by_oshcc ./both; do
+  for program in ./by_oshcc ./both ./both_by_pc; do
     expect "mpirun $program" "*PE 1 of 2*" mpirun --allow-run-as-root --oversubscribe -np 2 "$program"
   done
 fi
 
 echo "== pkg-config"
 # shellcheck disable=SC2046 # several words
-cc hello.c -o by_pc $(pkg-config --cflags --libs shmem) -Wl,-rpath,"$(pkg-config --variable=libdir shmem)"
+cc root.c -o by_pc $(pkg-config --cflags --libs shmem) -Wl,-rpath,"$(pkg-config --variable=libdir shmem)"
 runs_as_pes ./by_pc
 
 echo "== find_package"
