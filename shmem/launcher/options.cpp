@@ -13,6 +13,8 @@
 #include <numeric>
 
 #include "shmem/bootstrap/job_memory.hpp"
+#include "shmem/launcher/other_launchers.hpp"
+#include "shmem/version.hpp"
 #include "uapi/gba_device.h"
 
 namespace shmem::launcher {
@@ -31,16 +33,18 @@ constexpr const char* kDescription =
 constexpr std::array kOptionsWithValue = {"-n",      "--np",   "-x",      "--wdir",   "--gba",
                                           "--ports", "--bind", "--grace", "--timeout"};
 
+int values_of(const std::string& option) {
+  const bool has_value =
+      std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), option) != kOptionsWithValue.end();
+  return has_value ? 1 : values_of_other_launchers(option);
+}
+
 /// One program's part of the command line, in reverse as CLI11 wants it, with -np, which it would read as -n p, as
-/// --np.
+/// --np, and so on.
 Arguments for_parser(Arguments part) {
   for (std::size_t i = 0; i < part.size() && part[i].rfind('-', 0) == 0; ++i) {
-    if (part[i] == "-np") {
-      part[i] = "--np";
-    }
-    if (std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), part[i]) != kOptionsWithValue.end()) {
-      ++i;
-    }
+    part[i] = part[i] == "-np" ? "--np" : with_two_dashes(part[i]);
+    i += static_cast<std::size_t>(values_of(part[i]));
   }
   std::reverse(part.begin(), part.end());
   return part;
@@ -93,6 +97,7 @@ struct Raw {
   Options job;
   Program program;
   Arguments exports;
+  OtherLaunchers others;
   std::string bind = "none";
   double grace = 1;
   double timeout = 0;
@@ -158,6 +163,8 @@ void declare_job(CLI::App& app, Raw& raw) {
   app.add_option("--timeout", raw.timeout, "End the job after this time; the exit status is then 124")
       ->type_name("SECONDS")
       ->check(number_check(1e-3, 1e9, "a number of seconds"));
+  app.set_version_flag("-V,--version", fmt::format("oshrun: libshmem {}, OpenSHMEM 1.6", kVersion));
+  declare_other_launchers(app, raw.others);
 }
 
 base::Result<Program, Refusal> convert(const Raw& raw, Arguments command, bool is_first) {
@@ -189,7 +196,8 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 
 Options job_options(const Raw& raw) {
   Options options = raw.job;
-  options.bind = *bind_of(raw.bind);
+  const std::string& bind = raw.others.bind_to.empty() ? raw.bind : raw.others.bind_to;
+  options.bind = *bind_of(bind.substr(0, bind.find(':')));
   options.grace = milliseconds_of(raw.grace);
   if (raw.timeout > 0) {
     options.timeout = milliseconds_of(raw.timeout);
@@ -211,11 +219,19 @@ base::Result<Program, Refusal> parse_part(Arguments part, Options* job) {
     app.parse(for_parser(std::move(part)));
   } catch (const CLI::CallForHelp&) {
     return Refusal{0, app.help()};
+  } catch (const CLI::CallForVersion& version) {
+    return Refusal{0, std::string(version.what()) + "\n"};
   } catch (const CLI::ParseError& error) {
     return wrong_usage(error.what());
   }
   if (job != nullptr) {
     *job = job_options(raw);
+    job->variables = variables_of(raw.others);
+    const int asked = pes_asked_for(raw.others);
+    raw.program.pes = app.count("--np") == 0 && asked != 0 ? asked : raw.program.pes;
+    if (const std::string problem = too_many_for_a_node(raw.others, raw.program.pes); !problem.empty()) {
+      return wrong_usage(problem);
+    }
   }
   return convert(raw, app.remaining(), job != nullptr);
 }
@@ -236,6 +252,9 @@ base::Result<Options, Refusal> parse_options(int argc, const char* const* argv) 
       return program.error();
     }
     programs.push_back(std::move(*program));
+  }
+  for (Program& program : programs) {
+    program.exports.insert(program.exports.begin(), options.variables.begin(), options.variables.end());
   }
   options.programs = std::move(programs);
   if (options.ports > 0 && options.gba != "fake") {

@@ -29,7 +29,8 @@ struct Options {
   bool direct_output = false;
   std::chrono::milliseconds grace{1000};
   std::optional<std::chrono::milliseconds> timeout;
-  std::vector<Program> programs;  // the first one's PEs come first; never empty
+  std::vector<std::pair<std::string, std::string>> variables;  // of --mca; in the exports of each program, too
+  std::vector<Program> programs;                               // the first one's PEs come first; never empty
 
   [[nodiscard]] int pes() const;
 };

@@ -11,20 +11,22 @@ _oshrun() {
   for ((i = start; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout) i=$((i + 1)) ;;
+      -N | -H | --npernode | --host | --hostfile | --machinefile | --bind-to | --map-by) i=$((i + 1)) ;;
+      --mca) i=$((i + 2)) ;;
       -*) ;;
       *) return ;; # the program is there: bash completes a file name
     esac
   done
   case ${COMP_WORDS[COMP_CWORD - 1]} in
-    --bind) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$word") ;;
+    --bind | --bind-to) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$word") ;;
     --gba) mapfile -t COMPREPLY < <(compgen -W 'fake off require' -- "$word") ;;
     --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
-    -n | -np | --np | --ports | --grace | --timeout) ;;
+    -n | -np | --np | --ports | --grace | --timeout | -N | --npernode | -H | --host | --map-by | --mca) ;;
     *)
       if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W \
-          "$("$program" --help 2>/dev/null | grep -oE -- '^  (-[a-z],)?--[a-z-]+|^  -[a-z] ' | sed 's/.*,//')" -- "$word")
+          "$("$program" --help 2>/dev/null | grep -oE -- '^  (-[a-zA-Z],)?--[a-z,-]+|^  -[a-z] ' | tr , '\n')" -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -c -- "$word")
       fi

@@ -27,6 +27,8 @@ TEST(OshrunManual, NamesEveryOptionAndNoOther) {
   EXPECT_THAT(page, HasSubstr("\n.BI -x "));
   EXPECT_THAT(page, HasSubstr(" -n "));
   EXPECT_THAT(page, HasSubstr(" -np "));
+  EXPECT_THAT(page, HasSubstr(" -N "));
+  EXPECT_THAT(page, HasSubstr(" -H "));
 }
 
 TEST(OshrunManual, NamesEveryVariableThatItSets) {
@@ -62,7 +64,9 @@ Words completions(const std::vector<std::string>& words) {
 
 TEST(OshrunCompletion, OffersOptionsThenProgramsThenFiles) {
   EXPECT_EQ(completions({"--"}), options_in_help());
-  EXPECT_EQ(completions({"--gba", "off", "--bi"}), Words{"--bind"});
+  EXPECT_EQ(completions({"--gba", "off", "--bi"}), (Words{"--bind", "--bind-to"}));
+  EXPECT_EQ(completions({"--mca", "btl", "self", "--map-by", "core", "--gr"}), Words{"--grace"});
+  EXPECT_EQ(completions({"--bind-to", "c"}), Words{"core"});
   EXPECT_EQ(completions({"--bind", ""}), (Words{"none", "core", "numa"}));
   EXPECT_EQ(completions({"--gba", "re"}), Words{"require"});
   EXPECT_THAT(completions({"-n", "4", "env"}), IsSupersetOf({"env"}));
