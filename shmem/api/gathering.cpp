@@ -8,9 +8,9 @@
 namespace shmem::api {
 namespace {
 
-/// Where a member of an active set leaves a number for the others: after the words of the rounds.
-constexpr int kNumberWord = kActiveSetRounds;
-static_assert(SHMEM_COLLECT_SYNC_SIZE > kNumberWord && SHMEM_BARRIER_SYNC_SIZE >= kActiveSetRounds);
+/// Where a member of an active set leaves a number for the others: after the words of its barriers.
+constexpr int kNumberWord = kActiveSetProgress + 1;
+static_assert(SHMEM_COLLECT_SYNC_SIZE > kNumberWord && SHMEM_BARRIER_SYNC_SIZE > kActiveSetProgress);
 
 Result<std::vector<std::uint64_t>> allgather_number(Team& team, std::uint64_t number) {
   if (SpanningTeam* spanning = team.spanning(); spanning != nullptr) {
@@ -137,19 +137,16 @@ Members members_of(const Runtime& runtime, const char* call, const ActiveSet& se
     members.allgather = [&group](std::uint64_t number) { return group.allgather(number); };
     return members;
   }
-  Members members{
-      job,
-      map,
-      me,
-      [&runtime, call, map = *here, psync]() -> Result<void> {
-        WaitMonitor monitor(runtime.job());
-        const std::errc error = active_set_sync(runtime.job(), map, psync, [&monitor] { return monitor(); });
-        if (error != std::errc{}) {
-          return fail(error, fmt::format("the wait for the {} PEs of the set {}", map.size, monitor.explain(error)));
-        }
-        return {};
-      },
-      {}};
+  Members members{job,
+                  map,
+                  me,
+                  [&runtime, name = ActiveSetName{call, map.start, map.stride}, map = *here, psync]() -> Result<void> {
+                    ActiveSetMonitor monitor(runtime.job(), map, psync, name);
+                    const std::errc error =
+                        active_set_sync(runtime.job(), map, psync, [&monitor] { return monitor(); });
+                    return error == std::errc{} ? Result<void>() : fail(error, monitor.explain(error));
+                  },
+                  {}};
   check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
   members.allgather = [&job, map = *here, psync, sync = members.sync](std::uint64_t number) {
     return allgather_number(job, map, psync, number, sync);

@@ -162,31 +162,15 @@ std::string BarrierMonitor::subject() const {
 }
 
 std::string BarrierMonitor::awaited() const {
-  std::string missing = names_of([this](int member) { return is_missing(member) || member == dead_; });
+  std::string missing = names_of(map_, [this](int member) { return is_missing(member) || member == dead_; });
   if (!missing.empty()) {
     return missing;
   }
   // One that is stopped may owe the others their release.
-  const std::string stopped = names_of([this](int member) {
+  const std::string stopped = names_of(map_, [this](int member) {
     return left(member).load(std::memory_order_relaxed) < name_.count && is_stopped(job(), map_.pe(member));
   });
   return stopped.empty() ? "no PE: all have arrived" : "PEs that have arrived and do not go on: " + stopped;
-}
-
-template <std::predicate<int> Named>
-std::string BarrierMonitor::names_of(Named named) const {
-  std::string text;
-  int count = 0;
-  for (int i = 0; i < view_.size(); ++i) {
-    if (!named(i)) {
-      continue;
-    }
-    if (++count > kMostNamed) {
-      return text + " and more";
-    }
-    text += (count > 1 ? ", " : "") + describe_pe(job(), map_.pe(i));
-  }
-  return text;
 }
 
 std::string BarrierMonitor::differing_text() const {

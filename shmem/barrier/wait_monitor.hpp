@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "shmem/layout/peers.hpp"
 #include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
@@ -54,12 +55,16 @@ class WaitMonitor {
   virtual void warn(std::chrono::seconds waited) const;
 
   [[nodiscard]] const Job& job() const { return job_; }
+  /// The members of `set` that `named` holds for, for messages.
+  template <std::predicate<int> Named>
+  [[nodiscard]] std::string names_of(const TeamMap& set, Named named) const;
   /// The number of processes that one look() checks in the slower way, which also finds zombies.
   static constexpr int kMostZombieLooks = 16;
+
+ private:
   /// The most PEs that one message names.
   static constexpr int kMostNamed = 16;
 
- private:
   void begin(Clock::time_point now);
 
   const Job& job_;
@@ -72,6 +77,22 @@ class WaitMonitor {
   Clock::time_point next_look_{};
   Clock::time_point next_warning_{};
 };
+
+template <std::predicate<int> Named>
+std::string WaitMonitor::names_of(const TeamMap& set, Named named) const {
+  std::string text;
+  int count = 0;
+  for (int i = 0; i < set.size; ++i) {
+    if (!named(i)) {
+      continue;
+    }
+    if (++count > kMostNamed) {
+      return text + " and more";
+    }
+    text += (count > 1 ? ", " : "") + describe_pe(job_, set.pe(i));
+  }
+  return text;
+}
 
 /// The awaited barrier: `count` of `team`; or the eager `call`, with a count of its own.
 struct BarrierName {
@@ -102,9 +123,6 @@ class BarrierMonitor final : public WaitMonitor {
   [[nodiscard]] bool arrived_member_died();
   [[nodiscard]] const std::atomic<std::uint64_t>& left(int member) const;
   [[nodiscard]] bool differs(int member) const;
-  /// The members that `named` holds for, for messages.
-  template <std::predicate<int> Named>
-  [[nodiscard]] std::string names_of(Named named) const;
   /// A member that makes the barrier in the other way.
   [[nodiscard]] std::string differing_text() const;
 

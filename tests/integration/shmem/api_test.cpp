@@ -106,7 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Waits, EndTheJobAfterTheTimeout) {
   for (const auto& [mistake, message] :
-       {std::pair{"set-alone", "PE 1: shmem_barrier: the wait for the 2 PEs of the set timed out after 1000 ms"},
+       {std::pair{"set-alone",
+                  "PE 1: shmem_barrier: the wait for the 2 PEs from PE 0 on with stride 1 timed out after 1000 ms "
+                  "(SHMEM_BARRIER_TIMEOUT); it waited for PE 0 (pid "},
         std::pair{"wait-alone",
                   "PE 1: shmem_signal_wait_until: the wait timed out after 1000 ms "
                   "(SHMEM_BARRIER_TIMEOUT); there is 0, which is not GE 5 (at 0x"}}) {
@@ -134,6 +136,23 @@ TEST(Waits, WarnOfWhatTheyWaitFor) {
     job.wait_for_output("the wait has taken", Seconds{60});
     job.wait_for_output(std::string(mistake) == "lock-kept" ? "too\n" : ")\n", Seconds{5});
     EXPECT_THAT(job.output(), testing::ContainsRegex(message)) << mistake;
+  }
+}
+
+/// Every PE finds the missing one, also those that wait for others which wait for it.
+TEST(Waits, InActiveSetsNameThePeThatDoesNotCome) {
+  for (const auto& [mistake, warning] :
+       {std::pair{"set-without-3-in-barrier", "shmem: PE 0: shmem_barrier of the 6 PEs from PE 0 on with stride 1"},
+        std::pair{"set-without-3-in-sum",
+                  "shmem: PE 1: shmem_int_sum_to_all of the 3 PEs from PE 1 on with stride 2"}}) {
+    const auto job = run(oshrun(6, "off", {test_program("wrong_pes"), mistake}),
+                         {"SHMEM_BARRIER_WARN=0.2", "SHMEM_BARRIER_TIMEOUT=2"}, Seconds{60});
+    EXPECT_NE(job.exit.code, 0) << job.output;
+    EXPECT_THAT(job.output,
+                testing::ContainsRegex(std::string(warning) +
+                                       " has taken [0-9]+ s; it waits for PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
+    EXPECT_THAT(job.output, testing::ContainsRegex("timed out after 2000 ms \\(SHMEM_BARRIER_TIMEOUT\\); it waited for "
+                                                   "PE 3 \\(pid [0-9]+ on [^,]*\\)\n"));
   }
 }
 

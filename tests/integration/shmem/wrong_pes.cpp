@@ -80,6 +80,15 @@ int main(int argc, char** argv) {
   } else if (mistake == "set-alone" && me == 1) {
     static long psync[SHMEM_BARRIER_SYNC_SIZE] = {};
     (shmem_barrier)(0, 0, shmem_n_pes(), psync);
+  } else if (mistake.starts_with("set-without-") && me != 3) {
+    static long psync[SHMEM_REDUCE_SYNC_SIZE] = {};
+    static int sum = 0, one = 1, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1] = {};
+    if (mistake == "set-without-3-in-barrier") {
+      (shmem_barrier)(0, 0, shmem_n_pes(), psync);
+    } else {
+      shmem_int_sum_to_all(&sum, &one, 1, 1, 1, shmem_n_pes() / 2, work, psync);
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(60));  // of those that are not in the set
   } else if (mistake == "wait-alone" && me == 1) {
     shmem_signal_wait_until(word, SHMEM_CMP_GE, 5);
   } else if (mistake == "wait-alone-in-array" && me == 1) {
@@ -90,7 +99,7 @@ int main(int argc, char** argv) {
       shmem_uint64_wait_until(static_cast<std::uint64_t*>(mine), SHMEM_CMP_NE, 0);
     };
     return shmemx_launch(1, wait, word) == 0 ? 0 : 3;
-  } else if (mistake == "set-alone" || mistake.starts_with("wait-alone")) {
+  } else if (mistake.starts_with("set-") || mistake.starts_with("wait-alone")) {
     std::this_thread::sleep_for(std::chrono::seconds(60));  // not in a call that would time out as well
   } else if (mistake == "lock-kept") {
     static long lock = 0;

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
+#include "shmem/barrier/active_set.hpp"
 #include "shmem/layout/peers.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
 
@@ -16,6 +18,7 @@ namespace {
 
 using shmem::Job;
 using testing::HasSubstr;
+using testing::Not;
 
 /// A stopped process, which stands for a PE.
 class StoppedProcess {
@@ -59,6 +62,72 @@ TEST(BarrierMonitor, NamesAMemberThatIsStoppedBeforeItReleasesTheOthers) {
     view.mine().left.store(1, std::memory_order_relaxed);
     ASSERT_TRUE(job.bootstrap->barrier());
     EXPECT_THAT(monitor.explain(std::errc::timed_out), HasSubstr("it waited for no PE: all have arrived"));
+  });
+}
+
+TEST(ActiveSetMonitor, FindsThePeThatKeepsTheOthersWaiting) {
+  shmem_test::run_job(5, [](Job& job) {
+    shmem::introduce(job);
+    auto* words = reinterpret_cast<long*>(job.memory.heap(job.me));
+    std::fill_n(words, shmem::kActiveSetProgress + 1, 0);
+    const auto enters_round = [&](long round) { words[shmem::kActiveSetProgress] = round + 1; };
+    const shmem::TeamMap set{.start = 0, .stride = 1, .size = 5};
+    // PE 0 waits for PE 3, which waits for PE 1.
+    if (job.me == 0) {
+      enters_round(1);
+    } else if (job.me == 3) {
+      enters_round(1);
+    } else if (job.me == 1) {
+      words[0] = 1;  // what it waits for
+      enters_round(0);
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const shmem::ActiveSetMonitor monitor(job, set, words, {.call = "shmem_sync", .start = 0, .stride = 1});
+    if (job.me == 0) {
+      const std::string text = monitor.explain(std::errc::timed_out);
+      EXPECT_THAT(text, HasSubstr("the wait for the 5 PEs from PE 0 on with stride 1 timed out"));
+      EXPECT_THAT(text, HasSubstr("it waited for PE 1 (pid "));
+      EXPECT_THAT(text, HasSubstr(", which has arrived and does not go on"));
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 1) {
+      words[0] = 0;
+      words[shmem::kActiveSetProgress] = 0;
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) {
+      const std::string text = monitor.explain(std::errc::timed_out);
+      EXPECT_THAT(text, HasSubstr("it waited for PE 1 (pid "));
+      EXPECT_THAT(text, HasSubstr("), PE 2 (pid "));
+      EXPECT_THAT(text, HasSubstr("), PE 4 (pid "));
+      EXPECT_THAT(text, Not(HasSubstr("PE 3 (pid ")));
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+  });
+}
+
+TEST(ActiveSetMonitor, EndsTheWaitForAPeThatHasDied) {
+  pid_t dead = ::fork();
+  if (dead == 0) {
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  shmem_test::run_job(2, [dead](Job& job) {
+    shmem::introduce(job);
+    auto* words = reinterpret_cast<long*>(job.memory.heap(job.me));
+    std::fill_n(words, shmem::kActiveSetProgress + 1, 0);
+    if (job.me == 1) {
+      job.metadata(1).pid.store(dead, std::memory_order_relaxed);
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    if (job.me == 0) {
+      const shmem::TeamMap set{.start = 0, .stride = 1, .size = 2};
+      shmem::ActiveSetMonitor monitor(job, set, words, {.call = "shmem_sync", .start = 0, .stride = 1});
+      const auto error = shmem::active_set_sync(job, set, words, [&monitor] { return monitor(); });
+      EXPECT_EQ(error, std::errc::owner_dead);
+      EXPECT_THAT(monitor.explain(error), HasSubstr("cannot complete: a PE has ended; it waited for PE 1 (pid "));
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
   });
 }
 

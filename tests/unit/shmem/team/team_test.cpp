@@ -230,7 +230,7 @@ TEST(ActiveSet, LeavesItsWordsZero) {
       EXPECT_GE(entered.load(std::memory_order_relaxed), k * kSize);
     }
     ASSERT_TRUE(job.bootstrap->barrier());
-    for (int i = 0; i < shmem::kActiveSetRounds; ++i) {
+    for (int i = 0; i <= shmem::kActiveSetProgress; ++i) {
       EXPECT_EQ(words[i], 0);
     }
   });
