@@ -41,6 +41,8 @@ typedef struct mca_coll_gba_link_t {
 typedef struct mca_coll_gba_module_t {
   mca_coll_base_module_t super;
   ompi_communicator_t* comm;
+  int early;  /* barriers that are left to the previous module; used by the thread that makes them, without a lock */
+  bool begun; /* the agreement */
   gba_ompi_setup_t* setup; /* its lock is for all that follows; not held while other modules, or opal_progress, run */
   mca_coll_gba_server_t server;
   mca_coll_gba_link_t link;
@@ -59,6 +61,7 @@ OBJ_CLASS_DECLARATION(mca_coll_gba_module_t);
 typedef struct mca_coll_gba_component_t {
   mca_coll_base_component_t super;
   gba_ompi_component_t common; /* its lock is for `active`, too */
+  int early_barriers;          /* the parameter */
   opal_list_t active;          /* modules with something under way */
 } mca_coll_gba_component_t;
 OMPI_MODULE_DECLSPEC extern mca_coll_gba_component_t mca_coll_gba_component;
@@ -67,6 +70,11 @@ OMPI_MODULE_DECLSPEC extern mca_coll_gba_component_t mca_coll_gba_component;
 void mca_coll_gba_publish(void);
 int mca_coll_gba_init_query(bool enable_progress_threads, bool enable_mpi_threads);
 mca_coll_base_module_t* mca_coll_gba_comm_query(ompi_communicator_t* comm, int* priority);
+/* Begins the agreement of all members, and does not wait. REQUIRES: the lock; all members call it at the same one of
+ * their barriers. */
+void mca_coll_gba_begin(mca_coll_gba_module_t* module);
+/* At the end of the program. */
+void mca_coll_gba_forget_published(void);
 
 /* coll_gba_barrier.c */
 int mca_coll_gba_barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module);

@@ -102,6 +102,23 @@ static void count(mca_coll_gba_module_t* module) {
   }
 }
 
+/* The first barriers of a communicator are the previous module's. All members have the same number of them, and call
+ * the barriers of a communicator in the same order. */
+static bool is_early(mca_coll_gba_module_t* module) {
+  if (module->early == 0) {
+    return false;
+  }
+  --module->early;
+  return true;
+}
+
+/* REQUIRES: the lock. */
+static void begin_agreement(mca_coll_gba_module_t* module) {
+  if (!module->begun) {
+    mca_coll_gba_begin(module);
+  }
+}
+
 /* ---- MPI_Barrier ---- */
 
 /* Until the agreement is done and the MPI_Ibarriers before it are completed. They time out for themselves. */
@@ -147,8 +164,11 @@ static int barrier_of_previous(mca_coll_gba_module_t* module) {
 
 int mca_coll_gba_barrier(ompi_communicator_t* comm, mca_coll_base_module_t* base) {
   mca_coll_gba_module_t* const module = (mca_coll_gba_module_t*)base;
-  (void)comm;
+  if (is_early(module)) {
+    return module->barrier(comm, module->barrier_module);
+  }
   OPAL_THREAD_LOCK(&module->setup->lock);
+  begin_agreement(module);
   int status = wait_for_turn(module);
   if (status == OMPI_SUCCESS) {
     if (module->server != MCA_COLL_GBA_DEVICE || module->setup->barrier.over) {
@@ -285,6 +305,9 @@ static void complete(opal_list_t* ended) {
 
 int mca_coll_gba_ibarrier(ompi_communicator_t* comm, ompi_request_t** request, mca_coll_base_module_t* base) {
   mca_coll_gba_module_t* const module = (mca_coll_gba_module_t*)base;
+  if (is_early(module)) {
+    return module->ibarrier(comm, request, module->ibarrier_module);
+  }
   *request = make_request(comm);
   if (*request == NULL) {
     return OMPI_ERR_OUT_OF_RESOURCE;
@@ -292,6 +315,7 @@ int mca_coll_gba_ibarrier(ompi_communicator_t* comm, ompi_request_t** request, m
   opal_list_t ended;
   OBJ_CONSTRUCT(&ended, opal_list_t);
   OPAL_THREAD_LOCK(&module->setup->lock);
+  begin_agreement(module);
   opal_list_append(&module->requests, (opal_list_item_t*)*request);
   /* Arrives at once, if it is the only one. What has messages to send waits for the progress engine. */
   if (module->server == MCA_COLL_GBA_DEVICE && !module->setup->barrier.over) {

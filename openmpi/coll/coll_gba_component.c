@@ -6,6 +6,12 @@
 static int register_parameters(void) {
   gba_ompi_component_register(&mca_coll_gba_component.common, &mca_coll_gba_component.super.collm_version,
                               "min_comm_size");
+  mca_coll_gba_component.early_barriers = 2;
+  (void)mca_base_component_var_register(
+      &mca_coll_gba_component.super.collm_version, "early_barriers",
+      "So many barriers of a communicator are done without the device, before its members ask for a group",
+      MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
+      &mca_coll_gba_component.early_barriers);
   return OMPI_SUCCESS;
 }
 
@@ -27,6 +33,7 @@ static int open_component(void) {
 static int close_component(void) {
   if (mca_coll_gba_component.common.opened) {
     gba_ompi_component_close(&mca_coll_gba_component.common);
+    mca_coll_gba_forget_published();
     OBJ_DESTRUCT(&mca_coll_gba_component.active);
   }
   return OMPI_SUCCESS;

@@ -42,9 +42,9 @@ static void destruct(mca_coll_gba_module_t* module) {
 
 OBJ_CLASS_INSTANCE(mca_coll_gba_module_t, mca_coll_base_module_t, construct, destruct);
 
+/* Sends nothing and asks the device for nothing, since most communicators make few barriers or none. */
 static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   mca_coll_gba_module_t* const module = (mca_coll_gba_module_t*)base;
-  gba_ompi_component_t* const common = &mca_coll_gba_component.common;
   if (comm->c_coll->coll_barrier == NULL || comm->c_coll->coll_ibarrier == NULL) {
     return OMPI_ERR_NOT_AVAILABLE;
   }
@@ -58,6 +58,12 @@ static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
   module->ibarrier_module = comm->c_coll->coll_ibarrier_module;
   OBJ_RETAIN(module->barrier_module);
   OBJ_RETAIN(module->ibarrier_module);
+  return OMPI_SUCCESS;
+}
+
+void mca_coll_gba_begin(mca_coll_gba_module_t* module) {
+  gba_ompi_component_t* const common = &mca_coll_gba_component.common;
+  ompi_communicator_t* const comm = module->comm;
   const int error = gba_ompi_component_open_port(common);
   const gba_ompi_team_t team = {.comm = comm,
                                 .ranks = NULL,
@@ -65,12 +71,9 @@ static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
                                 .self = ompi_comm_rank(comm),
                                 .up = GBA_OMPI_TAG_UP,
                                 .down = GBA_OMPI_TAG_DOWN};
-  OPAL_THREAD_LOCK(&module->setup->lock);
-  /* Only begun: MPI_Comm_idup calls this within the progress engine, which must not wait. */
+  module->begun = true;
   gba_ompi_setup_begin(module->setup, &team, &common->port, error, &common->channel);
   mca_coll_gba_activate(module);
-  OPAL_THREAD_UNLOCK(&module->setup->lock);
-  return OMPI_SUCCESS;
 }
 
 /* What a process publishes. A process that has no component, or disables it, publishes nothing. */
@@ -78,11 +81,20 @@ typedef struct published_t {
   uint32_t version;  /* of the agreement that follows */
   uint32_t prospect; /* 1: there may be a device */
   uint32_t min_size;
+  uint32_t early; /* barriers */
 } published_t;
 
-enum { AGREEMENT = 1 };
+enum { AGREEMENT = 2 };
 
 static published_t own;
+
+/* What the processes of this job have published, by rank of MPI_COMM_WORLD. A lookup goes to another thread and
+ * back, and so is made once for each process, not for each communicator. REQUIRES: the component's lock. */
+typedef struct known_t {
+  bool is_known;
+  published_t published;
+} known_t;
+static known_t* known;
 
 static uint32_t has_prospect(const gba_ompi_component_t* common) {
   const char* const named = getenv("GBA_DEVICE");
@@ -95,8 +107,12 @@ static uint32_t has_prospect(const gba_ompi_component_t* common) {
 
 void mca_coll_gba_publish(void) {
   const gba_ompi_component_t* const common = &mca_coll_gba_component.common;
-  own = (published_t){
-      .version = AGREEMENT, .prospect = has_prospect(common), .min_size = (uint32_t)common->options.min_size};
+  /* Only barriers of the device have the limit. */
+  const int early = common->options.timeout > 0 ? 0 : mca_coll_gba_component.early_barriers;
+  own = (published_t){.version = AGREEMENT,
+                      .prospect = has_prospect(common),
+                      .min_size = (uint32_t)common->options.min_size,
+                      .early = early > 0 ? (uint32_t)early : 0};
   int error = OMPI_SUCCESS;
   OPAL_MODEX_SEND(error, OPAL_PMIX_GLOBAL, &mca_coll_gba_component.super.collm_version, &own, sizeof own);
   (void)error; /* it has been logged; the others find nothing */
@@ -108,11 +124,8 @@ int mca_coll_gba_init_query(bool enable_progress_threads, bool enable_mpi_thread
   return OMPI_SUCCESS;
 }
 
-static published_t published_by(ompi_proc_t* proc) {
+static published_t look_up(ompi_proc_t* proc) {
   published_t published = {.version = 0};
-  if (proc == ompi_proc_local()) {
-    return own;
-  }
   void* bytes = NULL;
   int32_t size = 0;
   int error = OMPI_SUCCESS;
@@ -124,8 +137,41 @@ static published_t published_by(ompi_proc_t* proc) {
   return published;
 }
 
-/* NULL, or why not. */
-static const char* obstacle(ompi_communicator_t* comm) {
+/* REQUIRES: a process of this job. */
+static published_t published_by(ompi_proc_t* proc) {
+  opal_mutex_t* const lock = &mca_coll_gba_component.common.lock;
+  const uint32_t rank = proc->super.proc_name.vpid;
+  known_t entry = {.is_known = false};
+  if (proc == ompi_proc_local()) {
+    return own;
+  }
+  OPAL_THREAD_LOCK(lock);
+  if (known == NULL) {
+    known = calloc(ompi_process_info.num_procs, sizeof *known);
+  }
+  if (known != NULL) {
+    entry = known[rank];
+  }
+  OPAL_THREAD_UNLOCK(lock);
+  if (entry.is_known) {
+    return entry.published;
+  }
+  entry = (known_t){.is_known = true, .published = look_up(proc)};
+  OPAL_THREAD_LOCK(lock);
+  if (known != NULL) {
+    known[rank] = entry;
+  }
+  OPAL_THREAD_UNLOCK(lock);
+  return entry.published;
+}
+
+void mca_coll_gba_forget_published(void) {
+  free(known);
+  known = NULL;
+}
+
+/* NULL, or why not. `early`: of the members, the most. */
+static const char* obstacle(ompi_communicator_t* comm, uint32_t* early) {
   const uint32_t size = (uint32_t)ompi_comm_size(comm);
   if (OMPI_COMM_IS_INTER(comm)) {
     return "it is an intercommunicator";
@@ -151,13 +197,15 @@ static const char* obstacle(ompi_communicator_t* comm) {
     if (size < published.min_size) {
       return "it has fewer members than coll_gba_min_comm_size";
     }
+    *early = published.early > *early ? published.early : *early;
   }
   return NULL;
 }
 
 mca_coll_base_module_t* mca_coll_gba_comm_query(ompi_communicator_t* comm, int* priority) {
   *priority = mca_coll_gba_component.common.options.priority;
-  const char* const reason = obstacle(comm);
+  uint32_t early = 0;
+  const char* const reason = obstacle(comm, &early);
   if (reason != NULL) {
     if (ompi_comm_rank(comm) == 0 && ompi_comm_size(comm) > 1) {
       opal_output_verbose(GBA_OMPI_VERBOSITY, mca_coll_gba_component.common.options.stream,
@@ -170,5 +218,6 @@ mca_coll_base_module_t* mca_coll_gba_comm_query(ompi_communicator_t* comm, int* 
     return NULL;
   }
   module->comm = comm;
+  module->early = (int)early;
   return &module->super;
 }

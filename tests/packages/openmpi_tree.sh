@@ -114,6 +114,7 @@ counted() {
 use_device() {
   unset "${!OMPI_MCA_@}"
   export TMPDIR="$work/tmp" GBA_DEVICE="vfio-user:$work/gba.sock" OMPI_MCA_coll_gba_verbose=5 OMPI_MCA_scoll_gba_verbose=5
+  export OMPI_MCA_coll_gba_early_barriers=0
   export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_vader_backing_directory="$work/tmp" OMPI_MCA_opal_common_ucx_opal_mem_hooks=0
   export LD_LIBRARY_PATH="$work/gba/lib"
   mkdir "$TMPDIR"

@@ -120,6 +120,25 @@ static void churn_case(char** numbers) {
   ranks_barrier(&world);
 }
 
+/* loop N BARRIERS: N times a duplicate, a half and an MPI_Comm_idup of MPI_COMM_WORLD, each with that many barriers,
+ * and freed. */
+static void loop_case(char** numbers) {
+  for (int i = 0; i < atoi(numbers[0]); ++i) {
+    MPI_Comm comms[3];
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[1]);
+    MPI_Comm_idup(MPI_COMM_WORLD, &comms[2], &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int kind = 0; kind < 3; ++kind) {
+      for (int barrier = 0; barrier < atoi(numbers[1]); ++barrier) {
+        ranks_expect(MPI_Barrier(comms[kind]) == MPI_SUCCESS, "MPI_Barrier");
+      }
+      MPI_Comm_free(&comms[kind]);
+    }
+  }
+}
+
 /* inter N: an intercommunicator and MPI_COMM_SELF, which the component does not handle. */
 static void inter_case(char** numbers) {
   MPI_Comm half;
@@ -152,11 +171,12 @@ static void killed_case(char** numbers) {
   }
 }
 
-/* parting N AT PID: communicators, each freed right after its only barrier. After AT of them the last rank kills the
- * device, unless PID is 0, while other ranks may already be in the next barrier. */
+/* parting N AT PID: a barrier of MPI_COMM_WORLD, then N communicators, each freed right after its only barrier. After
+ * AT of them the last rank kills the device, unless PID is 0, while other ranks may already be in the next barrier. */
 static void parting_case(char** numbers) {
   const int slot = ranks_new_slot();
   const int device = atoi(numbers[2]);
+  ranks_barrier(&world);
   for (int i = 0; i < atoi(numbers[0]); ++i) {
     MPI_Comm comm;
     tested_t tested;
@@ -353,7 +373,7 @@ int main(int count, char** arguments) {
                {"killed", killed_case, 3},   {"late", late_case, 3},       {"parting", parting_case, 3},
                {"idle", idle_case, 1},       {"threads", threads_case, 2}, {"reset", reset_case, 3},
                {"again", again_case, 1},     {"dies", dies_case, 2},       {"spawn", spawn_case, 1},
-               {"spawned", spawned_case, 1}, {"whose", whose_case, 1}};
+               {"spawned", spawned_case, 1}, {"whose", whose_case, 1},     {"loop", loop_case, 2}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     if (count < 3 || strcmp(arguments[2], cases[i].name) != 0 || count != 3 + cases[i].numbers) {
       continue;

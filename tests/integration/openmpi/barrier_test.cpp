@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI programs whose barriers the device does, through the component coll/gba.
 #include <set>
+#include <utility>
 
 #include "tests/integration/openmpi/mpirun.hpp"
 
@@ -134,6 +135,51 @@ TEST_F(Group, IsFreedWithItsCommunicator) {
   EXPECT_GE(sum_of(job.output, "offloaded"), 60);
 }
 
+/// How often `text` is in the output.
+int count_of(const std::string& output, const std::string& text) {
+  int count = 0;
+  for (auto at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+/// Communicators that make no barrier, or only the first ones, take no group: no process even opens the device.
+TEST_F(Group, IsNotTakenByCommunicatorsWithoutBarriers) {
+  const std::string communicators = std::to_string(repeats(100, 10'000));
+  for (const auto& [barriers, early] : {std::pair{"0", "0"}, std::pair{"2", "2"}}) {
+    const FakeDevice device({"--log-level", "info"});
+    const auto job =
+        run(3, device.path(), {"loop", communicators, barriers}, {"--mca", "coll_gba_early_barriers", early});
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, HasSubstr("\n0 failures, offloaded 0, fallen back 0,"));
+    EXPECT_EQ(count_of(job.output, "coll:gba: communicator"), 0) << job.output;
+    EXPECT_THAT(device.process().output(), Not(HasSubstr("opened by"))) << barriers << " barriers each";
+  }
+}
+
+/// The first barriers are done by the module that Open MPI would have chosen. The members agree on how many.
+TEST_F(Barrier, IsDoneByTheDeviceAfterTheFirstOnes) {
+  const FakeDevice device;
+  const auto job = run(1, device.path(),
+                       {"mixed", "20", ":", "-np", "1", "env", "OMPI_MCA_coll_gba_early_barriers=5",
+                        test_support::test_program("openmpi_barrier_ranks"), entered(), "mixed", "20"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr(kSelected), HasSubstr(", fallen back 0,")));
+  // 20 rounds have 50 non-blocking barriers and 7 blocking ones.
+  EXPECT_EQ(sum_of(job.output, "offloaded"), 52);
+  EXPECT_EQ(releases_of(device), 52);
+}
+
+/// Only barriers of the device have the time limit.
+TEST_F(Barrier, IsDoneByTheDeviceFromTheFirstOneOnWithALimit) {
+  const FakeDevice device;
+  const auto job = run(2, device.path(), {"world", "3"},
+                       {"--mca", "coll_gba_early_barriers", "2", "--mca", "coll_gba_timeout", "100"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("\n0 failures, offloaded 3, fallen back 0,"));
+}
+
 TEST_F(Barrier, MayBeCalledByManyThreads) {
   const FakeDevice device;
   const auto job = run(2, device.path(), {"threads", std::to_string(repeats(20, 1000)), "4"});
@@ -156,6 +202,9 @@ TEST_F(Barrier, ParametersAreShown) {
     for (const std::string name : {"priority", "disable", "device_path", least.c_str(), "timeout", "verbose", "spin"}) {
       EXPECT_THAT(info.output,
                   HasSubstr(std::string("parameter \"").append(framework).append("_gba_").append(name) + '"'));
+    }
+    if (framework == "coll") {
+      EXPECT_THAT(info.output, HasSubstr("parameter \"coll_gba_early_barriers\" (current value: \"2\""));
     }
     for (const char* name : {"offloaded", "fallen_back", "waiting_ns"}) {
       EXPECT_THAT(info.output, HasSubstr("performance \"" + framework + "_gba_" + name + "\""));

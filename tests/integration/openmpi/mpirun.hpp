@@ -69,6 +69,8 @@ class Mpirun : public testing::Test {
     const std::vector<std::string> environment{
         "TMPDIR=" + temporary, "OMPI_MCA_plm_rsh_agent=false", "OMPI_MCA_btl_vader_backing_directory=" + temporary,
         "OMPI_MCA_coll_gba_verbose=5",
+        // Tests count: unless they say otherwise, the first barrier already is the device's.
+        "OMPI_MCA_coll_gba_early_barriers=0",
         std::string("OMPI_MCA_mca_base_component_path=") + OPENMPI_COMPONENTS + ":SYS_DEFAULT"};
     return start(line, environment);
   }
