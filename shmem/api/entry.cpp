@@ -68,6 +68,25 @@ void end_job(const Runtime& runtime, const char* call, const std::string& proble
   runtime.end_job(EXIT_FAILURE, fmt::format("shmem: PE {}: {}: {}", runtime.my_pe(), call, problem));
 }
 
+void tolerate(const Runtime& runtime, const char* call, const std::string& problem) {
+  if (runtime.checker() != nullptr) {
+    end_job(runtime, call, problem);
+  }
+  warn_once(fmt::format("shmem: PE {}: {}: {}", runtime.my_pe(), call, problem));
+}
+
+void warn_once(const std::string& text) {
+  if (Runtime::current()->first_notice(text)) {
+    log(LogLevel::kWarn, "%s", text.c_str());
+  }
+}
+
+void tolerate_on_first(const Runtime& runtime, const char* call, const std::string& problem) {
+  if (runtime.my_pe() == 0 || runtime.checker() != nullptr) {
+    tolerate(runtime, call, problem);
+  }
+}
+
 Error invalid(const Runtime& runtime, const char* call, const std::string& problem) {
   return {std::errc::invalid_argument, fmt::format("shmem: PE {}: {}: {}", runtime.my_pe(), call, problem)};
 }

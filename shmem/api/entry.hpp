@@ -45,6 +45,13 @@ template <typename... Values>
   end_job(runtime, call, fmt::format(problem, values...));
 }
 
+/// Misuse that the specification leaves undefined and the library can bear: a warning, once for each text. With
+/// SHMEM_DEBUG it ends the job.
+void tolerate(const Runtime& runtime, const char* call, const std::string& problem);
+/// The same for a collective call: only the first PE of the job warns.
+void tolerate_on_first(const Runtime& runtime, const char* call, const std::string& problem);
+void warn_once(const std::string& text);
+
 /// The error of a call with a wrong argument, which names PE and call.
 Error invalid(const Runtime& runtime, const char* call, const std::string& problem);
 std::string not_a_team(shmem_team_t team);

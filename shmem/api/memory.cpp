@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSHMEM 1.6, section 9.3: the symmetric heap.
+#include <bit>
 #include <cstdio>
 
 #include "shmem/api/kernel_core.hpp"
@@ -12,11 +13,21 @@ namespace api = shmem::api;
 
 namespace {
 
-/// The heap, for a call that is also a barrier for the caller's puts.
-SymmetricHeap& heap(const char* call) {
+/// The heap, for a call that is also a barrier for the caller's puts if it acts.
+SymmetricHeap& heap(const char* call, bool acts) {
   Runtime& runtime = api::running_on_host(call);
-  api::quiet();
+  if (acts) {
+    api::quiet();
+  }
   return runtime.heap();
+}
+
+/// Undefined in the specification; other implementations round too.
+void check_alignment(const char* call, std::size_t alignment, std::size_t size) {
+  if (size != 0 && !std::has_single_bit(alignment)) {
+    api::tolerate_on_first(api::running_on_host(call), call,
+                           fmt::format("the alignment {} is not a power of two; the next one is used", alignment));
+  }
 }
 
 /// The result of a routine that returns NULL for wrong arguments or lack of memory. After any other error the barrier
@@ -34,27 +45,43 @@ void* block_or_null(const char* call, const shmem::Result<void*>& block) {
 }
 
 void release(const char* call, void* ptr) {
-  if (auto ok = heap(call).free(ptr); !ok) {
-    api::running(call).end_job(EXIT_FAILURE, ok.error().text);
+  const auto ok = heap(call, ptr != nullptr).free(ptr);
+  if (ok) {
+    return;
+  }
+  const Runtime& runtime = api::running(call);
+  if (ok.error().code != std::errc::bad_address || runtime.checker() != nullptr) {
+    runtime.end_job(EXIT_FAILURE, ok.error().text);
+  }
+  if (runtime.my_pe() == 0) {
+    api::warn_once(ok.error().text + "; nothing is freed");
   }
 }
 
 }  // namespace
 
-// A routine that returns a block, by a call of the heap.
-#define SHMEM_ALLOCATES(ROUTINE, name, call, parameters, ...) \
-  ROUTINE(void*, name, parameters) {                          \
-    return block_or_null(call, heap(call).__VA_ARGS__);       \
+// A routine that returns a block, by a call of the heap. `acts`: the call has something to do, and so is a barrier.
+#define SHMEM_ALLOCATES(ROUTINE, name, call, parameters, acts, ...) \
+  ROUTINE(void*, name, parameters) {                                \
+    return block_or_null(call, heap(call, acts).__VA_ARGS__);       \
   }
-SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc, "shmem_malloc", (size_t size), malloc(size))
-SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc_with_hints, "shmem_malloc_with_hints", (size_t size, long hints),
+#define SHMEM_ALIGNS(ROUTINE, name, call)                                     \
+  ROUTINE(void*, name, (size_t alignment, size_t size)) {                     \
+    check_alignment(call, alignment, size);                                   \
+    return block_or_null(call, heap(call, size != 0).align(alignment, size)); \
+  }
+SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc, "shmem_malloc", (size_t size), size != 0, malloc(size))
+SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc_with_hints, "shmem_malloc_with_hints", (size_t size, long hints), size != 0,
                 malloc_with_hints(size, static_cast<std::uint64_t>(hints)))
-SHMEM_ALLOCATES(SHMEM_ROUTINE, calloc, "shmem_calloc", (size_t count, size_t size), calloc(count, size))
-SHMEM_ALLOCATES(SHMEM_ROUTINE, align, "shmem_align", (size_t alignment, size_t size), align(alignment, size))
-SHMEM_ALLOCATES(SHMEM_ROUTINE, realloc, "shmem_realloc", (void* ptr, size_t size), realloc(ptr, size))
-SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shmalloc, "shmalloc", (size_t size), malloc(size))
-SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shmemalign, "shmemalign", (size_t alignment, size_t size), align(alignment, size))
-SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shrealloc, "shrealloc", (void* ptr, size_t size), realloc(ptr, size))
+SHMEM_ALLOCATES(SHMEM_ROUTINE, calloc, "shmem_calloc", (size_t count, size_t size), count != 0 && size != 0,
+                calloc(count, size))
+SHMEM_ALLOCATES(SHMEM_ROUTINE, realloc, "shmem_realloc", (void* ptr, size_t size), ptr != nullptr || size != 0,
+                realloc(ptr, size))
+SHMEM_ALIGNS(SHMEM_ROUTINE, align, "shmem_align")
+SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shmalloc, "shmalloc", (size_t size), size != 0, malloc(size))
+SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shrealloc, "shrealloc", (void* ptr, size_t size), ptr != nullptr || size != 0,
+                realloc(ptr, size))
+SHMEM_ALIGNS(SHMEM_OLD_ROUTINE, shmemalign, "shmemalign")
 
 SHMEM_ROUTINE(void, free, (void* ptr)) {
   release("shmem_free", ptr);

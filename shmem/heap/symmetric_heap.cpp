@@ -23,6 +23,12 @@ std::optional<std::size_t> bytes_of(const HeapCall& call) {
   return bytes;
 }
 
+/// The least power of two that is not below the alignment that the program asks for.
+std::size_t power_of_two(std::size_t alignment) {
+  constexpr std::size_t kLargest = std::size_t{1} << 63;
+  return alignment < kLargest ? std::bit_ceil(std::max<std::size_t>(alignment, Heap::kMinAlignment)) : kLargest;
+}
+
 /// Groups of PEs with equal calls, in the order of their first PEs.
 struct Party {
   std::string what;
@@ -64,12 +70,12 @@ Result<void*> SymmetricHeap::align(std::size_t alignment, std::size_t size) {
 }
 
 Result<void*> SymmetricHeap::allocate(HeapCall call) {
-  // Wrong arguments too are compared before they are refused: this is a collective call.
-  const bool aligned = call.routine != HeapRoutine::kAlign || std::has_single_bit(call.alignment);
   const auto bytes = bytes_of(call);
-  const auto offset = aligned && bytes.value_or(0) > 0
-                          ? heap()->allocate(*bytes, std::max<std::size_t>(call.alignment, Heap::kMinAlignment))
-                          : std::nullopt;
+  if (bytes && *bytes == 0) {
+    return nullptr;
+  }
+  // Wrong arguments too are compared before they are refused: this is a collective call.
+  const auto offset = bytes ? heap()->allocate(*bytes, power_of_two(call.alignment)) : std::nullopt;
   std::byte* block = offset ? job_.memory.heap(job_.me) + *offset : nullptr;
   if (block != nullptr && call.routine == HeapRoutine::kCalloc) {
     std::memset(block, 0, *bytes);
@@ -82,20 +88,19 @@ Result<void*> SymmetricHeap::allocate(HeapCall call) {
     }
     return ok.error();
   }
-  if (!aligned) {
-    return fail(std::errc::invalid_argument,
-                fmt::format("{}{}: the alignment {} is not a power of two", self(), to_string(call), call.alignment));
-  }
   if (!bytes) {
     return fail(std::errc::not_enough_memory, self() + to_string(call) + " is more bytes than can be addressed");
   }
-  if (*bytes > 0 && !offset) {
+  if (!offset) {
     return exhausted(call);
   }
   return block;
 }
 
 Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
+  if (pointer == nullptr && size == 0) {
+    return nullptr;
+  }
   HeapCall call{.routine = HeapRoutine::kRealloc, .size = size};
   look_at(pointer, call);
   if (auto ok = agree(call); !ok) {
@@ -103,11 +108,11 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
   }
   // From here on all PEs do the same.
   if (call.pointer == HeapPointer::kNull) {
-    const auto offset = size > 0 ? heap()->allocate(size) : std::nullopt;
-    if (size > 0 && !offset) {
+    const auto offset = heap()->allocate(size);
+    if (!offset) {
       return exhausted(call);
     }
-    return offset ? job_.memory.heap(job_.me) + *offset : nullptr;
+    return job_.memory.heap(job_.me) + *offset;
   }
   if (call.pointer != HeapPointer::kLive) {
     return wrong_pointer(call);
@@ -134,16 +139,18 @@ Result<void*> SymmetricHeap::realloc(void* pointer, std::size_t size) {
 }
 
 Result<void> SymmetricHeap::free(void* pointer) {
+  if (pointer == nullptr) {
+    return {};
+  }
   HeapCall call{.routine = HeapRoutine::kFree};
   look_at(pointer, call);
   if (auto ok = agree(call); !ok) {
     return ok;
   }
-  if (call.pointer == HeapPointer::kNull) {
-    return {};
-  }
   if (call.pointer != HeapPointer::kLive) {
-    return wrong_pointer(call);
+    Error error = wrong_pointer(call);
+    error.code = inside_block(call) ? std::errc::bad_address : error.code;
+    return error;
   }
   release(call.address);
   return {};
@@ -227,13 +234,17 @@ Error SymmetricHeap::disagreement(const HeapCall& mine) const {
           self() + to_string(mine) + " is collective, but not all PEs are in it: " + list(parties)};
 }
 
+std::optional<HeapBlock> SymmetricHeap::inside_block(const HeapCall& call) const {
+  const auto block = call.pointer == HeapPointer::kNotLive ? heap()->block_around(call.address) : std::nullopt;
+  return block && !block->free() ? block : std::nullopt;
+}
+
 Error SymmetricHeap::wrong_pointer(const HeapCall& call) const {
   std::string text = self() + to_string(call);
-  if (call.pointer == HeapPointer::kNotLive) {
-    const auto block = heap()->block_around(call.address);
-    text += block && !block->free()
-                ? fmt::format("; it lies in the block of {} bytes at offset {}", block->requested, block->offset)
-                : "; that memory is free (was it freed before?)";
+  if (const auto block = inside_block(call)) {
+    text += fmt::format("; it lies in the block of {} bytes at offset {}", block->requested, block->offset);
+  } else if (call.pointer == HeapPointer::kNotLive) {
+    text += "; that memory is free (was it freed before?)";
   }
   return {std::errc::invalid_argument, std::move(text)};
 }

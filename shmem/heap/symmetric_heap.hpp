@@ -14,9 +14,10 @@
 
 namespace shmem {
 
-/// Called by one thread at a time. Each call is collective over the job and has one barrier, whatever its arguments (a
-/// realloc that moves a block has two). The PEs' calls travel with the barrier and are compared. It makes earlier puts
-/// visible if they were completed before the call.
+/// Called by one thread at a time. Each call is collective over the job and has one barrier (a realloc that moves a
+/// block has two). The PEs' calls travel with the barrier and are compared. It makes earlier puts visible if they were
+/// completed before the call. Calls that have nothing to do, with size 0 and no block, or to free nullptr, return at
+/// once: OpenSHMEM 1.6, section 9.3.
 ///
 /// Errors, on all PEs: std::errc::invalid_argument if the calls differ, in which case nothing was done, or are equal
 /// and wrong; not_enough_memory; state_not_recoverable if PEs are in different routines: their barriers do not match
@@ -41,11 +42,12 @@ class SymmetricHeap {
   Result<void*> malloc_with_hints(std::size_t size, std::uint64_t hints);
   /// The memory is zero.
   Result<void*> calloc(std::size_t count, std::size_t size);
+  /// An alignment that is not a power of two is rounded up to the next one.
   Result<void*> align(std::size_t alignment, std::size_t size);
-  /// As malloc if `pointer` is nullptr, as free if `size` is 0. Stays in place if possible; else the contents move to
-  /// another block, aligned as malloc's. After an error the block is unchanged.
+  /// As malloc if `pointer` is nullptr, else as free if `size` is 0. Stays in place if possible; else the contents move
+  /// to another block, aligned as malloc's. After an error the block is unchanged.
   Result<void*> realloc(void* pointer, std::size_t size);
-  /// nullptr is allowed.
+  /// nullptr is allowed. bad_address: the pointer is inside a live block, and nothing was freed on any PE.
   Result<void> free(void* pointer);
 
   [[nodiscard]] Heap::Stats stats() const { return heap()->stats(); }
@@ -74,6 +76,8 @@ class SymmetricHeap {
 
   [[nodiscard]] Error disagreement(const HeapCall& mine) const;
   [[nodiscard]] Error wrong_pointer(const HeapCall& call) const;
+  /// The live block that contains the pointer of `call`, which is not its beginning.
+  [[nodiscard]] std::optional<HeapBlock> inside_block(const HeapCall& call) const;
   [[nodiscard]] Error exhausted(const HeapCall& call) const;
   [[nodiscard]] std::string self() const { return "shmem: PE " + std::to_string(job_.world_me()) + ": "; }
 

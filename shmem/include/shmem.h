@@ -136,11 +136,11 @@ SHMEM_DECLARE_NAME(int, _num_pes, (void))
 
 /* ---- Symmetric heap (section 9.3). Sizes in bytes. ----
  *
- * Collective over the job, with equal arguments on all PEs. Every call is a barrier of the world, whatever its
- * arguments are (size 0 and NULL included), and completes the caller's puts. The PEs' arguments are compared in that
- * barrier. If they differ, or are wrong on one PE, nothing is done and every PE prints the calls by PE; then, and if
- * the arguments are equal and wrong, or memory is short, allocation returns NULL on all PEs and shmem_free ends the
- * job.
+ * Collective over the job, with equal arguments on all PEs. A call that has something to do is a barrier of the world
+ * and completes the caller's puts. The others return NULL, or nothing, at once: size or count 0 (in shmem_realloc
+ * without a block), and shmem_free(NULL). The PEs' arguments are compared in the barrier. If they differ, or are wrong
+ * on one PE, nothing is done and every PE prints the calls by PE; then, and if the arguments are equal and wrong, or
+ * memory is short, allocation returns NULL on all PEs and shmem_free ends the job.
  * If a PE is in another collective call of the world instead, the job ends, with a message that names it. Blocks begin
  * at multiples of 64 and share no cache line. Their contents are undefined unless stated otherwise. */
 
@@ -153,14 +153,14 @@ SHMEM_DECLARE(void*, malloc, (size_t size))
 SHMEM_DECLARE(void*, malloc_with_hints, (size_t size, long hints))
 /* count * size bytes, zero. NULL, with a message, on overflow. */
 SHMEM_DECLARE(void*, calloc, (size_t count, size_t size))
-/* The block begins at a multiple of `alignment`, a power of two not larger than the heap; anything else gives NULL,
- * with a message. */
+/* The block begins at a multiple of `alignment`, a power of two not larger than the heap; else NULL, with a message.
+ * Any other number is rounded up to a power of two, with a warning. */
 SHMEM_DECLARE(void*, align, (size_t alignment, size_t size))
 /* Changes the block to `size` bytes, in place if possible; else copies the contents that fit to another block, aligned
  * as shmem_malloc's, and makes a second barrier. As shmem_malloc if `ptr` is NULL; as shmem_free, returning NULL, if
  * `size` is 0. NULL also if memory is short; the block is then unchanged. */
 SHMEM_DECLARE(void*, realloc, (void* ptr, size_t size))
-/* Begins with the barrier. NULL frees nothing. */
+/* Begins with the barrier. NULL frees nothing; nor does an address inside a block, with a warning. */
 SHMEM_DECLARE(void, free, (void* ptr))
 
 /* Deprecated since 1.2: shmem_malloc, shmem_align, shmem_realloc and shmem_free. */
