@@ -80,10 +80,11 @@ int on_team(const Call& call, shmem_team_t team, Arguments... arguments) {
   return api::on_team(call.name, team, [&](const Members& members) { return Collective(members, call, arguments...); });
 }
 
-/// Runs `Collective` for an active set.
+/// Runs `Collective` for an active set; false if this PE is not in it.
 template <auto Collective, typename... Arguments>
-void on_set(const Call& call, const api::ActiveSet& set, Arguments... arguments) {
-  api::on_active_set(call.name, set, [&](const Members& members) { return Collective(members, call, arguments...); });
+bool on_set(const Call& call, const api::ActiveSet& set, Arguments... arguments) {
+  return api::on_active_set(call.name, set,
+                            [&](const Members& members) { return Collective(members, call, arguments...); });
 }
 
 }  // namespace
@@ -119,8 +120,9 @@ SHMEM_DEFINE_ON_TEAM(, mem, void, 1)
     on_set<broadcast>({"shmem_broadcast" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems, PE_root, false);       \
   }                                                                                                                    \
   SHMEM_ROUTINE(void, collect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) { \
-    on_set<collect>({"shmem_collect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems);                           \
-    api::clear_number({SHMEM_SET});                                                                                    \
+    if (on_set<collect>({"shmem_collect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems)) {                     \
+      api::clear_number({SHMEM_SET});                                                                                  \
+    }                                                                                                                  \
   }                                                                                                                    \
   SHMEM_ROUTINE(void, fcollect##BITS,                                                                                  \
                 (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \

@@ -60,11 +60,13 @@ int create(const char* call, shmem_team_t team, long options, shmem_ctx_t* ctx) 
   return 0;
 }
 
-void check_session(const char* call, shmem_ctx_t ctx) {
+/// False for SHMEM_CTX_INVALID, for which nothing is done (section 9.9).
+bool has_session(const char* call, shmem_ctx_t ctx) {
   const Runtime& runtime = api::running(call);
   if (ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID) {
     api::valid_ctx(runtime, call, ctx);
   }
+  return ctx != SHMEM_CTX_INVALID;
 }
 
 }  // namespace
@@ -106,9 +108,12 @@ SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
 SHMEM_ROUTINE(void, ctx_session_start,
               (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long config_mask)) {
   constexpr const char* kCall = "shmem_ctx_session_start";
-  check_session(kCall, ctx);
+  if (!has_session(kCall, ctx)) {
+    return;
+  }
   if ((options & ~SHMEM_CTX_SESSION_BATCH) != 0) {
-    api::end_job(api::running(kCall), kCall, "options {} has unknown bits", options);
+    // Options are hints: section 9.9.1 lets no combination of them be undefined.
+    api::tolerate(api::running(kCall), kCall, fmt::format("options {} has unknown bits, which are ignored", options));
   }
   if ((config_mask & ~SHMEM_CTX_SESSION_TOTAL_OPS) != 0 || (config_mask != 0 && config == nullptr)) {
     api::end_job(api::running(kCall), kCall, "config_mask {} names unknown members, or config is NULL", config_mask);
@@ -116,7 +121,7 @@ SHMEM_ROUTINE(void, ctx_session_start,
 }
 
 SHMEM_ROUTINE(void, ctx_session_stop, (shmem_ctx_t ctx)) {
-  check_session("shmem_ctx_session_stop", ctx);
+  has_session("shmem_ctx_session_stop", ctx);
 }
 
 // NOLINTEND(performance-no-int-to-ptr)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for, and testing, arrays of words of this PE.
+#include <array>
+#include <bit>
 #include <cstdint>
 
 #include "shmem/api/waiting.hpp"
@@ -31,7 +33,16 @@ class Elements {
     if (given.count == 0) {
       return;
     }
-    api::check_aligned(runtime, given.call, first_);
+    aligned_ = reinterpret_cast<std::uintptr_t>(first_) % sizeof(T) == 0;
+    if (!aligned_) [[unlikely]] {
+      if (api::current_core() != nullptr) {
+        api::refuse_alignment(runtime, given.call, first_, sizeof(T));
+      }
+      api::tolerate(
+          runtime, given.call,
+          fmt::format("the word is not aligned to its size, {} bytes ({}); a change of it may be seen in parts",
+                      sizeof(T), api::place_text(runtime, first_)));
+    }
     if (given.count > SIZE_MAX / sizeof(T) || values_ == nullptr) {
       api::end_job(runtime, given.call,
                    values_ == nullptr ? "no value to compare with is given"
@@ -89,13 +100,33 @@ class Elements {
 
  private:
   // Acquire: pairs with the release of puts, signals and atomics; what was stored before is visible.
-  [[nodiscard]] T value(std::size_t i) const { return std::atomic_ref<T>(first_[i]).load(std::memory_order_acquire); }
+  [[nodiscard]] T value(std::size_t i) const {
+    return aligned_ ? std::atomic_ref<T>(first_[i]).load(std::memory_order_acquire) : value_of_bytes(i);
+  }
+  /// Of a word that is not aligned: no atomic access. Read twice, which makes it unlikely to see half of a change.
+  [[nodiscard]] T value_of_bytes(std::size_t i) const {
+    using Bytes = std::array<unsigned char, sizeof(T)>;
+    auto* word = reinterpret_cast<unsigned char*>(first_) + i * sizeof(T);
+    const auto read = [word] {
+      Bytes bytes{};
+      for (std::size_t b = 0; b < bytes.size(); ++b) {
+        bytes[b] = std::atomic_ref<unsigned char>(word[b]).load(std::memory_order_acquire);
+      }
+      return bytes;
+    };
+    Bytes seen = read();
+    for (Bytes again = read(); again != seen; again = read()) {
+      seen = again;
+    }
+    return std::bit_cast<T>(seen);
+  }
   [[nodiscard]] T with(std::size_t i) const { return values_[given_.value_for_each != 0 ? i : 0]; }
 
   const Runtime& runtime_;
   const shmemx_elements_t& given_;
   T* first_;
   const T* values_;
+  bool aligned_ = true;
 };
 
 template <typename T>

@@ -58,6 +58,16 @@ std::optional<TeamMap> map_here(const Job& job, const TeamMap& set) {
   return here ? std::optional(*here) : std::nullopt;
 }
 
+/// Ends the job if there are no such PEs.
+TeamMap map_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
+  const std::int64_t last = set.start + ((std::int64_t{set.size} - 1) << (set.log_stride & 31));
+  if (set.start < 0 || set.log_stride < 0 || set.log_stride > 30 || set.size < 1 || last >= runtime.n_pes()) {
+    end_job(runtime, call, "start {}, log stride {}, size {} name no PEs of this job of {}", set.start, set.log_stride,
+            set.size, runtime.n_pes());
+  }
+  return {set.start, 1 << set.log_stride, set.size};
+}
+
 }  // namespace
 
 std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size) {
@@ -110,21 +120,15 @@ void clear_number(const ActiveSet& set) {
   std::atomic_ref(set.psync[kNumberWord]).store(SHMEM_SYNC_VALUE, std::memory_order_relaxed);
 }
 
-TeamMap checked_map(const Runtime& runtime, const char* call, const ActiveSet& set) {
-  const std::int64_t last = set.start + ((std::int64_t{set.size} - 1) << (set.log_stride & 31));
-  if (set.start < 0 || set.log_stride < 0 || set.log_stride > 30 || set.size < 1 || last >= runtime.n_pes()) {
-    end_job(runtime, call, "start {}, log stride {}, size {} name no PEs of this job of {}", set.start, set.log_stride,
-            set.size, runtime.n_pes());
-  }
-  const TeamMap map{set.start, 1 << set.log_stride, set.size};
+std::optional<Members> members_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
+  const TeamMap map = map_of(runtime, call, set);
   if (!map.member(runtime.my_pe())) {
-    end_job(runtime, call, "this PE is not in the set");
+    // Undefined in the specification; other implementations return too.
+    tolerate(runtime, call,
+             fmt::format("this PE is not in the set (start {}, log stride {}, size {}); nothing is done", set.start,
+                         set.log_stride, set.size));
+    return std::nullopt;
   }
-  return map;
-}
-
-Members members_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
-  const TeamMap map = checked_map(runtime, call, set);
   const Job& job = runtime.job();
   long* psync = set.psync;
   const int me = map.member(runtime.my_pe()).value_or(0);

@@ -36,20 +36,21 @@ struct ActiveSet {
   int start, log_stride, size;
   long* psync;
 };
-/// Ends the job if the set is invalid or does not contain this PE.
-TeamMap checked_map(const Runtime& runtime, const char* call, const ActiveSet& set);
-Members members_of(const Runtime& runtime, const char* call, const ActiveSet& set);
+/// Nothing, with a warning, if this PE is not in the set. Ends the job if the set is invalid.
+std::optional<Members> members_of(const Runtime& runtime, const char* call, const ActiveSet& set);
 /// After a collective that exchanged numbers: resets their word.
 void clear_number(const ActiveSet& set);
 
-/// Runs a collective of an active set. Ends the job on failure.
+/// Runs a collective of an active set; false if this PE is not in it. Ends the job on failure.
 template <typename Body>
-void on_active_set(const char* call, const ActiveSet& set, Body body) {
+bool on_active_set(const char* call, const ActiveSet& set, Body body) {
   const Runtime& runtime = running(call);
-  const Result<void> ok = body(members_of(runtime, call, set));
+  const std::optional<Members> members = members_of(runtime, call, set);
+  const Result<void> ok = members ? body(*members) : Result<void>{};
   if (!ok) {
     end_job(runtime, call, ok.error().text);
   }
+  return members.has_value();
 }
 
 }  // namespace shmem::api
