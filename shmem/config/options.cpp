@@ -28,7 +28,8 @@ std::optional<T> number(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional<T>(value) : std::nullopt;
 }
 
-// OpenSHMEM 1.6, section 8: a number, also a fraction, and one of k K m M g G t T.
+// OpenSHMEM 1.6, section 8: a number, also a fraction, and one of k K m M g G t T. At least one byte: the heap has
+// whole pages anyway.
 bool set_symmetric_size(Options& options, const std::string& text) {
   constexpr std::string_view kUnits = "kmgt";
   std::string_view digits = text;
@@ -41,10 +42,10 @@ bool set_symmetric_size(Options& options, const std::string& text) {
     }
   }
   const auto value = number<double>(digits);
-  if (!value || !(*value > 0) || *value * scale < 1 || *value * scale >= 0x1p63) {
+  if (!value || !(*value >= 0) || *value * scale >= 0x1p63) {
     return false;
   }
-  options.symmetric_size = static_cast<std::size_t>(*value * scale);
+  options.symmetric_size = std::max<std::size_t>(static_cast<std::size_t>(std::ceil(*value * scale)), 1);
   return true;
 }
 
@@ -128,22 +129,37 @@ bool set_number(Options& options, const std::string& text) {
 
 constexpr const char* kSwitchValues = "1, on, yes or true, nor 0, off, no or false";
 
-template <bool Options::*Member>
-bool set_switch(Options& options, const std::string& text) {
+/// Nothing unless `text` is one of the usual words.
+std::optional<bool> switch_value(const std::string& text) {
   constexpr std::array<std::string_view, 8> kWords{"0", "1", "off", "on", "no", "yes", "false", "true"};
   const auto same = [&text](std::string_view word) {
     return std::ranges::equal(text, word, {},
                               [](char letter) { return letter | (letter >= 'A' && letter <= 'Z' ? 0x20 : 0); });
   };
   const auto* const found = std::ranges::find_if(kWords, same);
-  options.*Member = (found - kWords.begin()) % 2 == 1;
-  return found != kWords.end();
+  return found != kWords.end() ? std::optional((found - kWords.begin()) % 2 == 1) : std::nullopt;
+}
+
+template <bool Options::*Member>
+bool set_switch(Options& options, const std::string& text) {
+  const auto value = switch_value(text);
+  options.*Member = value.value_or(false);
+  return value.has_value();
+}
+
+constexpr const char* kAnyValue = "a value";
+
+/// OpenSHMEM 1.6, section 8: any value sets it. Here the words that say "off" do not.
+template <bool Options::*Member>
+bool set_by_any_value(Options& options, const std::string& text) {
+  options.*Member = switch_value(text).value_or(true);
+  return true;
 }
 
 constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G",
       "bytes of symmetric heap per PE; k, m, g, t multiply"},
-     "a number above 0, optionally followed by k, m, g or t, and less than 2^63 bytes",
+     "a number, 0 or more, optionally followed by k, m, g or t, and less than 2^63 bytes",
      set_symmetric_size},
     {{"SHMEM_SYMMETRIC_GLOBALS", nullptr, "name", "auto",
       "whether global and static variables are symmetric: auto (where they can be) or off"},
@@ -243,15 +259,18 @@ constexpr auto kTable = std::to_array<Entry>({
       "the PE that measures parts of its kernels: SHMEMI_PROF_START and SHMEMI_PROF_END of aclshmem.h"},
      "a number from 0",
      set_number<&Options::cycle_prof_pe, 0>},
-    {{"SHMEM_INFO", "SMA_INFO", "switch", "0", "print at start and end what was chosen and why"},
-     kSwitchValues,
-     set_switch<&Options::info>},
-    {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0", "print the library's version at start"},
-     kSwitchValues,
-     set_switch<&Options::version>},
-    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0", "check the arguments of calls and print more on standard error"},
-     kSwitchValues,
-     set_switch<&Options::debug>},
+    {{"SHMEM_INFO", "SMA_INFO", "switch", "0",
+      "any value but 0, off, no or false: print these variables at start, and what was chosen and why"},
+     kAnyValue,
+     set_by_any_value<&Options::info>},
+    {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0",
+      "any value but 0, off, no or false: print the library's version at start"},
+     kAnyValue,
+     set_by_any_value<&Options::version>},
+    {{"SHMEM_DEBUG", "SMA_DEBUG", "switch", "0",
+      "any value but 0, off, no or false: check the arguments of calls and print more on standard error"},
+     kAnyValue,
+     set_by_any_value<&Options::debug>},
 });
 
 constexpr auto kSpecs = [] {

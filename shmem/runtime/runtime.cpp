@@ -16,8 +16,6 @@
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/ordering.hpp"
-#include "shmem/memory/pages.hpp"
-#include "shmem/version.hpp"
 
 namespace shmem {
 namespace {
@@ -77,10 +75,6 @@ bool brings_news(Bootstrap& bootstrap, const std::string& reason) {
   Bootstrap& everybody = bootstrap.everybody();
   const auto all = allgather(everybody, mine);
   return !all || std::find(all->begin(), all->end(), mine) - all->begin() == everybody.rank();
-}
-
-std::string because(const std::string& reason) {
-  return reason.empty() ? "" : fmt::format(" ({})", reason);
 }
 
 }  // namespace
@@ -318,40 +312,6 @@ Result<void> Runtime::on_cores(int count, const std::function<Result<void>(CoreG
     cores_ = *std::move(group);
   }
   return use(*cores_);
-}
-
-void Runtime::report() const {
-  if (job_.world_me() != 0) {
-    return;
-  }
-  if (job_.options.version || job_.options.info) {
-    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
-        job_.world_size(), job_.memory.heap_size() >> 20);
-  }
-  if (job_.options.info) {
-    const std::string& why_not = job_.globals.why_not();
-    if (job_.on_several_nodes()) {
-      log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
-    }
-    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
-        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
-  }
-  report_placement();
-}
-
-void Runtime::report_placement() const {
-  const Placement& placement = job_.memory.placement();
-  const std::string pages = to_string(placement.pages) + because(job_.memory.pages_reason());
-  const HugePages wanted = job_.options.placement.pages;
-  const bool missed = (wanted == HugePages::kHugetlb && placement.pages != PageKind::kHugetlb) ||
-                      (wanted == HugePages::kThp && placement.pages != PageKind::kThp);
-  if (job_.options.info) {
-    log(LogLevel::kInfo, "shmem: pages of the heaps: %s; NUMA: %s%s", pages.c_str(), placement.numa.c_str(),
-        because(placement.numa_reason).c_str());
-  } else if (missed) {
-    log(LogLevel::kWarn, "shmem: SHMEM_HUGEPAGES=%s is not available; pages of the heaps: %s",
-        wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
-  }
 }
 
 bool Runtime::is_own_process() const {

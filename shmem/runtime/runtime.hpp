@@ -145,6 +145,7 @@ class Runtime {
   static void forget_in_child();
   [[gnu::constructor]] static void register_fork_handler();
 
+  void report_variables() const;
   static std::unique_ptr<Runtime> instance_;
   static Reach reach_;
   static bool is_reporter_;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the first PE prints at start: SHMEM_VERSION, SHMEM_INFO, and huge pages that are not available.
+#include <fmt/format.h>
+
+#include "shmem/config/log.hpp"
+#include "shmem/memory/pages.hpp"
+#include "shmem/runtime/runtime.hpp"
+#include "shmem/version.hpp"
+
+namespace shmem {
+namespace {
+
+std::string because(const std::string& reason) {
+  return reason.empty() ? "" : fmt::format(" ({})", reason);
+}
+
+}  // namespace
+
+void Runtime::report() const {
+  if (job_.world_me() != 0) {
+    return;
+  }
+  if (job_.options.version || job_.options.info) {
+    log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
+        job_.world_size(), job_.memory.heap_size() >> 20);
+  }
+  if (job_.options.info) {
+    const std::string& why_not = job_.globals.why_not();
+    if (job_.on_several_nodes()) {
+      log(LogLevel::kInfo, "shmem: %d nodes, by %s", job_.nodes.count, job_.network->describe().c_str());
+    }
+    log(LogLevel::kInfo, "shmem: global variables: %s%s", why_not.empty() ? "symmetric, " : "not symmetric: ",
+        why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
+  }
+  report_placement();
+  if (job_.options.info) {
+    report_variables();
+  }
+}
+
+// OpenSHMEM 1.6, section 8: SHMEM_INFO prints helpful text about all environment variables.
+void Runtime::report_variables() const {
+  log(LogLevel::kInfo, "shmem: environment variables:");
+  for (const Setting& setting : read_settings(process_environment())) {
+    log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
+        setting.spec->help);
+  }
+}
+
+void Runtime::report_placement() const {
+  const Placement& placement = job_.memory.placement();
+  const std::string pages = to_string(placement.pages) + because(job_.memory.pages_reason());
+  const HugePages wanted = job_.options.placement.pages;
+  const bool missed = (wanted == HugePages::kHugetlb && placement.pages != PageKind::kHugetlb) ||
+                      (wanted == HugePages::kThp && placement.pages != PageKind::kThp);
+  if (job_.options.info) {
+    log(LogLevel::kInfo, "shmem: pages of the heaps: %s; NUMA: %s%s", pages.c_str(), placement.numa.c_str(),
+        because(placement.numa_reason).c_str());
+  } else if (missed) {
+    log(LogLevel::kWarn, "shmem: SHMEM_HUGEPAGES=%s is not available; pages of the heaps: %s",
+        wanted == HugePages::kThp ? "thp" : "hugetlb", pages.c_str());
+  }
+}
+
+}  // namespace shmem
