@@ -9,23 +9,28 @@
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/remote.hpp"
 #include "shmem/config/log.hpp"
-#include "shmem/version.hpp"
 
 using shmem::Runtime;
 namespace api = shmem::api;
 
 namespace {
 
-/// Starts the library as the environment says; ends the process with a message on failure.
-void start(int thread_level = SHMEM_THREAD_SINGLE) {
+/// Starts the library as the environment says. An Error has been printed.
+shmem::Result<void> try_to_start(int thread_level) {
   if (Runtime::current() != nullptr) {
     Runtime::current()->retain(thread_level);
-    return;
+    return {};
   }
-  if (auto ok = Runtime::start(thread_level); !ok) {
-    if (Runtime::is_reporter()) {
-      shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
-    }
+  auto ok = Runtime::start(thread_level);
+  if (!ok && Runtime::is_reporter()) {
+    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
+  }
+  return ok;
+}
+
+/// The same; ends the process on failure.
+void start() {
+  if (!try_to_start(SHMEM_THREAD_SINGLE)) {
     std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
   }
 }
@@ -64,7 +69,9 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
                      "SHMEM_THREAD_MULTIPLE = 3)",
                      requested)});
   }
-  start(requested);
+  if (auto ok = try_to_start(requested); !ok) {
+    return api::report(ok.error());
+  }
   *provided = Runtime::current()->thread_level();
   return 0;
 }
@@ -83,7 +90,7 @@ SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
 
 SHMEM_ROUTINE(void, finalize, (void)) {
   constexpr const char* kCall = "shmem_finalize";
-  if (Runtime::current() == nullptr) {
+  if (Runtime::current() == nullptr || Runtime::is_exiting()) {
     return;
   }
   const bool is_last = api::running_on_host(kCall).release();
@@ -99,8 +106,8 @@ SHMEM_ROUTINE(void, finalize, (void)) {
 }
 
 SHMEM_ROUTINE(void, global_exit, (int status)) {
-  const Runtime& runtime = api::running("shmem_global_exit");
-  runtime.end_job(status, fmt::format("shmem: PE {} called shmem_global_exit({})", runtime.my_pe(), status));
+  Runtime& runtime = api::running("shmem_global_exit");
+  runtime.exit_job(status, fmt::format("shmem: PE {} called shmem_global_exit({})", runtime.my_pe(), status));
 }
 
 SHMEM_ROUTINE(int, my_pe, (void)) {
@@ -160,7 +167,7 @@ SHMEM_ROUTINE(void, info_get_version, (int* major, int* minor)) {
 
 SHMEM_ROUTINE(void, info_get_name, (char* name)) {
   if (has_place("shmem_info_get_name", "name", name)) {
-    std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s %s", SHMEM_VENDOR_STRING, shmem::kVersion);
+    std::snprintf(name, SHMEM_MAX_NAME_LEN, "%s", SHMEM_VENDOR_STRING);
   }
 }
 

@@ -96,12 +96,13 @@ typedef struct {
 
 /* Collective over the job. Starts the library. Called first; while the library runs, further calls only
  * count, and the same number of shmem_finalize calls ends it. After that it may be started again, also with another
- * environment. If the job cannot be set up, all PEs end with a message. */
+ * environment. If the job cannot be set up, shmem_init ends all PEs with a message. */
 SHMEM_DECLARE(void, init, (void))
 /* As shmem_init, which requests SHMEM_THREAD_SINGLE. *provided is `requested`, or more if an earlier call requested
  * more: all levels are available, and shmem_query_thread returns the current one. Returns 0; or, if `requested` is not
  * a level or `provided` is NULL, prints a message, starts nothing and returns non-zero. The other queries below only
- * print a message if an argument for a result is NULL. */
+ * print a message if an argument for a result is NULL. If the job cannot be set up, it returns non-zero, too, and other
+ * calls are not possible then. */
 SHMEM_DECLARE(int, init_thread, (int requested, int* provided))
 SHMEM_DECLARE(void, query_thread, (int* provided))
 /* *initialized is 1 between shmem_init and shmem_finalize, else 0. */
@@ -110,8 +111,9 @@ SHMEM_DECLARE(void, query_initialized, (int* initialized))
  * global variables keep their values. If there were several calls of shmem_init, only the last call does that; the
  * others are as shmem_barrier_all. A PE that exits with status 0 calls it implicitly (deprecated since 1.2). */
 SHMEM_DECLARE(void, finalize, (void))
-/* Ends all PEs of the job, on all nodes, with this exit status. Does not return. */
-SHMEM_DECLARE(void, global_exit, (int status))
+/* Ends all PEs of the job, on all nodes, with this exit status. Does not return: the calling PE exits as by exit(),
+ * which runs its exit handlers, and the others are told to end. */
+SHMEM_DECLARE(__attribute__((noreturn)) void, global_exit, (int status))
 /* This PE's number, 0 to shmem_n_pes() - 1; the number of PEs. -1 before shmem_init. */
 SHMEM_DECLARE(int, my_pe, (void))
 SHMEM_DECLARE(int, n_pes, (void))

@@ -30,6 +30,8 @@ class JobNetwork {
   Result<void> open();
   /// Collective, the last call.
   Result<void> disconnect();
+  /// No thread of the library uses the network any more.
+  void stop_progress() { progress_ = {}; }
 
   /// The group by which the PEs of an active set on several nodes synchronise, for calls with this pSync. Thread-safe.
   [[nodiscard]] ProcessGroup& group_of(const TeamMap& set, const long* psync) const;

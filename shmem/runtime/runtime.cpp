@@ -30,6 +30,10 @@ std::optional<UidListener>& kept_listener() {
 /// that exits with another status does not wait for the others.
 void finish_at_exit(int status, void* /*argument*/) {
   Runtime* runtime = Runtime::current();
+  if (Runtime::is_exiting()) {
+    Runtime::abandon();
+    return;
+  }
   // A child process that was not made by fork() has a copy of the runtime, but is not a PE.
   if (status != 0 || runtime == nullptr || !runtime->is_own_process()) {
     return;
@@ -83,11 +87,14 @@ std::unique_ptr<Runtime> Runtime::instance_;
 constinit Reach Runtime::reach_;
 
 bool Runtime::is_reporter_ = true;
+constinit std::atomic<bool> Runtime::is_exiting_{false};
 
 namespace {
 
 /// In a child made by fork(): the parent's runtime, which stays reachable for leak checkers.
 constinit std::atomic<Runtime*> parents_runtime{nullptr};
+/// After shmem_global_exit: likewise.
+constinit std::atomic<Runtime*> left_runtime{nullptr};
 
 }  // namespace
 
@@ -95,6 +102,11 @@ void Runtime::forget_in_child() {
   if (Runtime* parents = instance_.release(); parents != nullptr) {
     parents_runtime.store(parents, std::memory_order_relaxed);
   }
+  reach_ = {};
+}
+
+void Runtime::abandon() {
+  left_runtime.store(instance_.release(), std::memory_order_relaxed);
   reach_ = {};
 }
 
@@ -349,6 +361,19 @@ void Runtime::end_job_of(const std::string& call, const std::string& problem) co
     ::_exit(EXIT_FAILURE);  // the job has been ended
   }
   end_job(EXIT_FAILURE, fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, problem));
+}
+
+void Runtime::exit_job(int status, const std::string& what) {
+  log(status == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", what.c_str());
+  if (trace_) {
+    trace_->flush();
+  }
+  // The other PEs first: exit handlers are the program's, and may take their time.
+  std::fflush(nullptr);
+  is_exiting_.store(true, std::memory_order_relaxed);
+  const int agreed = job_.bootstrap->abort(status, what);
+  network_.stop_progress();  // exit handlers of the network's libraries run, too
+  std::exit(agreed);  // NOLINT(concurrency-mt-unsafe)
 }
 
 void Runtime::end_job(int status, const std::string& what) const {

@@ -130,6 +130,12 @@ class Runtime {
   void debug(const std::string& text) const;
   /// Ends the whole job with a message. For calls that cannot return an error.
   [[noreturn]] void end_job(int status, const std::string& what) const;
+  /// Ends the whole job as a program ends normally: this process runs its exit handlers.
+  [[noreturn]] void exit_job(int status, const std::string& what);
+  /// exit_job() runs: the other PEs have been told to end, so nothing collective ends the library any more.
+  static bool is_exiting() { return is_exiting_.load(std::memory_order_relaxed); }
+  /// At exit: nothing is given back, because other threads of the process may use it.
+  static void abandon();
   /// end_job() for a problem that the checker has found.
   [[noreturn]] void end_job_of(const std::string& call, const std::string& problem) const;
 
@@ -139,16 +145,17 @@ class Runtime {
   Result<void> open();
   Result<void> open_trace();
   void report() const;
+  void report_variables() const;
   void report_placement() const;
 
   /// A child made by fork() is not a PE. Its copy of the runtime belongs to the parent: it neither uses nor ends it.
   static void forget_in_child();
   [[gnu::constructor]] static void register_fork_handler();
 
-  void report_variables() const;
   static std::unique_ptr<Runtime> instance_;
   static Reach reach_;
   static bool is_reporter_;
+  static std::atomic<bool> is_exiting_;
 
   Job job_;
   JobNetwork network_;
