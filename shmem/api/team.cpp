@@ -41,11 +41,20 @@ struct Config {
   [[nodiscard]] int contexts() const { return mask != 0 ? values->num_contexts : 0; }
 };
 
-/// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID.
+/// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID. `new_team` may be NULL in a call that is
+/// refused.
 int split(Runtime& runtime, Team& parent, const SplitRequest& request, shmem_team_t* new_team) {
   auto handle = runtime.teams().split(parent, request);
-  *new_team = handle.value_or(SHMEM_TEAM_INVALID);
+  if (new_team != nullptr) {
+    *new_team = handle.value_or(SHMEM_TEAM_INVALID);
+  }
   return handle ? 0 : api::report_loudly(handle.error());
+}
+
+void set_invalid(shmem_team_t* team) {
+  if (team != nullptr) {
+    *team = SHMEM_TEAM_INVALID;
+  }
 }
 
 /// OpenSHMEM 1.6 allows strides of both signs, and 0 for a team of one PE; Ascend's calls allow 1 or more.
@@ -67,10 +76,7 @@ std::optional<std::string> strided_problem(const Team& parent, int start, int st
 int split_strided(const char* call, shmem_team_t parent_team, int start, int stride, int size, const Config& config,
                   shmem_team_t* new_team, Strides allowed) {
   Runtime& runtime = api::running_on_host(call);
-  if (new_team == nullptr) {
-    return api::report_loudly(api::invalid(runtime, call, "the new team has no destination: new_team is NULL"));
-  }
-  *new_team = SHMEM_TEAM_INVALID;
+  set_invalid(new_team);
   Team* parent = runtime.teams().find(parent_team);
   if (parent == nullptr) {
     return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
@@ -82,6 +88,9 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
   auto problem = strided_problem(*parent, start, stride, size, allowed);
   if (!problem) {
     problem = config.problem();
+  }
+  if (new_team == nullptr) {
+    problem = "the new team has no destination: new_team is NULL";
   }
   if (problem) {
     request.refusal = api::invalid(runtime, call, *problem);
@@ -99,11 +108,8 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
 int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Config& x_config, shmem_team_t* xaxis_team,
              const Config& y_config, shmem_team_t* yaxis_team) {
   Runtime& runtime = api::running_on_host(call);
-  if (xaxis_team == nullptr || yaxis_team == nullptr) {
-    return api::report_loudly(
-        api::invalid(runtime, call, "a new team has no destination: xaxis_team or yaxis_team is NULL"));
-  }
-  *xaxis_team = *yaxis_team = SHMEM_TEAM_INVALID;
+  set_invalid(xaxis_team);
+  set_invalid(yaxis_team);
   Team* parent = runtime.teams().find(parent_team);
   if (parent == nullptr) {
     return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
@@ -119,6 +125,9 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   }
   if (xrange < 1) {
     problem = fmt::format("xrange {} is not above 0", xrange);
+  }
+  if (xaxis_team == nullptr || yaxis_team == nullptr) {
+    problem = "a new team has no destination: xaxis_team or yaxis_team is NULL";
   }
   if (problem) {
     rows.refusal = api::invalid(runtime, call, *problem);
@@ -244,11 +253,8 @@ int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
   if (found == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + api::not_a_team(team)});
   }
-  if (algorithm == nullptr) {
-    return api::report_loudly(api::invalid(runtime, "shmemx_team_set_barrier", "algorithm is NULL"));
-  }
   if (runtime.checker() != nullptr) [[unlikely]] {
-    api::check_team_call(runtime, *found, "shmemx_team_set_barrier", algorithm);
+    api::check_team_call(runtime, *found, "shmemx_team_set_barrier", algorithm != nullptr ? algorithm : "NULL");
   }
   auto ok = runtime.barriers().set_barrier(*found, algorithm);
   return ok ? 0 : api::report(ok.error());

@@ -67,6 +67,24 @@ constexpr const char* name_of(Algorithm algorithm) {
   return kAlgorithms[static_cast<std::size_t>(algorithm)].name;
 }
 
+/// The names that choose a team's barrier, by number: those of the algorithms, then auto and gba. -1: no such name.
+constexpr int number_of_barrier(std::string_view name) {
+  const auto* const found =
+      std::ranges::find_if(kAlgorithms, [name](const AlgorithmSpec& spec) { return spec.name == name; });
+  if (found != kAlgorithms.end() || name == "auto") {
+    return static_cast<int>(found - kAlgorithms.begin());
+  }
+  return name == "gba" ? static_cast<int>(kAlgorithms.size()) + 1 : -1;
+}
+
+constexpr const char* name_of_barrier(int number) {
+  if (number < 0) {
+    return "none that exists";
+  }
+  const auto index = static_cast<std::size_t>(number);
+  return index < kAlgorithms.size() ? kAlgorithms[index].name : (index == kAlgorithms.size() ? "auto" : "gba");
+}
+
 constexpr std::optional<Algorithm> find_algorithm(std::string_view name) {
   const auto* const found =
       std::ranges::find_if(kAlgorithms, [name](const AlgorithmSpec& spec) { return spec.name == name; });

@@ -182,8 +182,9 @@ SHMEM_DECLARE(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_
 SHMEM_DECLARE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_team_config_t* config))
 /* Collective over `parent_team`. PEs start, start + stride, ... (`size` of them; numbers of the parent) become
  * *new_team in this order; the stride may be below 0, and may be 0 if size is 1. The other PEs get SHMEM_TEAM_INVALID.
- * 0, or non-zero with a message and SHMEM_TEAM_INVALID if there is no such set of PEs or no more room for teams.
- * `config` may be NULL if `config_mask` is 0. Ended by shmem_team_destroy. */
+ * 0; or, on all PEs of the parent, non-zero with a message and SHMEM_TEAM_INVALID, if there is no such set of PEs or no
+ * more room for teams, or if one PE gives other arguments, a wrong configuration or NULL for `new_team`. `config` may
+ * be NULL if `config_mask` is 0. Ended by shmem_team_destroy. */
 SHMEM_DECLARE(int, team_split_strided,
               (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config,
                long config_mask, shmem_team_t* new_team))

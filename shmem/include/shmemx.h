@@ -160,7 +160,8 @@ SHMEM_API int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* con
 /*
  * Collective over the team: synchronise by `algorithm` from now on: "gba", "auto" (gba if available), or a
  * software algorithm that shmem_info lists.
- * Errors: -EINVAL no such team or algorithm; -ENODEV "gba" is not available, the same on all members.
+ * Errors: -EINVAL no such team; -EINVAL on all members, and nothing is changed, if one of them gives a wrong name,
+ * NULL, or another name than the others; -ENODEV "gba" is not available, the same on all members.
  */
 SHMEM_API int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;
 

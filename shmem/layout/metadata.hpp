@@ -53,10 +53,12 @@ struct alignas(64) PortReport {
   std::array<char, 184> reason;  // if not: why
 };
 
-/// A collective call that creates teams, as made by one PE; compared by all PEs of the parent in the call's first sync.
+/// A collective call that creates teams, or chooses the barrier of one, as made by one PE; compared by all PEs of the
+/// parent in the call's first sync.
 struct TeamCall {
-  enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns };
-  std::int32_t kind, start, stride, size;  // of rows and columns: size is the length of a row
+  enum Kind : std::int32_t { kNone, kStrided, kRows, kColumns, kBarrier };
+  // Of rows and columns: size is the length of a row. Of a barrier: number_of_barrier().
+  std::int32_t kind, start, stride, size;
 
   bool operator==(const TeamCall&) const = default;
 };

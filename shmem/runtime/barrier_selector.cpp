@@ -149,17 +149,26 @@ void BarrierSelector::report(const Team& team) const {
       team.map().start, team.map().stride, team.algorithm(), why.c_str());
 }
 
-Result<void> BarrierSelector::set_barrier(Team& team, const std::string& algorithm) {
+Result<void> BarrierSelector::set_barrier(Team& team, const char* name) {
   if (auto ok = team.ready(); !ok) {
     return ok;
+  }
+  const std::string algorithm = name != nullptr ? name : "";
+  const int number = number_of_barrier(algorithm);
+  // A wrong name too is compared first: the other PEs wait for this one.
+  auto same = team.agree_on_call({TeamCall::kBarrier, 0, 0, number});
+  if (number < 0 && (same || same.error().code == std::errc::invalid_argument)) {
+    const std::string wrong = name != nullptr ? fmt::format("\"{}\"", algorithm) : "NULL";
+    return fail(std::errc::invalid_argument,
+                fmt::format("shmem: PE {}: no barrier algorithm {} (auto, gba, or one that shmem_info lists)",
+                            job_.world_me(), wrong));
+  }
+  if (!same) {
+    return same;
   }
   if (find_algorithm(algorithm)) {
     auto ok = team.use_software(algorithm + " was asked for");
     return ok ? choose_for(team, algorithm) : ok;
-  }
-  if (algorithm != "gba" && algorithm != "auto") {
-    return fail(std::errc::invalid_argument,
-                fmt::format("shmem: no barrier algorithm \"{}\" (auto, gba, or one that shmem_info lists)", algorithm));
   }
   if (auto ok = team.use_software(""); !ok) {
     return ok;

@@ -27,8 +27,9 @@ class BarrierSelector {
 
   /// Collective over a new team: chooses its barriers by the environment.
   Result<void> equip(Team& team);
-  /// Collective over the team: switches to "auto", "gba" or a software algorithm. An Error if that is not available.
-  Result<void> set_barrier(Team& team, const std::string& algorithm);
+  /// Collective over the team: switches to "auto", "gba" or a software algorithm. An Error, on all members, if that is
+  /// not available, or if one of them gives another name, a wrong one or nullptr.
+  Result<void> set_barrier(Team& team, const char* name);
 
  private:
   /// The algorithm named `algorithm`, or that of the table for "auto" and "gba".

@@ -22,6 +22,8 @@ std::string call_text(const TeamCall& call) {
       return fmt::format("rows of {}", call.size);
     case TeamCall::kColumns:
       return fmt::format("columns of rows of {}", call.size);
+    case TeamCall::kBarrier:
+      return fmt::format("barrier {}", name_of_barrier(call.size));
     default:
       return "nothing";
   }
@@ -54,10 +56,12 @@ Result<void> Team::ready() const {
                           job_.world_me(), count_, slot_));
 }
 
-Error Team::differing_calls(const std::string& calls) const {
+Error Team::differing_calls(const TeamCall& mine, const std::string& calls) const {
   return fail(std::errc::invalid_argument,
-              fmt::format("shmem: PE {}: the PEs of team {} do not split it alike, so no team was made: {}",
-                          job_.world_me(), slot_, calls));
+              fmt::format("shmem: PE {}: the PEs of team {} do not {}: {}", job_.world_me(), slot_,
+                          mine.kind == TeamCall::kBarrier ? "choose the same barrier for it, so nothing was changed"
+                                                          : "split it alike, so no team was made",
+                          calls));
 }
 
 std::string Team::describe_calls(std::size_t turn) const {
@@ -83,11 +87,12 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
   }
   for (int i = 0; i < map_.size; ++i) {
     if (view_.member(i).call[turn] != call) {
-      return differing_calls(describe_calls(turn));
+      return differing_calls(call, describe_calls(turn));
     }
   }
   if (!verdict->alike) {
-    return differing_calls(fmt::format("PE {} on {} asks for something else than PE {} on {}", verdict->other,
+    return differing_calls(call,
+                           fmt::format("PE {} on {} asks for something else than PE {} on {}", verdict->other,
                                        job_.nodes.host(verdict->other), world_.pe(0), job_.nodes.host(world_.pe(0))));
   }
   return {};

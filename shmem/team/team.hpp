@@ -176,7 +176,7 @@ class Team {
 
  private:
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
-  [[nodiscard]] Error differing_calls(const std::string& calls) const;
+  [[nodiscard]] Error differing_calls(const TeamCall& mine, const std::string& calls) const;
   Result<void> share_sync(ThreadCore& core);
 
   std::uint64_t calls_ = 0;    // of agree_on_call

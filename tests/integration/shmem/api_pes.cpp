@@ -231,7 +231,16 @@ void barrier_choice() {
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, "fastest") != 0);
   CHECK(std::strstr(shmemx_error_text(), "fastest") != nullptr);
   CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, nullptr) == -EINVAL);
-  CHECK(shmemx_team_info(42, &after) != 0);
+  // One PE alone is wrong, or different: an error on all.
+  const int pes = shmem_n_pes();
+  for (int wrong = 0; wrong < pes; ++wrong) {
+    const bool mine = wrong == shmem_my_pe();
+    CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, mine ? nullptr : "npu_v1") == -EINVAL);
+    CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, mine ? "fastest" : "gba") == -EINVAL);
+    CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, mine ? "basic" : "npu_v1") == (pes > 1 ? -EINVAL : 0));
+    shmem_barrier_all();
+  }
+  CHECK(shmemx_team_info(kNoTeam, &after) != 0);
   shmemx_barrier_stats_t stats;
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) == 0 && shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);
   CHECK(stats.barriers == after.by_device + after.by_software && stats.barriers == stats.by_device + stats.by_software);
