@@ -14,10 +14,10 @@
 // intercept it. The library itself calls neither.
 #define SHMEM_ROUTINE(type, name, parameters) SHMEM_OLD_ROUTINE(type, shmem_##name, parameters)
 // The same for names that do not begin with shmem_.
-#define SHMEM_OLD_ROUTINE(type, name, parameters)                                             \
-  extern "C" SHMEM_API type p##name parameters noexcept;                                      \
-  extern "C" SHMEM_API type name parameters noexcept __attribute__((weak, alias("p" #name))); \
-  extern "C" type p##name parameters noexcept
+#define SHMEM_OLD_ROUTINE(type, name, parameters)                                                  \
+  extern "C" SHMEM_API type p##name parameters SHMEM_NOTHROW;                                      \
+  extern "C" SHMEM_API type name parameters SHMEM_NOTHROW __attribute__((weak, alias("p" #name))); \
+  extern "C" type p##name parameters SHMEM_NOTHROW
 
 namespace shmem::api {
 

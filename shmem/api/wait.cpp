@@ -44,8 +44,9 @@ SHMEM_OLD_WAIT_TYPES(SHMEM_DEFINE_ONE)
   }
 #define SHMEM_DEFINE_FAMILY(NAME, TYPE)                                 \
   SHMEM_DEFINE_SEVERAL(NAME, TYPE, , TYPE cmp_value, &cmp_value, false) \
-  SHMEM_DEFINE_SEVERAL(NAME, TYPE, _vector, TYPE* cmp_values, cmp_values, true)
+  SHMEM_DEFINE_SEVERAL(NAME, TYPE, _vector, const TYPE* cmp_values, cmp_values, true)
 SHMEM_AMO_TYPES(SHMEM_DEFINE_FAMILY)
+SHMEM_OLD_WAIT_TYPES(SHMEM_DEFINE_FAMILY)
 
 // Deprecated since 1.4.
 #define SHMEM_DEFINE_WAIT(NAME, TYPE)                                                                 \

@@ -14,8 +14,10 @@
  *    and the PE. Errors of calls with a result are described at each.
  *  - Every routine shmem_X is a weak alias of pshmem_X (section 10: profiling).
  *  - Generic names (shmem_put and the like) are macros in C11 (shmem_generic.h) and overloads in C++ (shmem_cxx.h).
- *  - In C there are OpenSHMEM's signatures only. In C++ Ascend SHMEM's forms of the same names are overloads
+ *  - There are OpenSHMEM's signatures only. With shmemx.h, in C++, Ascend SHMEM's forms of the same names are overloads
  *    (shmem_overloads.h). SHMEM_NO_OVERLOADS removes both kinds of overloads.
+ *  - The names of this header begin with shmem_, pshmem_, SHMEM_ or _SHMEM_, but for the deprecated names from before
+ *    OpenSHMEM 1.2. stddef.h and stdint.h, in C++ also <complex>, come with it.
  */
 /*
  * Global and static variables
@@ -223,11 +225,8 @@ SHMEM_DECLARE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pS
   SHMEM_SYNC_PICK(__VA_ARGS__, (shmem_sync), shmem_sync_3, shmem_sync_2, shmem_team_sync, )(__VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-#ifndef SHMEM_NO_OVERLOADS
+#if defined(__cplusplus) && !defined(SHMEM_NO_OVERLOADS)
 #include "shmem_cxx.h"
-#endif
-#include "shmemx.h" /* ends with shmem_overloads.h, which needs both */
 #endif
 
 #endif

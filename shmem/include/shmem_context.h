@@ -14,9 +14,16 @@
 
 #ifdef __cplusplus
 #define SHMEM_NOEXCEPT noexcept
+/* Routines of the specification throw nothing either, but are not declared noexcept, which is part of a function's
+ * type: a profiling library in C++ defines them as the specification writes them. The library itself is compiled with
+ * noexcept here. */
+#ifndef SHMEM_NOTHROW
+#define SHMEM_NOTHROW
+#endif
 extern "C" {
 #else
 #define SHMEM_NOEXCEPT
+#define SHMEM_NOTHROW
 #endif
 
 #define SHMEM_API __attribute__((visibility("default")))
@@ -24,8 +31,8 @@ extern "C" {
 /* Each routine has two names: shmem_X is a weak alias of pshmem_X, so that a profiling library can put itself between
  * (section 10). */
 #define SHMEM_DECLARE_NAME(result, name, parameters) \
-  SHMEM_API result name parameters SHMEM_NOEXCEPT;   \
-  SHMEM_API result p##name parameters SHMEM_NOEXCEPT;
+  SHMEM_API result name parameters SHMEM_NOTHROW;    \
+  SHMEM_API result p##name parameters SHMEM_NOTHROW;
 #define SHMEM_DECLARE(result, name, parameters) SHMEM_DECLARE_NAME(result, shmem_##name, parameters)
 /* A routine and its twin that takes a context, shmem_ctx_X, whose PE numbers are those of the context's team. */
 #define SHMEM_LIST(...) __VA_ARGS__

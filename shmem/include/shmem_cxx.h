@@ -57,6 +57,14 @@
   SHMEM_SIGNALLING(NAME, TYPE, put_signal_nbi)
 SHMEM_RMA_BASIC_TYPES(SHMEM_OVERLOAD_RMA)
 
+/* Signals alone: the forms without a context are C functions of these names already. */
+inline void shmem_signal_add(shmem_ctx_t ctx, uint64_t* sig_addr, uint64_t signal, int pe) noexcept {
+  shmem_ctx_signal_add(ctx, sig_addr, signal, pe);
+}
+inline void shmem_signal_set(shmem_ctx_t ctx, uint64_t* sig_addr, uint64_t signal, int pe) noexcept {
+  shmem_ctx_signal_set(ctx, sig_addr, signal, pe);
+}
+
 /* TYPE shmem_NAME(dest, value, pe), the same without a result, and with its result in *fetch. */
 #define SHMEM_CHANGE(NAME, TYPE, result, name) \
   SHMEM_OVERLOAD_WITH_CTX(result, NAME, name, (TYPE * dest, TYPE value, int pe), (dest, value, pe))
@@ -126,14 +134,14 @@ SHMEM_OVERLOAD_OLD_WAIT(longlong, long long)
   SHMEM_OVERLOAD(result, NAME, name, (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value), \
                  (ivars, nelems, status, cmp, cmp_value))                                                       \
   SHMEM_OVERLOAD(result, NAME, name##_vector,                                                                   \
-                 (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE* cmp_values),                   \
+                 (TYPE * ivars, size_t nelems, const int* status, int cmp, const TYPE* cmp_values),             \
                  (ivars, nelems, status, cmp, cmp_values))
-#define SHMEM_SOME(NAME, TYPE, name)                                                                            \
-  SHMEM_OVERLOAD(size_t, NAME, name,                                                                            \
-                 (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value),   \
-                 (ivars, nelems, indices, status, cmp, cmp_value))                                              \
-  SHMEM_OVERLOAD(size_t, NAME, name##_vector,                                                                   \
-                 (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE* cmp_values), \
+#define SHMEM_SOME(NAME, TYPE, name)                                                                                  \
+  SHMEM_OVERLOAD(size_t, NAME, name,                                                                                  \
+                 (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value),         \
+                 (ivars, nelems, indices, status, cmp, cmp_value))                                                    \
+  SHMEM_OVERLOAD(size_t, NAME, name##_vector,                                                                         \
+                 (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, const TYPE* cmp_values), \
                  (ivars, nelems, indices, status, cmp, cmp_values))
 #define SHMEM_OVERLOAD_SEVERAL(NAME, TYPE)          \
   SHMEM_SEVERAL(NAME, TYPE, void, wait_until_all)   \
@@ -142,7 +150,7 @@ SHMEM_OVERLOAD_OLD_WAIT(longlong, long long)
   SHMEM_SEVERAL(NAME, TYPE, size_t, test_any)       \
   SHMEM_SOME(NAME, TYPE, wait_until_some)           \
   SHMEM_SOME(NAME, TYPE, test_some)
-SHMEM_AMO_BASIC_TYPES(SHMEM_OVERLOAD_SEVERAL)
+SHMEM_WAIT_GENERIC_TYPES(SHMEM_OVERLOAD_SEVERAL)
 
 #define SHMEM_ON_TEAM(NAME, TYPE, name)                                                               \
   SHMEM_OVERLOAD(int, NAME, name, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t count), \
@@ -171,6 +179,38 @@ SHMEM_ARITHMETIC_REDUCE_BASIC_TYPES(SHMEM_OVERLOAD_ARITHMETIC)
   SHMEM_ON_TEAM(NAME, TYPE, or_reduce)  \
   SHMEM_ON_TEAM(NAME, TYPE, xor_reduce)
 SHMEM_BITWISE_REDUCE_GENERIC_TYPES(SHMEM_OVERLOAD_BITS)
+
+/* Complex numbers of C, where the compiler has them in C++: the same two numbers in memory as C++'s. */
+#ifdef __GNUC__
+__extension__ typedef float _Complex shmemi_complexf;
+__extension__ typedef double _Complex shmemi_complexd;
+#define SHMEM_ON_TEAM_IN_C(NAME, TYPE, name)                                                                         \
+  inline int shmem_##NAME##_##name(shmem_team_t team, shmemi_##NAME* dest, const shmemi_##NAME* source,              \
+                                   size_t count) noexcept {                                                          \
+    return shmem_##NAME##_##name(team, reinterpret_cast<TYPE*>(dest), reinterpret_cast<const TYPE*>(source), count); \
+  }                                                                                                                  \
+  inline int shmem_##name(shmem_team_t team, shmemi_##NAME* dest, const shmemi_##NAME* source,                       \
+                          size_t count) noexcept {                                                                   \
+    return shmem_##NAME##_##name(team, dest, source, count);                                                         \
+  }
+#define SHMEM_TO_ALL_IN_C(NAME, TYPE, name)                                                                          \
+  inline void shmem_##NAME##_##name(shmemi_##NAME* dest, const shmemi_##NAME* source, int nreduce, SHMEM_ACTIVE_SET, \
+                                    shmemi_##NAME* pWrk, long* pSync) noexcept {                                     \
+    shmem_##NAME##_##name(reinterpret_cast<TYPE*>(dest), reinterpret_cast<const TYPE*>(source), nreduce, PE_start,   \
+                          logPE_stride, PE_size, reinterpret_cast<TYPE*>(pWrk), pSync);                              \
+  }
+#define SHMEM_OVERLOAD_COMPLEX_OF_C(NAME, TYPE) \
+  SHMEM_ON_TEAM_IN_C(NAME, TYPE, sum_reduce)    \
+  SHMEM_ON_TEAM_IN_C(NAME, TYPE, prod_reduce)   \
+  SHMEM_ON_TEAM_IN_C(NAME, TYPE, sum_inscan)    \
+  SHMEM_ON_TEAM_IN_C(NAME, TYPE, sum_exscan)    \
+  SHMEM_TO_ALL_IN_C(NAME, TYPE, sum_to_all)     \
+  SHMEM_TO_ALL_IN_C(NAME, TYPE, prod_to_all)
+SHMEM_COMPLEX_TYPES(SHMEM_OVERLOAD_COMPLEX_OF_C)
+#undef SHMEM_ON_TEAM_IN_C
+#undef SHMEM_TO_ALL_IN_C
+#undef SHMEM_OVERLOAD_COMPLEX_OF_C
+#endif
 
 #undef SHMEM_OVERLOAD
 #undef SHMEM_OVERLOAD_WITH_CTX

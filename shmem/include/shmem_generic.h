@@ -4,8 +4,7 @@
  * shmem_put(ctx, dest, ...) is shmem_ctx_int_put. Included by shmem.h.
  *
  * A name is looked up by the type of its first argument, or its second if the first is a context (or, of collectives,
- * a team). An argument of another type than those that the routine has is a call of shmem_no_such_type, which the
- * compiler refuses.
+ * a team). An argument of another type than those that the routine has fails a static assertion that names the routine.
  */
 #ifndef SHMEM_SHMEM_GENERIC_H
 #define SHMEM_SHMEM_GENERIC_H
@@ -13,21 +12,30 @@
 #include "shmem_context.h"
 #include "shmem_types.h"
 
-void shmem_no_such_type(void); /* nowhere defined */
+struct shmem_no_such_type;
+void shmem_no_such_type(struct shmem_no_such_type*); /* nowhere defined */
 
 #define SHMEM_FIRST(a, ...) (a)
 #define SHMEM_SECOND(a, b, ...) (b)
-#define SHMEM_PICK(LIST, NAME, ...)                                                        \
-  _Generic(SHMEM_FIRST(__VA_ARGS__, 0), shmem_ctx_t                                        \
-           : _Generic(SHMEM_SECOND(__VA_ARGS__, 0, 0) LIST(SHMEM_CTX_CASE_##NAME), default \
-                      : shmem_no_such_type),                                               \
-             default                                                                       \
-           : _Generic(SHMEM_FIRST(__VA_ARGS__, 0) LIST(SHMEM_CASE_##NAME), default         \
-                      : shmem_no_such_type))(__VA_ARGS__)
+/* The call of `routine`, which was selected by a type; refused if that has none. */
+#define SHMEM_CALL(NAME, routine, ...)                                                                 \
+  ((void)sizeof(struct {                                                                               \
+     _Static_assert(_Generic((routine), void (*)(struct shmem_no_such_type*) : 0, default : 1),        \
+                    "shmem_" #NAME " has no form for an argument of this type (see its manual page)"); \
+     int unused;                                                                                       \
+   }),                                                                                                 \
+   (routine)(__VA_ARGS__))
+#define SHMEM_SELECT(argument, cases) _Generic(argument cases, default : shmem_no_such_type)
+#define SHMEM_PICK(LIST, NAME, ...)                                                                         \
+  SHMEM_CALL(NAME,                                                                                          \
+             _Generic(SHMEM_FIRST(__VA_ARGS__, 0), shmem_ctx_t                                              \
+                      : SHMEM_SELECT(SHMEM_SECOND(__VA_ARGS__, 0, 0), LIST(SHMEM_CTX_CASE_##NAME)), default \
+                      : SHMEM_SELECT(SHMEM_FIRST(__VA_ARGS__, 0), LIST(SHMEM_CASE_##NAME))),                \
+             __VA_ARGS__)
 #define SHMEM_PICK_BY_FIRST(LIST, NAME, ...) \
-  _Generic(SHMEM_FIRST(__VA_ARGS__, 0) LIST(SHMEM_CASE_##NAME), default : shmem_no_such_type)(__VA_ARGS__)
+  SHMEM_CALL(NAME, SHMEM_SELECT(SHMEM_FIRST(__VA_ARGS__, 0), LIST(SHMEM_CASE_##NAME)), __VA_ARGS__)
 #define SHMEM_PICK_BY_SECOND(LIST, NAME, ...) \
-  _Generic(SHMEM_SECOND(__VA_ARGS__, 0, 0) LIST(SHMEM_CASE_##NAME), default : shmem_no_such_type)(__VA_ARGS__)
+  SHMEM_CALL(NAME, SHMEM_SELECT(SHMEM_SECOND(__VA_ARGS__, 0, 0), LIST(SHMEM_CASE_##NAME)), __VA_ARGS__)
 
 /* Remote memory access */
 #define SHMEM_CASE_put(NAME, TYPE) , TYPE* : shmem_##NAME##_put
@@ -63,6 +71,12 @@ void shmem_no_such_type(void); /* nowhere defined */
 #define SHMEM_CASE_put_signal_nbi(NAME, TYPE) , TYPE* : shmem_##NAME##_put_signal_nbi
 #define SHMEM_CTX_CASE_put_signal_nbi(NAME, TYPE) , TYPE* : shmem_ctx_##NAME##_put_signal_nbi
 #define shmem_put_signal_nbi(...) SHMEM_PICK(SHMEM_RMA_BASIC_TYPES, put_signal_nbi, __VA_ARGS__)
+
+/* Signals: of one type, with a context or without */
+#define SHMEM_WITH_OR_WITHOUT_CTX(with, without, ...) \
+  _Generic(SHMEM_FIRST(__VA_ARGS__, 0), shmem_ctx_t : with, default : without)(__VA_ARGS__)
+#define shmem_signal_add(...) SHMEM_WITH_OR_WITHOUT_CTX(shmem_ctx_signal_add, (shmem_signal_add), __VA_ARGS__)
+#define shmem_signal_set(...) SHMEM_WITH_OR_WITHOUT_CTX(shmem_ctx_signal_set, (shmem_signal_set), __VA_ARGS__)
 
 /* The source is what the type is looked up by */
 #define SHMEM_CASE_g(NAME, TYPE) , TYPE* : shmem_##NAME##_g, const TYPE* : shmem_##NAME##_g
@@ -175,30 +189,32 @@ void shmem_no_such_type(void); /* nowhere defined */
 
 /* Of several words */
 #define SHMEM_CASE_wait_until_all(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_all
-#define shmem_wait_until_all(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_all, __VA_ARGS__)
+#define shmem_wait_until_all(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_all, __VA_ARGS__)
 #define SHMEM_CASE_wait_until_any(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_any
-#define shmem_wait_until_any(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_any, __VA_ARGS__)
+#define shmem_wait_until_any(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_any, __VA_ARGS__)
 #define SHMEM_CASE_wait_until_some(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_some
-#define shmem_wait_until_some(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_some, __VA_ARGS__)
+#define shmem_wait_until_some(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_some, __VA_ARGS__)
 #define SHMEM_CASE_wait_until_all_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_all_vector
-#define shmem_wait_until_all_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_all_vector, __VA_ARGS__)
+#define shmem_wait_until_all_vector(...) \
+  SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_all_vector, __VA_ARGS__)
 #define SHMEM_CASE_wait_until_any_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_any_vector
-#define shmem_wait_until_any_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_any_vector, __VA_ARGS__)
+#define shmem_wait_until_any_vector(...) \
+  SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_any_vector, __VA_ARGS__)
 #define SHMEM_CASE_wait_until_some_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_wait_until_some_vector
 #define shmem_wait_until_some_vector(...) \
-  SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, wait_until_some_vector, __VA_ARGS__)
+  SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, wait_until_some_vector, __VA_ARGS__)
 #define SHMEM_CASE_test_all(NAME, TYPE) , TYPE* : shmem_##NAME##_test_all
-#define shmem_test_all(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_all, __VA_ARGS__)
+#define shmem_test_all(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_all, __VA_ARGS__)
 #define SHMEM_CASE_test_any(NAME, TYPE) , TYPE* : shmem_##NAME##_test_any
-#define shmem_test_any(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_any, __VA_ARGS__)
+#define shmem_test_any(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_any, __VA_ARGS__)
 #define SHMEM_CASE_test_some(NAME, TYPE) , TYPE* : shmem_##NAME##_test_some
-#define shmem_test_some(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_some, __VA_ARGS__)
+#define shmem_test_some(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_some, __VA_ARGS__)
 #define SHMEM_CASE_test_all_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_test_all_vector
-#define shmem_test_all_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_all_vector, __VA_ARGS__)
+#define shmem_test_all_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_all_vector, __VA_ARGS__)
 #define SHMEM_CASE_test_any_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_test_any_vector
-#define shmem_test_any_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_any_vector, __VA_ARGS__)
+#define shmem_test_any_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_any_vector, __VA_ARGS__)
 #define SHMEM_CASE_test_some_vector(NAME, TYPE) , TYPE* : shmem_##NAME##_test_some_vector
-#define shmem_test_some_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_AMO_BASIC_TYPES, test_some_vector, __VA_ARGS__)
+#define shmem_test_some_vector(...) SHMEM_PICK_BY_FIRST(SHMEM_WAIT_GENERIC_TYPES, test_some_vector, __VA_ARGS__)
 
 /* Deprecated since 1.4 */
 #define SHMEM_CASE_wait(NAME, TYPE) , TYPE* : shmem_##NAME##_wait

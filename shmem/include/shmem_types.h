@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Complex numbers are C's in C and C++'s in C++: the same two numbers in memory. */
+/* Complex numbers are C's in C and C++'s in C++: the same two numbers in memory. In C the keyword needs no header; the
+ * names that complex.h defines (I, complex) stay the program's. */
 #ifdef __cplusplus
 #include <complex>
 #define SHMEM_COMPLEX(type) std::complex<type>
 #else
-#include <complex.h>
 #define SHMEM_COMPLEX(type) type _Complex
 #endif
 

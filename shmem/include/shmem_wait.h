@@ -38,30 +38,31 @@ SHMEM_AMO_TYPES(SHMEM_DECLARE_WAIT)
 SHMEM_OLD_WAIT_TYPES(SHMEM_DECLARE_WAIT) /* deprecated since 1.5 */
 #undef SHMEM_DECLARE_WAIT
 
-#define SHMEM_DECLARE_WAIT(NAME, TYPE)                                                                              \
-  SHMEM_DECLARE(void, NAME##_wait_until_all,                                                                        \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))                          \
-  SHMEM_DECLARE(size_t, NAME##_wait_until_any,                                                                      \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))                          \
-  SHMEM_DECLARE(size_t, NAME##_wait_until_some,                                                                     \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value))        \
-  SHMEM_DECLARE(void, NAME##_wait_until_all_vector,                                                                 \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE* cmp_values))                        \
-  SHMEM_DECLARE(size_t, NAME##_wait_until_any_vector,                                                               \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE* cmp_values))                        \
-  SHMEM_DECLARE(size_t, NAME##_wait_until_some_vector,                                                              \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE* cmp_values))      \
-  SHMEM_DECLARE(int, NAME##_test_all, (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))    \
-  SHMEM_DECLARE(size_t, NAME##_test_any, (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value)) \
-  SHMEM_DECLARE(size_t, NAME##_test_some,                                                                           \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value))        \
-  SHMEM_DECLARE(int, NAME##_test_all_vector,                                                                        \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE* cmp_values))                        \
-  SHMEM_DECLARE(size_t, NAME##_test_any_vector,                                                                     \
-                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE* cmp_values))                        \
-  SHMEM_DECLARE(size_t, NAME##_test_some_vector,                                                                    \
-                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE* cmp_values))
+#define SHMEM_DECLARE_WAIT(NAME, TYPE)                                                                               \
+  SHMEM_DECLARE(void, NAME##_wait_until_all,                                                                         \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))                           \
+  SHMEM_DECLARE(size_t, NAME##_wait_until_any,                                                                       \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))                           \
+  SHMEM_DECLARE(size_t, NAME##_wait_until_some,                                                                      \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value))         \
+  SHMEM_DECLARE(void, NAME##_wait_until_all_vector,                                                                  \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, const TYPE* cmp_values))                   \
+  SHMEM_DECLARE(size_t, NAME##_wait_until_any_vector,                                                                \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, const TYPE* cmp_values))                   \
+  SHMEM_DECLARE(size_t, NAME##_wait_until_some_vector,                                                               \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, const TYPE* cmp_values)) \
+  SHMEM_DECLARE(int, NAME##_test_all, (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))     \
+  SHMEM_DECLARE(size_t, NAME##_test_any, (TYPE * ivars, size_t nelems, const int* status, int cmp, TYPE cmp_value))  \
+  SHMEM_DECLARE(size_t, NAME##_test_some,                                                                            \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, TYPE cmp_value))         \
+  SHMEM_DECLARE(int, NAME##_test_all_vector,                                                                         \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, const TYPE* cmp_values))                   \
+  SHMEM_DECLARE(size_t, NAME##_test_any_vector,                                                                      \
+                (TYPE * ivars, size_t nelems, const int* status, int cmp, const TYPE* cmp_values))                   \
+  SHMEM_DECLARE(size_t, NAME##_test_some_vector,                                                                     \
+                (TYPE * ivars, size_t nelems, size_t * indices, const int* status, int cmp, const TYPE* cmp_values))
 SHMEM_AMO_TYPES(SHMEM_DECLARE_WAIT)
+SHMEM_OLD_WAIT_TYPES(SHMEM_DECLARE_WAIT) /* of drafts of 1.5 */
 #undef SHMEM_DECLARE_WAIT
 
 /* Waits until this PE's own signal compares so; gives its value then. SHMEM_BARRIER_TIMEOUT, if it is set, ends the

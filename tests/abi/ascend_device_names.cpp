@@ -37,11 +37,11 @@ static_assert(is<void() noexcept>(dcci_entire_cache) && is<void() noexcept>(dsb_
 
 // The deprecated names.
 static_assert(is<void(uint64_t) noexcept>(shmemx_set_ffts_config) && is<uint64_t() noexcept>(shmemx_get_ffts_config));
-static_assert(is<void(shmem_team_t) noexcept>(shmem_barrier) && is<void() noexcept>(shmem_barrier_all));
+static_assert(is<void(shmem_team_t) noexcept>(shmem_barrier) && is<void()>(shmem_barrier_all));
 static_assert(is<void(shmem_team_t) noexcept>(shmemx_barrier_vec) && is<void() noexcept>(shmemx_barrier_all_vec));
 static_assert(is<int(shmem_team_t, const uint32_t*, uint32_t) noexcept>(shmemx_partial_barrier));
 static_assert(is<int(shmem_team_t, const uint32_t*, uint32_t) noexcept>(shmemx_partial_barrier_vec));
-static_assert(is<void() noexcept>(shmem_quiet) && is<void() noexcept>(shmem_fence));
+static_assert(is<void()>(shmem_quiet) && is<void()>(shmem_fence));
 static_assert(is<void(int32_t*, int32_t, int, int) noexcept>(shmemx_signal_op));
 static_assert(is<int32_t(int32_t*, int, int32_t) noexcept>(shmem_signal_wait_until));
 static_assert(is<void(shmem_handle_t, aclrtStream) noexcept>(shmem_handle_wait));

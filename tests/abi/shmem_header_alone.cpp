@@ -6,7 +6,7 @@
 
 #ifdef SHMEM_NO_OVERLOADS
 // Without overloads each name is a single function.
-static_assert(std::is_same_v<decltype(&shmem_barrier), void (*)(int, int, int, long*) noexcept>);
+static_assert(std::is_same_v<decltype(&shmem_barrier), void (*)(int, int, int, long*)>);
 #else
 static_assert(std::is_same_v<decltype(shmem_sync(SHMEM_TEAM_WORLD)), int>);
 static_assert(std::is_same_v<decltype(shmem_barrier(SHMEM_TEAM_WORLD)), void>);

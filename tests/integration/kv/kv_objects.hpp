@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "shmem.h"
+#include "shmemx.h"
 #include "tests/integration/kv/kv_model.hpp"
 
 namespace kv_test {
