@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What OpenSHMEM 1.6 says about jobs, the environment and the header: see also spec_pes.c.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+
+#include "shmem/config/options.hpp"
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::oshrun;
+using test_support::program;
+using test_support::run;
+using test_support::Seconds;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Seconds kLimit{60};
+
+class Spec : public testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  static auto run_case(const char* name, const std::vector<std::string>& environment = {}) {
+    const auto [language, pes] = GetParam();
+    const std::string pe = std::string("openshmem_spec_") + language + "_pes";
+    return run(oshrun(pes, "off", {test_program(pe), name}), environment, kLimit);
+  }
+};
+
+TEST_P(Spec, IsKept) {
+  const auto job = run_case("all");
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+TEST_P(Spec, ToleratesWithAWarningWhatOthersTolerate) {
+  const int pes = std::get<1>(GetParam());
+  const auto job = run_case("tolerated");
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("PE 0: shmem_free(offset 64), where no live block begins"));
+  EXPECT_THAT(job.output, HasSubstr("nothing is freed"));
+  EXPECT_THAT(job.output, HasSubstr("PE 0: shmem_align: the alignment 63 is not a power of two; the next one is used"));
+  EXPECT_THAT(job.output, HasSubstr("PE 0: shmem_long_wait_until: the word is not aligned to its size, 8 bytes"));
+  if (pes > 1) {
+    EXPECT_THAT(job.output, HasSubstr("PE 1: shmem_long_sum_to_all: this PE is not in the set"));
+    EXPECT_THAT(job.output, Not(HasSubstr("PE 1: shmem_align")));  // collective calls warn once
+  }
+  // Checking mode finds it.
+  EXPECT_FALSE(run_case("tolerated", {"SHMEM_DEBUG=1"}).exit.clean());
+}
+
+TEST_P(Spec, GlobalExitEndsTheCallerAsAProgramEnds) {
+  const auto job = run_case("global-exit");
+  const int last = std::get<1>(GetParam()) - 1;
+  EXPECT_EQ(job.exit.code, 7) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("not flushed by PE " + std::to_string(last)));
+  EXPECT_THAT(job.output, HasSubstr("exit handler of PE " + std::to_string(last) + "\n"));
+}
+
+TEST_P(Spec, InitThreadReturnsItsError) {
+  const auto job = run_case("failing-start", {"SHMEM_SYMMETRIC_SIZE=20kk"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("SHMEM_SYMMETRIC_SIZE=20kk is not a number"));
+  EXPECT_THAT(job.output, HasSubstr("shmem_init_thread has returned, 0"));
+}
+
+TEST_P(Spec, TheHeapMayHaveSizeZero) {
+  const auto job = run_case("start", {"SHMEM_SYMMETRIC_SIZE=0"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Spec, testing::Combine(testing::Values("c", "cxx"), testing::Values(1, 3)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
+                         });
+
+// Section 8.
+TEST(SpecEnvironment, AnyValueOfAVariableIsGoodAndInfoExplainsAllVariables) {
+  const auto start = [](std::vector<std::string> environment) {
+    return run(oshrun(2, "off", {test_program("openshmem_spec_c_pes"), "start"}), std::move(environment), kLimit);
+  };
+  const auto info = start({"SHMEM_INFO=please"});
+  EXPECT_TRUE(info.exit.clean()) << info.output;
+  for (const auto& option : shmem::option_table()) {
+    EXPECT_THAT(info.output, HasSubstr(std::string("shmem:   ") + option.name + "="));
+    EXPECT_THAT(info.output, HasSubstr(option.help));
+  }
+  EXPECT_THAT(info.output, HasSubstr("SHMEM_INFO=please (environment)"));
+  const auto version = start({"SHMEM_VERSION="});
+  EXPECT_TRUE(version.exit.clean()) << version.output;
+  EXPECT_THAT(version.output, HasSubstr("shmem: libshmem "));
+  EXPECT_THAT(start({"SHMEM_DEBUG=7"}).output, HasSubstr("shmem: PE 1: ends"));
+}
+
+/// Compiles a source with oshcc or oshc++. Returns what the compiler says.
+auto compile(const std::string& text, const char* wrapper, std::vector<std::string> options) {
+  TempDir dir;
+  const std::string source = dir.file(std::string(wrapper) == "oshcc" ? "source.c" : "source.cpp");
+  std::ofstream(source) << text;
+  std::vector<std::string> command{program(wrapper)};
+  command.insert(command.end(), options.begin(), options.end());
+  command.push_back(source);
+  return run(command, {"LC_ALL=C"}, kLimit);
+}
+
+TEST(SpecHeader, AGenericCallWithAWrongTypeIsRefusedByName) {
+  for (const char* call : {"shmem_put(&wrong, &wrong, 1, 0)", "shmem_put(SHMEM_CTX_DEFAULT, &wrong, &wrong, 1, 0)",
+                           "shmem_atomic_inc(&wrong, 0)", "shmem_wait_until(&wrong, SHMEM_CMP_EQ, wrong)",
+                           "shmem_sum_reduce(SHMEM_TEAM_WORLD, &wrong, &wrong, 1)"}) {
+    const auto compiled =
+        compile(std::string("#include <shmem.h>\nstatic void* wrong;\nvoid f(void) { ") + call + "; }\n", "oshcc",
+                {"-std=c11", "-fsyntax-only"});
+    EXPECT_NE(compiled.exit.code, 0) << call;
+    const std::string name = std::string(call).substr(0, std::string(call).find('('));
+    EXPECT_THAT(compiled.output, HasSubstr(name + " has no form for an argument of this type"));
+  }
+}
+
+TEST(SpecHeader, GlobalExitIsKnownNotToReturn) {
+  const std::string text = "#include <shmem.h>\nint f(void);\nint f(void) { shmem_global_exit(1); }\n";
+  for (const char* wrapper : {"oshcc", "oshc++"}) {
+    const auto compiled = compile(text, wrapper, {"-Wall", "-Werror", "-fsyntax-only", "-O1"});
+    EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
+  }
+}
+
+/// In alphabetical order.
+std::vector<std::string> macros_of(const std::vector<std::string>& headers) {
+  std::string text;
+  for (const auto& header : headers) {
+    text += "#include <" + header + ">\n";
+  }
+  const auto compiled = compile(text, "oshcc", {"-std=c11", "-E", "-dM"});
+  EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
+  std::vector<std::string> words;
+  const std::regex expression("#define ([A-Za-z0-9_]+)");
+  for (std::sregex_iterator i(compiled.output.begin(), compiled.output.end(), expression), end; i != end; ++i) {
+    words.push_back((*i)[1]);
+  }
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+// Section 5: the header contains only the names of the specification, which begin with these prefixes.
+TEST(SpecHeader, BringsNoMacrosOfItsOwn) {
+  const auto without = macros_of({"stddef.h", "stdint.h"});
+  const auto with = macros_of({"shmem.h"});
+  EXPECT_GT(with.size(), without.size() + 100);
+  for (const auto& name : with) {
+    const bool ours = name.starts_with("SHMEM") || name.starts_with("_SHMEM_") || name.starts_with("shmem_");
+    EXPECT_TRUE(ours || std::binary_search(without.begin(), without.end(), name)) << name;
+    EXPECT_FALSE(name.starts_with("SHMEMX")) << name;
+  }
+}
+
+TEST(SpecHeader, DeclaresNoCallsButThoseOfTheSpecification) {
+  for (const char* wrapper : {"oshcc", "oshc++"}) {
+    const auto compiled = compile("#include <shmem.h>\n", wrapper, {"-E", "-P"});
+    EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
+    EXPECT_THAT(compiled.output, HasSubstr("shmem_barrier_all"));
+    EXPECT_THAT(compiled.output, Not(HasSubstr("shmemx_"))) << wrapper;
+    EXPECT_THAT(compiled.output, Not(HasSubstr("aclshmem"))) << wrapper;
+  }
+}
+
+// Section 10.
+TEST(SpecProfiling, AWrapperInCxxDefinesRoutinesAsTheSpecificationWritesThem) {
+  const auto job = run(oshrun(2, "off", {test_program("spec_wrapper_pes")}), {}, kLimit);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
+}  // namespace
