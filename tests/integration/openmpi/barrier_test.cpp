@@ -148,7 +148,7 @@ int count_of(const std::string& output, const std::string& text) {
 TEST_F(Group, IsNotTakenByCommunicatorsWithoutBarriers) {
   const std::string communicators = std::to_string(repeats(100, 10'000));
   for (const auto& [barriers, early] : {std::pair{"0", "0"}, std::pair{"2", "2"}}) {
-    const FakeDevice device({"--log-level", "info"});
+    FakeDevice device({"--log-level", "info"});
     const auto job =
         run(3, device.path(), {"loop", communicators, barriers}, {"--mca", "coll_gba_early_barriers", early});
     EXPECT_TRUE(job.exit.clean()) << job.output;

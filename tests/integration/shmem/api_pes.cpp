@@ -240,7 +240,7 @@ void barrier_choice() {
     CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, mine ? "basic" : "npu_v1") == (pes > 1 ? -EINVAL : 0));
     shmem_barrier_all();
   }
-  CHECK(shmemx_team_info(kNoTeam, &after) != 0);
+  CHECK(shmemx_team_info(42, &after) != 0);
   shmemx_barrier_stats_t stats;
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) == 0 && shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);
   CHECK(stats.barriers == after.by_device + after.by_software && stats.barriers == stats.by_device + stats.by_software);
