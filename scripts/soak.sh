@@ -29,7 +29,7 @@ parse_arguments() {
     shift
   fi
   for label in "$@"; do
-    [[ "$label" =~ ^[a-z_]+$ ]] || usage_error "not hours and not a label: $label"
+    [[ "$label" =~ ^[a-z][a-z0-9_]*$ ]] || usage_error "not hours and not a label: $label"
     labels+=("$label")
   done
 }
