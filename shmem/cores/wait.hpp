@@ -26,9 +26,19 @@ class Background {
   virtual ~Background() = default;
   /// Makes progress for other PEs. True if there was anything to do. Cheap: waits call it at each turn. Thread-safe.
   virtual bool advance() = 0;
+  /// Whether others change words of this PE without any call here: a waiter for such a word is not woken.
+  [[nodiscard]] virtual bool writes_unnoticed() const { return false; }
+
+  /// From now on a thread calls advance() whenever there is something to do, and wakes waiters for words that changed.
+  void is_served_by_a_thread() { served_.store(true, std::memory_order_relaxed); }
+  // Relaxed: a waiter that still misses it only sleeps too briefly.
+  [[nodiscard]] bool served_by_a_thread() const { return served_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> served_{false};
 };
 
-/// No sleep is longer if there is background work.
+/// No sleep is longer if there is background work that no thread does.
 constexpr std::chrono::microseconds kLongestBackgroundNap{500};
 
 void yield_processor();
@@ -104,7 +114,13 @@ struct WaitPolicy {
     return false;
   }
   [[nodiscard]] std::chrono::nanoseconds limit_nap(std::chrono::nanoseconds nap) const {
-    return background != nullptr ? std::min<std::chrono::nanoseconds>(nap, kLongestBackgroundNap) : nap;
+    const bool short_naps = background != nullptr && !background->served_by_a_thread();
+    return short_naps ? std::min<std::chrono::nanoseconds>(nap, kLongestBackgroundNap) : nap;
+  }
+  /// The same for a word that PEs of other nodes change, too.
+  [[nodiscard]] std::chrono::nanoseconds limit_word_nap(std::chrono::nanoseconds nap) const {
+    const bool unnoticed = background != nullptr && background->writes_unnoticed();
+    return unnoticed ? std::min<std::chrono::nanoseconds>(nap, kLongestBackgroundNap) : limit_nap(nap);
   }
 };
 
@@ -272,7 +288,7 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
     if (policy.advance()) {
       continue;
     }
-    futex_sleep(nobody, 0, policy.limit_nap(nap), policy.alarm);
+    futex_sleep(nobody, 0, policy.limit_word_nap(nap), policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, longest);
   }
   return {};

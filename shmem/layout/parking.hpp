@@ -56,7 +56,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
         continue;
       }
     }
-    futex_sleep(parking.event, event, job.policy.limit_nap(nap), job.policy.alarm);
+    futex_sleep(parking.event, event, job.policy.limit_word_nap(nap), job.policy.alarm);
     nap = std::min<std::chrono::nanoseconds>(nap * 2, kLongestSleep);
   }
   // Relaxed: a PE that still counts this one makes one superfluous wake-up call.

@@ -35,6 +35,9 @@ struct NetworkSettings {
   std::chrono::milliseconds warning{0};
   /// How long a call stays on its processor before it sleeps.
   WaitPolicy policy = wait_policy(1);
+  /// Called by each thread that has made progress: words of this PE may have changed. Thread-safe; may be called until
+  /// the network is destroyed.
+  std::function<void()> worked{};
   /// Use UCX's own one-sided operations even if no adapter has them. For tests.
   bool direct = false;
   /// The UCX library to load.
@@ -84,7 +87,7 @@ class Network : public Background {
   /// lost.
   virtual void cancel(std::uint64_t request) = 0;
 
-  /// Sleeps until there may be something to do, up to `longest`.
+  /// Sleeps until there may be something to progress, up to `longest`.
   virtual void sleep(std::chrono::nanoseconds longest) = 0;
   /// Ends the sleep of another thread.
   virtual void wake() = 0;
@@ -100,7 +103,6 @@ class Network : public Background {
 Result<std::unique_ptr<Network>> make_network(Bootstrap& world, NetworkSettings settings);
 
 /// A thread that makes progress while the program computes, until the jthread is destroyed. `network` outlives it.
-/// Calls `worked` each time that there was something to do: words of this PE may have changed.
-Result<std::jthread> start_progress_thread(Network& network, std::function<void()> worked = {});
+Result<std::jthread> start_progress_thread(Network& network);
 
 }  // namespace shmem

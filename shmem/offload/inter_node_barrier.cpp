@@ -305,8 +305,8 @@ Result<void> InterNodeBarrier::raise_alarms(std::uint64_t k) {
 }
 
 std::errc InterNodeBarrier::check(std::chrono::nanoseconds& longest) {
-  // Short: messages do not end this sleep.
-  longest = std::min({longest, monitor_->longest_sleep(), std::chrono::nanoseconds{kLongestBackgroundNap}});
+  // Alarms do not end this sleep: a waiter that hears nothing from the device looks for them after each, as on a node.
+  longest = policy().limit_nap(std::min(longest, monitor_->longest_sleep()));
   policy().advance();
   const std::errc error = (*monitor_)();
   if (error != std::errc{}) {

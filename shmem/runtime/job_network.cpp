@@ -34,7 +34,12 @@ NetworkSettings JobNetwork::settings() {
                            .names = {},
                            .limit = own_limit ? job_.options.network_timeout : job_.options.barrier_timeout,
                            .warning = job_.options.barrier_warning,
-                           .policy = job_.policy};
+                           .policy = job_.policy,
+                           .worked = [this] {
+                             // Requests change words with less than wake_parked needs.
+                             shmem::quiet();
+                             wake_parked(job_, job_.me);
+                           }};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);
   settings.segments.emplace_back(std::as_writable_bytes(std::span(*board_)));
@@ -62,11 +67,7 @@ Result<void> JobNetwork::open() {
 }
 
 Result<void> JobNetwork::start_progress() {
-  auto progress = start_progress_thread(*network_, [this] {
-    // Requests change words with less than wake_parked needs.
-    shmem::quiet();
-    wake_parked(job_, job_.me);
-  });
+  auto progress = start_progress_thread(*network_);
   if (!progress) {
     return progress.error();
   }

@@ -57,6 +57,7 @@ class UcxNetwork final : public Network {
   void cancel(std::uint64_t request) override { messages_.cancel(request); }
 
   bool advance() override { return worker_->progress(); }
+  [[nodiscard]] bool writes_unnoticed() const override { return worker_->one_sided(); }
   void sleep(std::chrono::nanoseconds longest) override { worker_->sleep(longest); }
   void wake() override { worker_->wake(); }
   [[nodiscard]] std::optional<Error> lost() const override { return peers_.first_lost(); }

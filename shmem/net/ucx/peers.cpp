@@ -101,6 +101,7 @@ void UcxPeers::note_lost(UcxPeer& peer, const char* why) {
   }
   const UcxPeer* none = nullptr;
   first_lost_.compare_exchange_strong(none, &peer, std::memory_order_acq_rel);
+  worker_.wake_sleepers();
 }
 
 void UcxPeers::give_up(UcxPeer& peer) {

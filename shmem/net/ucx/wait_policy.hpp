@@ -41,6 +41,7 @@ class UcxWaitPolicy {
     Clock::time_point start{};  // set at the first look at the clock
     std::chrono::nanoseconds next_warning = warning_.count() != 0 ? warning_ : std::chrono::nanoseconds::max();
     std::optional<Clock::time_point> lost_since;
+    std::chrono::nanoseconds pause = kFirstPause;
     for (unsigned turn = 0;; ++turn) {
       const bool worked = worker_.progress();
       if (done()) {
@@ -77,7 +78,9 @@ class UcxWaitPolicy {
       if (policy_.may_yield(turn)) {
         policy_.yield();
       } else {
-        worker_.sleep(for_ever ? kLongestPause : std::min(kLongestPause, limit - (now - start)), done);
+        pause = lost_since ? kFirstPause : pause;
+        worker_.sleep_until(done, for_ever ? pause : std::min(pause, limit - (now - start)));
+        pause = std::min<std::chrono::nanoseconds>(2 * pause, kLongestSleep);
       }
     }
   }
@@ -113,8 +116,7 @@ class UcxWaitPolicy {
  private:
   static constexpr unsigned kLook = 64;  // spins between two looks at the clock
   static constexpr std::chrono::milliseconds kAfterLoss{50};
-  /// Short: another thread may progress what this one sleeps for.
-  static constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds{1};
+  static constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds{1};
 
   static void warn(const UcxPeer* peer, std::chrono::nanoseconds waited) {
     if (peer == nullptr) {

@@ -193,11 +193,30 @@ void UcxWorker::end_context() {
   }
 }
 
-void UcxWorker::await_event(std::chrono::nanoseconds longest) const {
+void UcxWorker::await_event(std::chrono::nanoseconds longest, int other_event) const {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
   const timespec time{seconds.count(), (longest - seconds).count()};
-  pollfd events{event_fd_, POLLIN, 0};
-  ::ppoll(&events, 1, &time, nullptr);
+  std::array<pollfd, 2> events{pollfd{event_fd_, POLLIN, 0}, pollfd{other_event, POLLIN, 0}};
+  ::ppoll(events.data(), events.size(), &time, nullptr);  // ignores -1
+}
+
+// The first sleeper alone consumes the signal. With others asleep, or about to be, it may be theirs: then it stays, and
+// ends the sleeps of all of them, until none is left.
+void UcxSleepers::enter() {
+  const std::lock_guard lock(mutex_);
+  if (count_.fetch_add(1, std::memory_order_acq_rel) == 0 && signalled_) {
+    eventfd_t signals = 0;
+    ::eventfd_read(event_.get(), &signals);
+    signalled_ = false;
+  }
+}
+
+void UcxSleepers::signal() {
+  const std::lock_guard lock(mutex_);
+  if (!signalled_) {
+    ::eventfd_write(event_.get(), 1);
+    signalled_ = true;
+  }
 }
 
 UcxMemory::~UcxMemory() {

@@ -2,19 +2,56 @@
 // This process's UCX worker, and the memory that other PEs reach through it.
 #pragma once
 
+#include <sys/eventfd.h>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "shmem/net/network.hpp"
 #include "shmem/net/ucx/calls.hpp"
 
 namespace shmem {
+
+/// Threads that sleep until another one has progressed what they wait for. Thread-safe.
+class UcxSleepers {
+ public:
+  /// A system call only if there are sleepers that have not been woken yet.
+  void wake() {
+    // Both this and enter() change the count, so one of them comes first: either this sees the sleeper, or the sleeper
+    // (acquire) sees what was progressed before (release).
+    if (count_.fetch_add(0, std::memory_order_acq_rel) != 0) [[unlikely]] {
+      signal();
+    }
+  }
+  /// The caller looks at what it waits for between this and its sleep.
+  void enter();
+  void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  /// Readable after a wake(). -1: the system has given none.
+  [[nodiscard]] int event() const { return event_.get(); }
+  [[nodiscard]] std::chrono::nanoseconds limit(std::chrono::nanoseconds sleep) const {
+    return event_ ? sleep : std::min<std::chrono::nanoseconds>(sleep, std::chrono::milliseconds{1});
+  }
+
+ private:
+  void signal();
+
+  const base::UniqueFd event_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::atomic<int> count_{0};
+  std::mutex mutex_;
+  bool signalled_ = false;  // guarded by mutex_
+};
 
 /// Thread-safe. Endpoints, keys and memory that UCX made for it are released before it.
 class UcxWorker {
@@ -37,19 +74,36 @@ class UcxWorker {
   /// Otherwise no adapter writes to other nodes' memory, and UCX uses one stream between two PEs.
   [[nodiscard]] bool one_sided() const { return one_sided_; }
 
+  /// `worked` is called after each progress(), by any thread, that had something to do. Before other threads use this.
+  void call_after_progress(std::function<void()> worked) { worked_ = std::move(worked); }
   /// True if there was anything to do.
-  bool progress() { return calls_.worker_progress(worker_) != 0; }
+  bool progress() {
+    if (calls_.worker_progress(worker_) == 0) {
+      return false;
+    }
+    sleepers_.wake();
+    if (worked_) {
+      worked_();
+    }
+    return true;
+  }
   /// Sleeps until there may be something to progress; returns at once if there is.
   void sleep(std::chrono::nanoseconds longest) {
-    sleep(longest, [] { return false; });
-  }
-  /// Not at all if done(): another thread may have progressed what this one waits for.
-  template <std::predicate Done>
-  void sleep(std::chrono::nanoseconds longest, Done done) {
-    if (arm() && !done()) {
+    if (arm()) {
       await_event(longest);
     }
   }
+  /// Sleeps until done(), or there may be something to progress: another thread may progress what makes it done().
+  template <std::predicate Done>
+  void sleep_until(Done done, std::chrono::nanoseconds longest) {
+    sleepers_.enter();
+    if (arm() && !done()) {
+      await_event(sleepers_.limit(longest), sleepers_.event());
+    }
+    sleepers_.leave();
+  }
+  /// What threads in sleep_until() wait for may be done.
+  void wake_sleepers() { sleepers_.wake(); }
   /// Ends a sleep.
   void wake() { calls_.worker_signal(worker_); }
 
@@ -62,12 +116,14 @@ class UcxWorker {
   Result<void> read_transports();
   /// True if there is nothing to progress: the next event ends await_event().
   bool arm() { return calls_.worker_arm(worker_) == UCS_OK; }
-  void await_event(std::chrono::nanoseconds longest) const;
+  void await_event(std::chrono::nanoseconds longest, int other_event = -1) const;
 
   UcxCalls calls_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;  // the worker's
+  UcxSleepers sleepers_;
+  std::function<void()> worked_;
   std::vector<std::byte> address_;
   std::string transports_;
   bool one_sided_ = false;

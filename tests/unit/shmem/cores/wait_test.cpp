@@ -151,6 +151,30 @@ TEST(Waiting, DoesNotSleepWhileThereIsBackgroundWork) {
   });
 }
 
+TEST(WaitPolicy, NapsBrieflyOnlyIfNobodyElseDoesTheBackgroundWork) {
+  class Unnoticed final : public shmem::Background {
+   public:
+    bool advance() override { return false; }
+    [[nodiscard]] bool writes_unnoticed() const override { return true; }
+  };
+  const std::chrono::nanoseconds long_nap = shmem::kLongestSleep;
+  const std::chrono::nanoseconds brief = shmem::kLongestBackgroundNap;
+  EXPECT_EQ(WaitPolicy{}.limit_nap(long_nap), long_nap);
+  EXPECT_EQ(WaitPolicy{}.limit_word_nap(long_nap), long_nap);
+  Busy messages(0);
+  Unnoticed adapter;
+  for (shmem::Background* work :
+       {static_cast<shmem::Background*>(&messages), static_cast<shmem::Background*>(&adapter)}) {
+    const WaitPolicy policy{.background = work};
+    EXPECT_EQ(policy.limit_nap(long_nap), brief);
+    EXPECT_EQ(policy.limit_word_nap(long_nap), brief);
+    work->is_served_by_a_thread();
+    EXPECT_EQ(policy.limit_nap(long_nap), long_nap);
+  }
+  EXPECT_EQ(WaitPolicy{.background = &messages}.limit_word_nap(long_nap), long_nap);
+  EXPECT_EQ(WaitPolicy{.background = &adapter}.limit_word_nap(long_nap), brief) << "no thread wakes the waiter";
+}
+
 TEST(Waiting, CallsTheCheckAlsoWhileThereIsAlwaysBackgroundWork) {
   Busy busy(std::numeric_limits<int>::max());
   const WaitPolicy policy{.background = &busy};

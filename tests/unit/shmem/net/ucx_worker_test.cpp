@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's UCX worker: its sleeps.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <thread>
+
+#include "shmem/net/ucx/worker.hpp"
+#include "tests/unit/shmem/network_processes.hpp"
+
+namespace shmem {
+namespace {
+
+using UcxWorkerTest = testing::NetworkTest;
+
+bool is_signalled(const UcxSleepers& sleepers) {
+  pollfd event{sleepers.event(), POLLIN, 0};
+  return ::poll(&event, 1, 0) == 1;
+}
+
+TEST(UcxSleepers, AreWokenOnlyIfThereAreAny) {
+  UcxSleepers sleepers;
+  sleepers.wake();
+  EXPECT_FALSE(is_signalled(sleepers));
+  sleepers.enter();
+  EXPECT_FALSE(is_signalled(sleepers));
+  sleepers.wake();
+  EXPECT_TRUE(is_signalled(sleepers));
+  sleepers.leave();
+  sleepers.enter();
+  EXPECT_FALSE(is_signalled(sleepers)) << "an old signal ends a new sleep";
+}
+
+TEST(UcxSleepers, DoNotConsumeTheSignalOfAnother) {
+  UcxSleepers sleepers;
+  sleepers.enter();
+  sleepers.wake();
+  sleepers.enter();  // a second one, while the first has not seen the signal yet
+  EXPECT_TRUE(is_signalled(sleepers));
+  sleepers.leave();
+  sleepers.enter();
+  EXPECT_TRUE(is_signalled(sleepers));
+}
+
+TEST_F(UcxWorkerTest, WakesAThreadWhoseMessageAnotherThreadProgresses) {
+  UcxCalls calls = load_ucx("libucp.so.0").value();
+  calls.worker_progress = [](ucp_worker_h) -> unsigned { return 1; };
+  calls.worker_arm = [](ucp_worker_h) { return UCS_OK; };
+  const auto worker = UcxWorker::create(calls, 1).value();
+  constexpr std::chrono::seconds kLimit{20};
+  std::atomic<bool> done{false};
+  std::atomic<bool> looked{false};
+  std::jthread other([&] {
+    while (!looked) {
+      std::this_thread::yield();
+    }
+    done = true;
+    worker->progress();
+  });
+  const auto start = Clock::now();
+  while (!done && Clock::now() - start < kLimit) {
+    // The look before the sleep is the last one that finds nothing.
+    worker->sleep_until([&] { return done.load() || looked.exchange(true); }, kLimit);
+  }
+  EXPECT_LT(Clock::now() - start, kLimit);
+}
+
+}  // namespace
+}  // namespace shmem
