@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's UCX worker: its sleeps.
+// This process's UCX worker: its sleeps, and what it refuses.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -11,6 +12,8 @@
 namespace shmem {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using UcxWorkerTest = testing::NetworkTest;
 
 bool is_signalled(const UcxSleepers& sleepers) {
@@ -63,6 +66,20 @@ TEST_F(UcxWorkerTest, WakesAThreadWhoseMessageAnotherThreadProgresses) {
     worker->sleep_until([&] { return done.load() || looked.exchange(true); }, kLimit);
   }
   EXPECT_LT(Clock::now() - start, kLimit);
+}
+
+TEST_F(UcxWorkerTest, SaysWhichUcxToInstallIfThisOneHasNoThreads) {
+  UcxCalls calls = load_ucx("libucp.so.0").value();
+  calls.worker_query = [](ucp_worker_h, ucp_worker_attr_t* given) {
+    given->thread_mode = UCS_THREAD_MODE_SINGLE;
+    return UCS_OK;
+  };
+  const auto worker = UcxWorker::create(calls, 1);
+  ASSERT_FALSE(worker);
+  EXPECT_EQ(worker.error().code, std::errc::not_supported);
+  EXPECT_THAT(worker.error().text, HasSubstr("--enable-mt"));
+  // Not what the program cannot help: it may have asked for SHMEM_THREAD_SINGLE.
+  EXPECT_THAT(worker.error().text, Not(HasSubstr("SHMEM_")));
 }
 
 }  // namespace
