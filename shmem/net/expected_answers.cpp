@@ -74,8 +74,8 @@ void ExpectedAnswers::take(std::span<const std::byte> header, std::span<const st
     return;  // the caller has given up, or the answer was sent twice and is the waiting thread's already
   }
   const bool fits = bytes.size() <= expected->left && answer.value <= expected->bytes - bytes.size();
-  if (answer.refused != 0 || (expected->bytes > 0 && !fits)) {
-    lose_(expected->pe);
+  if (answer.refused != Refusal::kNone || (expected->bytes > 0 && !fits)) {
+    lose_(expected->pe, answer.refused);
     expected->refused = true;
     expected->left = 0;
   } else if (expected->bytes > 0 && !bytes.empty()) {  // there may be no address either

@@ -35,9 +35,9 @@ class ExpectedAnswers {
     std::uint64_t left = 0;  // of them
   };
 
-  /// `job`: JobAddresses::job. `lose` is told the PE that has refused a request, or whose answer does not fit the
-  /// request, before that request is done.
-  ExpectedAnswers(std::uint64_t job, std::function<void(int)> lose) : job_(job), lose_(std::move(lose)) {}
+  /// `job`: JobAddresses::job. `lose` is told the PE that has refused a request, and why, or whose answer does not
+  /// fit the request (kNone), before that request is done.
+  ExpectedAnswers(std::uint64_t job, std::function<void(int, Refusal)> lose) : job_(job), lose_(std::move(lose)) {}
 
   /// A request to `pe`, whose answer is the bytes for `to`, or a value if `to` is empty. If `waited_for`, it stays
   /// until the caller calls forget(), otherwise until the answer is complete.
@@ -55,7 +55,7 @@ class ExpectedAnswers {
   void release(Expected& expected);
 
   const std::uint64_t job_;
-  const std::function<void(int)> lose_;
+  const std::function<void(int, Refusal)> lose_;
   std::mutex mutex_;
   RecordPool<Expected> expected_;
 };

@@ -12,7 +12,7 @@ RequestServer::RequestServer(std::vector<std::span<std::byte>> segments, std::ve
       is_remote_(std::move(is_remote)),
       longest_(longest),
       job_(job),
-      refused_(is_remote_.size()) {}
+      peers_(is_remote_.size()) {}
 
 void RequestServer::reply(Replies& replies, Answer answer, std::span<const std::byte> bytes) const {
   if (answer.number != 0) {
@@ -23,9 +23,7 @@ void RequestServer::reply(Replies& replies, Answer answer, std::span<const std::
 
 void RequestServer::serve(std::span<const std::byte> header, std::span<const std::byte> bytes, Replies& replies) {
   Request request;
-  if (!read_header(request, header) || request.from < 0 ||
-      static_cast<std::size_t>(request.from) >= is_remote_.size() ||
-      !is_remote_[static_cast<std::size_t>(request.from)]) {
+  if (!read_header(request, header) || request.from >= is_remote_.size() || !is_remote_[request.from]) {
     return;  // not from a PE on another node
   }
   if (request.job != job_) {
@@ -34,14 +32,27 @@ void RequestServer::serve(std::span<const std::byte> header, std::span<const std
     }
     return;
   }
-  serve(request, bytes, replies);
+  if (is_next(request)) {
+    return serve(request, bytes, replies);
+  }
+  refuse(request, Refusal::kOrder, replies);
+  reply(replies, {request.number, 0, refused(request)});
+}
+
+bool RequestServer::is_next(const Request& request) {
+  Peer& peer = peers_[request.from];
+  if (peer.refused == Refusal::kOrder || request.sequence != peer.next) {
+    return false;
+  }
+  ++peer.next;
+  return true;
 }
 
 void RequestServer::serve(const Request& request, std::span<const std::byte> bytes, Replies& replies) {
   switch (request.kind) {
     case RequestKind::kPut:
       if (!memory_.put(request, bytes)) {
-        refuse(request, replies);
+        refuse(request, Refusal::kMemory, replies);
       }
       return;
     case RequestKind::kGet:
@@ -49,31 +60,31 @@ void RequestServer::serve(const Request& request, std::span<const std::byte> byt
     case RequestKind::kAtomic: {
       const auto before = memory_.change(request);
       if (!before) {
-        refuse(request, replies);
+        refuse(request, Refusal::kMemory, replies);
       }
       return reply(replies, {request.number, before.value_or(0), refused(request)});
     }
     case RequestKind::kFlush:
       return reply(replies, {request.number, 0, refused(request)});
   }
-  refuse(request, replies);
+  refuse(request, Refusal::kMemory, replies);
   reply(replies, {request.number, 0, refused(request)});
 }
 
 void RequestServer::answer_get(const Request& request, Replies& replies) {
   const auto wanted = memory_.get(request);
   if (!wanted) {
-    refuse(request, replies);
+    refuse(request, Refusal::kMemory, replies);
     return reply(replies, {request.number, 0, refused(request)});
   }
   for (std::size_t at = 0; at < wanted->size(); at += longest_) {
-    reply(replies, {request.number, at, 0}, wanted->subspan(at, std::min(longest_, wanted->size() - at)));
+    reply(replies, {request.number, at, Refusal::kNone}, wanted->subspan(at, std::min(longest_, wanted->size() - at)));
   }
 }
 
-void RequestServer::refuse(const Request& request, Replies& replies) {
-  refused_[static_cast<std::size_t>(request.from)] = true;
-  replies.refuse(request.from);
+void RequestServer::refuse(const Request& request, Refusal why, Replies& replies) {
+  peers_[request.from].refused = why;
+  replies.refuse(request.from, why);
 }
 
 }  // namespace shmem

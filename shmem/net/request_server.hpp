@@ -23,7 +23,8 @@ bool read_header(Header& header, std::span<const std::byte> bytes) {
 }
 
 /// Takes any bytes as a request. A PE whose request is invalid is refused with its next answer, and counts as lost for
-/// this PE: both end the job. Used by one thread at a time.
+/// this PE: both end the job. So is a PE whose requests arrive in another order than it has sent them, or not all of
+/// them: then none is carried out any more. Used by one thread at a time.
 class RequestServer {
  public:
   /// The way back to the requesting PE.
@@ -34,8 +35,8 @@ class RequestServer {
     Replies& operator=(const Replies&) = delete;
     /// The answer has a number. `bytes` are part of a segment.
     virtual void answer(const Answer& answer, std::span<const std::byte> bytes) = 0;
-    /// PE `pe` has sent an invalid request. Called before its answer.
-    virtual void refuse(int pe) = 0;
+    /// PE `pe` has sent an invalid request, or one in the wrong place. Called before its answer.
+    virtual void refuse(int pe, Refusal why) = 0;
     /// A request is not of this job; any program can send one, as if from PE `pe`. Called once; it and others like it
     /// have no answer.
     virtual void report_foreign(int pe) = 0;
@@ -54,16 +55,20 @@ class RequestServer {
   void serve(const Request& request, std::span<const std::byte> bytes, Replies& replies);
   void reply(Replies& replies, Answer answer, std::span<const std::byte> bytes = {}) const;
   void answer_get(const Request& request, Replies& replies);
-  void refuse(const Request& request, Replies& replies);
-  [[nodiscard]] std::uint64_t refused(const Request& request) const {
-    return refused_[static_cast<std::size_t>(request.from)] ? 1 : 0;
-  }
+  /// UCX does not promise the order of its active messages.
+  [[nodiscard]] bool is_next(const Request& request);
+  void refuse(const Request& request, Refusal why, Replies& replies);
+  [[nodiscard]] Refusal refused(const Request& request) const { return peers_[request.from].refused; }
 
   const RequestedMemory memory_;
   const std::vector<bool> is_remote_;
   const std::size_t longest_;
   const std::uint64_t job_;
-  std::vector<bool> refused_;  // PEs whose request was refused
+  struct Peer {
+    std::uint16_t next = 0;  // the sequence number of its next request
+    Refusal refused = Refusal::kNone;
+  };
+  std::vector<Peer> peers_;
   bool foreign_reported_ = false;
 };
 

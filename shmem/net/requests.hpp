@@ -25,20 +25,28 @@ struct Request {
   Segment segment = Segment::kHeap;
   AtomicOperation operation = AtomicOperation::kFetch;
   std::uint8_t word_size = 0;
-  std::int32_t from = 0;     // the requesting PE
-  std::uint64_t offset = 0;  // in the segment
-  std::uint64_t number = 0;  // of its answers; 0: no answer
+  std::uint16_t from = 0;      // the requesting PE
+  std::uint16_t sequence = 0;  // of its requests to this PE, from 0, wrapping around
+  std::uint64_t offset = 0;    // in the segment
+  std::uint64_t number = 0;    // of its answers; 0: no answer
   std::uint64_t operand = 0;
   std::uint64_t compared = 0;
   std::uint64_t job = 0;  // JobAddresses::job: a request of another job is not carried out
 };
 static_assert(sizeof(Request) == 48);
 
+/// Why a PE's request is not carried out, nor any later one of it that depends on order.
+enum class Refusal : std::uint64_t {
+  kNone,
+  kMemory,  // this request or an earlier one was invalid
+  kOrder,   // an earlier request is missing, or this one has come before
+};
+
 struct Answer {
   std::uint64_t number = 0;
-  std::uint64_t value = 0;    // of a word; for a get, the offset of these bytes in the requested ones
-  std::uint64_t refused = 0;  // 1: this request or an earlier one was invalid
-  std::uint64_t job = 0;      // as in a Request
+  std::uint64_t value = 0;  // of a word; for a get, the offset of these bytes in the requested ones
+  Refusal refused = Refusal::kNone;
+  std::uint64_t job = 0;  // as in a Request
 };
 
 /// One PE's segments, accessed by requests of others. No request accesses memory outside the segments.

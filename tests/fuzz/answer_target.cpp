@@ -39,7 +39,10 @@ class Asking {
   void answer(Input& input) {
     const auto which = input.take<std::uint8_t>();
     const auto flags = input.take<std::uint8_t>();
-    Answer answer{.number = 0, .value = input.take<std::uint8_t>(), .refused = flags & 1U, .job = kJob};
+    Answer answer{.number = 0,
+                  .value = input.take<std::uint8_t>(),
+                  .refused = static_cast<shmem::Refusal>(flags & 1U),
+                  .job = kJob};
     std::vector<std::byte> bytes(input.take<std::uint8_t>(), std::byte{0x11});
     if (!requests_.empty()) {
       answer.number = requests_[which % requests_.size()].number;
@@ -126,7 +129,7 @@ class Asking {
   }
 
   int lost_ = -1;
-  ExpectedAnswers answers_{kJob, [this](int pe) {
+  ExpectedAnswers answers_{kJob, [this](int pe, shmem::Refusal /*why*/) {
                              check(pe >= 0 && pe < kPes, "a PE that was asked is lost");
                              lost_ = pe;
                            }};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <vector>
 
 #include "shmem/net/request_server.hpp"
 #include "tests/fuzz/check.hpp"
@@ -43,11 +45,12 @@ class Replies final : public shmem::RequestServer::Replies {
     check(bytes.size() <= kLongest, "an answer is not too long");
     check(bytes.empty() || lies_in(memory_.heap(), bytes) || lies_in(memory_.board(), bytes),
           "answers are made of segments");
-    check(!refused_ || (answer.refused != 0 && bytes.empty()), "an invalid request is refused");
+    check(!refused_ || (answer.refused != shmem::Refusal::kNone && bytes.empty()), "an invalid request is refused");
     sent_ += bytes.size();
     check(sent_ <= memory_.heap().size(), "a request gets at most a segment");
   }
-  void refuse(int pe) override {
+  void refuse(int pe, shmem::Refusal why) override {
+    check(why == shmem::Refusal::kMemory || why == shmem::Refusal::kOrder, "a refusal has a reason");
     check(pe == 1 || pe == 2, "a PE of another node is refused");
     refused_ = true;
   }
@@ -63,6 +66,25 @@ class Replies final : public shmem::RequestServer::Replies {
   bool refused_ = false;
 };
 
+/// The numbers of the requests of each PE. Hardly any input has the right ones: 0 stands for the next one.
+class Sequences {
+ public:
+  void fill_in(std::span<std::byte> header) {
+    shmem::Request request;
+    if (header.size() != sizeof request) {
+      return;
+    }
+    std::memcpy(&request, header.data(), sizeof request);
+    if (request.from < next_.size() && request.job == kJob && request.sequence == 0) {
+      request.sequence = next_[request.from]++;
+      std::memcpy(header.data(), &request, sizeof request);
+    }
+  }
+
+ private:
+  std::array<std::uint16_t, 3> next_{};
+};
+
 }  // namespace
 
 // Messages: i8 length of the header minus 48, the header, u8 length of the bytes, the bytes.
@@ -70,9 +92,12 @@ void run_request(std::span<const std::byte> bytes) {
   Input input(bytes);
   Memory memory;
   shmem::RequestServer server({memory.heap(), {}, memory.board()}, {false, true, true}, kLongest, kJob);
+  Sequences sequences;
   while (!input.empty()) {
     const int length = static_cast<int>(sizeof(shmem::Request)) + input.take<std::int8_t>();
-    const auto header = input.take_bytes(static_cast<std::size_t>(std::max(length, 0)));
+    const auto taken = input.take_bytes(static_cast<std::size_t>(std::max(length, 0)));
+    std::vector<std::byte> header(taken.begin(), taken.end());
+    sequences.fill_in(header);
     const auto data = input.take_bytes(input.take<std::uint8_t>());
     Replies replies(memory);
     server.serve(header, data, replies);

@@ -31,6 +31,7 @@ struct UcxPeer {
   // Guarded likewise. Operations begun on it, and how many of them are known to be complete.
   std::uint64_t begun = 0;
   std::uint64_t flushed = 0;
+  std::uint16_t requests = 0;  // Request::sequence of the next one to it
   bool closed = false;
   /// Why it is lost, or nullptr. The text is never freed. Written by UCX's callback in any thread that makes progress.
   std::atomic<const char*> lost{nullptr};

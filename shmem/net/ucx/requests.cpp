@@ -10,6 +10,9 @@ namespace shmem {
 namespace {
 
 constexpr const char* kRefused = "it does not have the memory that this PE asked for";
+constexpr const char* kDisordered =
+    "this PE's requests came to it in another order than they were sent, or not all of them (do variables UCX_* spread "
+    "them over several paths?)";
 
 }  // namespace
 
@@ -20,12 +23,26 @@ UcxRequests::UcxRequests(UcxWorker& worker, UcxSendQueue& send_queue, UcxPeers& 
       wait_policy_(wait_policy),
       me_(me),
       job_(job),
-      answers_(job, [this](int pe) { peers_.note_lost(pe, kRefused); }) {
+      answers_(job,
+               [this](int pe, Refusal why) { peers_.note_lost(pe, why == Refusal::kOrder ? kDisordered : kRefused); }) {
   receive_by(worker, UcxSendQueue::kAnswers, on_answer, this);
 }
 
 Request UcxRequests::request_of(RequestKind kind, const RemotePlace& place) const {
-  return {.kind = kind, .segment = place.segment, .from = me_, .offset = place.offset, .job = job_};
+  return {.kind = kind,
+          .segment = place.segment,
+          .from = static_cast<std::uint16_t>(me_),
+          .offset = place.offset,
+          .job = job_};
+}
+
+ucs_status_t UcxRequests::send(UcxPeer& peer, Request request, std::span<const std::byte> bytes, Message** under_way) {
+  request.sequence = peer.requests;
+  const auto status = send_queue_.send(peer.endpoint, request, bytes, under_way);
+  if (!UCS_STATUS_IS_ERR(status)) {
+    ++peer.requests;
+  }
+  return status;
 }
 
 Request UcxRequests::change_of(const RemotePlace& word, std::size_t size, AtomicOperation operation,
@@ -52,8 +69,8 @@ Result<void> UcxRequests::put(const RemotePlace& to, const void* from, std::size
   for (std::size_t at = 0; at < bytes && !UCS_STATUS_IS_ERR(status); at += UcxSendQueue::kLongest) {
     const auto piece = all.subspan(at, std::min(UcxSendQueue::kLongest, bytes - at));
     Message* message = nullptr;
-    status = send_queue_.send((*peer)->endpoint, request_of(RequestKind::kPut, {to.pe, to.segment, to.offset + at}),
-                              piece, waits == Waits::kYes ? &message : nullptr);
+    status = send(**peer, request_of(RequestKind::kPut, {to.pe, to.segment, to.offset + at}), piece,
+                  waits == Waits::kYes ? &message : nullptr);
     if (status == UCS_INPROGRESS && message != nullptr) {
       under_way.push_back(message);
     }
@@ -148,7 +165,7 @@ Result<void> UcxRequests::post_atomic(const RemotePlace& word, std::size_t size,
   }
   ++(*peer)->begun;
   Message* message = nullptr;
-  const auto status = send_queue_.send((*peer)->endpoint, change_of(word, size, operation, operand), {}, &message);
+  const auto status = send(**peer, change_of(word, size, operation, operand), {}, &message);
   if (UCS_STATUS_IS_ERR(status)) {
     return peers_.error(**peer, status, kChanging);
   }
@@ -185,7 +202,7 @@ Result<UcxRequests::Expected*> UcxRequests::ask(UcxPeer& peer, Request request, 
                                                 const OpText& op) {
   Expected& expected = answers_.expect(peer.pe, to, waits == Waits::kYes);
   request.number = expected.number;
-  const auto status = send_queue_.send(peer.endpoint, request);
+  const auto status = send(peer, request);
   if (!UCS_STATUS_IS_ERR(status)) {
     return &expected;
   }

@@ -13,7 +13,8 @@
 namespace shmem {
 
 /// All requests to a PE go over one stream. The PE serves them in order, and its answers come back in order. So a fence
-/// does nothing, and a quiet is one request that is answered after all others.
+/// does nothing, and a quiet is one request that is answered after all others. UCX promises that order only as long as
+/// a message has one path: requests are numbered, and the PE refuses one that is out of place.
 class UcxRequests final : public UcxOneSided {
  public:
   /// The worker calls back until its end: this outlives it. `peers` and `wait_policy` may be constructed later.
@@ -38,7 +39,9 @@ class UcxRequests final : public UcxOneSided {
   static ucs_status_t on_answer(void* requests, const void* header, std::size_t header_length, void* data,
                                 std::size_t length, const ucp_am_recv_param_t* parameters);
 
-  /// REQUIRES: the lock of the peers.
+  // REQUIRES: the lock of the peers.
+  ucs_status_t send(UcxPeer& peer, Request request, std::span<const std::byte> bytes = {},
+                    Message** under_way = nullptr);
   Result<Expected*> ask(UcxPeer& peer, Request request, std::span<std::byte> to, Waits waits, const OpText& op);
   /// Returns the value of the answer.
   Result<std::uint64_t> wait(UcxPeer& peer, Expected& expected, const OpText& op);

@@ -32,7 +32,12 @@ class UcxServer::Requester final : public RequestServer::Replies {
       server_.send_queue_.send(endpoint_, answer, bytes);
     }
   }
-  void refuse(int pe) override { server_.peers_.note_lost(pe, "it asked for memory that this PE does not have"); }
+  void refuse(int pe, Refusal why) override {
+    server_.peers_.note_lost(pe, why == Refusal::kOrder
+                                     ? "its requests came in another order than it sent them, or not all of them (do "
+                                       "variables UCX_* spread them over several paths?)"
+                                     : "it asked for memory that this PE does not have");
+  }
   void report_foreign(int pe) override {
     log(LogLevel::kWarn,
         "shmem: %s got a message that is not of this job, as if from %s: it was not carried out, and others like it "

@@ -30,7 +30,26 @@ constexpr UcxOption kSettings[] = {
     // the transport's name, later versions with it.
     {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
     {"UCX_TCP_CONN_NB", "TCP_CONN_NB", "y"},
+    // One path for all eager messages to a PE: requests are served in the order in which they were sent.
+    {"UCX_MAX_EAGER_RAILS", "MAX_EAGER_RAILS", "1"},
+    {"UCX_MAX_EAGER_LANES", "MAX_EAGER_LANES", "1"},
 };
+
+/// UCX's variables that must be 1, if they are set, unless an adapter does what requests do otherwise.
+constexpr const char* kPaths[] = {"UCX_MAX_EAGER_RAILS", "UCX_MAX_EAGER_LANES"};
+
+Result<void> check_paths() {
+  for (const char* variable : kPaths) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && std::string(value) != "1") {
+      return fail(std::errc::invalid_argument,
+                  fmt::format("{}={} lets messages overtake each other, and without an RDMA adapter libshmem needs "
+                              "their order: unset it, or set it to 1",
+                              variable, value));
+    }
+  }
+  return {};
+}
 
 /// The names of the transports, "self" too, in what ucp_context_print_info() prints: "#    resource 2 : md 1 dev 2
 /// flags -- tcp/lo".
@@ -90,6 +109,8 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
     if (auto done = made->make_context(remote_pes); !done) {
       return done.error();
     }
+  } else if (auto good = check_paths(); !good) {
+    return good.error();
   }
   if (auto done = made->make_worker(); !done) {
     return done.error();

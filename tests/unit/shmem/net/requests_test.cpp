@@ -5,6 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "shmem/net/request_server.hpp"
 #include "shmem/net/ucx/network.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
 
@@ -96,6 +102,58 @@ TEST(RequestedMemory, ChangesOnlyWordsByValidOperations) {
   EXPECT_TRUE(memory.is_untouched());
   EXPECT_EQ(change(16, 8, kSwap).value(), 0x5a5a5a5a5a5a5a5a);
   EXPECT_EQ(change(16, 4, kSwap).value(), 1U);
+}
+
+/// What a server says to the requests of PE 1.
+class Answers final : public RequestServer::Replies {
+ public:
+  void answer(const Answer& answer, std::span<const std::byte> /*bytes*/) override {
+    refused.push_back(answer.refused);
+  }
+  void refuse(int pe, Refusal why) override { refusals.emplace_back(pe, why); }
+  void report_foreign(int /*pe*/) override {}
+
+  std::vector<Refusal> refused;
+  std::vector<std::pair<int, Refusal>> refusals;
+};
+
+/// Serves an addition of 1 for each sequence number, in this order, and returns the sum.
+std::uint64_t add_in_order(const std::vector<int>& sequences, Answers& answers) {
+  alignas(8) std::array<std::byte, 8> heap{};
+  RequestServer server({heap}, {false, true}, 64, 0);
+  for (const int sequence : sequences) {
+    Request request = at(Segment::kHeap, 0);
+    request.kind = RequestKind::kAtomic;
+    request.operation = AtomicOperation::kAdd;
+    request.word_size = 8;
+    request.operand = 1;
+    request.number = 1;
+    request.from = 1;
+    request.sequence = static_cast<std::uint16_t>(sequence);
+    server.serve(std::as_bytes(std::span(&request, 1)), {}, answers);
+  }
+  return std::bit_cast<std::uint64_t>(heap);
+}
+
+TEST(RequestServer, CarriesOutNothingAfterAGapOrARepetition) {
+  const std::pair<std::vector<int>, std::uint64_t> cases[] = {
+      {{0, 1, 3, 2, 4}, 2}, {{0, 1, 1, 2}, 2}, {{1, 0}, 0}, {{0, 65535, 1}, 1}};
+  for (const auto& [sequences, carried_out] : cases) {
+    Answers answers;
+    EXPECT_EQ(add_in_order(sequences, answers), carried_out);
+    std::vector<Refusal> expected(sequences.size(), Refusal::kOrder);
+    std::fill_n(expected.begin(), carried_out, Refusal::kNone);
+    EXPECT_EQ(answers.refused, expected);
+    EXPECT_THAT(answers.refusals, ::testing::Each(std::pair(1, Refusal::kOrder)));
+    EXPECT_EQ(answers.refusals.size(), sequences.size() - carried_out);
+  }
+}
+
+TEST(RequestServer, CountsOnAfterTheLargestSequenceNumber) {
+  std::vector<int> sequences(70000);
+  std::iota(sequences.begin(), sequences.end(), 0);
+  Answers answers;
+  EXPECT_EQ(add_in_order(sequences, answers), sequences.size());
 }
 
 /// Connects PEs that take the heaps of the others for twice as large. PE 0 adds `other_job` to the job's number.
@@ -252,6 +310,41 @@ TEST_F(NetworkRequestsTest, OfUcxItselfAreNotCarriedOut) {
       false, {});
   EXPECT_EQ(texts[0], "");
   EXPECT_EQ(texts[1], "0 0");
+}
+
+/// PE 0 connects a second time, and counts its requests from 0 again.
+TEST_F(NetworkRequestsTest, OutOfOrderEndTheJobAndSayWhy) {
+  const auto texts = with_network(
+      2,
+      [](NetworkPe& me) -> std::string {
+        const NetworkSettings settings = me.settings();
+        const auto calls = load_ucx(settings.library).value();
+        auto worker = UcxWorker::create(calls, 1).value();
+        PeAddress mine;
+        mine.address = worker->address();
+        mine.segments[0] = {0, settings.segments[0].size(), {}};
+        auto addresses = exchange_addresses(*me.world, mine, settings.names).value();
+        me.network = std::make_unique<UcxNetwork>(*me.world, std::move(worker), std::make_unique<UcxMemory>(),
+                                                  addresses, settings);
+        me.barrier();
+        const std::uint64_t word = 7;
+        if (me.pe == 1) {
+          me.serve([&me] { return me.rendezvous.flag.load() != 0; });
+          return text_of(me.network->put(heap_of(0, 0), &word, sizeof word));
+        }
+        std::string text = problem_of(me.network->put(heap_of(1, 0), &word, sizeof word));
+        text += problem_of(me.network->quiet());
+        auto again = std::make_unique<UcxNetwork>(*me.world, UcxWorker::create(calls, 1).value(),
+                                                  std::make_unique<UcxMemory>(), addresses, settings);
+        text += problem_of(again->put(heap_of(1, 0), &word, sizeof word));
+        text += text_of(again->quiet());
+        me.rendezvous.flag.store(1);
+        static_cast<void>(again.release());
+        return text;
+      },
+      false);
+  EXPECT_THAT(texts[0], HasSubstr("lost: this PE's requests came to it in another order than they were sent"));
+  EXPECT_THAT(texts[1], HasSubstr("lost: its requests came in another order than it sent them"));
 }
 
 TEST_F(NetworkRequestsTest, EndTheJobWhenTheyAreRefused) {

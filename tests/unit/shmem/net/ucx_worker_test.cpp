@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's UCX worker: its sleeps, and what it refuses.
+// This process's UCX worker: its sleeps, its settings, and what it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <stdlib.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "shmem/net/ucx/worker.hpp"
 #include "tests/unit/shmem/network_processes.hpp"
@@ -12,6 +15,7 @@
 namespace shmem {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using UcxWorkerTest = testing::NetworkTest;
@@ -66,6 +70,37 @@ TEST_F(UcxWorkerTest, WakesAThreadWhoseMessageAnotherThreadProgresses) {
     worker->sleep_until([&] { return done.load() || looked.exchange(true); }, kLimit);
   }
   EXPECT_LT(Clock::now() - start, kLimit);
+}
+
+std::vector<std::string>& settings_made() {
+  static std::vector<std::string> settings;
+  return settings;
+}
+
+TEST_F(UcxWorkerTest, KeepsMessagesToAPeOnOnePath) {
+  UcxCalls calls = load_ucx("libucp.so.0").value();
+  calls.config_modify = [](ucp_config_t*, const char* name, const char* value) {
+    settings_made().push_back(std::string(name) + "=" + value);
+    return UCS_OK;
+  };
+  ASSERT_TRUE(UcxWorker::create(calls, 1));
+  EXPECT_THAT(settings_made(), Contains("MAX_EAGER_RAILS=1"));
+}
+
+TEST_F(UcxWorkerTest, RefusesSettingsThatLetMessagesOvertakeEachOther) {
+  const UcxCalls calls = load_ucx("libucp.so.0").value();
+  for (const char* variable : {"UCX_MAX_EAGER_RAILS", "UCX_MAX_EAGER_LANES"}) {
+    ::setenv(variable, "2", 1);
+    const auto refused = UcxWorker::create(calls, 1);
+    const auto by_adapter = UcxWorker::create(calls, 1, true);
+    ::setenv(variable, "1", 1);
+    const auto allowed = UcxWorker::create(calls, 1);
+    ::unsetenv(variable);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().text, HasSubstr(std::string(variable) + "=2"));
+    EXPECT_TRUE(by_adapter) << by_adapter.error().text;
+    EXPECT_TRUE(allowed) << allowed.error().text;
+  }
 }
 
 TEST_F(UcxWorkerTest, SaysWhichUcxToInstallIfThisOneHasNoThreads) {
