@@ -30,6 +30,7 @@ constexpr std::size_t kLongestSwitchName = 63;
 struct Options {
   std::size_t symmetric_size = std::size_t{1} << 30;
   bool symmetric_globals = true;
+  std::string symmetric_globals_skip;  // libraries, as is_listed() reads them
   PlacementRequest placement;
   std::string barrier_algorithm = "auto";
   std::string barrier_tuning;     // a file, or "": the built-in table

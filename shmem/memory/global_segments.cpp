@@ -76,7 +76,7 @@ int add_object(dl_phdr_info* info, std::size_t /*size*/, void* objects) {
 }
 
 /// The executable, then the program's own libraries, by their distance from it.
-std::vector<Object> own_objects() {
+std::vector<Object> own_objects(const std::string& skip) {
   std::vector<Object> loaded;
   ::dl_iterate_phdr(add_object, &loaded);
   if (loaded.empty()) {
@@ -88,7 +88,7 @@ std::vector<Object> own_objects() {
     for (const auto& name : needed) {
       const auto is_named = [&](const Object& object) { return object.soname == name || object.path == name; };
       const auto found = std::find_if(loaded.begin() + 1, loaded.end(), is_named);
-      if (found == loaded.end() || is_runtime(found->path, found->soname)) {
+      if (found == loaded.end() || is_runtime(found->path, found->soname) || is_listed(skip, found->soname)) {
         continue;
       }
       if (std::none_of(own.begin(), own.end(), is_named)) {
@@ -241,10 +241,12 @@ Result<void> check_untouched(const std::vector<GlobalRange>& ranges) {
 bool is_runtime(const std::string& path, const std::string& name) {
   constexpr std::array<std::string_view, 9> kSystem{
       "/lib/", "/lib32/", "/lib64/", "/libx32/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "linux-"};
-  constexpr std::array<std::string_view, 33> kRuntimes{
+  constexpr std::array<std::string_view, 39> kRuntimes{
       // Of the system and the compilers.
       "ld-", "libc.", "libm.", "libmvec.", "libpthread.", "libdl.", "librt.", "libutil.", "libresolv.", "libstdc++.",
       "libgcc_s.", "libc++", "libgomp.", "libomp.", "libatomic.", "libgfortran.", "libquadmath.", "libunwind.",
+      // Of threads and mathematics, and of Ascend's CANN: their own threads use their data.
+      "libiomp5.", "libtbb", "libmkl_", "libascendcl.", "libruntime.", "libhccl",
       // Sanitizers.
       "libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt.",
       // Our own, and those of other message-passing systems.
@@ -256,10 +258,22 @@ bool is_runtime(const std::string& path, const std::string& name) {
          std::any_of(kRuntimes.begin(), kRuntimes.end(), begins(name));
 }
 
-GlobalImage find_globals() {
+bool is_listed(const std::string& list, const std::string& name) {
+  constexpr const char* kSeparators = ",: ";
+  for (std::size_t begin = list.find_first_not_of(kSeparators); begin != std::string::npos;) {
+    const std::size_t end = std::min(list.find_first_of(kSeparators, begin), list.size());
+    if (name.compare(0, end - begin, list, begin, end - begin) == 0) {
+      return true;
+    }
+    begin = list.find_first_not_of(kSeparators, end);
+  }
+  return false;
+}
+
+GlobalImage find_globals(const std::string& skip) {
   GlobalImage image;
   Hash hash;
-  for (const Object& object : own_objects()) {
+  for (const Object& object : own_objects(skip)) {
     hash.add(object.soname.data(), object.soname.size());
     if (!add_build_id(object, hash)) {
       add_contents(object, hash);

@@ -30,18 +30,21 @@ struct GlobalImage {
   [[nodiscard]] std::size_t size() const;
 };
 
-/// The program's own objects are the executable and the DT_NEEDED libraries, direct and indirect, that are not
-/// is_runtime(): libraries preloaded or loaded later do not count. Data that the loader makes read-only after
-/// relocation (RELRO) is skipped. Thread-safe.
-GlobalImage find_globals();
+/// The program's own objects are the executable and the DT_NEEDED libraries, direct and indirect, that are neither
+/// is_runtime() nor is_listed() in `skip`: libraries preloaded or loaded later do not count. Data that the loader makes
+/// read-only after relocation (RELRO) is skipped. Thread-safe.
+GlobalImage find_globals(const std::string& skip = "");
 
 /// An Error unless all pages are as the loader left them: readable, writable memory of this process. An exchange would
 /// undo the program's own protections and mappings there.
 Result<void> check_untouched(const std::vector<GlobalRange>& ranges);
 
-/// True for libraries of the system (in /lib, /usr/lib and the like) and for the known runtimes of languages,
-/// sanitizers and message passing, ours included, in any folder. `name` is the soname.
+/// True for libraries of the system (in /lib, /usr/lib and the like) and for the known runtimes of languages, threads,
+/// accelerators, sanitizers and message passing, ours included, in any folder. `name` is the soname.
 bool is_runtime(const std::string& path, const std::string& name);
+
+/// Whether `name` begins with an element of `list`, which commas or colons separate.
+bool is_listed(const std::string& list, const std::string& name);
 
 /// The parts of [begin, begin + size) without [hole, hole_end), in order; empty parts are skipped.
 std::vector<GlobalRange> without(const GlobalRange& range, const std::byte* hole, const std::byte* hole_end);

@@ -203,7 +203,7 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
     return where.error();
   }
   Nodes& nodes = where->nodes;
-  auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(),
+  auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(options.symmetric_globals_skip),
                                         options.symmetric_globals ? "" : "SHMEM_SYMMETRIC_GLOBALS=off");
   if (!globals) {
     return globals.error();

@@ -72,6 +72,18 @@ TEST(TwoPrograms, AreNamedAsDifferentInTheMessage) {
   EXPECT_NE(job.output.find("runs another program, or other libraries"), std::string::npos) << job.output;
 }
 
+TEST(Globals, OfASkippedLibraryAreNotSymmetric) {
+  const auto access = [](const char* skipped) {
+    return run(oshrun(2, "off", {test_program("globals_pes"), "access"}),
+               {std::string("SHMEM_SYMMETRIC_GLOBALS_SKIP=") + skipped});
+  };
+  EXPECT_TRUE(access("libanother").exit.clean());
+  const auto job = access("libanother,libglobals_library");
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_NE(job.output.find("bytes at the given address are not inside the symmetric heap"), std::string::npos)
+      << job.output;
+}
+
 TEST(Globals, AreNotSymmetricWhenSwitchedOff) {
   const auto job = run(oshrun(2, "off", {test_program("globals_pes"), "not-symmetric"}),
                        {"SHMEM_SYMMETRIC_GLOBALS=off", "SHMEM_INFO=1"});

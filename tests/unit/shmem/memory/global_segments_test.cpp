@@ -95,14 +95,31 @@ TEST(IsRuntime, IsALibraryOfTheSystemOrOfAKnownRuntime) {
                                    {"/opt/gcc/lib64/libstdc++.so.6", "libstdc++.so.6"},
                                    {"/home/me/build/lib/libshmem.so.0", "libshmem.so.0"},
                                    {"/opt/openmpi/lib/libmpi.so.40", "libmpi.so.40"},
+                                   {"/opt/conda/lib/libiomp5.so", "libiomp5.so"},
+                                   {"/opt/conda/lib/libtbb.so.12", "libtbb.so.12"},
+                                   {"/opt/conda/lib/libtbbmalloc.so.2", "libtbbmalloc.so.2"},
+                                   {"/opt/intel/lib/libmkl_core.so.2", "libmkl_core.so.2"},
+                                   {"/usr/local/Ascend/lib64/libascendcl.so", "libascendcl.so"},
+                                   {"/usr/local/Ascend/lib64/libruntime.so", "libruntime.so"},
+                                   {"/usr/local/Ascend/lib64/libhccl.so", "libhccl.so"},
                                    {"/opt/openmpi/lib/libopen-pal.so.40", "libopen-pal.so.40"}}) {
     EXPECT_TRUE(is_runtime(path, name)) << path;
   }
   for (const auto& [path, name] : {std::pair{"/home/me/build/libmodel.so", "libmodel.so"},
                                    {"/usr/local/lib/libmine.so.1", "libmine.so.1"},
                                    {"./libcontainer.so", "libcontainer.so"},
-                                   {"/opt/app/lib/libmesh.so", "libmesh.so"}}) {
+                                   {"/opt/app/lib/libmesh.so", "libmesh.so"},
+                                   {"/opt/app/lib/libruntimes.so", "libruntimes.so"}}) {
     EXPECT_FALSE(is_runtime(path, name)) << path;
+  }
+}
+
+TEST(IsListed, ALibraryWhoseNameBeginsWithAnElementOfTheList) {
+  for (const char* list : {"libmesh", "libmesh.so.1", "libfoo,libmesh", "libfoo:libmesh:", ", libmesh.so ,libfoo"}) {
+    EXPECT_TRUE(is_listed(list, "libmesh.so.1")) << list;
+  }
+  for (const char* list : {"", ",", " : ,", "mesh", "libmesh.so.12", "libmeshes", "libfoo,libbar"}) {
+    EXPECT_FALSE(is_listed(list, "libmesh.so.1")) << list;
   }
 }
 
