@@ -153,7 +153,10 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   nodes.mine = known.at(key_of(mine));
   nodes.neighbours = of_kernel.pes() - of_node.pes();
   nodes.processors = of_kernel.count();
-  return Whereabouts{nodes.several() ? std::move(nodes) : Nodes{}, of_node.count()};
+  const auto locking = std::find_if(all->begin(), all->end(), [](const auto& one) { return one.locks_new_memory; });
+  return Whereabouts{.nodes = nodes.several() ? std::move(nodes) : Nodes{},
+                     .processors = of_node.count(),
+                     .first_locking = locking != all->end() ? static_cast<int>(locking - all->begin()) : -1};
 }
 
 }  // namespace shmem

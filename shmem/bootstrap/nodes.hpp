@@ -24,6 +24,7 @@ struct NodeIdentity {
   std::array<char, 64> host{};                 // for messages
   std::array<std::uint64_t, 16> processors{};  // a bit for each processor that this PE may use
   CpuQuota quota{};                            // the limit by control groups; thousandths 0: no limit
+  bool locks_new_memory = false;               // mlockall(MCL_FUTURE)
 };
 NodeIdentity node_identity(const std::string& given = "");
 
@@ -62,7 +63,8 @@ struct Nodes {
 
 struct Whereabouts {
   Nodes nodes;
-  int processors = 0;  // that the PEs of this node together may use
+  int processors = 0;      // that the PEs of this node together may use
+  int first_locking = -1;  // the first PE of the world whose memory is locked when it is mapped; -1: none
 };
 /// Collective; an Error, the same on all, if PEs have different versions of libshmem. PEs are on one node if they run
 /// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter. Processors

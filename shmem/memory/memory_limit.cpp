@@ -2,11 +2,13 @@
 #include "shmem/memory/memory_limit.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -165,6 +167,19 @@ Result<void> check_address_space(std::size_t bytes) {
       fmt::format("they take {} of address space, and this process may have {}, of which it uses {}; raise that limit "
                   "(ulimit -v)",
                   base::size_text(bytes), base::size_text(limit.rlim_cur), base::size_text(used)));
+}
+
+// /proc/self/smaps tells it too, but lists all mappings. A fresh page of this process alone is in memory only then.
+bool locks_new_memory() {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* fresh = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) {
+    return errno == EAGAIN;  // beyond the limit on locked memory
+  }
+  unsigned char in_memory = 0;
+  const bool known = ::mincore(fresh, page, &in_memory) == 0;
+  ::munmap(fresh, page);
+  return known && (in_memory & 1) != 0;
 }
 
 }  // namespace shmem

@@ -23,6 +23,10 @@ MemoryLimit memory_limit();
 /// does not apply to shared mappings.
 Result<void> check_address_space(std::size_t bytes);
 
+/// Whether the kernel takes memory for a mapping at once: the process has called mlockall(MCL_FUTURE), without
+/// MCL_ONFAULT.
+bool locks_new_memory();
+
 /// The smallest limit of the control groups that `membership` (the text of /proc/self/cgroup) names, versions 1 and 2,
 /// their parents included. `mount` is where they are mounted: /sys/fs/cgroup.
 std::optional<std::size_t> cgroup_memory_limit(const std::string& membership, const std::string& mount);

@@ -11,10 +11,12 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/size_text.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/layout/peers.hpp"
+#include "shmem/memory/memory_limit.hpp"
 #include "shmem/memory/ordering.hpp"
 
 namespace shmem {
@@ -79,6 +81,14 @@ bool brings_news(Bootstrap& bootstrap, const std::string& reason) {
   Bootstrap& everybody = bootstrap.everybody();
   const auto all = allgather(everybody, mine);
   return !all || std::find(all->begin(), all->end(), mine) - all->begin() == everybody.rank();
+}
+
+/// All PEs map the heaps of all PEs of their node.
+void warn_of_locked_memory(const Options& options, const Bootstrap& bootstrap) {
+  log(LogLevel::kWarn,
+      "shmem: PE %d has called mlockall(MCL_FUTURE): the symmetric heaps (%d of %s) take all their memory now, not "
+      "when it is used; add MCL_ONFAULT, or set a smaller SHMEM_SYMMETRIC_SIZE",
+      bootstrap.rank(), bootstrap.size(), base::size_text(options.symmetric_size).c_str());
 }
 
 }  // namespace
@@ -198,9 +208,14 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
   if (!bootstrap) {
     return bootstrap.error();
   }
-  auto where = find_nodes(**bootstrap, node_identity(options.host_id));
+  NodeIdentity identity = node_identity(options.host_id);
+  identity.locks_new_memory = locks_new_memory();
+  auto where = find_nodes(**bootstrap, identity);
   if (!where) {
     return where.error();
+  }
+  if (where->first_locking == (*bootstrap)->rank()) {
+    warn_of_locked_memory(options, **bootstrap);
   }
   Nodes& nodes = where->nodes;
   auto globals = SymmetricGlobals::plan(**bootstrap, find_globals(options.symmetric_globals_skip),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that touches its heap and prints the kind of the heap's pages. With "wait" it stays until it is killed.
+// A PE that touches its heap and prints the kind of the heap's pages. With "wait" it stays until it is killed; with
+// "locked" it locks its memory before it starts the library.
 #include <shmem.h>
 #include <shmemx.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,8 +32,13 @@ unsigned long mapped(const void* address, const std::string& key) {
 
 }  // namespace
 
-int main(int argc, char** /*argv*/) {
+int main(int argc, char** argv) {
   constexpr std::size_t kSize = std::size_t{4} << 20;
+  const std::string how = argc > 1 ? argv[1] : "";
+  if (how == "locked" && ::mlockall(MCL_FUTURE) != 0) {
+    std::perror("cannot lock memory");
+    return 1;
+  }
   shmem_init();
   auto* block = static_cast<char*>(shmem_malloc(kSize));
   std::memset(block, 1, kSize);
@@ -46,7 +53,7 @@ int main(int argc, char** /*argv*/) {
               mapped(block, "ShmemPmdMapped"), mapped(block, "Shared_Hugetlb") + mapped(block, "Private_Hugetlb"));
   std::fflush(stdout);
   shmem_barrier_all();
-  if (argc > 1) {
+  if (how == "wait") {
     for (;;) {
       ::pause();
     }

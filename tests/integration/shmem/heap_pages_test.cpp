@@ -207,4 +207,15 @@ TEST(HeapInfo, HasPagesAndNodeAndTheReason) {
               HasSubstr("shmem: pages of the heaps: 4 KiB (SHMEM_HUGEPAGES=none); NUMA: none (SHMEM_NUMA=none)"));
 }
 
+TEST(LockedMemory, IsReportedOnce) {
+  const auto job = run(oshrun(kPes, "off", {test_program("heap_pages_pe"), "locked"}), kSmallHeaps);
+  if (job.output.find("cannot lock memory") != std::string::npos) {
+    GTEST_SKIP() << job.output;
+  }
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  const std::string warning = "PE 0 has called mlockall(MCL_FUTURE): the symmetric heaps (2 of 8 MiB) take all their";
+  EXPECT_THAT(job.output, HasSubstr(warning));
+  EXPECT_EQ(job.output.find("mlockall"), job.output.rfind("mlockall")) << job.output;
+}
+
 }  // namespace

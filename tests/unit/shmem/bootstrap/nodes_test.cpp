@@ -86,6 +86,18 @@ TEST(Nodes, HaveTheSameLibrary) {
   EXPECT_NE(node_identity().library[0], '\0');
 }
 
+TEST(Nodes, TellTheFirstPeThatLocksNewMemory) {
+  const auto kiwi = node("boot-1", 1, "kiwi");
+  auto locking = kiwi;
+  locking.locks_new_memory = true;
+  const auto first_of = [&kiwi](const std::vector<NodeIdentity>& all) {
+    Scripted bootstrap(all);
+    return find_nodes(bootstrap, kiwi).value().first_locking;
+  };
+  EXPECT_EQ(first_of({kiwi, kiwi}), -1);
+  EXPECT_EQ(first_of({kiwi, locking, kiwi, locking}), 1);
+}
+
 TEST(Nodes, ShareProcessorsWithOthersOfTheirKernel) {
   auto kiwi = node("boot-1", 1, "kiwi");
   auto pod = node("boot-1", 2, "pod");

@@ -200,6 +200,24 @@ TEST(NodeMemory, TellsAllPesWhyTheLeaderCannotCreateIt) {
                          HasSubstr("SHMEM_SYMMETRIC_SIZE"))));
 }
 
+TEST(MemoryLimit, TellsWhetherMemoryIsLockedWhenItIsMapped) {
+  const auto texts = testing::in_processes(1, [](int) -> std::string {
+    std::string seen = locks_new_memory() ? "before; " : "";
+    if (::mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
+      return "cannot";
+    }
+    seen += locks_new_memory() ? "on fault; " : "";
+    const bool locked = ::mlockall(MCL_FUTURE) == 0;
+    const bool found = locks_new_memory();
+    ::munlockall();
+    return seen + (locked && !found ? "not found" : "");
+  });
+  if (texts[0] == "cannot") {
+    GTEST_SKIP() << "this process may not lock memory";
+  }
+  EXPECT_EQ(texts[0], "");
+}
+
 TEST(NodeMemory, TellsAllPesWhichAddressSpaceIsTooSmall) {
   if (test_support::kEmulated) {
     GTEST_SKIP() << "qemu-user does not limit a program's memory";
