@@ -241,7 +241,7 @@ Result<std::invoke_result_t<Call>> PmixBootstrap::ask(const char* what, Call cal
     return **std::move(outcome);
   }
   if (const auto ended = aborted()) {
-    return fail(std::errc::operation_canceled, fmt::format("shmem: the job was ended: {}", *ended));
+    return fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: the job was ended: {}", rank(), *ended));
   }
   return timed_out(what);
 }

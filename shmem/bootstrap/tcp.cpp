@@ -301,7 +301,8 @@ void TcpBootstrap::handle(Frame frame) {
   if (frame.type == FrameType::kAborted) {
     const auto head = frame.head<AbortHead>().value_or(AbortHead{-1, 1});
     const std::string reason = frame.text(sizeof(AbortHead));
-    set_end({{std::errc::operation_canceled, "shmem: the job was ended: " + reason}, head.status, reason});
+    const std::string text = fmt::format("shmem: PE {}: the job was ended: {}", place_.rank, reason);
+    set_end({{std::errc::operation_canceled, text}, head.status, reason});
     return end_process_unless_it_ends();
   }
   {

@@ -240,7 +240,8 @@ TEST_F(Pmix, EndsAWaitWhenAPeDies) {
   launcher_.hangs = "fence";
   auto pe = PmixBootstrap::join(kFake, {.step = std::chrono::minutes(2)}).value();
   tell(PMIX_ERR_PROC_ABORTED_BY_SIG, 2);
-  EXPECT_THAT(error_of(pe->barrier()), HasSubstr("the job was ended: the launcher reports of PE 2: SOME-ERROR"));
+  EXPECT_THAT(error_of(pe->barrier()),
+              HasSubstr("shmem: PE 0: the job was ended: the launcher reports of PE 2: SOME-ERROR"));
   EXPECT_TRUE(pe->aborted());
 }
 

@@ -390,8 +390,8 @@ TEST_P(Trouble, EndsAllPesWhenOneEndsTheJob) {
     const int status = bootstrap->abort(5, "out of patience");
     return status == 5 ? "" : "status " + std::to_string(status);
   });
-  EXPECT_EQ(texts[0], "shmem: the job was ended: out of patience");
-  EXPECT_EQ(texts[1], texts[0]);
+  EXPECT_EQ(texts[0], "shmem: PE 0: the job was ended: out of patience");
+  EXPECT_EQ(texts[1], "shmem: PE 1: the job was ended: out of patience");
   EXPECT_EQ(texts[2], "");
   EXPECT_EQ(texts[3], "out of patience5");
 }
