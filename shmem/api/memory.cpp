@@ -31,16 +31,22 @@ void check_alignment(const char* call, std::size_t alignment, std::size_t size) 
 }
 
 /// The result of a routine that returns NULL for wrong arguments or lack of memory. After any other error the barrier
-/// did not take place and no later call can be relied on: ends the job.
+/// did not take place and no later call can be relied on: ends the job. All PEs lack the memory together, so one of
+/// them prints it.
 void* block_or_null(const char* call, const shmem::Result<void*>& block) {
   if (block) {
     return *block;
   }
   const shmem::Error& error = block.error();
+  const Runtime& runtime = api::running(call);
   if (error.code != std::errc::not_enough_memory && error.code != std::errc::invalid_argument) {
-    api::running(call).end_job(EXIT_FAILURE, error.text);
+    runtime.end_job(EXIT_FAILURE, error.text);
   }
-  api::report_loudly(error);
+  if (error.code == std::errc::not_enough_memory && runtime.my_pe() != 0) {
+    api::report(error);
+  } else {
+    api::report_loudly(error);
+  }
   return nullptr;
 }
 

@@ -164,6 +164,23 @@ TEST(Start, ReportsAFailureOfAllPesOnce) {
   EXPECT_EQ(first, job.output.rfind("a symmetric heap of ")) << job.output;
 }
 
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Heap, ThatIsFullIsReportedOnce) {
+  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), "heap-full"}), {"SHMEM_SYMMETRIC_SIZE=8m"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_EQ(count_of(job.output, "PE 0: shmem_malloc(1073741824): the symmetric heap has no room"), 1) << job.output;
+  EXPECT_EQ(count_of(job.output, "has no room"), 1) << job.output;
+  EXPECT_EQ(count_of(job.output, "is more bytes than can be addressed"), 1) << job.output;
+  EXPECT_EQ(count_of(job.output, " got NULL"), 4) << job.output;
+}
+
 TEST(Calls, AProgramMayReturnFromMainWithoutFinalize) {
   const auto job = run(oshrun(3, "off", {test_program("wrong_pes"), "no-finalize"}), {"SHMEM_DEBUG=1"});
   EXPECT_TRUE(job.exit.clean()) << job.output;

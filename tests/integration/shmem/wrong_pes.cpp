@@ -30,7 +30,10 @@ int main(int argc, char** argv) {
   const int me = shmem_my_pe();
   auto* word = static_cast<std::uint64_t*>(shmem_malloc(64));
   std::uint64_t local = 0;
-  if (mistake == "malloc-sizes") {
+  if (mistake == "heap-full") {
+    const bool null = shmem_malloc(std::size_t{1} << 30) == nullptr && shmem_calloc(SIZE_MAX, 2) == nullptr;
+    std::printf("PE %d got %s\n", me, null ? "NULL" : "a block");
+  } else if (mistake == "malloc-sizes") {
     if (shmem_malloc(me == 1 ? 4096 : 64) == nullptr) {
       std::printf("PE %d got NULL\n", me);
       return 3;
