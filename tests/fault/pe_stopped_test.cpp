@@ -71,4 +71,17 @@ INSTANTIATE_TEST_SUITE_P(Waits, StoppedPe,
                                          Wait{"Lock", "lock", false, false, "there is no answer from PE 1"}),
                          [](const auto& test) { return test.param.name; });
 
+// With `tcp` alone requests to a PE are in order without a fence. With another transport too the operations are UCX's
+// own, as with an adapter: over TCP, which acknowledges them.
+TEST(StoppedPeOfNodes, DelaysNoSignalToAnotherPe) {
+  constexpr const char* kLine = R"(export SHMEM_HOST_ID=node$OSHRUN_RANK; exec "$0")";
+  const auto job = test_support::run(oshrun(3, "off", {"/bin/sh", "-c", kLine, test_program("signal_pes")}),
+                                     {"UCX_TLS=tcp,cma", "UCX_NET_DEVICES=lo", "UCX_WARN_UNUSED_ENV_VARS=n"});
+  if (job.output.find("install UCX") != std::string::npos) {
+    GTEST_SKIP() << "no job on nodes here: " << job.output;
+  }
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, testing::HasSubstr("signalled\n"));
+}
+
 }  // namespace
