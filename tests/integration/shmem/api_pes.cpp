@@ -56,7 +56,6 @@ void heap() {
   auto* zeroed = static_cast<unsigned char*>(shmem_calloc(100, 10));
   CHECK(aligned != nullptr && zeroed != nullptr && zeroed[999] == 0);
   CHECK((aligned - static_cast<std::byte*>(shmem_ptr(aligned, shmem_my_pe()))) == 0);
-  CHECK(shmem_align(3, 100) == nullptr);
   CHECK(shmem_calloc(SIZE_MAX, 2) == nullptr);
   CHECK(shmem_malloc(SIZE_MAX) == nullptr);
   shmemx_heap_stats_t stats;
