@@ -37,6 +37,7 @@ install(TARGETS shmem EXPORT shmem-targets
   INCLUDES DESTINATION ${includedir})
 # Where libshmem finds libgba: next to it, also if the tree has been moved; from its folder with other names; and where
 # it is installed, if it is linked by a name in any other folder. In /usr the last is where everything is looked for.
+# The same in the build tree: CMake would fill up a shorter one with colons, which mean the working folder.
 set(rpath_of_library "$ORIGIN;$ORIGIN/..")
 if(NOT SHMEM_OWN_FOLDERS)
   list(APPEND rpath_of_library ${CMAKE_INSTALL_FULL_LIBDIR})

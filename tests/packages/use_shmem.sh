@@ -61,7 +61,7 @@ done
 runs_as_pes ./by_flags
 ln -sf "$(command -v oshcc)" other-name
 expect "a link to oshcc" "other-name: libshmem *" ./other-name --showme:version
-expect "the compiler by a variable" "ccache no-such-cc *x.c *-lshmem" env OSHMEM_CC="ccache no-such-cc" oshcc --showme x.c
+expect "the compiler by a variable" "ccache no-such-cc *x.c *-lshmem -lm" env OSHMEM_CC="ccache no-such-cc" oshcc --showme x.c
 expect "no call of itself" "$(oshcc --showme:command)" env OSHCC=oshcc OSHMEM_CC=/usr/bin/shmemcc CC="ccache oshcc" oshcc --showme:command
 expect "oshcc -v" "*version*" oshcc -v
 expect "preprocessing" "*shmem_init*" oshcc -E hello.c

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     static int sum = 0, one = 1, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1] = {};
     if (mistake == "set-without-3-in-barrier") {
       (shmem_barrier)(0, 0, shmem_n_pes(), psync);
-    } else {
+    } else if (me % 2 == 1) {
       shmem_int_sum_to_all(&sum, &one, 1, 1, 1, shmem_n_pes() / 2, work, psync);
     }
     std::this_thread::sleep_for(std::chrono::seconds(60));  // of those that are not in the set
