@@ -10,16 +10,20 @@ static const size_t kAnyAlignment = alignof(max_align_t);
 static const size_t kAnyAlignment = _Alignof(max_align_t);
 #endif
 
+enum { kTransfer = 20000 };
 static long entered; /* on PE 0: how often PEs have come to a call */
-static long inbox;
+static long inbox[kTransfer], outbox[kTransfer];
 static long calls;
 
 /* Before a call: this PE comes, and has a transfer on its way. */
 static void enter(void) {
   come_late((int)calls);
   ++calls;
+  for (int i = 0; i < kTransfer; ++i) {
+    outbox[i] = calls;
+  }
   shmem_long_atomic_inc(&entered, 0);
-  shmem_long_put_nbi(&inbox, &calls, 1, right());
+  shmem_long_put_nbi(inbox, outbox, kTransfer, right());
 }
 
 /* After a call that contains a barrier. */
@@ -28,7 +32,7 @@ static void expect_barrier(const char* of_call) {
   snprintf(text, sizeof text, "%s returns when all PEs have come", of_call);
   EXPECT(shmem_long_atomic_fetch(&entered, 0) >= calls * pes, text);
   snprintf(text, sizeof text, "%s completes the transfers of all PEs on the default context", of_call);
-  EXPECT(inbox == calls, text);
+  EXPECT(inbox[0] == calls && inbox[kTransfer - 1] == calls, text);
   shmem_sync_all();
 }
 
