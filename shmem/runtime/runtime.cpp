@@ -388,7 +388,7 @@ void Runtime::exit_job(int status, const std::string& what) {
   is_exiting_.store(true, std::memory_order_relaxed);
   const int agreed = job_.bootstrap->abort(status, what);
   network_.stop_progress();  // exit handlers of the network's libraries run, too
-  std::exit(agreed);  // NOLINT(concurrency-mt-unsafe)
+  std::exit(agreed);         // NOLINT(concurrency-mt-unsafe)
 }
 
 void Runtime::end_job(int status, const std::string& what) const {
