@@ -173,7 +173,7 @@ int count_of(const std::string& text, const std::string& part) {
 }
 
 TEST(Heap, ThatIsFullIsReportedOnce) {
-  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), "heap-full"}), {"SHMEM_SYMMETRIC_SIZE=8m"});
+  const auto job = run(oshrun(4, "off", {test_program("wrong_pes"), "full-heap"}), {"SHMEM_SYMMETRIC_SIZE=8m"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_EQ(count_of(job.output, "PE 0: shmem_malloc(1073741824): the symmetric heap has no room"), 1) << job.output;
   EXPECT_EQ(count_of(job.output, "has no room"), 1) << job.output;
