@@ -58,7 +58,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   }
 }
 
-std::optional<int> number(const std::string& text) {
+std::optional<int> number_of_pes(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
@@ -69,14 +69,15 @@ std::optional<int> number(const std::string& text) {
 }
 
 std::string check_number(const std::string& text) {
-  return number(text) ? std::string() : fmt::format("{} is not a number of PEs from 1 to {}", text, kMaxLocalPes);
+  return number_of_pes(text) ? std::string()
+                             : fmt::format("{} is not a number of PEs from 1 to {}", text, kMaxLocalPes);
 }
 
 /// "ppr:N:node": N PEs on each node.
 std::optional<int> per_node_of(const std::string& map_by) {
   const auto parts = split(map_by, ':');
   const bool is_ppr = parts.size() == 3 && parts[0] == "ppr" && parts[2] == "node";
-  return is_ppr ? number(parts[1]) : std::nullopt;
+  return is_ppr ? number_of_pes(parts[1]) : std::nullopt;
 }
 
 std::string check_map_by(const std::string& text) {
@@ -110,7 +111,7 @@ Host host_of(const std::string& text) {
   if (colon == std::string::npos || text.find(':') != colon) {
     return {text, 1};  // an address of IPv6 has more than one
   }
-  return {text.substr(0, colon), number(text.substr(colon + 1))};
+  return {text.substr(0, colon), number_of_pes(text.substr(colon + 1))};
 }
 
 bool is_this_machine(const std::string& name) {
