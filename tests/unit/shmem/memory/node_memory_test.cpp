@@ -201,6 +201,9 @@ TEST(NodeMemory, TellsAllPesWhyTheLeaderCannotCreateIt) {
 }
 
 TEST(MemoryLimit, TellsWhetherMemoryIsLockedWhenItIsMapped) {
+  if (test_support::kSanitized || test_support::kEmulated) {
+    GTEST_SKIP() << "sanitizers leave mlockall out, and qemu-user locks memory of its own";
+  }
   const auto texts = testing::in_processes(1, [](int) -> std::string {
     std::string seen = locks_new_memory() ? "before; " : "";
     if (::mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
