@@ -119,7 +119,7 @@ TEST(Job, EndsWithTheNameOfTheOpenerOfASharedPortThatWasKilled) {
 }
 
 TEST(Job, RefusesMalformedEnvironmentValues) {
-  for (const char* variable : {"SHMEM_SYMMETRIC_SIZE=0", "SHMEM_SYMMETRIC_SIZE=lots", "SHMEM_GBA=maybe",
+  for (const char* variable : {"SHMEM_SYMMETRIC_SIZE=-1", "SHMEM_SYMMETRIC_SIZE=lots", "SHMEM_GBA=maybe",
                                "SHMEM_BARRIER_ALGORITHM=quick", "SHMEM_BOOTSTRAP=telepathy"}) {
     const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}), {variable});
     if (std::string(variable).rfind("SHMEM_GBA", 0) == 0) {
