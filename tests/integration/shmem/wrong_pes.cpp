@@ -20,7 +20,7 @@ namespace {
 
 /// A symmetric block of 64 bytes, and a word that is not symmetric.
 struct Words {
-  std::uint64_t* block;
+  std::uint64_t* block = nullptr;
   std::uint64_t local = 0;
 };
 
