@@ -73,7 +73,7 @@ std::string describe(const KvPart& part) {
                      what);
 }
 
-/// A number and libshmem's speed relative to it, or dashes if there is none.
+/// The other library's figure and libshmem's speed relative to it; dashes if it was not measured.
 void print_comparison(const Row& row, const std::optional<double>& theirs) {
   if (theirs) {
     std::printf(" | %8.1f %6.2f", *theirs, row.ours.middle / *theirs);
