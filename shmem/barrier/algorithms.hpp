@@ -231,7 +231,9 @@ std::errc tournament(C& core, const View& view, std::uint64_t count) {
         return error;
       }
     }
-    signal_set(self, view.mine().release, count);  // releases all members that this one has beaten
+    if (distance > 1) {
+      signal_set(self, view.mine().release, count);  // releases all members that this one has beaten
+    }
     return std::errc{};
   });
 }
