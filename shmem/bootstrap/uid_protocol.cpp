@@ -194,7 +194,8 @@ void UidJobState::receive(int pe, const Frame& frame, Time now) {
       if (const auto head = frame.head<AbortHead>()) {
         const AbortHead told{pe, head->status};
         const std::string reason = frame.text(sizeof(AbortHead));
-        end({std::errc::operation_canceled, "shmem: the job was ended: " + reason},
+        // The others make their own text; this one is for a PE that joins too late.
+        end({std::errc::operation_canceled, fmt::format("shmem: the job was ended by {}: {}", name_of_pe(pe), reason)},
             encode(FrameType::kAborted, told, reason));
       }
       return;

@@ -216,6 +216,11 @@ class Room : public ::testing::Test {
     }
     state_.receive(rank, frame, now_);
   }
+  void abort(int rank, const std::string& reason) {
+    FrameReader reader(100);
+    reader.push(*encode(FrameType::kAbort, AbortHead{rank, 1}, reason));
+    state_.receive(rank, reader.next().value().value(), now_);
+  }
   void leave(int rank) { state_.receive(rank, {FrameType::kLeave, 0, {}}, now_); }
   /// The messages that were sent, each as "PE: type text".
   std::vector<std::string> sent() {
@@ -408,13 +413,17 @@ TEST_F(Room, ReportsAPeThatIsAheadOfTheOthers) {
   EXPECT_THAT(sent()[0], AllOf(HasSubstr("PE 0 (host kiwi"), HasSubstr("is in step 2"), HasSubstr("are in 1")));
 }
 
+TEST_F(Room, TellsALatePeWhichPeHasEndedTheJob) {
+  ASSERT_TRUE(enter(1));
+  abort(1, "out of patience");
+  EXPECT_EQ(text_of(enter(2)),
+            "shmem: the job was ended by PE 1 (host kiwi, process 101, from 10.0.0.2:5): out of patience");
+}
+
 TEST_F(Room, EndsTheJobOnceWithTheFirstReason) {
   enter_all();
   for (const int rank : {1, 2}) {
-    const auto frame = encode(FrameType::kAbort, AbortHead{0, rank}, "reason " + std::to_string(rank));
-    FrameReader reader(100);
-    reader.push(*frame);
-    state_.receive(rank, reader.next().value().value(), now_);
+    abort(rank, "reason " + std::to_string(rank));
   }
   EXPECT_THAT(sent(), ElementsAre("0: aborted reason 1", "1: aborted reason 1", "2: aborted reason 1"));
 }
