@@ -72,6 +72,16 @@ TEST(TwoPrograms, AreNamedAsDifferentInTheMessage) {
   EXPECT_NE(job.output.find("runs another program, or other libraries"), std::string::npos) << job.output;
 }
 
+TEST(TwoPrograms, UseGlobalsOnlyInCollectivesOfPesThatHaveThem) {
+  const auto job = two_programs("collective-beside-another");
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_EQ(job.exit.signal, 0);
+  for (const char* text : {"PE 0 had 0 failures before", "PE 2 had 0 failures before",
+                           "shmem_uint64_sum_reduce: 8 bytes at the given address are not symmetric: PE "}) {
+    EXPECT_NE(job.output.find(text), std::string::npos) << job.output;
+  }
+}
+
 TEST(Globals, OfASkippedLibraryAreNotSymmetric) {
   const auto access = [](const char* skipped) {
     return run(oshrun(2, "off", {test_program("globals_pes"), "access"}),

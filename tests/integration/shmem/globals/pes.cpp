@@ -123,6 +123,22 @@ void again() {
   CHECK(numbers[100] == 3);
 }
 
+/// PEs 0 and 2, which run one program, may use globals in a collective; all PEs together may not.
+void collective_beside_another() {
+  shmem_init();
+  shmem_team_t even = SHMEM_TEAM_INVALID;
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, 2, nullptr, 0, &even);
+  if (even != SHMEM_TEAM_INVALID) {
+    initialized_number = static_cast<std::uint64_t>(shmem_my_pe()) + 1;
+    CHECK(shmem_uint64_sum_reduce(even, &zero_number, &initialized_number, 1) == 0);
+    CHECK(zero_number == 1 + 3);
+  }
+  shmem_barrier_all();
+  std::printf("PE %d had %d failures before\n", shmem_my_pe(), check_failures());
+  std::fflush(stdout);
+  shmem_uint64_sum_reduce(SHMEM_TEAM_WORLD, &zero_number, &initialized_number, 1);
+}
+
 /// Run together with another program: PEs of different programs do not share globals.
 void beside_another(bool mistake) {
   shmem_init();
@@ -168,6 +184,8 @@ int main(int argc, char** argv) {
     again();
   } else if (what == "beside-another" || what == "beside-another-mistake") {
     beside_another(what == "beside-another-mistake");
+  } else if (what == "collective-beside-another") {
+    collective_beside_another();
   } else if (what == "not-symmetric") {
     not_symmetric();
   } else if (what == "beyond") {
