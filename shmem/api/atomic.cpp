@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.8 and 9.10: atomic operations on the memory of a PE.
+// OpenSHMEM 1.6, section 9.7: atomic operations on the memory of a PE.
 //
 // All are sequentially consistent because wake_parked, which wakes a PE that sleeps on the word, requires it. On x86 a
 // read-modify-write costs the same with any order.

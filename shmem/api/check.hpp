@@ -16,7 +16,7 @@ struct CheckedArgument {
 /// The buffers of a collective call.
 struct CheckedBuffers {
   CheckedBuffer dest, source;
-  bool may_be_in_place;  // section 9.11: reductions and broadcasts; a dest of others is read and written by all
+  bool may_be_in_place;  // section 9.10: reductions and broadcasts; a dest of others is read and written by all
 };
 
 // The following end the job if a check fails. REQUIRES: runtime.checker() != nullptr.

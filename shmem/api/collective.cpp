@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.11: collectives that move data, of teams and of active sets.
+// OpenSHMEM 1.6, section 9.10: collectives that move data, of teams and of active sets.
 #include "shmem/collective/move.hpp"
 
 #include "shmem/api/gathering.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of calls that copy (OpenSHMEM 1.6, sections 9.6 and 9.7): by load and store on this node, through the
+// The bodies of calls that copy (OpenSHMEM 1.6, section 9.6): by load and store on this node, through the
 // network between nodes (remote.hpp).
 #pragma once
 

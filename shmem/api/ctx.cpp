@@ -112,7 +112,7 @@ SHMEM_ROUTINE(void, ctx_session_start,
     return;
   }
   if ((options & ~SHMEM_CTX_SESSION_BATCH) != 0) {
-    // Options are hints: section 9.9.1 lets no combination of them be undefined.
+    // Options are hints: section 9.9 lets no combination of them be undefined.
     api::tolerate(api::running(kCall), kCall, fmt::format("options {} has unknown bits, which are ignored", options));
   }
   if ((config_mask & ~SHMEM_CTX_SESSION_TOTAL_OPS) != 0 || (config_mask != 0 && config == nullptr)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.11: reductions and scans, of teams and of active sets.
+// OpenSHMEM 1.6, section 9.10: reductions and scans, of teams and of active sets.
 #include "shmem/collective/reduce.hpp"
 
 #include "shmem/api/gathering.hpp"

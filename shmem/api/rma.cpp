@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, sections 9.6 and 9.7: copies to and from a PE.
+// OpenSHMEM 1.6, section 9.6: copies to and from a PE.
 #include "shmem/api/copy_calls.hpp"
 
 using namespace shmem::api;  // NOLINT(google-build-using-namespace): the bodies of the routines, all of them

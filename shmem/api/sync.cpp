@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSHMEM 1.6, section 9.9: barrier = quiet, then sync. On a core of a kernel the calls synchronise all cores of all
+// OpenSHMEM 1.6, section 9.10: barrier = quiet, then sync. On a core of a kernel the calls synchronise all cores of all
 // members.
 #include "shmem/api/gathering.hpp"
 #include "shmem/api/kernel_core.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of the deprecated kind, in memory of the program (OpenSHMEM 1.6, section 9.9.2): dissemination over pSync.
+// Barriers of the deprecated kind, in memory of the program (OpenSHMEM 1.6, section 9.10): dissemination over pSync.
 #pragma once
 
 #include "shmem/barrier/wait_monitor.hpp"

@@ -199,7 +199,7 @@ SHMEM_DECLARE(int, team_split_2d,
 /* Collective over the team. SHMEM_TEAM_INVALID does nothing; the predefined teams cannot be destroyed. */
 SHMEM_DECLARE(void, team_destroy, (shmem_team_t team))
 
-/* ---- Barriers (section 9.9) ----
+/* ---- Barriers (section 9.10) ----
  *
  * On a core of a kernel (shmemx_launch) those of the world and of teams synchronise all cores of all members. */
 
@@ -219,7 +219,7 @@ SHMEM_DECLARE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pS
 } /* extern "C" */
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "shmem_generic.h"
-/* Section 9.9.4: in C11 shmem_sync takes a team or an active set. */
+/* Section 9.10: in C11 shmem_sync takes a team or an active set. */
 #define SHMEM_SYNC_PICK(a, b, c, d, name, ...) name
 #define shmem_sync(...) \
   SHMEM_SYNC_PICK(__VA_ARGS__, (shmem_sync), shmem_sync_3, shmem_sync_2, shmem_team_sync, )(__VA_ARGS__)

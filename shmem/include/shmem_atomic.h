@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Atomic memory operations and signals (OpenSHMEM 1.6, sections 9.8 to 9.10). Included by shmem.h.
+ * Atomic memory operations and signals (OpenSHMEM 1.6, sections 9.7 and 9.8). Included by shmem.h.
  *
  * The object is symmetric, aligned to its size, and is PE `pe`'s. Operations on one object by any PEs and any of these
  * routines are atomic with respect to each other, whatever the two types are if they have the same size; not with

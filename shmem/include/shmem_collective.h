@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collective routines (OpenSHMEM 1.6, section 9.11). Included by shmem.h.
+ * Collective routines (OpenSHMEM 1.6, section 9.10). Included by shmem.h.
  *
  * Called by all PEs of the team, with the same arguments but for what is said; `dest` and `source` are symmetric.
  * Those of a team return 0, or non-zero with a message on standard error: SHMEM_TEAM_INVALID, a wrong argument, or a PE

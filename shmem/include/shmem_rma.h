@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remote memory access and its order (OpenSHMEM 1.6, sections 9.6, 9.7 and 9.12). Included by shmem.h.
+ * Remote memory access and its order (OpenSHMEM 1.6, sections 9.6 and 9.12). Included by shmem.h.
  *
  * `dest` of a put and `source` of a get are symmetric; `pe` has them. Elements are TYPE, or SIZE bits in the routines
  * that are named so, or bytes in ...mem. Counts are of elements; 0 moves nothing. `dest` and `source` do not overlap.

@@ -47,7 +47,7 @@ struct NetworkSettings {
 /// One PE's end of the network. Thread-safe. A PE that cannot be reached, or is lost, is an Error that names it, in
 /// this call and in all later calls for that PE. The end of the job and a wait beyond the limit are Errors too.
 ///
-/// Only fence() and quiet() order calls, as in OpenSHMEM 1.6, section 9.10.
+/// Only fence() and quiet() order calls, as in OpenSHMEM 1.6, section 9.12.
 class Network : public Background {
  public:
   // Copies. put() returns when the caller may change `from`, get() when the bytes have arrived. start_put() and

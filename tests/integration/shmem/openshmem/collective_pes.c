@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSHMEM 1.6, section 9.11: every collective for every type, on teams and active sets, of sizes 0, odd and large. */
+/* OpenSHMEM 1.6, section 9.10: every collective for every type, on teams and active sets, of sizes 0, odd and large. */
 #include "check.h"
 
 char global_memory[2][kBytes] __attribute__((aligned(64)));

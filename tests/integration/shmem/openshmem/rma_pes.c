@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSHMEM 1.6, sections 9.6 and 9.7: every routine for every type, by its name and by its generic one. */
+/* OpenSHMEM 1.6, section 9.6: every routine for every type, by its name and by its generic one. */
 #include "check.h"
 
 char global_memory[2][kBytes] __attribute__((aligned(64)));

@@ -133,7 +133,7 @@ static void test_memory(void) {
 
 static int global_counter = 5;
 
-/* Section 9.1.4: a shmem_finalize that does not end the library is a barrier. */
+/* Section 9.1: a shmem_finalize that does not end the library is a barrier. */
 static void test_inner_finalize(void) {
   static long word;
   const int me = shmem_my_pe(), pes = shmem_n_pes();

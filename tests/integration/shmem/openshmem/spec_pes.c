@@ -9,7 +9,7 @@ char global_memory[2][kBytes] __attribute__((aligned(64)));
 
 static int me, pes;
 
-/* Section 9.1.11. */
+/* Section 9.1. */
 static void test_name(void) {
   char name[SHMEM_MAX_NAME_LEN];
   memset(name, 'x', sizeof name);
@@ -33,7 +33,7 @@ static void test_nothing_to_allocate(void) {
   CHECK(block != NULL && shmem_realloc(block, 0) == NULL);
 }
 
-/* Section 9.8.4: in C11 signals alone have a form with a context, under the same name. */
+/* Section 9.8: in C11 signals alone have a form with a context, under the same name. */
 static void test_generic_signals(void) {
   static uint64_t signal;
   const int right = (me + 1) % pes;
@@ -52,7 +52,7 @@ static void test_generic_signals(void) {
   shmem_barrier_all();
 }
 
-/* Sections 9.9.1 and 9.9.2: nothing is done for an invalid context, whatever the other arguments are. */
+/* Section 9.9: nothing is done for an invalid context, whatever the other arguments are. */
 static void test_sessions(void) {
   shmem_ctx_session_start(SHMEM_CTX_INVALID, ~0L, NULL, ~0L);
   shmem_ctx_session_stop(SHMEM_CTX_INVALID);
@@ -160,7 +160,7 @@ static void say_goodbye(void) {
   printf("exit handler of PE %d\n", me);
 }
 
-/* Section 9.1.6: I/O is flushed and resources are released as at a normal end of the program. */
+/* Section 9.1: I/O is flushed and resources are released as at a normal end of the program. */
 static int global_exit(void) {
   atexit(say_goodbye);
   shmem_barrier_all();
@@ -173,7 +173,7 @@ static int global_exit(void) {
   }
 }
 
-/* Section 9.2.2: an error is returned. */
+/* Section 9.2: an error is returned. */
 static int failing_start(void) {
   int provided = -1;
   if (shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0) {

@@ -161,7 +161,7 @@ static void test_contexts(void) {
     shmem_ctx_destroy(ctx);
   }
   use_context(SHMEM_CTX_DEFAULT);
-  /* Sections 9.12.1 and 9.12.2: calls on an invalid context do nothing. */
+  /* Section 9.12: calls on an invalid context do nothing. */
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
   shmem_ctx_fence(SHMEM_CTX_INVALID);
   shmem_ctx_quiet(SHMEM_CTX_INVALID);

@@ -113,7 +113,7 @@ static void test_names(void) {
   shmem_barrier_all();
 }
 
-/* Section 9.10: a series of calls returns each element that satisfies the condition. */
+/* Section 9.11: a series of calls returns each element that satisfies the condition. */
 static void test_any_returns_each(void) {
   enum { kCalls = 4, kSeries = 1000 };
   static long words[kWords];
