@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that move data (OpenSHMEM 1.6, section 9.11). Sizes in bytes; addresses have been checked.
+// Collectives that move data (OpenSHMEM 1.6, section 9.10). Sizes in bytes; addresses have been checked.
 #pragma once
 
 #include "shmem/collective/members.hpp"

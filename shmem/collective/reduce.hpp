@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions and scans (OpenSHMEM 1.6, section 9.11).
+// Reductions and scans (OpenSHMEM 1.6, section 9.10).
 #pragma once
 
 #include "shmem/collective/members.hpp"
