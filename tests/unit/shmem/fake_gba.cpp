@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
@@ -319,7 +320,11 @@ int gba_group_leave(gba_group* handle) {
   const std::unique_ptr<gba_group> owner(handle);
   auto& s = the_switch();
   const std::lock_guard guard(s.lock);
-  ++s.leaves[std::this_thread::get_id()];
+  try {
+    ++s.leaves[std::this_thread::get_id()];
+  } catch (const std::bad_alloc&) {
+    // A test has taken the memory away, and does not count.
+  }
   const auto found = s.groups.find(handle->group);
   if (found == s.groups.end()) {
     return 0;
