@@ -140,18 +140,31 @@ std::string name_of(const testing::TestParamInfo<Shape>& shape) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Barriers, testing::Values(Shape::kMemory, Shape::kNetwork, Shape::kShared), name_of);
 
-/// Runs `rounds` barriers with the failures that `cause` sets up, then as many as it takes to use the device again.
-void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::function<void()>& cause) {
+/// Members whose group is in use run `body`; member 0 first sets up the failures of `cause`, which may meet the others
+/// in `body`. The device can be opened again, for three more groups.
+void with_trouble(std::uint32_t size, const std::function<void()>& cause,
+                  const std::function<void(Job& job, Member& member)>& body) {
   fake_gba::power_on(3);
   fake_gba::return_at_open(0);
   Job job(Shape::kMemory, size, true);
-  std::atomic<bool> too_late{false};
   job.run([&](Member& member) {
     ASSERT_TRUE(member.agree(0));
     job.sync();
     if (member.me() == 0) {
       cause();
     }
+    body(job, member);
+    member.give_back();
+  });
+  EXPECT_EQ(job.early(), 0);
+  EXPECT_GT(job.in_software(), 0U);
+  EXPECT_EQ(fake_gba::groups_in_use(), 0);
+}
+
+/// Runs `rounds` barriers in trouble, then as many as it takes to use the device again.
+void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::function<void()>& cause) {
+  std::atomic<bool> too_late{false};
+  with_trouble(size, cause, [&](Job& job, Member& member) {
     std::uint64_t k = 1;
     for (; k <= rounds; ++k) {
       member.barrier(k);
@@ -175,11 +188,7 @@ void run_through_trouble(std::uint32_t size, std::uint64_t rounds, const std::fu
       member.barrier(k);
     }
     EXPECT_GT(member.status().by_device, 0U);
-    member.give_back();
   });
-  EXPECT_EQ(job.early(), 0);
-  EXPECT_GT(job.in_software(), 0U);
-  EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
 std::uint64_t rounds() {
@@ -208,15 +217,7 @@ TEST(Recovery, LosesNoBarrierWhenAllPartsFailAtRandom) {
 
 // Leaving a device that does not answer takes until the time limit for its answers.
 TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
-  fake_gba::power_on(3);
-  fake_gba::return_at_open(0);
-  Job job(Shape::kMemory, 3, true);
-  job.run([&](Member& member) {
-    ASSERT_TRUE(member.agree(0));
-    job.sync();
-    if (member.me() == 0) {
-      fake_gba::lose_device();
-    }
+  with_trouble(3, fake_gba::lose_device, [](Job& job, Member& member) {
     job.sync();
     for (std::uint64_t k = 1; k < 1'000'000 && (k < 10 || !member.uses_device()); ++k) {
       member.barrier(k);
@@ -225,9 +226,7 @@ TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
     EXPECT_TRUE(member.uses_device());
     EXPECT_EQ(fake_gba::leaves_by(std::this_thread::get_id()), 0);
     job.sync();
-    member.give_back();
   });
-  EXPECT_EQ(fake_gba::groups_in_use(), 0);
 }
 
 TEST(Recovery, WaitsForAMemberThatCannotJoin) {
@@ -238,15 +237,7 @@ TEST(Recovery, WaitsForAMemberThatCannotJoin) {
 }
 
 TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
-  fake_gba::power_on(3);
-  fake_gba::return_at_open(0);
-  Job job(Shape::kMemory, 3, true);
-  job.run([&](Member& member) {
-    ASSERT_TRUE(member.agree(0));
-    job.sync();
-    if (member.me() == 0) {
-      fake_gba::lose_device();
-    }
+  with_trouble(3, fake_gba::lose_device, [](Job& job, Member& member) {
     job.sync();
     std::uint64_t k = 1;
     for (; member.uses_device(); ++k) {
@@ -263,7 +254,6 @@ TEST(Recovery, AcceptsCheckRoundsThatTheCallerCompletes) {
     }
     EXPECT_EQ(member.barrier(k), GBA_BARRIER_RELEASED);
     EXPECT_EQ(k % GBA_BARRIER_PERIOD, 1U);
-    member.give_back();
   });
 }
 
