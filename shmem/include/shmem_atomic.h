@@ -40,7 +40,8 @@ SHMEM_EXTENDED_AMO_TYPES(SHMEM_DECLARE_AMO)
 SHMEM_AMO_TYPES(SHMEM_DECLARE_AMO)
 #undef SHMEM_DECLARE_AMO
 
-#define SHMEM_DECLARE_AMO(NAME, TYPE)                                                                        \
+/* Also used by shmem_compat.h. */
+#define SHMEM_DECLARE_BITWISE_AMO(NAME, TYPE)                                                                \
   SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch_and, (TYPE * dest, TYPE value, int pe))                   \
   SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_and, (TYPE * dest, TYPE value, int pe))                         \
   SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch_or, (TYPE * dest, TYPE value, int pe))                    \
@@ -50,8 +51,7 @@ SHMEM_AMO_TYPES(SHMEM_DECLARE_AMO)
   SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_and_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe)) \
   SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_or_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe))  \
   SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_xor_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe))
-SHMEM_BITWISE_AMO_TYPES(SHMEM_DECLARE_AMO)
-#undef SHMEM_DECLARE_AMO
+SHMEM_BITWISE_AMO_TYPES(SHMEM_DECLARE_BITWISE_AMO)
 
 /* Deprecated since 1.4: the same without atomic_ in the name. */
 #define SHMEM_DECLARE_AMO(NAME, TYPE)                                \

@@ -6,6 +6,7 @@
 #ifndef SHMEM_SHMEM_COMPAT_H
 #define SHMEM_SHMEM_COMPAT_H
 
+#include "shmem_atomic.h"
 #include "shmem_context.h"
 #include "shmem_types.h"
 
@@ -32,18 +33,8 @@ SHMEM_DECLARE(void, udcflush, (void))
 SHMEM_DECLARE(void, udcflush_line, (void* dest))
 
 /* Atomics on bits for the signed types whose names the specification does not have; see shmem_atomic.h. */
-#define SHMEM_DECLARE_AMO(NAME, TYPE)                                                                        \
-  SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch_and, (TYPE * dest, TYPE value, int pe))                   \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_and, (TYPE * dest, TYPE value, int pe))                         \
-  SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch_or, (TYPE * dest, TYPE value, int pe))                    \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_or, (TYPE * dest, TYPE value, int pe))                          \
-  SHMEM_DECLARE_WITH_CTX(TYPE, NAME##_atomic_fetch_xor, (TYPE * dest, TYPE value, int pe))                   \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_xor, (TYPE * dest, TYPE value, int pe))                         \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_and_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe)) \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_or_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe))  \
-  SHMEM_DECLARE_WITH_CTX(void, NAME##_atomic_fetch_xor_nbi, (TYPE * fetch, TYPE * dest, TYPE value, int pe))
-SHMEM_SIGNED_BITWISE_AMO_TYPES(SHMEM_DECLARE_AMO)
-#undef SHMEM_DECLARE_AMO
+SHMEM_SIGNED_BITWISE_AMO_TYPES(SHMEM_DECLARE_BITWISE_AMO)
+#undef SHMEM_DECLARE_BITWISE_AMO
 
 #ifdef __cplusplus
 } /* extern "C" */
