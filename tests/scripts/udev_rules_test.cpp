@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/scripts/stand_ins.hpp"
 #include "tests/support/process.hpp"
 #include "uapi/gba_device.h"
 
@@ -203,6 +204,48 @@ TEST_F(GbaIndex, GivesNoNameToAGroupOfTwo) {
   const auto outcome = index_of_group("7");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("more than one GBA"));
+}
+
+/// gba-index --share of a node, with stand-ins for all the programs that it may call. They print their arguments.
+class GbaIndexShares : public testing::Test {
+ protected:
+  GbaIndexShares() {
+    programs_.add("chgrp", "echo chgrp $*");
+    programs_.add("chmod", "echo chmod $*");
+  }
+  void node_belongs_to(const std::string& group) { programs_.add("stat", "echo " + group); }
+  void acls_can_be_set() { programs_.add("setfacl", "echo setfacl $*"); }
+  [[nodiscard]] test_support::Outcome share() const {
+    return run({generated("gba-index"), "--share", "/dev/iommu"}, {"PATH=" + programs_.path()});
+  }
+
+ private:
+  StandIns programs_;
+};
+
+TEST_F(GbaIndexShares, ByAnAclWhoeverHasTheNode) {
+  acls_can_be_set();
+  for (const char* group : {"root", "kvm"}) {
+    node_belongs_to(group);
+    const auto outcome = share();
+    EXPECT_EQ(outcome.exit.code, 0);
+    EXPECT_EQ(outcome.output, "setfacl -m g:gba:rw /dev/iommu\n");
+  }
+}
+
+TEST_F(GbaIndexShares, WithoutAclsANodeThatHasNoOtherUsers) {
+  node_belongs_to("root");
+  const auto outcome = share();
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_EQ(outcome.output, "chgrp gba /dev/iommu\nchmod g+rw /dev/iommu\n");
+}
+
+TEST_F(GbaIndexShares, WithoutAclsNoNodeOfAnotherGroup) {
+  node_belongs_to("kvm");
+  const auto outcome = share();
+  EXPECT_EQ(outcome.exit.code, 1);
+  EXPECT_EQ(outcome.output,
+            "gba-index: /dev/iommu belongs to group kvm: without setfacl (package acl), put the users of GBAs in it\n");
 }
 
 }  // namespace

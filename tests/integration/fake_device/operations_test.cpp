@@ -266,14 +266,24 @@ TEST(Manual, NamesEveryOptionAndEveryFaultAndNoOther) {
   }
 }
 
+std::string unit_file() {
+  std::ifstream file(GBA_UNIT);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Clients decide how much the device stores for them.
+TEST(Unit, LimitsTheMemoryOfTheDevice) {
+  const auto limits = test_support::all_of(unit_file(), R"(\n(MemoryMax=[0-9]+[MG])\n)");
+  EXPECT_THAT(limits, ::testing::ElementsAre("MemoryMax=2G"));
+}
+
 TEST(Unit, IsValidForSystemd) {
   if (std::system("command -v systemd-analyze >/dev/null") != 0) {
     GTEST_SKIP() << "systemd-analyze is not installed";
   }
   // With this build's program in place of the installed one.
   const test_support::TempDir folder;
-  std::ifstream file(GBA_UNIT);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = unit_file();
   const auto program = test_support::program("gba-fake-device");
   text = std::regex_replace(text, std::regex("ExecStart=[^ ]*"), "ExecStart=" + program);
   text = std::regex_replace(text, std::regex("Documentation=.*"), "");
