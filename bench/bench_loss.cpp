@@ -48,6 +48,8 @@ enum class Loss { kKilled, kStopped };
 constexpr double kOpenIfKilled = 0.1;
 constexpr double kOpenIfStopped = 1;
 constexpr double kInUseAgain = 2;
+/// --check leaves the device away longer than it may take to notice, but not longer than this.
+constexpr double kLongestAway = 10;
 
 long long now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
@@ -195,9 +197,14 @@ std::string text_of(std::vector<double> values) {
   return text;
 }
 
+/// What --check allows now.
+double with_load(double limit) {
+  return limit * std::max(1.0, load_of_machine() / own_processors());
+}
+
 /// True if the least of `seconds` is at most `limit`; else says so.
 bool is_within(const char* what, const std::vector<double>& seconds, double limit) {
-  limit *= std::max(1.0, load_of_machine() / own_processors());
+  limit = with_load(limit);
   if (!seconds.empty() && *std::min_element(seconds.begin(), seconds.end()) <= limit) {
     return true;
   }
@@ -213,6 +220,10 @@ bool measure(const Settings& settings, int nodes, Loss how) {
   if (!job.await_use(0)) {
     throw std::runtime_error("the device was never used");
   }
+  const double limit = how == Loss::kKilled ? kOpenIfKilled : kOpenIfStopped;
+  // A barrier that nothing else ends, ends when the device goes on: only then, and long after the limit.
+  const double away =
+      settings.check ? std::max(settings.away, std::min(2 * with_load(limit), kLongestAway)) : settings.away;
   std::vector<double> open, longest, back;
   int never = 0;
   for (int i = 0; i < settings.repeats; ++i) {
@@ -220,7 +231,7 @@ bool measure(const Settings& settings, int nodes, Loss how) {
     const long long before = now_ns();
     device.lose(how);
     const long long lost = now_ns();
-    std::this_thread::sleep_for(std::chrono::duration<double>(settings.away));
+    std::this_thread::sleep_for(std::chrono::duration<double>(away));
     const long long returned = now_ns();
     device.bring_back(how);
     const long long ready = now_ns();
@@ -240,7 +251,6 @@ bool measure(const Settings& settings, int nodes, Loss how) {
   std::printf("%d node%s, %-7s  %-15s  %-15s  %-15s%s\n", nodes, nodes > 1 ? "s" : " ",
               how == Loss::kKilled ? "killed" : "stopped", text_of(open).c_str(), text_of(longest).c_str(),
               text_of(back).c_str(), never > 0 ? (", not within two minutes: " + std::to_string(never)).c_str() : "");
-  const double limit = how == Loss::kKilled ? kOpenIfKilled : kOpenIfStopped;
   const bool open_ok = !settings.check || is_within("open barrier", open, limit);
   const bool back_ok = !settings.check || is_within("in use again", back, kInUseAgain);
   std::fflush(stdout);
