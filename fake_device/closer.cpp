@@ -76,6 +76,46 @@ class Interrupter {
 }  // namespace
 
 struct Closer::State {
+  // The rest REQUIRE: mutex is held.
+  static ClosingLane& lane_of(const ClosingItem& item) {
+    FdUser& user = *item.account->user;
+    return item.is_connection ? user.connections : user.files;
+  }
+  /// Makes the lane ready if it may be.
+  void offer(ClosingLane& lane) {
+    if (!lane.place.empty() && !lane.queue.empty() && lane.busy < kMostOfOne) {
+      ready.splice(ready.end(), lane.place);
+    }
+  }
+  void add(std::list<ClosingItem>& item) {
+    ClosingLane& lane = lane_of(item.front());
+    lane.queue.splice(lane.queue.end(), item);
+    ++lane.behind;
+    ++waiting;
+    offer(lane);
+    more.notify_one();
+  }
+  /// The next item, of another lane than the last one if there is another. REQUIRES: a lane is ready.
+  std::list<ClosingItem> take() {
+    std::list<ClosingItem> item;
+    ClosingLane& lane = *ready.front();
+    item.splice(item.begin(), lane.queue, lane.queue.begin());
+    lane.place.splice(lane.place.begin(), ready, ready.begin());
+    ++lane.busy;
+    ++busy;
+    --waiting;
+    offer(lane);
+    return item;
+  }
+  void closed(const ClosingItem& item) {
+    ClosingLane& lane = lane_of(item);
+    --lane.busy;
+    lane.behind = 0;
+    --busy;
+    offer(lane);
+    less.notify_all();
+  }
+
   State(std::size_t files, Close how)
       : limit(std::max(files / 2, files - std::min(files, kOwn + kReserve))),
         end(limit + std::min(kReserve, (files - limit) / 2)),
@@ -88,7 +128,8 @@ struct Closer::State {
   std::mutex mutex;
   std::condition_variable more;
   std::condition_variable less;
-  std::list<Item> queue;
+  std::list<ClosingLane*> ready;  // those that wait and do not occupy too many threads
+  std::size_t waiting = 0;        // in all lanes
   std::size_t busy = 0;
   unsigned threads = 0;
   unsigned idle = 0;
@@ -125,10 +166,14 @@ bool Closer::exhausted() const {
   return state_->open >= state_->end;
 }
 
+bool Closer::stuck(const FdUser& user) const {
+  return user.files.behind > state_->limit / 4 && user.files.busy >= kMostOfOne;
+}
+
 bool Closer::done(unsigned milliseconds) const {
   std::unique_lock lock(state_->mutex);
   return state_->less.wait_for(lock, std::chrono::milliseconds(milliseconds),
-                               [this] { return state_->queue.empty() && state_->busy == 0; });
+                               [this] { return state_->waiting == 0 && state_->busy == 0; });
 }
 
 // REQUIRES: no other thread uses the state, or its mutex is held. Where a thread cannot be had the others have to do.
@@ -147,38 +192,36 @@ void Closer::work(const std::shared_ptr<State>& state) {
   const Interrupter interrupter;
   std::unique_lock lock(state->mutex);
   while (true) {
-    state->more.wait(lock, [&] { return state->stop || !state->queue.empty(); });
-    if (state->queue.empty()) {
+    state->more.wait(lock, [&] { return state->stop || !state->ready.empty(); });
+    if (state->ready.empty()) {
       return;
     }
+    std::list<ClosingItem> items = state->take();
     --state->idle;
-    ++state->busy;
     if (state->idle == 0 && state->threads < kMostThreads) {
       add_thread(state);  // in case that this one will be occupied for long
     }
-    {
-      std::list<Item> item;
-      item.splice(item.begin(), state->queue, state->queue.begin());
-      lock.unlock();
-      if (item.front().fd) {
-        interrupter.arm();
-        state->close(item.front().fd.release());
-        interrupter.disarm();
-        --item.front().account->open;
-        --state->open;
-      }
+    lock.unlock();
+    ClosingItem& item = items.front();
+    if (item.fd) {
+      interrupter.arm();
+      state->close(item.fd.release());
+      interrupter.disarm();
+      --item.account->open;
+      --state->open;
     }
+    item.mapping = base::Mapping();
     lock.lock();
-    --state->busy;
     ++state->idle;
-    state->less.notify_all();
+    state->closed(item);
   }
 }
 
-Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd) : state_(closer.state_) {
+Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection)
+    : state_(closer.state_) {
   ++account->open;
   ++state_->open;
-  item_.push_back({.fd = std::move(fd), .mapping = {}, .account = std::move(account)});
+  item_.push_back({.fd = std::move(fd), .mapping = {}, .account = std::move(account), .is_connection = is_connection});
 }
 
 Given::Given(const Given& file, base::Mapping mapping) : state_(file.state_) {
@@ -198,8 +241,7 @@ Given& Given::operator=(Given&& other) noexcept {
 Given::~Given() {
   if (!item_.empty()) {
     const std::lock_guard lock(state_->mutex);
-    state_->queue.splice(state_->queue.end(), item_);
-    state_->more.notify_one();
+    state_->add(item_);
   }
 }
 

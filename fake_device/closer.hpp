@@ -13,20 +13,50 @@
 
 namespace fake_device {
 
+struct FdAccount;
+
+/// Something to be closed or unmapped.
+struct ClosingItem {
+  base::UniqueFd fd;
+  base::Mapping mapping;
+  std::shared_ptr<FdAccount> account;
+  bool is_connection = false;
+};
+
+/// What waits to be closed, of one kind and one user. Belongs to the closer, whose mutex guards what is not atomic.
+struct ClosingLane {
+  std::list<ClosingItem> queue;
+  std::list<ClosingLane*> place{
+      this};                       // one element, here or among the closer's ready lanes: moving it needs no memory
+  std::atomic<unsigned> busy = 0;  // threads that close something of it
+  std::atomic<std::size_t> behind = 0;  // so many were added since one was closed
+};
+
+/// The clients of one user.
+struct FdUser {
+  ClosingLane files;
+  ClosingLane connections;  // of their own, so that clients can be disconnected whose files cannot be closed
+};
+
 /// Descriptors of one client that are open here. Those being closed count too.
 struct FdAccount {
+  explicit FdAccount(std::shared_ptr<FdUser> of = std::make_shared<FdUser>()) : user(std::move(of)) {}
+  const std::shared_ptr<FdUser> user;
   std::atomic<std::size_t> open = 0;
 };
 
 /// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave
 /// a socket that lingers, or a file of a file system that it serves itself (FUSE); the last unmapping of a large file
-/// frees all of its pages. A close that takes long occupies one thread, and the others go on; the wait for a lingering
-/// socket ends after a second. Any thread may use it. Takes the first real-time signal of the process.
+/// frees all of its pages. A close that takes long occupies one thread, and the others go on, but only some can be
+/// occupied by one user. The wait for a lingering socket ends after a second. Any thread may use it. Takes the first
+/// real-time signal of the process.
 class Closer {
  public:
   using Close = void (*)(int fd);
+  /// The most threads that one lane may occupy.
+  static constexpr unsigned kMostOfOne = 16;
   /// The most threads that may be occupied at once; then everything waits for the first of them.
-  static constexpr unsigned kMostThreads = 32;
+  static constexpr unsigned kMostThreads = 16 * kMostOfOne;
   /// The most descriptors that the kernel passes at once.
   static constexpr std::size_t kMostAtOnce = 253;
 
@@ -42,6 +72,8 @@ class Closer {
   [[nodiscard]] bool full() const;
   /// There might be no room to receive any: the kernel would close them on the spot.
   [[nodiscard]] bool exhausted() const;
+  /// Files of this user wait, a large part of all that can be open, and none of them can be closed.
+  [[nodiscard]] bool stuck(const FdUser& user) const;
   /// Whether all that was handed over is closed, waiting up to `milliseconds` for it.
   [[nodiscard]] bool done(unsigned milliseconds) const;
 
@@ -50,11 +82,6 @@ class Closer {
 
  private:
   friend class Given;
-  struct Item {
-    base::UniqueFd fd;
-    base::Mapping mapping;
-    std::shared_ptr<FdAccount> account;
-  };
   struct State;
   static void work(const std::shared_ptr<State>& state);
   static void add_thread(const std::shared_ptr<State>& state);
@@ -66,7 +93,8 @@ class Closer {
 class Given {
  public:
   Given() = default;
-  Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd);
+  /// `is_connection`: the socket of the client itself.
+  Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection = false);
   /// A mapping of `file`, in its client's account.
   Given(const Given& file, base::Mapping mapping);
   Given(Given&& other) noexcept;
@@ -81,7 +109,7 @@ class Given {
 
  private:
   std::shared_ptr<Closer::State> state_;
-  std::list<Closer::Item> item_;  // none or one: handing it over needs no memory
+  std::list<ClosingItem> item_;  // none or one: handing it over needs no memory
 };
 
 }  // namespace fake_device

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -345,9 +346,9 @@ void Server::accept_some(Entrance& entrance) {
 void Server::add_session(Entrance& entrance, base::UniqueFd socket) {
   const int fd = socket.get();
   try {
-    const auto account = std::make_shared<FdAccount>();
-    auto session = std::make_unique<Session>(take(std::move(socket), account), account, *this, entrance.ports,
-                                             now_ + kSilenceLimit);
+    const auto account = account_of(fd);
+    auto session = std::make_unique<Session>(Given(closer_, account, std::move(socket), /*is_connection=*/true),
+                                             account, *this, entrance.ports, now_ + kSilenceLimit);
     if (!control(EPOLL_CTL_ADD, Source::kSession, fd, fd, EPOLLIN)) {
       log_.write(LogLevel::kError, fmt::format("cannot watch a client: {}", std::generic_category().message(errno)));
       return;
@@ -361,8 +362,25 @@ void Server::add_session(Entrance& entrance, base::UniqueFd socket) {
   }
 }
 
-Given Server::take(base::UniqueFd socket, std::shared_ptr<FdAccount> account) {
-  return {closer_, std::move(account), std::move(socket)};
+std::shared_ptr<FdAccount> Server::account_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return std::make_shared<FdAccount>();
+  }
+  auto user = users_[peer.uid].lock();
+  if (!user) {
+    std::erase_if(users_, [](const auto& entry) { return entry.second.expired(); });
+    user = std::make_shared<FdUser>();
+    users_[peer.uid] = user;
+  }
+  return std::make_shared<FdAccount>(std::move(user));
+}
+
+/// The socket of a client that does not become a session.
+Given Server::take(base::UniqueFd socket) {
+  auto account = account_of(socket.get());
+  return {closer_, std::move(account), std::move(socket), /*is_connection=*/true};
 }
 
 // Otherwise the client would wait, and epoll would report the socket as readable for ever. False: there is no spare

@@ -84,7 +84,8 @@ class Server final : public SessionHost {
   void look_in_between();
   void accept_some(Entrance& entrance);
   void add_session(Entrance& entrance, base::UniqueFd socket);
-  Given take(base::UniqueFd socket, std::shared_ptr<FdAccount> account = std::make_shared<FdAccount>());
+  std::shared_ptr<FdAccount> account_of(int socket);
+  Given take(base::UniqueFd socket);
   bool refuse_one(const Entrance& entrance);
   void watch_listeners();
   void drop_silent(const Entrance& entrance);
@@ -109,6 +110,7 @@ class Server final : public SessionHost {
   std::vector<std::unique_ptr<Entrance>> entrances_;
   base::UniqueFd epoll_;
   base::UniqueFd spare_;  // given up to accept, and so refuse, a client when descriptors have run out
+  std::unordered_map<unsigned, std::weak_ptr<FdUser>> users_;  // by number
   std::unordered_map<int, Watched> sessions_;
   std::unordered_set<int> unwatched_;  // those whose kicks epoll does not take
   Deadlines deadlines_;                // of clients that are connected; those before VERSION are in the entrances

@@ -77,10 +77,20 @@ void Session::on_deadline() {
   end("it left a message unfinished, or a DMA_WRITE without an answer");
 }
 
+// Why descriptors are not even received; nullptr: they are.
+const char* Session::no_more_fds() const {
+  if (host_.closer().exhausted()) {
+    return "there is no room for the file descriptors that it sent (raise our limit, see ulimit -n)";
+  }
+  return host_.closer().stuck(*account_->user)
+             ? "file descriptors that its user has sent cannot be closed (is a FUSE file system not served?)"
+             : nullptr;
+}
+
 // False: nothing more to read.
 bool Session::receive(Turn& turn) {
-  if (host_.closer().exhausted() && brings_fds(socket_.get())) {
-    end("there is no room for the file descriptors that it sent (raise our limit, see ulimit -n)");
+  if (const char* const why = no_more_fds(); why != nullptr && brings_fds(socket_.get())) {
+    end(why);
     return false;
   }
   Received received = receive_some(socket_.get(), reader_.room(), host_.closer(), account_);

@@ -77,6 +77,7 @@ class Session final : public FunctionClient {
 
  private:
   void post_store(unsigned group, std::uint64_t iova, std::uint64_t word);
+  [[nodiscard]] const char* no_more_fds() const;
   bool receive(Turn& turn);
   bool handle(Message& message, Time now, Turn& turn);
   bool handle_command(Message& message, Time now, Turn& turn);

@@ -64,29 +64,42 @@ bool becomes_closed(int fd) {
   return !is_open(fd);
 }
 
-TEST(Closer, ClosesOthersWhileSomeAreSlow) {
-  Closer closer(1000, close_slowly);
+/// Whether a quick file of the account is closed soon.
+bool closes_a_file(Closer& closer, const std::shared_ptr<FdAccount>& account, bool is_connection = false) {
+  int fd = -1;
+  {
+    const Given quick(closer, account, quick_file(), is_connection);
+    fd = quick.get();
+    EXPECT_TRUE(is_open(fd));
+  }
+  return becomes_closed(fd);
+}
+
+TEST(Closer, ClosesOthersWhileAllFilesOfAUserAreSlow) {
+  constexpr std::size_t kFiles = 1000;  // half of them are for clients
+  gate();                               // now, so that it does not get the number of a file that was closed
+  Closer closer(kFiles, close_slowly);
   const auto account = std::make_shared<FdAccount>();
+  const auto same_user = std::make_shared<FdAccount>(account->user);
   const auto other = std::make_shared<FdAccount>();
-  for (unsigned count = 0; count < Closer::kMostThreads - 1; ++count) {
-    const Given slow(closer, account, slow_file());
+  for (unsigned count = 0; count < kFiles / 4; ++count) {
+    const Given slow(closer, count % 2 == 0 ? account : same_user, slow_file());
   }
   for (int count = 0; count < 100; ++count) {
-    int fd = -1;
-    {
-      const Given quick(closer, other, quick_file());
-      fd = quick.get();
-      ASSERT_TRUE(is_open(fd));
-    }
-    ASSERT_TRUE(becomes_closed(fd)) << "after " << count;
+    ASSERT_TRUE(closes_a_file(closer, other)) << "after " << count;
   }
-  EXPECT_EQ(account->open, Closer::kMostThreads - 1) << "a file that is being closed still counts";
+  EXPECT_TRUE(closes_a_file(closer, same_user, /*is_connection=*/true));
+  EXPECT_EQ(account->open, kFiles / 8) << "a file that is being closed still counts";
   EXPECT_FALSE(closer.done(0));
+  EXPECT_TRUE(closer.stuck(*account->user));
+  EXPECT_FALSE(closer.stuck(*other->user));
   const std::uint64_t one = 1;
   ASSERT_EQ(::write(gate(), &one, sizeof one), ssize_t{sizeof one});
   EXPECT_TRUE(closer.done(kLimit));
   EXPECT_EQ(account->open, 0U);
+  EXPECT_EQ(same_user->open, 0U);
   EXPECT_EQ(other->open, 0U);
+  EXPECT_FALSE(closer.stuck(*account->user));
 }
 
 /// A unix socket in which a message with a TCP socket lies unread that lingers for an hour. `peers` keep the other ends
@@ -136,7 +149,7 @@ TEST(Closer, DoesNotWaitForSocketsThatLieUnreadInOthers) {
   Closer closer;
   const auto account = std::make_shared<FdAccount>();
   std::vector<base::UniqueFd> peers;
-  for (unsigned count = 0; count < 2 * Closer::kMostThreads; ++count) {
+  for (unsigned count = 0; count < 2 * Closer::kMostOfOne; ++count) {
     auto socket = socket_with_a_lingering_one(peers);
     if (!socket) {
       GTEST_SKIP() << "a TCP connection to this host: " << std::strerror(errno);
