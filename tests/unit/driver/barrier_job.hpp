@@ -46,6 +46,8 @@ class Member {
   void give_back();
 
   [[nodiscard]] gba_barrier* barrier() const { return barrier_.get(); }
+  /// Null if another member holds it.
+  [[nodiscard]] gba_barrier_port* port() const { return port_.get(); }
   [[nodiscard]] bool uses_device() const { return gba_barrier_uses_device(barrier()) != 0; }
   [[nodiscard]] gba_barrier_status status() const;
   [[nodiscard]] std::uint32_t me() const { return me_; }

@@ -229,6 +229,36 @@ TEST(Recovery, LeavesALostDeviceOnAThreadOfItsOwn) {
   });
 }
 
+// A program that makes few barriers would be without a device that is there for long.
+TEST(Recovery, TakesFewBarriersIfTheDeviceIsThere) {
+  constexpr std::uint64_t kServed = 2000;  // after fewer, the next group is asked for later
+  fake_gba::power_on(3);
+  Job job(Shape::kMemory, 3, true);
+  job.run([&](Member& member) {
+    ASSERT_TRUE(member.agree(0));
+    std::uint64_t k = 1;
+    for (; k <= kServed; ++k) {
+      member.barrier(k);
+    }
+    job.sync();
+    if (member.me() == 1) {
+      gba_barrier_turn_off(member.barrier(), -EIO, "the test says so");
+    }
+    for (; member.uses_device(); ++k) {
+      member.barrier(k);
+    }
+    EXPECT_EQ(gba_barrier_port_await(member.port(), 20'000'000'000), 0);
+    job.sync();
+    const std::uint64_t in_software = member.status().in_software;
+    for (; !member.uses_device() && k < 2 * kServed; ++k) {
+      member.barrier(k);
+    }
+    EXPECT_TRUE(member.uses_device());
+    EXPECT_LE(member.status().in_software - in_software, 12U);
+    member.give_back();
+  });
+}
+
 TEST(Recovery, WaitsForAMemberThatCannotJoin) {
   run_through_trouble(3, 1000, [] {
     fake_gba::lose_device();
