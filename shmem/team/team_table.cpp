@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 #include "shmem/team/local_team.hpp"
@@ -15,15 +14,6 @@ namespace shmem {
 Team* TeamTable::find(int handle) const {
   const auto index = static_cast<std::size_t>(handle);  // a negative one becomes larger than all
   return index < teams_.size() ? teams_[index].get() : nullptr;
-}
-
-bool TeamTable::set_taken(int pe, int slot, bool taken) const {
-  auto& word = job_.metadata(pe).taken_teams[static_cast<std::size_t>(slot) / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  // Release and acquire: a PE that takes a returned slot sees the words of the slot's last team.
-  const std::uint64_t before =
-      taken ? word.fetch_or(bit, std::memory_order_acq_rel) : word.fetch_and(~bit, std::memory_order_release);
-  return ((before & bit) != 0) != taken;
 }
 
 Team& TeamTable::add(const TeamPlan& plan) {
@@ -48,7 +38,7 @@ void TeamTable::remove(int slot) {
   job_.core_state().team[index].write({});
   teams_[index].reset();
   live_ids_[index].store(0, std::memory_order_relaxed);
-  set_taken(job_.me, slot, false);
+  slots_.set_taken(job_.me, slot, false);
 }
 
 namespace {
@@ -80,8 +70,8 @@ SharedTeamMaps shared_team(const Nodes& nodes, int size, int me) {
 
 Result<void> TeamTable::make_predefined() {
   const TeamMap here{0, 1, job_.size};
-  set_taken(job_.me, kWorldTeam, true);
-  set_taken(job_.me, kSharedTeam, true);
+  slots_.set_taken(job_.me, kWorldTeam, true);
+  slots_.set_taken(job_.me, kSharedTeam, true);
   Team& world = add({.here = here, .world = {0, 1, job_.world_size()}, .slot = kWorldTeam});
   const SharedTeamMaps neighbours = shared_team(job_.nodes, job_.size, job_.me);
   Team& shared = add({.here = neighbours.here, .world = neighbours.world, .slot = kSharedTeam});
@@ -95,42 +85,8 @@ bool TeamTable::is_in_use(std::uint32_t id) const {
   return std::ranges::any_of(live_ids_, [id](const auto& live) { return live.load(std::memory_order_relaxed) == id; });
 }
 
-bool TeamTable::try_to_reserve(const TeamMap& map, int slot) const {
-  for (int i = 0; i < map.size; ++i) {
-    if (!set_taken(map.pe(i), slot, true)) {
-      give_back({map.start, map.stride, i}, slot);
-      return false;
-    }
-  }
-  return true;
-}
-
-void TeamTable::give_back(const TeamMap& map, int slot) const {
-  for (int i = 0; i < map.size; ++i) {
-    set_taken(map.pe(i), slot, false);
-  }
-}
-
-// Threads of the members may be creating teams of other parents at the same time. A slot goes to the thread that first
-// takes it on all members; if two threads try at once, possibly neither gets it.
-int TeamTable::reserve_slot(const TeamMap& map) const {
-  for (std::size_t word = 0; word < kMaxTeams / 64; ++word) {
-    std::uint64_t taken = 0;
-    for (int i = 0; i < map.size; ++i) {
-      taken |= job_.metadata(map.pe(i)).taken_teams[word].load(std::memory_order_relaxed);
-    }
-    for (; taken != ~std::uint64_t{0}; taken |= taken + 1) {  // the lowest bit that is 0
-      const int slot = static_cast<int>(word) * 64 + std::countr_one(taken);
-      if (try_to_reserve(map, slot)) {
-        return slot;
-      }
-    }
-  }
-  return -1;
-}
-
 Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
-  const int slot = reserve_slot(map);
+  const int slot = slots_.reserve(map, 0, kMaxTeams);
   parent.view().mine().new_team = slot;
   if (slot >= 0) {
     return {};
@@ -139,36 +95,6 @@ Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
               fmt::format("shmem: no team slot is free on all {} PEs of the new team (a PE can be in {} teams; destroy "
                           "some)",
                           map.size, kMaxTeams));
-}
-
-// The words that PEs wait for never go back: a PE of an earlier team that still reads them must find them large enough.
-// No word is larger than the last barrier that its team entered. So the new team continues from the largest barrier
-// that any member has entered.
-std::uint64_t TeamTable::agree_on_count(const TeamMap& map, int slot) const {
-  std::uint64_t count = 0;
-  for (int i = 0; i < map.size; ++i) {
-    const TeamSync& theirs = job_.team_sync(slot, map.pe(i));
-    // Barriers and calls that carry data share one number.
-    count =
-        std::max({count, theirs.entered.load(std::memory_order_relaxed), theirs.calls.load(std::memory_order_relaxed)});
-  }
-  return count;
-}
-
-void TeamTable::clear_slot(int slot, std::uint64_t count) const {
-  TeamSync& mine = job_.team_sync(slot, job_.me);
-  // Relaxed: a sync of the parent precedes the new team's first use of them. A member that already reads the new values
-  // computes the same maximum.
-  mine.entered.store(count, std::memory_order_relaxed);
-  mine.left.store(count, std::memory_order_relaxed);
-  mine.calls.store(count, std::memory_order_relaxed);
-  mine.calls_over.store(count, std::memory_order_relaxed);
-  job_.eager_words(slot, job_.me).finished.value.store(count, std::memory_order_relaxed);
-  // Not arrived: the earlier team may have ended in the middle of a barrier.
-  mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
-  mine.arrival.word[0].store(0, std::memory_order_relaxed);
-  mine.arrival.word[1].store(0, std::memory_order_relaxed);
-  job_.kernel_sync(job_.me).clear_team_pool(slot);
 }
 
 Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
@@ -198,7 +124,7 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   const auto id = parent.agree_on_outcome(offered, proposed);
   if (!id) {
     if (first && offered) {
-      give_back(*map, parent.view().mine().new_team);
+      slots_.give_back(*map, parent.view().mine().new_team);
     }
     return id.error();
   }
@@ -206,8 +132,9 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   std::uint64_t count = 0;
   if (map) {
     slot = parent.view().member(*parent.map_here().member(map->start)).new_team;
-    count = agree_on_count(*map, slot);
-    clear_slot(slot, count);
+    count = slots_.agree_on_count(*map, slot);
+    slots_.clear(slot, count);
+    job_.kernel_sync(job_.me).clear_team_pool(slot);
   }
   // All members have cleared the words.
   if (auto ok = parent.sync_here(); !ok || !map) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shmem/team/team.hpp"
+#include "shmem/team/team_slots.hpp"
 
 namespace shmem {
 
@@ -60,7 +61,7 @@ class TeamTable {
   using Equip = std::function<Result<void>(Team&)>;
 
   TeamTable(const Job& job, Equip equip)
-      : job_(job), equip_(std::move(equip)), ids_(job.world_me(), job.world_size()), teams_(kMaxTeams) {}
+      : job_(job), slots_(job), equip_(std::move(equip)), ids_(job.world_me(), job.world_size()), teams_(kMaxTeams) {}
 
   /// Collective over the job, after a barrier of the bootstrap since the memory was created.
   Result<void> make_predefined();
@@ -79,22 +80,15 @@ class TeamTable {
   Result<void> destroy_all();
 
  private:
-  // Maps here are of the members on this node.
-  [[nodiscard]] int reserve_slot(const TeamMap& map) const;
-  [[nodiscard]] bool try_to_reserve(const TeamMap& map, int slot) const;
-  void give_back(const TeamMap& map, int slot) const;
   /// Called by the first member of the map: reserves a slot, and stores it in the parent's words for the other members.
   /// REQUIRES: a sync of the parent before it is read, and another one before the next split.
   Result<void> offer_slot(Team& parent, const TeamMap& map) const;
-  [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
-  void clear_slot(int slot, std::uint64_t count) const;
   Team& add(const TeamPlan& plan);
   [[nodiscard]] bool is_in_use(std::uint32_t id) const;
   void remove(int slot);
-  /// False if nothing changed.
-  bool set_taken(int pe, int slot, bool taken) const;
 
   const Job& job_;
+  TeamSlots slots_;
   Equip equip_;
   TeamIds ids_;
   std::vector<std::atomic<std::uint32_t>> live_ids_ = std::vector<std::atomic<std::uint32_t>>(kMaxTeams);  // by handle

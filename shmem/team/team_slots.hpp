@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of the board that teams use, one after the other: reserved on all members, prepared by each.
+#pragma once
+
+#include <cstdint>
+
+#include "shmem/layout/sync_view.hpp"
+
+namespace shmem {
+
+/// Maps are of the members on this node. Thread-safe.
+class TeamSlots {
+ public:
+  explicit TeamSlots(const Job& job) : job_(job) {}
+
+  /// Called by one PE for all of the map: a slot from `first` to `first` + `count` - 1 that none of them uses, or -1.
+  /// REQUIRES: both numbers are multiples of 64.
+  [[nodiscard]] int reserve(const TeamMap& map, int first, int count) const;
+  void give_back(const TeamMap& map, int slot) const;
+  /// False if nothing changed.
+  bool set_taken(int pe, int slot, bool taken) const;
+
+  /// Called by each member of a new team, between two syncs of the members: the number of the last barrier or call in
+  /// the slot, the same on all.
+  [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
+  /// Called by each member after that: prepares its own words.
+  void clear(int slot, std::uint64_t count) const;
+
+ private:
+  [[nodiscard]] bool try_to_reserve(const TeamMap& map, int slot) const;
+
+  const Job& job_;
+};
+
+}  // namespace shmem
