@@ -13,7 +13,7 @@ void end_if(const Runtime& runtime, const char* call, const Problem& problem) {
 }
 
 static_assert(SHMEM_THREAD_SINGLE == 0 && SHMEM_THREAD_FUNNELED == 1 && SHMEM_THREAD_SERIALIZED == 2 &&
-                  SHMEM_THREAD_MULTIPLE == 3,
+                  SHMEM_THREAD_MULTIPLE == 3 && SHMEM_THREAD_MULTIPLE == kThreadMultiple,
               "as in thread_rule()");
 
 /// The library's own threads may always call.

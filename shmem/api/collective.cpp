@@ -44,14 +44,26 @@ Result<void> fcollect(const Members& members, const Call& call, void* dest, cons
   return shmem::fcollect(members, dest, source, bytes);
 }
 
+/// Ends the job unless the result of a collect fits.
+class CheckDest final : public shmem::CheckTotal {
+ public:
+  CheckDest(const Members& members, const char* call, const void* dest) : members_(members), call_(call), dest_(dest) {}
+  Result<void> operator()(std::size_t total) const override {
+    api::check_buffer(members_, call_, dest_, total);
+    return {};
+  }
+
+ private:
+  const Members& members_;
+  const char* call_;
+  const void* dest_;
+};
+
 Result<void> collect(const Members& members, const Call& call, void* dest, const void* source, std::size_t nelems) {
   const std::size_t bytes = call.bytes(nelems);
   api::check_buffer(members, call.name, source, bytes);
   api::check_call(members, call.name, {{dest, bytes}, {source, bytes}, false}, {});
-  return shmem::collect(members, dest, source, bytes, [&](std::size_t total) -> Result<void> {
-    api::check_buffer(members, call.name, dest, total);
-    return {};
-  });
+  return shmem::collect(members, dest, source, bytes, CheckDest(members, call.name, dest));
 }
 
 Result<void> alltoalls(const Members& members, const Call& call, void* dest, const void* source, std::ptrdiff_t dst,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/api/gathering.hpp"
 
+#include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/team/spanning_team.hpp"
@@ -31,22 +32,6 @@ Result<std::vector<std::uint64_t>> allgather_number(Team& team, std::uint64_t nu
   return all;
 }
 
-Result<std::vector<std::uint64_t>> allgather_number(const Job& job, const TeamMap& map, long* psync,
-                                                    std::uint64_t number, const std::function<Result<void>()>& sync) {
-  // Relaxed: as above.
-  std::atomic_ref(psync[kNumberWord]).store(static_cast<long>(number), std::memory_order_relaxed);
-  if (auto ok = sync(); !ok) {
-    return ok.error();
-  }
-  std::vector<std::uint64_t> all;
-  all.reserve(static_cast<std::size_t>(map.size));
-  for (int i = 0; i < map.size; ++i) {
-    auto* word = reinterpret_cast<long*>(job.translate(psync + kNumberWord, map.pe(i)));
-    all.push_back(static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed)));
-  }
-  return all;
-}
-
 /// The set as PEs of this node; nothing if some are on another node.
 std::optional<TeamMap> map_here(const Job& job, const TeamMap& set) {
   for (int i = 0; i < set.size; ++i) {
@@ -70,15 +55,11 @@ TeamMap map_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
 
 }  // namespace
 
-std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, elements, &bytes) || __builtin_mul_overflow(bytes, size, &bytes)) {
-    end_job(running(call), call, "{} times {} elements cannot be addressed", count, elements);
-  }
-  return bytes;
+void refuse_extent(const char* call, std::size_t count, std::size_t elements) {
+  end_job(running(call), call, "{} times {} elements cannot be addressed", count, elements);
 }
 
-void check_buffer(const Members& members, const char* call, const void* address, std::size_t bytes) {
+void check_any_buffer(const Members& members, const char* call, const void* address, std::size_t bytes) {
   if (bytes == 0) {
     return;
   }
@@ -93,17 +74,16 @@ void check_buffer(const Members& members, const char* call, const void* address,
   }
 }
 
-Members members_of(Team& team, const Runtime& runtime) {
-  Members members{runtime.job(),
-                  team.map(),
-                  team.me(),
-                  [&team] { return team.sync(); },
-                  [&team](std::uint64_t number) { return allgather_number(team, number); },
-                  team.slot()};
+Result<std::vector<std::uint64_t>> TeamBarrier::allgather(std::uint64_t mine) {
+  return allgather_number(team_, mine);
+}
+
+Members members_of(Team& team, const Runtime& runtime, TeamBarrier& barrier) {
+  Members members{runtime.job(), team.map(), team.me(), &barrier, team.slot()};
   members.here = team.map_here();
   members.choice = &team.collectives();
   // While a sync of the team is open, the call fails in its first sync, which says why.
-  if (!team.ready()) {
+  if (!team.is_ready()) [[unlikely]] {
     return members;
   }
   members.spanning = team.spanning();
@@ -120,44 +100,79 @@ void clear_number(const ActiveSet& set) {
   std::atomic_ref(set.psync[kNumberWord]).store(SHMEM_SYNC_VALUE, std::memory_order_relaxed);
 }
 
-std::optional<Members> members_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
+Result<void> WordBarrier::sync() {
+  ActiveSetMonitor monitor(job_, here_, psync_, name_);
+  const std::errc error = active_set_sync(job_, here_, psync_, [&monitor] { return monitor(); });
+  return error == std::errc{} ? Result<void>() : shmem::fail(error, monitor.explain(error));
+}
+
+Result<std::vector<std::uint64_t>> WordBarrier::allgather(std::uint64_t mine) {
+  // Relaxed: as above.
+  std::atomic_ref(psync_[kNumberWord]).store(static_cast<long>(mine), std::memory_order_relaxed);
+  if (auto ok = sync(); !ok) {
+    return ok.error();
+  }
+  std::vector<std::uint64_t> all;
+  all.reserve(static_cast<std::size_t>(here_.size));
+  for (int i = 0; i < here_.size; ++i) {
+    auto* word = reinterpret_cast<long*>(job_.translate(psync_ + kNumberWord, here_.pe(i)));
+    all.push_back(static_cast<std::uint64_t>(std::atomic_ref(*word).load(std::memory_order_relaxed)));
+  }
+  return all;
+}
+
+SetCall::SetCall(Runtime& runtime, const char* call, const ActiveSet& set) {
+  const SetName name{set.start, set.log_stride, set.size};
+  const bool by_team = runtime.sets().is_enabled() && current_core() == nullptr;
+  const SetTeams::Entry* known = by_team ? runtime.sets().find(name) : nullptr;
+  if (known != nullptr && known->team != nullptr) [[likely]] {
+    use_team(runtime, *known->team);
+    return;
+  }
+  use_words(runtime, call, set);
+  if (by_team && known == nullptr && members_ && members_->here && set.size > 1) {
+    const auto made = runtime.sets().create(name, {.here = *members_->here, .world = members_->map},
+                                            [this] { return members_->sync(); });
+    if (!made) {
+      fail(runtime, call, made.error());
+    }
+    if ((*made)->team != nullptr) {
+      use_team(runtime, *(*made)->team);
+    }
+  }
+}
+
+void SetCall::fail(const Runtime& runtime, const char* call, const Error& error) {
+  // A team's errors name the PE already.
+  const std::string own = fmt::format("shmem: PE {}: ", runtime.my_pe());
+  end_job(runtime, call, error.text.starts_with(own) ? error.text.substr(own.size()) : error.text);
+}
+
+void SetCall::use_team(const Runtime& runtime, Team& team) {
+  members_.emplace(members_of(team, runtime, barrier_.emplace<TeamBarrier>(team)));
+}
+
+void SetCall::use_words(const Runtime& runtime, const char* call, const ActiveSet& set) {
   const TeamMap map = map_of(runtime, call, set);
   if (!map.member(runtime.my_pe())) {
     // Undefined in the specification; other implementations return too.
     tolerate(runtime, call,
              fmt::format("this PE is not in the set (start {}, log stride {}, size {}); nothing is done", set.start,
                          set.log_stride, set.size));
-    return std::nullopt;
+    return;
   }
   const Job& job = runtime.job();
-  long* psync = set.psync;
   const int me = map.member(runtime.my_pe()).value_or(0);
-  const auto here = map_here(job, map);
-  if (!here) {
-    Members members{job, map, me, {}, {}};
-    check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
-    ProcessGroup& group = runtime.network().group_of(map, psync);
-    members.sync = [&group] { return group.barrier(); };
-    members.allgather = [&group](std::uint64_t number) { return group.allgather(number); };
-    return members;
+  Members members{job, map, me, nullptr};
+  check_buffer(members, call, set.psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
+  if (const auto here = map_here(job, map)) {
+    members.barrier = &barrier_.emplace<WordBarrier>(job, ActiveSetName{call, map.start, map.stride}, *here, set.psync);
+    members.here = *here;
+    members.psync = set.psync;
+  } else {
+    members.barrier = &barrier_.emplace<GroupBarrier>(runtime.network().group_of(map, set.psync));
   }
-  Members members{job,
-                  map,
-                  me,
-                  [&runtime, name = ActiveSetName{call, map.start, map.stride}, map = *here, psync]() -> Result<void> {
-                    ActiveSetMonitor monitor(runtime.job(), map, psync, name);
-                    const std::errc error =
-                        active_set_sync(runtime.job(), map, psync, [&monitor] { return monitor(); });
-                    return error == std::errc{} ? Result<void>() : fail(error, monitor.explain(error));
-                  },
-                  {}};
-  check_buffer(members, call, psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
-  members.allgather = [&job, map = *here, psync, sync = members.sync](std::uint64_t number) {
-    return allgather_number(job, map, psync, number, sync);
-  };
-  members.here = *here;
-  members.psync = psync;
-  return members;
+  members_.emplace(members);
 }
 
 }  // namespace shmem::api

@@ -2,17 +2,45 @@
 // Common to all collective calls: their members, and checks of their buffers.
 #pragma once
 
+#include <variant>
+
 #include "shmem/api/check.hpp"
+#include "shmem/barrier/active_set.hpp"
 #include "shmem/collective/members.hpp"
+#include "shmem/net/process_group.hpp"
 
 namespace shmem::api {
 
 /// Bytes of `count` blocks of `elements` elements of `size` bytes; ends the job if that overflows.
-std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size);
+[[noreturn]] void refuse_extent(const char* call, std::size_t count, std::size_t elements);
+inline std::size_t extent_of(const char* call, std::size_t count, std::size_t elements, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, elements, &bytes) || __builtin_mul_overflow(bytes, size, &bytes)) [[unlikely]] {
+    refuse_extent(call, count, elements);
+  }
+  return bytes;
+}
 /// Ends the job unless all members have the buffer; an empty buffer may be anywhere.
-void check_buffer(const Members& members, const char* call, const void* address, std::size_t bytes);
+void check_any_buffer(const Members& members, const char* call, const void* address, std::size_t bytes);
+inline void check_buffer(const Members& members, const char* call, const void* address, std::size_t bytes) {
+  const Reach& reach = Runtime::reach();
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reach.mine;
+  if (offset >= reach.unchecked_heap || bytes > reach.unchecked_heap - offset) {
+    check_any_buffer(members, call, address, bytes);
+  }
+}
 
-Members members_of(Team& team, const Runtime& runtime);
+/// The members of a team synchronise by it.
+class TeamBarrier final : public MemberBarrier {
+ public:
+  explicit TeamBarrier(Team& team) : team_(team) {}
+  Result<void> sync() override { return team_.sync(); }
+  Result<std::vector<std::uint64_t>> allgather(std::uint64_t mine) override;
+
+ private:
+  Team& team_;
+};
+Members members_of(Team& team, const Runtime& runtime, TeamBarrier& barrier);
 int refuse_team(const char* call, shmem_team_t team);
 
 /// Runs a collective of a team. `body(members)` returns a Result<void>. Returns what the routine returns: 0, or
@@ -24,7 +52,8 @@ int on_team(const char* call, shmem_team_t handle, Body body) {
   if (team == nullptr) {
     return refuse_team(call, handle);
   }
-  const Result<void> ok = body(members_of(*team, runtime));
+  TeamBarrier barrier(*team);
+  const Result<void> ok = body(members_of(*team, runtime, barrier));
   return ok ? 0 : report_loudly(ok.error());
 }
 
@@ -36,21 +65,64 @@ struct ActiveSet {
   int start, log_stride, size;
   long* psync;
 };
-/// Nothing, with a warning, if this PE is not in the set. Ends the job if the set is invalid.
-std::optional<Members> members_of(const Runtime& runtime, const char* call, const ActiveSet& set);
+/// The PEs of an active set that are all on this node synchronise by words in pSync.
+class WordBarrier final : public MemberBarrier {
+ public:
+  WordBarrier(const Job& job, const ActiveSetName& name, const TeamMap& here, long* psync)
+      : job_(job), name_(name), here_(here), psync_(psync) {}
+  Result<void> sync() override;
+  Result<std::vector<std::uint64_t>> allgather(std::uint64_t mine) override;
+
+ private:
+  const Job& job_;
+  ActiveSetName name_;
+  TeamMap here_;
+  long* psync_;
+};
+
+/// Those on several nodes by messages.
+class GroupBarrier final : public MemberBarrier {
+ public:
+  explicit GroupBarrier(ProcessGroup& group) : group_(group) {}
+  Result<void> sync() override { return group_.barrier(); }
+  Result<std::vector<std::uint64_t>> allgather(std::uint64_t mine) override { return group_.allgather(mine); }
+
+ private:
+  ProcessGroup& group_;
+};
+
+/// The members of one call of an active set, by the set's team (team/set_teams.hpp) if there is one. Ends the job if
+/// the set is invalid.
+class SetCall {
+ public:
+  SetCall(Runtime& runtime, const char* call, const ActiveSet& set);
+  /// nullptr, after a warning: this PE is not in the set.
+  [[nodiscard]] const Members* members() const { return members_ ? &*members_ : nullptr; }
+  [[noreturn]] static void fail(const Runtime& runtime, const char* call, const Error& error);
+
+ private:
+  void use_team(const Runtime& runtime, Team& team);
+  void use_words(const Runtime& runtime, const char* call, const ActiveSet& set);
+
+  std::variant<std::monostate, TeamBarrier, WordBarrier, GroupBarrier> barrier_;
+  std::optional<Members> members_;
+};
 /// After a collective that exchanged numbers: resets their word.
 void clear_number(const ActiveSet& set);
 
 /// Runs a collective of an active set; false if this PE is not in it. Ends the job on failure.
 template <typename Body>
 bool on_active_set(const char* call, const ActiveSet& set, Body body) {
-  const Runtime& runtime = running(call);
-  const std::optional<Members> members = members_of(runtime, call, set);
-  const Result<void> ok = members ? body(*members) : Result<void>{};
-  if (!ok) {
-    end_job(runtime, call, ok.error().text);
+  Runtime& runtime = running(call);
+  const SetCall members(runtime, call, set);
+  if (members.members() == nullptr) {
+    return false;
   }
-  return members.has_value();
+  const Result<void> ok = body(*members.members());
+  if (!ok) {
+    SetCall::fail(runtime, call, ok.error());
+  }
+  return true;
 }
 
 }  // namespace shmem::api

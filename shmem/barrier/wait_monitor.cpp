@@ -157,8 +157,10 @@ void BarrierMonitor::warn(std::chrono::seconds waited) const {
 }
 
 std::string BarrierMonitor::subject() const {
-  return fmt::format("shmem: PE {}: {} {} of team {} ({})", job().world_me(),
-                     name_.call ? "collective call" : "barrier", name_.count, name_.team, name_.algorithm);
+  const std::string team = name_.team < kMaxTeams ? fmt::format("team {}", name_.team)
+                                                  : fmt::format("active set {}", name_.team - kMaxTeams);
+  return fmt::format("shmem: PE {}: {} {} of {} ({})", job().world_me(), name_.call ? "collective call" : "barrier",
+                     name_.count, team, name_.algorithm);
 }
 
 std::string BarrierMonitor::awaited() const {

@@ -134,4 +134,24 @@ class BarrierMonitor final : public WaitMonitor {
   int dead_ = -1;         // a member that arrived and then died
 };
 
+/// A BarrierMonitor that is made when a wait first asks it: most waits are over before.
+class LateMonitor {
+ public:
+  LateMonitor(const Job& job, const TeamMap& map, const SyncView& view, const BarrierName& name)
+      : job_(job), map_(map), view_(view), name_(name) {}
+
+  std::errc operator()() { return monitor()(); }
+  [[nodiscard]] std::chrono::nanoseconds longest_sleep() const { return monitor().longest_sleep(); }
+  [[nodiscard]] std::string explain(std::errc error) const { return monitor().explain(error); }
+
+ private:
+  BarrierMonitor& monitor() const { return monitor_ ? *monitor_ : monitor_.emplace(job_, map_, view_, name_); }
+
+  const Job& job_;
+  const TeamMap& map_;
+  const SyncView& view_;
+  const BarrierName name_;
+  mutable std::optional<BarrierMonitor> monitor_;
+};
+
 }  // namespace shmem

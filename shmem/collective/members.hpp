@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -18,6 +17,21 @@ namespace shmem {
 
 class SpanningTeam;
 
+/// How the members of a collective call synchronise.
+class MemberBarrier {
+ public:
+  MemberBarrier() = default;
+  MemberBarrier(const MemberBarrier&) = delete;
+  MemberBarrier& operator=(const MemberBarrier&) = delete;
+  /// Returns when all members have called it. Their earlier stores are visible.
+  virtual Result<void> sync() = 0;
+  /// The same, and returns each member's number, by member.
+  virtual Result<std::vector<std::uint64_t>> allgather(std::uint64_t mine) = 0;
+
+ protected:
+  ~MemberBarrier() = default;
+};
+
 /// The PEs of a team or an active set, seen from one of them, for the duration of one call.
 ///
 /// A collective synchronises at its beginning, after which all buffers may be read; each member fetches what it needs
@@ -27,10 +41,7 @@ struct Members {
   const Job& job;
   TeamMap map;  // by numbers of the world
   int me;
-  /// Returns when all members have called it. Their earlier stores are visible.
-  std::function<Result<void>()> sync;
-  /// The same, and returns each member's number, by member.
-  std::function<Result<std::vector<std::uint64_t>>(std::uint64_t mine)> allgather;
+  MemberBarrier* barrier;
   // For SHMEM_DEBUG: the team, or the words by which the PEs of an active set synchronise.
   int slot = -1;
   const long* psync = nullptr;
@@ -39,6 +50,10 @@ struct Members {
   const CollectiveChoice* choice = nullptr;  // the same on all members; none: direct
   SpanningTeam* spanning = nullptr;          // a team on several nodes: collective/on_nodes.hpp
 
+  [[nodiscard]] Result<void> sync() const { return barrier->sync(); }
+  [[nodiscard]] Result<std::vector<std::uint64_t>> allgather(std::uint64_t mine) const {
+    return barrier->allgather(mine);
+  }
   [[nodiscard]] int size() const { return map.size; }
   /// `bytes` as CollectiveLimits count them.
   [[nodiscard]] bool is_eager(Collective collective, std::size_t bytes) const {
@@ -99,25 +114,29 @@ inline Share share_of(int i, int shares, std::size_t bytes) {
   return {edge(i), edge(i + 1) - edge(i)};
 }
 
-/// All members give, and use(member, given) is called for each gift in the order of the members. REQUIRES: eager.
+/// All members give, and use(member, given) is called for each gift of members 0 to `last`, in this order. REQUIRES:
+/// eager. `write` is as in EagerChannel::give.
+template <typename Write, typename Use>
+Result<void> exchange(const Members& members, std::size_t size, Write write, int last, Use use) {
+  EagerChannel& eager = *members.eager;
+  if (!eager.begin() || !eager.give(size, write)) [[unlikely]] {
+    return eager.error();
+  }
+  for (int member = 0; member <= last; ++member) {
+    const EagerChannel::Given given = eager.take(member);
+    if (!given) [[unlikely]] {
+      return eager.error();
+    }
+    use(member, given);
+  }
+  eager.end(last == members.size() - 1 ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
+  return {};
+}
+/// The same with `data`, for the gifts of all members.
 template <typename Use>
 Result<void> exchange(const Members& members, const void* data, std::size_t size, Use use) {
-  EagerChannel& eager = *members.eager;
-  if (auto ok = eager.begin(); !ok) {
-    return ok;
-  }
-  if (auto ok = eager.give(data, size); !ok) {
-    return ok;
-  }
-  for (int member = 0; member < members.size(); ++member) {
-    const auto given = eager.take(member);
-    if (!given) {
-      return given.error();
-    }
-    use(member, *given);
-  }
-  eager.end(EagerChannel::Begun::kThis);
-  return {};
+  return exchange(
+      members, size, [data, size](std::byte* to) { copy_small(to, data, size); }, members.size() - 1, use);
 }
 
 }  // namespace shmem

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/collective/move.hpp"
 
-#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -13,9 +12,7 @@ namespace {
 
 /// Through the cache: this PE is about to use it.
 void fetch(std::byte* to, const std::byte* from, std::size_t size) {
-  if (size != 0) {
-    std::memmove(to, from, size);  // a member's own part may be in place
-  }
+  copy_small(to, from, size);
 }
 
 void fetch(std::byte* to, const std::byte* from, const Strided& block) {
@@ -46,24 +43,26 @@ namespace {
 Result<void> broadcast_carried(const Members& members, void* dest, const void* source, std::size_t size, int root,
                                bool root_too) {
   EagerChannel& eager = *members.eager;
-  if (auto ok = eager.begin(); !ok) {
-    return ok;
+  if (!eager.begin()) [[unlikely]] {
+    return eager.error();
   }
   if (members.me == root) {
-    if (auto ok = eager.give(source, size); !ok) {
-      return ok;
+    if (!eager.give(source, size)) [[unlikely]] {
+      return eager.error();
     }
     if (root_too) {
       fetch(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), size);
     }
-  } else {
-    const auto given = eager.take(root);
-    if (!given) {
-      return given.error();
-    }
-    fetch(static_cast<std::byte*>(dest), given->data, size);
+    eager.end(EagerChannel::Begun::kUnknown);
+    return {};
   }
-  eager.end(EagerChannel::Begun::kUnknown);
+  const auto given = eager.take(root);
+  if (!given) [[unlikely]] {
+    return eager.error();
+  }
+  fetch(static_cast<std::byte*>(dest), given.data, size);
+  // The root has begun this call: with two members, all have.
+  eager.end(members.size() == 2 ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
   return {};
 }
 
@@ -141,14 +140,19 @@ namespace {
 /// The lengths are sent eagerly, with short contents; longer contents are read from their members when all lengths are
 /// known.
 Result<void> collect_carried(const Members& members, void* dest, const void* source, std::size_t size,
-                             const std::function<Result<void>(std::size_t total)>& check) {
+                             const CheckTotal& check) {
   EagerChannel& eager = *members.eager;
   std::size_t total = 0;
   bool all_eager = true;
   Result<void> fits;
   auto* to = static_cast<std::byte*>(dest);
   // Nothing is written before all is known: two passes over the members, and by the second all have given.
-  auto ok = exchange(members, source, size, [&](int member, const EagerChannel::Given& given) {
+  const auto write = [&](std::byte* gift) {
+    if (members.is_eager(Collective::kCollect, size)) {
+      copy_small(gift, source, size);
+    }
+  };
+  auto ok = exchange(members, size, write, members.size() - 1, [&](int member, const EagerChannel::Given& given) {
     total += given.size;
     all_eager = all_eager && members.is_eager(Collective::kCollect, given.size);
     if (member + 1 < members.size()) {
@@ -156,7 +160,7 @@ Result<void> collect_carried(const Members& members, void* dest, const void* sou
     }
     fits = check(total);
     for (int from = 0; fits && from < members.size(); ++from) {
-      const EagerChannel::Given piece = eager.take(from).value();
+      const EagerChannel::Given piece = eager.take(from);
       fetch(to, members.is_eager(Collective::kCollect, piece.size) ? piece.data : members.at(source, from), piece.size);
       to += piece.size;
     }
@@ -170,7 +174,7 @@ Result<void> collect_carried(const Members& members, void* dest, const void* sou
 }  // namespace
 
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
-                     const std::function<Result<void>(std::size_t total)>& check) {
+                     const CheckTotal& check) {
   if (members.spanning != nullptr) {
     return on_nodes::collect(members, dest, source, size, check);
   }
@@ -192,6 +196,36 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   return ok ? fits : ok;
 }
 
+namespace {
+
+/// A member gives its blocks for the others, without gaps, in the order of the members; its own it copies.
+Result<void> alltoall_eager(const Members& members, std::byte* to, const std::byte* from, const Strided& block) {
+  const std::size_t packed = block.element * block.count;
+  const auto own = static_cast<std::size_t>(members.me);
+  const Strided pack{block.element, block.from_step, block.element, block.count};
+  const Strided unpack{block.to_step, block.element, block.element, block.count};
+  const auto write = [&](std::byte* gift) {
+    for (std::size_t member = 0; member < static_cast<std::size_t>(members.size()); ++member) {
+      if (member != own) {
+        fetch(gift, from + member * block.from_step * block.count, pack);
+        gift += packed;
+      }
+    }
+  };
+  return exchange(members, packed * static_cast<std::size_t>(members.size() - 1), write, members.size() - 1,
+                  [&](int giver, const EagerChannel::Given& given) {
+                    const auto member = static_cast<std::size_t>(giver);
+                    std::byte* const theirs = to + member * block.to_step * block.count;
+                    if (member == own) {
+                      fetch(theirs, from + own * block.from_step * block.count, block);
+                    } else {
+                      fetch(theirs, given.data + (own < member ? own : own - 1) * packed, unpack);
+                    }
+                  });
+}
+
+}  // namespace
+
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
   if (members.spanning != nullptr && on_nodes::takes_alltoall(block)) {
     return on_nodes::alltoall(members, dest, source, block);
@@ -200,21 +234,13 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, co
   const std::size_t to_block = block.to_step * block.count;
   const std::size_t from_block = block.from_step * block.count;
   const std::size_t packed = block.element * block.count;
-  if (members.is_eager(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size()))) {
-    std::array<std::byte, kEagerLimit> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-    const Strided pack{block.element, block.from_step, block.element,
-                       block.count * static_cast<std::size_t>(members.size())};
-    fetch(all.data(), static_cast<const std::byte*>(source), pack);
-    const Strided unpack{block.to_step, block.element, block.element, block.count};
-    return exchange(members, all.data(), packed * static_cast<std::size_t>(members.size()),
-                    [&](int member, const EagerChannel::Given& given) {
-                      fetch(to + static_cast<std::size_t>(member) * to_block,
-                            given.data + static_cast<std::size_t>(members.me) * packed, unpack);
-                    });
+  if (members.is_eager(Collective::kAlltoall, packed * static_cast<std::size_t>(members.size() - 1))) {
+    return alltoall_eager(members, to, static_cast<const std::byte*>(source), block);
   }
   const std::size_t extent = from_block != 0 ? from_block - block.from_step + block.element : 0;
   const bool fetches = members.spanning != nullptr || !members.here;
-  const auto scratch = ScratchBuffer::allocate(fetches ? extent : 0, "of a block of another node's PE, with its gaps");
+  const auto scratch = fetches ? ScratchBuffer::allocate(extent, "of a block of another node's PE, with its gaps")
+                               : Result<ScratchBuffer>(ScratchBuffer());
   return between_meetings(members, [&](int member) -> Result<void> {
     std::byte* const theirs = to + static_cast<std::size_t>(member) * to_block;
     const std::size_t offset = static_cast<std::size_t>(members.me) * from_block;

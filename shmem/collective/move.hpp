@@ -13,9 +13,20 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
 /// Concatenates every member's `source`; all have the same size.
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size);
 
+/// Called with the total size of a collect; an Error refuses it.
+class CheckTotal {
+ public:
+  CheckTotal(const CheckTotal&) = delete;
+  CheckTotal& operator=(const CheckTotal&) = delete;
+  virtual Result<void> operator()(std::size_t total) const = 0;
+
+ protected:
+  CheckTotal() = default;
+  ~CheckTotal() = default;
+};
+
 /// The same with a size per member. check(total) is called before anything is written to `dest`.
-Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
-                     const std::function<Result<void>(std::size_t total)>& check);
+Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size, const CheckTotal& check);
 
 /// Elements with the distances between their starts, at the destination and at the source.
 struct Strided {

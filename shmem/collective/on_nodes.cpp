@@ -231,7 +231,7 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
 }
 
 Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
-                     const std::function<Result<void>(std::size_t total)>& check) {
+                     const CheckTotal& check) {
   SpanningTeam& team = *members.spanning;
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.here->size));
   auto ok = team.gather_here(size, [&](int i, std::uint64_t theirs) { sizes[static_cast<std::size_t>(i)] = theirs; });

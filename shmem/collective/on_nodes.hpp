@@ -10,8 +10,7 @@ namespace shmem::on_nodes {
 
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root);
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size);
-Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size,
-                     const std::function<Result<void>(std::size_t total)>& check);
+Result<void> collect(const Members& members, void* dest, const void* source, std::size_t size, const CheckTotal& check);
 /// Not long blocks with gaps: those are faster directly from member to member.
 bool takes_alltoall(const Strided& block);
 /// REQUIRES: takes_alltoall(block).

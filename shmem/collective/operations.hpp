@@ -65,8 +65,9 @@ struct Xor {
 
 template <typename Operation, typename T>
 void combine_elements(void* first, const void* second, std::size_t count) {
-  auto* to = static_cast<T*>(first);
-  const auto* from = static_cast<const T*>(second);
+  // They never overlap, which lets the compiler combine several elements at a time.
+  auto* __restrict to = static_cast<T*>(first);
+  const auto* __restrict from = static_cast<const T*>(second);
   for (std::size_t i = 0; i < count; ++i) {
     to[i] = Operation::apply(to[i], from[i]);
   }

@@ -47,31 +47,42 @@ Result<void> reduce_small(const Members& members, const Reduction& reduction, vo
   if (auto ok = members.sync(); !ok) {
     return ok;
   }
-  alignas(64) std::array<std::byte, kSmall> all;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
-  auto ok = combine(members, reduction, all.data(), source, 0, count, members.size() - 1);
-  if (ok) {
-    ok = members.sync();
+  const std::size_t bytes = count * reduction.element;
+  alignas(64) std::array<std::byte, kSmall> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): for read()
+  alignas(64) std::array<std::byte, kSmall> all;   // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  for (int member = 0; member < members.size(); ++member) {
+    const auto theirs = members.read(source, 0, bytes, member, room.data());
+    if (!theirs) {
+      return theirs.error();
+    }
+    if (member == 0) {
+      copy_small(all.data(), *theirs, bytes);
+    } else {
+      reduction.combine(all.data(), *theirs, count);
+    }
   }
+  auto ok = members.sync();
   if (ok) {
-    std::memcpy(dest, all.data(), count * reduction.element);
+    copy_small(static_cast<std::byte*>(dest), all.data(), bytes);
   }
   return ok;
 }
 
-/// Combines what members 0 to `last` give; zeros if there are none.
+/// Combines what members 0 to `last` give; zeros if there are none. In place too: `dest` is written after this member
+/// has given a copy of `source`.
 Result<void> combine_eager(const Members& members, const Reduction& reduction, void* dest, const void* source,
                            std::size_t count, int last) {
-  alignas(64) std::array<std::byte, kEagerLimit> all{};
   const std::size_t bytes = count * reduction.element;
-  auto ok = exchange(members, source, bytes, [&](int member, const EagerChannel::Given& given) {
-    if (member == 0 && last >= 0) {
-      std::memcpy(all.data(), given.data, bytes);
-    } else if (member <= last) {
-      reduction.combine(all.data(), given.data, count);
+  const auto give = [source, bytes](std::byte* to) { copy_small(to, source, bytes); };
+  auto ok = exchange(members, bytes, give, last, [&](int member, const EagerChannel::Given& given) {
+    if (member == 0) {
+      copy_small(static_cast<std::byte*>(dest), given.data, bytes);
+    } else {
+      reduction.combine(dest, given.data, count);
     }
   });
-  if (ok && bytes != 0) {
-    std::memcpy(dest, all.data(), bytes);
+  if (last < 0 && bytes != 0) {
+    std::memset(dest, 0, bytes);
   }
   return ok;
 }
@@ -94,46 +105,46 @@ class TwoSteps {
   }
 
   Result<void> run(void* dest, const void* source) {
-    if (auto ok = combine_group(source); !ok) {
-      return ok;
+    if (!combine_group(source) || !combine_groups()) {
+      return members_.eager->error();
     }
-    if (auto ok = combine_groups(); !ok) {
-      return ok;
+    if (result_.any) {
+      std::memcpy(dest, result_.bytes.data(), count_ * reduction_.element);
+    } else {
+      std::memset(dest, 0, count_ * reduction_.element);
     }
-    std::memcpy(dest, result_.bytes.data(), count_ * reduction_.element);
     return {};
   }
 
  private:
-  /// What has been combined so far, in the order of the members; zeros of nothing.
+  /// What has been combined so far, in the order of the members.
   struct Sum {
-    alignas(64) std::array<std::byte, kEagerLimit> bytes{};
+    alignas(64) std::array<std::byte, kEagerLimit> bytes;
     bool any = false;
   };
 
-  Result<void> add(Sum& to, const void* from) {
+  void add(Sum& to, const void* from) {
     if (!std::exchange(to.any, true)) {
       std::memcpy(to.bytes.data(), from, count_ * reduction_.element);
     } else {
       reduction_.combine(to.bytes.data(), from, count_);
     }
-    return {};
   }
-  Result<void> take(Sum& to, int member) {
+  bool take(Sum& to, int member) {
     const auto given = members_.eager->take(member);
-    return given ? add(to, given->data) : given.error();
+    if (given) {
+      add(to, given.data);
+    }
+    return static_cast<bool>(given);
   }
 
   [[nodiscard]] bool leads() const { return members_.me == first_; }
   /// The result of a member in the middle of its group needs a part of the group's members.
   [[nodiscard]] bool needs_part() const { return last_ >= first_ && last_ + 1 < end_; }
 
-  Result<void> combine_group(const void* source) {
+  bool combine_group(const void* source) {
     EagerChannel& eager = *members_.eager;
-    auto ok = eager.begin();
-    if (ok) {
-      ok = eager.give(source, count_ * reduction_.element);
-    }
+    bool ok = eager.begin() && eager.give(source, count_ * reduction_.element);
     for (int member = first_; ok && leads() && member < end_; ++member) {
       ok = take(group_sum_, member);
     }
@@ -146,19 +157,16 @@ class TwoSteps {
     return ok;
   }
 
-  Result<void> combine_groups() {
+  bool combine_groups() {
     EagerChannel& eager = *members_.eager;
-    auto ok = eager.begin();
-    if (ok) {
-      ok = eager.give(group_sum_.bytes.data(), leads() ? count_ * reduction_.element : 0);
-    }
+    bool ok = eager.begin() && eager.give(group_sum_.bytes.data(), leads() ? count_ * reduction_.element : 0);
     int leader = 0;
     for (; ok && leader < members_.size() && std::min(leader + group_, members_.size()) <= last_ + 1;
          leader += group_) {
       ok = take(result_, leader);
     }
     if (ok && needs_part()) {
-      ok = add(result_, part_.bytes.data());
+      add(result_, part_.bytes.data());
     }
     if (ok) {
       // A leader gives in this call what its whole group has given in the last one.

@@ -6,7 +6,7 @@
 
 namespace shmem {
 
-/// Combines two elements: first[i] = first[i] OP second[i].
+/// Combines two elements: first[i] = first[i] OP second[i]. The two do not overlap.
 struct Reduction {
   std::size_t element;  // bytes
   void (*combine)(void* first, const void* second, std::size_t count);

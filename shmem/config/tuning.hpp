@@ -114,15 +114,16 @@ struct CollectiveWay {
   const char* help;
 };
 constexpr std::array<CollectiveWay, 3> kCollectiveWays{
-    {{"eager", "each member puts its data next to its barrier word: one barrier, at most 96 bytes"},
+    {{"eager", "each member puts its data next to its barrier word: one barrier, at most 1024 bytes"},
      {"direct", "between two barriers each member reads what it needs from the others' memory"},
      {"scatter-allgather", "broadcast and reduce only: each member does a share for all, then reads all shares"}}};
 
-/// The bytes that fit next to a member's word.
-constexpr std::size_t kEagerLimit = 96;
+/// The bytes that fit next to a member's word, and into a place of their own.
+constexpr std::size_t kEagerInline = 96;
+constexpr std::size_t kEagerLimit = 1024;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-/// In bytes of one member; for alltoall, of all its blocks.
+/// In bytes of one member; for alltoall, of its blocks for the others.
 struct CollectiveLimits {
   std::uint64_t eager = 0;                   // up to
   std::uint64_t scatter_allgather = kNever;  // from

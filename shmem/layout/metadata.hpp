@@ -17,6 +17,9 @@ namespace shmem {
 
 /// The number of teams that a PE may be in at once, including the predefined ones.
 constexpr int kMaxTeams = 4096;
+/// Slots behind those, for the teams that make the calls of active sets (team/set_teams.hpp).
+constexpr int kSetTeams = 64;
+constexpr int kTeamSlots = kMaxTeams + kSetTeams;
 
 /// A member's published arrival at device barriers: word[k & 1] = k << 2 | vote. Written by the member before it rings
 /// k, read by members that cannot learn of k from their flag (uapi/README.md, "Losing the device").
@@ -109,12 +112,12 @@ struct TeamSync {
 constexpr std::size_t kRoundWords = std::size_t{2} * 35;
 using RoundWords = std::array<SyncWord, kRoundWords>;
 
-/// Where a member puts its data in a collective call: collective/eager.hpp. The word contains the call's number.
+/// Where a member puts its data in a collective call: team/eager.hpp. The word contains the call's number.
 struct alignas(64) EagerSlot {
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint32_t> sleepers;
   std::uint64_t size;
-  alignas(16) std::array<std::byte, kEagerLimit> data;  // aligned for elements of any type
+  alignas(16) std::array<std::byte, kEagerInline> data;  // aligned for elements of any type
 };
 static_assert(sizeof(EagerSlot) == 128);
 constexpr std::uint64_t kEagerSlots = 8;
@@ -122,6 +125,12 @@ struct EagerWords {
   SyncWord finished;                         // all data up to this call has been read; updated now and then
   std::array<EagerSlot, kEagerSlots> place;  // used in turn
 };
+/// For data that does not fit into an EagerSlot; used in turn, too.
+constexpr std::uint64_t kEagerRooms = 4;
+struct alignas(64) EagerRoom {
+  std::array<std::byte, kEagerLimit> data;
+};
+using EagerRooms = std::array<EagerRoom, kEagerRooms>;
 
 /// Where a PE sleeps while it waits for another PE to change one of its words. Pairs: layout/parking.hpp.
 struct alignas(64) Parking {
@@ -138,11 +147,14 @@ struct PeMetadata {
   Parking parking;
   std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
   std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number
-  alignas(64) std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> taken_teams;  // bit i: slot i is in use here
+  alignas(64) std::array<std::atomic<std::uint64_t>, kTeamSlots / 64> taken_teams;  // bit i: slot i is in use here
+  // For calls of active sets: team/set_teams.hpp.
+  std::atomic<std::int32_t> set_team;     // the slot of the team whose first member this PE is
+  std::atomic<std::uint32_t> one_caller;  // 1: at most one call at a time is made here, and none is checked
 };
 
-/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords and EagerWords in
-/// the same way. Those of one slot are contiguous, so that a barrier reads few pages.
+/// The board: a PeMetadata for each PE, then for each slot a TeamSync for each PE, then RoundWords, EagerWords and
+/// EagerRooms in the same way. Those of one slot are contiguous, so that a barrier reads few pages.
 class Board {
  public:
   Board(std::byte* data, int pes) : data_(data), pes_(static_cast<std::size_t>(pes)) {}
@@ -150,26 +162,26 @@ class Board {
   [[nodiscard]] PeMetadata& pe(int pe) const {
     return reinterpret_cast<PeMetadata*>(data_)[static_cast<std::size_t>(pe)];
   }
-  [[nodiscard]] TeamSync& team(int slot, int pe) const {
-    auto* first = reinterpret_cast<TeamSync*>(data_ + pes_ * sizeof(PeMetadata));
-    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
-  }
-
-  [[nodiscard]] RoundWords& rounds(int slot, int pe) const {
-    auto* first = reinterpret_cast<RoundWords*>(data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * sizeof(TeamSync)));
-    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
-  }
-  [[nodiscard]] EagerWords& eager(int slot, int pe) const {
-    auto* first = reinterpret_cast<EagerWords*>(
-        data_ + pes_ * (sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords))));
-    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
-  }
+  [[nodiscard]] TeamSync& team(int slot, int pe) const { return at<TeamSync>(0, slot, pe); }
+  [[nodiscard]] RoundWords& rounds(int slot, int pe) const { return at<RoundWords>(kTeamBytes, slot, pe); }
+  [[nodiscard]] EagerWords& eager(int slot, int pe) const { return at<EagerWords>(kRoundsEnd, slot, pe); }
+  [[nodiscard]] EagerRooms& rooms(int slot, int pe) const { return at<EagerRooms>(kEagerEnd, slot, pe); }
 
  private:
+  // Bytes for each PE and slot before those of the next kind.
+  static constexpr std::size_t kTeamBytes = sizeof(TeamSync);
+  static constexpr std::size_t kRoundsEnd = kTeamBytes + sizeof(RoundWords);
+  static constexpr std::size_t kEagerEnd = kRoundsEnd + sizeof(EagerWords);
+  static_assert(sizeof(PeMetadata) + kTeamSlots * (kEagerEnd + sizeof(EagerRooms)) <= kBoardShare);
+
+  template <typename T>
+  [[nodiscard]] T& at(std::size_t before, int slot, int pe) const {
+    auto* first = reinterpret_cast<T*>(data_ + pes_ * (sizeof(PeMetadata) + kTeamSlots * before));
+    return first[static_cast<std::size_t>(slot) * pes_ + static_cast<std::size_t>(pe)];
+  }
+
   std::byte* data_;
   std::size_t pes_;
 };
-static_assert(sizeof(PeMetadata) + kMaxTeams * (sizeof(TeamSync) + sizeof(RoundWords) + sizeof(EagerWords)) <=
-              kBoardShare);
 
 }  // namespace shmem

@@ -34,6 +34,7 @@ class SyncView {
       : first_(&job.team_sync(slot, map.start)),
         first_rounds_(&job.round_words(slot, map.start)),
         first_eager_(&job.eager_words(slot, map.start)),
+        first_rooms_(&job.eager_rooms(slot, map.start)),
         start_(map.start),
         step_(map.stride),
         size_(map.size),
@@ -53,6 +54,7 @@ class SyncView {
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
   [[nodiscard]] TeamSync& mine() const { return member(me_); }
   [[nodiscard]] EagerWords& eager(int member) const { return first_eager_[member * step_]; }
+  [[nodiscard]] EagerRooms& rooms(int member) const { return first_rooms_[member * step_]; }
   /// Word `i` of kRoundWords of a member.
   [[nodiscard]] SyncWord& round(int member, int i) const {
     return first_rounds_[member * step_][static_cast<std::size_t>(i)];
@@ -62,6 +64,7 @@ class SyncView {
   TeamSync* first_;
   RoundWords* first_rounds_;
   EagerWords* first_eager_;
+  EagerRooms* first_rooms_;
   int start_;
   std::ptrdiff_t step_;
   int size_;

@@ -20,7 +20,7 @@ constexpr std::size_t kMetadataSize = std::size_t{32} << 20;
 constexpr std::size_t kNotesSize = 4096;
 /// Each PE's share of the board. Every PE reads every PE's words there, so they are contiguous: a page table serves 2
 /// MiB, and hundreds of PEs that each map a page in hundreds of metadata areas need a page table for each.
-constexpr std::size_t kBoardShare = std::size_t{32} << 20;
+constexpr std::size_t kBoardShare = std::size_t{64} << 20;
 /// Heaps are multiples of this, and are aligned to it in every PE's address space: the size of a huge page.
 constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;
 

@@ -135,6 +135,15 @@ Result<void> BarrierSelector::equip(Team& team) {
   return {};
 }
 
+Result<void> BarrierSelector::equip_set(Team& team) {
+  team.explain_no_gba("it is for an active set");
+  auto ok = choose_for(team, job_.options.barrier_algorithm);
+  if (ok && job_.options.info && team.me() == 0) {
+    report(team);
+  }
+  return ok;
+}
+
 std::string BarrierSelector::reason_of(const Team& team) const {
   if (job_.options.barrier_algorithm != "auto") {
     return "SHMEM_BARRIER_ALGORITHM";

@@ -27,6 +27,8 @@ class BarrierSelector {
 
   /// Collective over a new team: chooses its barriers by the environment.
   Result<void> equip(Team& team);
+  /// The same for the team of an active set, which leaves the groups of the device to the teams of the program.
+  Result<void> equip_set(Team& team);
   /// Collective over the team: switches to "auto", "gba" or a software algorithm. An Error, on all members, if that is
   /// not available, or if one of them gives another name, a wrong one or nullptr.
   Result<void> set_barrier(Team& team, const char* name);

@@ -141,6 +141,7 @@ Runtime::Runtime(Key /*key*/, Job job, int thread_level)
                                  map.size, map.start, map.stride));
                return barriers_.equip(team);
              }),
+      sets_(job_, [this](Team& team) { return barriers_.equip_set(team); }),
       heap_(job_, {.barrier = [this] { return teams_.find(kWorldTeam)->sync(); },
                    .count = [this] { return teams_.find(kWorldTeam)->stats().total(); },
                    .vote = [this](std::uint64_t digest) { return teams_.find(kWorldTeam)->vote(digest, true, 0); },
@@ -264,6 +265,7 @@ Result<void> Runtime::open() {
   }
   join_store_barriers();
   introduce(job_);
+  sets_.announce(thread_level_ < kThreadMultiple && !checker_);
   job_.core_state().job.write({job_.me, job_.size, reinterpret_cast<std::uintptr_t>(job_.memory.heap(0)),
                                job_.memory.heap_size(), reinterpret_cast<std::uintptr_t>(job_.memory.board())});
   barriers_.open_port();
@@ -271,6 +273,7 @@ Result<void> Runtime::open() {
   if (auto ok = job_.globals.share(job_.world_bootstrap(), job_.memory); !ok) {
     return ok;
   }
+  sets_.settle();
   if (auto ok = barriers_.settle_ports(); !ok) {
     return ok;
   }
@@ -359,6 +362,7 @@ Result<void> Runtime::stop() {
     runtime.check_end();
   }
   Result<void> ok = runtime.teams_.find(kWorldTeam)->sync();
+  runtime.sets_.clear();
   if (ok) {
     ok = runtime.teams_.destroy_all();
   }

@@ -22,6 +22,7 @@
 #include "shmem/runtime/barrier_selector.hpp"
 #include "shmem/runtime/ctx_table.hpp"
 #include "shmem/runtime/job_network.hpp"
+#include "shmem/team/set_teams.hpp"
 #include "shmem/team/team_table.hpp"
 
 namespace shmem {
@@ -38,6 +39,9 @@ struct alignas(64) Reach {
   bool several_nodes = false;  // PEs are on several nodes: calls also progress and complete messages
 };
 
+/// SHMEM_THREAD_MULTIPLE.
+constexpr int kThreadMultiple = 3;
+
 /// Created by start(), ended by stop(), which leaves nothing behind. Several threads may use it at once; the
 /// application ensures that collectives on one team do not overlap (OpenSHMEM 1.6, section 9.2).
 class Runtime {
@@ -52,6 +56,9 @@ class Runtime {
   void retain(int thread_level) {
     ++starts_;
     thread_level_ = std::max<int>(thread_level_, thread_level);
+    if (thread_level >= kThreadMultiple) {
+      sets_.disable();
+    }
   }
   bool release() { return --starts_ == 0; }
   /// False in a process that was forked from the PE.
@@ -107,6 +114,7 @@ class Runtime {
 
   SymmetricHeap& heap() { return heap_; }
   TeamTable& teams() { return teams_; }
+  SetTeams& sets() { return sets_; }
   CtxTable& ctxs() { return ctxs_; }
   [[nodiscard]] const CtxTable& ctxs() const { return ctxs_; }
 
@@ -164,6 +172,7 @@ class Runtime {
   std::unique_ptr<Profile> profile_;
   BarrierSelector barriers_;
   TeamTable teams_;
+  SetTeams sets_;
   CtxTable ctxs_;
   SymmetricHeap heap_;
   std::unique_ptr<Checker> checker_;

@@ -2,6 +2,8 @@
 // Small data of collective calls, sent along with the words by which the members of a team synchronise.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -11,46 +13,125 @@
 
 namespace shmem {
 
+/// Copies up to kEagerLimit bytes, most often a few: without a call if they fit into two words.
+inline void copy_small(std::byte* to, const void* from, std::size_t size) {
+  const auto* bytes = static_cast<const std::byte*>(from);
+  if (size == sizeof(std::uint64_t)) {
+    std::memcpy(to, bytes, sizeof(std::uint64_t));
+  } else if (size != 0) {
+    std::memmove(to, bytes, size);  // a member's own part may be in place
+  }
+}
+
 /// One member's side, for one team. Used by one thread at a time, as the team is.
 ///
 /// Calls are numbered from 1, the same on all members. In each call a member may store data next to a word of its own,
 /// and then the number in the word; other members wait for the number, and read the data. A member has kEagerSlots such
-/// places and uses them in turn. Before it reuses a place it waits until the others have finished the call that used
-/// the place before, so it is never more than kEagerSlots calls ahead of them.
+/// places and uses them in turn, and kEagerRooms for data that does not fit next to the word. Before it reuses one it
+/// waits until the others have finished the call that used it before, so it is never more than kEagerSlots calls ahead
+/// of them.
+///
+/// begin(), give() and take() fail if the channel has failed; error() says why.
 class EagerChannel {
  public:
   /// `count` is the number of the last call in this slot, the same on all members.
   EagerChannel(const Job& job, const TeamMap& map, const SyncView& view, int slot, std::uint64_t count)
-      : job_(job), map_(map), view_(view), slot_(slot), count_(count), free_(count + kEagerSlots) {}
+      : job_(job), map_(map), view_(view), slot_(slot), count_(count), finished_(count) {}
 
-  /// Each member, at the beginning of a call. An Error if an earlier call has failed.
-  Result<void> begin();
+  /// Each member, at the beginning of a call.
+  [[nodiscard]] bool begin() {
+    if (failed_) [[unlikely]] {
+      return false;
+    }
+    ++count_;
+    fetch_to_write(view_.eager(view_.me()).place[(count_ + 1) % kEagerSlots]);
+    // For messages, and for the next team that gets the slot, like TeamSync::entered. Release: pairs with
+    // TeamSlots::agree_on_count().
+    view_.mine().calls.store(count_, std::memory_order_release);
+    return true;
+  }
   /// Stores the size, and the data if it has up to kEagerLimit bytes. Once per call.
-  Result<void> give(const void* data, std::size_t size);
+  [[nodiscard]] bool give(const void* data, std::size_t size) {
+    return give(size, [data, size](std::byte* to) { copy_small(to, data, size); });
+  }
+  /// The same; write(to) stores the data, unless there is too much of it.
+  template <typename Write>
+  [[nodiscard]] bool give(std::size_t size, Write write) {
+    const std::uint64_t places = size > kEagerInline ? kEagerRooms : kEagerSlots;
+    if (count_ > finished_ + places && !wait_for_place(count_ - places)) [[unlikely]] {
+      return false;
+    }
+    EagerSlot& mine = slot_of(view_.me());
+    mine.size = size;
+    if (size <= kEagerLimit) {
+      write(data_of(view_.me(), size));
+    }
+    publish(mine, count_);
+    return true;
+  }
   struct Given {
-    const std::byte* data;
-    std::size_t size;
+    const std::byte* data = nullptr;  // nullptr: the channel has failed
+    std::size_t size = 0;
+    explicit operator bool() const { return data != nullptr; }
   };
   /// Waits for what that member gives in this call. Valid until end().
-  Result<Given> take(int member);
+  [[nodiscard]] Given take(int member) {
+    EagerSlot& theirs = slot_of(member);
+    // Acquire: pairs with publish() in give(); the data next to the word is visible.
+    if (theirs.value.load(std::memory_order_acquire) < count_ && !wait_for_data(theirs)) [[unlikely]] {
+      return {};
+    }
+    return {data_of(member, theirs.size), theirs.size};
+  }
   /// Which call all members are known to have begun.
   enum class Begun { kUnknown, kLast, kThis };
   /// What was taken is no longer read.
-  void end(Begun by_all);
+  void end(Begun by_all) {
+    // A member that has begun a call has finished the calls before it.
+    if (by_all != Begun::kUnknown) {
+      finished_ = std::max(finished_, count_ - (by_all == Begun::kThis ? 1 : 2));
+    }
+    view_.mine().calls_over.store(count_, std::memory_order_release);
+    if (count_ % kFinishedEach == 0) {
+      publish(view_.eager(view_.me()).finished, count_);
+    }
+  }
+  /// REQUIRES: the channel has failed.
+  [[nodiscard]] const Error& error() const { return *failed_; }
 
  private:
+  /// Members publish what they have finished once per kFinishedEach calls, so a member can be at least kEagerSlots less
+  /// that many calls ahead. A member that reuses a room waits for a call before the current one.
+  static constexpr std::uint64_t kFinishedEach = 4;
+  static_assert(kFinishedEach < kEagerSlots && kFinishedEach <= kEagerRooms);
+
+  /// Prefetches a line for writing: other members have read it, and invalidating their copies overlaps with the wait.
+  static void fetch_to_write(const EagerSlot& place) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(place.value));
+#else
+    __builtin_prefetch(&place, 1);
+#endif
+  }
+
+  bool wait_for_place(std::uint64_t number);
+  bool wait_for_data(EagerSlot& theirs);
   template <typename Word>
-  Result<void> wait(Word& word, std::uint64_t number);
-  [[nodiscard]] EagerSlot& place(int member) const { return view_.eager(member).place[count_ % kEagerSlots]; }
+  bool wait(Word& word, std::uint64_t number);
+  [[nodiscard]] EagerSlot& slot_of(int member) const {
+    return view_.eager(member).place[count_ % kEagerSlots];
+  }
+  [[nodiscard]] std::byte* data_of(int member, std::size_t size) const {
+    return size <= kEagerInline ? slot_of(member).data.data() : view_.rooms(member)[count_ % kEagerRooms].data.data();
+  }
 
   const Job& job_;
   const TeamMap& map_;
   const SyncView& view_;
   int slot_;
-  std::uint64_t count_;                  // of the last call begun
-  std::uint64_t free_;                   // the places of calls up to this one are known to be free
-  std::optional<BarrierMonitor> watch_;  // of this call, once it waits
-  std::optional<Error> failed_;          // ends the channel
+  std::uint64_t count_;          // of the last call begun
+  std::uint64_t finished_;       // all members are known to have finished the calls up to this one
+  std::optional<Error> failed_;  // ends the channel
 };
 
 }  // namespace shmem

@@ -175,24 +175,20 @@ Error SpanningTeam::leader_failed() const {
 
 Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::uint64_t number) {
   if (map_.size > 1) {
-    if (auto ok = eager_.begin(); !ok) {
-      return done ? ok.error() : done.error();
+    // No bytes: the work failed.
+    if (!eager_.begin() || (leads() && !eager_.give(&number, done ? sizeof number : 0))) {
+      return done ? eager_.error() : done.error();
     }
-    if (leads()) {
-      // No bytes: the work failed.
-      if (auto ok = eager_.give(&number, done ? sizeof number : 0); !ok) {
-        return done ? ok.error() : done.error();
-      }
-    } else {
+    if (!leads()) {
       const auto given = eager_.take(0);
       if (!given) {
-        return given.error();
+        return eager_.error();
       }
-      if (given->size == 0) {
+      if (given.size == 0) {
         eager_.end(EagerChannel::Begun::kUnknown);
         return leader_failed();
       }
-      number = number_of(*given);
+      number = number_of(given);
     }
     eager_.end(EagerChannel::Begun::kUnknown);
   }

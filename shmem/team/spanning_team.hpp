@@ -138,20 +138,15 @@ Result<void> SpanningTeam::gather_here(std::uint64_t mine, Use use) {
   if (map_.size == 1) {
     return {};
   }
-  if (auto ok = eager_.begin(); !ok) {
-    return ok;
-  }
-  if (!leads()) {
-    if (auto ok = eager_.give(&mine, sizeof mine); !ok) {
-      return ok;
-    }
+  if (!eager_.begin() || (!leads() && !eager_.give(&mine, sizeof mine))) {
+    return eager_.error();
   }
   for (int member = 1; leads() && member < map_.size; ++member) {
     const auto theirs = eager_.take(member);
     if (!theirs) {
-      return theirs.error();
+      return eager_.error();
     }
-    use(member, number_of(*theirs));
+    use(member, number_of(theirs));
   }
   eager_.end(leads() ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
   return {};

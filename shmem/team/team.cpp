@@ -157,7 +157,7 @@ Result<void> Team::software_sync() {
     return *failed_;
   }
   const std::uint64_t count = enter();
-  BarrierMonitor monitor(job_, map_, view_, name_in_software(false));
+  LateMonitor monitor(job_, map_, view_, name_in_software(false));
   SoloCore core(job_.policy, monitor);
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
     return fail_for_good({error, monitor.explain(error)});

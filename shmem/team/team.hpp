@@ -100,6 +100,8 @@ class Team {
   virtual Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) = 0;
   /// An Error if a sync is open or the team has failed. Checked before any other collective call.
   [[nodiscard]] Result<void> ready() const;
+  /// ready() is no Error.
+  [[nodiscard]] bool is_ready() const { return !open_ && !failed_; }
 
   /// Collective, a sync of the team: have all members the same digest, and are all willing? Compares nodes only:
   /// members of one node compare in their memory. All get the first member's number.

@@ -180,7 +180,7 @@ TEST(CollectiveTable, NamesTheLineOfAnError) {
   expect("gather alone * eager=8", "\"gather\"");
   expect("reduce lonely *", "\"lonely\"");
   expect("reduce alone many", "\"many\"");
-  expect("reduce alone * eager=97", "\"eager=97\"");
+  expect("reduce alone * eager=1025", "\"eager=1025\"");
   expect("reduce alone * scatter-allgather=-1", "\"scatter-allgather=-1\"");
   expect("reduce alone * fast", "\"fast\"");
   EXPECT_NE(CollectiveTable::in_force("/nowhere/at/all").error().text.find("SHMEM_COLLECTIVE_TUNING"),

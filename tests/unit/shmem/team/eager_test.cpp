@@ -60,8 +60,8 @@ TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
         const auto given = team.eager().take(0);
         ASSERT_TRUE(given);
         dawdle(random);
-        ASSERT_EQ(number_in(*given), call);
-        ASSERT_EQ(given->size, sizeof call);
+        ASSERT_EQ(number_in(given), call);
+        ASSERT_EQ(given.size, sizeof call);
         done[static_cast<std::size_t>(job.me)] = call;
       }
       team.eager().end(EagerChannel::Begun::kUnknown);
@@ -74,7 +74,7 @@ TEST_P(EagerChannelOf, AllMembersGetAllValues) {
   run_job(size, [&](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::Members members{job, team.map(), team.me(), {}, {}, 0};
+    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
     members.eager = &team.eager();
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
     for (std::uint64_t call = 1; call <= 300; ++call) {
@@ -86,6 +86,52 @@ TEST_P(EagerChannelOf, AllMembersGetAllValues) {
         ASSERT_EQ(number_in(given), call * 100 + static_cast<std::uint64_t>(member));
       }));
       ASSERT_EQ(next, size);
+    }
+  });
+}
+
+/// Bytes of a gift that differ by giver, call and place.
+std::byte byte_of(int giver, std::uint64_t call, std::size_t i) {
+  return static_cast<std::byte>(static_cast<std::size_t>(giver) * 31 + call * 7 + i * 3);
+}
+
+// Data next to the word and data in a room take turns, and each stays until all have read it, whoever is ahead.
+TEST_P(EagerChannelOf, DataOfAnySizeArrive) {
+  const int size = GetParam();
+  constexpr std::array<std::size_t, 7> kSizes{shmem::kEagerInline + 1, 0,   8, shmem::kEagerLimit,
+                                              shmem::kEagerInline,     700, 3};
+  run_job(size, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    EagerChannel& eager = team.eager();
+    for (std::uint64_t call = 1; call <= 600; ++call) {
+      dawdle(random);
+      // Now and then all give; else one gives, and may run ahead.
+      const bool all = call % 50 == 0;
+      const int root = static_cast<int>(call / 60) % size;
+      const std::size_t bytes = kSizes[call % kSizes.size()];
+      ASSERT_TRUE(eager.begin());
+      if (all || job.me == root) {
+        ASSERT_TRUE(eager.give(bytes, [&](std::byte* to) {
+          for (std::size_t i = 0; i < bytes; ++i) {
+            to[i] = byte_of(job.me, call, i);
+          }
+        }));
+      }
+      for (int giver = 0; giver < size; ++giver) {
+        if (!all && (giver != root || job.me == root)) {
+          continue;
+        }
+        const auto given = eager.take(giver);
+        ASSERT_TRUE(given);
+        dawdle(random);
+        ASSERT_EQ(given.size, bytes);
+        for (std::size_t i = 0; i < bytes; ++i) {
+          ASSERT_EQ(given.data[i], byte_of(giver, call, i)) << "call " << call << ", byte " << i << " of " << bytes;
+        }
+      }
+      eager.end(all ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
     }
   });
 }
@@ -114,7 +160,7 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
     ASSERT_TRUE(job.bootstrap->barrier());
     shmem::CollectiveChoice choice{};
     choice.fill({.eager = 96, .scatter_allgather = 2049});
-    shmem::Members members{job, team.map(), team.me(), {}, {}, 0};
+    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
     members.eager = &team.eager();
     members.choice = &choice;
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
@@ -143,15 +189,40 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallReduction, testing::Values(2, 7, 32, 33, 36, 41));
 
+// A member of a scan needs those before it only.
+TEST(SmallScan, DoesNotWaitForLaterMembers) {
+  run_job(2, [](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    shmem::CollectiveChoice choice{};
+    choice.fill({.eager = 96});
+    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
+    members.eager = &team.eager();
+    members.choice = &choice;
+    const shmem::Reduction join{sizeof(Range), join_ranges};
+    Range mine{job.me, job.me}, result{};
+    if (job.me == 0) {
+      ASSERT_TRUE(shmem::scan(members, join, &result, &mine, 1, true));
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());  // PE 1 begins when PE 0 has its result
+    if (job.me == 1) {
+      ASSERT_TRUE(shmem::scan(members, join, &result, &mine, 1, true));
+    }
+    EXPECT_EQ(result.first, 0);
+    EXPECT_EQ(result.last, job.me);
+  });
+}
+
 TEST(EagerChannel, NamesThePeItWaitedForAfterATimeout) {
   shmem_test::run_team_with_short_limit(3, [&](Job& job, Team& team) {
     if (job.me != 2) {
       ASSERT_TRUE(team.eager().begin());
       const auto given = team.eager().take(2);
       ASSERT_FALSE(given);
-      EXPECT_EQ(given.error().code, std::errc::timed_out);
-      EXPECT_NE(given.error().text.find("collective call 1 of team 0"), std::string::npos) << given.error().text;
-      EXPECT_NE(given.error().text.find("PE 2"), std::string::npos) << given.error().text;
+      const shmem::Error& error = team.eager().error();
+      EXPECT_EQ(error.code, std::errc::timed_out);
+      EXPECT_NE(error.text.find("collective call 1 of team 0"), std::string::npos) << error.text;
+      EXPECT_NE(error.text.find("PE 2"), std::string::npos) << error.text;
       EXPECT_FALSE(team.eager().begin());
     }
     ASSERT_TRUE(job.bootstrap->barrier());
