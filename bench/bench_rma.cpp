@@ -163,6 +163,11 @@ class Bench {
         print(row);
       }
     }
+    const auto small = measure(2, "small");
+    print_head("Small calls of 2 PEs, of teams and of active sets", "raw");
+    for (const Row& row : small) {
+      print(row);
+    }
     if (!settings_.svg.empty()) {
       Picture picture;
       for (const char* prefix : {"put + quiet ", "get "}) {

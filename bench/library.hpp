@@ -105,13 +105,12 @@ class Library {
   static void barrier() { shmem_barrier_all(); }
 };
 
-#ifdef BENCH_OPENMPI_SHMEM
-/// Collective calls on words. In the older version of OpenSHMEM each call needs its own pSync until all PEs have
-/// returned, which they have kTurns calls later.
-class Collectives {
+/// Collective calls of active sets on words, which are all that Open MPI has. Each call needs its own pSync until all
+/// PEs have returned, which they have kTurns calls later.
+class SetCollectives {
  public:
   static constexpr std::size_t kTurns = 32;
-  explicit Collectives(std::size_t words)
+  explicit SetCollectives(std::size_t words)
       : sync_(static_cast<Sync*>(shmem_malloc(sizeof(Sync)))),
         work_(static_cast<long*>(shmem_malloc((words / 2 + 1 + _SHMEM_REDUCE_MIN_WRKDATA_SIZE) * sizeof(long)))) {
     for (auto& turn : *sync_) {
@@ -135,6 +134,8 @@ class Collectives {
     shmem_long_sum_to_all(to, from, static_cast<int>(words), 0, 0, shmem_n_pes(), work_, sync());
   }
 
+  void barrier() { shmem_barrier(0, 0, shmem_n_pes(), sync()); }
+
  private:
   using Sync = std::array<std::array<long, 2 * _SHMEM_COLLECT_SYNC_SIZE>, kTurns>;
   long* sync() { return (*sync_)[turn_++ % kTurns].data(); }
@@ -143,6 +144,9 @@ class Collectives {
   long* work_;
   std::size_t turn_ = 0;
 };
+
+#ifdef BENCH_OPENMPI_SHMEM
+using Collectives = SetCollectives;
 #else
 class Collectives {
  public:

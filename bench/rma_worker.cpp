@@ -2,7 +2,8 @@
 // One PE of a job that measures remote memory access, atomics and collectives of libshmem or, built by Open MPI's
 // compiler with BENCH_OPENMPI_SHMEM, of Open MPI.
 //
-//   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective or tuning
+//   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective, small or
+//                                    tuning
 #include <shmem.h>
 
 #include <algorithm>
@@ -296,6 +297,37 @@ std::vector<Item> collective_items() {
   return items;
 }
 
+/// Small calls in a row, compared with the raw round trip: of teams, where the library has those, and of active sets.
+std::vector<Item> small_items() {
+  const auto pes = static_cast<std::size_t>(shmem_n_pes());
+  constexpr std::size_t kMostWords = 128;
+  const auto buffers = std::make_shared<Buffers>(kMostWords * pes);
+  const auto sets = std::make_shared<SetCollectives>(kMostWords * pes);
+  std::vector<Item> items;
+  constexpr std::uint32_t kCalls = 10'000;
+  const auto add_calls = [&](const std::string& prefix, auto& calls, std::size_t words) {
+    const std::string size = " " + size_text(words * sizeof(long));
+    const auto item = [&](const std::string& name, auto action) {
+      items.push_back({prefix + name + size, together(action), {}, kCalls});
+    };
+    item("broadcast", [b = buffers, &calls, words, pes] {
+      calls.broadcast(b->to, b->from, words, static_cast<int>(b->calls++ % pes));
+    });
+    item("sum", [b = buffers, &calls, words] { calls.sum(b->to, b->from, words); });
+    item("fcollect", [b = buffers, &calls, words] { calls.fcollect(b->to, b->from, words); });
+    item("alltoall", [b = buffers, &calls, words] { calls.alltoall(b->to, b->from, words); });
+  };
+  items.push_back({"barrier_all", together([] { shmem_barrier_all(); }), {}, kCalls});
+  items.push_back({"set: barrier", together([sets] { sets->barrier(); }), {}, kCalls});
+  for (const std::size_t words : {std::size_t{1}, std::size_t{8}, std::size_t{32}, kMostWords}) {
+#ifndef BENCH_OPENMPI_SHMEM
+    add_calls("", buffers->collectives, words);
+#endif
+    add_calls("set: ", *sets, words);
+  }
+  return items;
+}
+
 std::vector<Item> tuning_items() {
   const auto buffers = std::make_shared<Buffers>(kLarge * static_cast<std::size_t>(shmem_n_pes()));
   std::vector<Item> items;
@@ -311,6 +343,7 @@ std::vector<Item> tuning_items() {
 int main(int argc, char** argv) {
   return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& parts) {
     return parts[0] == "collective" ? bench::collective_items()
+           : parts[0] == "small"    ? bench::small_items()
            : parts[0] == "tuning"   ? bench::tuning_items()
                                     : bench::one_sided_items(worker);
   });
