@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small collective calls of teams and of active sets, in an order that all PEs draw alike:
 //   small_collective_pes CALLS SEED LEVEL [allocations]
-// Each result is checked, pSync is as before after each call, and with "allocations" no call after the first of its
+// Each result is checked, pSync is as before at the end, and with "allocations" no call after the first of its
 // kind may allocate memory. LEVEL is that of shmem_init_thread.
 #include <shmem.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 std::atomic<long> allocations{0};
 
-constexpr std::size_t kMost = 300;  // elements: beyond what is eager
-constexpr int kPsyncs = 3;
+constexpr std::size_t kMost = 300;   // elements: beyond what is eager
+constexpr std::size_t kPsyncs = 12;  // two for each group: a pSync is for one set at a time
 
 void check(bool good, const char* what, long call) {
   if (!good) {
@@ -65,14 +65,16 @@ class Calls {
   /// The next call, if this PE is in its group.
   void make(long number) {
     number_ = number;
-    const Group& group = groups_[draw(groups_.size())];
+    const std::size_t which = draw(groups_.size());
+    const Group& group = groups_[which];
     const auto kind = static_cast<Kind>(draw(kKinds));
     constexpr std::size_t kSizes[] = {0, 1, 2, 7, 12, 13, 64, 127, 128, 129, 256, kMost};
     const std::size_t n = kSizes[draw(std::size(kSizes))];
     const int root = static_cast<int>(draw(static_cast<std::size_t>(group.size)));
     const bool in_place = draw(2) == 0;
-    long* const psync = memory_->psync[draw(kPsyncs)];
-    if (group.me() < 0) {
+    long* const psync = memory_->psync[2 * which + draw(2)];
+    // A set of one PE has no team, and its collect allocates.
+    if (group.me() < 0 || (group.set && group.size == 1 && kind == kCollect)) {
       return;
     }
     for (std::size_t i = 0; i < kMost * 8; ++i) {
@@ -80,9 +82,13 @@ class Calls {
       memory_->to[i] = -1;
     }
     call(group, kind, n, root, in_place, psync);
+  }
+
+  /// After a barrier: before it, PEs that are ahead may be in their next call.
+  void check_psync() const {
     for (const auto& words : memory_->psync) {
       for (const long word : words) {
-        check(word == SHMEM_SYNC_VALUE, "pSync has changed", number);
+        check(word == SHMEM_SYNC_VALUE, "pSync has changed", number_);
       }
     }
   }
@@ -225,6 +231,8 @@ int main(int argc, char** argv) {
       again.make(number);
     }
     check(argc < 5 || allocations == before, "a small collective call allocates memory", count);
+    shmem_barrier_all();
+    again.check_psync();
     shmem_barrier_all();
   }
   shmem_finalize();
