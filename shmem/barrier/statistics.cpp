@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "shmem/barrier/trace.hpp"
@@ -29,11 +30,7 @@ std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uin
 }  // namespace
 
 BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
-    : job_(job),
-      map_(map),
-      view_(view),
-      team_(team),
-      mask_(job.options.info || job.trace != nullptr ? 0 : period(view.size()) - 1) {}
+    : job_(job), map_(map), view_(view), team_(team), mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1) {}
 
 void BarrierStatistics::note_arrival(std::uint64_t count) {
   arrived_ = now();
@@ -43,13 +40,23 @@ void BarrierStatistics::note_arrival(std::uint64_t count) {
   mine.time[count & 1].store(arrived_, std::memory_order_relaxed);
 }
 
+BarrierStatistics::Neighbours BarrierStatistics::neighbours(std::uint64_t count) const {
+  const int size = view_.size();
+  if (mask_ == 0 || size <= kMostRead) {
+    return {0, size};
+  }
+  return {static_cast<int>(count / kEach * kMostRead % static_cast<std::uint64_t>(size)), kMostRead};
+}
+
 void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
   const std::uint64_t left = now();
-  std::uint64_t first = arrived_;
-  std::uint64_t last = arrived_;
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t last = 0;
   int last_member = view_.me();
-  for (int i = 0; i < view_.size(); ++i) {
-    const ArrivalTimes& theirs = view_.member(i).times;
+  const Neighbours read = neighbours(count);
+  for (int i = 0; i < read.size; ++i) {
+    const int member = (read.first + i) % view_.size();
+    const ArrivalTimes& theirs = view_.member(member).times;
     // Another number: that member does not time this barrier.
     if (theirs.number[count & 1].load(std::memory_order_relaxed) != count) {
       continue;
@@ -57,10 +64,13 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
     const std::uint64_t time = theirs.time[count & 1].load(std::memory_order_relaxed);
     first = std::min(first, time);
     // Among members that arrived at the same time the lowest, so that all name the same one.
-    if (time > last || (time == last && i < last_member)) {
+    if (time > last || (time == last && member < last_member)) {
       last = time;
-      last_member = i;
+      last_member = member;
     }
+  }
+  if (last == 0) {
+    first = last = arrived_;  // no neighbour times this barrier
   }
   const std::uint64_t wait = left - arrived_;
   ++times_.timed;

@@ -44,18 +44,19 @@ struct BarrierTimes {
   std::uint64_t longest_skew = 0;
 };
 
-/// Used by one thread at a time, as its team is. Counts all barriers; times one of each period(), or all, so that a
-/// barrier of 50 ns stays one. (Not those with numbers that are multiples of kEach: they may be check rounds.)
+/// Used by one thread at a time, as its team is. Counts all barriers; times one in kEach, or with SHMEM_INFO and
+/// SHMEM_TRACE all, so that a barrier of 50 ns stays one. (Not those with numbers that are multiples of kEach: they may
+/// be check rounds.)
+///
+/// If all are timed, a member reads the arrivals of all members; else those of up to kMostRead neighbours, so that no
+/// barrier pays for the size of its team. All members read the same neighbours, and others each time.
 ///
 /// A member stores the time of its arrival in its TeamSync before it arrives; the others read it after the barrier. Two
 /// slots alternate: no member writes the same one again before all have entered the next barrier.
 class BarrierStatistics {
  public:
   static constexpr std::uint64_t kEach = 64;
-  /// Each member reads the times of all, so large teams are timed less often: at most one read per member and barrier.
-  static constexpr std::uint64_t period(int members) {
-    return std::bit_ceil(std::max(kEach, static_cast<std::uint64_t>(members)));
-  }
+  static constexpr int kMostRead = 16;
 
   BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team);
 
@@ -82,7 +83,7 @@ class BarrierStatistics {
     int member;           // -1: no barrier was timed
     std::uint64_t often;  // of the timed barriers
   };
-  /// The member that most often arrived last.
+  /// The member that most often arrived last, among those that were read.
   [[nodiscard]] Last last() const;
   /// How often `member` did.
   [[nodiscard]] std::uint64_t was_last(int member) const;
@@ -93,6 +94,11 @@ class BarrierStatistics {
  private:
   void note_arrival(std::uint64_t count);
   void take_times(std::uint64_t count, BarrierPath path);
+  /// The members whose arrivals at barrier `count` are read: `size` from `first` on, after the last one from 0 on.
+  struct Neighbours {
+    int first, size;
+  };
+  [[nodiscard]] Neighbours neighbours(std::uint64_t count) const;
 
   const Job& job_;
   const TeamMap& map_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
@@ -104,18 +105,35 @@ TEST(BarrierStatistics, ReportNoTimesWithoutBarriers) {
   });
 }
 
-TEST(BarrierStatistics, TimesLargeTeamsLessOften) {
-  for (const auto& [members, period] : {std::pair{1, 64}, {2, 64}, {64, 64}, {65, 128}, {708, 1024}, {5000, 8192}}) {
-    EXPECT_EQ(BarrierStatistics::period(members), static_cast<std::uint64_t>(period)) << members;
-  }
+TEST(BarrierStatistics, ReadFewMembersOfLargeTeams) {
   constexpr int kMembers = 66;
   run_job(kMembers, [](Job& job) {
     ASSERT_TRUE(job.bootstrap->barrier());
-    LocalTeam team(job, TeamMap{0, 1, kMembers}, 0, 0);
-    for (std::uint64_t k = 0; k < 4 * BarrierStatistics::kEach; ++k) {
-      ASSERT_TRUE(team.sync());
+    if (job.me != 0) {
+      return;
     }
-    EXPECT_EQ(team.statistics().times().timed, 2U);
+    const TeamMap map{0, 1, kMembers};
+    const shmem::SyncView view(job, map, 0);
+    BarrierStatistics statistics(job, map, view, 0);
+    std::uint64_t skew = 0;
+    const auto run = [&](std::uint64_t count) {
+      for (int member = 1; member < kMembers; ++member) {
+        auto& times = view.member(member).times;
+        times.number[count & 1] = count;
+        times.time[count & 1] = ~std::uint64_t{0} / 2 + static_cast<std::uint64_t>(member);
+      }
+      statistics.arrive(count);
+      statistics.complete(count, BarrierPath::software(Algorithm::kDissemination));
+      const std::uint64_t before = std::exchange(skew, statistics.times().skew);
+      return skew - before;
+    };
+    // Every member arrives later than the one before it, in the far future. PE 0, which arrives now, is not read.
+    EXPECT_EQ(run(BarrierStatistics::kEach + BarrierStatistics::kEach / 2), BarrierStatistics::kMostRead - 1U);
+    EXPECT_EQ(statistics.was_last(2 * BarrierStatistics::kMostRead - 1), 1U);
+    // Members 64 and 65, and on from PE 0.
+    EXPECT_GT(run(4 * BarrierStatistics::kEach + BarrierStatistics::kEach / 2), ~std::uint64_t{0} / 4);
+    EXPECT_EQ(statistics.was_last(kMembers - 1), 1U);
+    EXPECT_EQ(statistics.times().timed, 2U);
   });
 }
 
