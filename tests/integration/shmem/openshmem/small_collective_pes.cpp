@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <random>
 #include <vector>
 
@@ -188,20 +187,33 @@ class Calls {
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define EXPORTED [[gnu::visibility("default")]]  // for the libraries
+// Each way to allocate, of C++ too, ends in one of these; the C library calls them by these names.
+extern "C" {
+void* __libc_malloc(std::size_t size);                       // NOLINT(bugprone-reserved-identifier): glibc's
+void* __libc_calloc(std::size_t count, std::size_t size);    // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* memory, std::size_t size);        // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(std::size_t align, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
+
+EXPORTED void* malloc(std::size_t size) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::malloc(size);
-  if (memory == nullptr) {
-    throw std::bad_alloc();
-  }
-  return memory;
+  return __libc_malloc(size);
 }
-void operator delete(void* memory) noexcept {
-  std::free(memory);
+EXPORTED void* calloc(std::size_t count, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(count, size);
 }
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
+EXPORTED void* realloc(void* memory, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_realloc(memory, size);
 }
+EXPORTED void* aligned_alloc(std::size_t align, std::size_t size) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_memalign(align, size);
+}
+}
+#endif
 
 int main(int argc, char** argv) {
   if (argc < 4) {
