@@ -59,6 +59,11 @@ struct Members {
   [[nodiscard]] bool is_eager(Collective collective, std::size_t bytes) const {
     return eager != nullptr && bytes <= limits(collective).eager;
   }
+  /// There is nothing to move or combine, and no network or failure that the members would have to hear of: the call
+  /// needs no meeting. REQUIRES: `bytes` is the same on all members.
+  [[nodiscard]] bool has_nothing_to_do(std::size_t bytes) const {
+    return bytes == 0 && (eager != nullptr || psync != nullptr);
+  }
   [[nodiscard]] bool splits(Collective collective, std::size_t bytes) const {
     return bytes >= limits(collective).scatter_allgather;
   }

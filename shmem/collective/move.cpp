@@ -100,6 +100,9 @@ Result<void> broadcast_split(const Members& members, std::byte* dest, const void
 
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root,
                        bool root_too) {
+  if (members.has_nothing_to_do(size)) {
+    return {};
+  }
   if (members.spanning != nullptr && root_too) {
     return on_nodes::broadcast(members, dest, source, size, root);
   }
@@ -121,6 +124,9 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
 }
 
 Result<void> fcollect(const Members& members, void* dest, const void* source, std::size_t size) {
+  if (members.has_nothing_to_do(size)) {
+    return {};
+  }
   if (members.spanning != nullptr) {
     return on_nodes::fcollect(members, dest, source, size);
   }
@@ -227,6 +233,9 @@ Result<void> alltoall_eager(const Members& members, std::byte* to, const std::by
 }  // namespace
 
 Result<void> alltoall(const Members& members, void* dest, const void* source, const Strided& block) {
+  if (members.has_nothing_to_do(block.element * block.count)) {
+    return {};
+  }
   if (members.spanning != nullptr && on_nodes::takes_alltoall(block)) {
     return on_nodes::alltoall(members, dest, source, block);
   }

@@ -205,6 +205,9 @@ Elements elements_of(int member, const Members& members, std::size_t count, std:
 
 Result<void> reduce(const Members& members, const Reduction& reduction, void* dest, const void* source,
                     std::size_t count) {
+  if (members.has_nothing_to_do(count)) {
+    return {};
+  }
   if (members.spanning != nullptr) {
     return on_nodes::reduce(members, reduction, dest, source, count);
   }
@@ -270,6 +273,9 @@ Result<void> scan_in_place(const Members& members, const Reduction& reduction, s
 
 Result<void> scan(const Members& members, const Reduction& reduction, void* dest, const void* source, std::size_t count,
                   bool inclusive) {
+  if (members.has_nothing_to_do(count)) {
+    return {};
+  }
   if (members.spanning != nullptr) {
     return on_nodes::scan(members, reduction, dest, source, count, inclusive);
   }

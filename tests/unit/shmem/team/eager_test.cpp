@@ -9,6 +9,7 @@
 #include <random>
 
 #include "shmem/collective/members.hpp"
+#include "shmem/collective/move.hpp"
 #include "shmem/collective/reduce.hpp"
 #include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/short_limit_team.hpp"
@@ -210,6 +211,33 @@ TEST(SmallScan, DoesNotWaitForLaterMembers) {
     }
     EXPECT_EQ(result.first, 0);
     EXPECT_EQ(result.last, job.me);
+  });
+}
+
+// Without data there is nothing to wait for: PE 1 makes none of these calls.
+TEST(CallsWithoutData, MeetNobody) {
+  run_job(2, [](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    shmem::CollectiveChoice choice{};
+    choice.fill({.eager = 96});
+    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
+    members.eager = &team.eager();
+    members.choice = &choice;
+    const shmem::Reduction join{sizeof(Range), join_ranges};
+    Range mine{}, result{job.me, job.me};
+    if (job.me == 0) {
+      ASSERT_TRUE(shmem::broadcast(members, &result, &mine, 0, 1, true));
+      ASSERT_TRUE(shmem::fcollect(members, &result, &mine, 0));
+      ASSERT_TRUE(shmem::alltoall(members, &result, &mine, {.to_step = 8, .from_step = 8, .element = 8, .count = 0}));
+      ASSERT_TRUE(shmem::reduce(members, join, &result, &mine, 0));
+      ASSERT_TRUE(shmem::scan(members, join, &result, &mine, 0, true));
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EXPECT_EQ(result.first, job.me);
+    // The next call with data is the first one of both.
+    ASSERT_TRUE(shmem::broadcast(members, &result, &mine, sizeof mine, 1, true));
+    EXPECT_EQ(result.first, 0);
   });
 }
 
