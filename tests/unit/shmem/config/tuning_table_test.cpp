@@ -161,6 +161,16 @@ TEST(CollectiveTable, CanBeReadBackAndTheBuiltInOneCoversAllCases) {
   EXPECT_EQ(table.rows().size(), 2 * shmem::kCollectives);
 }
 
+TEST(CollectiveTable, SendsWhatFitsIntoAPlace) {
+  for (const bool oversubscribed : {false, true}) {
+    for (const int pes : {2, 8, 708}) {
+      for (const auto& limits : CollectiveTable::built_in().choose(pes, oversubscribed)) {
+        EXPECT_EQ(limits.eager, shmem::kEagerLimit);
+      }
+    }
+  }
+}
+
 TEST(CollectiveTable, ChoosesTheFastestOfTheMeasurements) {
   bench::MeasuredCollective measured{.collective = Collective::kReduce, .pes = 2};
   measured.direct = {{8, 2.0}, {32, 2.0}, {96, 2.0}, {256, 2.1}, {4096, 5}, {65536, 40}};
