@@ -34,6 +34,7 @@ struct BarrierTuning {
 struct BarrierChoice {
   Algorithm algorithm = Algorithm::kCentralCounter;
   BarrierTuning tuning{};
+  bool trial = false;  // to be measured, not yet chosen
 };
 
 struct AlgorithmSpec {

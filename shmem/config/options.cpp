@@ -182,7 +182,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "auto, gba or one of the algorithms that shmem_info lists",
      set_barrier_algorithm},
     {{"SHMEM_BARRIER_TUNING", nullptr, "path", "",
-      "the table by which auto chooses, as tune_barrier writes it; built in if not set"},
+      "the table by which auto chooses, as tune_barrier writes it, or built-in; measured at the start if not set"},
      "a path",
      set_text<&Options::barrier_tuning>},
     {{"SHMEM_COLLECTIVE_TUNING", nullptr, "path", "",

@@ -283,7 +283,7 @@ TuningTable TuningTable::built_in() {
 }
 
 Result<TuningTable> TuningTable::in_force(const std::string& file) {
-  if (file.empty()) {
+  if (file.empty() || file == kBuiltIn) {
     return built_in();
   }
   const auto text = read_table_file(file, "barriers", "SHMEM_BARRIER_TUNING");

@@ -73,6 +73,9 @@ struct RowTeams {
 
 inline constexpr const char* kTuningFormat = "libshmem-barrier-tuning 1";
 
+/// In the place of a file: the built-in table, and no measurement.
+inline constexpr std::string_view kBuiltIn = "built-in";
+
 struct TuningRow {
   int line = 0;
   RowTeams teams{};
@@ -87,7 +90,7 @@ class TuningTable {
   /// An Error names `name` and the line.
   static Result<TuningTable> parse(const std::string& text, std::string name);
   static TuningTable built_in();
-  /// The table in the file that SHMEM_BARRIER_TUNING names, or the built-in one if `file` is "".
+  /// The table in the file that SHMEM_BARRIER_TUNING names, or the built-in one if `file` is "" or kBuiltIn.
   static Result<TuningTable> in_force(const std::string& file);
 
   [[nodiscard]] const TuningRow& choose(int pes, bool oversubscribed) const;

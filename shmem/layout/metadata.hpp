@@ -132,6 +132,9 @@ struct alignas(64) EagerRoom {
 };
 using EagerRooms = std::array<EagerRoom, kEagerRooms>;
 
+/// Sizes of teams that a node's PEs tell apart when they measure barriers: up to 2, 4, 8, ... members.
+constexpr std::size_t kMeasuredBarriers = 32;
+
 /// Where a PE sleeps while it waits for another PE to change one of its words. Pairs: layout/parking.hpp.
 struct alignas(64) Parking {
   std::atomic<std::uint32_t> sleepers;
@@ -148,6 +151,8 @@ struct PeMetadata {
   std::array<SharedHeapCall, 2> heap_call;  // by number: a PE is at most one call ahead of another
   std::array<HeapVote, 3> heap_vote;        // PE 0's are used, by number
   alignas(64) std::array<std::atomic<std::uint64_t>, kTeamSlots / 64> taken_teams;  // bit i: slot i is in use here
+  /// PE 0's are used: runtime/barrier_trials.hpp.
+  std::array<std::atomic<std::uint64_t>, kMeasuredBarriers> measured_barriers;
   // For calls of active sets: team/set_teams.hpp.
   std::atomic<std::int32_t> set_team;     // the slot of the team whose first member this PE is
   std::atomic<std::uint32_t> one_caller;  // 1: at most one call at a time is made here, and none is checked

@@ -108,11 +108,49 @@ BarrierChoice BarrierSelector::choose(const Team& team, const std::string& algor
   choice.algorithm = row.algorithm;
   choice.tuning.radix = row.radix.value_or(choice.tuning.radix);
   choice.tuning.group = row.group.value_or(choice.tuning.group);
+  if (const auto known = measures(team, algorithm) ? measured(team).load() : std::nullopt) {
+    choice.algorithm = known->algorithm;
+  }
   return choice;
 }
 
+bool BarrierSelector::measures(const Team& team, const std::string& algorithm) const {
+  const bool by_device = job_.options.gba != GbaUse::kOff && ports_ > 0 && team.size() >= job_.options.gba_min_pes;
+  return !find_algorithm(algorithm) && job_.options.barrier_tuning.empty() && !oversubscribed() && !by_device &&
+         team.map_here().size > 1;
+}
+
+MeasuredBarrier BarrierSelector::measured(const Team& team) const {
+  return MeasuredBarrier(job_.metadata(0).measured_barriers[MeasuredBarrier::index(team.map_here().size)]);
+}
+
+BarrierTrials BarrierSelector::trials(const Team& team, const std::string& algorithm) const {
+  const BarrierChoice choice = choose(team, algorithm);
+  const bool wanted = measures(team, algorithm) && !measured(team).load();
+  return wanted ? BarrierTrials::among(choice, team.map_here().size) : BarrierTrials(choice);
+}
+
 Result<void> BarrierSelector::choose_for(Team& team, const std::string& algorithm) const {
-  return team.agree_on_algorithm(choose(team, algorithm), collective_tuning_.choose(team.size(), oversubscribed()));
+  const CollectiveChoice collectives = collective_tuning_.choose(team.size(), oversubscribed());
+  // The other members follow the first one: what they would choose, and their clocks, do not count.
+  BarrierTrials trials = this->trials(team, algorithm);
+  const int barriers = BarrierTrials::barriers(team.map_here().size);
+  const auto first = Clock::now();
+  for (;;) {
+    if (auto ok = team.agree_on_algorithm(trials.next(), collectives); !ok || !team.barrier_choice().trial) {
+      return ok;
+    }
+    const auto begin = Clock::now();
+    if (auto ok = team.try_software(barriers); !ok) {
+      return ok;
+    }
+    const auto end = Clock::now();
+    trials.note(end - begin, end - first);
+    const auto found = trials.result();
+    if (found && team.map_here().member(job_.me) == 0 && !trials.next().trial) {
+      measured(team).store({found->choice.algorithm, found->trial / barriers});
+    }
+  }
 }
 
 Result<void> BarrierSelector::equip(Team& team) {
@@ -148,8 +186,11 @@ std::string BarrierSelector::reason_of(const Team& team) const {
   if (job_.options.barrier_algorithm != "auto") {
     return "SHMEM_BARRIER_ALGORITHM";
   }
-  return fmt::format("{} PEs in all on {} processors: line {} of {}", job_.size, job_.processors,
-                     fitting_row(team).line, tuning_.name());
+  const std::string where = fmt::format("{} PEs in all on {} processors", job_.size, job_.processors);
+  if (const auto known = measures(team, "auto") ? measured(team).load() : std::nullopt) {
+    return fmt::format("{}: the fastest of those measured, {} ns", where, known->each.count());
+  }
+  return fmt::format("{}: line {} of {}", where, fitting_row(team).line, tuning_.name());
 }
 
 void BarrierSelector::report(const Team& team) const {

@@ -7,6 +7,7 @@
 #include "shmem/config/tuning.hpp"
 #include "shmem/layout/job.hpp"
 #include "shmem/offload/gba_port.hpp"
+#include "shmem/runtime/barrier_trials.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
@@ -34,10 +35,14 @@ class BarrierSelector {
   Result<void> set_barrier(Team& team, const char* name);
 
  private:
-  /// The algorithm named `algorithm`, or that of the table for "auto" and "gba".
+  /// The algorithm named `algorithm`; for "auto" and "gba" what teams have measured, or that of the table.
   [[nodiscard]] BarrierChoice choose(const Team& team, const std::string& algorithm) const;
-  /// Collective over the team.
+  /// Collective over the team: with a measurement if no other team has made one.
   Result<void> choose_for(Team& team, const std::string& algorithm) const;
+  [[nodiscard]] BarrierTrials trials(const Team& team, const std::string& algorithm) const;
+  /// Whether teams like this one measure their barriers.
+  [[nodiscard]] bool measures(const Team& team, const std::string& algorithm) const;
+  [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   [[nodiscard]] bool oversubscribed() const;
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);

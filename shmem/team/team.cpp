@@ -136,6 +136,14 @@ Result<void> Team::agree_on_algorithm(const BarrierChoice& mine, const Collectiv
   return {};
 }
 
+Result<void> Team::try_software(int syncs) {
+  Result<void> ok;
+  for (int i = 0; ok && i < syncs; ++i) {
+    ok = software_sync();
+  }
+  return ok;
+}
+
 Result<void> Team::use_software(std::string reason) {
   explain_no_gba(std::move(reason));
   return dissolve();

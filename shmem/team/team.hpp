@@ -77,6 +77,10 @@ class Team {
   /// Collective, a sync of the team in software. From then on, barriers that do not go through the device use what
   /// member 0 chooses; before, a central counter.
   Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
+  /// The choice in force.
+  [[nodiscard]] const BarrierChoice& barrier_choice() const { return software_; }
+  /// Collective: so many syncs of the members on this node in software, which do not count.
+  Result<void> try_software(int syncs);
   /// Takes the choices of `other`, a team of the same members. Before the first barrier.
   void follow(const Team& other) {
     software_ = other.software_;
