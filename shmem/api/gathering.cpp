@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/api/gathering.hpp"
 
-#include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/team/spanning_team.hpp"
@@ -78,19 +77,6 @@ Result<std::vector<std::uint64_t>> TeamBarrier::allgather(std::uint64_t mine) {
   return allgather_number(team_, mine);
 }
 
-Members members_of(Team& team, const Runtime& runtime, TeamBarrier& barrier) {
-  Members members{runtime.job(), team.map(), team.me(), &barrier, team.slot()};
-  members.here = team.map_here();
-  members.choice = &team.collectives();
-  // While a sync of the team is open, the call fails in its first sync, which says why.
-  if (!team.is_ready()) [[unlikely]] {
-    return members;
-  }
-  members.spanning = team.spanning();
-  members.eager = members.spanning == nullptr ? &team.eager() : nullptr;
-  return members;
-}
-
 int refuse_team(const char* call, shmem_team_t team) {
   return report_loudly(invalid(running(call), call, not_a_team(team)));
 }
@@ -124,13 +110,9 @@ Result<std::vector<std::uint64_t>> WordBarrier::allgather(std::uint64_t mine) {
 SetCall::SetCall(Runtime& runtime, const char* call, const ActiveSet& set) {
   const SetName name{set.start, set.log_stride, set.size};
   const bool by_team = runtime.sets().is_enabled() && current_core() == nullptr;
-  const SetTeams::Entry* known = by_team ? runtime.sets().find(name) : nullptr;
-  if (known != nullptr && known->team != nullptr) [[likely]] {
-    use_team(runtime, *known->team);
-    return;
-  }
+  const bool is_new = by_team && runtime.sets().find(name) == nullptr;
   use_words(runtime, call, set);
-  if (by_team && known == nullptr && members_ && members_->here && set.size > 1) {
+  if (is_new && members_ && members_->here && set.size > 1) {
     const auto made = runtime.sets().create(name, {.here = *members_->here, .world = members_->map},
                                             [this] { return members_->sync(); });
     if (!made) {

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "shmem/api/check.hpp"
+#include "shmem/api/kernel_core.hpp"
 #include "shmem/barrier/active_set.hpp"
 #include "shmem/collective/members.hpp"
 #include "shmem/net/process_group.hpp"
@@ -40,7 +41,18 @@ class TeamBarrier final : public MemberBarrier {
  private:
   Team& team_;
 };
-Members members_of(Team& team, const Runtime& runtime, TeamBarrier& barrier);
+inline Members members_of(Team& team, const Runtime& runtime, TeamBarrier& barrier) {
+  Members members{runtime.job(), team.map(), team.me(), &barrier, team.slot()};
+  members.here = team.map_here();
+  members.choice = &team.collectives();
+  // While a sync of the team is open, the call fails in its first sync, which says why.
+  if (!team.is_ready()) [[unlikely]] {
+    return members;
+  }
+  members.spanning = team.spanning();
+  members.eager = members.spanning == nullptr ? &team.eager() : nullptr;
+  return members;
+}
 int refuse_team(const char* call, shmem_team_t team);
 
 /// Runs a collective of a team. `body(members)` returns a Result<void>. Returns what the routine returns: 0, or
@@ -65,6 +77,15 @@ struct ActiveSet {
   int start, log_stride, size;
   long* psync;
 };
+/// The team that makes the calls of the set (team/set_teams.hpp), as most do; nullptr: none, or not yet.
+inline Team* team_of(Runtime& runtime, const ActiveSet& set) {
+  if (!runtime.sets().is_enabled() || current_core() != nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  const SetTeams::Entry* known = runtime.sets().find({set.start, set.log_stride, set.size});
+  return known != nullptr ? known->team.get() : nullptr;
+}
+
 /// The PEs of an active set that are all on this node synchronise by words in pSync.
 class WordBarrier final : public MemberBarrier {
  public:
@@ -91,8 +112,8 @@ class GroupBarrier final : public MemberBarrier {
   ProcessGroup& group_;
 };
 
-/// The members of one call of an active set, by the set's team (team/set_teams.hpp) if there is one. Ends the job if
-/// the set is invalid.
+/// The members of a call of an active set that has no team yet: by the team that this call makes, or by pSync. Ends the
+/// job if the set is invalid.
 class SetCall {
  public:
   SetCall(Runtime& runtime, const char* call, const ActiveSet& set);
@@ -114,6 +135,14 @@ void clear_number(const ActiveSet& set);
 template <typename Body>
 bool on_active_set(const char* call, const ActiveSet& set, Body body) {
   Runtime& runtime = running(call);
+  if (Team* team = team_of(runtime, set); team != nullptr) [[likely]] {
+    TeamBarrier barrier(*team);
+    const Result<void> ok = body(members_of(*team, runtime, barrier));
+    if (!ok) [[unlikely]] {
+      SetCall::fail(runtime, call, ok.error());
+    }
+    return true;
+  }
   const SetCall members(runtime, call, set);
   if (members.members() == nullptr) {
     return false;

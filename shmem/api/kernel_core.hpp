@@ -53,11 +53,22 @@ struct shmemx_core_t {
 
 namespace shmem::api {
 
-/// The core that the calling thread is; nullptr outside of kernels and on other threads.
-shmemx_core_t* current_core();
+// Initial-exec: a load instead of a call in every barrier of the host.
+extern constinit thread_local shmemx_core_t* running_core __attribute__((tls_model("initial-exec")));
 
+/// The core that the calling thread is; nullptr outside of kernels and on other threads.
+inline shmemx_core_t* current_core() {
+  return running_core;
+}
+
+[[noreturn]] void refuse_on_core(const char* call);
 /// The running library, for calls that a kernel may not make: ends the job if called on a core.
-Runtime& running_on_host(const char* call);
+inline Runtime& running_on_host(const char* call) {
+  if (running_core != nullptr) [[unlikely]] {
+    refuse_on_core(call);
+  }
+  return running(call);
+}
 
 /// Ends the job unless `core` is the calling thread's, with a message that names `call`.
 shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core);

@@ -9,36 +9,27 @@ namespace api = shmem::api;
 
 namespace {
 
-// Initial-exec: a load instead of a call in every barrier of the host.
-__attribute__((tls_model("initial-exec"))) constinit thread_local shmemx_core_t* running_core = nullptr;
-
 /// The calling thread is `core` for as long as this lives.
 class BeingCore {
  public:
-  explicit BeingCore(shmemx_core_t& core) { running_core = &core; }
+  explicit BeingCore(shmemx_core_t& core) { api::running_core = &core; }
   BeingCore(const BeingCore&) = delete;
   BeingCore& operator=(const BeingCore&) = delete;
-  ~BeingCore() { running_core = nullptr; }
+  ~BeingCore() { api::running_core = nullptr; }
 };
 
 }  // namespace
 
 namespace shmem::api {
 
-shmemx_core_t* current_core() {
-  return running_core;
-}
+constinit thread_local shmemx_core_t* running_core = nullptr;
 
 std::string said_by(const shmemx_core_t& core, const char* call) {
   return fmt::format("shmem: PE {}, core {}: {}: ", core.runtime.my_pe(), core.core.index(), call);
 }
 
-Runtime& running_on_host(const char* call) {
-  Runtime& runtime = running(call);
-  if (running_core != nullptr) {
-    end_job(runtime, call, "a kernel cannot call it: it is for the thread that launches kernels");
-  }
-  return runtime;
+void refuse_on_core(const char* call) {
+  end_job(running(call), call, "a kernel cannot call it: it is for the thread that launches kernels");
 }
 
 shmemx_core_t& valid_core(const char* call, const shmemx_core_t* core) {
@@ -70,7 +61,7 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   if (kernel == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_launch: no kernel was given"});
   }
-  if (running_core != nullptr) {
+  if (api::running_core != nullptr) {
     return api::report({std::errc::device_or_resource_busy, "shmemx_launch: a kernel cannot launch another"});
   }
   api::LaunchErrors errors;

@@ -10,14 +10,14 @@ using shmem::Team;
 namespace api = shmem::api;
 
 void api::sync_world(const char* call) {
-  if (shmemx_core_t* core = current_core(); core != nullptr) {
+  if (shmemx_core_t* core = current_core(); core != nullptr) [[unlikely]] {
     sync_team_on(*core, call, SHMEM_TEAM_WORLD);
     return;
   }
   Runtime& runtime = running(call);
   Team& world = *runtime.teams().find(shmem::kWorldTeam);
   check_call(runtime, world, call);
-  if (auto ok = world.sync(); !ok) {
+  if (auto ok = world.sync(); !ok) [[unlikely]] {
     runtime.end_job(EXIT_FAILURE, ok.error().text);
   }
 }
@@ -25,7 +25,13 @@ void api::sync_world(const char* call) {
 namespace {
 
 void sync_active_set(const char* call, const api::ActiveSet& set) {
-  const Runtime& runtime = api::running_on_host(call);
+  Runtime& runtime = api::running_on_host(call);
+  if (Team* team = api::team_of(runtime, set); team != nullptr) [[likely]] {
+    if (auto ok = team->sync(); !ok) [[unlikely]] {
+      api::SetCall::fail(runtime, call, ok.error());
+    }
+    return;
+  }
   api::on_active_set(call, set, [&runtime, call](const shmem::Members& members) {
     if (runtime.checker() != nullptr) [[unlikely]] {
       api::check_members_call(members, call, nullptr, {});

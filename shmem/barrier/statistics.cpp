@@ -30,7 +30,12 @@ std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uin
 }  // namespace
 
 BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
-    : job_(job), map_(map), view_(view), team_(team), mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1) {}
+    : job_(job),
+      map_(map),
+      view_(view),
+      team_(team),
+      mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1),
+      last_(static_cast<std::size_t>(view.size())) {}
 
 void BarrierStatistics::note_arrival(std::uint64_t count) {
   arrived_ = now();
@@ -78,7 +83,6 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
   times_.longest_wait = std::max(times_.longest_wait, wait);
   times_.skew += last - first;
   times_.longest_skew = std::max(times_.longest_skew, last - first);
-  last_.resize(static_cast<std::size_t>(view_.size()));
   ++last_[static_cast<std::size_t>(last_member)];
   if (job_.trace != nullptr) {
     if (!traced_) {
@@ -95,11 +99,11 @@ std::uint64_t BarrierStatistics::total() const {
 
 BarrierStatistics::Last BarrierStatistics::last() const {
   const auto most = std::max_element(last_.begin(), last_.end());
-  return most != last_.end() ? Last{static_cast<int>(most - last_.begin()), *most} : Last{-1, 0};
+  return times_.timed != 0 ? Last{static_cast<int>(most - last_.begin()), *most} : Last{-1, 0};
 }
 
 std::uint64_t BarrierStatistics::was_last(int member) const {
-  return last_.empty() ? 0 : last_[static_cast<std::size_t>(member)];
+  return last_[static_cast<std::size_t>(member)];
 }
 
 std::string BarrierStatistics::text() const {

@@ -134,23 +134,20 @@ class BarrierMonitor final : public WaitMonitor {
   int dead_ = -1;         // a member that arrived and then died
 };
 
-/// A BarrierMonitor that is made when a wait first asks it: most waits are over before.
+/// A BarrierMonitor that is made when a wait first asks it: most waits are over before. make(monitor) emplaces it.
+template <typename Make>
 class LateMonitor {
  public:
-  LateMonitor(const Job& job, const TeamMap& map, const SyncView& view, const BarrierName& name)
-      : job_(job), map_(map), view_(view), name_(name) {}
+  explicit LateMonitor(Make make) : make_(make) {}
 
   std::errc operator()() { return monitor()(); }
   [[nodiscard]] std::chrono::nanoseconds longest_sleep() const { return monitor().longest_sleep(); }
   [[nodiscard]] std::string explain(std::errc error) const { return monitor().explain(error); }
 
  private:
-  BarrierMonitor& monitor() const { return monitor_ ? *monitor_ : monitor_.emplace(job_, map_, view_, name_); }
+  BarrierMonitor& monitor() const { return monitor_ ? *monitor_ : make_(monitor_); }
 
-  const Job& job_;
-  const TeamMap& map_;
-  const SyncView& view_;
-  const BarrierName name_;
+  Make make_;
   mutable std::optional<BarrierMonitor> monitor_;
 };
 

@@ -7,8 +7,10 @@ namespace shmem {
 
 template <typename Word>
 bool EagerChannel::wait(Word& word, std::uint64_t number) {
-  LateMonitor monitor(job_, map_, view_,
-                      BarrierName{.count = count_, .team = slot_, .algorithm = "eager", .call = true});
+  LateMonitor monitor([this](std::optional<BarrierMonitor>& made) -> BarrierMonitor& {
+    return made.emplace(job_, map_, view_,
+                        BarrierName{.count = count_, .team = slot_, .algorithm = "eager", .call = true});
+  });
   const std::errc error = wait_on(
       word, job_.policy, [number](std::uint64_t seen) { return seen >= number; }, std::ref(monitor));
   if (error != std::errc{}) {

@@ -158,31 +158,38 @@ BarrierName Team::name_in_software(bool split) const {
           .split = alike ? std::optional<bool>() : split};
 }
 
-Result<void> Team::software_sync() {
+inline bool Team::make_software_sync() {
   // This member has arrived at the barrier that failed. Arriving at another one would release members that still wait
   // in the failed one.
-  if (failed_) {
-    return *failed_;
+  if (failed_) [[unlikely]] {
+    return false;
   }
   const std::uint64_t count = enter();
-  LateMonitor monitor(job_, map_, view_, name_in_software(false));
+  LateMonitor monitor([this](std::optional<BarrierMonitor>& made) -> BarrierMonitor& {
+    return made.emplace(job_, map_, view_, name_in_software(false));
+  });
   SoloCore core(job_.policy, monitor);
-  if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) {
-    return fail_for_good({error, monitor.explain(error)});
+  if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) [[unlikely]] {
+    failed_ = Error{error, monitor.explain(error)};
+    return false;
   }
   leave();
-  return {};
+  return true;
+}
+
+Result<void> Team::software_sync() {
+  return make_software_sync() ? Result<void>() : *failed_;
 }
 
 Result<void> Team::counted_software_sync() {
   if (map_.size == 1) {
     return {};
   }
-  auto ok = software_sync();
-  if (ok) {
-    statistics_.complete(count_, BarrierPath::software(software_.algorithm));
+  if (!make_software_sync()) [[unlikely]] {
+    return *failed_;
   }
-  return ok;
+  statistics_.complete(count_, BarrierPath::software(software_.algorithm));
+  return {};
 }
 
 Result<void> sync_cores(const Job& job, ThreadCore& core) {

@@ -184,6 +184,8 @@ class Team {
   [[nodiscard]] std::string describe_calls(std::size_t turn) const;
   [[nodiscard]] Error differing_calls(const TeamCall& mine, const std::string& calls) const;
   Result<void> share_sync(ThreadCore& core);
+  /// A barrier of the members on this node. False: failed_ says why.
+  bool make_software_sync();
 
   std::uint64_t calls_ = 0;    // of agree_on_call
   std::uint64_t choices_ = 0;  // agreed on

@@ -11,11 +11,6 @@
 
 namespace shmem {
 
-Team* TeamTable::find(int handle) const {
-  const auto index = static_cast<std::size_t>(handle);  // a negative one becomes larger than all
-  return index < teams_.size() ? teams_[index].get() : nullptr;
-}
-
 Team& TeamTable::add(const TeamPlan& plan) {
   const auto index = static_cast<std::size_t>(plan.slot);
   // Acquire: pairs with remove() by another thread of this PE, which may have used the slot last.

@@ -67,7 +67,10 @@ class TeamTable {
   Result<void> make_predefined();
 
   /// The live team with this handle, or nullptr.
-  [[nodiscard]] Team* find(int handle) const;
+  [[nodiscard]] Team* find(int handle) const {
+    const auto index = static_cast<std::size_t>(handle);  // a negative one becomes larger than all
+    return index < teams_.size() ? teams_[index].get() : nullptr;
+  }
 
   /// Collective over `parent`. Returns the handle of this PE's new team, or -1 without one. Several teams can be
   /// created at once: all PEs of a map pass the same map, and maps do not overlap. If PEs make different calls, all of
