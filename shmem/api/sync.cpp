@@ -9,6 +9,15 @@ using shmem::Runtime;
 using shmem::Team;
 namespace api = shmem::api;
 
+namespace {
+
+/// Not inlined, so that a barrier without an error saves no registers for it.
+[[noreturn, gnu::cold, gnu::noinline]] void end_with(const Runtime& runtime, const shmem::Result<void>& result) {
+  runtime.end_job(EXIT_FAILURE, result.error().text);
+}
+
+}  // namespace
+
 void api::sync_world(const char* call) {
   if (shmemx_core_t* core = current_core(); core != nullptr) [[unlikely]] {
     sync_team_on(*core, call, SHMEM_TEAM_WORLD);
@@ -17,8 +26,8 @@ void api::sync_world(const char* call) {
   Runtime& runtime = running(call);
   Team& world = *runtime.teams().find(shmem::kWorldTeam);
   check_call(runtime, world, call);
-  if (auto ok = world.sync(); !ok) [[unlikely]] {
-    runtime.end_job(EXIT_FAILURE, ok.error().text);
+  if (const auto ok = world.sync(); !ok) [[unlikely]] {
+    end_with(runtime, ok);
   }
 }
 

@@ -24,9 +24,11 @@ Result<void> LocalTeam::sync() {
   if (map_.size == 1) {
     return {};
   }
-  if (!gba_.serves(count_ + 1)) {
-    return counted_software_sync();
-  }
+  return gba_.serves(count_ + 1) ? gba_sync() : counted_software_sync();
+}
+
+/// A function of its own: its monitor would cost barriers in software a large frame.
+[[gnu::noinline]] Result<void> LocalTeam::gba_sync() {
   enter();
   BarrierMonitor monitor(job_, map_, view_, name_as_served(false));
   return end_gba_sync(gba_.arrive_and_wait(count_, software_, monitor), monitor);

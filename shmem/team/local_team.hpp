@@ -37,6 +37,7 @@ class LocalTeam final : public Team {
  private:
   bool enter_on_cores() override { return !gba_.serves(enter()); }
   Result<void> sync_by_core_zero() override;
+  Result<void> gba_sync();
   Result<void> end_gba_sync(std::errc error, const BarrierMonitor& monitor);
   [[nodiscard]] BarrierName name_as_served(bool split) const;
   void close();

@@ -158,7 +158,7 @@ BarrierName Team::name_in_software(bool split) const {
           .split = alike ? std::optional<bool>() : split};
 }
 
-inline bool Team::make_software_sync() {
+[[gnu::always_inline]] inline bool Team::make_software_sync() {
   // This member has arrived at the barrier that failed. Arriving at another one would release members that still wait
   // in the failed one.
   if (failed_) [[unlikely]] {
@@ -170,11 +170,15 @@ inline bool Team::make_software_sync() {
   });
   SoloCore core(job_.policy, monitor);
   if (const std::errc error = arrive_and_wait(software_, core, view_, count); error != std::errc{}) [[unlikely]] {
-    failed_ = Error{error, monitor.explain(error)};
+    fail_software_sync(error, monitor.explain(error));
     return false;
   }
   leave();
   return true;
+}
+
+[[gnu::cold, gnu::noinline]] void Team::fail_software_sync(std::errc error, std::string text) {
+  failed_ = Error{error, std::move(text)};
 }
 
 Result<void> Team::software_sync() {
