@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "shmem/collective/neighbours.hpp"
 #include "shmem/collective/on_nodes.hpp"
 #include "shmem/memory/scratch_buffer.hpp"
 
@@ -132,6 +133,9 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
   }
   auto* to = static_cast<std::byte*>(dest);
   if (members.is_eager(Collective::kFcollect, size)) {
+    if (by_neighbours::takes_fcollect(members, size)) {
+      return by_neighbours::fcollect(members, to, source, size);
+    }
     return exchange(members, source, size, [&](int member, const EagerChannel::Given& given) {
       fetch(to + static_cast<std::size_t>(member) * size, given.data, size);
     });

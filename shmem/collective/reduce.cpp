@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "shmem/collective/neighbours.hpp"
 #include "shmem/collective/on_nodes.hpp"
 
 namespace shmem {
@@ -87,22 +88,11 @@ Result<void> combine_eager(const Members& members, const Reduction& reduction, v
   return ok;
 }
 
-/// With more members than this they combine in two steps. Each line that a member reads has just been written by
-/// another processor.
-constexpr int kMostOneStep = 32;
-
-/// The same as combine_eager() in two calls: the first member of each group of neighbours combines what its group
-/// gives, and gives that. A member reads about sqrt(n) lines of its group, and as many of the groups.
+/// The same as combine_eager() in two calls: the leader of each group combines what its group gives, and gives that.
 class TwoSteps {
  public:
   TwoSteps(const Members& members, const Reduction& reduction, std::size_t count, int last)
-      : members_(members), reduction_(reduction), count_(count), last_(last) {
-    while (group_ * group_ < members.size()) {
-      ++group_;
-    }
-    first_ = members.me / group_ * group_;
-    end_ = std::min(first_ + group_, members.size());
-  }
+      : members_(members), groups_(members), reduction_(reduction), count_(count), last_(last) {}
 
   Result<void> run(void* dest, const void* source) {
     if (!combine_group(source) || !combine_groups()) {
@@ -138,17 +128,16 @@ class TwoSteps {
     return static_cast<bool>(given);
   }
 
-  [[nodiscard]] bool leads() const { return members_.me == first_; }
   /// The result of a member in the middle of its group needs a part of the group's members.
-  [[nodiscard]] bool needs_part() const { return last_ >= first_ && last_ + 1 < end_; }
+  [[nodiscard]] bool needs_part() const { return last_ >= groups_.first && last_ + 1 < groups_.end; }
 
   bool combine_group(const void* source) {
     EagerChannel& eager = *members_.eager;
     bool ok = eager.begin() && eager.give(source, count_ * reduction_.element);
-    for (int member = first_; ok && leads() && member < end_; ++member) {
+    for (int member = groups_.first; ok && groups_.leads && member < groups_.end; ++member) {
       ok = take(group_sum_, member);
     }
-    for (int member = first_; ok && needs_part() && member <= last_; ++member) {
+    for (int member = groups_.first; ok && needs_part() && member <= last_; ++member) {
       ok = take(part_, member);
     }
     if (ok) {
@@ -159,10 +148,9 @@ class TwoSteps {
 
   bool combine_groups() {
     EagerChannel& eager = *members_.eager;
-    bool ok = eager.begin() && eager.give(group_sum_.bytes.data(), leads() ? count_ * reduction_.element : 0);
+    bool ok = eager.begin() && eager.give(group_sum_.bytes.data(), groups_.leads ? count_ * reduction_.element : 0);
     int leader = 0;
-    for (; ok && leader < members_.size() && std::min(leader + group_, members_.size()) <= last_ + 1;
-         leader += group_) {
+    for (; ok && leader < members_.size() && groups_.end_of(leader) <= last_ + 1; leader += groups_.size) {
       ok = take(result_, leader);
     }
     if (ok && needs_part()) {
@@ -176,10 +164,10 @@ class TwoSteps {
   }
 
   const Members& members_;
+  const NeighbourGroups groups_;
   const Reduction& reduction_;
   const std::size_t count_;
   const int last_;
-  int group_ = 1, first_ = 0, end_ = 0;
   Sum group_sum_, part_, result_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "shmem/collective/members.hpp"
@@ -189,6 +190,90 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallReduction, testing::Values(2, 7, 32, 33, 36, 41));
+
+/// The channel of one member of 40, alone: the test gives in the place of the others. Only those in `givers[call]` do;
+/// the member fails when it waits for another one.
+class OneOfMany {
+ public:
+  static constexpr int kMembers = 40;  // in groups of 7
+  using Givers = std::array<std::vector<int>, 2>;
+
+  /// In call i a giver gives `gifts[i]` bytes.
+  static void run(int me, const Givers& givers, const std::array<std::size_t, 2>& gifts,
+                  const std::function<void(const shmem::Members&)>& body) {
+    shmem_test::run_team_with_short_limit(kMembers, [&](Job& job, Team& team) {
+      if (job.me == me) {
+        for (std::size_t call = 0; call < givers.size(); ++call) {
+          for (const int giver : givers[call]) {
+            shmem::EagerSlot& slot = job.eager_words(0, giver).place[call + 1];
+            slot.size = gifts[call];
+            slot.value = call + 1;
+          }
+        }
+        shmem::CollectiveChoice choice{};
+        choice.fill({.eager = 96, .scatter_allgather = 2049});
+        shmem::Members members{job, team.map(), team.me(), nullptr, 0};
+        members.eager = &team.eager();
+        members.choice = &choice;
+        body(members);
+      }
+      ASSERT_TRUE(job.bootstrap->barrier());
+    });
+  }
+};
+
+constexpr std::array kLeaders{0, 7, 14, 21, 28, 35};
+/// Who gives to member 8, which leads nothing, and to member 7, which leads 7 to 13; each takes its own gift, too.
+const OneOfMany::Givers kToMember{{{}, {kLeaders.begin(), kLeaders.end()}}};
+const OneOfMany::Givers kToLeader{{{8, 9, 10, 11, 12, 13}, {0, 14, 21, 28, 35}}};
+
+TEST(ManyMembers, ReadTheirGroupAndTheLeadersOnly) {
+  const shmem::Reduction sum{sizeof(std::uint64_t), [](void* to, const void* from, std::size_t) {
+                               *static_cast<std::uint64_t*>(to) += *static_cast<const std::uint64_t*>(from);
+                             }};
+  std::uint64_t mine = 1, all = 0;
+  OneOfMany::run(8, kToMember, {8, 8},
+                 [&](const shmem::Members& members) { EXPECT_TRUE(shmem::reduce(members, sum, &all, &mine, 1)); });
+  OneOfMany::run(7, kToLeader, {8, 8},
+                 [&](const shmem::Members& members) { EXPECT_TRUE(shmem::reduce(members, sum, &all, &mine, 1)); });
+  std::array<std::uint64_t, OneOfMany::kMembers> together{};
+  OneOfMany::run(8, kToMember, {8, 40}, [&](const shmem::Members& members) {
+    EXPECT_TRUE(shmem::fcollect(members, together.data(), &mine, sizeof mine));
+  });
+  OneOfMany::run(7, kToLeader, {8, 40}, [&](const shmem::Members& members) {
+    EXPECT_TRUE(shmem::fcollect(members, together.data(), &mine, sizeof mine));
+  });
+}
+
+class SmallFcollect : public testing::TestWithParam<int> {};
+
+TEST_P(SmallFcollect, PutsEveryMembersDataInItsPlace) {
+  const int size = GetParam();
+  run_job(size, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    shmem::CollectiveChoice choice{};
+    choice.fill({.eager = 200, .scatter_allgather = 2049});
+    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
+    members.eager = &team.eager();
+    members.choice = &choice;
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    for (std::uint64_t call = 0; call < 40; ++call) {
+      dawdle(random);
+      const std::size_t bytes = std::array<std::size_t, 4>{8, 1, 100, 170}[call % 4];
+      std::vector<std::byte> mine(bytes), all(bytes * static_cast<std::size_t>(size));
+      for (std::size_t i = 0; i < bytes; ++i) {
+        mine[i] = byte_of(job.me, call, i);
+      }
+      ASSERT_TRUE(shmem::fcollect(members, all.data(), mine.data(), bytes));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(all[i], byte_of(static_cast<int>(i / bytes), call, i % bytes)) << "call " << call << ", byte " << i;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SmallFcollect, testing::Values(2, 7, 32, 33, 36, 41));
 
 // A member of a scan needs those before it only.
 TEST(SmallScan, DoesNotWaitForLaterMembers) {
