@@ -83,15 +83,16 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
 /*
  * Collective over the job. Starts the library as shmem_init does, but returns errors instead of ending the process; the
  * PEs connect as `flags` say, whatever SHMEM_BOOTSTRAP says. `attr` may be NULL with SHMEMX_INIT_WITH_DEFAULT.
- * It succeeds on all PEs or on none. PEs on several hosts are refused. Ended by shmem_finalize; then it may be called
- * again, by unique id with a new one. Without a launcher, a PE that dies ends the waits of the others with an error,
- * and shmem_global_exit ends all of them with its status.
+ * It succeeds on all PEs or on none. PEs may be on several nodes, if all of them can reach PE 0's address. Ended by
+ * shmem_finalize; then it may be called again, by unique id with a new one. Without a launcher, a PE that dies ends the
+ * waits of the others with an error, and shmem_global_exit ends all of them with its status.
  *
  * Errors: -EALREADY the library runs; -EINVAL flags, attributes or environment, as shmemx_error_text says, or those of
  * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job, or another program listens
  * at its address; -ECONNREFUSED no listener; -ETIMEDOUT PEs did not connect, named in the text; -EOWNERDEAD,
- * -ECONNRESET a PE died or gave up; -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP PEs on several hosts, or no
- * MPI here; -ENOMEM the heap; -EMFILE.
+ * -ECONNRESET a PE died or gave up; -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP UCX, PMIx or MPI is
+ * not available, or the launcher gives PEs no way to find each other; -EPROTONOSUPPORT PEs with different versions of
+ * libshmem; -ENOMEM the heap; -EMFILE.
  */
 SHMEM_API int shmemx_init_attr(unsigned int flags, const shmemx_init_attr_t* attr) SHMEM_NOEXCEPT;
 
