@@ -104,6 +104,6 @@ static_assert(GBA_DOORBELL_SLOT(GBA_MAX_GROUPS) <= GBA_DOORBELL_WAKEUP, "slots e
 static_assert(GBA_DOORBELL_WAKEUP + 4u <= GBA_BAR2_SIZE, "WAKEUP is in BAR2");
 static_assert(GBA_MAX_GROUPS * GBA_FLAG_STRIDE <= GBA_BAR4_SIZE, "flags fit BAR4");
 static_assert(GBA_MAX_MEMBERS - 1u <= GBA_ARRIVAL_MEMBER_MASK, "a member fits its field");
-static_assert((GBA_FLAG_SEQUENCE_MASK >> 55) == 1u && GBA_FLAG_CODE_SHIFT == 56, "sequence and code meet");
+static_assert((GBA_FLAG_SEQUENCE_MASK >> 55) == 1u && GBA_FLAG_CODE_SHIFT == 56, "sequence and code are adjacent");
 
 #endif
