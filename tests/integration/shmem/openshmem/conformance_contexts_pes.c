@@ -10,17 +10,17 @@ static shmem_team_t team; /* all PEs, the last first */
 static shmem_ctx_t ctx;   /* of this team */
 static int mine, next, before;
 
-static void meet(void) {
+static void quiet_and_sync(void) {
   shmem_ctx_quiet(ctx);
   shmem_sync_all();
 }
 
 static void expect_words(long value, size_t from, size_t count, const char* expected) {
-  meet();
+  quiet_and_sync();
   for (size_t i = from; i < from + count; ++i) {
     EXPECT(words[i] == value, expected);
   }
-  meet();
+  quiet_and_sync();
 }
 
 /* Every kind of call counts PEs as the context's team does: each PE works on its next one in the team. */
@@ -49,15 +49,15 @@ static void test_numbers_of_puts(void) {
   shmem_signal_wait_until(&signal_word, SHMEM_CMP_EQ, 8);
   expect_words(came, 24, 2, "shmem_ctx_long_put_signal_nbi counts in the team");
   shmem_ctx_signal_add(ctx, &signal_word, (uint64_t)mine, next);
-  meet();
+  quiet_and_sync();
   EXPECT(signal_word == 8 + (uint64_t)before, "shmem_ctx_signal_add counts in the team");
-  meet();
+  quiet_and_sync();
   shmem_ctx_signal_set(ctx, &signal_word, (uint64_t)mine, next);
-  meet();
+  quiet_and_sync();
   EXPECT(signal_word == (uint64_t)before, "shmem_ctx_signal_set counts in the team");
   shmem_ctx_pe_quiet(ctx, &next, 1);
   shmem_ctx_fence(ctx);
-  meet();
+  quiet_and_sync();
 }
 
 static void test_numbers_of_gets(void) {
@@ -65,7 +65,7 @@ static void test_numbers_of_gets(void) {
   for (int i = 0; i < kWords; ++i) {
     words[i] = mine * 1000 + i;
   }
-  meet();
+  quiet_and_sync();
   const long there = (long)next * 1000;
   EXPECT(shmem_ctx_long_g(ctx, words + 3, next) == there + 3, "shmem_ctx_long_g counts in the team");
   shmem_ctx_long_get(ctx, dest, words, 8, next);
@@ -79,16 +79,16 @@ static void test_numbers_of_gets(void) {
   EXPECT(dest[6] == there + 9, "shmem_ctx_long_iget counts in the team");
   shmem_ctx_long_ibget(ctx, dest, words, 2, 4, 2, 3, next);
   EXPECT(dest[5] == there + 9, "shmem_ctx_long_ibget counts in the team");
-  meet();
+  quiet_and_sync();
 }
 
 static void test_numbers_of_atomics(void) {
   long* word = words;
   long fetched = -1;
   *word = mine;
-  meet();
+  quiet_and_sync();
   EXPECT(shmem_ctx_long_atomic_fetch(ctx, word, next) == next, "shmem_ctx_long_atomic_fetch counts in the team");
-  meet();
+  quiet_and_sync();
   EXPECT(shmem_ctx_long_atomic_fetch_add(ctx, word, 100, next) == next, "atomic_fetch_add counts in the team");
   shmem_ctx_long_atomic_add(ctx, word, 100, next);
   shmem_ctx_long_atomic_inc(ctx, word, next);
@@ -100,18 +100,18 @@ static void test_numbers_of_atomics(void) {
   shmem_ctx_long_atomic_set(ctx, word, mine, next);
   shmem_ctx_quiet(ctx);
   shmem_ctx_long_atomic_fetch_nbi(ctx, &fetched, word, next);
-  meet();
+  quiet_and_sync();
   EXPECT(fetched == mine && *word == before, "atomic_set and atomic_fetch_nbi count in the team");
   uint64_t* bits = (uint64_t*)(void*)(words + 1);
   *bits = 0;
-  meet();
+  quiet_and_sync();
   shmem_ctx_uint64_atomic_or(ctx, bits, 6, next);
   shmem_ctx_quiet(ctx);
   EXPECT(shmem_ctx_uint64_atomic_fetch_and(ctx, bits, 2, next) == 6, "bitwise atomics count in the team");
   EXPECT(shmem_ctx_uint64_atomic_fetch_xor(ctx, bits, 1, next) == 2, "bitwise atomics count in the team");
-  meet();
+  quiet_and_sync();
   EXPECT(*bits == 3, "bitwise atomics change the PE that the team numbers so");
-  meet();
+  quiet_and_sync();
 }
 
 /* shmem_ctx_destroy completes what was done on the context, also if that takes a while. */
@@ -207,9 +207,9 @@ static void test_sessions(void) {
     }
     shmem_ctx_session_stop(ctx);
     shmem_ctx_session_stop(ctx); /* which has no effect */
-    meet();
+    quiet_and_sync();
     words[10] = 0;
-    meet();
+    quiet_and_sync();
   }
 }
 
