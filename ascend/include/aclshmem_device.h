@@ -34,17 +34,17 @@ inline void util_set_ffts_config(uint64_t config) noexcept {
 /* A team of -1 does nothing. */
 inline void aclshmemx_barrier_vec(aclshmem_team_t team) noexcept {
   if (team != ACLSHMEM_TEAM_INVALID) {
-    shmemx_barrier_vec(team);
+    shmemx_barrier_vec(shmemx_team_by_number(team));
   }
 }
 inline void aclshmemx_barrier_all_vec() noexcept {
   shmemx_barrier_all_vec();
 }
 inline void aclshmemx_partial_barrier(aclshmem_team_t team, uint32_t* pes, uint32_t count) noexcept {
-  shmemx_partial_barrier(team, pes, count);
+  shmemx_partial_barrier(shmemx_team_by_number(team), pes, count);
 }
 inline void aclshmemx_partial_barrier_vec(aclshmem_team_t team, uint32_t* pes, uint32_t count) noexcept {
-  shmemx_partial_barrier_vec(team, pes, count);
+  shmemx_partial_barrier_vec(shmemx_team_by_number(team), pes, count);
 }
 
 inline void aclshmem_quiet() noexcept {

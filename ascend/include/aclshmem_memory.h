@@ -67,10 +67,15 @@ ACLSHMEM_INLINE int aclshmem_n_pes(void) SHMEM_NOEXCEPT {
   return shmem_n_pes();
 }
 ACLSHMEM_INLINE int aclshmem_team_my_pe(aclshmem_team_t team) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_team_my_pe(team) : -1;
+  return aclshmemi_running() ? shmem_team_my_pe(shmemx_team_by_number(team)) : -1;
 }
 ACLSHMEM_INLINE int aclshmem_team_n_pes(aclshmem_team_t team) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_team_n_pes(team) : -1;
+  return aclshmemi_running() ? shmem_team_n_pes(shmemx_team_by_number(team)) : -1;
+}
+ACLSHMEM_INLINE void aclshmemi_give_team(aclshmem_team_t* team, shmem_team_t made) SHMEM_NOEXCEPT {
+  if (team != NULL) {
+    *team = shmemx_team_number(made);
+  }
 }
 /* A PE that is not in the new team gets ACLSHMEM_TEAM_INVALID and success. */
 ACLSHMEM_INLINE int aclshmem_team_split_strided(aclshmem_team_t parent_team, int pe_start, int pe_stride, int pe_size,
@@ -78,22 +83,33 @@ ACLSHMEM_INLINE int aclshmem_team_split_strided(aclshmem_team_t parent_team, int
   if (!aclshmemi_ready()) {
     return ACLSHMEM_NOT_INITED;
   }
-  return aclshmemi_code(shmemx_team_split_strided(parent_team, pe_start, pe_stride, pe_size, new_team));
+  shmem_team_t made = SHMEM_TEAM_INVALID;
+  const int error = shmemx_team_split_strided(shmemx_team_by_number(parent_team), pe_start, pe_stride, pe_size,
+                                              new_team != NULL ? &made : NULL);
+  aclshmemi_give_team(new_team, made);
+  return aclshmemi_code(error);
 }
 ACLSHMEM_INLINE int aclshmem_team_split_2d(aclshmem_team_t parent_team, int x_range, aclshmem_team_t* x_team,
                                            aclshmem_team_t* y_team) SHMEM_NOEXCEPT {
   if (!aclshmemi_ready()) {
     return ACLSHMEM_NOT_INITED;
   }
-  return aclshmemi_code(shmemx_team_split_2d(parent_team, x_range, x_team, y_team));
+  shmem_team_t made[2] = {SHMEM_TEAM_INVALID, SHMEM_TEAM_INVALID};
+  const int error = shmemx_team_split_2d(shmemx_team_by_number(parent_team), x_range, x_team != NULL ? &made[0] : NULL,
+                                         y_team != NULL ? &made[1] : NULL);
+  aclshmemi_give_team(x_team, made[0]);
+  aclshmemi_give_team(y_team, made[1]);
+  return aclshmemi_code(error);
 }
 ACLSHMEM_INLINE int aclshmem_team_translate_pe(aclshmem_team_t src_team, int src_pe,
                                                aclshmem_team_t dest_team) SHMEM_NOEXCEPT {
-  return aclshmemi_running() ? shmem_team_translate_pe(src_team, src_pe, dest_team) : -1;
+  return aclshmemi_running()
+             ? shmem_team_translate_pe(shmemx_team_by_number(src_team), src_pe, shmemx_team_by_number(dest_team))
+             : -1;
 }
 ACLSHMEM_INLINE void aclshmem_team_destroy(aclshmem_team_t team) SHMEM_NOEXCEPT {
   if (aclshmemi_ready()) {
-    shmem_team_destroy(team);
+    shmem_team_destroy(shmemx_team_by_number(team));
   }
 }
 ACLSHMEM_INLINE int aclshmem_team_get_config(aclshmem_team_t team, aclshmem_team_config_t* config) SHMEM_NOEXCEPT {
@@ -104,7 +120,7 @@ ACLSHMEM_INLINE int aclshmem_team_get_config(aclshmem_team_t team, aclshmem_team
   if (config == NULL) {
     return ACLSHMEM_INVALID_PARAM;
   }
-  const int error = shmemx_team_get_config(team, &ours);
+  const int error = shmemx_team_get_config(shmemx_team_by_number(team), &ours);
   if (error != 0) {
     return aclshmemi_code(error);
   }

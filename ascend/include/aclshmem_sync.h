@@ -26,20 +26,20 @@ ACLSHMEM_INLINE void aclshmem_barrier(aclshmem_team_t team) SHMEM_NOEXCEPT {
     return;
   }
   shmemx_await_default_stream();
-  shmemx_team_barrier(team);
+  shmemx_team_barrier(shmemx_team_by_number(team));
 }
 ACLSHMEM_INLINE void aclshmem_sync(aclshmem_team_t team) SHMEM_NOEXCEPT {
   if (team == ACLSHMEM_TEAM_INVALID) {
     return;
   }
   shmemx_await_default_stream();
-  shmem_team_sync(team);
+  shmem_team_sync(shmemx_team_by_number(team));
 }
 /* In the order of the stream, which shmemx_stream_create made; NULL: a stream of the library. Errors are
  * reported by shmemx_stream_synchronize. */
 ACLSHMEM_INLINE void aclshmemx_barrier_on_stream(aclshmem_team_t team, aclrtStream stream) SHMEM_NOEXCEPT {
   if (team != ACLSHMEM_TEAM_INVALID) {
-    shmemx_barrier_on_stream(team, (shmemx_stream_t*)stream);
+    shmemx_barrier_on_stream(shmemx_team_by_number(team), (shmemx_stream_t*)stream);
   }
 }
 ACLSHMEM_INLINE void aclshmemx_barrier_all_on_stream(aclrtStream stream) SHMEM_NOEXCEPT {

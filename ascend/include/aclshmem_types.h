@@ -41,9 +41,10 @@
 #define ACLSHMEM_MAX_LOCAL_SIZE (40ULL << 30)
 #define ACLSHMEM_MAX_NAME_LEN SHMEM_MAX_NAME_LEN
 
-typedef shmem_team_t aclshmem_team_t;
-#define ACLSHMEM_TEAM_INVALID SHMEM_TEAM_INVALID
-#define ACLSHMEM_TEAM_WORLD SHMEM_TEAM_WORLD
+/* A number; shmemx_team_by_number() gives OpenSHMEM's handle. */
+typedef int aclshmem_team_t;
+#define ACLSHMEM_TEAM_INVALID (-1)
+#define ACLSHMEM_TEAM_WORLD 0
 
 #define ACLSHMEM_CMP_EQ SHMEM_CMP_EQ
 #define ACLSHMEM_CMP_NE SHMEM_CMP_NE

@@ -83,7 +83,7 @@ Result<std::uint64_t> published(Runtime& runtime, const SyncWord& mine, int pe) 
 Result<void> agree(Runtime& runtime, SyncWord& mine, std::uint64_t settings, std::errc error) {
   const std::uint64_t said = settings << kStatusBits | static_cast<std::uint16_t>(error);
   shmem::publish(mine, said);
-  if (auto ok = runtime.teams().find(SHMEM_TEAM_WORLD)->sync(); !ok) {
+  if (auto ok = runtime.teams().find(shmem::kWorldTeam)->sync(); !ok) {
     return ok;
   }
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {

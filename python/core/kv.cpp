@@ -95,10 +95,11 @@ class Plan {
 /// An operator, and the objects that a started shuffle needs.
 class Operator : public Collective {
  public:
-  static std::shared_ptr<Operator> create(int team, int cores, int path, std::size_t staging) {
+  static std::shared_ptr<Operator> create(int number, int cores, int path, std::size_t staging) {
     Library::instance().require("Operator");
+    const shmem_team_t team = shmemx_team_by_number(number);
     if (team != SHMEM_TEAM_INVALID && shmem_team_my_pe(team) < 0) {
-      throw py::value_error("Operator: this PE is not in team " + std::to_string(team));
+      throw py::value_error("Operator: this PE is not in team " + std::to_string(number));
     }
     auto made = std::make_shared<Operator>();
     const shmemx_kv_options_t options{.cores = cores, .path = path, .staging_bytes = staging};

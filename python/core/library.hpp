@@ -6,6 +6,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 
 #include <memory>
 #include <set>

@@ -10,7 +10,7 @@ using namespace shmem_kv;
 
 int team_number(const char* call, int team, int (*query)(shmem_team_t)) {
   Library::instance().require(call);
-  const int number = query(team);
+  const int number = query(shmemx_team_by_number(team));
   if (number < 0) {
     throw py::value_error(std::string(call) + ": this PE is not in team " + std::to_string(team));
   }
@@ -19,9 +19,10 @@ int team_number(const char* call, int team, int (*query)(shmem_team_t)) {
 
 int split_strided(int parent, int start, int stride, int size) {
   shmem_team_t made = SHMEM_TEAM_INVALID;
-  Library::instance().wait("team_split_strided",
-                           [&] { return shmemx_team_split_strided(parent, start, stride, size, &made); });
-  return made;
+  Library::instance().wait("team_split_strided", [&] {
+    return shmemx_team_split_strided(shmemx_team_by_number(parent), start, stride, size, &made);
+  });
+  return shmemx_team_number(made);
 }
 
 void bind_library(py::module_& module) {
@@ -37,13 +38,13 @@ void bind_library(py::module_& module) {
   module.def("team_split_strided", &split_strided);
   module.def("team_destroy", [](int team) {
     Library::instance().wait("team_destroy", [team] {
-      shmem_team_destroy(team);
+      shmem_team_destroy(shmemx_team_by_number(team));
       return 0;
     });
   });
   module.def("barrier", [](int team) {
     Library::instance().wait("barrier", [team] {
-      shmemx_team_barrier(team);
+      shmemx_team_barrier(shmemx_team_by_number(team));
       return 0;
     });
   });

@@ -44,14 +44,14 @@ int create(const char* call, shmem_team_t team, long options, shmem_ctx_t* ctx) 
   if (team == SHMEM_TEAM_INVALID) {
     return -1;  // as the specification has it, and no mistake
   }
-  const shmem::Team* found = runtime.teams().find(team);
+  const shmem::Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
     return refuse(call, std::errc::invalid_argument, api::not_a_team(team));
   }
   if ((options & ~kOptions) != 0) {
     return refuse(call, std::errc::invalid_argument, fmt::format("options {} has unknown bits", options));
   }
-  const auto handle = runtime.ctxs().add({found->map(), team, options});
+  const auto handle = runtime.ctxs().add({found->map(), found->slot(), options});
   if (!handle) {
     return refuse(call, std::errc::no_buffer_space,
                   fmt::format("there are {} contexts already; destroy some", shmem::CtxTable::kMost));
@@ -101,7 +101,8 @@ SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
   if (ctx == SHMEM_CTX_INVALID) {
     return -1;
   }
-  *team = ctx == SHMEM_CTX_DEFAULT ? SHMEM_TEAM_WORLD : api::valid_ctx(runtime, "shmem_ctx_get_team", ctx).team;
+  *team = ctx == SHMEM_CTX_DEFAULT ? SHMEM_TEAM_WORLD
+                                   : shmemx_team_by_number(api::valid_ctx(runtime, "shmem_ctx_get_team", ctx).team);
   return 0;
 }
 

@@ -40,7 +40,7 @@ SyncWord& word_at(const Runtime& runtime, const char* call, shmemx_sync_word_t* 
 
 shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
   Runtime& runtime = api::running(call);
-  const Team* found = runtime.teams().find(team);
+  const Team* found = api::find_team(runtime, team);
   if (found == nullptr || pe < 0 || pe >= found->size()) {
     return nullptr;
   }
@@ -102,7 +102,7 @@ int partial_barrier(const char* call, shmem_team_t team, const uint32_t* pes, ui
   const std::string prefix =
       core != nullptr ? api::said_by(*core, call) : fmt::format("shmem: PE {}: {}: ", runtime.my_pe(), call);
   shmem::Result<void> ok;
-  const Team* found = runtime.teams().find(team);
+  const Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
     ok = shmem::fail(std::errc::invalid_argument, prefix + api::not_a_team(team));
   } else if (auto list = PeList::create(runtime.my_pe(), found->map(), pes, count); !list) {

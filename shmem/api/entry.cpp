@@ -92,7 +92,14 @@ Error invalid(const Runtime& runtime, const char* call, const std::string& probl
 }
 
 std::string not_a_team(shmem_team_t team) {
-  return fmt::format("{} is not a team of this PE", team);
+  if (team == SHMEM_TEAM_INVALID) {
+    return "SHMEM_TEAM_INVALID is not a team of this PE";
+  }
+  // A number that fits is one, as users of shmemx_team_by_number know the team; others are pointers to something else.
+  const int number = shmemx_team_number(team);
+  return (shmemx_team_by_number(number) == team ? std::to_string(number)
+                                                : fmt::format("{}", static_cast<const void*>(team))) +
+         " is not a team of this PE";
 }
 
 void refuse_pe(const Runtime& runtime, const char* call, int pe) {
@@ -161,7 +168,7 @@ void wake_sleeper(int number) {
 }
 
 Team& valid_team(Runtime& runtime, const char* call, shmem_team_t team) {
-  Team* found = runtime.teams().find(team);
+  Team* found = find_team(runtime, team);
   if (found == nullptr) {
     end_job(runtime, call, not_a_team(team));
   }

@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "shmem.h"
 #include "shmem/runtime/runtime.hpp"
 #include "shmemx.h"
+#include "shmemx_interface.h"
 
 // Defines routine `name` as pshmem_name with shmem_name as its weak alias (section 10), so that a profiling library can
 // intercept it. The library itself calls neither.
@@ -55,6 +57,16 @@ void warn_once(const std::string& text);
 /// The error of a call with a wrong argument, which names PE and call.
 Error invalid(const Runtime& runtime, const char* call, const std::string& problem);
 std::string not_a_team(shmem_team_t team);
+
+/// The slot of a handle, which is shmemx_team_by_number(slot) and never dereferenced. SHMEM_TEAM_INVALID and pointers
+/// to anything give a number beyond the last slot.
+inline std::size_t slot_of(shmem_team_t team) {
+  return reinterpret_cast<std::uintptr_t>(team) - 1;
+}
+/// The live team, or nullptr.
+inline Team* find_team(Runtime& runtime, shmem_team_t team) {
+  return runtime.teams().find(slot_of(team));
+}
 
 /// Ends the process or the job: the library does not run, or there is no such PE.
 [[noreturn]] void refuse_pe(const char* call, int pe);

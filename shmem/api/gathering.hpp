@@ -60,7 +60,7 @@ int refuse_team(const char* call, shmem_team_t team);
 template <typename Body>
 int on_team(const char* call, shmem_team_t handle, Body body) {
   Runtime& runtime = running(call);
-  Team* team = runtime.teams().find(handle);
+  Team* team = find_team(runtime, handle);
   if (team == nullptr) {
     return refuse_team(call, handle);
   }

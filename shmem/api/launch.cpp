@@ -103,20 +103,20 @@ int shmemx_core_n_pes(const shmemx_core_t* core) noexcept {
 }
 
 int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept {
-  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_my_pe", core).state.find(team);
+  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_my_pe", core).state.find(api::slot_of(team));
   return found.size > 0 ? found.me : -1;
 }
 
 int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) noexcept {
-  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_n_pes", core).state.find(team);
+  const shmem::CoreTeam found = api::valid_core("shmemx_core_team_n_pes", core).state.find(api::slot_of(team));
   return found.size > 0 ? found.size : -1;
 }
 
 int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
                                   shmem_team_t dest_team) noexcept {
   const shmemx_core_t& self = api::valid_core("shmemx_core_team_translate_pe", core);
-  const shmem::CoreTeam from = self.state.find(src_team);
-  const shmem::CoreTeam to = self.state.find(dest_team);
+  const shmem::CoreTeam from = self.state.find(api::slot_of(src_team));
+  const shmem::CoreTeam to = self.state.find(api::slot_of(dest_team));
   if (src_pe < 0 || src_pe >= from.size || to.size == 0) {
     return -1;
   }

@@ -154,7 +154,7 @@ SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) {
 
 SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) {
   Runtime& runtime = api::running("shmem_team_ptr");
-  const shmem::Team* found = runtime.teams().find(team);
+  const shmem::Team* found = api::find_team(runtime, team);
   return found != nullptr && pe >= 0 && pe < found->size() ? runtime.translate(dest, found->map().pe(pe)) : nullptr;
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// The team, or nullptr and the error in `error`.
 Team* find(const char* call, shmem_team_t team, int& error) {
   shmem::Runtime& runtime = api::running_on_host(call);
-  Team* found = runtime.teams().find(team);
+  Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
     error = api::report(api::invalid(runtime, call, api::not_a_team(team)));
   }
@@ -27,8 +27,9 @@ Team* find_open(const char* call, shmem_team_t team, int& error) {
   if (found == nullptr || found->is_open()) {
     return found;
   }
-  error = api::report(api::invalid(*shmem::Runtime::current(), call,
-                                   fmt::format("team {} has no open barrier (shmemx_barrier_arrive opens one)", team)));
+  error = api::report(
+      api::invalid(*shmem::Runtime::current(), call,
+                   fmt::format("team {} has no open barrier (shmemx_barrier_arrive opens one)", found->slot())));
   return nullptr;
 }
 

@@ -65,7 +65,7 @@ SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
     return api::sync_team_on(*core, "shmem_team_sync", team);
   }
   Runtime& runtime = api::running("shmem_team_sync");
-  Team* found = runtime.teams().find(team);
+  Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
     return api::refuse_team("shmem_team_sync", team);
   }

@@ -13,7 +13,7 @@ namespace api = shmem::api;
 namespace {
 
 Team* find(const char* call, shmem_team_t team) {
-  return api::running(call).teams().find(team);
+  return api::find_team(api::running(call), team);
 }
 
 /// The program's settings for a new team besides its PEs.
@@ -44,11 +44,11 @@ struct Config {
 /// 0 and *new_team, or non-zero with a message and SHMEM_TEAM_INVALID. `new_team` may be NULL in a call that is
 /// refused.
 int split(Runtime& runtime, Team& parent, const SplitRequest& request, shmem_team_t* new_team) {
-  auto handle = runtime.teams().split(parent, request);
+  auto slot = runtime.teams().split(parent, request);
   if (new_team != nullptr) {
-    *new_team = handle.value_or(SHMEM_TEAM_INVALID);
+    *new_team = shmemx_team_by_number(slot.value_or(-1));
   }
-  return handle ? 0 : api::report_loudly(handle.error());
+  return slot ? 0 : api::report_loudly(slot.error());
 }
 
 void set_invalid(shmem_team_t* team) {
@@ -77,7 +77,7 @@ int split_strided(const char* call, shmem_team_t parent_team, int start, int str
                   shmem_team_t* new_team, Strides allowed) {
   Runtime& runtime = api::running_on_host(call);
   set_invalid(new_team);
-  Team* parent = runtime.teams().find(parent_team);
+  Team* parent = api::find_team(runtime, parent_team);
   if (parent == nullptr) {
     return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
   }
@@ -110,7 +110,7 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   Runtime& runtime = api::running_on_host(call);
   set_invalid(xaxis_team);
   set_invalid(yaxis_team);
-  Team* parent = runtime.teams().find(parent_team);
+  Team* parent = api::find_team(runtime, parent_team);
   if (parent == nullptr) {
     return api::report_loudly(api::invalid(runtime, call, api::not_a_team(parent_team)));
   }
@@ -148,7 +148,7 @@ int split_2d(const char* call, shmem_team_t parent_team, int xrange, const Confi
   const int error = split(runtime, *parent, columns, yaxis_team);
   if (error != 0) {
     // Both teams or none, on all PEs alike: a failure of one PE is a failure of all.
-    static_cast<void>(runtime.teams().destroy(*xaxis_team));  // the first failure is reported
+    static_cast<void>(runtime.teams().destroy(shmemx_team_number(*xaxis_team)));  // the first failure is reported
     *xaxis_team = SHMEM_TEAM_INVALID;
   }
   return error;
@@ -217,12 +217,13 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
   }
   const Team& found = api::valid_team(runtime, "shmem_team_destroy", team);
   if (team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
-    api::end_job(runtime, "shmem_team_destroy", "team {} is predefined", team);
+    api::end_job(runtime, "shmem_team_destroy", "team {} is predefined", found.slot());
   }
   api::check_call(runtime, found, "shmem_team_destroy");
-  const shmem::CallSet members{team, found.map_here()};
-  runtime.ctxs().remove_all_of(team);
-  if (auto ok = runtime.teams().destroy(team); !ok) {
+  const int slot = found.slot();
+  const shmem::CallSet members{slot, found.map_here()};
+  runtime.ctxs().remove_all_of(slot);
+  if (auto ok = runtime.teams().destroy(slot); !ok) {
     runtime.end_job(EXIT_FAILURE, ok.error().text);
   }
   if (runtime.checker() != nullptr) [[unlikely]] {
@@ -249,7 +250,7 @@ int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexc
 
 int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
   Runtime& runtime = api::running_on_host("shmemx_team_set_barrier");
-  Team* found = runtime.teams().find(team);
+  Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_team_set_barrier: " + api::not_a_team(team)});
   }

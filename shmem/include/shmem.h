@@ -85,9 +85,9 @@ extern "C" {
 /* NOLINTEND(bugprone-reserved-identifier) */
 
 /* ---- Teams (section 9.4) ---- */
-#define SHMEM_TEAM_INVALID (-1)
-#define SHMEM_TEAM_WORLD 0
-#define SHMEM_TEAM_SHARED 1 /* the PEs whose memory this PE can load and store */
+#define SHMEM_TEAM_INVALID ((shmem_team_t)0)
+#define SHMEM_TEAM_WORLD ((shmem_team_t)1)
+#define SHMEM_TEAM_SHARED ((shmem_team_t)2) /* the PEs whose memory this PE can load and store */
 
 #define SHMEM_TEAM_NUM_CONTEXTS 1L
 typedef struct {

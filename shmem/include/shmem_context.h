@@ -40,8 +40,8 @@ extern "C" {
   SHMEM_DECLARE(result, name, parameters)                \
   SHMEM_DECLARE(result, ctx_##name, (shmem_ctx_t ctx, SHMEM_LIST parameters))
 
-typedef int shmem_team_t;
-typedef struct shmem_ctx* shmem_ctx_t; /* a handle, not an address */
+typedef struct shmem_team* shmem_team_t; /* a handle, not an address */
+typedef struct shmem_ctx* shmem_ctx_t;   /* a handle, not an address */
 #define SHMEM_CTX_DEFAULT ((shmem_ctx_t)0)
 #define SHMEM_CTX_INVALID ((shmem_ctx_t)-1)
 

@@ -24,6 +24,23 @@ extern "C" {
  * nothing on a core, and where the library does not run. */
 SHMEM_API void shmemx_await_default_stream(void) SHMEM_NOEXCEPT;
 
+/* ---- Teams by number ----
+ *
+ * Where a team is a number: SHMEM_TEAM_WORLD is 0, SHMEM_TEAM_SHARED 1, SHMEM_TEAM_INVALID -1. Messages name teams so.
+ */
+#ifdef __cplusplus
+#define SHMEMX_INLINE inline
+#else
+#define SHMEMX_INLINE static inline
+#endif
+SHMEMX_INLINE shmem_team_t shmemx_team_by_number(int number) SHMEM_NOEXCEPT {
+  return (shmem_team_t)((intptr_t)number + 1); /* NOLINT(performance-no-int-to-ptr) */
+}
+/* -1 for SHMEM_TEAM_INVALID. */
+SHMEMX_INLINE int shmemx_team_number(shmem_team_t team) SHMEM_NOEXCEPT {
+  return (int)((intptr_t)team - 1);
+}
+
 /* ---- Copies ---- */
 
 /* shmem_put and shmem_get of `nelems` elements of `size` bytes. */

@@ -51,10 +51,8 @@ struct CoreState {
   std::array<Versioned<CoreTeam>, kMaxTeams> team;
   Versioned<CoreLaunch> launch;
 
-  /// The live team of this handle; size 0 if there is none.
-  [[nodiscard]] CoreTeam find(int handle) const {
-    return handle >= 0 && handle < kMaxTeams ? team[static_cast<std::size_t>(handle)].read() : CoreTeam{};
-  }
+  /// The live team in this slot; size 0 if there is none. -1 becomes a slot that does not exist.
+  [[nodiscard]] CoreTeam find(std::size_t slot) const { return slot < team.size() ? team[slot].read() : CoreTeam{}; }
 };
 
 static_assert(sizeof(CoreState) <= kMetadataSize - kNotesSize);

@@ -147,19 +147,19 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   return slot;
 }
 
-Result<void> TeamTable::destroy(int handle) {
-  Team& team = *find(handle);
+Result<void> TeamTable::destroy(int slot) {
+  Team& team = *find(slot);
   auto ok = team.end();
-  remove(handle);
+  remove(slot);
   return ok;
 }
 
 Result<void> TeamTable::destroy_all() {
   // Teams that the program did not destroy are not ended collectively: their members may be at different teams. Only
   // the world is known to be complete; the groups of the other teams are given back without a sync.
-  for (int handle = static_cast<int>(teams_.size()) - 1; handle > kWorldTeam; --handle) {
-    if (find(handle) != nullptr) {
-      remove(handle);
+  for (int slot = static_cast<int>(teams_.size()) - 1; slot > kWorldTeam; --slot) {
+    if (find(slot) != nullptr) {
+      remove(slot);
     }
   }
   return find(kWorldTeam) != nullptr ? destroy(kWorldTeam) : Result<void>{};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live teams of this PE, by handle, and the creation of new ones.
+// The live teams of this PE, by slot, and the creation of new ones.
 #pragma once
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,8 +54,8 @@ class TeamIds {
   std::atomic<std::uint32_t> given_{0};
 };
 
-/// A handle is the team's slot, which all members on a node agree on. Several threads at once may find teams, and
-/// create and end teams of different parents. A team that one thread ends is not used by another.
+/// All members on a node agree on the slot of their team. Several threads at once may find teams, and create and end
+/// teams of different parents. A team that one thread ends is not used by another.
 class TeamTable {
  public:
   /// Gives a new team its barriers; collective over the team.
@@ -66,19 +67,16 @@ class TeamTable {
   /// Collective over the job, after a barrier of the bootstrap since the memory was created.
   Result<void> make_predefined();
 
-  /// The live team with this handle, or nullptr.
-  [[nodiscard]] Team* find(int handle) const {
-    const auto index = static_cast<std::size_t>(handle);  // a negative one becomes larger than all
-    return index < teams_.size() ? teams_[index].get() : nullptr;
-  }
+  /// The live team in this slot, or nullptr. -1 becomes a slot that does not exist.
+  [[nodiscard]] Team* find(std::size_t slot) const { return slot < teams_.size() ? teams_[slot].get() : nullptr; }
 
-  /// Collective over `parent`. Returns the handle of this PE's new team, or -1 without one. Several teams can be
+  /// Collective over `parent`. Returns the slot of this PE's new team, or -1 without one. Several teams can be
   /// created at once: all PEs of a map pass the same map, and maps do not overlap. If PEs make different calls, all of
   /// them get an Error and no team is created. REQUIRES: all PEs of the map are in the parent.
   Result<int> split(Team& parent, const SplitRequest& request);
 
   /// Collective over the team. REQUIRES: not a predefined team.
-  Result<void> destroy(int handle);
+  Result<void> destroy(int slot);
   /// Collective over the job: ends all teams of this PE, the world last.
   Result<void> destroy_all();
 
@@ -94,8 +92,8 @@ class TeamTable {
   TeamSlots slots_;
   Equip equip_;
   TeamIds ids_;
-  std::vector<std::atomic<std::uint32_t>> live_ids_ = std::vector<std::atomic<std::uint32_t>>(kMaxTeams);  // by handle
-  std::vector<std::unique_ptr<Team>> teams_;  // by handle; of fixed size, so that threads do not interfere
+  std::vector<std::atomic<std::uint32_t>> live_ids_ = std::vector<std::atomic<std::uint32_t>>(kMaxTeams);  // by slot
+  std::vector<std::unique_ptr<Team>> teams_;  // by slot; of fixed size, so that threads do not interfere
 };
 
 }  // namespace shmem

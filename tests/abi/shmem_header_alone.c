@@ -4,6 +4,9 @@
 #include <shmem.h>
 #include <shmemx.h>
 
+_Static_assert(_Generic(SHMEM_TEAM_INVALID, struct shmem_team* : 1, default : 0), "a pointer to an incomplete type");
+_Static_assert(sizeof(shmem_team_t) == sizeof(void*), "as bindings assume");
+
 _Static_assert(_Generic(&(shmem_sync), void (*)(int, int, int, long*) : 1, default : 0), "the C function");
 _Static_assert(_Generic(shmem_sync(SHMEM_TEAM_WORLD), int : 1, default : 0), "the team's form gives a status");
 

@@ -66,7 +66,7 @@ done
 [[ "$(depends libshmem)" != *mpi* ]] || die "libshmem depends on $(depends libshmem)"
 [[ "$(depends libshmem)" == *libsodium* ]] || die "libshmem depends on $(depends libshmem)"
 [[ "$(depends libshmem-dev)" == *"libshmem (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
-! readelf -S "$root"/usr/lib/*/libshmem.so.0 | grep -q debug_info || die "libshmem is not stripped"
+! readelf -S "$root"/usr/lib/*/libshmem.so.1 | grep -q debug_info || die "libshmem is not stripped"
 
 echo "== oshcc.libshmem and oshrun.libshmem"
 cat >"$work/hello.c" <<'TEXT'

@@ -3,6 +3,7 @@
 // exits with 0 if there are none.
 #include <shmem.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 
 #include <array>
 #include <atomic>
@@ -16,6 +17,9 @@
 namespace {
 
 int failures = 0;
+
+/// A handle that is no team's.
+const shmem_team_t kNoTeam = shmemx_team_by_number(42);
 
 void check(bool good, const char* what, int line) {
   if (!good) {
@@ -133,10 +137,10 @@ void signals(int me, int pes) {
 
 void teams(int me, int pes) {
   CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes);
-  CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(99) == -1);
+  CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && shmem_team_n_pes(kNoTeam) == -1);
   CHECK(shmem_team_sync(SHMEM_TEAM_SHARED) == 0);
 
-  shmem_team_t even = 77;
+  shmem_team_t even = kNoTeam;
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (pes + 1) / 2, nullptr, 0, &even) == 0);
   CHECK((even == SHMEM_TEAM_INVALID) == (me % 2 != 0));
   CHECK(shmem_team_my_pe(even) == (me % 2 == 0 ? me / 2 : -1));
@@ -175,8 +179,23 @@ void teams(int me, int pes) {
   shmem_team_destroy(row);
 }
 
+/// Handles that no split has given, among them those that a number of 32 bits cannot tell from SHMEM_TEAM_WORLD.
+void foreign_handles() {
+  constexpr std::uintptr_t kWorld = 1;
+  for (const std::uintptr_t bits :
+       {std::uintptr_t{4096}, std::uintptr_t{4097}, std::uintptr_t{1} << 31, (std::uintptr_t{1} << 32) + kWorld,
+        UINTPTR_MAX, reinterpret_cast<std::uintptr_t>(&failures)}) {
+    const auto team = reinterpret_cast<shmem_team_t>(bits);  // NOLINT(performance-no-int-to-ptr)
+    CHECK(shmem_team_my_pe(team) == -1 && shmem_team_n_pes(team) == -1);
+    CHECK(shmem_team_translate_pe(team, 0, SHMEM_TEAM_WORLD) == -1);
+    CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, 0, team) == -1);
+    CHECK(shmem_team_ptr(team, &failures, 0) == nullptr);
+    CHECK(shmem_team_sync(team) != 0 && shmemx_barrier_arrive(team) == -EINVAL);
+  }
+}
+
 void wrong_teams(int pes) {
-  shmem_team_t team = 5;
+  shmem_team_t team = kNoTeam;
   for (const auto& [start, stride, size] : {std::array{-1, 1, 1}, std::array{0, 0, 1}, std::array{0, -1, 1},
                                             std::array{0, 1, 0}, std::array{0, 1, pes + 1}, std::array{pes, 1, 1}}) {
     CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, start, stride, size, &team) != 0);
@@ -189,7 +208,7 @@ void wrong_teams(int pes) {
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, nullptr, SHMEM_TEAM_NUM_CONTEXTS, &team) != 0);
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &below, 6, &team) != 0);
   CHECK(shmem_team_get_config(SHMEM_TEAM_WORLD, SHMEM_TEAM_NUM_CONTEXTS, nullptr) != 0);
-  CHECK(shmem_team_get_config(99, 0, nullptr) != 0);
+  CHECK(shmem_team_get_config(kNoTeam, 0, nullptr) != 0);
   // A stride that is far too large for anything but a team of one PE.
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2147483647, 1, &team) == 0);
   shmem_team_destroy(team);
@@ -240,19 +259,20 @@ void barrier_choice() {
     CHECK(shmemx_team_set_barrier(SHMEM_TEAM_WORLD, mine ? "basic" : "npu_v1") == (pes > 1 ? -EINVAL : 0));
     shmem_barrier_all();
   }
-  CHECK(shmemx_team_info(42, &after) != 0);
+  CHECK(shmemx_team_info(kNoTeam, &after) != 0);
   shmemx_barrier_stats_t stats;
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) == 0 && shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0);
   CHECK(stats.barriers == after.by_device + after.by_software && stats.barriers == stats.by_device + stats.by_software);
   CHECK(stats.timed <= stats.barriers && stats.most_last_count <= stats.timed && stats.wait_ns >= stats.max_wait_ns);
-  CHECK(shmemx_barrier_stats(42, &stats) == -EINVAL && shmemx_barrier_stats(SHMEM_TEAM_INVALID, &stats) == -EINVAL);
+  CHECK(shmemx_barrier_stats(kNoTeam, &stats) == -EINVAL &&
+        shmemx_barrier_stats(SHMEM_TEAM_INVALID, &stats) == -EINVAL);
   CHECK(shmemx_barrier_stats(SHMEM_TEAM_WORLD, nullptr) == -EINVAL);
 }
 
 void wrong_split_phase() {
-  CHECK(shmemx_barrier_arrive(42) == -EINVAL && shmemx_barrier_arrive(SHMEM_TEAM_INVALID) == -EINVAL);
-  CHECK(shmemx_barrier_test(42) == -EINVAL && shmemx_barrier_wait(42) == -EINVAL);
-  CHECK(shmemx_barrier_timed(42, 1000) == -EINVAL);
+  CHECK(shmemx_barrier_arrive(kNoTeam) == -EINVAL && shmemx_barrier_arrive(SHMEM_TEAM_INVALID) == -EINVAL);
+  CHECK(shmemx_barrier_test(kNoTeam) == -EINVAL && shmemx_barrier_wait(kNoTeam) == -EINVAL);
+  CHECK(shmemx_barrier_timed(kNoTeam, 1000) == -EINVAL);
   CHECK(shmemx_barrier_test(SHMEM_TEAM_WORLD) == -EINVAL);
   CHECK(shmemx_barrier_wait(SHMEM_TEAM_WORLD) == -EINVAL);
   CHECK(std::strstr(shmemx_error_text(), "team 0 has no open barrier") != nullptr);
@@ -330,7 +350,7 @@ void identity_kernel(shmemx_core_t* core, void* argument) {
   const int pes = shmem_n_pes();
   const auto want = [&](bool good) { work.wrong += good ? 0 : 1; };
   want(shmemx_core_my_pe(core) == me && shmemx_core_n_pes(core) == pes);
-  want(shmemx_core_team_my_pe(core, SHMEM_TEAM_WORLD) == me && shmemx_core_team_n_pes(core, 99) == -1);
+  want(shmemx_core_team_my_pe(core, SHMEM_TEAM_WORLD) == me && shmemx_core_team_n_pes(core, kNoTeam) == -1);
   want(shmemx_core_team_n_pes(core, work.even) == shmem_team_n_pes(work.even));
   want(shmemx_core_team_translate_pe(core, work.even, 0, SHMEM_TEAM_WORLD) ==
        shmem_team_translate_pe(work.even, 0, SHMEM_TEAM_WORLD));
@@ -380,6 +400,7 @@ int main() {
   transfers(me, pes);
   signals(me, pes);
   teams(me, pes);
+  foreign_handles();
   wrong_teams(pes);
   active_sets(pes);
   barrier_choice();

@@ -97,7 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"realloc-sizes", "PE 0: shmem_realloc(offset 0, 200); PE 1: shmem_realloc(offset 0, 100)"},
                     Mistake{"heap-full", "set SHMEM_SYMMETRIC_SIZE"},
                     Mistake{"destroy-world", "shmem_team_destroy: team 0 is predefined"},
-                    Mistake{"barrier-team", "17 is not a team"}, Mistake{"exit-early", "PE 1"}),
+                    Mistake{"barrier-team", "17 is not a team"},
+                    Mistake{"barrier-no-team", "shmemx_team_barrier: SHMEM_TEAM_INVALID is not a team of this PE"},
+                    Mistake{"barrier-other-pointer", "shmemx_team_barrier: 0x"}, Mistake{"exit-early", "PE 1"}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::erase(name, '-');

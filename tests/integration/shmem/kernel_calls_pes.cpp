@@ -3,6 +3,7 @@
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 
 #include <algorithm>
 #include <chrono>
@@ -165,7 +166,7 @@ void words_kernel(shmemx_core_t* core, void* argument) {
   const auto& work = *static_cast<Work*>(argument);
   CHECK(shmemx_core_sync_pool(core) != nullptr && shmemx_core_sync_counter(core) != nullptr);
   CHECK(shmemx_team_sync_pool(work.team, shmem_team_n_pes(work.team)) == nullptr);
-  CHECK(shmemx_team_sync_counter(99, 0) == nullptr);
+  CHECK(shmemx_team_sync_counter(shmemx_team_by_number(99), 0) == nullptr);
   const auto all_cores =
       static_cast<std::uint64_t>(work.cores) * static_cast<std::uint64_t>(shmem_team_n_pes(work.team));
   const int first = shmem_team_translate_pe(work.team, 0, SHMEM_TEAM_WORLD);
@@ -246,7 +247,8 @@ void partial_barriers(int cores, unsigned seed) {
     meet_lists(lists);
     const std::uint32_t others[] = {static_cast<std::uint32_t>(shmem_my_pe()), 1000};
     CHECK(shmemx_partial_barrier(SHMEM_TEAM_WORLD, others, 2) != 0);
-    CHECK(shmemx_partial_barrier(99, others, 1) != 0 && shmemx_partial_barrier(SHMEM_TEAM_WORLD, others, 0) != 0);
+    CHECK(shmemx_partial_barrier(shmemx_team_by_number(99), others, 1) != 0 &&
+          shmemx_partial_barrier(SHMEM_TEAM_WORLD, others, 0) != 0);
     CHECK(shmemx_partial_barrier(SHMEM_TEAM_WORLD, others, 1) == 0);
   }
   shmem_free(lists.entered);

@@ -3,6 +3,7 @@
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 
 #include <cerrno>
 #include <chrono>
@@ -222,9 +223,9 @@ void wrong_place(const std::string& mistake) {
   } else if (mistake == "kernel-finalize") {
     in_kernel(shmem_finalize);
   } else if (mistake == "kernel-team") {
-    in_kernel([] { shmem_team_sync(17); });
+    in_kernel([] { shmem_team_sync(shmemx_team_by_number(17)); });
   } else if (mistake == "kernel-barrier-team") {
-    in_kernel([] { shmemx_barrier_vec(99); });
+    in_kernel([] { shmemx_barrier_vec(shmemx_team_by_number(99)); });
   } else if (mistake == "kernel-compare") {
     in_kernel([] { shmemx_wait_until(allocated(), 6, 1); });
   } else if (mistake == "kernel-address") {
@@ -243,7 +244,7 @@ void wrong_place(const std::string& mistake) {
   } else if (mistake == "kernel-indices") {
     in_kernel([] { shmemx_wait_until_some(allocated(), 1, nullptr, nullptr, SHMEM_CMP_EQ, 0); });
   } else if (mistake == "stream-team") {
-    shmemx_barrier_on_stream(17, nullptr);
+    shmemx_barrier_on_stream(shmemx_team_by_number(17), nullptr);
   } else if (mistake == "stream-old-team") {
     shmem_team_t team = SHMEM_TEAM_INVALID;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, &team);

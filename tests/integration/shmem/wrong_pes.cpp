@@ -3,6 +3,7 @@
 #include <shmem.h>
 #include <shmem_device.h>
 #include <shmemx.h>
+#include <shmemx_interface.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,7 +228,9 @@ constexpr Mistake kMistakes[] = {
     SHMEM_TEST_FUNCTION("full-heap", full_heap_that_is_survived()),
     SHMEM_TEST_CALL("double-free", shmem_free(words.block); shmem_free(words.block)),
     SHMEM_TEST_CALL("destroy-world", shmem_team_destroy(SHMEM_TEAM_WORLD)),
-    SHMEM_TEST_CALL("barrier-team", shmem_barrier(17)),
+    SHMEM_TEST_CALL("barrier-team", shmem_barrier(shmemx_team_by_number(17))),
+    SHMEM_TEST_CALL("barrier-no-team", shmem_barrier(SHMEM_TEAM_INVALID)),
+    SHMEM_TEST_CALL("barrier-other-pointer", shmem_barrier(reinterpret_cast<shmem_team_t>(words.block))),
     SHMEM_TEST_FUNCTION("set-alone", barrier_of_a_set_alone()),
     SHMEM_TEST_FUNCTION("set-without-3-in-barrier", barrier_of_a_set_without_3()),
     SHMEM_TEST_FUNCTION("set-without-3-in-sum", sum_of_a_set_without_3()),

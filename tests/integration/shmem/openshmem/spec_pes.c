@@ -9,6 +9,23 @@ char global_memory[2][kBytes] __attribute__((aligned(64)));
 
 static int me, pes;
 
+/* Sections 6 and 7: handles may stand in initialisers. A team that programs set to NULL is invalid. */
+static shmem_team_t teams[] = {SHMEM_TEAM_WORLD, SHMEM_TEAM_SHARED, SHMEM_TEAM_INVALID, NULL};
+static shmem_ctx_t contexts[] = {SHMEM_CTX_DEFAULT, SHMEM_CTX_INVALID};
+
+static void test_handles(void) {
+  shmem_team_t none;
+  memset(&none, 0, sizeof none);
+  CHECK(teams[2] == NULL && teams[3] == SHMEM_TEAM_INVALID && none == SHMEM_TEAM_INVALID);
+  CHECK(teams[0] != teams[1] && teams[0] != SHMEM_TEAM_INVALID && teams[1] != SHMEM_TEAM_INVALID);
+  CHECK(shmem_team_n_pes(teams[0]) == pes && shmem_team_n_pes(teams[2]) == -1 && shmem_team_my_pe(none) == -1);
+  CHECK(contexts[0] != contexts[1]);
+  CHECK(shmem_team_split_strided(teams[0], 0, 1, 1, NULL, 0, &none) == 0 && (none == NULL) == (me != 0));
+  if (none) {
+    shmem_team_destroy(none);
+  }
+}
+
 /* Section 9.1. */
 static void test_name(void) {
   char name[SHMEM_MAX_NAME_LEN];
@@ -199,6 +216,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "tolerated") == 0) {
     tolerated();
   } else if (strcmp(what, "start") != 0) {
+    test_handles();
     test_name();
     test_nothing_to_allocate();
     test_generic_signals();

@@ -93,7 +93,7 @@ TEST(IsRuntime, IsALibraryOfTheSystemOrOfAKnownRuntime) {
   for (const auto& [path, name] : {std::pair{"/lib/x86_64-linux-gnu/libnuma.so.1", "libnuma.so.1"},
                                    {"/usr/lib/libfoo.so", "libfoo.so"},
                                    {"/opt/gcc/lib64/libstdc++.so.6", "libstdc++.so.6"},
-                                   {"/home/me/build/lib/libshmem.so.0", "libshmem.so.0"},
+                                   {"/home/me/build/lib/libshmem.so.1", "libshmem.so.1"},
                                    {"/opt/openmpi/lib/libmpi.so.40", "libmpi.so.40"},
                                    {"/opt/conda/lib/libiomp5.so", "libiomp5.so"},
                                    {"/opt/conda/lib/libtbb.so.12", "libtbb.so.12"},
