@@ -51,7 +51,7 @@ void gba_ompi_component_register(gba_ompi_component_t* component, const mca_base
   (void)mca_base_component_var_register(
       mca, "device_path",
       "The device: a VFIO character device, a PCI address, or the socket of a vfio-user server. "
-      "Empty: $GBA_DEVICE, or else /dev/gba0, or else the first one of the machine",
+      "Empty: $GBA_DEVICE, or else /dev/gba0, or else all functions of the machine",
       MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &options->device_path);
   number(mca, min_name, "Smaller groups do not use the device", &options->min_size);
   number(mca, "timeout", "Seconds after which a barrier of the device fails and names the missing processes; 0: never",
