@@ -47,12 +47,17 @@ void BarrierTrials::note(Duration trial, Duration since_first) {
   Duration& least = candidates_[turn()].least;
   least = std::min(least, trial);
   ++made_;
+  if (made_ <= candidates_.size()) {
+    warm_ = since_first;
+    over_ = since_first > kHopeless;
+    return;
+  }
   longest_ = turn() == 1 ? trial : std::max(longest_, trial);
-  over_ = made_ == kMost * candidates_.size() || since_first + longest_ > kBudget;
+  over_ = made_ == (1 + kMost) * candidates_.size() || since_first - warm_ + longest_ > kBudget;
 }
 
 std::optional<BarrierTrials::Result> BarrierTrials::result() const {
-  if (candidates_.size() < 2 || made_ < kLeast * candidates_.size()) {
+  if (candidates_.size() < 2 || made_ < (1 + kLeast) * candidates_.size()) {
     return std::nullopt;
   }
   const Candidate& first = candidates_.front();

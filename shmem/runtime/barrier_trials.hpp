@@ -19,13 +19,16 @@ class BarrierTrials {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// All trials together take up to this long, unless another program takes the processors away.
-  static constexpr Duration kBudget = std::chrono::microseconds{200};
-  /// Each candidate is tried this often at least, else the result is not used, and at most.
+  /// In a first round, which takes some 30 us, the members touch the memory that a candidate needs. If it takes longer
+  /// than this, another program has the processors, and there are no more trials.
+  static constexpr Duration kHopeless = std::chrono::milliseconds{1};
+  /// All further trials together take up to this long.
+  static constexpr Duration kBudget = std::chrono::microseconds{150};
+  /// Each candidate is tried this often at least after the first round, else the result is not used, and at most.
   static constexpr int kLeast = 2;
   static constexpr int kMost = 6;
   /// What is faster than the table's choice by less than this, in percent, is taken for noise.
-  static constexpr int kMargin = 10;
+  static constexpr int kMargin = 5;
 
   /// No trials: the result is `choice`.
   explicit BarrierTrials(const BarrierChoice& choice) : candidates_{{choice}} {}
@@ -57,6 +60,7 @@ class BarrierTrials {
 
   std::vector<Candidate> candidates_;  // the table's choice is the first one
   std::size_t made_ = 0;
+  Duration warm_{};     // when the first round was over
   Duration longest_{};  // of the last round
   bool over_ = false;
 };
