@@ -27,6 +27,10 @@ std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uin
   return fmt::format("{} on average, {} at most", microseconds(sum / count), microseconds(longest));
 }
 
+/// Up to so many members have their counts from the start, so that no barrier allocates them. A larger team allocates
+/// them in the first barrier that is timed: a job may have many that make none.
+constexpr int kFewMembers = 64;
+
 }  // namespace
 
 BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
@@ -35,7 +39,7 @@ BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const S
       view_(view),
       team_(team),
       mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1),
-      last_(static_cast<std::size_t>(view.size())) {}
+      last_(view.size() <= kFewMembers ? static_cast<std::size_t>(view.size()) : 0) {}
 
 void BarrierStatistics::note_arrival(std::uint64_t count) {
   arrived_ = now();
@@ -83,6 +87,7 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
   times_.longest_wait = std::max(times_.longest_wait, wait);
   times_.skew += last - first;
   times_.longest_skew = std::max(times_.longest_skew, last - first);
+  last_.resize(static_cast<std::size_t>(view_.size()));
   ++last_[static_cast<std::size_t>(last_member)];
   if (job_.trace != nullptr) {
     if (!traced_) {
@@ -103,7 +108,7 @@ BarrierStatistics::Last BarrierStatistics::last() const {
 }
 
 std::uint64_t BarrierStatistics::was_last(int member) const {
-  return last_[static_cast<std::size_t>(member)];
+  return last_.empty() ? 0 : last_[static_cast<std::size_t>(member)];
 }
 
 std::string BarrierStatistics::text() const {

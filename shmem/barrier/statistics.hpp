@@ -109,7 +109,7 @@ class BarrierStatistics {
   bool traced_ = false;
   std::array<std::uint64_t, BarrierPath::kPaths> by_path_{};
   BarrierTimes times_;
-  std::vector<std::uint64_t> last_;  // by member; from the start, so that no barrier allocates
+  std::vector<std::uint64_t> last_;  // by member; of a large team, empty until a barrier is timed
 };
 
 }  // namespace shmem
