@@ -45,8 +45,9 @@ int run(int count) {
   for (int i = 0; i < count; ++i) {
     shmem_barrier_all();
   }
-  // Private memory of this process, and its page tables, which also map the heaps of all PEs.
-  const long own = sum_of("/proc/self/smaps_rollup", {"Private_Clean:", "Private_Dirty:"});
+  // Memory that this process alone has written, and its page tables, which also map the heaps of all PEs. Clean pages
+  // are the files': how much of a library only this PE has run says nothing.
+  const long own = sum_of("/proc/self/smaps_rollup", {"Private_Dirty:"});
   std::printf("PE %d: private kB %ld, page tables kB %ld\n", shmem_my_pe(), own,
               sum_of("/proc/self/status", {"VmPTE:"}));
   std::fflush(stdout);
