@@ -215,7 +215,10 @@ bool hide_behind_a_firewall(int pe) {
       "/24 dev out &&"
       "ip link set out up && ip link set nowhere up &&"
       "ip neigh add " +
-      other + " lladdr 02:00:00:00:00:02 dev out";
+      other +
+      " lladdr 02:00:00:00:00:02 dev out &&"
+      // The kernel finds that the other end is up some time later.
+      "for i in $(seq 1000); do grep -q up /sys/class/net/out/operstate && exit 0; sleep 0.01; done; exit 1";
   return std::system(commands.c_str()) == 0;
 }
 
