@@ -37,6 +37,20 @@ void dawdle(std::minstd_rand& random) {
   }
 }
 
+/// The members of a team whose calls send up to `limit` bytes eagerly.
+struct EagerMembers {
+  EagerMembers(Job& job, Team& team, std::size_t limit) : members{job, team.map(), team.me(), nullptr, 0} {
+    choice.fill({.eager = limit, .scatter_allgather = 2049});
+    members.eager = &team.eager();
+    members.choice = &choice;
+  }
+  EagerMembers(const EagerMembers&) = delete;
+  EagerMembers& operator=(const EagerMembers&) = delete;
+
+  shmem::CollectiveChoice choice{};
+  shmem::Members members;
+};
+
 class EagerChannelOf : public testing::TestWithParam<int> {};
 
 TEST_P(EagerChannelOf, AValueStaysUntilTheOthersHaveReadIt) {
@@ -160,11 +174,8 @@ TEST_P(SmallReduction, CombinesInTheOrderOfTheMembers) {
   run_job(size, [&](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::CollectiveChoice choice{};
-    choice.fill({.eager = 96, .scatter_allgather = 2049});
-    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
-    members.eager = &team.eager();
-    members.choice = &choice;
+    const EagerMembers eager(job, team, 96);
+    const shmem::Members& members = eager.members;
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
     constexpr std::size_t kCount = 3;
     for (std::int64_t call = 0; call < 20; ++call) {
@@ -210,11 +221,8 @@ class OneOfMany {
             slot.value = call + 1;
           }
         }
-        shmem::CollectiveChoice choice{};
-        choice.fill({.eager = 96, .scatter_allgather = 2049});
-        shmem::Members members{job, team.map(), team.me(), nullptr, 0};
-        members.eager = &team.eager();
-        members.choice = &choice;
+        const EagerMembers eager(job, team, 96);
+        const shmem::Members& members = eager.members;
         body(members);
       }
       ASSERT_TRUE(job.bootstrap->barrier());
@@ -252,11 +260,8 @@ TEST_P(SmallFcollect, PutsEveryMembersDataInItsPlace) {
   run_job(size, [&](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::CollectiveChoice choice{};
-    choice.fill({.eager = 200, .scatter_allgather = 2049});
-    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
-    members.eager = &team.eager();
-    members.choice = &choice;
+    const EagerMembers eager(job, team, 200);
+    const shmem::Members& members = eager.members;
     std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
     for (std::uint64_t call = 0; call < 40; ++call) {
       dawdle(random);
@@ -280,11 +285,8 @@ TEST(SmallScan, DoesNotWaitForLaterMembers) {
   run_job(2, [](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::CollectiveChoice choice{};
-    choice.fill({.eager = 96});
-    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
-    members.eager = &team.eager();
-    members.choice = &choice;
+    const EagerMembers eager(job, team, 96);
+    const shmem::Members& members = eager.members;
     const shmem::Reduction join{sizeof(Range), join_ranges};
     Range mine{job.me, job.me}, result{};
     if (job.me == 0) {
@@ -304,11 +306,8 @@ TEST(CallsWithoutData, MeetNobody) {
   run_job(2, [](Job& job) {
     LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
     ASSERT_TRUE(job.bootstrap->barrier());
-    shmem::CollectiveChoice choice{};
-    choice.fill({.eager = 96});
-    shmem::Members members{job, team.map(), team.me(), nullptr, 0};
-    members.eager = &team.eager();
-    members.choice = &choice;
+    const EagerMembers eager(job, team, 96);
+    const shmem::Members& members = eager.members;
     const shmem::Reduction join{sizeof(Range), join_ranges};
     Range mine{}, result{job.me, job.me};
     if (job.me == 0) {
