@@ -22,11 +22,11 @@ enum class MemfdSeals { kFinal, kOpen };
 Result<UniqueFd> create_memfd(const char* name, std::size_t size, MemfdPages pages = MemfdPages::kUsual,
                               MemfdSeals seals = MemfdSeals::kFinal);
 
-/// Forbids all processes to punch holes into the memfd, which was made with kOpen. Map it first: afterwards nobody can
-/// map it for writing. Fails on Linux before 5.1.
+/// Seals the memfd, which was made with kOpen, against punched holes. Map it first: a sealed one cannot be mapped for
+/// writing. Fails on Linux before 5.1.
 Result<void> keep_pages(int fd);
 
-/// True if nobody can remove pages of the memfd, so that no access to it waits for a removal or raises SIGBUS.
+/// True if pages of the memfd cannot be removed, so that an access to it never waits for a removal or raises SIGBUS.
 bool keeps_pages(int fd);
 
 /// An Error unless `fd` is a memfd of at least `size` bytes that nobody can shrink: mapped, it cannot raise SIGBUS.

@@ -37,7 +37,7 @@ class BarrierTrials {
 
   /// How many barriers are one trial.
   [[nodiscard]] static int barriers(int members) { return members <= 8 ? 16 : 8; }
-  /// The next trial, or the result if there is none (BarrierChoice::trial).
+  /// The next trial, or the result after the last one (BarrierChoice::trial tells which).
   [[nodiscard]] BarrierChoice next() const;
   /// The trial that next() returned took so long, and so much time has passed since the first one began.
   void note(Duration trial, Duration since_first);

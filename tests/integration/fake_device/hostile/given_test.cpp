@@ -49,7 +49,7 @@ class LingeringSocket {
   [[nodiscard]] int get() const { return socket_.get(); }
   /// Closes this process's descriptor, so that the receiver has the only one.
   void give_away() { socket_ = Fd(); }
-  /// Nobody has received it: its close is not to linger here.
+  /// Call it if the socket was not received: the close in this process must not linger.
   void take_back() {
     const linger no{};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &no, sizeof no);
