@@ -5,16 +5,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iomanip>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/regular_file.hpp"
 #include "driver/bar_mapping.hpp"
 #include "driver/vfio_kernel.hpp"
 
@@ -55,6 +55,19 @@ Error fail_call(int error, const std::string& tried, const std::string& call, co
 namespace {
 
 constexpr const char* kTokenFile = "/etc/gba/vf_token";
+constexpr std::size_t kLargestTokenFile = 4096;
+
+/// There is no such file, or it is not for this user.
+bool is_unavailable(std::errc error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+         error == std::errc::permission_denied;
+}
+
+std::string first_word(const std::string& text) {
+  constexpr const char* kSpace = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_first_of(kSpace, begin) - begin);
+}
 
 std::optional<VfToken> parse_token(const std::string& text) {
   constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -81,12 +94,15 @@ Result<VfToken> vf_token(const char* setting) {
   std::string text = usual ? kTokenFile : setting;
   const std::string name = usual ? kTokenFile : fmt::format("GBA_VF_TOKEN, {}", setting);
   if (text.starts_with('/')) {
-    std::ifstream file(text);
-    if (!file && usual) {
+    const auto content = base::read_text_file(text, kLargestTokenFile);
+    if (!content && usual && is_unavailable(content.error().code)) {
       return VfToken{};
     }
-    text.clear();
-    file >> std::setw(64) >> text;
+    if (!content) {
+      return fail(std::errc::invalid_argument, fmt::format("gba: cannot read the VF token from {}: {}{}", text,
+                                                           content.error().text, usual ? "" : " (GBA_VF_TOKEN)"));
+    }
+    text = first_word(*content);
   }
   if (const auto token = parse_token(text)) {
     return *token;

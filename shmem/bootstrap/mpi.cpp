@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/regular_file.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/cores/wait.hpp"
@@ -296,6 +297,11 @@ Error unusable(const std::string& path, const char* why) {
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit) {
   const std::string path = plugin.empty() ? own_plugin() : plugin;
+  // To load a FIFO would mean to wait for its writer.
+  if (const auto file = base::open_regular_file(path);
+      path.find('/') != std::string::npos && !file && file.error().code == std::errc::invalid_argument) {
+    return unusable(path, (path + ": " + file.error().text).c_str());
+  }
   // It stays loaded: MPI keeps what belongs to its communicators.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/config/tuning.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "base/fd.hpp"
+#include "base/regular_file.hpp"
 
 namespace shmem {
 namespace {
@@ -55,50 +50,14 @@ Error wrong_line(const TableText& table, int line, const std::string& what) {
   return fail(std::errc::invalid_argument, fmt::format("shmem: {}, line {}: {}", table.name, line, what));
 }
 
-/// Far above a line for each number of PEs.
-constexpr off_t kLargestTable = 1 << 20;
+}  // namespace
 
-/// Why the open file cannot be a table, or "".
-std::string refuse_file(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) {
-    return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe): as all messages
-  }
-  if (S_ISDIR(status.st_mode)) {
-    return "it is a folder";
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return "it is not a regular file";
-  }
-  return status.st_size > kLargestTable ? fmt::format("it is too large, more than {} bytes", kLargestTable) : "";
-}
-
-/// The contents of the file, which is a text.
 Result<std::string> read_text(const std::string& file) {
-  // Opening a FIFO must not wait for its writer.
-  const base::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) {
-    const std::errc error{errno};
-    return fail(error, std::make_error_code(error).message());
-  }
-  if (const std::string problem = refuse_file(fd.get()); !problem.empty()) {
-    return fail(std::errc::invalid_argument, problem);
-  }
-  std::string text;
-  std::array<char, 4096> part{};
-  ssize_t got = 0;
-  while ((got = ::read(fd.get(), part.data(), part.size())) != 0) {
-    if (got < 0 && errno != EINTR) {
-      const std::errc error{errno};
-      return fail(error, std::make_error_code(error).message());
-    }
-    text.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  }
-  if (text.find('\0') != std::string::npos) {
-    return fail(std::errc::invalid_argument, "it is not a text file");
-  }
-  return text;
+  constexpr std::size_t kLargestTable = 1 << 20;  // far above a line for each number of PEs
+  return base::read_text_file(file, kLargestTable);
 }
+
+namespace {
 
 /// The contents of the file that `variable` names.
 Result<std::string> read_table_file(const std::string& file, const char* what, const char* variable) {

@@ -44,6 +44,9 @@ struct TableText {
   const char* format;  // the first line that is not a comment
 };
 
+/// The contents of a text file that is not larger than a table may be. Does not wait for a FIFO.
+Result<std::string> read_text(const std::string& file);
+
 /// Calls row(line number, content) for each line after the format, which returns "" or the problem. Returns the number
 /// of the last line.
 Result<int> read_table(const TableText& table, const std::string& text,

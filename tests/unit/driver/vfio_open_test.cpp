@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/wrong_files.hpp"
 #include "tests/unit/driver/fake_sysfs.hpp"
 #include "tests/unit/driver/vfio_fixture.hpp"
 
@@ -220,11 +221,22 @@ TEST_F(VfTokens, AreUuidsOrFilesThatHoldOne) {
   const std::string file = folder.file("token");
   std::ofstream(file) << token_.text << "\n";
   EXPECT_EQ(vf_token(file.c_str()).value(), token_);
-  std::ofstream(file) << std::string(100'000, 'a');
-  EXPECT_EQ(vf_token(file.c_str()).error().code, std::errc::invalid_argument);
-  for (const std::string& text :
-       {std::string("0011"), token_.text + "0", "g" + token_.text.substr(1), folder.path(), folder.file("none")}) {
+  std::ofstream(file) << "\n  " << token_.text << " # of 0000:3a:00.0\n";
+  EXPECT_EQ(vf_token(file.c_str()).value(), token_);
+  for (const std::string& text : {std::string("0011"), token_.text + "0", "g" + token_.text.substr(1)}) {
     EXPECT_EQ(vf_token(text.c_str()).error().code, std::errc::invalid_argument) << text;
+    std::ofstream(file) << text;
+    EXPECT_EQ(vf_token(file.c_str()).error().code, std::errc::invalid_argument) << text;
+  }
+}
+
+TEST_F(VfTokens, AreNotReadFromFilesThatAreNotText) {
+  const test_support::TempDir folder;
+  for (const auto& [file, problem] : test_support::make_wrong_files(folder.path())) {
+    const auto token = vf_token(file.c_str());
+    ASSERT_FALSE(token) << file;
+    EXPECT_EQ(token.error().code, std::errc::invalid_argument);
+    EXPECT_THAT(token.error().text, AllOf(HasSubstr(file + ": " + problem), HasSubstr("GBA_VF_TOKEN")));
   }
 }
 

@@ -2,6 +2,7 @@
 // The bootstrap by MPI, with a fake plug-in: PEs are threads, and messages pass through one table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <atomic>
@@ -17,6 +18,7 @@
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/mpi.hpp"
+#include "tests/support/process.hpp"
 
 namespace shmem {
 namespace {
@@ -222,6 +224,15 @@ TEST(Mpi, SaysWhyItCannotStart) {
   EXPECT_THAT(in_pes(world, [](MpiBootstrap& /*pe*/) { return std::string("opened"); }),
               Each(HasSubstr("waited 0.200 s for all processes of the communicator")));
   EXPECT_EQ(world.abandoned, 2);
+}
+
+TEST(Mpi, DoesNotWaitForAPlugInThatIsAFifo) {
+  const test_support::TempDir dir;
+  const std::string fifo = dir.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(error_of(join_mpi_job(fifo, nullptr, milliseconds(200))),
+              AllOf(HasSubstr(fifo + ": it is not a regular file"), HasSubstr("SHMEM_MPI_PLUGIN")));
+  EXPECT_THAT(error_of(join_mpi_job(dir.path(), nullptr, milliseconds(200))), HasSubstr(dir.path()));
 }
 
 TEST(Mpi, ReportsTheErrorOfMpi) {

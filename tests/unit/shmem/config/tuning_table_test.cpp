@@ -2,14 +2,12 @@
 #include "shmem/config/tuning.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <utility>
 
 #include "bench/tuning.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/wrong_files.hpp"
 
 namespace {
 
@@ -218,24 +216,8 @@ void expect_no_table(const std::string& file, const std::string& what) {
 
 TEST(TuningTables, RefuseFilesThatAreNotText) {
   const test_support::TempDir dir;
-  const std::string& folder = dir.path();
-  expect_no_table(folder, "is a folder");
-  const std::string fifo = folder + "/fifo";
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  expect_no_table(fifo, "is not a regular file");
-  expect_no_table("/dev/zero", "is not a regular file");
-  const std::string binary = folder + "/binary";
-  std::ofstream(binary) << std::string("libshmem-barrier-tuning 1\n\0\1\2", 29);
-  expect_no_table(binary, "is not a text");
-  const std::string huge = folder + "/huge";
-  std::ofstream(huge) << "x";
-  ASSERT_EQ(::truncate(huge.c_str(), off_t{1} << 40), 0);
-  expect_no_table(huge, "is too large");
-  if (::geteuid() != 0) {
-    const std::string closed = folder + "/closed";
-    std::ofstream(closed) << "libshmem-barrier-tuning 1\n";
-    ASSERT_EQ(::chmod(closed.c_str(), 0), 0);
-    expect_no_table(closed, "Permission denied");
+  for (const auto& [file, problem] : test_support::make_wrong_files(dir.path(), "libshmem-barrier-tuning 1\n")) {
+    expect_no_table(file, problem);
   }
 }
 
