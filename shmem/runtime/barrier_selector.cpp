@@ -44,6 +44,9 @@ Result<void> BarrierSelector::load_tables() {
     return collectives.error();
   }
   collective_tuning_ = *std::move(collectives);
+  if (job_.me == 0 && measures(job_.options.barrier_algorithm)) {
+    cache().load(job_.metadata(0).measured_barriers);
+  }
   return {};
 }
 
@@ -114,10 +117,17 @@ BarrierChoice BarrierSelector::choose(const Team& team, const std::string& algor
   return choice;
 }
 
+bool BarrierSelector::measures(const std::string& algorithm) const {
+  return !find_algorithm(algorithm) && job_.options.barrier_tuning.empty() && !oversubscribed();
+}
+
 bool BarrierSelector::measures(const Team& team, const std::string& algorithm) const {
   const bool by_device = job_.options.gba != GbaUse::kOff && ports_ > 0 && team.size() >= job_.options.gba_min_pes;
-  return !find_algorithm(algorithm) && job_.options.barrier_tuning.empty() && !oversubscribed() && !by_device &&
-         team.map_here().size > 1;
+  return measures(algorithm) && !by_device && team.map_here().size > 1;
+}
+
+BarrierCache BarrierSelector::cache() const {
+  return BarrierCache::of_user(job_.size, job_.processors);
 }
 
 MeasuredBarrier BarrierSelector::measured(const Team& team) const {
@@ -148,7 +158,9 @@ Result<void> BarrierSelector::choose_for(Team& team, const std::string& algorith
     trials.note(end - begin, end - first);
     const auto found = trials.result();
     if (found && team.map_here().member(job_.me) == 0 && !trials.next().trial) {
-      measured(team).store({found->choice.algorithm, found->trial / barriers});
+      const MeasuredBarrier::Known known{found->choice.algorithm, found->trial / barriers};
+      measured(team).store(known);
+      cache().keep(MeasuredBarrier::index(team.map_here().size), known);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "shmem/config/tuning.hpp"
 #include "shmem/layout/job.hpp"
 #include "shmem/offload/gba_port.hpp"
+#include "shmem/runtime/barrier_cache.hpp"
 #include "shmem/runtime/barrier_trials.hpp"
 #include "shmem/team/team.hpp"
 
@@ -19,7 +20,7 @@ class BarrierSelector {
   explicit BarrierSelector(const Job& job) : job_(job), port_(job.me) {}
 
   // In this order, before the first team:
-  /// Reads the tuning tables.
+  /// Reads the tuning tables, and on the node's first PE what earlier jobs have measured.
   Result<void> load_tables();
   /// Opens this PE's port, if one is available. The other PEs know after the next barrier of the bootstrap.
   void open_port();
@@ -40,9 +41,11 @@ class BarrierSelector {
   /// Collective over the team: with a measurement if no other team has made one.
   Result<void> choose_for(Team& team, const std::string& algorithm) const;
   [[nodiscard]] BarrierTrials trials(const Team& team, const std::string& algorithm) const;
-  /// Whether teams like this one measure their barriers.
+  /// Whether teams measure their barriers, and those like this one.
+  [[nodiscard]] bool measures(const std::string& algorithm) const;
   [[nodiscard]] bool measures(const Team& team, const std::string& algorithm) const;
   [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
+  [[nodiscard]] BarrierCache cache() const;
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
   [[nodiscard]] bool oversubscribed() const;
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
