@@ -24,6 +24,15 @@ constexpr std::size_t kReserve = 2 * Closer::kMostAtOnce;
 // The server's own: two memory files and a kick for each client, and what it needs for itself.
 constexpr std::size_t kOwn = std::size_t{3} * GBA_MAX_MEMBERS + kReserve;
 
+// A thread that has closed everything looks again after this time, so that what comes one by one wakes it once in this
+// time and not each time.
+constexpr auto kNap = std::chrono::milliseconds(1);
+// A close that takes longer occupies its thread: another thread goes on.
+constexpr auto kLong = std::chrono::milliseconds(2);
+// So does one during which as many of the same user are added: a user whose files cannot be closed must be known before
+// they fill the room for all.
+constexpr std::size_t kMany = 16;
+
 /// Sends the thread that made it a signal every second while it is armed. A signal ends the waiting for sockets that
 /// linger: they go on in the kernel without the thread.
 class Interrupter {
@@ -44,8 +53,8 @@ class Interrupter {
     }
   }
 
-  void arm() const { set(1); }
-  void disarm() const { set(0); }
+  void arm() { set(true); }
+  void disarm() { set(false); }
 
  private:
   static int number() { return SIGRTMIN; }
@@ -61,16 +70,18 @@ class Interrupter {
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   }
 
-  void set(time_t seconds) const {
-    if (there_) {
-      const itimerspec each{.it_interval = {.tv_sec = seconds, .tv_nsec = 0},
-                            .it_value = {.tv_sec = seconds, .tv_nsec = 0}};
+  void set(bool armed) {
+    if (there_ && armed != armed_) {
+      const itimerspec each{.it_interval = {.tv_sec = armed ? 1 : 0, .tv_nsec = 0},
+                            .it_value = {.tv_sec = armed ? 1 : 0, .tv_nsec = 0}};
       ::timer_settime(timer_, 0, &each, nullptr);
+      armed_ = armed;
     }
   }
 
   timer_t timer_{};
   bool there_ = false;
+  bool armed_ = false;
 };
 
 }  // namespace
@@ -87,13 +98,52 @@ struct Closer::State {
       ready.splice(ready.end(), lane.place);
     }
   }
-  void add(std::list<ClosingItem>& item) {
+  /// Returns what is to be notified, if anything.
+  [[nodiscard]] std::condition_variable* add(std::list<ClosingItem>& item) {
     ClosingLane& lane = lane_of(item.front());
     lane.queue.splice(lane.queue.end(), item);
     ++lane.behind;
     ++waiting;
+    ++added;
     offer(lane);
-    more.notify_one();
+    if (ready.empty()) {
+      return nullptr;
+    }
+    if (napping) {
+      return added >= kMostAtOnce ? &rest : nullptr;
+    }
+    return !watched || lane.behind % kMany == 0 ? &more : nullptr;
+  }
+  /// Whether a thread that has nothing to do has to take the next item.
+  [[nodiscard]] bool short_of_threads() const {
+    if (ready.empty()) {
+      return false;
+    }
+    const ClosingLane& next = *ready.front();
+    return working == 0 || next.behind >= kMany * next.busy || std::chrono::steady_clock::now() - last_taken >= kLong;
+  }
+  /// Returns when the calling thread has to take an item, or to end. While items wait for a thread that is at work, one
+  /// of those that have nothing to do looks whether it is occupied for long.
+  void wait_for_work(std::unique_lock<std::mutex>& lock) {
+    while (!stop && !short_of_threads()) {
+      if (ready.empty() || watched) {
+        more.wait(lock);
+      } else {
+        watched = true;
+        more.wait_for(lock, kLong);
+        watched = false;
+      }
+    }
+  }
+  /// Waits a little for more after everything was closed. False: there is nothing to do.
+  bool nap(std::unique_lock<std::mutex>& lock) {
+    if (ready.empty() && !napping) {
+      napping = true;
+      added = 0;
+      rest.wait_for(lock, kNap, [this] { return stop || added >= kMostAtOnce; });
+      napping = false;
+    }
+    return !ready.empty();
   }
   /// The next item, of another lane than the last one if there is another. REQUIRES: a lane is ready.
   std::list<ClosingItem> take() {
@@ -104,6 +154,7 @@ struct Closer::State {
     ++lane.busy;
     ++busy;
     --waiting;
+    last_taken = std::chrono::steady_clock::now();
     offer(lane);
     return item;
   }
@@ -127,12 +178,17 @@ struct Closer::State {
   std::atomic<std::size_t> open = 0;
   std::mutex mutex;
   std::condition_variable more;
+  std::condition_variable rest;
   std::condition_variable less;
   std::list<ClosingLane*> ready;  // those that wait and do not occupy too many threads
   std::size_t waiting = 0;        // in all lanes
   std::size_t busy = 0;
+  std::size_t added = 0;  // since the last nap began
+  std::chrono::steady_clock::time_point last_taken;
   unsigned threads = 0;
-  unsigned idle = 0;
+  unsigned working = 0;  // threads that close, or wait a little for more; the others are idle
+  bool napping = false;  // one of those that work waits
+  bool watched = false;  // one of those that are idle looks whether those that work are occupied
   bool stop = false;
 };
 
@@ -156,6 +212,7 @@ Closer::~Closer() {
   const std::lock_guard lock(state_->mutex);
   state_->stop = true;
   state_->more.notify_all();
+  state_->rest.notify_all();
 }
 
 bool Closer::full() const {
@@ -179,42 +236,50 @@ bool Closer::done(unsigned milliseconds) const {
 // REQUIRES: no other thread uses the state, or its mutex is held. Where a thread cannot be had the others have to do.
 void Closer::add_thread(const std::shared_ptr<State>& state) {
   ++state->threads;
-  ++state->idle;
   try {
     std::thread(work, state).detach();
   } catch (const std::exception&) {  // no thread, or no memory for one
     --state->threads;
-    --state->idle;
   }
 }
 
 void Closer::work(const std::shared_ptr<State>& state) {
-  const Interrupter interrupter;
+  Interrupter interrupter;
   std::unique_lock lock(state->mutex);
   while (true) {
-    state->more.wait(lock, [&] { return state->stop || !state->ready.empty(); });
+    state->wait_for_work(lock);
     if (state->ready.empty()) {
       return;
     }
-    std::list<ClosingItem> items = state->take();
-    --state->idle;
-    if (state->idle == 0 && state->threads < kMostThreads) {
+    ++state->working;
+    if (state->working == state->threads && state->threads < kMostThreads) {
       add_thread(state);  // in case that this one will be occupied for long
     }
-    lock.unlock();
-    ClosingItem& item = items.front();
-    if (item.fd) {
-      interrupter.arm();
-      state->close(item.fd.release());
-      interrupter.disarm();
-      --item.account->open;
-      --state->open;
-    }
-    item.mapping = base::Mapping();
-    lock.lock();
-    ++state->idle;
-    state->closed(item);
+    interrupter.arm();
+    do {
+      close_next(*state, lock);
+    } while (!state->ready.empty() || state->nap(lock));
+    interrupter.disarm();
+    --state->working;
   }
+}
+
+// REQUIRES: a lane is ready.
+void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
+  std::list<ClosingItem> items = state.take();
+  if (!state.ready.empty() && !state.watched) {
+    state.more.notify_one();
+  }
+  lock.unlock();
+  ClosingItem& item = items.front();
+  if (item.fd) {
+    state.close(item.fd.release());
+    --item.account->open;
+    --state.open;
+  }
+  item.mapping = base::Mapping();
+  lock.lock();
+  state.closed(item);
 }
 
 Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection)
@@ -240,8 +305,12 @@ Given& Given::operator=(Given&& other) noexcept {
 
 Given::~Given() {
   if (!item_.empty()) {
-    const std::lock_guard lock(state_->mutex);
-    state_->add(item_);
+    std::unique_lock lock(state_->mutex);
+    std::condition_variable* waiting = state_->add(item_);
+    lock.unlock();
+    if (waiting != nullptr) {
+      waiting->notify_one();
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/fd.hpp"
@@ -48,7 +49,8 @@ struct FdAccount {
 /// Closes descriptors and unmaps memory on threads of its own. Closing waits for as long as the client likes if it gave
 /// a socket that lingers, or a file of a file system that it serves itself (FUSE); the last unmapping of a large file
 /// frees all of its pages. A close that takes long occupies one thread, and the others go on, but only some can be
-/// occupied by one user. The wait for a lingering socket ends after a second. Any thread may use it. Takes the first
+/// occupied by one user. The wait for a lingering socket ends within a second. What is handed
+/// over one by one is closed by one thread, some at a time. Any thread may use it. Takes the first
 /// real-time signal of the process.
 class Closer {
  public:
@@ -85,6 +87,7 @@ class Closer {
   struct State;
   static void work(const std::shared_ptr<State>& state);
   static void add_thread(const std::shared_ptr<State>& state);
+  static void close_next(State& state, std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<State> state_;
 };

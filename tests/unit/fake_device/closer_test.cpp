@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -173,6 +174,30 @@ TEST(Closer, IsFullAtItsLimit) {
   given.clear();
   EXPECT_TRUE(closer.done(kLimit));
   EXPECT_FALSE(closer.full());
+}
+
+/// How often threads of this process other than the caller have gone to sleep.
+long sleeps_of_others() {
+  rusage all{};
+  rusage own{};
+  ::getrusage(RUSAGE_SELF, &all);
+  ::getrusage(RUSAGE_THREAD, &own);
+  return all.ru_nvcsw - own.ru_nvcsw;
+}
+
+TEST(Closer, WakesNoThreadForEachFile) {
+  constexpr int kFiles = 20'000;
+  Closer closer;
+  const auto account = std::make_shared<FdAccount>();
+  const auto begin = std::chrono::steady_clock::now();
+  const long before = sleeps_of_others();
+  for (int count = 0; count < kFiles; ++count) {
+    const Given quick(closer, account, quick_file());
+  }
+  const long sleeps = sleeps_of_others() - before;
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  EXPECT_LT(sleeps, kFiles / 8 + 3 * took.count()) << "in " << took.count() << " ms";
+  EXPECT_TRUE(closer.done(kLimit));
 }
 
 // Another mapping may get the address at once, so the file tells.
