@@ -178,7 +178,8 @@ void UidJobState::refuse(const std::string& from, const std::string& why) {
 }
 
 void UidJobState::receive(int pe, const Frame& frame, Time now) {
-  if (end_) {
+  // A PE that computes does not see that the job has failed. It ends when another PE has, and says so.
+  if (end_ && (aborted_ || frame.type != FrameType::kAbort)) {
     return;
   }
   switch (frame.type) {
@@ -192,6 +193,7 @@ void UidJobState::receive(int pe, const Frame& frame, Time now) {
       return;
     case FrameType::kAbort:
       if (const auto head = frame.head<AbortHead>()) {
+        aborted_ = true;
         const AbortHead told{pe, head->status};
         const std::string reason = frame.text(sizeof(AbortHead));
         // The others make their own text; this one is for a PE that joins too late.
@@ -287,7 +289,9 @@ void UidJobState::expire(Time now) {
 }
 
 void UidJobState::end(Error why, const FrameBytes& bytes) {
-  end_ = std::move(why);
+  if (!end_) {
+    end_ = std::move(why);
+  }
   deadline_.reset();
   send_all(bytes);
 }

@@ -196,7 +196,8 @@ class UidJobState {
   std::uint32_t step_ = 0;              // 0: PEs are joining
   std::chrono::milliseconds shortest_;  // the shortest limit of the PEs that wait in this step
   std::optional<Time> deadline_;
-  std::optional<Error> end_;  // set: no further frame is answered
+  std::optional<Error> end_;  // set: no further frame is answered but the first kAbort
+  bool aborted_ = false;
   std::vector<std::string> refused_;
   std::size_t refusals_ = 0;
   std::vector<Message> messages_;

@@ -399,6 +399,17 @@ TEST_F(Room, NamesALostPeToTheOthers) {
   EXPECT_THAT(sent(), IsEmpty());  // only the first reason is sent
 }
 
+/// A PE that makes no calls ends by the second message.
+TEST_F(Room, PassesOnThatAPeEndsAFailedJob) {
+  enter_all();
+  state_.lose(2, "it died");
+  EXPECT_EQ(sent().size(), 2U);
+  abort(1, "PE 2 is lost");
+  EXPECT_THAT(sent(), ElementsAre("0: aborted PE 2 is lost", "1: aborted PE 2 is lost"));
+  abort(0, "PE 2 is lost");
+  EXPECT_THAT(sent(), IsEmpty());
+}
+
 TEST_F(Room, ReportsPesInDifferentSteps) {
   enter_all();
   gather(0, 1, "four");
