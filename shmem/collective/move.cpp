@@ -67,6 +67,33 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
   return {};
 }
 
+/// Members read the root's data when it has begun the call, and go on; only the root waits, until all have read. So a
+/// member waits once, not in two barriers.
+Result<void> broadcast_read(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
+                            bool root_too) {
+  EagerChannel& eager = *members.eager;
+  if (!eager.begin()) {
+    return eager.error();
+  }
+  if (members.me != root) {
+    if (!eager.take(root)) {
+      return eager.error();
+    }
+    auto ok = members.fetch(dest, source, 0, size, root);
+    eager.end(EagerChannel::Begun::kUnknown, /*tell=*/true);
+    return ok;
+  }
+  if (!eager.give(nullptr, 0)) {
+    return eager.error();
+  }
+  auto ok = root_too ? members.fetch(dest, source, 0, size, root) : Result<void>();
+  if (!eager.wait_for_readers()) {
+    return eager.error();
+  }
+  eager.end(EagerChannel::Begun::kThis, /*tell=*/true);
+  return ok;
+}
+
 /// Each member except the root reads a share of the root's data, then the other shares from the members that have read
 /// them.
 Result<void> broadcast_split(const Members& members, std::byte* dest, const void* source, std::size_t size, int root,
@@ -112,6 +139,10 @@ Result<void> broadcast(const Members& members, void* dest, const void* source, s
   }
   if (members.splits(Collective::kBroadcast, size) && members.size() > 2 && size != 0) {
     return broadcast_split(members, static_cast<std::byte*>(dest), source, size, root, root_too);
+  }
+  // In a large team the root would read the words of many members.
+  if (members.eager != nullptr && members.size() <= kMostOneStep) {
+    return broadcast_read(members, static_cast<std::byte*>(dest), source, size, root, root_too);
   }
   if (auto ok = members.sync(); !ok) {
     return ok;

@@ -121,7 +121,9 @@ struct CollectiveWay {
 };
 constexpr std::array<CollectiveWay, 3> kCollectiveWays{
     {{"eager", "each member puts its data next to its barrier word: one barrier, at most 1024 bytes"},
-     {"direct", "between two barriers each member reads what it needs from the others' memory"},
+     {"direct",
+      "between two barriers each member reads what it needs from the others' memory; broadcast, up to 32 members: only "
+      "the root waits for all"},
      {"scatter-allgather", "broadcast and reduce only: each member does a share for all, then reads all shares"}}};
 
 /// The bytes that fit next to a member's word, and into a place of their own.

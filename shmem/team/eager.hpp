@@ -85,17 +85,19 @@ class EagerChannel {
   }
   /// Which call all members are known to have begun.
   enum class Begun { kUnknown, kLast, kThis };
-  /// What was taken is no longer read.
-  void end(Begun by_all) {
+  /// What was taken is no longer read. `tell`: the giver waits to hear it, in wait_for_readers().
+  void end(Begun by_all, bool tell = false) {
     // A member that has begun a call has finished the calls before it.
     if (by_all != Begun::kUnknown) {
       finished_ = std::max(finished_, count_ - (by_all == Begun::kThis ? 1 : 2));
     }
     view_.mine().calls_over.store(count_, std::memory_order_release);
-    if (count_ % kFinishedEach == 0) {
+    if (tell || count_ % kFinishedEach == 0) {
       publish(view_.eager(view_.me()).finished, count_);
     }
   }
+  /// Waits until all other members have ended this call. REQUIRES: all of them tell.
+  [[nodiscard]] bool wait_for_readers() { return wait_for_place(count_); }
   /// REQUIRES: the channel has failed.
   [[nodiscard]] const Error& error() const { return *failed_; }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -253,6 +254,23 @@ TEST(ManyMembers, ReadTheirGroupAndTheLeadersOnly) {
   });
 }
 
+TEST(ManyMembers, OfAScanReadWhatIsBeforeThemOnly) {
+  const shmem::Reduction sum{sizeof(std::uint64_t), [](void* to, const void* from, std::size_t) {
+                               *static_cast<std::uint64_t*>(to) += *static_cast<const std::uint64_t*>(from);
+                             }};
+  std::uint64_t mine = 1, before = 0;
+  const auto scan = [&](bool inclusive) {
+    return [&, inclusive](const shmem::Members& members) {
+      EXPECT_TRUE(shmem::scan(members, sum, &before, &mine, 1, inclusive));
+    };
+  };
+  OneOfMany::run(8, {{{7}, {0}}}, {8, 8}, scan(true));
+  OneOfMany::run(8, {{{7}, {0}}}, {8, 8}, scan(false));
+  OneOfMany::run(13, {{{}, {0, 7}}}, {8, 8}, scan(true));  // the last one of its group, whose leader has the sum
+  OneOfMany::run(7, {{{8, 9, 10, 11, 12, 13}, {0}}}, {8, 8}, scan(true));
+  OneOfMany::run(39, {{{35, 36, 37, 38}, {0, 7, 14, 21, 28}}}, {8, 8}, scan(false));
+}
+
 class SmallFcollect : public testing::TestWithParam<int> {};
 
 TEST_P(SmallFcollect, PutsEveryMembersDataInItsPlace) {
@@ -279,6 +297,66 @@ TEST_P(SmallFcollect, PutsEveryMembersDataInItsPlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SmallFcollect, testing::Values(2, 7, 32, 33, 36, 41));
+
+constexpr std::size_t kTooLarge = 1000;  // to be sent eagerly by the following
+
+/// This PE's data and result of a broadcast.
+struct BroadcastBuffers {
+  explicit BroadcastBuffers(const Job& job)
+      : data(job.memory.heap(job.me)), result(job.memory.heap(job.me) + kTooLarge) {}
+  std::byte* data;
+  std::byte* result;
+};
+
+// Whether a PE has returned, and how long a test waits for that at most.
+bool becomes_true(const std::atomic<bool>& flag) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!flag && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  return flag;
+}
+
+TEST(LargeBroadcast, LetsMembersGoWhenTheyHaveTheData) {
+  std::array<std::atomic<bool>, 3> returned{};
+  run_job(3, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, 3}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const EagerMembers eager(job, team, 96);
+    const BroadcastBuffers buffers(job);
+    std::fill_n(buffers.data, kTooLarge, byte_of(job.me, 1, 0));
+    if (job.me == 2) {
+      EXPECT_TRUE(becomes_true(returned[1])) << "PE 1 waits for another PE than the root";
+      EXPECT_FALSE(returned[0]) << "the root does not wait for its readers";
+    }
+    ASSERT_TRUE(shmem::broadcast(eager.members, buffers.result, buffers.data, kTooLarge, 0, true));
+    returned[static_cast<std::size_t>(job.me)] = true;
+    EXPECT_EQ(buffers.result[kTooLarge - 1], byte_of(0, 1, 0));
+    ASSERT_TRUE(job.bootstrap->barrier());
+  });
+}
+
+TEST(LargeBroadcast, IsReadBeforeItsRootReturns) {
+  constexpr int kPes = 4;
+  run_job(kPes, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, kPes}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    const EagerMembers eager(job, team, 96);
+    const BroadcastBuffers buffers(job);
+    std::minstd_rand random(static_cast<unsigned>(job.me) + 1);
+    for (std::uint64_t call = 0; call < 400; ++call) {
+      dawdle(random);
+      // Roots in turn; small data between.
+      const int root = static_cast<int>(call / 3) % kPes;
+      const std::size_t bytes = call % 5 == 4 ? 8 : kTooLarge;
+      std::fill_n(buffers.data, bytes, byte_of(job.me, call, 0));
+      ASSERT_TRUE(shmem::broadcast(eager.members, buffers.result, buffers.data, bytes, root, true));
+      std::fill_n(buffers.data, bytes, std::byte{});
+      EXPECT_EQ(std::count(buffers.result, buffers.result + bytes, byte_of(root, call, 0)), bytes) << "call " << call;
+    }
+    ASSERT_TRUE(job.bootstrap->barrier());
+  });
+}
 
 // A member of a scan needs those before it only.
 TEST(SmallScan, DoesNotWaitForLaterMembers) {
