@@ -95,11 +95,11 @@ int shmemx_core_count(const shmemx_core_t* core) noexcept {
 }
 
 int shmemx_core_my_pe(const shmemx_core_t* core) noexcept {
-  return api::valid_core("shmemx_core_my_pe", core).state.job.read().my_pe;
+  return api::valid_core("shmemx_core_my_pe", core).runtime.my_pe();
 }
 
 int shmemx_core_n_pes(const shmemx_core_t* core) noexcept {
-  return api::valid_core("shmemx_core_n_pes", core).state.job.read().n_pes;
+  return api::valid_core("shmemx_core_n_pes", core).runtime.n_pes();
 }
 
 int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept {
@@ -125,9 +125,12 @@ int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_te
 }
 
 void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept {
+  const shmemx_core_t& self = api::valid_core("shmemx_core_ptr", core);
+  const bool exists = pe >= 0 && pe < self.runtime.n_pes();
+  const int number = exists ? self.runtime.job().nodes.number(pe) : -1;
   const auto address = reinterpret_cast<std::uintptr_t>(dest);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses stand in the metadata area as numbers
-  return reinterpret_cast<void*>(shmem::core_translate(api::valid_core("shmemx_core_ptr", core).state, address, pe));
+  return reinterpret_cast<void*>(shmem::core_translate(self.state, address, number));
 }
 
 int shmemx_core_sync(shmemx_core_t* core) noexcept {

@@ -140,7 +140,7 @@ SHMEM_API shmemx_sync_word_t* shmemx_core_sync_counter(const shmemx_core_t* core
 SHMEM_API int shmemx_core_sync_in_memory(shmemx_core_t* core) SHMEM_NOEXCEPT;
 
 /* Of PE `pe` of the team, as this PE addresses them: SHMEMX_TEAM_POOL_WORDS words, and one that counts. NULL if there
- * is no such team or PE. */
+ * is no such team or PE, or the PE is on another node. */
 #define SHMEMX_TEAM_POOL_WORDS 40
 SHMEM_API shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) SHMEM_NOEXCEPT;
 SHMEM_API shmemx_sync_word_t* shmemx_team_sync_counter(shmem_team_t team, int pe) SHMEM_NOEXCEPT;

@@ -12,10 +12,10 @@
 
 namespace shmem {
 
-/// The number of this PE, and the location of symmetric memory in this PE's address space.
+/// The number of this PE on its node, and the location of symmetric memory in this PE's address space.
 struct CoreJob {
-  std::int32_t my_pe, n_pes;
-  std::uint64_t heaps;  // address of PE 0's heap; that of PE i is i * heap_size further
+  std::int32_t my_pe, n_pes;  // on the node
+  std::uint64_t heaps;        // address of PE 0's heap; that of PE i is i * heap_size further
   std::uint64_t heap_size;
   std::uint64_t board;  // address of the Board: the sync pools of all teams
 };
@@ -74,7 +74,7 @@ inline std::uint64_t core_translate(const CoreGlobals& globals, std::uint64_t mi
   return 0;
 }
 
-/// The address in `pe` of the symmetric address `mine`; 0 if it is not symmetric, or there is no such PE.
+/// The address in the node's `pe` of the symmetric address `mine`; 0 if it is not symmetric, or there is no such PE.
 inline std::uint64_t core_translate(const CoreState& state, std::uint64_t mine, int pe) {
   const CoreJob job = state.job.read();
   if (pe < 0 || pe >= job.n_pes) {

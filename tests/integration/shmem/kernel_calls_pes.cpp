@@ -179,9 +179,15 @@ void words_kernel(shmemx_core_t* core, void* argument) {
   }
 }
 
+/// Words are for the PEs of a node.
 void words(Work& work) {
+  for (int pe = 0; pe < shmem_n_pes(); ++pe) {
+    const bool here = shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) >= 0;
+    CHECK((shmemx_team_sync_pool(SHMEM_TEAM_WORLD, pe) != nullptr) == here);
+  }
   for (int again = 0; again < 2; ++again) {  // the second team has the slot of the first, and words that are zero
-    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (shmem_n_pes() + 1) / 2, nullptr, 0, &work.team) == 0);
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_SHARED, 0, 2, (shmem_team_n_pes(SHMEM_TEAM_SHARED) + 1) / 2, nullptr, 0,
+                                   &work.team) == 0);
     if (work.team != SHMEM_TEAM_INVALID) {
       const int me = shmem_team_my_pe(work.team);
       CHECK(shmemx_team_sync_counter(work.team, me)->value == 0 && shmemx_team_sync_pool(work.team, me)->value == 0);

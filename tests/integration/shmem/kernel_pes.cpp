@@ -23,19 +23,21 @@ using pe_checks::failures;
 
 // ---- Barriers: all cores of all PEs ----
 
-/// Counts arrivals at barriers, at PE 0: after the k-th barrier each core has arrived k times.
+/// Counts arrivals at barriers, at the first PE of their team: after the k-th barrier each core has arrived k times.
 class Turnstile {
  public:
-  explicit Turnstile(std::uint64_t* counter) : counter_(counter) {}
-  void enter() { shmem_signal_add(counter_, 1, 0); }
+  Turnstile(std::uint64_t* counter, shmem_team_t team)
+      : counter_(counter), first_(shmem_team_translate_pe(team, 0, SHMEM_TEAM_WORLD)) {}
+  void enter() const { shmem_signal_add(counter_, 1, first_); }
   [[nodiscard]] bool all_arrived(std::uint64_t k, std::uint64_t many) const {
     std::uint64_t seen = 0;
-    shmem_getmem(&seen, counter_, sizeof seen, 0);
+    shmem_getmem(&seen, counter_, sizeof seen, first_);
     return seen >= k * many;
   }
 
  private:
   std::uint64_t* counter_;
+  int first_;
 };
 
 struct BarrierWork {
@@ -44,6 +46,7 @@ struct BarrierWork {
 };
 
 constexpr int kWays = 6;
+constexpr int kOfTheNode = 4;  // this way is a barrier of SHMEM_TEAM_SHARED
 
 void one_barrier(shmemx_core_t* core, int way) {
   switch (way) {
@@ -55,7 +58,7 @@ void one_barrier(shmemx_core_t* core, int way) {
       return CHECK(shmem_team_sync(SHMEM_TEAM_WORLD) == 0);
     case 3:
       return shmem_barrier(SHMEM_TEAM_WORLD);
-    case 4:
+    case kOfTheNode:
       return shmemx_team_barrier(SHMEM_TEAM_SHARED);
     default:
       return CHECK(shmemx_core_barrier(core, SHMEM_TEAM_WORLD) == 0);
@@ -64,9 +67,10 @@ void one_barrier(shmemx_core_t* core, int way) {
 
 void barrier_kernel(shmemx_core_t* core, void* argument) {
   const auto& work = *static_cast<BarrierWork*>(argument);
-  Turnstile turnstile(work.counter);
+  const shmem_team_t team = work.way == kOfTheNode ? SHMEM_TEAM_SHARED : SHMEM_TEAM_WORLD;
+  const Turnstile turnstile(work.counter, team);
   const auto all_cores =
-      static_cast<std::uint64_t>(shmemx_core_count(core)) * static_cast<std::uint64_t>(shmem_n_pes());
+      static_cast<std::uint64_t>(shmemx_core_count(core)) * static_cast<std::uint64_t>(shmem_team_n_pes(team));
   for (std::uint64_t k = 1; k <= 20; ++k) {
     turnstile.enter();
     one_barrier(core, work.way);
