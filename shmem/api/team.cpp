@@ -287,18 +287,21 @@ int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexc
     return api::report(
         api::invalid(runtime, "shmemx_barrier_stats", found == nullptr ? api::not_a_team(team) : "stats is NULL"));
   }
+  const shmem::BarrierStats counts = found->stats();
   const shmem::BarrierStatistics& all = found->statistics();
-  const shmem::BarrierTimes& times = all.times();
-  const auto last = all.last();
-  *stats = {.barriers = all.total(),
-            .by_device = all.by_device(),
-            .by_software = all.by_software(),
+  // On several nodes they are about synchronisations of the node's members, which are not barriers of the team.
+  const bool timed = found->map_here().size == found->size();
+  const shmem::BarrierTimes times = timed ? all.times() : shmem::BarrierTimes{};
+  const auto last = timed ? all.last() : shmem::BarrierStatistics::Last{-1, 0};
+  *stats = {.barriers = counts.total(),
+            .by_device = counts.by_device,
+            .by_software = counts.by_software,
             .timed = times.timed,
             .wait_ns = times.wait,
             .max_wait_ns = times.longest_wait,
             .skew_ns = times.skew,
             .max_skew_ns = times.longest_skew,
-            .my_last_count = all.was_last(found->me()),
+            .my_last_count = timed ? all.was_last(found->me()) : 0,
             .most_last_count = last.often,
             .most_last_pe = last.member,
             .reserved = 0};

@@ -184,7 +184,8 @@ SHMEM_API int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) SHME
  * This PE's statistics of a team's barriers since the team was created. Times are in nanoseconds. To keep their cost
  * low only every 64th barrier is timed (all with SHMEM_INFO or SHMEM_TRACE): they are sums and maxima over the `timed`
  * barriers. Barriers of the same number are timed on all members whose environment is the same. If not all are timed,
- * skew and last PE of more than 16 members are those of 16 neighbours, of others each time.
+ * skew and last PE of more than 16 members are those of 16 neighbours, of others each time. On several nodes
+ * nothing is timed.
  */
 typedef struct shmemx_barrier_stats_t {
   uint64_t barriers;  /* that this PE has completed; of collective calls that are barriers too, such as shmem_malloc */
