@@ -126,6 +126,16 @@ bool FakeKernel::device_is_open() const {
   return is_open("device");
 }
 
+std::vector<int> FakeKernel::holding_device() const {
+  std::vector<int> found;
+  for (const auto& [fd, file] : files_) {
+    if (file != "eventfd" && file != "epoll") {
+      found.push_back(fd);
+    }
+  }
+  return found;
+}
+
 int FakeKernel::eventfd(unsigned value, int flags) {
   if (!enter("eventfd")) {
     return -1;

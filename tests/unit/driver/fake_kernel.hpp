@@ -61,6 +61,8 @@ class FakeKernel final : public SystemCalls {
   /// Whether any descriptor of a device is open.
   [[nodiscard]] bool device_is_open() const;
   [[nodiscard]] bool is_open(const std::string& path) const;
+  /// The descriptors that keep the device for the process: of its nodes, and its own.
+  [[nodiscard]] std::vector<int> holding_device() const;
   [[nodiscard]] std::size_t count(const std::string& call) const;
   [[nodiscard]] std::string bytes(std::uint32_t region, std::uint64_t offset, std::size_t size);
 

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/mempolicy.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <functional>
+#include <span>
 
 #include "tests/unit/driver/device_fixture.hpp"
 
@@ -123,24 +126,43 @@ TEST_F(HugeFlagsTest, FallBackToSmallPagesIfTooLargeToMap) {
   EXPECT_EQ(mapped(), kSmall);
 }
 
+bool install(std::span<sock_filter> program) {
+  const sock_fprog filter{.len = static_cast<unsigned short>(program.size()), .filter = program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 /// From now on this process cannot allocate the pages of a file, as in a control group that has reached its limit.
 bool refuse_fallocate() {
   sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog filter{.len = std::size(program), .filter = static_cast<sock_filter*>(program)};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return install(program);
 }
 
-TEST_F(FlagPlaceTest, ReportsMissingMemoryInsteadOfRaisingSigbus) {
+/// From now on memfd_create fails with EXDEV for huge pages of a size that is not named: those may have 1 GiB.
+bool refuse_unnamed_sizes() {
+  constexpr unsigned kSizeMask = 0x3fU << 26;
+  constexpr unsigned kSize2Mb = 21U << 26;
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 5),
+                           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),  // little-endian
+                           BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MFD_HUGETLB, 0, 3),
+                           BPF_STMT(BPF_ALU | BPF_AND | BPF_K, kSizeMask),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kSize2Mb, 1, 0),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EXDEV),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  return install(program);
+}
+
+/// Runs `body` in a child with the filter.
+void expect_with(bool (*filter)(), const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!refuse_fallocate()) {
+    if (!filter()) {
       ::_exit(77);
     }
-    const bool refused = refusal(FlagPlace::kHost).code == std::errc::no_space_on_device;
-    ::_exit(refused && place(FlagPlace::kAuto) == FlagPlace::kBar ? 0 : 1);
+    ::_exit(body() ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -148,6 +170,22 @@ TEST_F(FlagPlaceTest, ReportsMissingMemoryInsteadOfRaisingSigbus) {
     GTEST_SKIP() << "system call filters (seccomp) are not available";
   }
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(FlagPlaceTest, ReportsMissingMemoryInsteadOfRaisingSigbus) {
+  expect_with(refuse_fallocate, [&] {
+    const bool refused = refusal(FlagPlace::kHost).code == std::errc::no_space_on_device;
+    return refused && place(FlagPlace::kAuto) == FlagPlace::kBar;
+  });
+}
+
+TEST_F(HugeFlagsTest, AreOf2MibWhateverTheDefaultSizeOfTheMachine) {
+  expect_with(refuse_unnamed_sizes, [] {
+    const base::UniqueFd of_default_size(::memfd_create("probe", MFD_HUGETLB));
+    const bool filtered = !of_default_size && errno == EXDEV;
+    const auto page = base::create_memfd("probe", base::kHugePageSize, base::MemfdPages::kHuge);
+    return filtered && (page || page.error().code != std::errc::cross_device_link);
+  });
 }
 
 TEST_F(FlagPlaceTest, PrefersTheNumaNodeOfTheDevice) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "driver/bar_mapping.hpp"
 #include "driver/mmio.hpp"
@@ -360,6 +361,32 @@ TEST_P(VfioDevice, LeavesTheParentsMappingsAloneInAForkedChild) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(device.dma_unmap(0x10000, 4096));
+}
+
+// A child that outlived its parent would otherwise keep the device from all other processes.
+TEST_P(VfioDevice, LeavesNoDescriptorOfTheDeviceToAForkedChild) {
+  open();
+  const std::vector<int> descriptors = kernel_.holding_device();
+  ASSERT_GE(descriptors.size(), 2U) << "the IOMMU and the device, and a group";
+  for (const int descriptor : descriptors) {
+    ASSERT_EQ(::eventfd_write(descriptor, 1), 0);
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int kept = 0;
+    for (const int descriptor : descriptors) {
+      eventfd_t value = 0;
+      kept += ::fcntl(descriptor, F_GETFD) != FD_CLOEXEC || ::eventfd_read(descriptor, &value) == 0 ? 1 : 0;
+    }
+    ::_exit(kept);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status) << " descriptors are not replaced";
+  for (const int descriptor : descriptors) {
+    eventfd_t value = 0;
+    EXPECT_EQ(::eventfd_read(descriptor, &value), 0) << "the parent keeps its own";
+  }
 }
 
 TEST_P(VfioDevice, ReportsAnIncompleteUnmap) {

@@ -33,6 +33,8 @@ using fake_device::IrqTable;
 
 constexpr std::uint64_t kFull = std::numeric_limits<std::uint64_t>::max() - 1;
 
+constexpr int kNoFilter = 77;  // exit code of a child that cannot filter system calls
+
 std::uint64_t take_count(int eventfd) {
   std::uint64_t count = 0;
   return ::read(eventfd, &count, sizeof count) == static_cast<ssize_t>(sizeof count) ? count : 0;
@@ -91,7 +93,7 @@ bool forbid_asynchronous_io() {
 
 int signal_without_asynchronous_io() {
   if (!forbid_asynchronous_io()) {
-    return 77;
+    return kNoFilter;
   }
   EventSignaller signaller;
   InterruptQueue queue(signaller);
@@ -108,20 +110,63 @@ int signal_without_asynchronous_io() {
   return !signaller.never_waits() && armed && counted && filled ? 0 : 1;
 }
 
-TEST(EventSignaller, WorksWithoutAsynchronousIo) {
+/// Runs `code`, which returns 0 if all is well and must end, in a child.
+void expect_in_child(int (*code)()) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     ::alarm(20);
-    ::_exit(signal_without_asynchronous_io());
+    ::_exit(code());
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 77) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoFilter) {
     GTEST_SKIP() << "seccomp is not available";
   }
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(EventSignaller, WorksWithoutAsynchronousIo) {
+  expect_in_child(signal_without_asynchronous_io);
+}
+
+/// From now on io_submit fails with EAGAIN, as without memory, and a write, which could wait, kills the process.
+bool let_submissions_fail() {
+  std::array<sock_filter, 7> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_submit, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_writev, 2, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+  }};
+  const sock_fprog filter{.len = static_cast<unsigned short>(program.size()), .filter = program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// 0 if signals are lost, whatever the eventfd holds.
+int signal_without_memory() {
+  EventSignaller signaller;
+  const base::UniqueFd full(::eventfd(0, EFD_CLOEXEC));  // blocking, so that a write would wait
+  const base::UniqueFd empty(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signaller.never_waits() || ::write(full.get(), &kFull, sizeof kFull) != static_cast<ssize_t>(sizeof kFull)) {
+    return 2;
+  }
+  if (!let_submissions_fail()) {
+    return kNoFilter;
+  }
+  signaller.signal(full.get());
+  signaller.signal(empty.get());
+  return take_count(full.get()) == kFull && take_count(empty.get()) == 0 ? 0 : 1;
+}
+
+// A poll for room and a write would wait if the client filled the eventfd in between.
+TEST(EventSignaller, LosesASignalRatherThanWaitIfTheKernelHasNoMemory) {
+  if (!EventSignaller().never_waits()) {
+    GTEST_SKIP() << "asynchronous I/O is not available";
+  }
+  expect_in_child(signal_without_memory);
 }
 
 /// Signals an eventfd in a loop.

@@ -85,6 +85,16 @@ TEST(Options, MalformedValuesAreErrorsThatNameVariableAndValue) {
   }
 }
 
+TEST(Options, SayTheLargestHeap) {
+  for (const char* size : {"1e30g", "999999999999g", "9223372036854775808", "8388608t", "1e400"}) {
+    const auto options = read_options(environment({{"SHMEM_SYMMETRIC_SIZE", size}}));
+    ASSERT_FALSE(options) << size;
+    EXPECT_NE(options.error().text.find("less than 2^63 bytes"), std::string::npos) << options.error().text;
+  }
+  EXPECT_EQ(read_options(environment({{"SHMEM_SYMMETRIC_SIZE", "8388607t"}})).value().symmetric_size,
+            std::size_t{8388607} << 40);
+}
+
 // OpenSHMEM 1.6, section 8.
 TEST(Options, OfTheSpecificationAreSetByAnyValue) {
   const auto read = [](const char* name, const char* value) { return read_options(environment({{name, value}})); };
