@@ -125,6 +125,35 @@ int run_exit() {
   }
 }
 
+/// The library starts before MPI. Both work, whichever ends first.
+int run_first(int* argc, char*** argv, bool ends_first) {
+  shmem_init();
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  auto* ranks = static_cast<int*>(shmem_malloc(static_cast<std::size_t>(pes) * sizeof(int)));
+  MPI_Init(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  for (int pe = 0; pe < pes; ++pe) {
+    shmem_int_p(ranks + me, world_rank, pe);
+  }
+  shmem_barrier_all();
+  int sum = 0;
+  MPI_Allreduce(&ranks[(me + 1) % pes], &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  const bool right = world_size == pes && sum == pes * (pes - 1) / 2;
+  if (!ends_first) {
+    MPI_Finalize();
+    shmem_barrier_all();
+  }
+  shmem_finalize();
+  if (ends_first) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+  }
+  std::printf("PE %d, process %d: %s\n", me, world_rank, right ? "right" : "wrong");
+  return right ? 0 : 4;
+}
+
 int run(const std::string& action) {
   if (action == "world") {
     return run_world();
@@ -156,6 +185,9 @@ int main(int argc, char** argv) {
   const std::string action = argc > 1 ? argv[1] : "";
   if (action == "before-mpi") {
     return start(nullptr) == -EINVAL ? 0 : 3;
+  }
+  if (action == "first" || action == "first-and-last") {
+    return run_first(&argc, &argv, action == "first");
   }
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);

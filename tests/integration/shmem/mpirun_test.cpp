@@ -194,6 +194,21 @@ TEST_F(Mpi, StartsAsTheEnvironmentSays) {
   }
 }
 
+TEST_F(Mpi, MayStartAfterTheLibrary) {
+#ifndef SHMEM_HAS_PMIX
+  GTEST_SKIP() << "built without PMIx (libpmix-dev), by which the library starts without MPI";
+#endif
+  for (const char* action : {"first", "first-and-last"}) {
+    for (const char* bootstrap : {"auto", "pmix"}) {
+      const auto job = run(3, {test_program("mpi_pes"), action}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
+      EXPECT_TRUE(job.exit.clean()) << action << ' ' << bootstrap << job.output;
+      for (const char* pe : {"PE 0, process ", "PE 1, process ", "PE 2, process "}) {
+        EXPECT_THAT(job.output, HasSubstr(pe));
+      }
+    }
+  }
+}
+
 TEST_F(Mpi, EndsTheJobWithTheStatusOfGlobalExit) {
   const auto job = run(3, {test_program("mpi_pes"), "exit"});
   EXPECT_EQ(job.exit.code, 9) << job.output;
