@@ -80,7 +80,12 @@ void memory(int me, int pes) {
   CHECK(reinterpret_cast<std::uintptr_t>(line) % 4096 == 0 && aclshmem_malloc(0) == nullptr);
   CHECK(aclshmemx_get_heap_base() <= word && aclshmem_ptr(word, me) == word);
   CHECK(aclshmem_ptr(word, pes) == nullptr && aclshmem_ptr(word, -1) == nullptr);
-  *static_cast<int*>(aclshmem_ptr(word, (me + 1) % pes)) = me;
+  const int right = (me + 1) % pes;
+  if (auto* theirs = static_cast<int*>(aclshmem_ptr(word, right)); theirs != nullptr) {
+    *theirs = me;
+  } else {
+    aclshmem_putmem(word, &me, sizeof me, right);  // it is on another node
+  }
   aclshmem_barrier_all();
   CHECK(*word == (me + pes - 1) % pes);
   aclshmemx_free(line, HOST_SIDE);

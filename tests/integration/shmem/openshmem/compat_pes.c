@@ -39,7 +39,7 @@ static void test_clock(void) {
 }
 
 static void test_node(void) {
-  CHECK(SHMEMX_TEAM_NODE == SHMEM_TEAM_SHARED && shmem_team_n_pes(SHMEMX_TEAM_NODE) == shmem_n_pes());
+  CHECK(SHMEMX_TEAM_NODE == SHMEM_TEAM_SHARED && shmem_team_n_pes(SHMEMX_TEAM_NODE) >= 1);
 }
 
 static void test_signals(void) {

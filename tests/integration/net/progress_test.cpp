@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE that computes and makes no calls: other PEs on other nodes access its memory in order, and it ends with the job.
+// By requests that the PE's progress thread serves, and by UCX's own one-sided operations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/integration/net/job_on_hosts.hpp"
+#include "tests/support/job.hpp"
+#include "tests/support/soak.hpp"
+
+namespace {
+
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::Seconds;
+using test_support::test_program;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Ne;
+
+constexpr Seconds kLimit{200};
+
+struct Way {
+  const char* name;
+  const char* transports;
+  JobOnHosts::Environment environment;
+};
+
+// With another transport than TCP too, the operations are UCX's own, as with an adapter.
+const Way kWays[] = {{"Requests", "(tcp)", {}},
+                     {"Direct", "(tcp, cma)", {"UCX_TLS=tcp,cma", "UCX_WARN_UNUSED_ENV_VARS=n"}}};
+
+class ComputingPe : public OnHosts, public testing::WithParamInterface<Way> {
+ protected:
+  static JobOnHosts::Environment environment(const JobOnHosts::Environment& more = {}) {
+    JobOnHosts::Environment all{"SHMEM_INFO=1"};
+    all.insert(all.end(), GetParam().environment.begin(), GetParam().environment.end());
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  static std::vector<std::vector<int>> places() {
+    if (test_support::repeats(0, 1) == 0) {
+      return {{0, 0, 1, 1}};
+    }
+    return {{0, 0, 1, 1}, {0, 1, 2}, {0, 1, 0}, {0, 1, 2, 3}};
+  }
+  void expect_clean(const std::vector<std::string>& command) {
+    const Hosts hosts(4);
+    for (const auto& host_of : places()) {
+      const JobOnHosts job(hosts, host_of, command, environment());
+      EXPECT_THAT(job.codes(kLimit), Each(0)) << job.output();
+      EXPECT_THAT(job.pe(0).output(), HasSubstr(GetParam().transports));
+    }
+  }
+};
+
+TEST_P(ComputingPe, IsReachedByEveryOperation) {
+  expect_clean({test_program("progress_pes")});
+}
+
+TEST_P(ComputingPe, SeesChangesInOrder) {
+  expect_clean({test_program("order_pes"), std::to_string(test_support::repeats(2, 100))});
+}
+
+/// The test above needs the progress thread.
+TEST_P(ComputingPe, IsNotReachedWithoutTheProgressThread) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes")},
+                       environment({"SHMEM_PROGRESS_THREAD=0", "SHMEM_NETWORK_TIMEOUT=2"}));
+  EXPECT_THAT(job.codes(kLimit), Each(AllOf(Ne(0), Ne(1000)))) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("timed out after 2 s"));
+}
+
+TEST_P(ComputingPe, EndsWhenAnotherPeEndsTheJob) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes"), "exit"}, environment());
+  EXPECT_THAT(job.codes(kLimit), Each(7)) << job.output();
+}
+
+TEST_P(ComputingPe, EndsWhenAPeOfAnotherNodeIsKilled) {
+  const Hosts hosts(2);
+  const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("progress_pes"), "wait"}, environment());
+  ASSERT_TRUE(job.all_say("is there", kLimit)) << job.output();
+  job.pe(3).signal(SIGKILL);
+  EXPECT_THAT(job.codes(kLimit), Each(AllOf(Ne(0), Ne(1000)))) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("PE 3"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ComputingPe, testing::ValuesIn(kWays),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
