@@ -19,6 +19,7 @@ struct Settings {
   int repeats = 9;
   std::vector<int> pes{2, 8};
   std::string svg{};
+  std::string svg_of_collectives{};
   bool alone = false;
 };
 
@@ -137,6 +138,27 @@ void draw(const std::vector<Row>& rows, const std::string& prefix, Picture& pict
   }
 }
 
+/// How many times as fast as Open MPI's the collectives are, over sizes.
+chart::Plot compare(const std::vector<Row>& rows, const std::string& title) {
+  chart::Plot plot{.title = title,
+                   .x = {.name = "bytes of each PE", .logarithmic = true},
+                   .y = {.name = "times as fast as Open MPI", .logarithmic = true},
+                   .height = 360};
+  for (const char* name : {"broadcast", "collect", "fcollect", "alltoall", "sum_reduce"}) {
+    chart::Series line{.name = name};
+    for (const Row& row : rows) {
+      const auto size = size_behind(row.name, std::string(name) + " ");
+      if (size && !row.theirs.empty()) {
+        line.points.emplace_back(*size, figures_of(row.theirs).middle / figures_of(row.ours).middle);
+      }
+    }
+    if (!line.points.empty()) {
+      plot.series.push_back(std::move(line));
+    }
+  }
+  return plot;
+}
+
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings) {
@@ -156,10 +178,18 @@ class Bench {
     for (const Row& row : rows) {
       print(row);
     }
+    std::vector<chart::Plot> plots;
     for (const int pes : settings_.pes) {
+      const std::string where = std::to_string(pes) + " PEs on " + std::to_string(own_processors()) + " processors";
       const auto together = measure(pes, "collective");
-      print_head(std::to_string(pes) + " PEs on " + std::to_string(own_processors()) + " processors", "barrier");
+      print_head(where, "barrier");
       for (const Row& row : together) {
+        print(row);
+      }
+      plots.push_back(compare(together, where));
+      const auto followed = measure(pes, "followed");
+      print_head(where + ", a barrier after each call, mean of all PEs", "raw");
+      for (const Row& row : followed) {
         print(row);
       }
     }
@@ -167,6 +197,9 @@ class Bench {
     print_head("Small calls of 2 PEs, of teams and of active sets", "raw");
     for (const Row& row : small) {
       print(row);
+    }
+    if (!settings_.svg_of_collectives.empty()) {
+      write_svg(settings_.svg_of_collectives, plots);
     }
     if (!settings_.svg.empty()) {
       Picture picture;
@@ -221,6 +254,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--repeats", settings.repeats, "measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--svg", settings.svg, "write a chart of puts and gets over their sizes to this file");
+  app.add_option("--svg-collectives", settings.svg_of_collectives,
+                 "write a chart of the collectives' speed relative to Open MPI's to this file");
   app.add_flag("--alone", settings.alone, "libshmem only");
   CLI11_PARSE(app, argc, argv);
   if (!has_two_processors()) {

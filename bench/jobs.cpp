@@ -137,12 +137,15 @@ void Picture::add(const std::string& name, double x, double y, bool dashed) {
 }
 
 void Picture::write(const std::string& file, const std::string& title, const char* x_name, const char* y_name) const {
+  write_svg(file, {{.title = title,
+                    .x = {.name = x_name, .logarithmic = true},
+                    .y = {.name = y_name, .logarithmic = true},
+                    .series = lines_}});
+}
+
+void write_svg(const std::string& file, const std::vector<chart::Plot>& plots) {
   std::ofstream out(file);
-  out << chart::to_svg({{.title = title,
-                         .x = {.name = x_name, .logarithmic = true},
-                         .y = {.name = y_name, .logarithmic = true},
-                         .series = lines_}})
-      << std::flush;
+  out << chart::to_svg(plots) << std::flush;
   if (!out) {
     throw std::runtime_error("cannot write " + file);
   }

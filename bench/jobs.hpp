@@ -67,6 +67,9 @@ class OpenMpiProgram {
 std::unique_ptr<OpenMpiProgram> openmpi_program(const base::TempFolder& folder, const char* compiler, const char* macro,
                                                 const std::string& worker);
 
+/// Throws std::runtime_error.
+void write_svg(const std::string& file, const std::vector<chart::Plot>& plots);
+
 /// A chart of lines over sizes as SVG, with logarithmic axes.
 class Picture {
  public:

@@ -2,8 +2,8 @@
 // One PE of a job that measures remote memory access, atomics and collectives of libshmem or, built by Open MPI's
 // compiler with BENCH_OPENMPI_SHMEM, of Open MPI.
 //
-//   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective, small or
-//                                    tuning
+//   rma_worker FILE REPEATS PART     REPEATS: measurements of each; PART: one-sided (two PEs), collective,
+//                                    followed, small or tuning
 #include <shmem.h>
 
 #include <algorithm>
@@ -292,8 +292,36 @@ std::vector<Item> collective_items() {
   const auto buffers = std::make_shared<Buffers>(kLarge * static_cast<std::size_t>(shmem_n_pes()));
   std::vector<Item> items;
   items.push_back({"barrier_all", together([] { shmem_barrier_all(); }), together([] { shmem_sync_all(); }), 10'000});
-  add(items, buffers, 1, "8 B");
-  add(items, buffers, kLarge, "1 MiB");
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{1} << 10, std::size_t{8} << 10,
+                                  std::size_t{64} << 10, std::size_t{1} << 20}) {
+    add(items, buffers, bytes / sizeof(long), size_text(bytes));
+  }
+  return items;
+}
+
+/// Calls that are timed one by one, with a barrier after each, as OSU's benchmarks do: the mean of all PEs.
+std::vector<Item> followed_items() {
+  const auto buffers = std::make_shared<Buffers>(kLarge);
+  std::vector<Item> items;
+  const auto item = [&](const std::string& name, std::size_t words, auto action) {
+    const auto figure = [b = buffers, action](std::uint32_t count) {
+      shmem_barrier_all();
+      double total = 0;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        total += time_each(1, action);
+        shmem_barrier_all();
+      }
+      b->from[0] = static_cast<long>(total);
+      b->collectives.sum(b->to, b->from, 1);
+      return static_cast<double>(b->to[0]) / count / shmem_n_pes();
+    };
+    const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(kLarge * 50 / words, 50, 10'000));
+    items.push_back({name + " " + size_text(words * sizeof(long)), figure, {}, most});
+  };
+  for (std::size_t words = 1; words <= kLarge; words *= words < 128 ? 2 : 8) {
+    item("broadcast", words, [b = buffers, words] { b->collectives.broadcast(b->to, b->from, words, 0); });
+    item("sum_reduce", words, [b = buffers, words] { b->collectives.sum(b->to, b->from, words); });
+  }
   return items;
 }
 
@@ -343,6 +371,7 @@ std::vector<Item> tuning_items() {
 int main(int argc, char** argv) {
   return bench::measure_items(argc, argv, [](bench::Worker& worker, const std::vector<std::string>& parts) {
     return parts[0] == "collective" ? bench::collective_items()
+           : parts[0] == "followed" ? bench::followed_items()
            : parts[0] == "small"    ? bench::small_items()
            : parts[0] == "tuning"   ? bench::tuning_items()
                                     : bench::one_sided_items(worker);

@@ -37,7 +37,7 @@ build_preset release bench_all bench_barrier bench_heap bench_kv bench_loss benc
 "$ROOT/build/bin/bench_barrier" --svg "$ROOT/build/barriers.svg"
 "$ROOT/build/bin/bench_loss"
 "$ROOT/build/bin/bench_openmpi"
-"$ROOT/build/bin/bench_rma" --svg "$ROOT/build/rma.svg"
+"$ROOT/build/bin/bench_rma" 2 4 8 16 --svg "$ROOT/build/rma.svg" --svg-collectives "$ROOT/build/collectives.svg"
 "$ROOT/build/bin/bench_kv" --svg "$ROOT/build/kv_shuffle.svg"
 "$ROOT/build/bin/bench_net" --json "$ROOT/build/net.json" || [[ $? == 77 ]]
 "$ROOT/scripts/count-instructions.sh" build
