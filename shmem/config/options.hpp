@@ -66,8 +66,9 @@ struct OptionSpec {
   const char* old_name = nullptr;  // SMA_..., or nullptr; the new name wins
   const char* kind = nullptr;      // "size", "name", "seconds", ...
   const char* initial = nullptr;
-  const char* help = nullptr;
-  bool secret = false;  // its value is never shown
+  const char* help = nullptr;     // one line
+  const char* details = nullptr;  // more sentences, or nullptr
+  bool secret = false;            // its value is never shown
 };
 std::span<const OptionSpec> option_table();
 

@@ -17,7 +17,8 @@ using shmem::Setting;
 constexpr int kWrongValue = 1;
 
 /// What libgba reads for itself; its own table is in gba(1).
-constexpr const char* kOfLibgba = "GBA_DEVICE, GBA_PCI_ID, GBA_FLAGS and GBA_LOG are libgba's: see gba(1)";
+constexpr const char* kOfLibgba =
+    "GBA_DEVICE, GBA_PCI_ID, GBA_FLAGS, GBA_STATUS and GBA_VF_TOKEN are libgba's: see gba(1)";
 
 std::string value_of(const std::vector<Setting>& settings, std::string_view name) {
   const auto found = std::find_if(settings.begin(), settings.end(),
@@ -62,6 +63,9 @@ int print_json(const std::vector<Setting>& settings, const Tables& tables) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
                          {"value", setting.value},     {"default", setting.spec->initial},
                          {"from", setting.source},     {"help", setting.spec->help}};
+    if (setting.spec->details != nullptr) {
+      entry["details"] = setting.spec->details;
+    }
     if (setting.spec->old_name != nullptr) {
       entry["old_name"] = setting.spec->old_name;
     }
