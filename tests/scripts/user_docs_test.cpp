@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages that users read first describe jobs on several nodes, not only on one.
+// The documents: they describe jobs on several nodes, not only on one, and name only variables, files and pages that
+// exist.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "tests/support/manual.hpp"
 
@@ -16,7 +19,8 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::filesystem::path kDocs = GBA_SOURCE_DIR "/docs";
+const std::filesystem::path kTree = GBA_SOURCE_DIR;
+const std::filesystem::path kDocs = kTree / "docs";
 
 /// In lower case, with one space between words: a phrase may be spread over two lines.
 std::string words_of(const std::string& text) {
@@ -63,6 +67,112 @@ TEST(UserDocs, TellUsersOfAnotherOpenShmemWhatDiffersBetweenNodes) {
   EXPECT_THAT(entry_of(page, "- **Completion.**"), ContainsRegex("same node.*another node[^.]*shmem_quiet"));
   EXPECT_THAT(entry_of(page, "- **Contexts and sessions**"), HasSubstr("between nodes"));
   EXPECT_THAT(entry_of(page, "- **Limits.**"), HasSubstr("(nodes.md#limits)"));
+}
+
+/// The folders of sources, without build folders.
+constexpr std::array<const char*, 14> kSources{"ascend",      "base",  "bench",   "driver", "examples",
+                                               "fake_device", "kv",    "openmpi", "python", "scripts",
+                                               "shmem",       "tests", "tools",   "udev"};
+
+/// All documents in Markdown, with their text.
+std::map<std::filesystem::path, std::string> documents() {
+  std::map<std::filesystem::path, std::string> all;
+  std::vector<std::filesystem::path> files{kTree / "README.md", kTree / "CONTRIBUTING.md", kTree / "uapi/README.md"};
+  for (const auto& file : std::filesystem::directory_iterator(kDocs)) {
+    files.push_back(file.path());
+  }
+  for (const char* folder : kSources) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      files.push_back(file.path());
+    }
+  }
+  for (const auto& file : files) {
+    if (file.extension() == ".md") {
+      all[file] = test_support::manual(file);
+    }
+  }
+  return all;
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+std::set<std::string> anchors_of(const std::string& page) {
+  std::set<std::string> anchors;
+  for (const auto& heading : test_support::all_of(page, R"(\n#+ ([^\n]+))")) {
+    std::string anchor;
+    for (const char c : heading) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      } else if (c == ' ') {
+        anchor += '-';
+      }
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+
+TEST(UserDocs, HaveLinksThatLeadSomewhere) {
+  const auto all = documents();
+  EXPECT_GT(all.size(), 20U);
+  for (const auto& [path, page] : all) {
+    for (const auto& link : test_support::all_of(page, R"(\]\(([^)\s]+)\))")) {
+      if (link.find("://") != std::string::npos) {
+        continue;
+      }
+      const auto mark = link.find('#');
+      const auto target =
+          mark == 0 ? path : std::filesystem::weakly_canonical(path.parent_path() / link.substr(0, mark));
+      ASSERT_TRUE(std::filesystem::exists(target)) << path << ": " << link;
+      if (mark != std::string::npos && target.extension() == ".md") {
+        EXPECT_THAT(anchors_of(all.at(target)), testing::Contains(link.substr(mark + 1))) << path << ": " << link;
+      }
+    }
+  }
+}
+
+TEST(UserDocs, NameFilesThatExist) {
+  // A placeholder, such as FILE, is in capitals.
+  const std::string folders = "scripts|docs|uapi|driver|shmem|fake_device|udev|tests|bench|examples|openmpi|python";
+  for (const auto& [path, page] : documents()) {
+    for (const auto& name : test_support::all_of(page, "`((?:" + folders + ")/[a-z0-9_./-]+)`")) {
+      const bool here = std::filesystem::exists(path.parent_path() / name);
+      const bool program = std::filesystem::exists(kTree / (name + ".cpp"));
+      EXPECT_TRUE(here || program || std::filesystem::exists(kTree / name)) << path << ": " << name;
+    }
+  }
+}
+
+TEST(UserDocs, NameVariablesThatThisProjectKnows) {
+  const std::string kVariable = R"(\b((?:SHMEM|GBA|SMA|OSHRUN)_[A-Z0-9_]*[A-Z0-9])\b)";
+  std::set<std::string> known;
+  for (const char* folder : kSources) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      if (file.is_regular_file() && file.path().extension() != ".md") {
+        known.merge(test_support::all_of(test_support::manual(file.path()), kVariable));
+      }
+    }
+  }
+  for (const auto& file : std::filesystem::directory_iterator(kTree / "uapi")) {
+    known.merge(test_support::all_of(test_support::manual(file.path()), kVariable));
+  }
+  for (const auto& [path, page] : documents()) {
+    // The first column of tables for users of another library has that library's variables.
+    const bool of_others = path.filename().string().starts_with("from-");
+    const std::string own = of_others ? std::regex_replace(page, std::regex(R"(\n\|[^|\n]*\|)"), "\n") : page;
+    for (const auto& name : test_support::all_of(own, kVariable)) {
+      EXPECT_TRUE(known.contains(name)) << path << ": " << name;
+    }
+  }
+}
+
+TEST(UserDocs, HaveTheVariablesOfTheTableInTheCode) {
+  const auto outcome = test_support::run(
+      {(kTree / "scripts/environment-pages.py").string(), "--check", test_support::program("shmem_info")});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+}
+
+TEST(UserDocs, BeginWithAPageThatIsReadInAMinute) {
+  EXPECT_LE(test_support::manual(kTree / "README.md").size(), 6000U);
 }
 
 }  // namespace
