@@ -44,18 +44,11 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
   if (found == nullptr || pe < 0 || pe >= found->size()) {
     return nullptr;
   }
-  const auto slot = static_cast<std::size_t>(found->slot());
   const int number = runtime.job().nodes.number(found->map().pe(pe));
   if (number < 0) {
     return nullptr;
   }
-  KernelSync& sync = runtime.job().kernel_sync(number);
-  // Relaxed: read by the owner after the members' last synchronisation, when the team is gone.
-  const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  if ((sync.team_pool_used[slot / 64].load(std::memory_order_relaxed) & bit) == 0) {
-    sync.team_pool_used[slot / 64].fetch_or(bit, std::memory_order_relaxed);
-  }
-  return &sync.team_pool[slot];
+  return &runtime.job().kernel_sync(number).use_team_pool(found->slot());
 }
 
 shmem::Result<void> remote_list_barrier(const Job& job, const PeList& list, const std::string& prefix) {

@@ -2,8 +2,11 @@
 // The vector core that a thread is while a kernel runs on it, for calls without a core in their arguments.
 #pragma once
 
+#include <array>
 #include <mutex>
+#include <new>
 #include <string>
+#include <vector>
 
 #include "shmem/api/entry.hpp"
 
@@ -26,6 +29,41 @@ class LaunchErrors {
   std::string text_;
 };
 
+/// Shared by the cores of one launch: how often each core has set each of its flags, by the way it was set.
+class LaunchFlags {
+ public:
+  static constexpr int kFlags = 16;
+  static constexpr int kModes = 3;
+  using Count = std::atomic<std::uint32_t>;
+
+  explicit LaunchFlags(int cores) : cores_(cores) {}
+
+  /// Once, before the other calls; thread-safe. False: out of memory. Most kernels set no flag.
+  bool make() {
+    std::call_once(made_, [this] {
+      try {
+        cores_have_set_ = std::vector<OfCore>(static_cast<std::size_t>(cores_));
+      } catch (const std::bad_alloc&) {  // left empty
+      }
+    });
+    return !cores_have_set_.empty();
+  }
+  Count& count(int core, int mode, int flag) {
+    return cores_have_set_[static_cast<std::size_t>(core)][static_cast<std::size_t>(mode)]
+                          [static_cast<std::size_t>(flag)];
+  }
+  /// Changes after each change of a count of this flag.
+  SyncWord& changes(int flag) { return changes_[static_cast<std::size_t>(flag)]; }
+
+ private:
+  using OfCore = std::array<std::array<Count, kFlags>, kModes>;
+
+  const int cores_;
+  std::once_flag made_;
+  std::vector<OfCore> cores_have_set_;
+  std::array<SyncWord, kFlags> changes_{};
+};
+
 }  // namespace shmem::api
 
 /// What a kernel gets as its handle. Used by the core's thread only.
@@ -34,8 +72,11 @@ struct shmemx_core_t {
   shmem::Runtime& runtime;
   const shmem::CoreState& state;
   shmem::api::LaunchErrors& errors;
-  std::uint64_t ffts_config;
-  std::errc error;  // the first error of a call of this core; its later waits return it at once
+  shmem::api::LaunchFlags& flags;
+  std::uint64_t ffts_config = 0;
+  std::errc error{};  // the first error of a call of this core; its later waits return it at once
+  std::array<std::uint32_t, shmem::api::LaunchFlags::kFlags>
+      awaited_flags{};  // how often this core has waited for each
 
   /// 0, or the negative errno.
   int keep(const shmem::Result<void>& now) {

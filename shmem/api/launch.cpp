@@ -2,7 +2,11 @@
 // Kernels on the vector cores of a PE.
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/remote.hpp"
+#include "shmem/barrier/pool_barrier.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
+#include "shmem_device.h"
+
+static_assert(SHMEMX_MAX_TEAMS == shmem::kMaxTeams);
 
 using shmem::Runtime;
 namespace api = shmem::api;
@@ -65,9 +69,10 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
     return api::report({std::errc::device_or_resource_busy, "shmemx_launch: a kernel cannot launch another"});
   }
   api::LaunchErrors errors;
+  api::LaunchFlags flags(cores);
   const auto run = [&](shmem::ThreadCore& core) {
     const shmem::CoreState& state = runtime.job().core_state();
-    shmemx_core_t handle{core, runtime, state, errors, state.launch.read().ffts_config, {}};
+    shmemx_core_t handle{core, runtime, state, errors, flags, state.launch.read().ffts_config, {}};
     const BeingCore being(handle);
     kernel(&handle, argument);
     return handle.error;
@@ -145,5 +150,30 @@ int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept {
   shmemx_core_t& self = api::valid_core("shmemx_core_barrier", core);
   api::quiet();
   return api::sync_team_on(self, "shmemx_core_barrier", team);
+}
+
+int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* algorithm) noexcept {
+  constexpr const char* kCall = "shmemx_core_barrier_by";
+  shmemx_core_t& self = api::valid_core(kCall, core);
+  if (self.error != std::errc{}) {
+    return self.failed();
+  }
+  const shmem::Team& found = api::valid_team(self.runtime, kCall, team);
+  const auto named = shmem::find_algorithm(algorithm != nullptr ? algorithm : "");
+  if (!named) {
+    const std::string text =
+        fmt::format("{}\"{}\" is not an algorithm of barriers (npu_v1, npu_v2, npu_v3, ...: shmem_info lists them)",
+                    api::said_by(self, kCall), algorithm != nullptr ? algorithm : "NULL");
+    return self.keep(shmem::fail(std::errc::invalid_argument, text));
+  }
+  api::quiet();
+  if (found.map_here().size < found.size()) {
+    return api::sync_team_on(self, kCall, team);
+  }
+  const shmem::Job& job = self.runtime.job();
+  job.kernel_sync(job.me).use_team_pool(found.slot());
+  const shmem::PoolView view(job, found.map_here(), found.slot());
+  const shmem::BarrierChoice choice = shmem::fit_to_pool({*named, found.barrier_choice().tuning}, found.size());
+  return self.keep(shmem::pool_sync(job, self.core, view, choice, kCall));
 }
 }

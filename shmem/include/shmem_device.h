@@ -46,6 +46,16 @@ SHMEM_API void shmemx_set_ffts_config(uint64_t config) SHMEM_NOEXCEPT;
 
 /* ---- Barriers ---- */
 
+/* A PE can be in this many teams. */
+#define SHMEMX_MAX_TEAMS 4096
+
+/* As shmemx_core_barrier, but for this one barrier by the algorithm that is named: "npu_v1", "npu_v2", "npu_v3" and the
+ * other names of SHMEM_BARRIER_ALGORITHM that are algorithms (shmem_info lists them). All cores of all members name the
+ * same one. It never goes through the device, is not in the team's statistics, and uses the words of
+ * shmemx_team_sync_pool with the team's counter, which is the number of the last such barrier: a program that writes
+ * barriers on the same words continues these numbers. If the members are on several nodes it is shmemx_core_barrier.
+ * Errors: as shmemx_core_barrier; -EINVAL no such algorithm. After another error the words of the team are unusable. */
+SHMEM_API int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;
 /* As shmemx_core_barrier without shmem_quiet: completes no puts. */
 SHMEM_API int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;
 /* shmemx_team_barrier and shmem_barrier_all for cores only. (Ascend's have two kinds of cores, these are for the vector
@@ -82,6 +92,35 @@ SHMEM_API void shmemx_dcci_all(void) SHMEM_NOEXCEPT;
 /* shmem_signal_set or shmem_signal_add, by `sig_op` (SHMEM_SIGNAL_*); the same for signals of 32 bits. */
 SHMEM_API void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) SHMEM_NOEXCEPT;
+
+/* ---- Words of 32 bits on this node ----
+ *
+ * For barriers and signals that a kernel makes of plain words. `word` is an aligned address in the symmetric heap of
+ * any PE of this node, as this PE addresses it (shmem_ptr), the beginning of a word of a pool (see below), or any other
+ * memory of this process. Several threads may set a word; the last one wins. */
+
+/* Stores `value`; earlier stores are visible to a thread that sees it. Wakes waiters. */
+SHMEM_API void shmemx_word32_set(int32_t* word, int32_t value) SHMEM_NOEXCEPT;
+/* Waits until the word is `value` or, by a difference of up to 2^31 - 1, later than that: a number that only grows may
+ * wrap around, and a peer that is ahead has also arrived. Returns the last value seen. Ends early as every wait. */
+SHMEM_API int32_t shmemx_word32_wait_at_least(const int32_t* word, int32_t value) SHMEM_NOEXCEPT;
+
+/* ---- Flags between the cores of this PE ----
+ *
+ * Each core has SHMEMX_CORE_FLAGS flags, which count and are 0 when a kernel begins. A core takes one count from its
+ * flag each time it waits for it. Counts come from cores that set the flag of this number, by the mode of the setter:
+ *   SHMEMX_FLAG_ALL      each core gets one when all cores have set it
+ *   SHMEMX_FLAG_PAIR     the cores 2b and 2b + 1 get one when both have set it
+ *   SHMEMX_FLAG_PARTNER  the other core of the pair gets one */
+#define SHMEMX_CORE_FLAGS 16
+#define SHMEMX_FLAG_ALL 0
+#define SHMEMX_FLAG_PAIR 1
+#define SHMEMX_FLAG_PARTNER 2
+/* Earlier stores of the core are visible to a core that gets the count. Errors: -EINVAL no such mode or flag; -ENOMEM.
+ */
+SHMEM_API int shmemx_core_flag_set(shmemx_core_t* core, int mode, int flag) SHMEM_NOEXCEPT;
+/* Waits for a count and takes it. Errors: as shmemx_core_sync; those of shmemx_core_flag_set. */
+SHMEM_API int shmemx_core_flag_wait(shmemx_core_t* core, int flag) SHMEM_NOEXCEPT;
 
 /* ---- Words of this PE: waiting for them, and testing them ---- */
 
@@ -121,9 +160,9 @@ SHMEM_API size_t shmemx_test_elements(const shmemx_elements_t* elements, int whi
 
 /* ---- Words for barriers ----
  *
- * Words for barriers that a program writes itself; the library's own use others. They are zero at first, those of a
- * team when it is made, those of the cores also after a kernel that failed. Change them by shmemx_sync_set only, which
- * wakes waiters. */
+ * Words for barriers that a program writes itself; of the library's own, shmemx_core_barrier_by uses those of a team.
+ * They are zero at first, those of a team when it is made, those of the cores also after a kernel that failed. Change
+ * them by shmemx_sync_set only, which wakes waiters, or shmemx_word32_set. */
 typedef struct shmemx_sync_word_t {
   uint64_t value;
   char reserved[56]; /* a cache line each */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words in each PE's metadata area for calls of kernels: barriers of lists of PEs, and barriers that a program writes
-// itself. All zero at first; the library's own barriers do not use them.
+// Words in each PE's metadata area for calls of kernels: barriers of lists of PEs, barriers by an algorithm that the
+// kernel names, and barriers that a program writes itself. All zero at first; the library's other barriers do not use
+// them.
 #pragma once
 
 #include <array>
@@ -29,12 +30,23 @@ struct KernelSync {
   /// How many of these this PE has waited for. Written by this PE.
   std::array<std::uint64_t, kMostPartners> awaited;
 
-  // For barriers of the program's own.
+  // For barriers of the program's own and, team_pool, for those of barrier/pool_barrier.hpp.
   std::array<std::array<SyncWord, kPoolRounds>, kMostPoolCores> core_pool;  // [core][round]
   SyncWord core_counter;
   std::array<TeamPool, kMaxTeams> team_pool;
   /// Bit i: a caller has the address of team_pool[i] here. Set by all, cleared by this PE between teams.
   std::array<std::atomic<std::uint64_t>, kMaxTeams / 64> team_pool_used;
+
+  /// The words of a live team, which are cleared before the slot's next team.
+  TeamPool& use_team_pool(int slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    // Relaxed: read by the owner after the members' last synchronisation, when the team is gone.
+    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+    if ((team_pool_used[index / 64].load(std::memory_order_relaxed) & bit) == 0) {
+      team_pool_used[index / 64].fetch_or(bit, std::memory_order_relaxed);
+    }
+    return team_pool[index];
+  }
 
   /// A new team finds its words zero. Unused pages are not touched.
   void clear_team_pool(int slot) {
