@@ -143,7 +143,12 @@ std::errc carry_out(shmemx_kv_op_t& op, const Call& call) {
 
 }  // namespace
 
-extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, shmemx_stream_t* stream) noexcept try {
+extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, shmemx_stream_t* stream) noexcept {
+  return shmemx_kv_ops_create_by_path(block_dims, stream, SHMEMX_KV_PATH_AUTO);
+}
+
+extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create_by_path(uint32_t block_dims, shmemx_stream_t* stream,
+                                                         int path) noexcept try {
   auto ops = std::make_unique<shmemx_kv_ops>();
   ops->stream = stream;
   if (block_dims == 0) {
@@ -151,8 +156,7 @@ extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, shmemx_str
   }
   // Not 0, which means the default in shmemx_kv_options_t.
   constexpr std::uint32_t kMost = 1U << 16;
-  const shmemx_kv_options_t options{block_dims == 0 ? -1 : static_cast<int32_t>(std::min(block_dims, kMost)),
-                                    SHMEMX_KV_PATH_AUTO, 0};
+  const shmemx_kv_options_t options{block_dims == 0 ? -1 : static_cast<int32_t>(std::min(block_dims, kMost)), path, 0};
   ops->error = std::errc{-shmemx_kv_op_create(SHMEM_TEAM_WORLD, &options, &ops->op)};
   return ops.release();
 } catch (const std::bad_alloc&) {

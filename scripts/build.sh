@@ -11,15 +11,17 @@ Usage: scripts/build.sh [-examples] [PRESET]
 Installs what is missing, then configures and builds PRESET: release (default, into build/),
 debug, asan, tsan, fuzz or soak (into build-PRESET/).
 
-  -examples   nothing more: the programs in examples/ are built always
+  -examples   builds only the programs in examples/ and what they run with: the
+              libraries, oshrun, the emulated device and kv_shuffle
 TEXT
 }
 
 preset=
+examples=
 handle_help_option "$@"
 for argument in "$@"; do
   case "$argument" in
-    -examples | --examples) ;;
+    -examples | --examples) examples=yes ;;
     -*) usage_error "unknown option: $argument" ;;
     release | debug | asan | tsan | fuzz | soak)
       [[ -z "$preset" ]] || usage_error "more than one preset: $preset and $argument"
@@ -31,5 +33,6 @@ done
 
 "$ROOT/scripts/install-deps.sh"
 cd "$ROOT"
-cmake --preset "${preset:-release}"
-cmake --build --preset "${preset:-release}"
+# A build folder may have been configured without them.
+cmake --preset "${preset:-release}" ${examples:+-DGBA_EXAMPLES=ON}
+cmake --build --preset "${preset:-release}" ${examples:+--target examples}

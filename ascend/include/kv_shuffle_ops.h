@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "shmemx.h"
+#include "shmemx_kv.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,9 @@ typedef struct shmemx_kv_ops shmemx_kv_ops_t;
  * create returns NULL only without memory for the object. The other calls accept NULL.
  */
 SHMEM_API shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, struct shmemx_stream_t* stream) SHMEM_NOEXCEPT;
+/* The same by one of SHMEMX_KV_PATH_*. */
+SHMEM_API shmemx_kv_ops_t* shmemx_kv_ops_create_by_path(uint32_t block_dims, struct shmemx_stream_t* stream,
+                                                        int path) SHMEM_NOEXCEPT;
 SHMEM_API void shmemx_kv_ops_compute(shmemx_kv_ops_t* ops, uint8_t* k_cache, uint8_t* v_cache,
                                      const uint8_t* global_shuffle_table, const uint8_t* src_block_table,
                                      const uint8_t* dst_block_table, int64_t block_nums, int64_t kv_head_num,
@@ -36,11 +40,13 @@ class KVShuffleOps {
  public:
   /*
    * Collective over the world. block_dims: threads that copy, the stream's among them, the same on all PEs; any number
-   * above 0. stream: an aclrtStream or shmemx_stream_t*, or nullptr for the library's own. Errors are printed,
-   * and every compute fails then.
+   * above 0. stream: an aclrtStream or shmemx_stream_t*, or nullptr for the library's own. path: how a thread copies:
+   * SHMEMX_KV_PATH_DIRECT from cache to cache, SHMEMX_KV_PATH_SCRATCH through two buffers of 32 KiB of its own, one of
+   * which is filled while the other is emptied where an engine copies; SHMEMX_KV_PATH_AUTO is direct here. Errors are
+   * printed, and every compute fails then.
    */
-  KVShuffleOps(uint32_t block_dims, void* stream)
-      : ops_(shmemx_kv_ops_create(block_dims, static_cast<shmemx_stream_t*>(stream))) {}
+  KVShuffleOps(uint32_t block_dims, void* stream, int path = SHMEMX_KV_PATH_AUTO)
+      : ops_(shmemx_kv_ops_create_by_path(block_dims, static_cast<shmemx_stream_t*>(stream), path)) {}
   KVShuffleOps(const KVShuffleOps&) = delete;
   KVShuffleOps& operator=(const KVShuffleOps&) = delete;
   /* Collective over the world. Waits for its work in the stream, which may have been destroyed. */

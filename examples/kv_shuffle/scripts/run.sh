@@ -12,6 +12,8 @@ with 0 only if every step succeeds and all sums are equal.
 
 FOLDER keeps the files. If it has a pair_list.bin, its files are used as they are, for example those of the example's
 own golden.py. OSHRUN and KV_SHUFFLE name the programs, if they are neither in the build folder nor installed.
+KV_PATH is how blocks are copied: direct, scratch (through two buffers of 32 KiB for each thread, as on processors whose
+cores need them) or auto, the faster one (default).
 TEXT
 }
 
@@ -63,7 +65,7 @@ else
   "$oshrun" -n "$pe_size" --gba off "$kv_shuffle" --generate "$folder" || die "kv_shuffle --generate failed"
 fi
 rm -f "$folder"/[kv]_cache_output_pe_*.bin
-"$oshrun" -n "$pe_size" "$kv_shuffle" --import "$folder" --repeats 10 || die "kv_shuffle failed"
+"$oshrun" -n "$pe_size" "$kv_shuffle" --import "$folder" --repeats 10 --path "${KV_PATH:-auto}" || die "kv_shuffle failed"
 
 sum_of() {
   [[ -f "$1" ]] || die "there is no $1"

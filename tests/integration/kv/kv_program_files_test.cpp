@@ -195,6 +195,24 @@ TEST_F(KvExample, RunsOnAnyNumberOfPes) {
   }
 }
 
+TEST_F(KvExample, IsRunFromItsFolderAndCopiesByEitherPath) {
+  for (const char* path : {"auto", "direct", "scratch"}) {
+    const Outcome outcome = test_support::run(
+        {"bash", "-c", "cd " KV_EXAMPLE " && bash scripts/run.sh 2"},
+        {"OSHRUN=" + test_support::program("oshrun"), "KV_SHUFFLE=" + test_support::program("kv_shuffle"),
+         "SHMEM_GBA=off", std::string("KV_PATH=") + path},
+        kv_jobs::kLimit);
+    EXPECT_TRUE(outcome.exit.clean()) << path << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr("All 4 caches of 2 PEs are correct"));
+  }
+  const Outcome wrong = test_support::run({"bash", "-c", "cd " KV_EXAMPLE " && bash scripts/run.sh 2"},
+                                          {"OSHRUN=" + test_support::program("oshrun"),
+                                           "KV_SHUFFLE=" + test_support::program("kv_shuffle"), "KV_PATH=slow"},
+                                          kv_jobs::kLimit);
+  EXPECT_EQ(wrong.exit.code, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("slow"));
+}
+
 TEST_F(KvExample, FailsWithAWrongByteOrAMissingFileOrTheProgram) {
   ASSERT_TRUE(run(2).exit.clean());
   const std::string golden = file("k_cache_golden_pe_1.bin");

@@ -50,11 +50,24 @@ TEST(AscendPrograms, RunUnchanged) {
   }
 }
 
-test_support::Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments) {
+test_support::Outcome run_kv_shuffle(int pes, const std::string& cores, const std::vector<std::string>& arguments,
+                                     const std::string& path = "0") {
   TempDir dir;
   std::vector<std::string> command{test_program("ascend_kv_shuffle_pes"), dir.file("uid"), cores};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0"}, Seconds{100});
+  return run(oshrun(pes, "off", command), {"SHMEM_UID_SESSION_ID=127.0.0.1:0", "KV_PATH=" + path}, Seconds{100});
+}
+
+TEST(KvShuffleOps, CopiesDirectlyOrThroughTwoBuffers) {
+  for (const char* path : {"1", "2"}) {
+    // A block of 1 KiB, of 144,000 bytes (several buffers of 32 KiB, the last one in part), and of odd size.
+    for (const auto& shape : {std::vector<std::string>{"2", "8", "64"}, {"9", "125", "128"}, {"3", "5", "7"}}) {
+      for (const char* cores : {"1", "16"}) {
+        const auto job = run_kv_shuffle(3, cores, shape, path);
+        EXPECT_TRUE(job.exit.clean()) << "path " << path << ", " << cores << " cores\n" << job.output;
+      }
+    }
+  }
 }
 
 TEST(KvShuffleOps, MovesTheBlocksThatTheTablesName) {
@@ -83,6 +96,7 @@ TEST(KvShuffleOps, ReportsErrorsToBothPartnersAndMovesNothing) {
       {"shape", "KVShuffleOps::compute: there are no blocks of kv_head_num 2, page_size 8 and head_dim 0"},
       {"memory", "KVShuffleOps::compute: k_cache is not in memory of shmem_malloc"},
       {"cores", "KVShuffleOps: block_dims is 0"},
+      {"path", "path 3"},
   };
   for (const auto& [name, message] : mistakes) {
     const auto job = run_kv_shuffle(2, "2", {"2", "8", "64", name});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_shuffle as a program for Ascend SHMEM calls it: kv_shuffle_pes FILE BLOCK_DIMS HEADS PAGE DIM [MISTAKE]. Compares
 // every byte of the caches with the result of a loop over all PEs; with a mistake, with the caches' initial contents.
+// KV_PATH: one of SHMEMX_KV_PATH_*, by number.
 #include <acl/acl.h>
 #include <kv_shuffle_kernel.h>
 #include <shmem.h>  // the one in ascend/
@@ -100,6 +101,7 @@ struct Job {
   int me, pes;
   uint32_t block_dims;
   int64_t heads, page, dim;
+  int path;
   [[nodiscard]] int64_t block_size() const { return heads * page * dim; }
   [[nodiscard]] int64_t cache_size() const { return max_block_nums * block_size(); }
 };
@@ -136,7 +138,7 @@ void shuffle_ten_times(const Job& job, const Caches& caches) {
   const DeviceTable destination(tables.destination[me]);
   const auto count = static_cast<int64_t>(tables.source[me].size());
 
-  KVShuffleOps ops(job.block_dims, stream);
+  KVShuffleOps ops(job.block_dims, stream, job.path);
   for (int i = 0; i < 10; ++i) {
     ops.compute(caches.k, caches.v, pairs.get(), source.get(), destination.get(), count, job.heads, job.page, job.dim);
   }
@@ -165,7 +167,7 @@ void make_mistake(const Job& job, const Caches& caches, const std::string& mista
   const DeviceTable destination(mistake == "block" ? Numbers{8, max_block_nums} : Numbers{8, 9});
   std::vector<uint8_t> elsewhere(static_cast<size_t>(job.cache_size()));
   {
-    KVShuffleOps ops(mistake == "cores" ? 0 : job.block_dims, stream);
+    KVShuffleOps ops(mistake == "cores" ? 0 : job.block_dims, stream, mistake == "path" ? 3 : job.path);
     ops.compute(mistake == "memory" && !sends ? elsewhere.data() : caches.k, caches.v,
                 mistake == "no-pairs" ? nullptr : pairs.get(), mistake == "no-table" ? nullptr : source.get(),
                 destination.get(), mistake == "count" ? -1 : 2, job.heads, job.page, mistake == "shape" ? 0 : job.dim);
@@ -195,8 +197,9 @@ int main(int argc, char** argv) {
       aclshmemx_init_attr(ACLSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) {
     return 1;
   }
-  const Job job{aclshmem_my_pe(),   aclshmem_n_pes(),   static_cast<uint32_t>(std::atoi(argv[2])),
-                std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])};
+  const Job job{aclshmem_my_pe(),         aclshmem_n_pes(),   static_cast<uint32_t>(std::atoi(argv[2])),
+                std::atoi(argv[3]),       std::atoi(argv[4]), std::atoi(argv[5]),
+                ascend::number("KV_PATH")};
   const auto bytes = static_cast<size_t>(job.cache_size());
   // K and V each in its own allocation; then both orders in one allocation with room after them.
   auto* k = static_cast<uint8_t*>(aclshmem_malloc(bytes));
