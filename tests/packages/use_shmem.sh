@@ -44,6 +44,26 @@ int main(void) {
   return 0;
 }
 TEXT
+cat >kernel.cpp <<'TEXT'
+#include <include/internal/device/sync/shmemi_device_p2p.h>
+#include <internal/device/sync/shmemi_device_barrier.h>
+#include <kernel_operator.h>
+#include <shmem.h>
+#include <shmem_api.h>
+#include <stdio.h>
+static void kernel(shmemx_core_t*, void*) {
+  shmemi_team_t* team = shmemi_get_state()->team_pools[SHMEM_TEAM_WORLD];
+  shmemi_barrier_npu_v3(team);
+  AscendC::CrossCoreSetFlag<0x0, PIPE_MTE3>(8);
+  AscendC::CrossCoreWaitFlag(8);
+}
+int main() {
+  shmem_init();
+  if (shmemx_launch(2, kernel, nullptr) != 0) return 1;
+  printf("PE %d of %d\n", shmem_my_pe(), shmem_n_pes());
+  return shmem_finalize();
+}
+TEXT
 cp hello.c hello.cpp
 echo "== wrappers"
 oshcc -Wall -Werror -o by_oshcc hello.c
@@ -53,6 +73,10 @@ for wrapper in oshc++ oshCC oshcxx; do
   "$wrapper" -o "by_$wrapper" hello.o
   runs_as_pes "./by_$wrapper"
 done
+echo "== kernels with Ascend SHMEM's names"
+headers="$(oshcc --showme:incdirs)"
+oshc++ -Wall -Werror "-I$headers/ascend" "-I$headers/ascend/cann" -o by_ascend kernel.cpp
+runs_as_pes ./by_ascend
 # shellcheck disable=SC2046 # several words
 {
   cc -c hello.c $(oshcc --showme:compile)

@@ -13,6 +13,8 @@
 #define shmemx_putmem_on_stream aclshmemx_putmem_on_stream
 #define shmemx_quiet_on_stream aclshmemx_quiet_on_stream
 
+#define SHMEM_MAX_TEAMS ACLSHMEM_MAX_TEAMS
+
 enum { DEFAULT_TIMEOUT = ACLSHMEM_DEFAULT_TIMEOUT };
 
 /* How that library's kernels keep memory coherent: see shmemx_dcci in shmem_device.h. */

@@ -31,7 +31,7 @@
 using half = aclshmem_half_t;
 using bfloat16_t = aclshmem_bfloat16_t;
 
-enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
+enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX };
 enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
 
 namespace AscendC {
@@ -52,6 +52,20 @@ inline int64_t GetBlockNum() {
 template <bool IsAivOnly = true>
 void SyncAll() {
   shmemx_core_sync(shmemx_current_core());
+}
+
+/* Flags between cores, which count: a wait takes a count. Mode 0 gives each core one when all cores have set the flag;
+ * mode 1 the two vector cores of a block, when both have; mode 2 the vector cores of a block when its cube core has set
+ * it, and the other way round. Here the cores 2b and 2b + 1 are a block, and in mode 2 each is the other's partner.
+ * Flags are 0 to 15. An error, also of a wait that cannot end, stays with the core, and shmemx_launch returns it. */
+template <uint8_t Mode, pipe_t Pipe>
+void CrossCoreSetFlag(uint16_t flag) {
+  static_assert(Mode <= SHMEMX_FLAG_PARTNER, "modes are 0, 1 and 2");
+  shmemx_core_flag_set(shmemx_current_core(), Mode, flag);
+}
+template <uint8_t Mode = 0, pipe_t Pipe = PIPE_S>
+void CrossCoreWaitFlag(uint16_t flag) {
+  shmemx_core_flag_wait(shmemx_current_core(), flag);
 }
 
 template <pipe_t Pipe>
