@@ -6,7 +6,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS gba EXPORT gba-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libgba NAMELINK_COMPONENT libgba-dev
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${CMAKE_INSTALL_INCLUDEDIR}/gba)
-install(FILES include/gba/barrier.h include/gba/gba.h ${CMAKE_CURRENT_BINARY_DIR}/include/gba/version.h
+install(FILES include/gba/barrier.h include/gba/gba.h include/gba/scoll_gba.h include/gba/coll_switch_barrier.h
+  ${CMAKE_CURRENT_BINARY_DIR}/include/gba/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gba COMPONENT libgba-dev)
 # The numbers of the device's registers, errors and states.
 install(FILES ${PROJECT_SOURCE_DIR}/uapi/gba_device.h ${PROJECT_SOURCE_DIR}/uapi/gba_regs.h

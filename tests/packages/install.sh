@@ -35,7 +35,9 @@ libdir="${library%/*}"
 [[ -n "$library" ]] || { echo "no libgba.so.0 below the prefix" && exit 1; }
 
 cat >"$work/main.c" <<'TEXT'
+#include <gba/coll_switch_barrier.h>
 #include <gba/gba.h>
+#include <gba/scoll_gba.h>
 #include <gba/version.h>
 #include <string.h>
 #include <uapi/gba_regs.h>
