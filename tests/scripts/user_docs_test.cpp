@@ -175,4 +175,32 @@ TEST(UserDocs, BeginWithAPageThatIsReadInAMinute) {
   EXPECT_LE(test_support::manual(kTree / "README.md").size(), 6000U);
 }
 
+/// The text of all public headers.
+std::string headers() {
+  std::string all;
+  for (const char* folder : {"shmem/include", "ascend/include", "driver/include"}) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      if (file.path().extension() == ".h") {
+        all += test_support::manual(file.path());
+      }
+    }
+  }
+  return all;
+}
+
+TEST(UserDocs, NamesFromInsideTheDeviceCodeExist) {
+  const std::string page = test_support::manual(kDocs / "from-ascend.md");
+  const auto begin = page.find("### Names from inside the device code");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = page.substr(begin, page.find("\n## ", begin) - begin);
+  // `_v2` and the like are ends of names.
+  const auto names =
+      test_support::all_of(section, R"((?:`|[ (])((?:shmemi|shmemx|SHMEM|CrossCore)\w*[a-z0-9A-Z])[`(])");
+  EXPECT_GE(names.size(), 20U);
+  const std::string all = headers();
+  for (const auto& name : names) {
+    EXPECT_TRUE(std::regex_search(all, std::regex("\\b" + name + "\\b"))) << name;
+  }
+}
+
 }  // namespace

@@ -19,7 +19,7 @@
  *
  * What differs from the documents, on purpose:
  *  - Registers are written by the library only: base_addr is NULL, and there is no register for arrivals in a group's
- *    block (they are stores to another region of the device: uapi rule 9).
+ *    block (they are stores to a page of their own: uapi rule 19).
  *  - Release addresses begin at offset 0x2000: at 0x0080, as there, those of 708 members would cover CONTROL.
  *  - A flag is not compared with >=: a removed device reads as all ones, and would release everybody. A sequence that
  *    has been released before is released.
