@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names by which kernels of Ascend SHMEM synchronise exist, with their types.
+#include <internal/device/sync/shmemi_device_barrier.h>
 #include <shmem.h>  // the one in ascend/
 #include <shmem_api.h>
 
@@ -45,6 +46,17 @@ static_assert(is<void()>(shmem_quiet) && is<void()>(shmem_fence));
 static_assert(is<void(int32_t*, int32_t, int, int) noexcept>(shmemx_signal_op));
 static_assert(is<int32_t(int32_t*, int, int32_t) noexcept>(shmem_signal_wait_until));
 static_assert(is<void(shmem_handle_t, aclrtStream) noexcept>(shmem_handle_wait));
+
+// Names from inside the device code.
+static_assert(is<void(shmemi_team_t*) noexcept>(shmemi_barrier_npu_v1));
+static_assert(is<void(shmemi_team_t*) noexcept>(shmemi_barrier_npu_v2));
+static_assert(is<void(shmemi_team_t*) noexcept>(shmemi_barrier_npu_v3));
+static_assert(is<void(int32_t*, int32_t) noexcept>(shmemi_signal_set));
+static_assert(is<void(int32_t*, int, int32_t) noexcept>(shmemi_signal_set));
+static_assert(is<int32_t(int32_t*, int32_t) noexcept>(shmemi_signal_wait_until_eq_for_barrier));
+static_assert(is<void*(const void*, int) noexcept>(shmemi_ptr));
+static_assert(is<shmemi_device_host_state_t*() noexcept>(shmemi_get_state));
+static_assert(SHMEM_MAX_TEAMS == ACLSHMEM_MAX_TEAMS && SHMEM_BARRIER_TG_DISSEM_KVAL == 8);
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be in parentheses
 #define FAMILY(NAME, T)                                                                                               \

@@ -80,6 +80,7 @@ std::vector<Program> all_programs() {
       {{"ascend_device_pes"}, "", 0, kInSoak},
       {{"ascend_kernel_pes"}, "", 0, kInSoak},
       {{"ascend_allgather_pes", "FILE"}, "", 0, kInSoak},
+      {{"ascend_fragments_pes", "nodes"}},
       {{"ascend_kv_shuffle_pes", "FILE", "16", "3", "5", "7"}, "", 0, kInSoak},
       {{"kv_calls_pe"}, "PE 0: works", 0, true, 2},
       {{"kv_bad_calls_pe"}, "PE 0: 0 wrong", 0, true, 4},

@@ -47,7 +47,7 @@ SHMEM_DEVICE void pull(shmemi_team_t* team, int32_t* sync_array, int32_t* sync_c
 }
 
 /// Dissemination, by push: each PE stores in the memory of others and looks at its own. `stride`: from word to word.
-SHMEM_DEVICE void push(shmemi_team_t* team, int32_t* sync_array, int stride, int32_t* sync_counter) {
+SHMEM_DEVICE void push(shmemi_team_t* team, int32_t* sync_array, ptrdiff_t stride, int32_t* sync_counter) {
   const int32_t count = shmemi_load((__gm__ int32_t*)sync_counter) + 1;
   shmemi_barrier_core();
   if (AscendC::GetBlockIdx() == 0) {
@@ -103,7 +103,7 @@ void kernel(shmemx_core_t* /*core*/, void* argument) {
   shmemi_sync_bit* pool = shmemi_get_team_sync_array(team->team_idx);
   auto* sync_array = reinterpret_cast<int32_t*>(pool);
   auto* sync_counter = reinterpret_cast<int32_t*>(shmemi_get_team_sync_counter(team->team_idx));
-  constexpr int kWord = SHMEMI_SYNCBIT_SIZE / sizeof(int32_t);
+  constexpr ptrdiff_t kWord = SHMEMI_SYNCBIT_SIZE / sizeof(int32_t);
   const int32_t before = shmemi_load(sync_counter);
 
   rounds(work, team, 0, [&](int) { pull(team, sync_array, sync_counter); });
@@ -135,6 +135,35 @@ void kernel(shmemx_core_t* /*core*/, void* argument) {
     }
   });
   CHECK(shmemi_load(sync_counter) - before == 5 * kRounds + kRounds - kRounds / 7);
+}
+
+/// On PEs of any nodes: barriers by name, and a dissemination on words of the heap.
+void on_nodes(shmemx_core_t* /*core*/, void* argument) {
+  const Work& work = *static_cast<Work*>(argument);
+  shmemi_team_t* team = shmemi_get_state()->team_pools[SHMEM_TEAM_WORLD];
+  const auto core = AscendC::GetBlockIdx();
+  constexpr ptrdiff_t kWord = SHMEMI_SYNCBIT_SIZE / sizeof(int32_t);
+  for (int32_t round = 1; round <= kRounds; ++round) {
+    shmemi_store(work.arrived + core, round);
+    switch (round % 4) {
+      case 0:
+        shmemi_barrier_npu_v1(team);
+        break;
+      case 1:
+        shmemi_barrier_npu_v2(team);
+        break;
+      case 2:
+        shmemi_barrier_npu_v3(team);
+        break;
+      default:
+        push(team, work.own_words, kWord, work.own_counter + core);
+    }
+    for (int pe = 0; pe < team->size; ++pe) {
+      for (int other = 0; other < kCores; ++other) {
+        CHECK(shmem_int32_g(work.arrived + other, pe) >= round);
+      }
+    }
+  }
 }
 
 /// Each algorithm stores in words of its own, by which one can tell that it was the one.
@@ -226,10 +255,27 @@ void numbers(shmemx_core_t* /*core*/, void* argument) {
   CHECK(shmemi_signal_wait_until_eq_for_barrier(word, INT32_MAX) == INT32_MIN + 1);
 }
 
+Work make_work() {
+  return {0, static_cast<int32_t*>(shmem_calloc(kCores, sizeof(int32_t))),
+          static_cast<int32_t*>(shmem_calloc(16, SHMEMI_SYNCBIT_SIZE)),
+          static_cast<int32_t*>(shmem_calloc(size_t{2} * kCores, sizeof(int32_t)))};
+}
+
+void free_work(const Work& work) {
+  shmem_free(work.own_counter);
+  shmem_free(work.own_words);
+  shmem_free(work.arrived);
+}
+
+void run_on_nodes() {
+  Work work = make_work();
+  CHECK(shmemx_launch(kCores, on_nodes, &work) == 0);
+  shmem_barrier_all();
+  free_work(work);
+}
+
 void run_barriers() {
-  Work work{0, static_cast<int32_t*>(shmem_calloc(kCores, sizeof(int32_t))),
-            static_cast<int32_t*>(shmem_calloc(16, SHMEMI_SYNCBIT_SIZE)),
-            static_cast<int32_t*>(shmem_calloc(2 * kCores, sizeof(int32_t)))};
+  Work work = make_work();
   CHECK(shmemx_launch(kCores, kernel, &work) == 0);
   shmem_barrier_all();
 
@@ -241,7 +287,7 @@ void run_barriers() {
     if (new_team != SHMEM_TEAM_INVALID) {
       memset(work.arrived, 0, kCores * sizeof(int32_t));
       memset(work.own_words, 0, 16 * SHMEMI_SYNCBIT_SIZE);
-      memset(work.own_counter, 0, 2 * kCores * sizeof(int32_t));
+      memset(work.own_counter, 0, size_t{2} * kCores * sizeof(int32_t));
       work.team = shmemx_team_number(new_team);
       CHECK(shmemi_get_state()->team_pools[new_team]->mype == (shmem_my_pe() - 1) / 2);
       shmem_team_sync(new_team);
@@ -250,9 +296,7 @@ void run_barriers() {
     shmem_barrier_all();
     shmem_team_destroy(new_team);  // the next team of that number finds its words zero
   }
-  shmem_free(work.own_counter);
-  shmem_free(work.own_words);
-  shmem_free(work.arrived);
+  free_work(work);
 }
 
 void run_flags() {
@@ -280,6 +324,8 @@ int main(int argc, char** argv) {
     shmem_free(word);
   } else if (what == "flags") {
     run_flags();
+  } else if (what == "nodes") {
+    run_on_nodes();
   } else {
     int32_t word = 0;
     if (what == "absent" && shmem_my_pe() == 0) {

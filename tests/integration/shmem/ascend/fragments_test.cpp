@@ -24,6 +24,11 @@ TEST(AscendFragments, ChooseTheirBarriersAlsoIfTheTeamHasTheDevice) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(AscendFragments, RunOnPesOfAnyNodes) {
+  const auto job = run(oshrun(3, "off", {test_program("ascend_fragments_pes"), "nodes"}), {}, Seconds{100});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+}
+
 TEST(AscendFragments, SynchroniseCoresByFlagsOfEachMode) {
   const auto job = run(oshrun(2, "off", {test_program("ascend_fragments_pes"), "flags"}), {}, Seconds{100});
   EXPECT_TRUE(job.exit.clean()) << job.output;
