@@ -213,7 +213,7 @@ inline void remote_block_get(const Peer& peer, void* dest, const void* source, c
     remote_get(peer, static_cast<std::byte*>(dest) + i * blocks.to_step,
                static_cast<const std::byte*>(source) + i * blocks.from_step, blocks.block, Done::kWithQuiet);
   }
-  remote_quiet();
+  remote_quiet(PeChoice(peer.pe));
 }
 
 template <std::size_t Size>

@@ -51,7 +51,8 @@ int create(const char* call, shmem_team_t team, long options, shmem_ctx_t* ctx) 
   if ((options & ~kOptions) != 0) {
     return refuse(call, std::errc::invalid_argument, fmt::format("options {} has unknown bits", options));
   }
-  const auto handle = runtime.ctxs().add({found->map(), found->slot(), options});
+  const auto handle = runtime.ctxs().add(
+      {found->map(), found->slot(), options, shmem::PeSet(runtime.job().on_several_nodes() ? runtime.n_pes() : 0)});
   if (!handle) {
     return refuse(call, std::errc::no_buffer_space,
                   fmt::format("there are {} contexts already; destroy some", shmem::CtxTable::kMost));
@@ -87,8 +88,7 @@ SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) {
   if (ctx == SHMEM_CTX_DEFAULT) {
     api::end_job(runtime, "shmem_ctx_destroy", "the default context cannot be destroyed");
   }
-  api::valid_ctx(runtime, "shmem_ctx_destroy", ctx);
-  api::quiet();
+  api::quiet(runtime, api::valid_ctx(runtime, "shmem_ctx_destroy", ctx));
   runtime.ctxs().remove(reinterpret_cast<std::uintptr_t>(ctx));
 }
 

@@ -6,27 +6,73 @@
 
 namespace api = shmem::api;
 
-namespace {
+namespace shmem::api {
 
-/// Section 9.12: nothing is done for SHMEM_CTX_INVALID.
-bool is_valid(const char* call, shmem_ctx_t ctx) {
-  if (ctx == SHMEM_CTX_INVALID) {  // NOLINT(performance-no-int-to-ptr)
-    return false;
+void fence(const Runtime& runtime, const Ctx& ctx) {
+  shmem::fence();
+  if (runtime.job().on_several_nodes()) {
+    remote_fence(PeChoice(ctx.used));
   }
-  if (ctx != SHMEM_CTX_DEFAULT) {
-    api::valid_ctx(api::running(call), call, ctx);
-  }
-  return true;
 }
 
-/// PEs of the world or of the context's team; ends the job if one does not exist.
-template <typename... Ctx>
-void check_pes(const char* call, const int* pes, std::size_t count, Ctx... ctx) {
+void quiet(const Runtime& runtime, const Ctx& ctx) {
+  shmem::quiet();
+  if (!runtime.job().on_several_nodes()) {
+    return;
+  }
+  remote_quiet(PeChoice(ctx.used));
+  // Other threads may have begun an operation on a context that they share, after this one was completed.
+  if ((ctx.options & (SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE)) != 0) {
+    ctx.used.clear();
+  }
+}
+
+}  // namespace shmem::api
+
+namespace {
+
+/// Nothing is done for SHMEM_CTX_INVALID (section 9.12).
+bool is_invalid(shmem_ctx_t ctx) {
+  return ctx == SHMEM_CTX_INVALID;  // NOLINT(performance-no-int-to-ptr)
+}
+
+void check_list(const char* call, const int* pes, std::size_t count) {
   if (pes == nullptr && count != 0) {
     api::end_job(api::running(call), call, "no list of PEs was given");
   }
+}
+
+/// Completes what was begun on PEs of the world. Ends the job if one does not exist.
+void quiet_pes(const char* call, const int* pes, std::size_t count) {
+  check_list(call, pes, count);
+  const shmem::Runtime& runtime = api::running(call);
+  shmem::PeSet set(runtime.n_pes());
   for (std::size_t i = 0; i < count; ++i) {
-    api::peer(call, ctx..., pes[i]);
+    set.add(api::peer(call, pes[i]).pe);
+  }
+  shmem::quiet();
+  if (runtime.job().on_several_nodes()) {
+    api::remote_quiet(shmem::PeChoice(set));
+  }
+}
+
+/// The same for PEs of the context's team, of what was begun on the context.
+void quiet_pes(const char* call, shmem_ctx_t ctx, const int* pes, std::size_t count) {
+  check_list(call, pes, count);
+  const shmem::Runtime& runtime = api::running(call);
+  const shmem::Ctx& found = api::valid_ctx(runtime, call, ctx);
+  shmem::PeSet set(runtime.n_pes());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (pes[i] < 0 || pes[i] >= found.map.size) {
+      api::refuse_ctx_pe(runtime, call, found, pes[i]);
+    }
+    if (const int pe = found.map.pe(pes[i]); found.used.contains(pe)) {
+      set.add(pe);
+    }
+  }
+  shmem::quiet();
+  if (runtime.job().on_several_nodes()) {
+    api::remote_quiet(shmem::PeChoice(set));
   }
 }
 
@@ -37,8 +83,12 @@ SHMEM_ROUTINE(void, fence, (void)) {
 }
 
 SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
-  if (is_valid("shmem_ctx_fence", ctx)) {
+  constexpr const char* kCall = "shmem_ctx_fence";
+  if (ctx == SHMEM_CTX_DEFAULT) {
     api::fence();
+  } else if (!is_invalid(ctx)) {
+    const shmem::Runtime& runtime = api::running(kCall);
+    api::fence(runtime, api::valid_ctx(runtime, kCall, ctx));
   }
 }
 
@@ -47,19 +97,24 @@ SHMEM_ROUTINE(void, quiet, (void)) {
 }
 
 SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
-  if (is_valid("shmem_ctx_quiet", ctx)) {
+  constexpr const char* kCall = "shmem_ctx_quiet";
+  if (ctx == SHMEM_CTX_DEFAULT) {
     api::quiet();
+  } else if (!is_invalid(ctx)) {
+    const shmem::Runtime& runtime = api::running(kCall);
+    api::quiet(runtime, api::valid_ctx(runtime, kCall, ctx));
   }
 }
 
 SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
-  check_pes("shmem_pe_quiet", target_pes, npes);
-  api::quiet();
+  quiet_pes("shmem_pe_quiet", target_pes, npes);
 }
 
 SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) {
-  if (is_valid("shmem_ctx_pe_quiet", ctx)) {
-    check_pes("shmem_ctx_pe_quiet", target_pes, npes, ctx);
-    api::quiet();
+  constexpr const char* kCall = "shmem_ctx_pe_quiet";
+  if (ctx == SHMEM_CTX_DEFAULT) {
+    quiet_pes(kCall, target_pes, npes);
+  } else if (!is_invalid(ctx)) {
+    quiet_pes(kCall, ctx, target_pes, npes);
   }
 }

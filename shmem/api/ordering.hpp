@@ -8,8 +8,8 @@
 namespace shmem::api {
 
 // Only in a job on several nodes: api/remote.cpp.
-void remote_fence();
-void remote_quiet();
+void remote_fence(PeChoice pes = {});
+void remote_quiet(PeChoice pes = {});
 void remote_progress();
 
 /// Orders earlier puts before later puts to the same PE.
@@ -27,6 +27,10 @@ inline void quiet() {
     remote_quiet();
   }
 }
+
+/// The same for the operations of a context. Waits for no PE that it has no operations on.
+void fence(const Runtime& runtime, const Ctx& ctx);
+void quiet(const Runtime& runtime, const Ctx& ctx);
 
 /// For calls that test without waiting: programs repeat them until they see a change, which may come over the network.
 inline void progress() {

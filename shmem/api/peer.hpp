@@ -106,7 +106,11 @@ inline Target peer(const char* call, shmem_ctx_t ctx, int pe) {
   if (pe < 0 || pe >= found.map.size) {
     refuse_ctx_pe(runtime, call, found, pe);
   }
-  return {runtime, call, found.map.pe(pe)};
+  const int target = found.map.pe(pe);
+  if (runtime.job().on_several_nodes()) [[unlikely]] {
+    found.used.add(target);
+  }
+  return {runtime, call, target};
 }
 
 }  // namespace shmem::api

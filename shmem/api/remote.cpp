@@ -62,19 +62,19 @@ void remote_post(const Peer& peer, const void* word, std::size_t size, AtomicOpe
 }
 
 void remote_fence(const Peer& peer) {
-  checked(peer, network_of(peer).fence(peer.pe));
+  checked(peer, network_of(peer).fence(PeChoice(peer.pe)));
 }
 
-void remote_fence() {
+void remote_fence(PeChoice pes) {
   const Runtime& runtime = *Runtime::current();
-  if (auto ok = runtime.job().network->fence(); !ok) {
+  if (auto ok = runtime.job().network->fence(pes); !ok) {
     end_job(runtime, "fence", ok.error().text);
   }
 }
 
-void remote_quiet() {
+void remote_quiet(PeChoice pes) {
   const Runtime& runtime = *Runtime::current();
-  if (auto ok = runtime.job().network->quiet(); !ok) {
+  if (auto ok = runtime.job().network->quiet(pes); !ok) {
     end_job(runtime, "quiet", ok.error().text);
   }
 }

@@ -4,7 +4,8 @@
  *
  * A context is a stream of operations that is ordered and completed apart from others. The PEs of a node reach each
  * other by load and store, which are complete in the order of the thread that makes them: what fence and quiet do for
- * one context they do for all of the calling thread's. Contexts make PE numbers those of their team.
+ * one context they do for all of the calling thread's. Between nodes they wait only for PEs that the context has
+ * operations on. Contexts make PE numbers those of their team.
  */
 #ifndef SHMEM_SHMEM_CONTEXT_H
 #define SHMEM_SHMEM_CONTEXT_H

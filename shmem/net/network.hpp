@@ -15,6 +15,7 @@
 
 #include "shmem/bootstrap/bootstrap.hpp"
 #include "shmem/cores/wait.hpp"
+#include "shmem/layout/pe_set.hpp"
 #include "shmem/layout/remote_board.hpp"
 #include "shmem/result.hpp"
 
@@ -65,12 +66,13 @@ class Network : public Background {
   virtual Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                                    std::uint64_t operand) = 0;
 
-  /// Earlier puts arrive before later puts to the same PE.
-  virtual Result<void> fence() = 0;
-  /// The same for one PE, without waiting for another one.
-  virtual Result<void> fence(int pe) = 0;
-  /// Everything that this PE has begun is complete, at both ends.
-  virtual Result<void> quiet() = 0;
+  /// Earlier puts to these PEs arrive before later puts to the same PE. Waits for no other PE.
+  virtual Result<void> fence(PeChoice pes) = 0;
+  /// Everything that this PE has begun on these PEs is complete, at both ends. Waits for no other PE.
+  virtual Result<void> quiet(PeChoice pes) = 0;
+  // The same for all PEs.
+  Result<void> fence() { return fence(PeChoice()); }
+  Result<void> quiet() { return quiet(PeChoice()); }
 
   // Messages of one tag from one PE to another stay in order. A receive takes a message of exactly that PE and tag. A
   // message of another length than `bytes` is an Error, and is never written beyond them.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/runtime/ctx_table.hpp"
 
+#include <utility>
+
 namespace shmem {
 
 CtxTable::~CtxTable() {
@@ -9,12 +11,12 @@ CtxTable::~CtxTable() {
   }
 }
 
-std::optional<std::uintptr_t> CtxTable::add(const Ctx& ctx) {
+std::optional<std::uintptr_t> CtxTable::add(Ctx ctx) {
   const std::scoped_lock lock(mutex_);
   for (std::uintptr_t i = 0; i < kMost; ++i) {
     if (slots_[i].load(std::memory_order_relaxed) == nullptr) {
       // Release: pairs with find().
-      slots_[i].store(std::make_unique<const Ctx>(ctx).release(), std::memory_order_release);
+      slots_[i].store(std::make_unique<const Ctx>(std::move(ctx)).release(), std::memory_order_release);
       return i + 1;
     }
   }

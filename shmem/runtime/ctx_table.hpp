@@ -8,15 +8,20 @@
 #include <mutex>
 #include <optional>
 
+#include "shmem/layout/pe_set.hpp"
 #include "shmem/layout/sync_view.hpp"
 
 namespace shmem {
 
-/// A context. PEs reach each other by load and store, so contexts differ only in the numbering of their PEs.
+/// A context: a numbering of PEs, and which PEs it has operations on. On a node PEs reach each other by load and store,
+/// which a fence of the thread orders and completes, whatever the context.
 struct Ctx {
   TeamMap map;
   int team = 0;
   long options = 0;
+  /// By numbers of the world; with room for all if the job is on several nodes, else for none. Operations of this
+  /// context may be incomplete only on these PEs. Thread-safe, as the context.
+  mutable PeSet used{};
 };
 
 /// Handles are numbers from 1. Thread-safe; find() takes no lock.
@@ -30,7 +35,7 @@ class CtxTable {
   ~CtxTable();
 
   /// The new handle; nothing if there are kMost.
-  std::optional<std::uintptr_t> add(const Ctx& ctx);
+  std::optional<std::uintptr_t> add(Ctx ctx);
   /// nullptr for an invalid handle. REQUIRES: no thread removes the context while it is used.
   [[nodiscard]] const Ctx* find(std::uintptr_t handle) const {
     // Acquire: pairs with add().

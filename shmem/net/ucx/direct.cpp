@@ -213,9 +213,9 @@ UcxDirect::Swap& UcxDirect::take_swap() {
   return swap;
 }
 
-Result<void> UcxDirect::flush(std::optional<int> only) {
+Result<void> UcxDirect::quiet(PeChoice pes) {
   return flush_peers(
-      peers_, only,
+      peers_, pes,
       [this](const UcxPeer& peer) -> Result<void*> {
         return worker_.calls().ep_flush_nbx(peer.endpoint, &kNoParameters);
       },

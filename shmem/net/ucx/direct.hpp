@@ -25,9 +25,8 @@ class UcxDirect final : public UcxOneSided {
   Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
   /// UCX's fence orders operations on one path only, and several may lead to a PE.
-  Result<void> fence() override { return quiet(); }
-  Result<void> fence(int pe) override { return flush(pe); }
-  Result<void> quiet() override { return flush({}); }
+  Result<void> fence(PeChoice pes) override { return quiet(pes); }
+  Result<void> quiet(PeChoice pes) override;
 
  private:
   /// What UCX was asked to do for a peer. `request`: nullptr if it is done, an error's number, or UCX's request.
@@ -54,7 +53,6 @@ class UcxDirect final : public UcxOneSided {
   Result<void> leave(const Started& started, const OpText& op);
   Result<void> finish_or_leave(Result<Started> started, const OpText& op, Waits waits);
   Swap& take_swap();
-  Result<void> flush(std::optional<int> only);
   Result<void> finish_flush(UcxPeer& peer, void* request);
 
   UcxWorker& worker_;

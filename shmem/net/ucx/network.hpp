@@ -40,9 +40,8 @@ class UcxNetwork final : public Network {
                                      std::uint64_t operand, std::uint64_t compared) override;
   Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
-  Result<void> fence() override { return one_sided_.fence(); }
-  Result<void> fence(int pe) override { return one_sided_.fence(pe); }
-  Result<void> quiet() override { return one_sided_.quiet(); }
+  Result<void> fence(PeChoice pes) override { return one_sided_.fence(pes); }
+  Result<void> quiet(PeChoice pes) override { return one_sided_.quiet(pes); }
 
   Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {
     return messages_.start_send(pe, tag, from, bytes);

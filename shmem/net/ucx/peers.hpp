@@ -115,22 +115,21 @@ class UcxOneSided {
                                              std::uint64_t operand, std::uint64_t compared) = 0;
   virtual Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                                    std::uint64_t operand) = 0;
-  virtual Result<void> fence() = 0;
-  virtual Result<void> fence(int pe) = 0;
-  virtual Result<void> quiet() = 0;
+  virtual Result<void> fence(PeChoice pes) = 0;
+  virtual Result<void> quiet(PeChoice pes) = 0;
 
  protected:
   static constexpr OpText kQuieting{"complete its operations on", 0, ""};
   static constexpr OpText kChanging{"change a word of", 0, ""};
 
-  /// Completes what was begun on all peers, or on one: first begin(peer), which gives a Result of something to wait
+  /// Completes what was begun on these peers: first begin(peer), which gives a Result of something to wait
   /// for, under the lock, then finish(peer, that something) for each. Returns the first Error.
   template <typename Begin, typename Finish>
-  static Result<void> flush_peers(UcxPeers& peers, std::optional<int> only, Begin begin, Finish finish);
+  static Result<void> flush_peers(UcxPeers& peers, PeChoice pes, Begin begin, Finish finish);
 };
 
 template <typename Begin, typename Finish>
-Result<void> UcxOneSided::flush_peers(UcxPeers& peers, std::optional<int> only, Begin begin, Finish finish) {
+Result<void> UcxOneSided::flush_peers(UcxPeers& peers, PeChoice pes, Begin begin, Finish finish) {
   using Begun = std::invoke_result_t<Begin, UcxPeer&>;
   struct Flush {
     UcxPeer& peer;
@@ -141,7 +140,7 @@ Result<void> UcxOneSided::flush_peers(UcxPeers& peers, std::optional<int> only, 
   Result<void> result;
   auto held = peers.lock();
   for (UcxPeer* peer : peers.connected()) {
-    if (peer->flushed == peer->begun || peer->pe != only.value_or(peer->pe)) {
+    if (peer->flushed == peer->begun || !pes.contains(peer->pe)) {
       continue;
     }
     const bool lost = peer->lost.load(std::memory_order_acquire) != nullptr;

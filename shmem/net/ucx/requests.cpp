@@ -174,9 +174,9 @@ Result<void> UcxRequests::post_atomic(const RemotePlace& word, std::size_t size,
   return status == UCS_INPROGRESS ? finish({message}, **peer, kChanging) : Result<void>();
 }
 
-Result<void> UcxRequests::quiet() {
+Result<void> UcxRequests::quiet(PeChoice pes) {
   return flush_peers(
-      peers_, {},
+      peers_, pes,
       [this](UcxPeer& peer) { return ask(peer, request_of(RequestKind::kFlush, {}), {}, Waits::kYes, kQuieting); },
       [this](UcxPeer& peer, Expected* answer) -> Result<void> {
         const auto done = wait(peer, *answer, kQuieting);

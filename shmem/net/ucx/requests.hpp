@@ -27,9 +27,8 @@ class UcxRequests final : public UcxOneSided {
                                      std::uint64_t operand, std::uint64_t compared) override;
   Result<void> post_atomic(const RemotePlace& word, std::size_t size, AtomicOperation operation,
                            std::uint64_t operand) override;
-  Result<void> fence() override { return {}; }
-  Result<void> fence(int /*pe*/) override { return {}; }
-  Result<void> quiet() override;
+  Result<void> fence(PeChoice /*pes*/) override { return {}; }
+  Result<void> quiet(PeChoice pes) override;
 
  private:
   using Message = UcxSendQueue::Message;

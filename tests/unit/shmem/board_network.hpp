@@ -35,7 +35,7 @@ class BoardNetwork : public ThreadNetwork {
     posted_.emplace_back(place, operand);
     return {};
   }
-  shmem::Result<void> quiet() override {
+  shmem::Result<void> quiet(shmem::PeChoice /*pes*/) override {
     for (const auto& [place, value] : posted_) {
       std::this_thread::sleep_for(std::chrono::microseconds{20});
       std::atomic_ref(at(place)).store(value, std::memory_order_release);

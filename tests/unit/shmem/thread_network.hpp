@@ -218,9 +218,8 @@ class ThreadNetwork : public shmem::Network {
                                   shmem::AtomicOperation /*operation*/, std::uint64_t /*operand*/) override {
     return absent();
   }
-  shmem::Result<void> fence() override { return absent(); }
-  shmem::Result<void> fence(int /*pe*/) override { return absent(); }
-  shmem::Result<void> quiet() override { return absent(); }
+  shmem::Result<void> fence(shmem::PeChoice /*pes*/) override { return absent(); }
+  shmem::Result<void> quiet(shmem::PeChoice /*pes*/) override { return absent(); }
 
  private:
   static constexpr int kTagBits = 48;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,9 +32,8 @@ class NotingNetwork final : public Network {
                            std::uint64_t /*operand*/) override {
     return note(operation == AtomicOperation::kSet ? "set" : "add", word.pe);
   }
-  Result<void> fence() override { return note("fence", -1); }
-  Result<void> fence(int pe) override { return note("fence", pe); }
-  Result<void> quiet() override { return note("quiet", -1); }
+  Result<void> fence(PeChoice pes) override { return note("fence", pes); }
+  Result<void> quiet(PeChoice pes) override { return note("quiet", pes); }
 
   Result<void> get(void* /*to*/, const RemotePlace& /*from*/, std::size_t /*bytes*/) override { return refused(); }
   Result<void> start_get(void* /*to*/, const RemotePlace& /*from*/, std::size_t /*bytes*/) override {
@@ -61,13 +61,18 @@ class NotingNetwork final : public Network {
   [[nodiscard]] std::optional<Error> lost() const override { return {}; }
   [[nodiscard]] std::string describe() const override { return "notes"; }
 
-  /// The calls since the last time, each with its PE; -1: all PEs.
+  /// The calls since the last time, each with its PEs.
   std::vector<std::string> take() { return std::exchange(calls_, {}); }
 
  private:
   static Error refused() { return fail(std::errc::not_supported, "not in this test"); }
-  Result<void> note(const std::string& call, int pe) {
-    calls_.push_back(call + " " + std::to_string(pe));
+  Result<void> note(const std::string& call, int pe) { return note(call, PeChoice(pe)); }
+  Result<void> note(const std::string& call, PeChoice pes) {
+    std::string text = call;
+    for (int pe = 0; pe < 3; ++pe) {
+      text += pes.contains(pe) ? " " + std::to_string(pe) : "";
+    }
+    calls_.push_back(text);
     return {};
   }
 
@@ -106,9 +111,12 @@ class Remote : public Api {
     job().nodes = {
         .count = 2, .mine = 0, .node_of = {0, 1, 1}, .here = {0}, .number_here = {0, 0, 1}, .hosts = {"a", "b"}};
     job().network = &network_;
-    // A context numbers its PEs itself, so that the job need not have more than one.
-    const auto ctx = runtime_->ctxs().add({.map = {0, 1, 3}});
-    ctx_ = reinterpret_cast<shmem_ctx_t>(ctx.value());  // NOLINT(performance-no-int-to-ptr)
+    ctx_ = make_ctx(0);
+  }
+  /// A context numbers its PEs itself, so that the job need not have more than one.
+  shmem_ctx_t make_ctx(long options) {
+    const auto ctx = runtime_->ctxs().add({.map = {0, 1, 3}, .options = options, .used = PeSet(3)});
+    return reinterpret_cast<shmem_ctx_t>(ctx.value());  // NOLINT(performance-no-int-to-ptr)
   }
   void TearDown() override {
     job().nodes = before_;
@@ -136,6 +144,39 @@ TEST_F(Remote, SignalsFollowThePutsToTheirPeAndWaitForNoOther) {
   pshmem_ctx_signal_set(ctx_, words_, 7, 0);
   EXPECT_THAT(network_.take(), IsEmpty());
   EXPECT_EQ(words_[0], 7U);
+}
+
+TEST_F(Remote, ContextsOrderAndCompleteTheirOwnOperationsOnly) {
+  for (const long options : {long{SHMEM_CTX_PRIVATE}, long{SHMEM_CTX_SERIALIZED}, 0L}) {
+    shmem_ctx_t first = make_ctx(options);
+    shmem_ctx_t second = make_ctx(options);
+    pshmem_ctx_signal_set(first, words_, 1, 1);
+    pshmem_ctx_signal_set(second, words_, 1, 2);
+    EXPECT_THAT(network_.take(), ElementsAre("fence 1", "set 1", "fence 2", "set 2"));
+    pshmem_ctx_fence(second);
+    pshmem_ctx_quiet(second);
+    EXPECT_THAT(network_.take(), ElementsAre("fence 2", "quiet 2"));
+    pshmem_ctx_signal_set(second, words_, 1, 0);  // on this node
+    network_.take();
+    pshmem_ctx_destroy(first);
+    EXPECT_THAT(network_.take(), ElementsAre("quiet 1"));
+    pshmem_ctx_destroy(second);
+    // Another thread may have begun something on a context that threads share.
+    EXPECT_THAT(network_.take(), ElementsAre(options != 0 ? "quiet 0" : "quiet 0 2"));
+  }
+}
+
+TEST_F(Remote, QuietsOfPesWaitForNoOthers) {
+  pshmem_ctx_signal_set(ctx_, words_, 1, 1);
+  pshmem_ctx_signal_set(ctx_, words_, 1, 2);
+  network_.take();
+  const std::array<int, 2> pes{0, 2};
+  pshmem_ctx_pe_quiet(ctx_, pes.data(), pes.size());
+  EXPECT_THAT(network_.take(), ElementsAre("quiet 2"));
+  pshmem_pe_quiet(pes.data(), 1);
+  EXPECT_THAT(network_.take(), ElementsAre("quiet 0"));
+  pshmem_ctx_quiet(ctx_);
+  EXPECT_THAT(network_.take(), ElementsAre("quiet 1 2"));
 }
 
 /// Members of which only PE 0 exists, so that a look at another one ends the job.

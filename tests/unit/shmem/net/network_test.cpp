@@ -294,7 +294,7 @@ TEST_P(OneSidedTest, FencesOnePeWithoutTheOthers) {
       const auto data = pattern(300000, 1);
       text += problem_of(me.network->start_put(heap_of(2, 1024), data.data(), data.size()));
       text += problem_of(me.network->start_put(heap_of(1, 1024), data.data(), data.size()));
-      text += problem_of(me.network->fence(1));
+      text += problem_of(me.network->fence(PeChoice(1)));
       text += problem_of(me.network->post_atomic(heap_of(1, 0), 8, AtomicOperation::kSet, value));
       me.barrier();
       text += problem_of(me.network->quiet());
