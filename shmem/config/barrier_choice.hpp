@@ -31,10 +31,17 @@ struct BarrierTuning {
   bool oversubscribed = false;  // PEs outnumber the processors that they may use
 };
 
+/// How the first members of a team's nodes synchronise by messages; the same on all nodes.
+struct NodesChoice {
+  Algorithm algorithm = Algorithm::kNpuV1;
+  BarrierTuning tuning{};
+};
+
 struct BarrierChoice {
-  Algorithm algorithm = Algorithm::kCentralCounter;
+  Algorithm algorithm = Algorithm::kCentralCounter;  // among the members of a node
   BarrierTuning tuning{};
   bool trial = false;  // to be measured, not yet chosen
+  NodesChoice nodes{};
 };
 
 struct AlgorithmSpec {

@@ -33,7 +33,7 @@ Deadline deadline_after(ProcessGroup::Limit limit) {
 }  // namespace
 
 ProcessGroup::ProcessGroup(Network& network, std::vector<int> pes, int me, std::uint32_t team)
-    : network_(network), pes_(std::move(pes)), me_(me), team_(team) {}
+    : network_(network), pes_(std::move(pes)), me_(me), team_(team), steps_(message_steps(choice_, size(), me_)) {}
 
 Result<void> ProcessGroup::ready(const char* call) const {
   if (failed_) {
@@ -70,16 +70,24 @@ int ProcessGroup::pe_at(int distance) const {
   return pes_[static_cast<std::size_t>(at < 0 ? at + size() : at)];
 }
 
-void ProcessGroup::begin_round(Messages& messages, int distance) const {
-  const int partner = pes_[static_cast<std::size_t>(in_pairs() ? me_ ^ distance : 0)];
-  messages.receive(in_pairs() ? partner : pe_at(-distance), nullptr, 0);
-  messages.send(in_pairs() ? partner : pe_at(distance), nullptr, 0);
+void ProcessGroup::set_barrier(const NodesChoice& choice) {
+  choice_ = choice;
+  steps_ = message_steps(choice_, size(), me_);
+}
+
+void ProcessGroup::begin_step(Messages& messages, const MessageStep& step) const {
+  for (const int member : step.from) {
+    messages.receive(pes_[static_cast<std::size_t>(member)], nullptr, 0);
+  }
+  for (const int member : step.to) {
+    messages.send(pes_[static_cast<std::size_t>(member)], nullptr, 0);
+  }
 }
 
 Result<void> ProcessGroup::barrier(Limit limit) {
   return run(kBarrier, deadline_after(limit), [&](Messages& messages) -> Result<void> {
-    for (int distance = 1; distance < size(); distance *= 2) {
-      begin_round(messages, distance);
+    for (const MessageStep& step : steps_) {
+      begin_step(messages, step);
       if (auto ok = messages.wait(); !ok) {
         return ok;
       }
@@ -93,19 +101,18 @@ Result<void> ProcessGroup::start_barrier() {
     return ok;
   }
   open_.emplace(network_, tag(true, ++split_barriers_));
-  if (size() == 1) {
+  if (steps_.empty()) {
     return {};
   }
-  begin_round(open_->messages, open_->distance);
+  begin_step(open_->messages, steps_.front());
   const auto ok = open_->messages.outcome();
   return ok ? ok : end(kBarrier, ok.error());
 }
 
-/// Once all messages of the open barrier's round are done.
-void ProcessGroup::next_round() {
-  open_->distance *= 2;
-  if (open_->distance < size()) {
-    begin_round(open_->messages, open_->distance);
+/// Once all messages of the open barrier's step are done.
+void ProcessGroup::next_step() {
+  if (++open_->step < steps_.size()) {
+    begin_step(open_->messages, steps_[open_->step]);
   } else {
     open_.reset();
   }
@@ -121,7 +128,7 @@ Result<bool> ProcessGroup::test_barrier() {
     if (!*done) {
       return false;
     }
-    next_round();
+    next_step();
   }
   return true;
 }
@@ -160,7 +167,7 @@ Result<void> ProcessGroup::finish_barrier(Limit limit) {
     if (auto ok = open_->messages.wait(); !ok) {
       return end(kBarrier, ok.error());
     }
-    next_round();
+    next_step();
   }
   return {};
 }

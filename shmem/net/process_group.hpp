@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shmem/memory/scratch_buffer.hpp"
+#include "shmem/net/message_barrier.hpp"
 #include "shmem/net/messages.hpp"
 #include "shmem/net/network.hpp"
 
@@ -37,8 +38,10 @@ class ProcessGroup {
   [[nodiscard]] int size() const { return static_cast<int>(pes_.size()); }
   [[nodiscard]] int me() const { return me_; }
 
-  /// Dissemination, or pairwise exchange with a power of two members: ceil(log2 n) rounds. `limit` is for the whole
-  /// barrier, instead of the network's for each wait.
+  /// How barriers are made from now on; at first npu_v1. The same on all members, between the same two calls.
+  void set_barrier(const NodesChoice& choice);
+  [[nodiscard]] const NodesChoice& barrier_choice() const { return choice_; }
+  /// `limit` is for the whole barrier, instead of the network's for each wait.
   Result<void> barrier(Limit limit = {});
 
   // A barrier in two phases. All members make it so; until it is over, other calls are refused
@@ -85,11 +88,10 @@ class ProcessGroup {
   Result<void> alltoall(std::span<const std::span<const std::byte>> from, std::span<const std::span<std::byte>> to);
 
  private:
-  /// The round of a barrier in two phases.
   struct OpenBarrier {
     OpenBarrier(Network& network, std::uint64_t tag) : messages(network, tag) {}
     Messages messages;
-    int distance = 1;
+    std::size_t step = 0;
   };
   struct Range {
     std::size_t offset, bytes;
@@ -116,11 +118,11 @@ class ProcessGroup {
   /// The world number of the member at `distance` from this one, wrapping around the list.
   [[nodiscard]] int pe_at(int distance) const;
 
-  /// With a power of two members, pairs exchange what they have in each round: as many messages as by dissemination,
-  /// but with fewer partners.
+  /// With a power of two members, pairs exchange what they have in each round of a gather: as many messages as
+  /// otherwise, but with fewer partners.
   [[nodiscard]] bool in_pairs() const { return std::has_single_bit(pes_.size()); }
-  void begin_round(Messages& messages, int distance) const;
-  void next_round();
+  void begin_step(Messages& messages, const MessageStep& step) const;
+  void next_step();
   Result<void> watch_barrier(std::chrono::nanoseconds limit);
   Result<void> broadcast_by_tree(Messages& messages, std::byte* data, std::size_t bytes, int root);
   Result<void> broadcast_by_chain(Messages& messages, std::byte* data, std::size_t bytes, int root,
@@ -147,6 +149,8 @@ class ProcessGroup {
   const std::uint32_t team_;
   std::uint64_t calls_ = 0;
   std::uint64_t split_barriers_ = 0;
+  NodesChoice choice_{};
+  std::vector<MessageStep> steps_;  // of a barrier
   ScratchBuffer scratch_;
   std::optional<OpenBarrier> open_;
   std::optional<Error> failed_;
