@@ -69,7 +69,7 @@ inline std::string table_lines(const std::vector<Measured>& all, bool oversubscr
   if (rows.empty()) {
     const auto built_in = shmem::TuningTable::built_in();
     for (const auto& row : built_in.rows()) {
-      if (row.teams.oversubscribed == oversubscribed) {
+      if (!row.teams.nodes && row.teams.oversubscribed == oversubscribed) {
         text += to_string(row) + "\n";
       }
     }

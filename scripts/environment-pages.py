@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -43,7 +44,8 @@ def roff(variables):
         for text in sentences(variable):
             # A new sentence begins on a new line, for the spacing.
             text = text.replace("\\", "\\e").replace("-", "\\-")
-            lines += re.split(r"(?<=[a-z)]\.) (?=[A-Z])", text)
+            for sentence in re.split(r"(?<=[a-z)]\.) (?=[A-Z])", text):
+                lines += textwrap.wrap(sentence, 118, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)
 
 

@@ -274,7 +274,7 @@ int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
   info->start = found->map().start;
   info->stride = found->map().stride;
   std::snprintf(info->algorithm, sizeof info->algorithm, "%s", found->algorithm());
-  std::snprintf(info->reason, sizeof info->reason, "%s", found->gba_reason().c_str());
+  std::snprintf(info->reason, sizeof info->reason, "%s", found->reason().c_str());
   info->by_device = found->stats().by_device;
   info->by_software = found->stats().by_software;
   return 0;
@@ -289,10 +289,9 @@ int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexc
   }
   const shmem::BarrierStats counts = found->stats();
   const shmem::BarrierStatistics& all = found->statistics();
-  // On several nodes they are about synchronisations of the node's members, which are not barriers of the team.
-  const bool timed = found->map_here().size == found->size();
-  const shmem::BarrierTimes times = timed ? all.times() : shmem::BarrierTimes{};
-  const auto last = timed ? all.last() : shmem::BarrierStatistics::Last{-1, 0};
+  const shmem::BarrierTimes& times = all.times();
+  const auto last = all.last();  // among the members on this node
+  const int last_pe = last.member < 0 ? -1 : runtime.job().nodes.world(found->map_here().pe(last.member));
   *stats = {.barriers = counts.total(),
             .by_device = counts.by_device,
             .by_software = counts.by_software,
@@ -301,9 +300,9 @@ int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexc
             .max_wait_ns = times.longest_wait,
             .skew_ns = times.skew,
             .max_skew_ns = times.longest_skew,
-            .my_last_count = timed ? all.was_last(found->me()) : 0,
+            .my_last_count = all.was_last(found->view().me()),
             .most_last_count = last.often,
-            .most_last_pe = last.member,
+            .most_last_pe = last_pe < 0 ? -1 : found->map().member(last_pe).value_or(-1),
             .reserved = 0};
   return 0;
 }

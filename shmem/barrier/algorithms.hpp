@@ -373,6 +373,21 @@ std::errc arrive_and_wait(const BarrierChoice& choice, C& core, const View& view
   return std::errc::invalid_argument;
 }
 
+/// The first half of a barrier: member 0 returns when all have called, as in arrive_and_wait(). The others may return
+/// earlier, and wait for what member 0 does next. Another call of either kind follows only after that.
+template <Core C, typename View>
+std::errc arrive_at_first_member(const BarrierChoice& choice, C& core, const View& view, std::uint64_t count) {
+  const bool counts = choice.algorithm == Algorithm::kCentralCounter ||
+                      (choice.algorithm == Algorithm::kAdaptive && choice.tuning.oversubscribed);
+  if (!counts) {
+    return arrive_and_wait(choice, core, view, count);
+  }
+  // The others need not wait for each other: the counter's last arrival releases member 0 alone.
+  return on_core_zero(core, [&](C& self) {
+    return gather(self, view, MemberGroup{.first = 0, .stride = 1, .size = view.size()}, count);
+  });
+}
+
 /// A split-phase barrier: each member arrives at barrier `count`, and later tests or waits for its end. It is
 /// central_counter for every team, because arriving there waits for no member. Members that use CentralCounter take
 /// part in the same barrier.

@@ -33,11 +33,12 @@ constexpr int kFewMembers = 64;
 
 }  // namespace
 
-BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team)
+BarrierStatistics::BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team, int size)
     : job_(job),
       map_(map),
       view_(view),
       team_(team),
+      size_(size),
       mask_(job.options.info || job.trace != nullptr ? 0 : kEach - 1),
       last_(view.size() <= kFewMembers ? static_cast<std::size_t>(view.size()) : 0) {}
 
@@ -91,10 +92,10 @@ void BarrierStatistics::take_times(std::uint64_t count, BarrierPath path) {
   ++last_[static_cast<std::size_t>(last_member)];
   if (job_.trace != nullptr) {
     if (!traced_) {
-      job_.trace->name_team(team_, view_.size());
+      job_.trace->name_team(team_, size_);
     }
     traced_ = true;
-    job_.trace->add({team_, count, path.name(), arrived_, left, map_.pe(last_member), last - first});
+    job_.trace->add({team_, count, path.name(), arrived_, left, job_.nodes.world(map_.pe(last_member)), last - first});
   }
 }
 
@@ -122,9 +123,14 @@ std::string BarrierStatistics::text() const {
   if (times_.timed == 0) {
     return all;
   }
+  all += fmt::format("; PE {} waited {}", job_.world_me(),
+                     average_and_longest(times_.wait, times_.timed, times_.longest_wait));
+  if (view_.size() == 1) {
+    return all;
+  }
   const Last most = last();
-  return fmt::format("{}; PE {} waited {}; the members came within {}; PE {} came last most often, in {} of {}", all,
-                     job_.world_me(), average_and_longest(times_.wait, times_.timed, times_.longest_wait),
+  return fmt::format("{}; the members{} came within {}; PE {} came last most often, in {} of {}", all,
+                     view_.size() < size_ ? " on its node" : "",
                      average_and_longest(times_.skew, times_.timed, times_.longest_skew),
                      job_.nodes.world(map_.pe(most.member)), most.often, times_.timed);
 }

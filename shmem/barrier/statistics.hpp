@@ -14,7 +14,8 @@
 
 namespace shmem {
 
-/// How a barrier was done: by an Algorithm, or released by the device.
+/// How a barrier was done: by an Algorithm, or released by the device. Of a team on several nodes: how its nodes were
+/// synchronised.
 class BarrierPath {
  public:
   static constexpr std::size_t kPaths = kAlgorithms.size() + 1;
@@ -53,12 +54,15 @@ struct BarrierTimes {
 ///
 /// A member stores the time of its arrival in its TeamSync before it arrives; the others read it after the barrier. Two
 /// slots alternate: no member writes the same one again before all have entered the next barrier.
+///
+/// Of a team on several nodes, only the arrivals of the members on this node are compared: nodes have no common clock.
 class BarrierStatistics {
  public:
   static constexpr std::uint64_t kEach = 64;
   static constexpr int kMostRead = 16;
 
-  BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team);
+  /// `map` and `view` are of the members on this node; `size` of all members.
+  BarrierStatistics(const Job& job, const TeamMap& map, const SyncView& view, int team, int size);
 
   /// Around barrier `count`.
   void arrive(std::uint64_t count) {
@@ -104,6 +108,7 @@ class BarrierStatistics {
   const TeamMap& map_;
   const SyncView& view_;
   int team_;
+  int size_;
   std::uint64_t mask_;  // barriers whose numbers are kEach / 2 in these bits are timed
   std::uint64_t arrived_ = 0;
   bool traced_ = false;

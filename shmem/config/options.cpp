@@ -183,11 +183,14 @@ constexpr auto kTable = std::to_array<Entry>({
      "local, interleave or none",
      set_numa},
     {{"SHMEM_BARRIER_ALGORITHM", nullptr, "name", "auto",
-      "how teams synchronise: auto, gba, or in software one that shmem_info lists"},
+      "how teams synchronise: auto, gba, or in software one that shmem_info lists",
+      "On several nodes it is used on each node and, by messages, between the nodes; npu_v1 replaces dissemination "
+      "between nodes."},
      "auto, gba or one of the algorithms that shmem_info lists",
      set_barrier_algorithm},
     {{"SHMEM_BARRIER_TUNING", nullptr, "path", "",
-      "the table by which auto chooses in software, as tune_barrier writes it, or built-in",
+      "the table by which auto chooses in software, on a node and between nodes, as tune_barrier writes it, or "
+      "built-in",
       "If it is not set and each PE has a processor of its own, teams measure a few algorithms when they are "
       "created, in at most 200 us, or use what another job of the user has measured less than an hour ago. "
       "built-in: the built-in table, without measurements."},
@@ -203,7 +206,8 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number from 2 to 8",
      set_between<&Options::barrier_radix, 2, kMostRadix>},
     {{"SHMEM_BARRIER_GROUP", nullptr, "number", "0",
-      "hierarchical: neighbours per group, for example those of a socket; 0: the whole team is one group"},
+      "hierarchical: neighbours per group, for example those of a socket; 0: the whole team, or its PEs on a node, is "
+      "one group"},
      "a number, 0 or more",
      set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",

@@ -15,12 +15,21 @@ namespace shmem {
 namespace {
 
 // Measured: docs/barriers.md. A single word that all members poll moves the least data between few processors; members
-// that share a processor each need a turn on it. With many processors the rounds of a dissemination overlap.
+// that share a processor each need a turn on it. With many processors the rounds of a dissemination overlap. Between
+// nodes: docs/scaling.md. Up to 16 of them may well be one machine, where a message costs more than a round. With a
+// power of two, pairs send as many messages as npu_v1, to fewer partners.
 constexpr const char* kBuiltInBarriers = R"(libshmem-barrier-tuning 1
 alone           4  central_counter
 alone           8  npu_v3
 alone           *  dissemination
 oversubscribed  *  central_counter
+nodes           3  npu_v1
+nodes           4  recursive_doubling
+nodes           7  npu_v1
+nodes           8  recursive_doubling
+nodes          15  npu_v1
+nodes          16  recursive_doubling
+nodes           *  npu_v2
 )";
 
 // Measured: docs/rma.md. What fits into a place is sent along: the source has most often just been written, and reading
@@ -69,18 +78,19 @@ Result<std::string> read_table_file(const std::string& file, const char* what, c
   return text;
 }
 
-/// Reads the load and the number of PEs. Returns "" or the problem.
-std::string read_teams(std::istream& words, RowTeams& teams) {
+/// Reads the load and the number of PEs, or "nodes" and their number. Returns "" or the problem.
+std::string read_teams(std::istream& words, RowTeams& teams, bool may_be_nodes) {
   std::string load;
   std::string pes;
   words >> load >> pes;
   teams.oversubscribed = load == "oversubscribed" || load == "crowded";
-  if (load != "alone" && !teams.oversubscribed) {
-    return fmt::format("\"{}\" is neither alone nor oversubscribed", load);
+  teams.nodes = may_be_nodes && load == "nodes";
+  if (load != "alone" && !teams.oversubscribed && !teams.nodes) {
+    return fmt::format("\"{}\" is neither alone nor oversubscribed{}", load, may_be_nodes ? ", nor nodes" : "");
   }
   const auto most = pes == "*" ? kAnyPes : table_number<int>(pes, 1, kAnyPes);
   if (!most) {
-    return fmt::format("\"{}\" is not a number of PEs, from 1, or *", pes);
+    return fmt::format("\"{}\" is not a number of {}, from 1, or *", pes, teams.nodes ? "nodes" : "PEs");
   }
   teams.most_pes = *most;
   return "";
@@ -124,7 +134,7 @@ auto number_setter(std::optional<T>& target, T least, T most) {
 /// Returns "" or the problem.
 std::string read_row(const std::string& text, TuningRow& row) {
   std::istringstream words(text);
-  if (std::string wrong = read_teams(words, row.teams); !wrong.empty()) {
+  if (std::string wrong = read_teams(words, row.teams, true); !wrong.empty()) {
     return wrong;
   }
   std::string algorithm;
@@ -154,7 +164,7 @@ std::string read_row(const std::string& text, CollectiveRow& row) {
     return fmt::format("\"{}\" is not broadcast, collect, fcollect, alltoall, reduce or scan", name);
   }
   row.collective = Collective{static_cast<int>(found - kCollectiveNames.begin())};
-  if (std::string wrong = read_teams(words, row.teams); !wrong.empty()) {
+  if (std::string wrong = read_teams(words, row.teams, false); !wrong.empty()) {
     return wrong;
   }
   const auto set_eager = [&row](std::string_view value) {
@@ -187,7 +197,7 @@ const char* load_name(bool oversubscribed) {
 }
 
 std::string to_string(const RowTeams& teams) {
-  return fmt::format("{:<15} {:<4}", load_name(teams.oversubscribed),
+  return fmt::format("{:<15} {:<4}", teams.nodes ? "nodes" : load_name(teams.oversubscribed),
                      teams.most_pes == kAnyPes ? "*" : fmt::to_string(teams.most_pes));
 }
 
@@ -252,6 +262,17 @@ Result<TuningTable> TuningTable::in_force(const std::string& file) {
 const TuningRow& TuningTable::choose(int pes, bool oversubscribed) const {
   return *std::ranges::find_if(
       rows_, [pes, oversubscribed](const TuningRow& row) { return row.teams.include(pes, oversubscribed); });
+}
+
+TuningRow TuningTable::choose_between(int nodes) const {
+  const auto fits = [nodes](const TuningRow& row) { return row.teams.include_nodes(nodes); };
+  if (const auto found = std::ranges::find_if(rows_, fits); found != rows_.end()) {
+    return *found;
+  }
+  const TuningTable other = built_in();
+  TuningRow row = *std::ranges::find_if(other.rows_, fits);
+  row.line = 0;
+  return row;
 }
 
 std::string to_string(const TuningRow& row) {

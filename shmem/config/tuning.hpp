@@ -6,6 +6,7 @@
 //   alone           8  npu_v3              each PE has a processor of its own; teams of up to 8 PEs
 //   alone           *  npu_v2 radix=4      larger teams
 //   oversubscribed  *  central_counter     PEs outnumber the processors that they may use
+//   nodes           *  npu_v2 radix=4      between the nodes of a team, by messages, for any number of nodes
 //
 //   libshmem-collective-tuning 1
 //   broadcast  alone           8  eager=64 scatter-allgather=32768
@@ -16,7 +17,8 @@
 // carried and split instead of oversubscribed, eager and scatter-allgather; both are accepted.
 //
 // Barriers: rows for "alone" and for "oversubscribed" both end with one for teams of any size, "*". radix=2..8 and
-// group=N replace SHMEM_BARRIER_RADIX and SHMEM_BARRIER_GROUP.
+// group=N replace SHMEM_BARRIER_RADIX and SHMEM_BARRIER_GROUP. In a team on several nodes, these rows are for the PEs
+// of each node. If no row for "nodes" fits, the built-in table counts.
 //
 // Collectives: calls of up to `eager` bytes for each member are eager, those of `scatter-allgather` bytes or more use
 // that, all others are direct (kCollectiveWays). Defaults: 0 and never. If no row fits, the built-in table counts.
@@ -67,11 +69,13 @@ constexpr int kAnyPes = std::numeric_limits<int>::max();
 /// The teams that a row is for.
 struct RowTeams {
   bool oversubscribed = false;
-  int most_pes = kAnyPes;
+  int most_pes = kAnyPes;  // or nodes
+  bool nodes = false;      // it is about the nodes of a team, not about the PEs of a node
 
   [[nodiscard]] bool include(int pes, bool more_than_processors) const {
-    return oversubscribed == more_than_processors && pes <= most_pes;
+    return !nodes && oversubscribed == more_than_processors && pes <= most_pes;
   }
+  [[nodiscard]] bool include_nodes(int number) const { return nodes && number <= most_pes; }
 };
 
 inline constexpr const char* kTuningFormat = "libshmem-barrier-tuning 1";
@@ -97,6 +101,8 @@ class TuningTable {
   static Result<TuningTable> in_force(const std::string& file);
 
   [[nodiscard]] const TuningRow& choose(int pes, bool oversubscribed) const;
+  /// Between so many nodes. Line 0: of the built-in table, because this one has none.
+  [[nodiscard]] TuningRow choose_between(int nodes) const;
   /// The name of the file, or "the built-in table".
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::vector<TuningRow>& rows() const { return rows_; }

@@ -172,8 +172,8 @@ typedef struct shmemx_team_info_t {
   int my_pe; /* this PE's number in it */
   int start; /* the members are PEs start, start + stride, ... of the world */
   int stride;
-  char algorithm[32];   /* of its barriers, now */
-  char reason[256];     /* why that is not the GBA, or "" */
+  char algorithm[32];   /* of its barriers, now; on several nodes, how its nodes synchronise */
+  char reason[256];     /* why that is not the GBA, or not what was chosen, or "" */
   uint64_t by_device;   /* barriers that the GBA released */
   uint64_t by_software; /* barriers done in software, those finished after a loss of the device included */
 } shmemx_team_info_t;
@@ -184,8 +184,8 @@ SHMEM_API int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) SHME
  * This PE's statistics of a team's barriers since the team was created. Times are in nanoseconds. To keep their cost
  * low only every 64th barrier is timed (all with SHMEM_INFO or SHMEM_TRACE): they are sums and maxima over the `timed`
  * barriers. Barriers of the same number are timed on all members whose environment is the same. If not all are timed,
- * skew and last PE of more than 16 members are those of 16 neighbours, of others each time. On several nodes
- * nothing is timed.
+ * skew and last PE of more than 16 members are those of 16 neighbours, of others each time. On several nodes,
+ * skew and last PE are those of the members on this PE's node, because nodes have no common clock.
  */
 typedef struct shmemx_barrier_stats_t {
   uint64_t barriers;  /* that this PE has completed; of collective calls that are barriers too, such as shmem_malloc */

@@ -110,7 +110,7 @@ void print_text(const std::vector<Setting>& settings, const Tables& tables) {
   }
   std::printf(
       "What auto chooses of them, by %s: the first line that fits a team of so many PEs, alone on their\n"
-      "processors or oversubscribed\n",
+      "processors or oversubscribed; and between so many nodes of a team, without a GBA\n",
       tables.barriers.name().c_str());
   for (const shmem::TuningRow& row : tables.barriers.rows()) {
     std::printf("  %s\n", to_string(row).c_str());

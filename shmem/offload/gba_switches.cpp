@@ -90,8 +90,10 @@ void GbaSwitches::form_blocks(const std::vector<GbaHome>& homes) {
   blocks_ = static_cast<int>(firsts.size());
   if (blocks_ > 1) {
     block_.emplace(means_.network, pes_, place_, ids_.block);
+    block_->set_barrier(means_.leaders.barrier_choice());
     if (first_of_block()) {
       firsts_.emplace(means_.network, firsts, block_of[me], ids_.firsts);
+      firsts_->set_barrier(means_.leaders.barrier_choice());
     }
   }
   if (size() > 1) {

@@ -42,7 +42,7 @@ struct GbaHome {
 /// its blocks in their order, each up to the size of a group.
 std::vector<int> blocks_of(const std::vector<GbaHome>& homes);
 
-/// One leader's side. Used by one thread at a time.
+/// One leader's side. Used by one thread at a time. Barriers by messages are made as `leaders` makes its own.
 class GbaSwitches {
   static constexpr std::chrono::milliseconds kFirstBackOff{100};
 

@@ -96,13 +96,30 @@ GbaMember BarrierSelector::gba_member(const Team& team, bool asked) {
 }
 
 const TuningRow& BarrierSelector::fitting_row(const Team& team) const {
-  return tuning_.choose(team.size(), oversubscribed());
+  return tuning_.choose(team.map_here().size, oversubscribed());
+}
+
+NodesChoice BarrierSelector::choose_between(const Team& team, const std::string& algorithm) const {
+  NodesChoice choice{.tuning = {.radix = job_.options.barrier_radix,
+                                .group = job_.options.barrier_group,
+                                .oversubscribed = oversubscribed()}};
+  if (const auto asked = find_algorithm(algorithm)) {
+    choice.algorithm = *asked;
+    return choice;
+  }
+  const TuningRow row = tuning_.choose_between(team.nodes());
+  choice.algorithm = row.algorithm;
+  choice.tuning.radix = row.radix.value_or(choice.tuning.radix);
+  return choice;
 }
 
 BarrierChoice BarrierSelector::choose(const Team& team, const std::string& algorithm) const {
   BarrierChoice choice{.tuning = {.radix = job_.options.barrier_radix,
                                   .group = job_.options.barrier_group,
                                   .oversubscribed = oversubscribed()}};
+  if (team.nodes() > 1) {
+    choice.nodes = choose_between(team, algorithm);
+  }
   if (const auto asked = find_algorithm(algorithm)) {
     choice.algorithm = *asked;
     return choice;
@@ -198,7 +215,13 @@ std::string BarrierSelector::reason_of(const Team& team) const {
   if (job_.options.barrier_algorithm != "auto") {
     return "SHMEM_BARRIER_ALGORITHM";
   }
-  const std::string where = fmt::format("{} PEs in all on {} processors", job_.size, job_.processors);
+  std::string where = fmt::format("{} PEs in all on {} processors", job_.size, job_.processors);
+  if (team.nodes() > 1) {
+    const TuningRow row = tuning_.choose_between(team.nodes());
+    where = fmt::format("{} nodes: {}; on this node, {}", team.nodes(),
+                        row.line == 0 ? "the built-in table" : fmt::format("line {} of {}", row.line, tuning_.name()),
+                        where);
+  }
   if (const auto known = measures(team, "auto") ? measured(team).load() : std::nullopt) {
     return fmt::format("{}: the fastest of those measured, {} ns", where, known->each.count());
   }

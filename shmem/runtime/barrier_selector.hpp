@@ -46,7 +46,10 @@ class BarrierSelector {
   [[nodiscard]] bool measures(const Team& team, const std::string& algorithm) const;
   [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
   [[nodiscard]] BarrierCache cache() const;
+  /// For the members of a node.
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;
+  /// Between the nodes of the team, without the device.
+  [[nodiscard]] NodesChoice choose_between(const Team& team, const std::string& algorithm) const;
   [[nodiscard]] bool oversubscribed() const;
   [[nodiscard]] GbaMember gba_member(const Team& team, bool asked);
   /// The user requires the device.

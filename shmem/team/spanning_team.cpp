@@ -97,39 +97,73 @@ void SpanningTeam::find_nodes() {
 
 // ---- Syncs ----
 
+template <typename Work>
+Result<std::uint64_t> SpanningTeam::sync_by(Work work) {
+  if (map_.size > 1) {
+    if (auto ok = arrive_at_leader(); !ok) {
+      return ok.error();
+    }
+  }
+  const Result<std::uint64_t> mine = leads() ? work() : std::uint64_t{0};
+  // A member that has arrived has ended its eager calls, which is what kThis says.
+  auto number = release_here(mine ? Result<void>{} : mine.error(), mine ? *mine : 0, EagerChannel::Begun::kThis);
+  if (!number) {
+    failed_ = number.error();
+    return number;
+  }
+  const BarrierPath path = follow_gba();
+  leave();
+  statistics_.complete(count_, path);
+  return number;
+}
+
 Result<void> SpanningTeam::sync() {
-  auto ok = ready();
-  if (ok) {
-    ok = sync_around([this] { return sync_leaders(); });
+  if (open_ || failed_) {
+    return ready();
   }
-  if (ok) {
-    follow_gba();
-  } else if (!failed_ && !open_) {
-    failed_ = ok.error();
-  }
-  ++syncs_;
-  return ok;
+  enter();
+  return sync_by_core_zero();
+}
+
+Result<void> SpanningTeam::sync_by_core_zero() {
+  const auto done = sync_by([this]() -> Result<std::uint64_t> {
+    const auto ok = sync_leaders();
+    return ok ? Result<std::uint64_t>(0) : ok.error();
+  });
+  return done ? Result<void>{} : done.error();
 }
 
 Result<void> SpanningTeam::sync_here() {
-  return open_ || failed_ ? ready() : counted_software_sync();
+  if (open_ || failed_) {
+    return ready();
+  }
+  return map_.size > 1 ? software_sync() : Result<void>{};
 }
 
-// In two phases the barrier is among all members: arriving must not wait for the members of this node.
+// In two phases the barrier is among all members, by everybody_'s own algorithm: arriving must not wait for the members
+// of this node.
 Result<void> SpanningTeam::arrive() {
   auto ok = ready();
   if (ok) {
     ok = everybody_.start_barrier();
   }
-  open_ = open_ || ok.has_value();
+  if (ok) {
+    enter(true);
+    open_ = true;
+  }
   return ok;
+}
+
+void SpanningTeam::close() {
+  open_ = false;
+  leave();
+  statistics_.complete(count_, BarrierPath::software(everybody_.barrier_choice().algorithm));
 }
 
 Result<bool> SpanningTeam::test() {
   auto over = everybody_.test_barrier();
   if (over && *over) {
-    open_ = false;
-    ++syncs_;
+    close();
   }
   return over;
 }
@@ -137,8 +171,7 @@ Result<bool> SpanningTeam::test() {
 Result<void> SpanningTeam::wait(std::optional<std::chrono::nanoseconds> limit) {
   auto ok = everybody_.finish_barrier(limit);
   if (ok) {
-    open_ = false;
-    ++syncs_;
+    close();
   }
   return ok;
 }
@@ -147,9 +180,10 @@ void SpanningTeam::report() const {
   if (job_.options.info && me_ == 0) {
     const BarrierStats done = stats();
     log(LogLevel::kInfo,
-        "shmem: team %d (%d PEs on %d nodes): the nodes synchronised %llu times through a GBA, %llu times by messages",
+        "shmem: team %d (%d PEs on %d nodes): the nodes synchronised %llu times through a GBA, %llu times by messages: "
+        "%s",
         slot_, world_.size, nodes(), static_cast<unsigned long long>(done.by_device),
-        static_cast<unsigned long long>(done.by_software));
+        static_cast<unsigned long long>(done.by_software), statistics_.text().c_str());
   }
 }
 
@@ -173,7 +207,8 @@ Error SpanningTeam::leader_failed() const {
                           job_.world_me(), describe_pe(job_, leader)));
 }
 
-Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::uint64_t number) {
+Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::uint64_t number,
+                                                 EagerChannel::Begun begun) {
   if (map_.size > 1) {
     // No bytes: the work failed.
     if (!eager_.begin() || (leads() && !eager_.give(&number, done ? sizeof number : 0))) {
@@ -190,7 +225,7 @@ Result<std::uint64_t> SpanningTeam::release_here(const Result<void>& done, std::
       }
       number = number_of(given);
     }
-    eager_.end(EagerChannel::Begun::kUnknown);
+    eager_.end(begun);
   }
   if (!done) {
     return done.error();
@@ -312,6 +347,30 @@ Result<VoteResult> SpanningTeam::vote(std::uint64_t digest, bool willing, std::u
                     .number = first.given};
 }
 
+// ---- The algorithm ----
+
+Result<void> SpanningTeam::agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) {
+  if (auto ok = Team::agree_on_algorithm(mine, collectives); !ok || software_.trial) {
+    return ok;
+  }
+  // All members of this node have read the choice when their leader has gathered them.
+  NodesChoice& agreed = view_.member(0).choice[choices_ % 2].barrier.nodes;
+  auto ok = sync_around([&] { return group_->broadcast(&agreed, sizeof agreed, 0); });
+  if (!ok) {
+    return fail_for_good(ok.error());
+  }
+  software_.nodes = agreed;
+  if (group_) {
+    group_->set_barrier(agreed);
+  }
+  return {};
+}
+
+std::string SpanningTeam::reason() const {
+  const std::string note = gba_active_ ? "" : message_note(software_.nodes.algorithm);
+  return gba_reason_ + (gba_reason_.empty() || note.empty() ? "" : "; ") + note;
+}
+
 // ---- The device: the leaders use it, and store the outcome for the other members of their nodes ----
 
 InterNodeBarrier::Means SpanningTeam::means(WaitPolicy policy) const {
@@ -394,27 +453,32 @@ void SpanningTeam::report_gba() const {
   report.reason[gba_->reason().copy(report.reason.data(), report.reason.size() - 1)] = '\0';
 }
 
-void SpanningTeam::follow_gba() {
+BarrierPath SpanningTeam::follow_gba() {
+  const BarrierPath messages = BarrierPath::software(among_nodes());
   if (!had_gba_) {
-    return;
+    return messages;
   }
   // The leader writes it only after all members of this node have arrived at the next sync.
   const PortReport& report = view_.member(0).report;
-  by_device_ += report.by_device;
   if (gba_active_ != (report.active != 0)) {
     gba_active_ = !gba_active_;
     gba_reason_ = report.reason.data();
   }
+  return report.by_device != 0 ? BarrierPath::device() : messages;
 }
 
 std::string SpanningTeam::gba_text(const std::string& choice) const {
+  const std::string here =
+      map_.size > 1 ? fmt::format("; the {} PEs of this node arrive by {}", map_.size, name_of(software_.algorithm))
+                    : "";
   if (!gba_reason_.empty()) {
-    return fmt::format(" ({}); its {} nodes synchronise by messages, not through a GBA: {}", choice, nodes(),
-                       gba_reason_);
+    const std::string note = message_note(software_.nodes.algorithm);
+    return fmt::format(" ({}); its {} nodes synchronise by messages, not through a GBA: {}{}{}{}", choice, nodes(),
+                       gba_reason_, note.empty() ? "" : "; ", note, here);
   }
   const int groups = gba_active_ && gba_ ? gba_->blocks() : 0;
-  return fmt::format("; its {} nodes synchronise through it{}", nodes(),
-                     groups > 1 ? fmt::format(", in {} groups", groups) : "");
+  return fmt::format("; its {} nodes synchronise through it{}{}", nodes(),
+                     groups > 1 ? fmt::format(", in {} groups", groups) : "", here);
 }
 
 }  // namespace shmem

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A team whose members are on several nodes. The members of each node synchronise in shared memory. The first of them,
-// its leader, synchronises with the other leaders by messages or through the device.
+// A team whose members are on several nodes. A barrier has three parts: the members of each node arrive in shared
+// memory at the first of them, its leader; the leaders synchronise, by messages or through the device; each leader
+// releases its node. The arrival and the messages are those of the chosen algorithm (barrier/algorithms.hpp,
+// net/message_barrier.hpp).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +28,7 @@ class SpanningTeam final : public Team {
   SpanningTeam(const Job& job, const TeamPlan& plan);
 
   [[nodiscard]] SpanningTeam* spanning() override { return this; }
-  /// The number of nodes.
-  [[nodiscard]] int nodes() const { return static_cast<int>(firsts_.size()); }
+  [[nodiscard]] int nodes() const override { return static_cast<int>(firsts_.size()); }
   /// PEs of the world: the first member of each node, in the team's order.
   [[nodiscard]] const std::vector<int>& firsts() const { return firsts_; }
   /// The index of this node in firsts().
@@ -43,10 +44,11 @@ class SpanningTeam final : public Team {
   [[nodiscard]] ProcessGroup& everybody() { return everybody_; }
 
   [[nodiscard]] BarrierStats stats() const override {
-    return {.by_device = by_device_, .by_software = syncs_ - by_device_};
+    return {.by_device = statistics_.by_device(), .by_software = statistics_.by_software()};
   }
-  [[nodiscard]] const char* algorithm() const override { return gba_active_ ? "gba" : name_of(software_.algorithm); }
+  [[nodiscard]] const char* algorithm() const override { return gba_active_ ? "gba" : name_of(among_nodes()); }
   [[nodiscard]] const std::string& gba_reason() const override { return gba_reason_; }
+  [[nodiscard]] std::string reason() const override;
   [[nodiscard]] std::string gba_text(const std::string& choice) const override;
   void report() const override;
 
@@ -56,6 +58,9 @@ class SpanningTeam final : public Team {
   Result<bool> test() override;
   Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) override;
   Result<VoteResult> vote(std::uint64_t digest, bool willing, std::uint64_t number) override;
+
+  /// Leaders follow the first one in BarrierChoice::nodes.
+  Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) override;
 
   Result<void> use_gba(const GbaMember& member, int ports) override;
   void explain_no_gba(std::string reason) override { gba_reason_ = std::move(reason); }
@@ -72,8 +77,9 @@ class SpanningTeam final : public Team {
     return gather_here(0, [](int, std::uint64_t) {});
   }
   /// The leader passes on the result of its work, with a number. The others wait for that, and see what the leader
-  /// stored before.
-  Result<std::uint64_t> release_here(const Result<void>& done, std::uint64_t number = 0);
+  /// stored before. `begun`: by the arrival of all, which was no eager call.
+  Result<std::uint64_t> release_here(const Result<void>& done, std::uint64_t number = 0,
+                                     EagerChannel::Begun begun = EagerChannel::Begun::kUnknown);
   /// A sync of the node's members. If the work of one of them failed, the call fails for all.
   Result<void> sync_results_here(const Result<void>& mine = {});
   /// A sync of the node's members, in the middle of which the leader does `work`.
@@ -102,17 +108,30 @@ class SpanningTeam final : public Team {
   Result<void> by_leader(Work work);
   [[nodiscard]] Error leader_failed() const;
 
-  bool enter_on_cores() override { return false; }
-  Result<void> sync_by_core_zero() override { return sync(); }
+  bool enter_on_cores() override {
+    enter();
+    return false;
+  }
+  Result<void> sync_by_core_zero() override;
+
+  /// A sync that has been entered, in which the leaders do work(), a barrier among them. All get the number that the
+  /// leader of their node returns.
+  template <typename Work>
+  Result<std::uint64_t> sync_by(Work work);
 
   [[nodiscard]] InterNodeBarrier::Means means(WaitPolicy policy) const;
   /// The leader's part of a sync.
   Result<void> sync_leaders();
+  /// The open sync is over.
+  void close();
   /// The leader stores for its node how the leaders synchronised.
   void report_gba() const;
   void log_gba_change(bool before) const;
-  /// Called by all members of the node, after a sync and before the next one: reads what the leader stored.
-  void follow_gba();
+  /// Called by all members of the node, after a sync and before the next one: reads what the leader stored. Returns how
+  /// the sync was made.
+  BarrierPath follow_gba();
+  /// By messages.
+  [[nodiscard]] Algorithm among_nodes() const { return by_messages(software_.nodes.algorithm); }
 
   static std::uint64_t number_of(const EagerChannel::Given& given);
 
@@ -122,8 +141,6 @@ class SpanningTeam final : public Team {
   bool even_ = true;                     // all nodes have the same number of members
   std::unique_ptr<ProcessGroup> group_;  // leaders() or rail()
   ProcessGroup everybody_;
-  std::uint64_t syncs_ = 0;
-  std::uint64_t by_device_ = 0;       // syncs in which the device released the leaders
   std::unique_ptr<GbaSwitches> gba_;  // the leader's
   bool had_gba_ = false;
   bool gba_active_ = false;  // the next sync of this node's leader goes through the device

@@ -41,7 +41,7 @@ Team::Team(const Job& job, const TeamPlan& plan)
       view_(job, map_, slot_),
       eager_(job, map_, view_, slot_, plan.count),
       count_(plan.count),
-      statistics_(job_, map_, view_, slot_) {}
+      statistics_(job_, map_, view_, slot_, world_.size) {}
 
 Result<void> Team::ready() const {
   if (failed_) {
@@ -193,6 +193,17 @@ Result<void> Team::counted_software_sync() {
     return *failed_;
   }
   statistics_.complete(count_, BarrierPath::software(software_.algorithm));
+  return {};
+}
+
+Result<void> Team::arrive_at_leader() {
+  LateMonitor monitor([this](std::optional<BarrierMonitor>& made) -> BarrierMonitor& {
+    return made.emplace(job_, map_, view_, name_in_software(false));
+  });
+  SoloCore core(job_.policy, monitor);
+  if (const std::errc error = arrive_at_first_member(software_, core, view_, count_); error != std::errc{}) {
+    return fail_for_good({error, monitor.explain(error)});
+  }
   return {};
 }
 

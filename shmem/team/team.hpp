@@ -53,16 +53,20 @@ class Team {
   [[nodiscard]] const SyncView& view() const { return view_; }
   /// nullptr if all members are on this node.
   [[nodiscard]] virtual SpanningTeam* spanning() { return nullptr; }
+  /// The number of nodes that the members are on.
+  [[nodiscard]] virtual int nodes() const { return 1; }
 
   [[nodiscard]] int slot() const { return slot_; }
   [[nodiscard]] int contexts() const { return contexts_; }
   [[nodiscard]] virtual BarrierStats stats() const = 0;
-  /// Of the members on this node.
+  /// Its members are those on this node.
   [[nodiscard]] const BarrierStatistics& statistics() const { return statistics_; }
-  /// "gba" if the next sync goes through the device; for a team on several nodes, if the sync of its nodes does.
+  /// "gba" if the next sync goes through the device. For a team on several nodes: how its nodes synchronise.
   [[nodiscard]] virtual const char* algorithm() const = 0;
   /// Why the team does not use the device, or "".
   [[nodiscard]] virtual const std::string& gba_reason() const = 0;
+  /// The same, and why algorithm() is not the one that was chosen.
+  [[nodiscard]] virtual std::string reason() const { return gba_reason(); }
   /// With SHMEM_INFO: before the team ends, the first member logs a line about its barriers.
   virtual void report() const = 0;
   /// The end of the line that is logged when the team is created. `choice`: why it has this software algorithm.
@@ -76,7 +80,8 @@ class Team {
 
   /// Collective, a sync of the team in software. From then on, barriers that do not go through the device use what
   /// member 0 chooses; before, a central counter.
-  Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
+  /// Members of other nodes follow their own member 0, but in BarrierChoice::nodes.
+  virtual Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
   /// The choice in force.
   [[nodiscard]] const BarrierChoice& barrier_choice() const { return software_; }
   /// Collective: so many syncs of the members on this node in software, which do not count.
@@ -159,6 +164,8 @@ class Team {
   Result<void> software_sync();
   /// software_sync() as a sync in the statistics; nothing if there is only one member here.
   Result<void> counted_software_sync();
+  /// The first half of a barrier of the members on this node, which enter() has entered: arrive_at_first_member().
+  Result<void> arrive_at_leader();
   Result<void> fail_for_good(Error error) {
     failed_ = std::move(error);
     return *failed_;
@@ -175,7 +182,8 @@ class Team {
   BarrierChoice software_;
   CollectiveChoice collectives_{};
   EagerChannel eager_;
-  std::uint64_t count_;  // of the last barrier entered, whatever its algorithm
+  std::uint64_t count_;        // of the last barrier entered, whatever its algorithm
+  std::uint64_t choices_ = 0;  // agreed on
   BarrierStatistics statistics_;
   bool open_ = false;            // a sync in two phases
   std::optional<Error> failed_;  // of the last barrier: the team cannot be used any more
@@ -188,8 +196,7 @@ class Team {
   bool make_software_sync();
   void fail_software_sync(std::errc error, std::string text);
 
-  std::uint64_t calls_ = 0;    // of agree_on_call
-  std::uint64_t choices_ = 0;  // agreed on
+  std::uint64_t calls_ = 0;  // of agree_on_call
   // For sync_on(); written by core 0.
   bool by_core_zero_ = false;
   Result<void> core_outcome_{};

@@ -114,7 +114,7 @@ TEST(BarrierStatistics, ReadFewMembersOfLargeTeams) {
     }
     const TeamMap map{0, 1, kMembers};
     const shmem::SyncView view(job, map, 0);
-    BarrierStatistics statistics(job, map, view, 0);
+    BarrierStatistics statistics(job, map, view, 0, view.size());
     std::uint64_t skew = 0;
     const auto run = [&](std::uint64_t count) {
       for (int member = 1; member < kMembers; ++member) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PE of a job on several nodes: algorithm_pes [set ALGORITHM...]. Makes barriers, checks that none ends early, and
+// prints what the library says about them. With "set", each algorithm in turn by shmemx_team_set_barrier.
+#include <shmem.h>
+#include <shmemx.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr std::uint64_t kBarriers = 20;
+
+/// Which barrier each PE has entered; written by that PE in the memory of all others.
+std::uint64_t* entered;
+std::uint64_t number = 0;
+
+/// False: a barrier ended before all PEs had entered it.
+bool make_barriers() {
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  for (std::uint64_t i = 0; i < kBarriers; ++i) {
+    ++number;
+    for (int pe = 0; pe < pes; ++pe) {
+      shmem_uint64_p(entered + me, number, pe);
+    }
+    shmem_barrier_all();
+    for (int pe = 0; pe < pes; ++pe) {
+      if (entered[pe] < number) {
+        return false;
+      }
+    }
+    shmem_sync_all();
+  }
+  return true;
+}
+
+/// Makes barriers, and says which way they went by the info and by the statistics of the world team.
+bool report() {
+  shmemx_team_info_t before;
+  shmemx_team_info_t after;
+  shmemx_barrier_stats_t stats;
+  shmemx_barrier_stats_t first;
+  if (shmemx_team_info(SHMEM_TEAM_WORLD, &before) != 0 || shmemx_barrier_stats(SHMEM_TEAM_WORLD, &first) != 0) {
+    return false;
+  }
+  const bool good = make_barriers();
+  if (shmemx_team_info(SHMEM_TEAM_WORLD, &after) != 0 || shmemx_barrier_stats(SHMEM_TEAM_WORLD, &stats) != 0) {
+    return false;
+  }
+  const bool counted = after.by_software + after.by_device - before.by_software - before.by_device == 2 * kBarriers &&
+                       stats.barriers == after.by_software + after.by_device &&
+                       stats.barriers - first.barriers == 2 * kBarriers && stats.by_device == after.by_device;
+  std::printf("PE %d: algorithm %s, reason \"%s\", %s, %s, waited %s\n", shmem_my_pe(), after.algorithm, after.reason,
+              good ? "none early" : "EARLY", counted ? "counted" : "NOT COUNTED",
+              stats.timed > first.timed && stats.wait_ns > first.wait_ns ? "some time" : "no time");
+  return good && counted;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  shmem_init();
+  entered = static_cast<std::uint64_t*>(shmem_calloc(static_cast<std::size_t>(shmem_n_pes()), sizeof *entered));
+  bool good = argc > 1 || report();
+  for (int i = 2; i < argc && good; ++i) {
+    good = shmemx_team_set_barrier(SHMEM_TEAM_WORLD, argv[i]) == 0 && report();
+  }
+  std::fflush(stdout);
+  shmem_finalize();
+  return good ? 0 : 1;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers of teams on several hosts go by the algorithm that was chosen, and everything that the library says about
+// them says so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "shmem/config/barrier_choice.hpp"
+#include "tests/integration/net/job_on_hosts.hpp"
+#include "tests/support/job.hpp"
+
+namespace {
+
+using test_support::Hosts;
+using test_support::JobOnHosts;
+using test_support::OnHosts;
+using test_support::Seconds;
+using test_support::sum_of;
+using test_support::TempDir;
+using test_support::test_program;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Seconds kLimit{100};
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) {
+    ++found;
+  }
+  return found;
+}
+
+/// What runs between nodes.
+std::string between_nodes(const std::string& asked) {
+  return asked == "dissemination" ? "npu_v1" : asked;
+}
+
+class AlgorithmOfHosts : public OnHosts {
+ protected:
+  static void expect_clean(const JobOnHosts& job) { ASSERT_THAT(job.codes(kLimit), Each(0)) << job.output(); }
+};
+
+TEST_F(AlgorithmOfHosts, IsTheOneOfTheEnvironmentInAllThatIsSaid) {
+  const Hosts hosts(3);
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    SCOPED_TRACE(spec.name);
+    const TempDir dir;
+    const std::string trace = dir.file("trace.json");
+    const JobOnHosts job(hosts, {0, 0, 1, 2}, {test_program("algorithm_pes")},
+                         {std::string("SHMEM_BARRIER_ALGORITHM=") + spec.name, "SHMEM_BARRIER_RADIX=3", "SHMEM_INFO=1",
+                          "SHMEM_TRACE=" + trace});
+    expect_clean(job);
+    const std::string name = between_nodes(spec.name);
+    EXPECT_EQ(count(job.output(), "algorithm " + name + ", "), job.size()) << job.output();
+    EXPECT_EQ(count(job.output(), "none early, counted, waited some time"), job.size()) << job.output();
+    EXPECT_THAT(job.pe(0).output(), HasSubstr("barrier " + name + " (SHMEM_BARRIER_ALGORITHM); its 3 nodes"));
+    EXPECT_THAT(job.pe(0).output(), HasSubstr("the 2 PEs of this node arrive by " + std::string(spec.name)));
+    EXPECT_THAT(job.pe(0).output(), HasSubstr(" " + name + ")"));  // "(44 npu_v1)": of the statistics
+    if (name != spec.name) {
+      EXPECT_EQ(count(job.output(), "algorithm npu_v1, reason \"PE 0 (on h0): SHMEM_GBA=off; npu_v1 instead of"),
+                job.size())
+          << job.output();
+    }
+    const std::string events = text_of(trace) + text_of(trace + ".1") + text_of(trace + ".2");  // one for each node
+    EXPECT_GE(count(events, R"("path":")" + name + "\""), 40 * job.size());
+    EXPECT_EQ(count(events, R"("path":")"), count(events, R"("path":")" + name + "\""));
+    EXPECT_THAT(events, HasSubstr("team 0 (4 PEs)"));
+  }
+}
+
+TEST_F(AlgorithmOfHosts, IsSetByThePrograms) {
+  const Hosts hosts(2);
+  std::vector<std::string> command{test_program("algorithm_pes"), "set"};
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    command.emplace_back(spec.name);
+  }
+  command.emplace_back("auto");
+  const JobOnHosts job(hosts, {0, 0, 0, 1, 1}, command);
+  expect_clean(job);
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    EXPECT_GE(count(job.output(), "algorithm " + between_nodes(spec.name) + ", "), job.size()) << job.output();
+  }
+  EXPECT_EQ(count(job.output(), "none early, counted"), job.size() * (command.size() - 2));
+}
+
+TEST_F(AlgorithmOfHosts, IsTheOneOfTheTable) {
+  const Hosts hosts(2);
+  const TempDir dir;
+  std::ofstream(dir.file("table")) << "libshmem-barrier-tuning 1\nalone * basic\noversubscribed * basic\n"
+                                      "nodes 1 npu_v3\nnodes * tournament\n";
+  const JobOnHosts job(hosts, {0, 0, 1}, {test_program("algorithm_pes")},
+                       {"SHMEM_BARRIER_TUNING=" + dir.file("table"), "SHMEM_INFO=1"});
+  expect_clean(job);
+  EXPECT_EQ(count(job.output(), "algorithm tournament, "), job.size()) << job.output();
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("2 nodes: line 5 of " + dir.file("table")));
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("the 2 PEs of this node arrive by basic"));
+}
+
+/// The nodes must agree: each would wait for messages that the other one does not send.
+TEST_F(AlgorithmOfHosts, IsThatOfTheFirstHostIfTheyAreToldDifferently) {
+  const Hosts hosts(3);
+  const JobOnHosts job(hosts, {0, 1, 2}, {test_program("algorithm_pes")}, {},
+                       {{"SHMEM_BARRIER_ALGORITHM=tournament"},
+                        {"SHMEM_BARRIER_ALGORITHM=npu_v2", "SHMEM_BARRIER_RADIX=2"},
+                        {"SHMEM_BARRIER_ALGORITHM=central_counter"}});
+  expect_clean(job);
+  EXPECT_EQ(count(job.output(), "algorithm tournament, "), job.size()) << job.output();
+}
+
+}  // namespace
