@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "shmem/layout/peers.hpp"
+#include "shmem/team/spanning_team.hpp"
 
 namespace shmem::api {
 namespace {
@@ -112,16 +113,17 @@ class LibraryTeam final : public kv::OperatorTeam {
   Result<void> fence() override { return job_.network->fence(); }
   Result<void> quiet() override { return job_.network->quiet(); }
 
-  Result<Vote> vote(std::uint64_t digest, bool willing) override {
-    const auto verdict = team_.vote(digest, willing, 0);
+  Result<Vote> vote(std::uint64_t digest, bool willing) override { return as_vote(team_.vote(digest, willing, 0)); }
+  Result<Vote> sync_willing(bool willing) override { return as_vote(team_.spanning()->sync_willing(willing)); }
+
+ private:
+  [[nodiscard]] Result<Vote> as_vote(const Result<VoteResult>& verdict) const {
     if (!verdict) {
       return verdict.error();
     }
     return Vote{
         .alike = verdict->alike, .willing = verdict->willing, .other = map_.member(verdict->other).value_or(-1)};
   }
-
- private:
   [[nodiscard]] bool is_on_other_node(int pe) const override {
     return pe >= 0 && pe < map_.size && job_.nodes.number(map_.pe(pe)) < 0;
   }

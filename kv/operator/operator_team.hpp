@@ -86,6 +86,8 @@ class OperatorTeam {
   };
   /// Collective, a sync of the team.
   virtual Result<Vote> vote(std::uint64_t digest, bool willing) = 0;
+  /// The same without a digest, which the team may do by a barrier that carries no data.
+  virtual Result<Vote> sync_willing(bool willing) { return vote(0, willing); }
 
  private:
   [[nodiscard]] virtual bool is_on_other_node(int pe) const = 0;

@@ -294,7 +294,7 @@ Result<void> TeamShuffle::sync_puts(Prepared& call) {
     return team_.sync();
   }
   const Result<void>& sent = call.puts.finish();
-  const auto vote = team_.vote(0, sent.has_value());
+  const auto vote = team_.sync_willing(sent.has_value());
   if (!sent || !vote) {
     return sent ? vote.error() : sent.error();
   }

@@ -53,7 +53,8 @@ using ChoiceOffers = std::array<TeamChoice, 2>;
 struct alignas(64) PortReport {
   std::uint32_t by_device;       // this barrier was released by the device
   std::uint32_t active;          // the next barrier is the device's
-  std::array<char, 184> reason;  // if not: why
+  std::uint32_t votes;           // of a team on several nodes: barriers through it can be votes
+  std::array<char, 180> reason;  // if it is not active: why
 };
 
 /// A collective call that creates teams, or chooses the barrier of one, as made by one PE; compared by all PEs of the

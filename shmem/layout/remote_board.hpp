@@ -22,9 +22,10 @@ struct RemotePlace {
 /// For the first member of a team on its node: offload/inter_node_barrier.hpp. All zero at first; numbers of barriers
 /// only grow.
 struct alignas(64) RemoteArrival {
-  std::array<std::atomic<std::uint64_t>, 2> word;  // as PublishedArrival
-  std::atomic<std::uint64_t> alarm;                // a barrier that another PE pulls; set by others
-  std::uint64_t last = 0;                          // the last barrier entered here; the owner's alone
+  std::array<std::atomic<std::uint64_t>, 2> word;     // as PublishedArrival
+  std::atomic<std::uint64_t> alarm;                   // a barrier that another PE pulls; set by others
+  std::uint64_t last = 0;                             // the last barrier entered here; the owner's alone
+  std::array<std::atomic<std::uint64_t>, 2> refused;  // by other leaders: team/refusals.hpp
 };
 
 /// By team slot on this node. Teams in slots beyond these do not use the device.

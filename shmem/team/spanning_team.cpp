@@ -347,6 +347,29 @@ Result<VoteResult> SpanningTeam::vote(std::uint64_t digest, bool willing, std::u
                     .number = first.given};
 }
 
+Result<VoteResult> SpanningTeam::sync_willing(bool willing) {
+  if (auto ok = ready(); !ok) {
+    return ok.error();
+  }
+  if (!votes_by_gba_) {
+    return vote(0, willing, 0);
+  }
+  view_.mine().node_vote.willing = willing ? 1 : 0;
+  enter();
+  const auto refused = sync_by([this]() -> Result<std::uint64_t> {
+    int refuses = -1;
+    for (int i = 0; i < view_.size() && refuses < 0; ++i) {
+      refuses = view_.member(i).node_vote.willing == 0 ? job_.nodes.world(view_.pe(i)) : -1;
+    }
+    const auto other = refusals_->vote(refuses, [this] { return sync_leaders(); });
+    return other ? Result<std::uint64_t>(static_cast<std::uint64_t>(*other + 1)) : other.error();
+  });
+  if (!refused) {
+    return refused.error();
+  }
+  return VoteResult{.willing = *refused == 0, .other = static_cast<int>(*refused) - 1};
+}
+
 // ---- The algorithm ----
 
 Result<void> SpanningTeam::agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) {
@@ -392,16 +415,33 @@ Result<void> SpanningTeam::use_gba(const GbaMember& member, int /*ports*/) {
   auto ok = by_leader([&] {
     gba_ = std::make_unique<GbaSwitches>(means(member.policy), job_.options.gba_switch,
                                          GbaSwitches::Ids{.block = id_ | kOfBlocks, .firsts = id_ | kOfBlocks});
+    refusals_.reset();
     auto joined = gba_->join(member);
+    if (joined && gba_->active()) {
+      joined = make_refusals();
+    }
     report_gba();
     return joined;
   });
   if (ok) {
     const PortReport& report = view_.member(0).report;
     had_gba_ = gba_active_ = report.active != 0;
+    votes_by_gba_ = report.votes != 0;
     gba_reason_ = report.reason.data();
   }
   return ok;
+}
+
+/// After join(), which all leaders end alike.
+Result<void> SpanningTeam::make_refusals() {
+  auto made = Refusals::create(job_, *group_, firsts_, slot_, id_);
+  if (!made) {
+    return made.error();
+  }
+  if (*made) {
+    refusals_.emplace(**std::move(made));
+  }
+  return {};
 }
 
 Result<void> SpanningTeam::dissolve() {
@@ -409,7 +449,7 @@ Result<void> SpanningTeam::dissolve() {
     return ok;
   }
   if (had_gba_) {  // on all members
-    had_gba_ = gba_active_ = false;
+    had_gba_ = gba_active_ = votes_by_gba_ = false;
     auto ok = by_leader([this] {
       auto dissolved = gba_->dissolve();
       report_gba();
@@ -450,6 +490,7 @@ void SpanningTeam::report_gba() const {
   PortReport& report = view_.member(0).report;
   report.by_device = gba_->by_device() ? 1 : 0;
   report.active = gba_->active() ? 1 : 0;
+  report.votes = refusals_ ? 1 : 0;
   report.reason[gba_->reason().copy(report.reason.data(), report.reason.size() - 1)] = '\0';
 }
 

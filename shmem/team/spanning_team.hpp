@@ -13,6 +13,7 @@
 
 #include "shmem/net/process_group.hpp"
 #include "shmem/offload/gba_switches.hpp"
+#include "shmem/team/refusals.hpp"
 #include "shmem/team/team.hpp"
 
 namespace shmem {
@@ -58,6 +59,8 @@ class SpanningTeam final : public Team {
   Result<bool> test() override;
   Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) override;
   Result<VoteResult> vote(std::uint64_t digest, bool willing, std::uint64_t number) override;
+  /// Collective, a sync of the team: are all willing? With a device, a barrier through it; without, a vote.
+  Result<VoteResult> sync_willing(bool willing);
 
   /// Leaders follow the first one in BarrierChoice::nodes.
   Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives) override;
@@ -122,6 +125,7 @@ class SpanningTeam final : public Team {
   [[nodiscard]] InterNodeBarrier::Means means(WaitPolicy policy) const;
   /// The leader's part of a sync.
   Result<void> sync_leaders();
+  Result<void> make_refusals();
   /// The open sync is over.
   void close();
   /// The leader stores for its node how the leaders synchronised.
@@ -142,6 +146,8 @@ class SpanningTeam final : public Team {
   std::unique_ptr<ProcessGroup> group_;  // leaders() or rail()
   ProcessGroup everybody_;
   std::unique_ptr<GbaSwitches> gba_;  // the leader's
+  std::optional<Refusals> refusals_;  // the leader's
+  bool votes_by_gba_ = false;         // the leaders have refusals_
   bool had_gba_ = false;
   bool gba_active_ = false;  // the next sync of this node's leader goes through the device
   std::string gba_reason_;   // known to all members of a node

@@ -135,6 +135,10 @@ class DeviceOfHosts : public OnHosts {
   using Places = std::vector<int>;
   static inline const std::array<Places, 3> kPlaces{{{0, 1}, {0, 1, 2}, {0, 0, 1, 1}}};
 
+  static std::uint64_t releases(const FakeDevice& device) {
+    return sum_of(run({program("gba"), "info", "--json", device.path()}).output, "\"releases\":");
+  }
+
   /// Waits for a random moment in the middle of a job's barriers.
   void let_it_go_on(const BarriersOnHosts& job) {
     ASSERT_TRUE(job.goes_on(20 + random_() % 50)) << job.output();
@@ -259,14 +263,42 @@ TEST_F(DeviceOfHosts, IsUsedAgainByAJobThatHasLostIt) {
   job.end();
 }
 
+/// Each shuffle of a swap has a barrier after the blocks were staged, and one at its end.
+TEST_F(DeviceOfHosts, DoesTheBarriersOfTheirShuffles) {
+  const Hosts hosts(2);
+  std::vector<std::uint64_t> releases_of;
+  constexpr int kMore = 50;
+  for (const int shuffles : {10, 10 + kMore}) {
+    const FakeDevice device;
+    const JobOnHosts job(hosts, {0, 0, 1, 1}, {test_program("kv_barrier_pes"), std::to_string(shuffles)},
+                         {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path()});
+    ASSERT_THAT(job.codes(kLimit), Each(0)) << job.output();
+    EXPECT_TRUE(job.all_say("all blocks are right")) << job.output();
+    releases_of.push_back(releases(device));
+  }
+  EXPECT_GE(releases_of[1], releases_of[0] + 2 * kMore);
+}
+
+/// The votes at the end of shuffles go by messages from then on, and no block is lost.
+TEST_F(DeviceOfHosts, IsKilledDuringTheirShufflesAndNoBlockIsLost) {
+  const Hosts hosts(2);
+  FakeDevice device;
+  const JobOnHosts job(hosts, {0, 1, 1}, {test_program("kv_barrier_pes"), "3000"},
+                       {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path(), "SHMEM_BARRIER_TIMEOUT=60"});
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (releases(device) < 200 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  device.process().signal(SIGKILL);
+  ASSERT_THAT(job.codes(kLimit), Each(0)) << job.output();
+  EXPECT_TRUE(job.all_say("all blocks are right")) << job.output();
+}
+
 /// Hosts h0 and h1 are on one switch, h2 and h3 on another.
 class DevicesOfHosts : public DeviceOfHosts {
  protected:
   static std::vector<Port> ports(const FakeDevice& a, const FakeDevice& b) {
     return {{&a, "a"}, {&a, "a"}, {&b, "b"}, {&b, "b"}};
-  }
-  static std::uint64_t releases(const FakeDevice& device) {
-    return sum_of(run({program("gba"), "info", "--json", device.path()}).output, "\"releases\":");
   }
 };
 
