@@ -92,7 +92,8 @@ class Device {
   /// Wakes the device, which reported that it sleeps (uapi rule 14). A failure shows as a lost device.
   void kick();
 
-  /// From now on other processes can look at the device. `key` is equal for all names of the device.
+  /// From now on other processes can look at the device, and its loss is noticed without a call. `key` is equal for all
+  /// names of the device.
   void serve_status(const std::string& key) { status_ = StatusServer::start(*this, key); }
 
   /// Is the device lost, fatal, or its link down? Errors: those of gba_device_check.

@@ -121,11 +121,19 @@ void* StatusServer::run(void* server) {
 }
 
 void StatusServer::serve() {
-  std::array<pollfd, 2> events{pollfd{wake_.get(), POLLIN, 0}, pollfd{listener_.get(), POLLIN, 0}};
+  std::array<pollfd, 3> events{pollfd{wake_.get(), POLLIN, 0}, pollfd{listener_.get(), POLLIN, 0},
+                               device_.backend().loss_event()};
   for (;;) {
     ::poll(events.data(), events.size(), -1);
     if (ending_.load(std::memory_order_relaxed)) {
       return;
+    }
+    if (events[2].revents != 0) {
+      device_.backend().check_lost();
+      events[2].fd = -1;  // the event stays
+    }
+    if (events[1].revents == 0) {
+      continue;
     }
     const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client && may_look(client.get())) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets other processes look at a device that this one has open (status_socket.hpp).
+// The thread of a device that this process has open: it lets other processes look at the device (status_socket.hpp),
+// and notices its loss while the process makes no calls.
 #pragma once
 
 #include <pthread.h>
@@ -16,8 +17,10 @@ namespace gba {
 
 class Device;
 
-/// A thread that sleeps until a process of the same user, or of root, connects. It reads registers, and waits for no
-/// client: an answer is one descriptor, and there are at most 100 in a second. A forked child does not have the thread.
+/// A thread that sleeps until a process of the same user, or of root, connects, or until the device is lost. It reads
+/// registers, and waits for no client: an answer is one descriptor, and there are at most 100 in a second. If the
+/// kernel wants the device back, it gets it, also from a process that computes or whose barriers end too soon to look.
+/// A forked child does not have the thread.
 class StatusServer {
  public:
   /// For a device with this key. Null if $GBA_STATUS is "off", or if the process cannot have another thread or socket:

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
 
 #include "tests/unit/driver/device_fixture.hpp"
 
@@ -342,6 +346,21 @@ TEST_F(DeviceTest, LeavesAndFreesItsGroupsWhenTheKernelWantsItBack) {
   EXPECT_TRUE(device_->backend().check_lost());
   EXPECT_TRUE(member.leave());
   EXPECT_EQ(state_->commands.size(), 4U) << "each command is sent once";
+}
+
+TEST_F(DeviceTest, IsGivenBackToTheKernelWithoutACall) {
+  open();
+  handle_ = device_->alloc(12, 0).value();
+  auto member = join();
+  state_->loss_seen = Loss::kWanted;
+  std::promise<void> lost;
+  state_->when_lost = [&] { lost.set_value(); };
+  device_->serve_status("unit/" + std::to_string(::getpid()));
+  state_->lose();
+  ASSERT_EQ(lost.get_future().wait_for(std::chrono::seconds{20}), std::future_status::ready);
+  EXPECT_TRUE(device_->backend().lost());
+  EXPECT_THAT(opcodes(), ElementsAre(kAlloc, kJoin, kLeave, kFree));
+  EXPECT_TRUE(member.leave());
 }
 
 TEST_F(DeviceTest, FreesItsGroupsWhereClosingDoesNotResetTheFunction) {
