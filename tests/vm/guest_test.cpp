@@ -2,7 +2,6 @@
 // QEMU passes the device to a guest with an unmodified kernel, and the guest can use it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <regex>
@@ -27,11 +26,6 @@ const vm::GuestRun& guest_run(const std::string& kernel) {
   return found != runs.end() ? found->second : runs.emplace(kernel, vm::run_guest(kernel)).first->second;
 }
 
-std::string test_name(std::string text) {
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
-}
-
 using KernelAndCheck = std::tuple<std::string, const char*>;
 class GuestCheck : public testing::TestWithParam<KernelAndCheck> {};
 
@@ -47,7 +41,7 @@ TEST_P(GuestCheck, Passes) {
 INSTANTIATE_TEST_SUITE_P(All, GuestCheck,
                          testing::Combine(testing::ValuesIn(vm::kernels()), testing::ValuesIn(vm::kChecks)),
                          [](const auto& both) {
-                           return test_name(std::get<0>(both.param)) + "_" + std::get<1>(both.param);
+                           return vm::test_name(std::get<0>(both.param)) + "_" + std::get<1>(both.param);
                          });
 
 class Guest : public testing::TestWithParam<std::string> {
@@ -109,6 +103,6 @@ TEST_P(Guest, LeavesNoProcessBehind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Guest, testing::ValuesIn(vm::kernels()),
-                         [](const auto& kernel) { return test_name(kernel.param); });
+                         [](const auto& kernel) { return vm::test_name(kernel.param); });
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The kernels that a test program boots: Debian's, or the one with iommufd.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,11 @@ std::string backend();
 
 /// The scripts, with arguments, that provide QEMU and the kernels in the cache. A script that fails prints the reason.
 std::vector<std::vector<std::string>> preparations();
+
+/// The kernel's name as a part of a test's name.
+inline std::string test_name(std::string kernel) {
+  std::replace(kernel.begin(), kernel.end(), '-', '_');
+  return kernel;
+}
 
 }  // namespace vm

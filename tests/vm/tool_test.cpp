@@ -5,14 +5,12 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 
-#include "tests/support/job.hpp"
 #include "tests/vm/kernels.hpp"
 #include "tests/vm/machine.hpp"
+#include "tests/vm/scripted_guest.hpp"
 
 namespace {
 
@@ -22,69 +20,21 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 using Names = std::set<std::string>;
-
-/// The output and the exit code of a command in the guest.
-struct Said {
-  std::string text;
-  int code = -1;
-};
-
-/// By the names that guest/tool_init gives the commands.
-using AllSaid = std::map<std::string, Said>;
-
-std::string boot(const std::string& kernel) {
-  const test_support::TempDir dir;
-  const std::string script = GBA_SOURCE_DIR "/tests/vm/make-tool-initramfs.sh";
-  const auto made = test_support::run(
-      {script, vm::cache_folder(), kernel, test_support::program("gba"), GBA_UDEV_DIR, dir.file("initramfs")});
-  if (!made.exit.clean()) {
-    return "make-tool-initramfs.sh failed: " + made.output;
-  }
-  const test_support::FakeDevice device({"--trust-memory"});
-  vm::Machine machine(kernel, dir.file("initramfs"), device.socket());
-  machine.process().wait(test_support::Seconds{240});
-  return machine.console();
-}
-
-/// True for a message of the guest's kernel, which may come between the lines of a command.
-bool is_from_kernel(const std::string& line) {
-  static const std::regex time(R"(^\[ *[0-9]+\.[0-9]{6}\] )");
-  return std::regex_search(line, time);
-}
-
-AllSaid parse(const std::string& console) {
-  const std::string begin = "gba-vm: begin ";
-  const std::string end = "gba-vm: end ";
-  AllSaid all;
-  Said* current = nullptr;
-  std::istringstream lines(console);
-  for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && line.back() == '\r') {
-      line.pop_back();
-    }
-    if (line.starts_with(begin)) {
-      current = &all[line.substr(begin.size())];
-    } else if (current != nullptr && line.starts_with(end)) {
-      current->code = std::stoi(line.substr(end.size()));
-      current = nullptr;
-    } else if (current != nullptr && !is_from_kernel(line)) {
-      current->text += line + "\n";
-    }
-  }
-  return all;
-}
+using vm::Said;
 
 class Tool : public testing::TestWithParam<std::string> {
  protected:
   /// One boot of each kernel serves all tests.
   const Said& said(const std::string& name) {
-    static std::map<std::string, std::string> consoles;
-    static std::map<std::string, AllSaid> runs;
+    static std::map<std::string, vm::Transcript> runs;
     if (runs.find(GetParam()) == runs.end()) {
-      runs[GetParam()] = parse(consoles[GetParam()] = boot(GetParam()));
+      runs[GetParam()] = vm::boot(GetParam(), "make-tool-initramfs.sh",
+                                  {vm::cache_folder(), GetParam(), test_support::program("gba"), GBA_UDEV_DIR},
+                                  test_support::Seconds{240});
     }
-    const Said& found = runs[GetParam()][name];
-    EXPECT_NE(found.code, -1) << name << " has not ended in:\n" << consoles[GetParam()];
+    vm::Transcript& run = runs[GetParam()];
+    const Said& found = run.commands[name];
+    EXPECT_NE(found.code, -1) << name << " has not ended in:\n" << run.console;
     return found;
   }
   Json json(const std::string& name, int code) {
@@ -234,12 +184,7 @@ TEST_P(Tool, ReportsThatAnotherProcessHasTheFunction) {
   EXPECT_THAT(finding("check_in_use", 0, "opens").value("found", ""), HasSubstr("it is in use"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Tool, testing::ValuesIn(vm::kernels()), [](const auto& kernel) {
-  std::string name = kernel.param;
-  for (char& c : name) {
-    c = c == '-' ? '_' : c;
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Tool, testing::ValuesIn(vm::kernels()),
+                         [](const auto& kernel) { return vm::test_name(kernel.param); });
 
 }  // namespace

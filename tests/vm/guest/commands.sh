@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# Sourced by the first process of a guest with udev: mounts what programs need, and defines commands of the guest.
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sysfs /sys
+/bin/busybox mount -t devtmpfs devtmpfs /dev
+/bin/busybox mount -t tmpfs tmpfs /run
+/bin/busybox --install -s /bin
+export PATH=/bin
+
+# say NAME COMMAND: prints the output of COMMAND between "gba-vm: begin NAME" and "gba-vm: end CODE". The host checks it.
+say() {
+  echo "gba-vm: begin $1"
+  shift
+  "$@" 2>&1
+  echo "gba-vm: end $?"
+}
+
+# as USER KIB COMMAND: runs COMMAND with a limit of locked memory.
+as() {
+  user="$1" limit="$2"
+  shift 2
+  su "$user" -c "ulimit -l $limit; $*"
+}
+
+# foreign NAME PROGRAM: runs a program of another system, with its own loader and libraries, under the name NAME.
+foreign() {
+  name="$1" program="$2"
+  shift 2
+  /foreign/ld-linux-x86-64.so.2 --argv0 "$name" --library-path /foreign "/foreign/$program" "$@"
+}
+modprobe() { foreign modprobe kmod "$@"; }
+
+# A small kernel may lack inotify, which udevd needs: then udevadm applies the rules, device by device.
+udevd_can_run() { [ -e /proc/sys/fs/inotify ]; }
+start_udevd() {
+  if udevd_can_run; then foreign systemd-udevd udevadm --daemon; fi
+}
+udevadm() {
+  if udevd_can_run; then
+    foreign udevadm udevadm "$@"
+  elif [ "$1" = trigger ]; then
+    for device in /sys/bus/pci/devices/*; do carry_out_rules "$device"; done
+    for device in /sys/class/vfio-dev/* /sys/class/vfio/* /sys/class/misc/iommu; do carry_out_rules "$device"; done
+  fi
+}
+carry_out_rules() {
+  foreign udevadm udevadm test --action=add "$1" 2>/dev/null | sed -n "s/^run: '\(\/.*\)'$/\1/p" >/run/commands
+  # shellcheck source=/dev/null
+  . /run/commands
+}
+settle() {
+  [ ! -e /run/udev/control ] || udevadm settle --timeout=60
+}
+
+# The nodes and names of GBAs.
+nodes() {
+  for node in /dev/iommu /dev/vfio/[0-9]* /dev/vfio/devices/*; do
+    [ ! -e "$node" ] || stat -c '%n %G %a' "$node"
+  done
+  for name in /dev/gba*; do
+    [ ! -e "$name" ] || echo "$name $(readlink -f "$name")"
+  done
+}
+
+# Where udevd and modprobe look for the modules of /modules, with an index.
+install_modules() {
+  modules="/lib/modules/$(uname -r)"
+  mkdir -p "$modules"
+  for module in /modules/*.ko; do
+    [ ! -e "$module" ] || cp "$module" "$modules/${module#*/[0-9]-}"
+  done
+  foreign depmod kmod 2>/dev/null
+}
