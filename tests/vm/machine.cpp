@@ -20,6 +20,8 @@ constexpr const char* kConsole = "console";
 constexpr const char* kTrace = "trace";
 constexpr const char* kMonitor = "monitor";
 constexpr const char* kSecondFunction = "second";
+// For the libraries of Open MPI; what a guest does not use, it does not take from the host.
+constexpr const char* kMemory = "512M";
 
 std::string read_file(const std::string& path) {
   std::ostringstream text;
@@ -83,10 +85,10 @@ std::vector<std::string> command_line(const std::string& kernel, const std::stri
       "-smp",
       "2",
       "-m",
-      "256M",
+      kMemory,
       // The device can only reach memory that QEMU can share.
       "-object",
-      "memory-backend-memfd,id=ram,size=256M,share=on",
+      "memory-backend-memfd,id=ram,share=on,size=" + std::string(kMemory),
       "-device",
       "intel-iommu,intremap=on,caching-mode=on",
       "-device",

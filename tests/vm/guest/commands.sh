@@ -45,7 +45,8 @@ udevadm() {
   fi
 }
 carry_out_rules() {
-  foreign udevadm udevadm test --action=add "$1" 2>/dev/null | sed -n "s/^run: '\(\/.*\)'$/\1/p" >/run/commands
+  foreign udevadm udevadm test --action=add "$1" 2>/dev/null |
+    sed -n "s/^run: 'gba-index/run: '\/lib\/udev\/gba-index/; s/^run: '\(\/.*\)'$/\1/p" >/run/commands
   # shellcheck source=/dev/null
   . /run/commands
 }
