@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -297,12 +298,31 @@ Finding check_opens(const std::string& path) {
                                count(info->members, "member"), flag_place(*info))};
 }
 
+// ---- Either ----
+
+/// Hardware or a process? The name does not show it: /dev/gba0 may be either.
+Finding kind_of(const Target& target) {
+  if (target.kind == Target::Kind::kFunction) {
+    return {.name = "kind", .found = fmt::format("hardware: PCI function {}", target.function.address)};
+  }
+  std::error_code error;
+  const auto behind = std::filesystem::read_symlink(target.socket, error);
+  return {.name = "kind",
+          .found = fmt::format("a process, such as gba-fake-device, behind the socket {}",
+                               error ? target.socket : behind.string())};
+}
+
+Findings with_kind(const Target& target, Findings findings) {
+  findings.insert(findings.begin(), kind_of(target));
+  return findings;
+}
+
 Findings check_target(const Target& target) {
   switch (target.kind) {
     case Target::Kind::kSocket:
-      return check_socket(target.socket);
+      return with_kind(target, check_socket(target.socket));
     case Target::Kind::kFunction:
-      return check_function(target.function);
+      return with_kind(target, check_function(target.function));
     case Target::Kind::kNothing:
       break;
   }

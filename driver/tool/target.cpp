@@ -16,6 +16,7 @@ extern "C" {  // the header does not say so itself
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -215,6 +216,24 @@ std::optional<PciFunction> function_behind(const std::string& path, const std::v
   return std::nullopt;
 }
 
+/// If `path` is a link that leads to nothing, or to what the user may not see: the socket of a service may be either.
+std::optional<Target> behind_broken_link(const std::string& path) {
+  struct stat status {};
+  std::error_code error;
+  const auto socket = std::filesystem::read_symlink(path, error);
+  if (error || ::stat(path.c_str(), &status) == 0) {
+    return std::nullopt;
+  }
+  if (errno == EACCES) {
+    return Target{.path = path,
+                  .problem = fmt::format("{} leads to {}, which this user may not see", path, socket.string()),
+                  .fix = "usermod -a -G gba USER (as root), then log in again"};
+  }
+  return Target{.path = path,
+                .problem = fmt::format("{} leads to {}, which does not exist", path, socket.string()),
+                .fix = "without hardware: systemctl start gba-fake-device"};
+}
+
 Target without_name(const std::vector<PciFunction>& functions) {
   const std::string usual = dev_path("gba0");
   if (is_socket(usual)) {
@@ -225,6 +244,9 @@ Target without_name(const std::vector<PciFunction>& functions) {
   }
   if (!functions.empty()) {
     return of(functions.front(), functions.front().address);
+  }
+  if (const auto broken = behind_broken_link(usual)) {
+    return *broken;
   }
   return {.problem = "no GBA is plugged in, and GBA_DEVICE names none",
           .fix =
@@ -266,6 +288,9 @@ Result<Target> find_target(const std::string& named) {
   }
   if (const auto function = function_behind(path, *functions)) {
     return of(*function, path);
+  }
+  if (auto broken = behind_broken_link(path)) {
+    return *std::move(broken);
   }
   if (!exists(path)) {
     return Target{.path = path,

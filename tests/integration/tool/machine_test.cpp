@@ -128,7 +128,8 @@ TEST_F(Machine, IsOkIfNothingIsMissing) {
   for (const auto& entry : result.at("checks")) {
     EXPECT_EQ(entry.at("verdict"), "ok") << entry;
   }
-  EXPECT_EQ(result.at("checks").size(), 9U) << result;
+  EXPECT_EQ(result.at("checks").size(), 10U) << result;
+  EXPECT_EQ(found(result, "kind").at("found"), "hardware: PCI function 0000:3b:00.0");
   EXPECT_THAT(gba({"check"}, environment()).output, testing::EndsWith("0000:3b:00.0: ok\n"));
 }
 
