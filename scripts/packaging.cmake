@@ -52,7 +52,8 @@ set(CPACK_COMPONENT_GBA-FAKE-DEVICE_DESCRIPTION "A Global Barrier Accelerator as
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_NAME gba-fake-device)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS libgba)
-set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_CONTROL_EXTRA ${control}/gba-fake-device/postinst)
+set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_CONTROL_EXTRA ${control}/gba-fake-device/postinst
+  ${control}/gba-fake-device/postrm)
 
 set(CPACK_COMPONENT_LIBGBA-OPENMPI_DESCRIPTION "Barriers in a switch, from user space: in programs of Open MPI
  Components for Open MPI that let the Global Barrier Accelerator do a program's

@@ -69,6 +69,7 @@ use_device_and_tool() {
   check "gba info finds it" inside gba info vfio-user:/tmp/gba.sock
   check "gba selftest passes" inside gba selftest vfio-user:/tmp/gba.sock
   check "its systemd unit is installed" test -f "$work/root/usr/lib/systemd/system/gba-fake-device.service"
+  check "the link /dev/gba0 is installed" test -f "$work/root/usr/lib/tmpfiles.d/gba-fake-device.conf"
   check "the rules are installed" test -x "$work/root/usr/lib/udev/gba-index"
   check "the group gba exists" inside getent group gba
 }
