@@ -102,7 +102,7 @@ static uint32_t has_prospect(const gba_ompi_component_t* common) {
   if (gba_ompi_component_path(common) != NULL || (named != NULL && named[0] != '\0')) {
     return 1;
   }
-  return access("/dev/gba0", F_OK) == 0 || (gba_list(NULL, 0, &count) == 0 && count > 0);
+  return access(GBA_OMPI_DEFAULT_NODE, F_OK) == 0 || (gba_list(NULL, 0, &count) == 0 && count > 0);
 }
 
 void mca_coll_gba_publish(void) {

@@ -40,19 +40,27 @@ static void counter(const mca_base_component_t* mca, const char* name, const cha
                                          storage);
 }
 
+static void register_device_path(gba_ompi_options_t* options, const mca_base_component_t* mca) {
+  const int variable = mca_base_component_var_register(
+      mca, "device_path",
+      "The device: a VFIO character device, a PCI address, or the socket of a vfio-user server. "
+      "Unless it is set, $GBA_DEVICE comes before the default, and all functions of the machine after it",
+      MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &options->device_path);
+  mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+  options->path_is_set = variable >= 0 && mca_base_var_get_value(variable, NULL, &source, NULL) == OPAL_SUCCESS &&
+                         source != MCA_BASE_VAR_SOURCE_DEFAULT;
+}
+
 void gba_ompi_component_register(gba_ompi_component_t* component, const mca_base_component_t* mca,
                                  const char* min_name) {
   gba_ompi_options_t* const options = &component->options;
-  *options = (gba_ompi_options_t){.priority = 100, .device_path = "", .min_size = 2, .spin = 100, .stream = -1};
+  *options = (gba_ompi_options_t){
+      .priority = 100, .device_path = GBA_OMPI_DEFAULT_NODE, .min_size = 2, .spin = 100, .stream = -1};
   number(mca, "priority", "Priority of the component", &options->priority);
   (void)mca_base_component_var_register(mca, "disable", "Do not use the Global Barrier Accelerator",
                                         MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
                                         &options->disable);
-  (void)mca_base_component_var_register(
-      mca, "device_path",
-      "The device: a VFIO character device, a PCI address, or the socket of a vfio-user server. "
-      "Empty: $GBA_DEVICE, or else /dev/gba0, or else all functions of the machine",
-      MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL, &options->device_path);
+  register_device_path(options, mca);
   number(mca, min_name, "Smaller groups do not use the device", &options->min_size);
   number(mca, "timeout", "Seconds after which a barrier of the device fails and names the missing processes; 0: never",
          &options->timeout);
@@ -130,5 +138,5 @@ void gba_ompi_component_listen(gba_ompi_component_t* component, bool needed) {
 
 const char* gba_ompi_component_path(const gba_ompi_component_t* component) {
   const char* const path = component->options.device_path;
-  return path == NULL || path[0] == '\0' ? NULL : path;
+  return !component->options.path_is_set || path == NULL || path[0] == '\0' ? NULL : path;
 }

@@ -18,6 +18,7 @@ typedef struct gba_ompi_options_t {
   int priority;
   bool disable;
   char* device_path; /* "": what gba_open finds */
+  bool path_is_set;  /* by the user: then $GBA_DEVICE does not count */
   int min_size;      /* of a communicator or group */
   int timeout;       /* of a barrier, seconds; 0: none */
   int verbose;

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEFAULT_NODE "/dev/gba0"
 #define SOCKET_PREFIX "vfio-user:"
 
 static bool is_given(const char* text) {
@@ -71,8 +70,8 @@ static void take_function(uint32_t local_rank, gba_ompi_port_t* port) {
 static int choose(const char* paths, uint32_t local_rank, gba_ompi_port_t* port) {
   const char* const named = getenv("GBA_DEVICE");
   const char* list = is_given(paths) ? paths : named;
-  if (!is_given(list) && access(DEFAULT_NODE, F_OK) == 0) {
-    list = DEFAULT_NODE;
+  if (!is_given(list) && access(GBA_OMPI_DEFAULT_NODE, F_OK) == 0) {
+    list = GBA_OMPI_DEFAULT_NODE;
   }
   if (!is_given(list)) {
     take_function(local_rank, port);

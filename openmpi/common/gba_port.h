@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* The name that udev gives a machine's first GBA, and the service gba-fake-device its socket. */
+#define GBA_OMPI_DEFAULT_NODE "/dev/gba0"
+
 typedef struct gba_ompi_port_t {
   gba_barrier_port* port; /* NULL: none, or another process's is shared */
   uint32_t holder;        /* the local rank that has opened what this process uses; its own if it has opened it itself;

@@ -203,6 +203,7 @@ TEST_F(Barrier, ParametersAreShown) {
       EXPECT_THAT(info.output,
                   HasSubstr(std::string("parameter \"").append(framework).append("_gba_").append(name) + '"'));
     }
+    EXPECT_THAT(info.output, HasSubstr("_gba_device_path\" (current value: \"/dev/gba0\", data source: default"));
     if (framework == "coll") {
       EXPECT_THAT(info.output, HasSubstr("parameter \"coll_gba_early_barriers\" (current value: \"2\""));
     }
