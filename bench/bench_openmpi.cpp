@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_Barrier with and without the component coll/gba: jobs of each kind in turn, so that changes of the machine's
+// MPI_Barrier, and the lives of communicators, with and without the component coll/gba: jobs of each kind in turn, so that changes of the machine's
 // speed affect all of them.
 #include <stdlib.h>
 
@@ -34,6 +34,12 @@ std::vector<Kind> all_kinds(const FakeDevice& device) {
           {"component, no device", with_component(""), false, {}},
           {"component, device that fails", with_component("/nonexistent"), false, {}},
           {"component, fake device", with_component(device.socket()), true, {}}};
+}
+
+/// The same for communicators that do no barrier, of which the device sees nothing.
+std::vector<Kind> kinds_of_lives(const FakeDevice& device) {
+  return {{"without the component", {"OMPI_MCA_coll=^gba"}, false, {}},
+          {"component, fake device", with_component(device.socket()), false, {}}};
 }
 
 /// Barriers that the device has done.
@@ -87,31 +93,41 @@ constexpr const char* kWhatItShows =
     "member after the other. It shows that barriers use the device, and the component's cost if they do not. It does\n"
     "not show the speed of a switch, which releases all members at once and takes no processor from them.\n\n";
 
+/// Measures jobs of each kind in turn.
+void measure_all(std::vector<Kind> kinds, const OpenMpiProgram& program, const FakeDevice& device, int ranks,
+                 int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (Kind& kind : kinds) {
+      measure(kind, program, device, ranks);
+    }
+  }
+  print(kinds);
+}
+
 int run_all(const std::vector<int>& sizes, int rounds) {
   const base::TempFolder folder;
-  const auto program = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "barrier_worker");
-  if (!program) {
+  const auto barriers = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "barrier_worker");
+  const auto lives = openmpi_program(folder, "mpic++", "BENCH_OPENMPI_MPI", "communicator_worker");
+  if (!barriers || !lives) {
     return kSkipped;
   }
   ::unsetenv("GBA_DEVICE");
   const FakeDevice device(first_two_cpus().second);
   std::printf("%s", kWhatItShows);
   for (const int ranks : sizes) {
-    std::printf("%d processes on %d processors, load %.1f\n", ranks, own_processors(), load_of_machine());
-    auto kinds = all_kinds(device);
-    for (int round = 0; round < rounds; ++round) {
-      for (Kind& kind : kinds) {
-        measure(kind, *program, device, ranks);
-      }
-    }
-    print(kinds);
+    std::printf("%d processes on %d processors, load %.1f: MPI_Barrier\n", ranks, own_processors(), load_of_machine());
+    measure_all(all_kinds(device), *barriers, device, ranks, rounds);
+    std::printf("%d processes: a communicator created, one duplicated, one split off, and all freed\n", ranks);
+    measure_all(kinds_of_lives(device), *lives, device, ranks, rounds);
   }
   return 0;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures MPI_Barrier with and without the component coll/gba, for each number of processes.",
-               "bench_openmpi");
+  CLI::App app(
+      "Measures MPI_Barrier, and communicators that do no barrier, with and without the component coll/gba, for each "
+      "number of processes.",
+      "bench_openmpi");
   std::vector<int> sizes{2, 4, 8};
   int rounds = 5;
   app.add_option("PROCESSES", sizes, "numbers of processes")->check(CLI::Range(2, 708))->capture_default_str();
