@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI_Barrier, and the lives of communicators, with and without the component coll/gba: jobs of each kind in turn, so that changes of the machine's
-// speed affect all of them.
+// MPI_Barrier, and making and freeing communicators, with and without the component coll/gba: jobs of each kind in
+// turn, so that changes of the machine's speed affect all of them.
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
