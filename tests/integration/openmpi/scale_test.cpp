@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many ranks on one machine: in a soak 128 of MPI and 64 PEs of OpenSHMEM, otherwise 16.
+#include "tests/integration/openmpi/mpirun.hpp"
+
+namespace {
+
+using test_support::FakeDevice;
+using test_support::repeats;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Scale : public openmpi_test::Mpirun {};
+
+TEST_F(Scale, ManyRanksOfMpiUseTheDevice) {
+  const FakeDevice device;
+  const int ranks = repeats(16, 128);
+  const auto job = run(ranks, device.path(), {"world", "5"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, offloaded 5, fallen back 0,"),
+                                HasSubstr("as group 0 of " + std::to_string(ranks) + " members on 1 nodes")));
+  EXPECT_EQ(releases_of(device), 5);
+}
+
+#ifdef OPENMPI_WITH_SCOLL
+TEST_F(Scale, ManyPesOfOpenShmemUseTheDevice) {
+  const FakeDevice device;
+  const int pes = repeats(16, 64);
+  const auto job = run_program("openmpi_shmem_ranks", pes, {"world", "5"},
+                               {"-x", "GBA_DEVICE=" + device.path(), "--mca", "opal_common_ucx_opal_mem_hooks", "0",
+                                "--mca", "scoll_gba_verbose", "5", "--mca", "coll_gba_disable", "1"});
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by others 0\n"),
+                                HasSubstr("as group 0 of " + std::to_string(pes) + " members on 1 nodes")));
+  EXPECT_GE(releases_of(device), test_support::sum_of(job.output, "by the device"));
+}
+#endif
+
+}  // namespace
