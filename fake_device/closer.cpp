@@ -11,6 +11,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -28,10 +29,15 @@ constexpr std::size_t kOwn = std::size_t{3} * GBA_MAX_MEMBERS + kReserve;
 // time and not each time.
 constexpr auto kNap = std::chrono::milliseconds(1);
 // A close that takes longer occupies its thread: another thread goes on.
-constexpr auto kLong = std::chrono::milliseconds(2);
-// So does one during which as many of the same user are added: a user whose files cannot be closed must be known before
-// they fill the room for all.
-constexpr std::size_t kMany = 16;
+constexpr auto kLong = std::chrono::milliseconds(10);
+// Items of one user that a thread takes at once. If closing one of them takes long, the others wait for it.
+constexpr std::size_t kBatch = 16;
+/// So does one during which as many of the same user are added: a user whose files cannot be closed must be known, by
+/// the threads that it occupies (Closer::stuck), before they fill its part of the room. With enough room they are as
+/// many as one message has: a client that sends whole messages of them wakes no thread each time.
+std::size_t many_of(std::size_t room) {
+  return std::clamp<std::size_t>(room / Closer::kMostOfOne, 1, Closer::kMostAtOnce);
+}
 
 /// Sends the thread that made it a signal every second while it is armed. A signal ends the waiting for sockets that
 /// linger: they go on in the kernel without the thread.
@@ -112,15 +118,15 @@ struct Closer::State {
     if (napping) {
       return added >= kMostAtOnce ? &rest : nullptr;
     }
-    return !watched || lane.behind % kMany == 0 ? &more : nullptr;
+    return !watched || lane.behind % many == 0 ? &more : nullptr;
   }
   /// Whether a thread that has nothing to do has to take the next item.
   [[nodiscard]] bool short_of_threads() const {
-    if (ready.empty()) {
+    if (ready.empty() || napping) {
       return false;
     }
     const ClosingLane& next = *ready.front();
-    return working == 0 || next.behind >= kMany * next.busy || std::chrono::steady_clock::now() - last_taken >= kLong;
+    return working == 0 || next.behind >= many * next.busy || std::chrono::steady_clock::now() - last_taken >= kLong;
   }
   /// Returns when the calling thread has to take an item, or to end. While items wait for a thread that is at work, one
   /// of those that have nothing to do looks whether it is occupied for long.
@@ -145,18 +151,20 @@ struct Closer::State {
     }
     return !ready.empty();
   }
-  /// The next item, of another lane than the last one if there is another. REQUIRES: a lane is ready.
+  /// The next items of one lane, another one than the last time if there is another. REQUIRES: a lane is ready.
   std::list<ClosingItem> take() {
-    std::list<ClosingItem> item;
+    std::list<ClosingItem> items;
     ClosingLane& lane = *ready.front();
-    item.splice(item.begin(), lane.queue, lane.queue.begin());
+    const std::size_t count = std::min(lane.queue.size(), kBatch);
+    items.splice(items.begin(), lane.queue, lane.queue.begin(),
+                 std::next(lane.queue.begin(), static_cast<long>(count)));
     lane.place.splice(lane.place.begin(), ready, ready.begin());
     ++lane.busy;
     ++busy;
-    --waiting;
+    waiting -= count;
     last_taken = std::chrono::steady_clock::now();
     offer(lane);
-    return item;
+    return items;
   }
   void closed(const ClosingItem& item) {
     ClosingLane& lane = lane_of(item);
@@ -170,10 +178,14 @@ struct Closer::State {
   State(std::size_t files, Close how)
       : limit(std::max(files / 2, files - std::min(files, kOwn + kReserve))),
         end(limit + std::min(kReserve, (files - limit) / 2)),
+        room(limit / 4),
+        many(many_of(room)),
         close(how) {}
 
   const std::size_t limit;
   const std::size_t end;
+  const std::size_t room;  // for the files of one user that cannot be closed
+  const std::size_t many;
   const Close close;
   std::atomic<std::size_t> open = 0;
   std::mutex mutex;
@@ -224,7 +236,7 @@ bool Closer::exhausted() const {
 }
 
 bool Closer::stuck(const FdUser& user) const {
-  return user.files.behind > state_->limit / 4 && user.files.busy >= kMostOfOne;
+  return user.files.behind > state_->room && user.files.busy >= kMostOfOne;
 }
 
 bool Closer::done(unsigned milliseconds) const {
@@ -271,15 +283,16 @@ void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
     state.more.notify_one();
   }
   lock.unlock();
-  ClosingItem& item = items.front();
-  if (item.fd) {
-    state.close(item.fd.release());
-    --item.account->open;
-    --state.open;
+  for (ClosingItem& item : items) {
+    if (item.fd) {
+      state.close(item.fd.release());
+      --item.account->open;
+      --state.open;
+    }
+    item.mapping = base::Mapping();
   }
-  item.mapping = base::Mapping();
   lock.lock();
-  state.closed(item);
+  state.closed(items.front());
 }
 
 Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection)
