@@ -7,7 +7,7 @@
  *  - The state is a view that a call fills in, not a structure in device memory: team_pools looks a team up.
  *  - sync arrays and counters are the words of shmemx_team_sync_pool and shmemx_core_sync_pool, 64 bytes each. Numbers
  *    in them only grow, and waits take a number that is larger.
- *  - Everything is for the PEs of one node: shmemi_ptr is NULL for PEs of other nodes.
+ *  - shmemi_ptr is NULL for PEs of other nodes.
  */
 #ifndef SHMEM_ASCEND_SHMEMI_DEVICE_COMMON_H
 #define SHMEM_ASCEND_SHMEMI_DEVICE_COMMON_H

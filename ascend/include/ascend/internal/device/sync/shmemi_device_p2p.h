@@ -5,8 +5,8 @@
  * Two things differ from that library, where they are traps:
  *  - A wait ends when the word is cmp_val *or later* (shmemx_word32_wait_at_least). There it accepts cmp_val and
  *    cmp_val + 1 alone, and misses a peer that is two barriers ahead.
- *  - No wait is endless. It ends with the job, with the failure of another core, and after SHMEM_BARRIER_TIMEOUT; then
- *    it returns the last value seen, the core keeps the error, and shmemx_launch returns it.
+ *  - A wait ends with the job, with the failure of another core and, if it is set, after SHMEM_BARRIER_TIMEOUT; then it
+ *    returns the last value seen, the core keeps the error, and shmemx_launch returns it.
  */
 #ifndef SHMEM_ASCEND_SHMEMI_DEVICE_P2P_H
 #define SHMEM_ASCEND_SHMEMI_DEVICE_P2P_H
