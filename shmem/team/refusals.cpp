@@ -11,8 +11,8 @@ namespace shmem {
 Result<std::optional<Refusals>> Refusals::create(const Job& job, ProcessGroup& leaders, const std::vector<int>& pes,
                                                  int slot, std::uint32_t team) {
   Refusals made(job, pes, slot, team);
-  const auto places = static_cast<int>(std::tuple_size_v<RemoteBoard>);
-  if (slot < places) {
+  constexpr auto kPlaces = static_cast<int>(std::tuple_size_v<RemoteBoard>);
+  if (slot < kPlaces) {
     // Words of an earlier team, before another leader can store.
     made.mine(0).store(0, std::memory_order_relaxed);
     made.mine(1).store(0, std::memory_order_relaxed);
@@ -21,7 +21,7 @@ Result<std::optional<Refusals>> Refusals::create(const Job& job, ProcessGroup& l
   if (!slots) {
     return slots.error();
   }
-  if (std::ranges::any_of(*slots, [places](int theirs) { return theirs >= places; })) {
+  if (std::ranges::any_of(*slots, [](int theirs) { return theirs >= kPlaces; })) {
     return std::optional<Refusals>();
   }
   made.slots_ = *std::move(slots);
