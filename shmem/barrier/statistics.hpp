@@ -55,7 +55,7 @@ struct BarrierTimes {
 /// A member stores the time of its arrival in its TeamSync before it arrives; the others read it after the barrier. Two
 /// slots alternate: no member writes the same one again before all have entered the next barrier.
 ///
-/// Of a team on several nodes, only the arrivals of the members on this node are compared: nodes have no common clock.
+/// For a team on several nodes, only the arrivals of the members on this node are compared: nodes have no common clock.
 class BarrierStatistics {
  public:
   static constexpr std::uint64_t kEach = 64;

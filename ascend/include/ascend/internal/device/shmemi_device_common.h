@@ -84,7 +84,7 @@ typedef struct shmemi_device_host_state_t {
   shmemi_sync_bit* core_sync_counter;
 } shmemi_device_host_state_t;
 
-/* Of a team of this PE: its sync pool, and the number of its last barrier there. */
+/* The sync pool of a team of this PE, and the number of its last barrier there. */
 SHMEM_DEVICE shmemi_sync_bit* shmemi_get_team_sync_array(int team_idx) noexcept {
   const shmem_team_t team = shmemx_team_by_number(team_idx);
   return shmemx_team_sync_pool(team, shmem_team_my_pe(team));
@@ -93,7 +93,7 @@ SHMEM_DEVICE shmemi_sync_bit* shmemi_get_team_sync_counter(int team_idx) noexcep
   const shmem_team_t team = shmemx_team_by_number(team_idx);
   return shmemx_team_sync_counter(team, shmem_team_my_pe(team));
 }
-/* Of the cores of this PE; for cores only. */
+/* The sync pool of the cores of this PE, and its counter; for cores only. */
 SHMEM_DEVICE shmemi_sync_bit* shmemi_get_core_sync_array() noexcept {
   return shmemx_core_sync_pool(shmemx_current_core());
 }

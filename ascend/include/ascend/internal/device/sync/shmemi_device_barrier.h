@@ -24,7 +24,7 @@ SHMEM_DEVICE void shmemi_barrier_npu_v3(shmemi_team_t* team) noexcept {
   shmemx_core_barrier_by(shmemx_current_core(), shmemx_team_by_number(team->team_idx), "npu_v3");
 }
 
-/* Of the cores of this PE. */
+/* A barrier of the cores of this PE. */
 template <bool IsAivOnly = true>
 SHMEM_DEVICE void shmemi_barrier_core() noexcept {
   shmemx_core_sync(shmemx_current_core());
