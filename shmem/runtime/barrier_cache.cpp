@@ -81,8 +81,8 @@ void replace(const std::string& file, const std::string& text) {
   }
 }
 
-/// The path in the user's folder for caches, which is made if there is none; "" if that is impossible. A program that
-/// runs with more rights than its user has uses no folder that the user names.
+/// The path in the user's folder for caches, which is made if it does not exist; "" if that is impossible. A program
+/// that runs with more rights than its user has uses no folder that the user names.
 std::string path_of_user() {
   std::string folder;
   if (const char* named = ::secure_getenv("XDG_CACHE_HOME"); named != nullptr && *named == '/') {

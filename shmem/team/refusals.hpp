@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Votes in barriers that carry no data, as those of the device: the leader of a node that refuses tells the others
-// before it arrives, and they look after the barrier. If nobody refuses, there are no messages.
+// before it arrives, and they look after the barrier. If no leader refuses, there are no messages.
 #pragma once
 
 #include <cstdint>

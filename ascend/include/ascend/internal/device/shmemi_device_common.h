@@ -34,7 +34,7 @@
 typedef shmemx_sync_word_t shmemi_sync_bit;
 #define SHMEMI_SYNCBIT_SIZE sizeof(shmemi_sync_bit)
 
-/* A team as one of its PEs sees it; size 0: there is none, or this PE is not in it. */
+/* A team as one of its PEs sees it; size 0: no such team exists, or this PE is not in it. */
 typedef struct shmemi_team_t {
   int mype;   /* this PE's number in the team */
   int start;  /* of the world, as stride */
@@ -118,7 +118,7 @@ SHMEM_DEVICE shmemi_device_host_state_t* shmemi_get_state() noexcept {
   return &state;
 }
 
-/* The address in `pe` of a symmetric address or of a word of a team's pool; NULL if there is none on this node. */
+/* The address in `pe` of a symmetric address or of a word of a team's pool; NULL for a PE of another node. */
 SHMEM_DEVICE void* shmemi_ptr(const void* address, int pe) noexcept {
   shmemi_sync_bit* const mine = shmemx_team_sync_pool(SHMEM_TEAM_WORLD, shmem_my_pe());
   shmemi_sync_bit* const theirs = shmemx_team_sync_pool(SHMEM_TEAM_WORLD, pe);
