@@ -29,7 +29,7 @@ struct Reply {
 };
 
 /// What a client may have done before others get their turn. A part takes a microsecond or less: a register access, an
-/// interrupt, a look into the socket.
+/// interrupt, a look into the socket, a descriptor.
 struct Turn {
   static constexpr int kParts = 128;
   static constexpr std::size_t kPartBytes = 1024;  // that are copied

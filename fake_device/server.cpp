@@ -190,7 +190,7 @@ void Server::sleep() {  // uapi rule 14
 }
 
 Time Server::next_wake() const {
-  Time wake = std::min({engine_.next_deadline(), stats_.due(), deadlines_.next(), next_alive_});
+  Time wake = std::min({engine_.next_deadline(), stats_.due(), deadlines_.next(), resumptions_.next(), next_alive_});
   if (!unwatched_.empty()) {
     wake = std::min(wake, now_ + kSleepUnwatched);
   }
@@ -222,6 +222,9 @@ void Server::poll(Time wake) {
     const int fd = deadlines_.first();
     sessions_.at(fd).session->on_deadline();
     drop(fd);
+  }
+  while (now_ >= resumptions_.next()) {
+    settle(resumptions_.first());
   }
   pay_attention();
   for (const auto& entrance : entrances_) {
@@ -447,6 +450,7 @@ void Server::settle(int fd) try {
     watched.entrance->silent.remove(fd);
     deadlines_.set(fd, session.deadline());
   }
+  resumptions_.set(fd, session.resumes() > now_ ? session.resumes() : kNever);
   watch_kick(watched);
   const std::uint32_t events = (session.wants_read() ? EPOLLIN : 0U) | (session.wants_write() ? EPOLLOUT : 0U);
   if (events != watched.events && control(EPOLL_CTL_MOD, Source::kSession, fd, fd, events)) {
@@ -479,6 +483,7 @@ void Server::drop(int fd) {
   }
   node.mapped().entrance->silent.remove(fd);
   deadlines_.set(fd, kNever);
+  resumptions_.set(fd, kNever);
   unwatched_.erase(fd);
   control(EPOLL_CTL_DEL, Source::kSession, fd, fd, 0);  // it is closed later
   if (node.mapped().kick) {

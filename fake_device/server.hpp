@@ -114,6 +114,7 @@ class Server final : public SessionHost {
   std::unordered_map<int, Watched> sessions_;
   std::unordered_set<int> unwatched_;  // those whose kicks epoll does not take
   Deadlines deadlines_;                // of clients that are connected; those before VERSION are in the entrances
+  Deadlines resumptions_;              // when clients are read again
   std::vector<int> attention_;
   std::vector<int> under_way_;  // sessions whose message goes on in the next turn
   bool spinning_ = false;

@@ -121,6 +121,29 @@ class Deadlines {
   std::unordered_map<int, Time> due_;
 };
 
+/// When a client's descriptors are received: kAtOnce immediately, on average one each kTimeOfOne. Until then they wait
+/// in its socket, and the client waits when that is full: one that sends them all the time would keep the device's
+/// threads busy with receiving and closing, and the members' processors with them. Pure; used by one thread.
+class FdAllowance {
+ public:
+  /// All vectors of the larger device, armed once.
+  static constexpr std::size_t kAtOnce = 288;
+  static constexpr Time kTimeOfOne = kSecond / 16'384;
+
+  void take(std::size_t count, Time now) {
+    used_until_ = std::max(used_until_, now) + count * kTimeOfOne;
+    if (used_until_ - now > kAtOnce * kTimeOfOne) {
+      resumes_ = used_until_;
+    }
+  }
+  /// When the next ones are received; in the past: now.
+  [[nodiscard]] Time resumes() const { return resumes_; }
+
+ private:
+  Time used_until_ = 0;
+  Time resumes_ = 0;
+};
+
 /// Ports first..first + count - 1. Used by one thread.
 class PortPool {
  public:

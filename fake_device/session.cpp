@@ -95,6 +95,8 @@ bool Session::receive(Turn& turn) {
   }
   Received received = receive_some(socket_.get(), reader_.room(), host_.closer(), account_);
   turn.take_bytes(static_cast<std::size_t>(std::max<ssize_t>(received.count, 0)));
+  turn.take(received.fds.size());
+  allowance_.take(received.fds.size(), host_.now());
   if (received.count < 0 && (received.error == EAGAIN || received.error == EWOULDBLOCK)) {
     return false;
   }

@@ -63,8 +63,12 @@ class Session final : public FunctionClient {
   void on_shutdown();
 
   [[nodiscard]] bool ended() const { return ended_ || (closing_ && send_queue_.empty()); }
-  /// A client that does not read its replies gets no further requests handled.
-  [[nodiscard]] bool wants_read() const { return !closing_ && !send_queue_.full(); }
+  /// A client that does not read its replies gets no further requests handled, nor does one that sends descriptors too
+  /// fast, until resumes().
+  [[nodiscard]] bool wants_read() const {
+    return !closing_ && !send_queue_.full() && allowance_.resumes() <= host_.now();
+  }
+  [[nodiscard]] Time resumes() const { return allowance_.resumes(); }
   [[nodiscard]] bool wants_write() const { return !send_queue_.empty(); }
   /// -1 until the client has asked for it.
   [[nodiscard]] int kick_fd() const { return kick_fd_; }
@@ -94,6 +98,7 @@ class Session final : public FunctionClient {
   PortPool& ports_;
   const Time deadline_;
   MessageReader reader_;
+  FdAllowance allowance_;
   Time unfinished_since_ = kNever;
   std::optional<Message> message_;  // under way
   std::uint64_t done_ = 0;          // register writes of it

@@ -23,16 +23,19 @@ namespace {
 using fake_device::ConfigSpace;
 using fake_device::Deadlines;
 using fake_device::EventSignaller;
+using fake_device::FdAllowance;
 using fake_device::InterruptQueue;
 using fake_device::IrqTable;
 using fake_device::kMicrosecond;
 using fake_device::kNever;
+using fake_device::kSecond;
 using fake_device::kSilenceLimit;
 using fake_device::Pacer;
 using fake_device::parse_version;
 using fake_device::PortPool;
 using fake_device::Rest;
 using fake_device::SilentClients;
+using fake_device::Time;
 
 std::vector<std::byte> version_payload(const std::string& json) {
   std::vector<std::byte> payload(4 + json.size() + 1);
@@ -66,6 +69,18 @@ TEST(Negotiation, SurvivesDeepNesting) {
 TEST(Negotiation, AnswersWithinTheLongestReplyOfAKnownClient) {
   EXPECT_LE(fake_device::version_reply({.write_multiple = true}).size() + sizeof(vfio_user_header),
             VFIO_USER_MAX_VERSION_REPLY);
+}
+
+TEST(FdAllowance, TakesSomeAtOnceAndTheRestWithTime) {
+  FdAllowance allowance;
+  const Time start = 5 * kSecond;
+  allowance.take(FdAllowance::kAtOnce, start);
+  EXPECT_LE(allowance.resumes(), start);
+  allowance.take(16, start);
+  const Time resumes = start + (FdAllowance::kAtOnce + 16) * FdAllowance::kTimeOfOne;
+  EXPECT_EQ(allowance.resumes(), resumes);
+  allowance.take(16, resumes);
+  EXPECT_EQ(allowance.resumes(), resumes) << "those of before count no more";
 }
 
 TEST(Deadlines, IgnoreClientsWithoutOne) {
