@@ -51,6 +51,7 @@ Result<void> broadcast_carried(const Members& members, void* dest, const void* s
     if (!eager.give(source, size)) [[unlikely]] {
       return eager.error();
     }
+    members.job.gave_data->store(true, std::memory_order_relaxed);
     if (root_too) {
       fetch(static_cast<std::byte*>(dest), static_cast<const std::byte*>(source), size);
     }

@@ -2,6 +2,7 @@
 // Facts about the running job that every part of the library may know.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -42,6 +43,8 @@ struct Job {
   Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
   std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
+  /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.
+  std::unique_ptr<std::atomic<bool>> gave_data = std::make_unique<std::atomic<bool>>(false);
   RemoteBoard* remote_board = nullptr;  // what this PE shows to those on other nodes; as `network`, which reads it
   Network* network = nullptr;           // to PEs on other nodes; none in a job on one node
 

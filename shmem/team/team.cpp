@@ -185,10 +185,22 @@ Result<void> Team::software_sync() {
   return make_software_sync() ? Result<void>() : *failed_;
 }
 
+// With more PEs than processors, each PE runs once per barrier, and the last one to arrive goes on without giving way.
+// A PE that gives data waits for nobody, so it would arrive first, go on last, and all others would wait in the next
+// broadcast of a loop. It gives way before it arrives instead of after: it runs as often, and the next data is there
+// when the others ask for it.
+void Team::let_takers_arrive() const {
+  // Relaxed: a hint of this PE to itself.
+  if (job_.policy.spins == 0 && job_.gave_data->exchange(false, std::memory_order_relaxed)) {
+    job_.policy.yield();
+  }
+}
+
 Result<void> Team::counted_software_sync() {
   if (map_.size == 1) {
     return {};
   }
+  let_takers_arrive();
   if (!make_software_sync()) [[unlikely]] {
     return *failed_;
   }

@@ -194,6 +194,7 @@ class Team {
   Result<void> share_sync(ThreadCore& core);
   /// A barrier of the members on this node. False: failed_ says why.
   bool make_software_sync();
+  void let_takers_arrive() const;
   void fail_software_sync(std::errc error, std::string text);
 
   std::uint64_t calls_ = 0;  // of agree_on_call

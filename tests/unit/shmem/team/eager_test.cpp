@@ -2,6 +2,8 @@
 #include "shmem/team/eager.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +18,13 @@
 #include "shmem/team/local_team.hpp"
 #include "tests/unit/shmem/short_limit_team.hpp"
 #include "tests/unit/shmem/thread_job.hpp"
+
+// Counted here; then as the C library does it.
+static thread_local unsigned yields_of_thread = 0;
+extern "C" int sched_yield() noexcept {
+  ++yields_of_thread;
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
 
 namespace {
 
@@ -51,6 +60,43 @@ struct EagerMembers {
   shmem::CollectiveChoice choice{};
   shmem::Members members;
 };
+
+/// The yields of a barrier for which all others have come.
+unsigned yields_of_last(Job& job, Team& team) {
+  const auto seen = job.team_sync(0, 0).counter.value.load();
+  if (!job.bootstrap->barrier()) {
+    ADD_FAILURE();
+  }
+  while (job.team_sync(0, 0).counter.value.load() == seen) {
+    std::this_thread::sleep_for(std::chrono::microseconds(10));
+  }
+  const unsigned before = yields_of_thread;
+  EXPECT_TRUE(team.sync());
+  return yields_of_thread - before;
+}
+
+TEST(Broadcast, WhoGaveDataYieldsBeforeItsNextBarrierIfProcessorsAreShared) {
+  for (const unsigned spins : {0U, 1000U}) {
+    run_job(2, [spins](Job& job) {
+      job.policy.spins = spins;
+      LocalTeam team(job, TeamMap{0, 1, 2}, 0, 0);
+      ASSERT_TRUE(job.bootstrap->barrier());
+      const EagerMembers all(job, team, shmem::kEagerLimit);
+      long to = 0;
+      const long from = 42;
+      ASSERT_TRUE(shmem::broadcast(all.members, &to, &from, sizeof to, 0, true));
+      EXPECT_EQ(to, 42);
+      for (const unsigned expected : {spins == 0 ? 1U : 0U, 0U}) {
+        if (job.me == 0) {
+          EXPECT_EQ(yields_of_last(job, team), expected) << spins;
+        } else {
+          ASSERT_TRUE(job.bootstrap->barrier());
+          ASSERT_TRUE(team.sync());
+        }
+      }
+    });
+  }
+}
 
 class EagerChannelOf : public testing::TestWithParam<int> {};
 
