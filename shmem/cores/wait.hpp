@@ -204,7 +204,8 @@ std::chrono::nanoseconds longest_sleep(const Check& check) {
 }
 
 /// A waiter's action between two checks of a word: spin, then yield, then sleep on the word. `check` is called before
-/// each sleep: errc{} to continue, anything else ends the wait.
+/// each sleep: errc{} to continue, anything else ends the wait. Background work begins the spins and yields again: a PE
+/// that was served soon asks for more, if what it asks for depends on the answer.
 template <std::invocable Check>
 class Waiting {
  public:
@@ -213,14 +214,14 @@ class Waiting {
   /// `seen` is the word's value at the last check.
   template <typename Word>
   std::errc pause(Word& word, std::uint64_t seen) {
-    const bool advanced = policy_.advance();
+    if (policy_.advance()) {
+      turns_ = 0;
+      return ++busy_turns_ % kLook != 0 ? std::errc{} : check_();
+    }
     if (turns_ < policy_.spins) {
       ++turns_;
       cpu_pause();
       return {};
-    }
-    if (advanced) {
-      return ++busy_turns_ % kLook != 0 ? std::errc{} : check_();
     }
     return give_way(word, seen);
   }
@@ -272,7 +273,8 @@ std::errc wait_on(Word& word, const WaitPolicy& policy, Done done, Check check) 
   }
 }
 
-/// Waits until done() without a wake-up: sleeps of 50 us, doubling to `longest`.
+/// Waits until done() without a wake-up: sleeps of 50 us, doubling to `longest`. After background work it spins and
+/// yields again, as Waiting does.
 template <std::predicate Done, std::invocable Check>
 std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longest, Done done, Check check) {
   if (spin_until(policy, done)) {
@@ -286,6 +288,7 @@ std::errc wait_polling(const WaitPolicy& policy, std::chrono::nanoseconds longes
       return done() ? std::errc{} : error;
     }
     if (policy.advance()) {
+      spin_until(policy, done);
       continue;
     }
     futex_sleep(nobody, 0, policy.limit_word_nap(nap), policy.alarm);

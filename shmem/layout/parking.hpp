@@ -47,6 +47,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
       break;
     }
     if (job.policy.advance()) {
+      spin_until(job.policy, done);  // there may be more soon: class Waiting
       continue;
     }
     // Once is enough: whoever stores after it sees the count.

@@ -151,6 +151,54 @@ TEST(Waiting, DoesNotSleepWhileThereIsBackgroundWork) {
   });
 }
 
+/// Background work at one turn.
+class OneRequest final : public shmem::Background {
+ public:
+  static constexpr int kTurn = 20;
+  bool advance() override { return ++turns_ == kTurn; }
+  [[nodiscard]] int turns() const { return turns_; }
+
+ private:
+  int turns_ = 0;
+};
+
+/// Called before each nap. Ends the wait at the first call after the request.
+struct FirstNapAfterRequest {
+  std::errc operator()() {
+    *turn = request->turns();
+    return *turn < OneRequest::kTurn ? std::errc{} : std::errc::timed_out;
+  }
+  static std::chrono::nanoseconds longest_sleep() { return 1us; }
+
+  const OneRequest* request;
+  int* turn;
+};
+
+TEST(Waiting, SpinsAndYieldsAgainAfterItServedARequest) {
+  const auto turns_before_nap = [](const auto& wait) {
+    OneRequest request;
+    int turn = 0;
+    const WaitPolicy policy{.spins = 4, .yields = 3, .background = &request};
+    EXPECT_EQ(wait(policy, FirstNapAfterRequest{&request, &turn}), std::errc::timed_out);
+    return turn - OneRequest::kTurn;
+  };
+  const auto never = [] { return false; };
+  EXPECT_GE(turns_before_nap([](const WaitPolicy& policy, const auto& check) {
+              SyncWord word{};
+              return shmem::wait_on(
+                  word, policy, [](std::uint64_t) { return false; }, check);
+            }),
+            7);
+  EXPECT_GE(turns_before_nap([&](const WaitPolicy& policy, const auto& check) {
+              return shmem::wait_polling(policy, 1us, never, check);
+            }),
+            7);
+  EXPECT_GE(turns_before_nap([&](const WaitPolicy& policy, const auto& check) {
+              return shmem::wait_parked(ParkedPe{policy}, never, check);
+            }),
+            7);
+}
+
 TEST(WaitPolicy, NapsBrieflyOnlyIfNobodyElseDoesTheBackgroundWork) {
   class Unnoticed final : public shmem::Background {
    public:
@@ -186,6 +234,22 @@ TEST(Waiting, CallsTheCheckAlsoWhileThereIsAlwaysBackgroundWork) {
             std::errc::timed_out);
   EXPECT_EQ(shmem::wait_polling(policy, shmem::kLongestSleep, never, too_late), std::errc::timed_out);
   EXPECT_EQ(shmem::wait_parked(ParkedPe{policy}, never, too_late), std::errc::timed_out);
+}
+
+TEST(Waiting, CallsTheCheckAlsoIfEachRequestComesWhileItSpins) {
+  /// Work at each third turn.
+  class Steady final : public shmem::Background {
+   public:
+    bool advance() override { return ++turns_ % 3 == 0; }
+
+   private:
+    int turns_ = 0;
+  } steady;
+  const WaitPolicy policy{.spins = 10, .background = &steady};
+  SyncWord word{};
+  EXPECT_EQ(shmem::wait_on(
+                word, policy, [](std::uint64_t) { return false; }, [] { return std::errc::timed_out; }),
+            std::errc::timed_out);
 }
 
 void wait_for(const std::atomic<int>& word, int round) {
