@@ -45,7 +45,6 @@ struct sigaction handler_before;
 /// changes, and over a fork.
 constinit std::mutex changes;
 constinit ForkMutex* first_mutex = nullptr;
-constinit std::atomic<unsigned> fork_count{0};
 
 /// Ordinary memory in place of the device's. False: the process cannot go on.
 bool replace(const Place& place, std::byte* begin) {
@@ -100,7 +99,6 @@ void in_parent() {
 }
 
 void in_child() {
-  fork_count.fetch_add(1, std::memory_order_relaxed);
   ForkMutex::free_all();
   const int dead = dead_descriptor.load(std::memory_order_relaxed);
   for (auto& entry : descriptors) {
@@ -135,6 +133,7 @@ void install_handlers() {
 }  // namespace
 
 ForkMutex::ForkMutex() {
+  install_handlers();
   const std::lock_guard lock(changes);
   next_ = std::exchange(first_mutex, this);
   if (next_ != nullptr) {
@@ -154,11 +153,6 @@ void ForkMutex::free_all() {
   for (ForkMutex* mutex = first_mutex; mutex != nullptr; mutex = mutex->next_) {
     new (&mutex->mutex_) std::mutex;  // one that is locked by a thread that is not here cannot be destroyed
   }
-}
-
-unsigned forks() {
-  install_handlers();
-  return fork_count.load(std::memory_order_relaxed);
 }
 
 DescriptorEntry::DescriptorEntry(int fd) {

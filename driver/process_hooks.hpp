@@ -35,9 +35,6 @@ class ForkMutex {
   ForkMutex* next_;
 };
 
-/// How many forks lie between this process and the one that first asked.
-unsigned forks();
-
 /// A descriptor of an open device, as long as the object lives. A forked child gets a dead descriptor of the same
 /// number: otherwise it would keep the port of a parent that has died. Movable.
 class DescriptorEntry {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "driver/discovery.hpp"
+#include "driver/forks.hpp"
 #include "driver/pci.hpp"
-#include "driver/process_hooks.hpp"
 
 namespace gba {
 

@@ -19,6 +19,7 @@
 
 #include "base/memfd.hpp"
 #include "driver/device.hpp"
+#include "driver/forks.hpp"
 #include "driver/group_status.hpp"
 #include "driver/status_socket.hpp"
 #include "driver/vfio_user_channel.hpp"

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <tuple>
 #include <utility>
 
 namespace gba::barrier {
@@ -48,25 +49,38 @@ Result<void> Port::open() {
   if (!opened) {
     return opened.error();
   }
-  const std::lock_guard lock(mutex_);
-  state_ = {.device = *std::move(opened), .healthy = true};
+  const std::lock_guard lock(shared_->mutex);
+  shared_->state = {.device = *std::move(opened), .healthy = true};
   return {};
 }
 
 Port::~Port() {
-  const std::lock_guard lock(mutex_);
-  closing_ = true;
-  changed_.notify_all();
+  auto lock = hold();
+  if (!lock) {
+    std::ignore = shared_.release();
+    return;
+  }
+  shared_->closing = true;
+  shared_->changed.notify_all();
+  lock.unlock();
+  if (shared_->looked.valid()) {
+    shared_->looked.wait();
+  }
+}
+
+std::unique_lock<std::mutex> Port::hold() {
+  return fork_ == forks() ? std::unique_lock(shared_->mutex) : std::unique_lock<std::mutex>();
 }
 
 OpenDevice Port::healthy() {
-  const std::lock_guard lock(mutex_);
-  return state_.healthy ? state_.device : nullptr;
+  const auto lock = hold();
+  return lock && shared_->state.healthy ? shared_->state.device : nullptr;
 }
 
 void Port::mark_suspect() {
-  const std::lock_guard lock(mutex_);
-  state_.healthy = false;
+  if (const auto lock = hold()) {
+    shared_->state.healthy = false;
+  }
 }
 
 Port::State Port::look_after(OpenDevice device, const std::optional<std::string>& path) {
@@ -83,16 +97,16 @@ Port::State Port::look_after(OpenDevice device, const std::optional<std::string>
 
 void Port::look_for_device() {
   Pace pace(kFirstPause, kLongestPause);
-  std::unique_lock lock(mutex_);
-  while (!closing_ && (!state_.healthy || !retired_.empty())) {
-    if (!retired_.empty()) {
-      auto groups = std::exchange(retired_, {});
+  std::unique_lock lock(shared_->mutex);
+  while (!shared_->closing && (!shared_->state.healthy || !shared_->retired.empty())) {
+    if (!shared_->retired.empty()) {
+      auto groups = std::exchange(shared_->retired, {});
       lock.unlock();
       groups.clear();
       lock.lock();
       continue;
     }
-    OpenDevice device = std::exchange(state_.device, nullptr);
+    OpenDevice device = std::exchange(shared_->state.device, nullptr);
     lock.unlock();
     State found;
     try {
@@ -101,28 +115,32 @@ void Port::look_for_device() {
       // No memory is available now: as if the device had not come back yet.
     }
     lock.lock();
-    state_ = std::move(found);
-    if (!state_.healthy) {
+    shared_->state = std::move(found);
+    if (!shared_->state.healthy) {
       pace.failed();
-      pausing_ = true;
-      changed_.notify_all();
-      changed_.wait_until(lock, pace.next(), [this] { return closing_ || !pausing_; });
-      pausing_ = false;
+      shared_->pausing = true;
+      shared_->changed.notify_all();
+      shared_->changed.wait_until(lock, pace.next(), [this] { return shared_->closing || !shared_->pausing; });
+      shared_->pausing = false;
     }
   }
-  looking_ = false;
-  changed_.notify_all();
+  shared_->looking = false;
+  shared_->changed.notify_all();
 }
 
 void Port::reopen() {
-  const std::lock_guard lock(mutex_);
-  start_looking();
+  if (const auto lock = hold()) {
+    start_looking();
+  }
 }
 
 void Port::retire(HeldGroup group) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = hold();
+  if (!lock) {
+    return;
+  }
   try {
-    retired_.push_back(std::move(group));
+    shared_->retired.push_back(std::move(group));
   } catch (const std::exception&) {
     return;  // no memory is available now: it is left here
   }
@@ -130,33 +148,39 @@ void Port::retire(HeldGroup group) {
 }
 
 void Port::reopen_now() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = hold();
+  if (!lock) {
+    return;
+  }
   start_looking();
-  if (std::exchange(pausing_, false)) {
-    changed_.notify_all();
+  if (std::exchange(shared_->pausing, false)) {
+    shared_->changed.notify_all();
   }
 }
 
 void Port::start_looking() {
-  if (looking_ || (state_.healthy && retired_.empty())) {
+  if (shared_->looking || (shared_->state.healthy && shared_->retired.empty())) {
     return;
   }
   try {
-    looked_ = std::async(std::launch::async, [this] { look_for_device(); });  // the last one has let go of the mutex
-    looking_ = true;
+    shared_->looked =
+        std::async(std::launch::async, [this] { look_for_device(); });  // the last one has let go of the mutex
+    shared_->looking = true;
   } catch (const std::exception&) {
     // No thread or no memory is available now: as if the device had not come back yet.
   }
 }
 
 void Port::await_healthy(std::chrono::nanoseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [this] { return state_.healthy || !looking_; });
+  if (auto lock = hold()) {
+    shared_->changed.wait_for(lock, limit, [this] { return shared_->state.healthy || !shared_->looking; });
+  }
 }
 
 void Port::await_look(std::chrono::nanoseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [this] { return !looking_ || pausing_; });
+  if (auto lock = hold()) {
+    shared_->changed.wait_for(lock, limit, [this] { return !shared_->looking || shared_->pausing; });
+  }
 }
 
 Result<OwnedGroup> OwnedGroup::make(const OpenDevice& device, std::uint32_t members, std::uint64_t sequence) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/forks.hpp"
 #include "driver/result.hpp"
 #include "gba/barrier.h"
 
@@ -66,10 +67,14 @@ struct HeldGroup {
 /// A suspect device is not used before it has been found to be healthy. That may take seconds where a device
 /// does not answer, and as long as it likes where one is away. So a thread of its own looks for it, in time and not in
 /// barriers, from the first request until the device is healthy.
+///
+/// A forked child does not have that thread, and other threads of its parent may have been in any of these calls. To
+/// the child the device is lost and stays so, and nothing here is touched: calls return at once, and the memory stays.
 class Port {
  public:
   /// nullptr: the device that gba_open(NULL) finds.
-  explicit Port(const char* path) : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)) {}
+  explicit Port(const char* path)
+      : path_(path == nullptr ? std::nullopt : std::optional<std::string>(path)), fork_(forks()) {}
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
   ~Port();
@@ -96,20 +101,27 @@ class Port {
     OpenDevice device;  // nullptr: none is open, or the thread has it
     bool healthy = false;
   };
+  /// What the thread and the calls share.
+  struct Shared {
+    std::mutex mutex;  // guards what follows
+    std::condition_variable changed;
+    State state;
+    std::vector<HeldGroup> retired;  // for the thread to leave; destroyed before their device
+    bool looking = false;            // the thread is, or will be soon
+    bool pausing = false;            // between two looks
+    bool closing = false;
+    std::future<void> looked;
+  };
 
   static State look_after(OpenDevice device, const std::optional<std::string>& path);
   void look_for_device();
   void start_looking();
+  /// Locks the mutex; nothing in a forked child.
+  [[nodiscard]] std::unique_lock<std::mutex> hold();
 
   const std::optional<std::string> path_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  State state_;
-  std::vector<HeldGroup> retired_;  // for the thread to leave; destroyed before their device
-  bool looking_ = false;            // the thread is, or will be soon
-  bool pausing_ = false;            // between two looks
-  bool closing_ = false;
-  std::future<void> looked_;  // last: its destructor waits for the thread
+  const unsigned fork_;  // forks() of the process that the thread is in
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
 };
 
 /// One member's place in groups of the device, and the port it reaches them by.

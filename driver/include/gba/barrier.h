@@ -38,6 +38,9 @@
  * not said to be allowed is -EINVAL. A barrier is used by one thread at a time; a port by any number of threads. A
  * callback may call gba_barrier_missing and gba_barrier_get_status for its barrier and nothing else, and must not
  * throw.
+ *
+ * Ports and barriers belong to the process that made them. To a child that it forks the device is lost for good; the
+ * child may close the ports and destroy the barriers, and must not arrive: its words are its parent's.
  */
 #ifndef GBA_BARRIER_H
 #define GBA_BARRIER_H

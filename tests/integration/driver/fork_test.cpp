@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "gba/barrier.h"
 #include "gba/gba.h"
 #include "tests/integration/driver/fixture.hpp"
 
@@ -212,6 +214,66 @@ TEST_F(ForkTest, AChildIsNotBlockedByACallOfAnotherThread) {
                 }),
             0);
   process().signal(SIGCONT);
+}
+
+TEST_F(ForkTest, AChildMayCloseAPortWhileAThreadLooksForItsDevice) {
+  gba_barrier_port* port = nullptr;
+  ASSERT_EQ(gba_barrier_port_open(path().c_str(), &port), 0) << gba_error_text();
+  kill_device();
+  gba_barrier_port_mark_suspect(port);
+  gba_barrier_port_reopen(port);  // there is a thread from now on, until there is a device
+  gba_device_info info{};
+  EXPECT_EQ(in_child([&] {
+              ::alarm(30);
+              gba_barrier_port_mark_suspect(port);
+              gba_barrier_port_reopen(port);
+              if (gba_barrier_port_await(port, GBA_WAIT_FOREVER) != -ENODEV) {
+                return 1;
+              }
+              if (gba_barrier_port_get_info(port, &info) != -ENODEV) {
+                return 2;
+              }
+              gba_barrier_port_close(port);
+              return 0;
+            }),
+            0);
+  start();
+  EXPECT_EQ(gba_barrier_port_await(port, 60'000'000'000), 0) << gba_error_text();
+  EXPECT_EQ(gba_barrier_port_get_info(port, &info), 0) << gba_error_text();
+  gba_barrier_port_close(port);
+}
+
+TEST_F(ForkTest, AChildMayDestroyABarrierAndCloseItsPort) {
+  std::array<std::uint64_t, 2> words{};
+  gba_barrier_port* port = nullptr;
+  ASSERT_EQ(gba_barrier_port_open(path().c_str(), &port), 0) << gba_error_text();
+  gba_barrier_config config{};
+  config.size = sizeof config;
+  config.members = 1;
+  config.word = words.data();
+  config.words = words.data();
+  config.stride = sizeof words;
+  config.port = port;
+  gba_barrier* alone = nullptr;
+  ASSERT_EQ(gba_barrier_create(&config, &alone), 0) << gba_error_text();
+  gba_group_handle handle{};
+  ASSERT_EQ(gba_barrier_offer(alone, 0, &handle), 0) << gba_error_text();
+  ASSERT_EQ(gba_barrier_join(alone, &handle), 0) << gba_error_text();
+  gba_barrier_begin(alone, 0);
+  EXPECT_EQ(in_child([&] {
+              ::alarm(30);
+              gba_barrier_destroy(alone);
+              gba_barrier_port_close(port);
+              return 0;
+            }),
+            0);
+  for (std::uint64_t k = 1; k <= 100; ++k) {
+    gba_barrier_arrive(alone, k);
+    const gba_barrier_waiting waiting{};
+    ASSERT_EQ(gba_barrier_wait(alone, &waiting, 60'000'000'000), GBA_BARRIER_RELEASED) << gba_error_text();
+  }
+  gba_barrier_destroy(alone);
+  gba_barrier_port_close(port);
 }
 
 }  // namespace
