@@ -45,7 +45,8 @@ shmem::TeamPool* team_pool(const char* call, shmem_team_t team, int pe) {
     return nullptr;
   }
   const int number = runtime.job().nodes.number(found->map().pe(pe));
-  if (number < 0) {
+  // A PE of this node in another part of the team has another slot.
+  if (number < 0 || !found->map_here().member(number)) {
     return nullptr;
   }
   return &runtime.job().kernel_sync(number).use_team_pool(found->slot());

@@ -31,17 +31,6 @@ Result<std::vector<std::uint64_t>> allgather_number(Team& team, std::uint64_t nu
   return all;
 }
 
-/// The set as PEs of this node; nothing if some are on another node.
-std::optional<TeamMap> map_here(const Job& job, const TeamMap& set) {
-  for (int i = 0; i < set.size; ++i) {
-    if (job.nodes.number(set.pe(i)) < 0) {
-      return std::nullopt;
-    }
-  }
-  const auto here = members_here(job.nodes, set);
-  return here ? std::optional(*here) : std::nullopt;
-}
-
 /// Ends the job if there are no such PEs.
 TeamMap map_of(const Runtime& runtime, const char* call, const ActiveSet& set) {
   const std::int64_t last = set.start + ((std::int64_t{set.size} - 1) << (set.log_stride & 31));
@@ -147,7 +136,7 @@ void SetCall::use_words(const Runtime& runtime, const char* call, const ActiveSe
   const int me = map.member(runtime.my_pe()).value_or(0);
   Members members{job, map, me, nullptr};
   check_buffer(members, call, set.psync, SHMEM_BARRIER_SYNC_SIZE * sizeof(long));
-  if (const auto here = map_here(job, map)) {
+  if (const auto here = map_here(job.nodes, map)) {
     members.barrier = &barrier_.emplace<WordBarrier>(job, ActiveSetName{call, map.start, map.stride}, *here, set.psync);
     members.here = *here;
     members.psync = set.psync;

@@ -115,7 +115,7 @@ Result<void> alltoall(const Members& members, void* dest, const void* source, st
   std::vector<std::span<const std::byte>> out(number);
   std::vector<std::span<std::byte>> in(number);
   for (std::size_t i = 0; i < number; ++i) {
-    if (!members.is_remote(static_cast<int>(i))) {
+    if (team.node_of(static_cast<int>(i)) == team.my_node()) {
       continue;
     }
     out[i] = {from + i * block, block};

@@ -29,22 +29,6 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
   }
 }
 
-/// The team's members by node, in the order of SpanningTeam::firsts().
-std::vector<std::vector<int>> by_node(const Members& members) {
-  const Nodes& nodes = members.job.nodes;
-  std::vector<int> place(static_cast<std::size_t>(nodes.count), -1);
-  std::vector<std::vector<int>> all;
-  for (int member = 0; member < members.size(); ++member) {
-    int& node = place[static_cast<std::size_t>(nodes.node_of[static_cast<std::size_t>(members.map.pe(member))])];
-    if (node < 0) {
-      node = static_cast<int>(all.size());
-      all.emplace_back();
-    }
-    all[static_cast<std::size_t>(node)].push_back(member);
-  }
-  return all;
-}
-
 int first_here(const Members& members) {
   return *members.map.member(members.spanning->firsts()[static_cast<std::size_t>(members.spanning->my_node())]);
 }
@@ -205,11 +189,7 @@ Result<std::vector<std::uint64_t>> allgather(const Members& members, const std::
 }  // namespace
 
 Result<void> broadcast(const Members& members, void* dest, const void* source, std::size_t size, int root) {
-  const Nodes& nodes = members.job.nodes;
-  const auto node_of = [&](int pe) { return nodes.node_of[static_cast<std::size_t>(pe)]; };
-  const std::vector<int>& firsts = members.spanning->firsts();
-  const auto speaks = [&](int first) { return node_of(first) == node_of(members.map.pe(root)); };
-  const auto root_node = static_cast<int>(std::find_if(firsts.begin(), firsts.end(), speaks) - firsts.begin());
+  const int root_node = members.spanning->node_of(root);
   auto* const to = static_cast<std::byte*>(dest);
   if (multi_leader::pays(members, size)) {
     return multi_leader::broadcast(members, to, source, size, root, root_node);
@@ -226,7 +206,7 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
   const std::size_t total = size * static_cast<std::size_t>(members.size());
   return by_pieces(members, dest, total, std::max<std::size_t>(total, 1), [&](std::size_t, std::size_t) {
     const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
-    return gather_in_order(members, by_node(members), sizes, source, static_cast<std::byte*>(dest), total);
+    return gather_in_order(members, members.spanning->by_node(), sizes, source, static_cast<std::byte*>(dest), total);
   });
 }
 
@@ -240,7 +220,7 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
   }
   std::size_t total = 0;
   if (team.leads()) {
-    const auto nodes = by_node(members);
+    const auto& nodes = members.spanning->by_node();
     const auto all = allgather(members, nodes, sizes);
     ok = all ? Result<void>{} : all.error();
     if (ok) {
@@ -283,7 +263,7 @@ void copy_block(std::byte* to, std::size_t to_step, const std::byte* from, std::
 
 /// On a node's first member: what its members send to those of each node, and receive from them.
 Result<void> exchange_blocks(const Members& members, void* dest, const void* source, const Strided& block) {
-  const auto nodes = by_node(members);
+  const auto& nodes = members.spanning->by_node();
   const auto& here = nodes[static_cast<std::size_t>(members.spanning->my_node())];
   const std::size_t packed = block.element * block.count;
   const std::size_t each_way = here.size() * static_cast<std::size_t>(members.size()) * packed;
@@ -359,7 +339,7 @@ namespace {
 /// among the members. In place too: nothing is written before all has been read.
 Result<void> scan_piece(const Members& members, const Reduction& reduction, std::byte* dest, const void* source,
                         std::size_t begin, std::size_t size, bool inclusive) {
-  const auto nodes = by_node(members);
+  const auto& nodes = members.spanning->by_node();
   const std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.size()), size);
   const Blocks blocks(nodes, sizes);
   const auto scratch =
@@ -373,9 +353,10 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
     return ok;
   }
   std::fill_n(before, size, std::byte{});
+  const auto is_here = [&](int member) { return members.spanning->node_of(member) == members.spanning->my_node(); };
   for (int member = 0; member < members.size(); ++member) {
     const std::byte* theirs = all + blocks.begins[static_cast<std::size_t>(member)];
-    if (!inclusive && !members.is_remote(member)) {
+    if (!inclusive && is_here(member)) {
       copy_bytes(members.at(dest, member) + begin, before, size);
     }
     if (member == 0) {
@@ -383,7 +364,7 @@ Result<void> scan_piece(const Members& members, const Reduction& reduction, std:
     } else {
       reduction.combine(before, theirs, size / reduction.element);
     }
-    if (inclusive && !members.is_remote(member)) {
+    if (inclusive && is_here(member)) {
       copy_bytes(members.at(dest, member) + begin, before, size);
     }
   }

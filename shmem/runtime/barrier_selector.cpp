@@ -91,6 +91,9 @@ GbaMember BarrierSelector::gba_member(const Team& team, bool asked) {
   } else if (team.size() < options.gba_min_pes) {
     member.wanted = false;
     member.unavailable = fmt::format("the team has fewer members than SHMEM_GBA_MIN_PES={}", options.gba_min_pes);
+  } else if (team.divides_a_node()) {
+    member.wanted = false;
+    member.unavailable = "its members are not evenly spaced among the PEs of a node";
   }
   return member;
 }

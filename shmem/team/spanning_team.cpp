@@ -31,56 +31,19 @@ std::vector<int> members_of(const TeamMap& map) {
 
 }  // namespace
 
-Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world) {
-  if (!nodes.several()) {
-    return world;
-  }
-  TeamMap here;
-  int last = 0;
-  for (int member = 0; member < world.size; ++member) {
-    const int number = nodes.number(world.pe(member));
-    if (number < 0) {
-      continue;
-    }
-    if (here.size == 0) {
-      here.start = number;
-    } else if (here.size == 1) {
-      here.stride = number - here.start;
-    } else if (number - last != here.stride) {
-      return fail(
-          std::errc::not_supported,
-          fmt::format("shmem: the members of a new team are not evenly spaced among the PEs of {} (start PEs of a "
-                      "node one after another, or one on each node by turns)",
-                      nodes.host(world.pe(member))));
-    }
-    last = number;
-    ++here.size;
-  }
-  return here;
-}
-
 SpanningTeam::SpanningTeam(const Job& job, const TeamPlan& plan)
-    : Team(job, plan), id_(plan.id), everybody_(*job.network, members_of(world_), me_, id_) {
+    : Team(job, plan),
+      id_(plan.id),
+      parts_(plan.parts),
+      my_node_(parts_.part_of(me_)),
+      everybody_(*job.network, members_of(world_), me_, id_) {
   find_nodes();
 }
 
 void SpanningTeam::find_nodes() {
-  std::vector<int> place(static_cast<std::size_t>(job_.nodes.count), -1);  // a node's among the team's nodes
-  std::vector<std::vector<int>> members;                                   // by node
-  for (const int pe : members_of(world_)) {
-    const int node = job_.nodes.node_of[static_cast<std::size_t>(pe)];
-    int& at = place[static_cast<std::size_t>(node)];
-    if (at < 0) {
-      at = nodes();
-      if (node == job_.nodes.mine) {
-        my_node_ = at;
-      }
-      firsts_.push_back(pe);
-      members.emplace_back();
-    }
-    members[static_cast<std::size_t>(at)].push_back(pe);
-  }
+  const auto& members = parts_.members();
   for (const auto& theirs : members) {
+    firsts_.push_back(world_.pe(theirs.front()));
     even_ = even_ && theirs.size() == members.front().size();
   }
   if (!leads() && !even_) {
@@ -89,7 +52,7 @@ void SpanningTeam::find_nodes() {
   std::vector<int> at_my_place;
   at_my_place.reserve(members.size());
   for (const auto& theirs : members) {
-    at_my_place.push_back(theirs[static_cast<std::size_t>(view_.me())]);
+    at_my_place.push_back(world_.pe(theirs[static_cast<std::size_t>(view_.me())]));
   }
   // The same id for the groups of all places: no PE is in two.
   group_ = std::make_unique<ProcessGroup>(*job_.network, std::move(at_my_place), my_node_, id_ | kAmongLeaders);

@@ -18,10 +18,9 @@
 
 namespace shmem {
 
-/// The members of `world` that are on this node, by their numbers on the node, in the team's order. An Error if they
-/// are not evenly spaced, because such a team cannot be created. REQUIRES: this PE is one of them.
-Result<TeamMap> members_here(const Nodes& nodes, const TeamMap& world);
-
+/// "A node" is a part of the team here (team_parts.hpp): a node with members that are not evenly spaced counts as
+/// several. Such a team does not use the device.
+///
 /// The members find each other by the plan's `id`, below 2^30. No other team of any of them has the same id at the
 /// time.
 class SpanningTeam final : public Team {
@@ -32,8 +31,13 @@ class SpanningTeam final : public Team {
   [[nodiscard]] int nodes() const override { return static_cast<int>(firsts_.size()); }
   /// PEs of the world: the first member of each node, in the team's order.
   [[nodiscard]] const std::vector<int>& firsts() const { return firsts_; }
-  /// The index of this node in firsts().
+  /// The members of each node, in the order of firsts().
+  [[nodiscard]] const std::vector<std::vector<int>>& by_node() const { return parts_.members(); }
+  /// The index in firsts() of a member's node.
+  [[nodiscard]] int node_of(int member) const { return parts_.part_of(member); }
+  /// Of this one.
   [[nodiscard]] int my_node() const { return my_node_; }
+  [[nodiscard]] bool divides_a_node() const override { return parts_.divide_a_node(); }
   /// This PE is the leader of its node: required for leaders().
   [[nodiscard]] bool leads() const { return view_.me() == 0; }
   [[nodiscard]] ProcessGroup& leaders() { return *group_; }
@@ -140,8 +144,9 @@ class SpanningTeam final : public Team {
   static std::uint64_t number_of(const EagerChannel::Given& given);
 
   const std::uint32_t id_;
+  const TeamParts parts_;
+  const int my_node_;
   std::vector<int> firsts_;
-  int my_node_ = 0;
   bool even_ = true;                     // all nodes have the same number of members
   std::unique_ptr<ProcessGroup> group_;  // leaders() or rail()
   ProcessGroup everybody_;

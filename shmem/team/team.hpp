@@ -12,6 +12,7 @@
 #include "shmem/layout/sync_view.hpp"
 #include "shmem/layout/vote_result.hpp"
 #include "shmem/team/eager.hpp"
+#include "shmem/team/team_parts.hpp"
 
 namespace shmem {
 
@@ -27,12 +28,13 @@ struct BarrierStats {
 
 /// What a member knows about a team that it creates.
 struct TeamPlan {
-  TeamMap here{};           // the members on this node, by their numbers there
+  TeamMap here{};           // the members on this node, by their numbers there; of a divided node, of this part
   TeamMap world{};          // all members, by their numbers in the world
   int slot = 0;             // agreed among the members
   std::uint64_t count = 0;  // the number of the last barrier in that slot, the same on all members
   int contexts = 0;         // that the program plans to create (shmem_team_config_t)
   std::uint32_t id = 0;     // by which members on several nodes find each other: see SpanningTeam
+  TeamParts parts{};        // if there are several
 };
 
 /// One member's side of a team. Used by one thread at a time. The Job outlives it.
@@ -48,13 +50,16 @@ class Team {
   [[nodiscard]] const TeamMap& map() const { return world_; }
   [[nodiscard]] int me() const { return me_; }
   [[nodiscard]] int size() const { return world_.size; }
-  // The members on this node, by their numbers on the node.
+  // The members on this node, by their numbers on the node; if a team divides a node (team_parts.hpp), those of this
+  // PE's part.
   [[nodiscard]] const TeamMap& map_here() const { return map_; }
   [[nodiscard]] const SyncView& view() const { return view_; }
   /// nullptr if all members are on this node.
   [[nodiscard]] virtual SpanningTeam* spanning() { return nullptr; }
   /// The number of nodes that the members are on.
   [[nodiscard]] virtual int nodes() const { return 1; }
+  /// A node counts as several because its members are not evenly spaced there (team_parts.hpp).
+  [[nodiscard]] virtual bool divides_a_node() const { return false; }
 
   [[nodiscard]] int slot() const { return slot_; }
   [[nodiscard]] int contexts() const { return contexts_; }

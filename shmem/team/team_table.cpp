@@ -65,9 +65,15 @@ SharedTeamMaps shared_team(const Nodes& nodes, int size, int me) {
 
 Result<void> TeamTable::make_predefined() {
   const TeamMap here{0, 1, job_.size};
+  const TeamMap world_map{0, 1, job_.world_size()};
+  TeamParts nodes;
+  if (job_.on_several_nodes()) {
+    nodes =
+        TeamParts(job_.nodes, world_map, [this](int pe) { return job_.nodes.node_of[static_cast<std::size_t>(pe)]; });
+  }
   slots_.set_taken(job_.me, kWorldTeam, true);
   slots_.set_taken(job_.me, kSharedTeam, true);
-  Team& world = add({.here = here, .world = {0, 1, job_.world_size()}, .slot = kWorldTeam});
+  Team& world = add({.here = here, .world = world_map, .slot = kWorldTeam, .parts = std::move(nodes)});
   const SharedTeamMaps neighbours = shared_team(job_.nodes, job_.size, job_.me);
   Team& shared = add({.here = neighbours.here, .world = neighbours.world, .slot = kSharedTeam});
   shared.explain_no_gba("its PEs share memory");
@@ -78,6 +84,20 @@ Result<void> TeamTable::make_predefined() {
 
 bool TeamTable::is_in_use(std::uint32_t id) const {
   return std::ranges::any_of(live_ids_, [id](const auto& live) { return live.load(std::memory_order_relaxed) == id; });
+}
+
+TeamPlan TeamTable::plan(Team& parent, const TeamMap& map) const {
+  if (!job_.on_several_nodes()) {
+    return {.here = map, .world = map};
+  }
+  // A slot is agreed on in the words of the parent's part, so no part of the new team goes beyond it.
+  const auto place_of = [&](int pe) {
+    return parent.spanning() != nullptr ? parent.spanning()->node_of(*parent.map().member(pe)) : 0;
+  };
+  TeamParts parts(job_.nodes, map, place_of);
+  const int mine = parts.part_of(*map.member(job_.world_me()));
+  const TeamMap here = map_on_node(job_.nodes, map, parts.members()[static_cast<std::size_t>(mine)]);
+  return {.here = here, .world = map, .parts = std::move(parts)};
 }
 
 Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
@@ -97,20 +117,16 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   if (auto ok = parent.agree_on_call(request.call); !ok) {
     return ok.error();
   }
-  std::optional<TeamMap> map;
+  std::optional<TeamPlan> planned;
   Result<void> offered;
   if (request.refusal) {
     offered = *request.refusal;  // other PEs may know of no problem, and wait for this PE's vote
   } else if (request.map) {
-    if (auto here = members_here(job_.nodes, *request.map); here) {
-      map = *here;
-    } else {
-      offered = here.error();
-    }
+    planned = plan(parent, *request.map);
   }
-  const bool first = map && map->start == job_.me;
+  const bool first = planned && planned->here.start == job_.me;
   if (first) {
-    offered = offer_slot(parent, *map);
+    offered = offer_slot(parent, planned->here);
   }
   // The id of the parent's first PE is taken, and only teams on several nodes need one.
   const bool gives_id = parent.me() == 0 && parent.spanning() != nullptr;
@@ -119,32 +135,28 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   const auto id = parent.agree_on_outcome(offered, proposed);
   if (!id) {
     if (first && offered) {
-      slots_.give_back(*map, parent.view().mine().new_team);
+      slots_.give_back(planned->here, parent.view().mine().new_team);
     }
     return id.error();
   }
-  int slot = -1;
-  std::uint64_t count = 0;
-  if (map) {
-    slot = parent.view().member(*parent.map_here().member(map->start)).new_team;
-    count = slots_.agree_on_count(*map, slot);
-    slots_.clear(slot, count);
-    job_.kernel_sync(job_.me).clear_team_pool(slot);
+  if (planned) {
+    const TeamMap& here = planned->here;
+    planned->slot = parent.view().member(*parent.map_here().member(here.start)).new_team;
+    planned->count = slots_.agree_on_count(here, planned->slot);
+    slots_.clear(planned->slot, planned->count);
+    job_.kernel_sync(job_.me).clear_team_pool(planned->slot);
   }
   // All members have cleared the words.
-  if (auto ok = parent.sync_here(); !ok || !map) {
+  if (auto ok = parent.sync_here(); !ok || !planned) {
     return ok ? Result<int>(-1) : ok.error();
   }
-  Team& made = add({.here = *map,
-                    .world = *request.map,
-                    .slot = slot,
-                    .count = count,
-                    .contexts = request.contexts,
-                    .id = static_cast<std::uint32_t>(*id)});
+  planned->contexts = request.contexts;
+  planned->id = static_cast<std::uint32_t>(*id);
+  Team& made = add(*planned);
   if (auto ok = equip_(made); !ok) {
     return ok.error();
   }
-  return slot;
+  return made.slot();
 }
 
 Result<void> TeamTable::destroy(int slot) {

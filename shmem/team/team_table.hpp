@@ -81,6 +81,8 @@ class TeamTable {
   Result<void> destroy_all();
 
  private:
+  /// How the members of a map, of which this PE is one, make a team. No slot yet. The same on all of them.
+  [[nodiscard]] TeamPlan plan(Team& parent, const TeamMap& map) const;
   /// Called by the first member of the map: reserves a slot, and stores it in the parent's words for the other members.
   /// REQUIRES: a sync of the parent before it is read, and another one before the next split.
   Result<void> offer_slot(Team& parent, const TeamMap& map) const;

@@ -103,6 +103,13 @@ TEST(UnevenNodes, HaveSeveralTeamsOfPesThatShareMemory) {
   expect_clean_on_nodes("/ 2 % 2", 6, "openshmem_team_c_pes");
 }
 
+// PEs 3 and 6 are on another node, so PEs 0, 2 and 4 have the numbers 0, 2 and 3 on theirs.
+TEST(UnevenNodes, HaveTeamsOfAnyEvenlySpacedPes) {
+  const std::string node = "== 3 || OSHRUN_RANK == 6";
+  expect_clean_on_nodes(node, 7, "openshmem_collective_c_pes");
+  expect_clean_on_nodes(node, 7, "openshmem_team_c_pes");
+}
+
 // One PE per node; 2 + 1; 3 + 1; 2 + 2; 3 + 2 in turn; 3 + 2, not evenly spaced.
 INSTANTIATE_TEST_SUITE_P(All, CollectivesOnNodes,
                          testing::Values(std::tuple("/ 1", 3), std::tuple("/ 2", 3), std::tuple("/ 3", 4),
