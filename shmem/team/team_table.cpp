@@ -19,9 +19,9 @@ Team& TeamTable::add(const TeamPlan& plan) {
     teams_[index] = std::make_unique<LocalTeam>(job_, plan);
   } else {
     teams_[index] = std::make_unique<SpanningTeam>(job_, plan);
+    // Relaxed: other threads only compare it with other ids.
+    live_ids_[index].store(plan.id, std::memory_order_relaxed);
   }
-  // Relaxed: other threads only compare it with ids that they have never seen.
-  live_ids_[index].store(plan.id, std::memory_order_relaxed);
   Team& team = *teams_[index];
   job_.core_state().team[index].write({plan.world.start, plan.world.stride, plan.world.size, team.me()});
   return team;
@@ -112,6 +112,39 @@ Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
                           map.size, kMaxTeams));
 }
 
+namespace {
+
+constexpr std::uint64_t kRepeated = std::uint64_t{1} << 32;
+
+}  // namespace
+
+std::uint64_t TeamTable::propose_id() {
+  const TeamIds::Id id = ids_.next();
+  return id.number | (id.repeated ? kRepeated : 0);
+}
+
+// The teams that have an id are known to their members only, and the PE that gave it need not be one. So once a PE
+// repeats its ids, the members are asked.
+Result<std::uint32_t> TeamTable::settle_id(Team& parent, const std::optional<TeamPlan>& plan, std::uint64_t proposed) {
+  for (std::uint64_t tried = 0; (proposed & kRepeated) != 0; ++tried) {
+    const auto id = static_cast<std::uint32_t>(proposed);
+    const auto verdict = parent.vote(0, !plan || !is_in_use(id), parent.me() == 0 ? propose_id() : 0);
+    if (!verdict) {
+      return verdict.error();
+    }
+    if (verdict->willing) {
+      break;
+    }
+    proposed = verdict->number;
+    if (tried == ids_.own_ids()) {
+      return fail(std::errc::no_buffer_space,
+                  fmt::format("shmem: PE {} has given all its {} ids to teams that still exist (destroy some)",
+                              parent.map().pe(0), ids_.own_ids()));
+    }
+  }
+  return static_cast<std::uint32_t>(proposed);
+}
+
 Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   // A sync: all members are done with earlier teams.
   if (auto ok = parent.agree_on_call(request.call); !ok) {
@@ -130,9 +163,9 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   }
   // The id of the parent's first PE is taken, and only teams on several nodes need one.
   const bool gives_id = parent.me() == 0 && parent.spanning() != nullptr;
-  const std::uint32_t proposed = gives_id ? ids_.next([this](std::uint32_t id) { return is_in_use(id); }) : 0;
   // A sync: after it the slots of all maps are known.
-  const auto id = parent.agree_on_outcome(offered, proposed);
+  const auto proposed = parent.agree_on_outcome(offered, gives_id ? propose_id() : 0);
+  const auto id = proposed ? settle_id(parent, planned, *proposed) : proposed.error();
   if (!id) {
     if (first && offered) {
       slots_.give_back(planned->here, parent.view().mine().new_team);
@@ -151,7 +184,7 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
     return ok ? Result<int>(-1) : ok.error();
   }
   planned->contexts = request.contexts;
-  planned->id = static_cast<std::uint32_t>(*id);
+  planned->id = *id;
   Team& made = add(*planned);
   if (auto ok = equip_(made); !ok) {
     return ok.error();

@@ -28,30 +28,37 @@ struct SplitRequest {
 };
 
 /// The ids that a PE gives to teams on several nodes. Different PEs give different ones; a PE repeats its own after
-/// 2^30 of them divided by the number of PEs (rounded up to a power of two), and those of its live teams never.
+/// 2^30 of them divided by the number of PEs (rounded up to a power of two).
 class TeamIds {
  public:
-  TeamIds(int pe, int pes)
-      : own_bits_(kBits - static_cast<int>(std::bit_width(static_cast<std::uint32_t>(pes - 1)))),
+  static constexpr int kBits = 30;  // groups mark their messages by the others: team/spanning_team.cpp
+
+  /// `bits`: of all PEs' ids.
+  TeamIds(int pe, int pes, int bits = kBits)
+      : own_bits_(bits - static_cast<int>(std::bit_width(static_cast<std::uint32_t>(pes - 1)))),
         mine_(static_cast<std::uint32_t>(pe) << own_bits_) {}
 
-  /// The next one for which `in_use(id)` is false. Not 0, which is the world's. Thread-safe.
-  template <typename InUse>
-  std::uint32_t next(InUse in_use) {
+  struct Id {
+    std::uint32_t number;
+    bool repeated;  // it was given before, so a live team may have it
+  };
+  /// Not 0, which is the world's. Thread-safe.
+  Id next() {
     for (;;) {
-      const std::uint32_t own = given_.fetch_add(1, std::memory_order_relaxed) + 1;
-      const std::uint32_t id = mine_ | (own & ((std::uint32_t{1} << own_bits_) - 1));
-      if (id != 0 && !in_use(id)) {
-        return id;
+      const std::uint64_t own = given_.fetch_add(1, std::memory_order_relaxed) + 1;
+      const std::uint32_t id = mine_ | static_cast<std::uint32_t>(own % own_ids());
+      if (id != 0) {
+        return {id, own > own_ids()};
       }
     }
   }
+  /// How many a PE has.
+  [[nodiscard]] std::uint64_t own_ids() const { return std::uint64_t{1} << own_bits_; }
 
  private:
-  static constexpr int kBits = 30;  // groups mark their messages by the others: team/spanning_team.cpp
   int own_bits_;
   std::uint32_t mine_;
-  std::atomic<std::uint32_t> given_{0};
+  std::atomic<std::uint64_t> given_{0};
 };
 
 /// All members on a node agree on the slot of their team. Several threads at once may find teams, and create and end
@@ -61,8 +68,12 @@ class TeamTable {
   /// Gives a new team its barriers; collective over the team.
   using Equip = std::function<Result<void>(Team&)>;
 
-  TeamTable(const Job& job, Equip equip)
-      : job_(job), slots_(job), equip_(std::move(equip)), ids_(job.world_me(), job.world_size()), teams_(kMaxTeams) {}
+  TeamTable(const Job& job, Equip equip, int id_bits = TeamIds::kBits)
+      : job_(job),
+        slots_(job),
+        equip_(std::move(equip)),
+        ids_(job.world_me(), job.world_size(), id_bits),
+        teams_(kMaxTeams) {}
 
   /// Collective over the job, after a barrier of the bootstrap since the memory was created.
   Result<void> make_predefined();
@@ -87,6 +98,11 @@ class TeamTable {
   /// REQUIRES: a sync of the parent before it is read, and another one before the next split.
   Result<void> offer_slot(Team& parent, const TeamMap& map) const;
   Team& add(const TeamPlan& plan);
+  /// A number for agree_on_outcome: the next id, and whether it is repeated.
+  std::uint64_t propose_id();
+  /// Collective over the parent: what all of them got from propose_id() of one of them becomes an id that no live team
+  /// of a member of `plan` has. Without a plan, this PE is in no new team.
+  Result<std::uint32_t> settle_id(Team& parent, const std::optional<TeamPlan>& plan, std::uint64_t proposed);
   [[nodiscard]] bool is_in_use(std::uint32_t id) const;
   void remove(int slot);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <random>
 #include <set>
 #include <vector>
@@ -195,6 +196,83 @@ TEST(TeamsOnNodes, SynchroniseWhateverThePlacement) {
       ASSERT_TRUE(teams.destroy_all());
     });
   }
+}
+
+constexpr int kFewIds = 4;  // bits: four ids for each of four PEs
+
+// PE 0 gives the ids and is in none of the teams, so it does not know which are live.
+TEST(TeamIds, OfLiveTeamsAreNotGivenAgain) {
+  std::barrier<> members(2);
+  run_nodes({0, 1, 0, 1}, [&](Job& job) {
+    TeamTable teams(job, no_device, kFewIds);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    const TeamMap middle{1, 1, 2};
+    const auto live = split(teams, job, world, middle);
+    ASSERT_TRUE(live) << live.error().text;
+    // This message waits for PE 2: a barrier of another team with the same id would take it.
+    if (job.world_me() == 1) {
+      ASSERT_TRUE((*live)->arrive());
+    }
+    for (int i = 0; i < 20; ++i) {
+      const auto team = split(teams, job, world, middle);
+      ASSERT_TRUE(team) << team.error().text;
+      if (*team == nullptr) {
+        continue;
+      }
+      members.arrive_and_wait();
+      if (job.world_me() == 2) {
+        ASSERT_TRUE((*team)->arrive());
+        const auto over = (*team)->test();
+        ASSERT_TRUE(over);
+        EXPECT_FALSE(*over) << "team " << i << " took a message of another team";
+      }
+      members.arrive_and_wait();
+      if (job.world_me() == 1) {
+        ASSERT_TRUE((*team)->arrive());
+      }
+      ASSERT_TRUE((*team)->wait());
+      ASSERT_TRUE(teams.destroy((*team)->slot()));
+    }
+    if (job.world_me() == 2) {
+      ASSERT_TRUE((*live)->arrive());
+    }
+    if (*live != nullptr) {
+      ASSERT_TRUE((*live)->wait());
+    }
+    EXPECT_TRUE(world.sync());
+    EXPECT_TRUE(teams.destroy_all());
+  });
+}
+
+TEST(TeamIds, CanBeUsedUp) {
+  run_nodes({0, 1, 0, 1}, [&](Job& job) {
+    TeamTable teams(job, no_device, kFewIds);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    ASSERT_TRUE(teams.make_predefined());
+    Team& world = *teams.find(shmem::kWorldTeam);
+    std::vector<Team*> live;
+    for (int i = 0; i < 3; ++i) {  // 0 is the world's
+      const auto team = split(teams, job, world, {1, 1, 2});
+      ASSERT_TRUE(team) << team.error().text;
+      live.push_back(*team);
+    }
+    const auto one_more = split(teams, job, world, {1, 1, 2});
+    ASSERT_FALSE(one_more);
+    EXPECT_NE(one_more.error().text.find("PE 0 has given all its 4 ids to teams that still exist"), std::string::npos)
+        << one_more.error().text;
+    if (live[1] != nullptr) {
+      ASSERT_TRUE(teams.destroy(live[1]->slot()));
+    }
+    const auto again = split(teams, job, world, {1, 1, 2});
+    ASSERT_TRUE(again) << again.error().text;
+    if (*again != nullptr) {
+      EXPECT_TRUE((*again)->sync());
+    }
+    EXPECT_TRUE(world.sync());
+    EXPECT_TRUE(teams.destroy_all());
+  });
 }
 
 }  // namespace

@@ -35,24 +35,24 @@ SplitRequest among(const Job& job, const TeamMap& map) {
 
 TEST(TeamIds, DoNotRepeatAfterSixtyFiveThousand) {
   std::set<std::uint32_t> seen{0};
-  const auto never = [](std::uint32_t /*id*/) { return false; };
   for (const int pe : {0, 1, 708}) {
     shmem::TeamIds ids(pe, 709);
     for (int i = 0; i < 200'000; ++i) {
-      const std::uint32_t id = ids.next(never);
-      ASSERT_LT(id, std::uint32_t{1} << 30);
-      ASSERT_TRUE(seen.insert(id).second) << id;
+      const auto id = ids.next();
+      ASSERT_LT(id.number, std::uint32_t{1} << 30);
+      ASSERT_TRUE(seen.insert(id.number).second) << id.number;
+      ASSERT_FALSE(id.repeated);
     }
   }
 }
 
-TEST(TeamIds, AreNotThoseOfLiveTeams) {
-  const auto never = [](std::uint32_t /*id*/) { return false; };
+TEST(TeamIds, SayWhenTheyAreRepeated) {
   for (const int pe : {0, 1}) {
     shmem::TeamIds ids(pe, 1 << 26);  // 16 ids for each PE
-    const std::uint32_t live = ids.next(never);
+    std::set<std::uint32_t> seen;
     for (int i = 0; i < 100; ++i) {
-      ASSERT_NE(ids.next([live](std::uint32_t id) { return id == live; }), live);
+      const auto id = ids.next();
+      ASSERT_TRUE(seen.insert(id.number).second != id.repeated) << i;
     }
   }
 }
