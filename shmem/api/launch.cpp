@@ -4,6 +4,7 @@
 #include "shmem/api/remote.hpp"
 #include "shmem/barrier/pool_barrier.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
+#include "shmem/team/spanning_team.hpp"
 #include "shmem_device.h"
 
 static_assert(SHMEMX_MAX_TEAMS == shmem::kMaxTeams);
@@ -158,7 +159,7 @@ int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* a
   if (self.error != std::errc{}) {
     return self.failed();
   }
-  const shmem::Team& found = api::valid_team(self.runtime, kCall, team);
+  shmem::Team& found = api::valid_team(self.runtime, kCall, team);
   const auto named = shmem::find_algorithm(algorithm != nullptr ? algorithm : "");
   if (!named) {
     const std::string text =
@@ -167,8 +168,8 @@ int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* a
     return self.keep(shmem::fail(std::errc::invalid_argument, text));
   }
   api::quiet();
-  if (found.map_here().size < found.size()) {
-    return api::sync_team_on(self, kCall, team);
+  if (found.spanning() != nullptr) {
+    return self.keep(found.spanning()->sync_on_by(self.core, *named));
   }
   const shmem::Job& job = self.runtime.job();
   job.kernel_sync(job.me).use_team_pool(found.slot());

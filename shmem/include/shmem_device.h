@@ -53,8 +53,10 @@ SHMEM_API void shmemx_set_ffts_config(uint64_t config) SHMEM_NOEXCEPT;
  * other names of SHMEM_BARRIER_ALGORITHM that are algorithms (shmem_info lists them). All cores of all members name the
  * same one. It never goes through the device, is not in the team's statistics, and uses the words of
  * shmemx_team_sync_pool with the team's counter, which is the number of the last such barrier: a program that writes
- * barriers on the same words continues these numbers. If the members are on several nodes it is shmemx_core_barrier.
- * Errors: as shmemx_core_barrier; -EINVAL no such algorithm. After another error the words of the team are unusable. */
+ * barriers on the same words continues these numbers. If the members are on several nodes, the nodes synchronise by the
+ * algorithm that is named ("dissemination" is "npu_v1" there), the members of a node arrive by the team's own, and the
+ * barrier is one of the team's: in its statistics, on no words of a pool. Errors: as shmemx_core_barrier; -EINVAL no
+ * such algorithm. After another error the words of the team, on several nodes the team, are unusable. */
 SHMEM_API int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* algorithm) SHMEM_NOEXCEPT;
 /* As shmemx_core_barrier without shmem_quiet: completes no puts. */
 SHMEM_API int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) SHMEM_NOEXCEPT;

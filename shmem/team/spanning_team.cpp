@@ -74,7 +74,7 @@ Result<std::uint64_t> SpanningTeam::sync_by(Work work) {
     failed_ = number.error();
     return number;
   }
-  const BarrierPath path = follow_gba();
+  const BarrierPath path = named_ ? BarrierPath::software(among_nodes()) : follow_gba();
   leave();
   statistics_.complete(count_, path);
   return number;
@@ -94,6 +94,18 @@ Result<void> SpanningTeam::sync_by_core_zero() {
     return ok ? Result<std::uint64_t>(0) : ok.error();
   });
   return done ? Result<void>{} : done.error();
+}
+
+Result<void> SpanningTeam::sync_on_by(ThreadCore& core, Algorithm named) {
+  // The cores synchronise before the others read it, and before core 0 changes it.
+  if (core.index() == 0) {
+    named_ = named;
+  }
+  auto ok = sync_on(core);
+  if (core.index() == 0) {
+    named_.reset();
+  }
+  return ok;
 }
 
 Result<void> SpanningTeam::sync_here() {
@@ -425,7 +437,18 @@ Result<void> SpanningTeam::dissolve() {
   return map_.size > 1 ? software_sync() : Result<void>{};
 }
 
+Result<void> SpanningTeam::sync_leaders_by(Algorithm named) {
+  const NodesChoice before = group_->barrier_choice();
+  group_->set_barrier({named, software_.nodes.tuning});
+  auto ok = group_->barrier();
+  group_->set_barrier(before);
+  return ok;
+}
+
 Result<void> SpanningTeam::sync_leaders() {
+  if (named_) {
+    return sync_leaders_by(*named_);
+  }
   if (!had_gba_) {
     return group_->barrier();
   }

@@ -51,7 +51,9 @@ class SpanningTeam final : public Team {
   [[nodiscard]] BarrierStats stats() const override {
     return {.by_device = statistics_.by_device(), .by_software = statistics_.by_software()};
   }
-  [[nodiscard]] const char* algorithm() const override { return gba_active_ ? "gba" : name_of(among_nodes()); }
+  [[nodiscard]] const char* algorithm() const override {
+    return gba_active_ && !named_ ? "gba" : name_of(among_nodes());
+  }
   [[nodiscard]] const std::string& gba_reason() const override { return gba_reason_; }
   [[nodiscard]] std::string reason() const override;
   [[nodiscard]] std::string gba_text(const std::string& choice) const override;
@@ -59,6 +61,9 @@ class SpanningTeam final : public Team {
 
   Result<void> sync() override;
   Result<void> sync_here() override;
+  /// sync_on(), in which the nodes synchronise by this algorithm and not through the device. All cores of all members
+  /// name the same one.
+  Result<void> sync_on_by(ThreadCore& core, Algorithm named);
   Result<void> arrive() override;
   Result<bool> test() override;
   Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) override;
@@ -129,6 +134,7 @@ class SpanningTeam final : public Team {
   [[nodiscard]] InterNodeBarrier::Means means(WaitPolicy policy) const;
   /// The leader's part of a sync.
   Result<void> sync_leaders();
+  Result<void> sync_leaders_by(Algorithm named);
   Result<void> make_refusals();
   /// The open sync is over.
   void close();
@@ -139,7 +145,7 @@ class SpanningTeam final : public Team {
   /// the sync was made.
   BarrierPath follow_gba();
   /// By messages.
-  [[nodiscard]] Algorithm among_nodes() const { return by_messages(software_.nodes.algorithm); }
+  [[nodiscard]] Algorithm among_nodes() const { return by_messages(named_.value_or(software_.nodes.algorithm)); }
 
   static std::uint64_t number_of(const EagerChannel::Given& given);
 
@@ -154,8 +160,9 @@ class SpanningTeam final : public Team {
   std::optional<Refusals> refusals_;  // the leader's
   bool votes_by_gba_ = false;         // the leaders have refusals_
   bool had_gba_ = false;
-  bool gba_active_ = false;  // the next sync of this node's leader goes through the device
-  std::string gba_reason_;   // known to all members of a node
+  std::optional<Algorithm> named_;  // of the sync that is under way, if it was asked for; written by core 0
+  bool gba_active_ = false;         // the next sync of this node's leader goes through the device
+  std::string gba_reason_;          // known to all members of a node
 };
 
 template <typename Use>

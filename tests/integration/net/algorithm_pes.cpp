@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE of a job on several nodes: algorithm_pes [set ALGORITHM...]. Makes barriers, checks that none ends early, and
-// prints what the library says about them. With "set", each algorithm in turn by shmemx_team_set_barrier.
+// A PE of a job on several nodes: algorithm_pes [set|name ALGORITHM...]. Makes barriers, checks that none ends early,
+// and prints what the library says about them. With "set", each algorithm in turn by shmemx_team_set_barrier; with
+// "name", by shmemx_core_barrier_by on two cores.
 #include <shmem.h>
+#include <shmem_device.h>
 #include <shmemx.h>
 
 #include <cstdio>
@@ -34,6 +36,50 @@ bool make_barriers() {
     shmem_sync_all();
   }
   return true;
+}
+
+struct Named {
+  const char* algorithm;
+  bool good;  // as this PE's core 0 sees it
+};
+
+/// As make_barriers(), on each core of a kernel.
+void make_named_barriers(shmemx_core_t* core, void* argument) {
+  auto& named = *static_cast<Named*>(argument);
+  const int me = shmem_my_pe();
+  const int pes = shmem_n_pes();
+  const bool writes = shmemx_core_index(core) == 0;
+  for (std::uint64_t i = 0; i < kBarriers; ++i) {
+    if (writes) {
+      ++number;
+      for (int pe = 0; pe < pes; ++pe) {
+        shmem_uint64_p(entered + me, number, pe);
+      }
+    }
+    bool good = shmemx_core_barrier_by(core, SHMEM_TEAM_WORLD, named.algorithm) == 0;
+    for (int pe = 0; pe < pes; ++pe) {
+      good = good && entered[pe] >= number;
+    }
+    good = shmemx_core_barrier_by(core, SHMEM_TEAM_WORLD, named.algorithm) == 0 && good;
+    if (writes) {
+      named.good = named.good && good;
+    }
+  }
+}
+
+/// Barriers of a kernel, which names the algorithm of each, with a barrier of the team before and after.
+bool make_barriers_by_name(const char* algorithm) {
+  shmemx_team_info_t before;
+  shmemx_team_info_t after;
+  Named named{algorithm, true};
+  shmem_barrier_all();
+  const bool good = shmemx_team_info(SHMEM_TEAM_WORLD, &before) == 0 &&
+                    shmemx_launch(2, make_named_barriers, &named) == 0 &&
+                    shmemx_team_info(SHMEM_TEAM_WORLD, &after) == 0 && named.good &&
+                    after.by_software == before.by_software + 2 * kBarriers && after.by_device == before.by_device &&
+                    std::strcmp(before.algorithm, after.algorithm) == 0;
+  shmem_barrier_all();
+  return good;
 }
 
 /// Makes barriers, and says which way they went by the info and by the statistics of the world team.
@@ -73,7 +119,12 @@ int main(int argc, char** argv) {
   shmem_init();
   entered = static_cast<std::uint64_t*>(shmem_calloc(static_cast<std::size_t>(shmem_n_pes()), sizeof *entered));
   bool good = argc > 1 || report();
+  const bool by_name = argc > 1 && std::string(argv[1]) == "name";
   for (int i = 2; i < argc && good; ++i) {
+    if (by_name) {
+      good = make_barriers_by_name(argv[i]);
+      continue;
+    }
     good = shmemx_team_set_barrier(SHMEM_TEAM_WORLD, argv[i]) == 0 && report() && make_split_barrier();
   }
   std::fflush(stdout);

@@ -92,6 +92,34 @@ TEST_F(AlgorithmOfHosts, IsSetByThePrograms) {
   EXPECT_EQ(count(job.output(), "none early, counted"), job.size() * (command.size() - 2));
 }
 
+/// 20 barriers by each, twice; the rest are the team's own, by npu_v1 here.
+TEST_F(AlgorithmOfHosts, IsNamedByAKernelForEachBarrier) {
+  const Hosts hosts(3);
+  std::vector<std::string> command{test_program("algorithm_pes"), "name"};
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    command.emplace_back(spec.name);
+  }
+  const JobOnHosts job(hosts, {0, 0, 1, 2}, command, {"SHMEM_INFO=1", "SHMEM_BARRIER_ALGORITHM=npu_v1"});
+  expect_clean(job);
+  for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
+    const std::string name = between_nodes(spec.name);
+    if (name == spec.name && name != "npu_v1") {
+      EXPECT_THAT(job.pe(0).output(), HasSubstr("40 " + name));
+    }
+  }
+}
+
+/// Also if the team's own barriers go through a device.
+TEST_F(AlgorithmOfHosts, IsNamedByAKernelDespiteADevice) {
+  const Hosts hosts(2);
+  const test_support::FakeDevice device;
+  const JobOnHosts job(hosts, {0, 0, 1}, {test_program("algorithm_pes"), "name", "tournament", "basic"},
+                       {"SHMEM_GBA=require", "GBA_DEVICE=" + device.path(), "SHMEM_INFO=1"});
+  expect_clean(job);
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("40 tournament"));
+  EXPECT_THAT(job.pe(0).output(), HasSubstr("40 basic"));
+}
+
 TEST_F(AlgorithmOfHosts, IsTheOneOfTheTable) {
   const Hosts hosts(2);
   const TempDir dir;
