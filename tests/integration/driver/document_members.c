@@ -46,9 +46,25 @@ static void fail(const char* what, int error) {
   _exit(1);
 }
 
+/* Fills in a message, as the documents do, and arrives by what it says. */
+static int arrive_by_message(struct member* self, uint32_t sequence) {
+  switch_barrier_remote_store_msg_t message;
+  memset(&message, 0, sizeof message);
+  message.msg_type = SWITCH_BARRIER_MSG_ARRIVE;
+  message.group_id = self->group_config.group_id;
+  message.member_id = self->group_config.local_member_id;
+  message.sequence = sequence;
+  message.timestamp = UINT64_MAX;
+  message.target_addr = switch_barrier_calc_reg_addr(message.group_id, SWITCH_BARRIER_REG_ARRIVAL_ADDR);
+  message.store_value = (uint64_t)message.member_id << 32 | message.sequence;
+  if (message.msg_type == SWITCH_BARRIER_MSG_RELEASE || (uint32_t)message.store_value != sequence) {
+    fail("the message of an arrival", message.msg_type);
+  }
+  return switch_barrier_send_arrival(&self->device, message.group_id, message.member_id, message.sequence);
+}
+
 static int arrive(struct member* self, uint32_t sequence) {
-  return self->by_switch_names ? switch_barrier_send_arrival(&self->device, self->group_config.group_id,
-                                                             self->group_config.local_member_id, sequence)
+  return self->by_switch_names ? arrive_by_message(self, sequence)
                                : gba_send_arrival(&self->device, self->group_config.group_id,
                                                   self->group_config.local_member_id, sequence);
 }

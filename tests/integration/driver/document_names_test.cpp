@@ -2,6 +2,7 @@
 // The names of documents about components for Open MPI (scoll_gba.h, coll_switch_barrier.h): their numbers are the
 // device's, and barriers made by them work, with a device that is lost, too.
 #include <csignal>
+#include <cstddef>
 
 #include "gba/coll_switch_barrier.h"
 #include "tests/integration/driver/fixture.hpp"
@@ -34,6 +35,15 @@ static_assert(SWITCH_BARRIER_REG_ARRIVED_MASK_HI == GBA_SWITCH_ARRIVED_MASK + 8)
 static_assert(SWITCH_BARRIER_REG_LOCAL_MEMBER_ID == GBA_SWITCH_LOCAL_MEMBER_ID);
 static_assert(SWITCH_BARRIER_REG_RELEASE_ADDR == GBA_SWITCH_RELEASE_ADDR);
 static_assert(SWITCH_BARRIER_REG_ARRIVAL_ADDR == GBA_SWITCH_ARRIVAL_ADDR);
+
+// As in the documents: 40 bytes without gaps, but for three reserved ones.
+using Message = switch_barrier_remote_store_msg_t;
+static_assert(sizeof(Message) == 40 && sizeof Message::msg_type == 1 && offsetof(Message, msg_type) == 0);
+static_assert(offsetof(Message, reserved) == 1 && offsetof(Message, group_id) == 4);
+static_assert(offsetof(Message, member_id) == 8 && offsetof(Message, sequence) == 12);
+static_assert(offsetof(Message, timestamp) == 16 && offsetof(Message, target_addr) == 24);
+static_assert(offsetof(Message, store_value) == 32);
+static_assert(SWITCH_BARRIER_MSG_ARRIVE == 1 && SWITCH_BARRIER_MSG_RELEASE == 2);
 
 class DocumentNames : public FakeDevice, public testing::WithParamInterface<const char*> {
  protected:
