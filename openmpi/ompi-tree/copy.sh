@@ -32,18 +32,19 @@ if ! grep -qs '^major=4$' "$tree/VERSION" || ! grep -qs '^minor=1$' "$tree/VERSI
   exit 1
 fi
 
-# copy_component PROJECT FRAMEWORK LIBRARY
+# copy_component PROJECT FRAMEWORK LIBRARY README
 copy_component() {
   local component="$tree/$1/mca/$2/gba"
   local sources=("$here"/../common/*.[ch] "$here/../$2"/*.[ch])
   mkdir -p "$component"
   cp "${sources[@]}" "$component"
   cp "$here/$2.m4" "$component/configure.m4"
+  cp "$here/../$4" "$component/README.md"
   sed -e "s/@PROJECT@/$1/; s/@FRAMEWORK@/$2/g; s,@LIBRARY@,$3," -e "s/@SOURCES@/${sources[*]##*/}/" \
     "$here"/Makefile.am.in >"$component/Makefile.am"
   echo "Copied to $component"
 }
 
 cp "$here"/check_gba.m4 "$tree/config/ompi_check_gba.m4"
-copy_component ompi coll ompi/lib@OMPI_LIBMPI_NAME@
-copy_component oshmem scoll oshmem/liboshmem
+copy_component ompi coll ompi/lib@OMPI_LIBMPI_NAME@ README.md
+copy_component oshmem scoll oshmem/liboshmem scoll/README.md

@@ -81,6 +81,16 @@ configure() {
     --enable-mca-no-build="$(IFS=, && echo "${left_out[*]}")" CFLAGS=-O1
 }
 
+# Each component has its own, under the name that its Makefile.am gives to make dist.
+check_readmes() {
+  if ! head -n 1 "$tree/ompi/mca/coll/gba/README.md" | grep -q '^# Open MPI with the GBA' ||
+    ! head -n 1 "$tree/oshmem/mca/scoll/gba/README.md" | grep -q '^# scoll/gba'; then
+    echo "failed: a component has no README.md, or another one's"
+    exit 1
+  fi
+  echo "ok: each component has its README.md"
+}
+
 install_libgba() {
   cmake --install "$build" --prefix "$work/gba" --component libgba
   cmake --install "$build" --prefix "$work/gba" --component libgba-dev
@@ -137,6 +147,7 @@ trap clean_up EXIT
 check_tools
 fetch_source
 step "the components are copied" "$source/openmpi/ompi-tree/copy.sh" "$tree"
+check_readmes
 step "libgba is installed" install_libgba
 cd "$tree"
 step "autogen.pl" env AUTOMAKE_JOBS=2 ./autogen.pl --force
