@@ -150,6 +150,24 @@ TEST_F(Shmem, SmallGroupsAreLeftToOtherModules) {
                     HasSubstr("fewer members than scoll_gba_min_group_size"), Not(HasSubstr("by others 0\n"))));
 }
 
+/// That of scoll/mpi is 77.
+TEST_F(Shmem, TheComponentOfTheHighestPriorityDoesTheBarriers) {
+  const FakeDevice device;
+  const auto run_with = [&](const std::string& priority) {
+    return run(2, device.path(), {"world", "10"},
+               {"--mca", "scoll_gba_priority", priority, "--mca", "coll_gba_disable", "1"});
+  };
+  for (const std::string lower : {"10", "76"}) {
+    const auto job = run_with(lower);
+    EXPECT_TRUE(job.exit.clean()) << job.output;
+    EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by the device 0,"))) << lower;
+  }
+  const auto job = run_with("78");
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("\n0 failures, "), HasSubstr("by others 0\n")));
+  EXPECT_GE(sum_of(job.output, "by the device"), 20);
+}
+
 /// The groups agree on the device at the same time, in a different order on each PE.
 TEST_F(Shmem, ActiveSetsMayBelongToManyThreads) {
   const FakeDevice device;
