@@ -13,7 +13,7 @@ Result<DevicePointer> open_device(const std::string& path, std::uint32_t flags) 
   const gba_open_options options{.size = sizeof(options), .flags = flags};
   const int error = gba_open_with(path.empty() ? nullptr : path.c_str(), &options, &device);
   if (error != 0) {
-    return failed(error);
+    return failed(error, kCannotOpen);
   }
   return DevicePointer(device);
 }
@@ -52,7 +52,7 @@ int report(const Invocation& invocation, const Failure& failure) {
   } else {
     std::fprintf(stderr, "%s\n", failure.text.c_str());
   }
-  return kFailed;
+  return failure.code;
 }
 
 }  // namespace tool

@@ -24,17 +24,18 @@ struct LeaveGroup {
 };
 using GroupPointer = std::unique_ptr<gba_group, LeaveGroup>;
 
-/// A call of libgba that failed: its -errno, and its text.
+/// A call that failed: its -errno, its text, and the exit code of a program that ends with it.
 struct Failure {
   int error = 0;
   std::string text;
+  ExitCode code = kDeviceFailed;
 };
 template <typename T>
 using Result = base::Result<T, Failure>;
 
-/// The failure that a call has just returned.
-inline Failure failed(int error) {
-  return Failure{error, gba_error_text()};
+/// The failure that a call of libgba has just returned.
+inline Failure failed(int error, ExitCode code = kDeviceFailed) {
+  return Failure{error, gba_error_text(), code};
 }
 
 /// `flags` of gba_open_options.

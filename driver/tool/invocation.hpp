@@ -5,18 +5,13 @@
 #include <functional>
 #include <string>
 
+#include "driver/tool/exit_code.hpp"
+
 namespace CLI {
 class App;
 }
 
 namespace tool {
-
-/// Exit codes; what CLI11 gives for a wrong command line is above 100. gba(1) lists them.
-enum ExitCode : int {
-  kDone = 0,
-  kProblem = 1,  // something that was checked or tested is not as it must be
-  kFailed = 2    // the device could not be reached, or did not do what was asked
-};
 
 /// What the command line asks for.
 struct Invocation {

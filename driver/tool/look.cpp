@@ -68,7 +68,8 @@ Result<Looker> Looker::open(const std::string& path, std::uint32_t flags) {
                     "groups of all: look through a free one (gba list; a virtual function; a port of another "
                     "machine). A job of libshmem that hangs names the missing PEs itself "
                     "(SHMEM_BARRIER_WARN)",
-                    device.error().text, view.error().text)};
+                    device.error().text, view.error().text),
+        kCannotOpen};
   }
   looker.view_ = *std::move(view);
   return looker;

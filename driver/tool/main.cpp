@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba: looks at Global Barrier Accelerators, tests, measures and resets them.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "driver/tool/invocation.hpp"
 #include "gba/gba.h"
@@ -26,6 +29,14 @@ void take_device(CLI::App& command, Invocation& invocation) {
 
 namespace {
 
+std::string exit_codes() {
+  std::string text = "Exit codes:";
+  for (const auto& entry : tool::kExitCodes) {
+    text += fmt::format("\n  {}  {}", static_cast<int>(entry.code), entry.text);
+  }
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Looks at Global Barrier Accelerators, tests, measures and resets them.", "gba");
   tool::Invocation invocation;
@@ -38,18 +49,23 @@ int run(int argc, char** argv) {
   tool::declare_selftest(app, invocation);
   tool::declare_bench(app, invocation);
   tool::declare_reset(app, invocation);
-  CLI11_PARSE(app, argc, argv);
+  app.footer(exit_codes());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? tool::kDone : tool::kUsage;
+  }
   const int code = invocation.run();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
     return code;
   }
   std::fputs("gba: cannot write to standard output\n", stderr);
-  return tool::kFailed;
+  return tool::kOther;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try { return run(argc, argv); } catch (const std::exception& error) {
   std::fprintf(stderr, "gba: error: %s\n", error.what());
-  return tool::kFailed;
+  return tool::kOther;
 }

@@ -30,7 +30,8 @@ int reset(const Invocation& invocation, bool confirmed) {
          fmt::format(
              "gba: not reset: {}: every barrier of every port would fail, and every group would be in error until "
              "its owner frees it; --yes does it",
-             path)});
+             path),
+         kUsage});
   }
   if (const int error = gba_device_reset(device->get()); error != 0) {
     return report(invocation, {error, gba_error_text()});

@@ -58,7 +58,8 @@ Result<std::vector<PciId>> wanted_ids() {
       parse_half(text.substr(5), id.device)) {
     return std::vector<PciId>{id};
   }
-  return Failure{-EINVAL, fmt::format("gba: GBA_PCI_ID is \"{}\", not of the form vvvv:dddd (hexadecimal)", text)};
+  return Failure{-EINVAL, fmt::format("gba: GBA_PCI_ID is \"{}\", not of the form vvvv:dddd (hexadecimal)", text),
+                 kUsage};
 }
 
 /// libpci calls it for errors from which it cannot continue; it must not return.
@@ -69,7 +70,7 @@ __attribute__((noreturn)) void fail_in_libpci(char* format, ...) {
   std::vfprintf(stderr, format, arguments);
   std::fputs("\n", stderr);
   va_end(arguments);
-  std::exit(kFailed);
+  std::exit(kOther);
 }
 
 /// A function may disappear during the scan: no warning.

@@ -15,6 +15,7 @@ namespace {
 using shmem::Setting;
 
 constexpr int kWrongValue = 1;
+constexpr int kWrongUsage = 2;
 
 /// What libgba reads for itself; its own table is in gba(1).
 constexpr const char* kOfLibgba =
@@ -134,7 +135,11 @@ int run(int argc, char** argv) {
   bool json = false;
   app.add_flag("--json", json, "print JSON");
   app.set_version_flag("--version", std::string("shmem_info ") + shmem::kVersion);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
 
   const auto settings = shmem::read_settings(shmem::process_environment());
   const Tables tables(settings);

@@ -146,7 +146,7 @@ TEST_P(Tool, ReportsMissingPermissionsOfOtherUsers) {
   const Json node = finding("check_stranger", 1, "device node");
   EXPECT_THAT(node.value("found", ""), AllOf(HasSubstr("user stranger has no permission"), HasSubstr("root:gba 0660")));
   EXPECT_EQ(node.value("fix", ""), "usermod -a -G gba stranger (as root), then log in again");
-  EXPECT_EQ(json("info_stranger", 2).at("error").at("name"), "EACCES");
+  EXPECT_EQ(json("info_stranger", 3).at("error").at("name"), "EACCES");
 }
 
 TEST_P(Tool, WorksWith64KibOfLockedMemory) {
@@ -176,7 +176,7 @@ TEST_P(Tool, ReportsTooLittleLockedMemoryIfFlagsMustBeInIt) {
   const Json memlock = finding("check_dma", 1, "memlock");
   EXPECT_THAT(memlock.value("found", ""), HasSubstr("limit 0 bytes"));
   EXPECT_THAT(memlock.value("fix", ""), HasSubstr("ulimit -l"));
-  EXPECT_THAT(json("info_dma", 2).at("error").value("text", ""), HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_THAT(json("info_dma", 3).at("error").value("text", ""), HasSubstr("RLIMIT_MEMLOCK"));
 }
 
 TEST_P(Tool, ReportsThatAnotherProcessHasTheFunction) {

@@ -41,11 +41,11 @@ TEST(Info, DescribesTheDeviceAndItsCounters) {
 }
 
 TEST(Info, SaysWhyItCannotOpenADevice) {
-  const Json failure = gba_json({"info", "/no/such"}, {}, 2);
+  const Json failure = gba_json({"info", "/no/such"}, {}, 3);
   EXPECT_EQ(failure.at("error").at("name"), "ENODEV");
   EXPECT_THAT(failure.at("error").at("text").get<std::string>(), HasSubstr("gba: cannot open /no/such"));
   const auto text = gba({"info", "/no/such"});
-  EXPECT_EQ(text.exit.code, 2);
+  EXPECT_EQ(text.exit.code, 3);
   EXPECT_THAT(text.output, testing::StartsWith("gba: cannot open /no/such"));
 }
 
@@ -154,7 +154,7 @@ TEST_F(Reset, EndsTheBarriersOfAllPorts) {
 }
 
 TEST_F(Reset, IsRefusedToAnOrdinaryPort) {
-  const Json refused = gba_json({"reset", device.path(), "--yes"}, {}, 2);
+  const Json refused = gba_json({"reset", device.path(), "--yes"}, {}, 4);
   EXPECT_EQ(refused.at("error").at("name"), "EPERM");
   EXPECT_THAT(refused.at("error").at("text").get<std::string>(), HasSubstr("--admin-socket"));
 }
@@ -172,9 +172,9 @@ TEST(FatalError, IsReportedByInfoAndCheckAndClearedByReset) {
   const Json& opens = check.at("checks").back();
   EXPECT_THAT(opens.at("found").get<std::string>(), says_what_fixes_it);
   EXPECT_THAT(opens.at("fix").get<std::string>(), HasSubstr("gba reset --yes"));
-  EXPECT_EQ(gba_json({"groups", device.path()}, {}, 2).at("error").at("name"), "EIO");
+  EXPECT_EQ(gba_json({"groups", device.path()}, {}, 3).at("error").at("name"), "EIO");
 
-  EXPECT_EQ(gba_json({"reset", device.path(), "--yes"}, {}, 2).at("error").at("name"), "EPERM");
+  EXPECT_EQ(gba_json({"reset", device.path(), "--yes"}, {}, 4).at("error").at("name"), "EPERM");
   EXPECT_EQ(gba_json({"reset", admin, "--yes"}).at("reset"), true);
   EXPECT_EQ(gba_json({"info", device.path()}).at("condition"), "ok");
   EXPECT_EQ(gba_json({"check", device.path()}).at("ok"), true);

@@ -158,7 +158,7 @@ TEST_F(Groups, WatchEndsWithTheDevice) {
   kill_device();
   const auto exit = looker.wait(driver_test::kLimit);
   ASSERT_TRUE(exit);
-  EXPECT_EQ(exit->code, 2) << looker.output();
+  EXPECT_EQ(exit->code, 4) << looker.output();
   EXPECT_THAT(looker.output(), HasSubstr("lost"));
 }
 
@@ -309,7 +309,7 @@ TEST_F(OnePort, IsBusyIfItsJobDoesNotAnswerAndTheMessageNamesOtherWays) {
   EXPECT_TRUE(status_sockets().empty());
   for (const char* command : {"groups", "info"}) {
     const auto outcome = gba({command, path()});
-    EXPECT_EQ(outcome.exit.code, 2) << outcome.output;
+    EXPECT_EQ(outcome.exit.code, 3) << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr("unless GBA_STATUS=off"));
     EXPECT_THAT(outcome.output, HasSubstr("Every port of the switch shows the groups of all"));
     EXPECT_THAT(outcome.output, HasSubstr("SHMEM_BARRIER_WARN"));
