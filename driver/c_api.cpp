@@ -17,6 +17,7 @@
 #include "driver/report.hpp"
 #include "gba/gba.h"
 #include "gba/version.h"
+#include "uapi/gba_regs.h"
 
 static_assert(GBA_GROUP_MASK_WORDS == GBA_MASK_WORDS);
 
@@ -66,6 +67,27 @@ gba::Result<gba::FlagPlace> flag_place(const gba_open_options* options) {
 }
 static_assert(static_cast<unsigned>(gba::FlagPlace::kHost) == GBA_FLAGS_DMA &&
               static_cast<unsigned>(gba::FlagPlace::kBar) == GBA_FLAGS_BAR);
+
+/// May there be a register of `size` bytes at `offset` of BAR0? The kernel keeps the MSI-X table to itself.
+bool is_register(std::uint64_t offset, std::uint32_t size) {
+  return (size == 4 || size == 8) && offset % size == 0 && offset < GBA_MSIX_TABLE_OFFSET;
+}
+
+int not_a_register(const char* function, std::uint64_t offset, std::uint32_t size) {
+  return report(std::errc::invalid_argument,
+                fmt::format("gba: {}: {} bytes at {:#x} are not a register: 4 or 8 bytes (and a value that fits), "
+                            "aligned, below {:#x}",
+                            function, size, offset, GBA_MSIX_TABLE_OFFSET));
+}
+
+template <typename T>
+int take(const gba::Result<T>& read, std::uint64_t& value) {
+  if (!read) {
+    return report(read.error());
+  }
+  value = *read;
+  return 0;
+}
 
 /// What test, sleep and wait give.
 int finish_wait(gba::Group& group, std::errc result, std::uint64_t sequence) {
@@ -184,6 +206,36 @@ int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* s
     }
     *status = *result;
     return 0;
+  });
+}
+
+int gba_device_read_register(gba_device* device, uint64_t offset, uint32_t size, uint64_t* value) {
+  if (device == nullptr || value == nullptr) {
+    return null_argument("gba_device_read_register");
+  }
+  return guarded([&] {
+    if (!is_register(offset, size)) {
+      return not_a_register("gba_device_read_register", offset, size);
+    }
+    const auto& control = device->device->control();
+    if (size == 4) {
+      return take(control.read<std::uint32_t>(offset), *value);
+    }
+    return take(control.read<std::uint64_t>(offset), *value);
+  });
+}
+
+int gba_device_write_register(gba_device* device, uint64_t offset, uint32_t size, uint64_t value) {
+  if (device == nullptr) {
+    return null_argument("gba_device_write_register");
+  }
+  return guarded([&] {
+    if (!is_register(offset, size) || (size == 4 && value > UINT32_MAX)) {
+      return not_a_register("gba_device_write_register", offset, size);
+    }
+    const auto& control = device->device->control();
+    return size == 4 ? finish(control.write(offset, static_cast<std::uint32_t>(value)))
+                     : finish(control.write(offset, value));
   });
 }
 

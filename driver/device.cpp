@@ -299,6 +299,7 @@ gba_device_info Device::info() const {
   info.groups = facts_.groups;
   info.members = facts_.members;
   info.is_process = has(GBA_CAPS_WAKEUP) ? 1 : 0;
+  info.map = profile_.id;
   info.features = facts_.capabilities;
   info.flags = flags_.place() == FlagPlace::kBar ? GBA_FLAGS_BAR : GBA_FLAGS_DMA;
   return info;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/profile.hpp"
 
+#include "gba/gba.h"
 #include "uapi/gba_regs.h"
 
 namespace gba {
@@ -8,6 +9,7 @@ namespace gba {
 namespace {
 
 constexpr Profile kGba{.name = "gba",
+                       .id = GBA_MAP_GBA,
                        .groups = GBA_MAX_GROUPS,
                        .members = GBA_MAX_MEMBERS,
                        .map = {.first = GBA_GROUPS_OFFSET,
@@ -28,6 +30,7 @@ constexpr Profile kGba{.name = "gba",
                                .release_address_stride = 8}};
 
 constexpr Profile kSwitch{.name = "switch",
+                          .id = GBA_MAP_SWITCH,
                           .groups = GBA_SWITCH_MAX_GROUPS,
                           .members = GBA_SWITCH_MAX_MEMBERS,
                           .map = {.first = GBA_SWITCH_GROUPS_OFFSET,

@@ -40,6 +40,7 @@ struct GroupMap {
 
 struct Profile {
   const char* name;
+  std::uint32_t id;      // GBA_MAP_* of gba.h
   std::uint32_t groups;  // at most; CAPS says how many there are
   std::uint32_t members;
   GroupMap map;

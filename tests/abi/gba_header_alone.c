@@ -7,13 +7,29 @@ typedef void (*any_function)(void);
 
 /* The exports test finds declared names that are missing here. */
 const any_function gba_every_call[] = {
-    (any_function)gba_version,      (any_function)gba_error_text,      (any_function)gba_open,
-    (any_function)gba_close,        (any_function)gba_device_get_info, (any_function)gba_device_get_counters,
-    (any_function)gba_group_alloc,  (any_function)gba_group_enable,    (any_function)gba_group_disable,
-    (any_function)gba_group_free,   (any_function)gba_group_join,      (any_function)gba_group_leave,
-    (any_function)gba_group_arrive, (any_function)gba_group_test,      (any_function)gba_group_sleep,
-    (any_function)gba_group_wait,   (any_function)gba_group_missing,   (any_function)gba_group_get_status,
-    (any_function)gba_open_with,    (any_function)gba_device_reset,    (any_function)gba_list,
+    (any_function)gba_version,
+    (any_function)gba_error_text,
+    (any_function)gba_open,
+    (any_function)gba_close,
+    (any_function)gba_device_get_info,
+    (any_function)gba_device_get_counters,
+    (any_function)gba_group_alloc,
+    (any_function)gba_group_enable,
+    (any_function)gba_group_disable,
+    (any_function)gba_group_free,
+    (any_function)gba_group_join,
+    (any_function)gba_group_leave,
+    (any_function)gba_group_arrive,
+    (any_function)gba_group_test,
+    (any_function)gba_group_sleep,
+    (any_function)gba_group_wait,
+    (any_function)gba_group_missing,
+    (any_function)gba_group_get_status,
+    (any_function)gba_open_with,
+    (any_function)gba_device_reset,
+    (any_function)gba_list,
+    (any_function)gba_device_read_register,
+    (any_function)gba_device_write_register,
 };
 
 int main(void) {

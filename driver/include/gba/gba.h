@@ -92,6 +92,10 @@ typedef struct gba_group gba_group;   /* this port's membership in one barrier g
 /* May be added: open the device even if it reports FATAL, so that it can be reset. */
 #define GBA_OPEN_FATAL 0x100u
 
+/* Which map the registers of an open device have. */
+#define GBA_MAP_GBA 0u    /* uapi/gba_regs.h: up to 32 groups of up to 708 members */
+#define GBA_MAP_SWITCH 1u /* uapi/gba_switch_regs.h: up to 256 groups of up to 128 members */
+
 /* How to open a device. Zero everything, then set `size`. */
 typedef struct gba_open_options {
   uint32_t size;  /* sizeof(gba_open_options) */
@@ -108,7 +112,7 @@ typedef struct gba_device_info {
   uint32_t members;    /* at most, per group */
   uint32_t is_process; /* 1: the device is a process and takes its turn on the processors (GBA_CAPS_WAKEUP) */
   uint32_t flags;      /* where releases land: GBA_FLAGS_DMA or GBA_FLAGS_BAR */
-  uint32_t reserved;   /* 0 */
+  uint32_t map;        /* of the registers: GBA_MAP_* */
   uint64_t features;   /* the CAPS register: GBA_CAPS_* of uapi/gba_regs.h */
 } gba_device_info;
 
@@ -215,6 +219,21 @@ GBA_API int gba_device_check(gba_device* device);
  * -EINVAL an argument is NULL, or the device has no such group; those of a lost device.
  */
 GBA_API int gba_group_get_status(gba_device* device, uint32_t group, gba_group_status* status);
+
+/*
+ * Reads a register of `size` bytes, 4 or 8, at `offset` in BAR0: what `gba regs` shows. Reading has no side effects if
+ * there is a register of that size, and is the fault BAD_ACCESS of this port otherwise. Errors: -EINVAL value is NULL,
+ * the size is another one, or the place is unaligned or not below the MSI-X table; those of a lost device.
+ */
+GBA_API int gba_device_read_register(gba_device* device, uint64_t offset, uint32_t size, uint64_t* value);
+
+/*
+ * Writes a register, as gba_device_read_register reads one. For bringing up a device: the library does not know what
+ * was written, so a value that takes groups, members or flags away can end every barrier of this port. The device
+ * drops what it does not allow, and records that in FAULT. Errors: -EINVAL likewise, or the value needs more bytes;
+ * those of a lost device.
+ */
+GBA_API int gba_device_write_register(gba_device* device, uint64_t offset, uint32_t size, uint64_t value);
 
 /*
  * Resets the whole device, not this port alone: every group of every port gets an error release (-ECONNRESET) and is in

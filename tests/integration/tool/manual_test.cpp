@@ -32,7 +32,8 @@ std::string manual() {
 }
 
 TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
-  EXPECT_EQ(commands(), (std::set<std::string>{"list", "info", "check", "groups", "selftest", "bench", "reset"}));
+  EXPECT_EQ(commands(),
+            (std::set<std::string>{"list", "info", "check", "groups", "regs", "selftest", "bench", "reset"}));
   EXPECT_EQ(all_of(manual(), R"(\n\.B gba ([a-z]+)\n)"), commands());
   std::set<std::string> options = options_of({});
   for (const auto& command : commands()) {
@@ -85,7 +86,7 @@ std::set<std::string> completions(const std::vector<std::string>& words) {
 
 TEST(Completion, OffersCommandsAndTheirOptions) {
   EXPECT_EQ(completions({""}), commands());
-  EXPECT_EQ(completions({"re"}), (std::set<std::string>{"reset"}));
+  EXPECT_EQ(completions({"re"}), (std::set<std::string>{"regs", "reset"}));
   EXPECT_EQ(completions({"-"}), options_of({}));
   EXPECT_EQ(completions({"groups", "--"}), options_of({"groups"}));
   EXPECT_EQ(completions({"groups", "/dev/gba0", "--w"}), (std::set<std::string>{"--watch"}));
