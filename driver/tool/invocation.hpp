@@ -32,6 +32,7 @@ void declare_info(CLI::App& app, Invocation& invocation);
 void declare_check(CLI::App& app, Invocation& invocation);
 void declare_groups(CLI::App& app, Invocation& invocation);
 void declare_selftest(CLI::App& app, Invocation& invocation);
+void declare_monitor(CLI::App& app, Invocation& invocation);
 void declare_regs(CLI::App& app, Invocation& invocation);
 void declare_bench(CLI::App& app, Invocation& invocation);
 void declare_reset(CLI::App& app, Invocation& invocation);

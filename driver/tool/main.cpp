@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   tool::declare_info(app, invocation);
   tool::declare_check(app, invocation);
   tool::declare_groups(app, invocation);
+  tool::declare_monitor(app, invocation);
   tool::declare_regs(app, invocation);
   tool::declare_selftest(app, invocation);
   tool::declare_bench(app, invocation);
