@@ -23,12 +23,22 @@ void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+namespace {
+
+std::string dump(const Json& json, int indent) {
+  Json all{{"schema", kJsonSchema}};
+  all.update(json);
+  return all.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
 void print_json(const Json& json) {
-  print_text(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  print_text(dump(json, 2));
 }
 
 void print_json_line(const Json& json) {
-  print_text(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print_text(dump(json, -1));
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {

@@ -14,6 +14,10 @@ namespace tool {
 using Json = nlohmann::ordered_json;
 
 void print_text(const std::string& text);
+/// The form of all that gba prints as JSON, which is in the member "schema" of each object. It changes when a member is
+/// removed, or changes its name, type or meaning; not when one is added.
+constexpr int kJsonSchema = 1;
+
 /// On several lines; on one line if there is one object after the other.
 void print_json(const Json& json);
 void print_json_line(const Json& json);

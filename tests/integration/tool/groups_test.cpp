@@ -148,6 +148,7 @@ TEST_F(Groups, WatchesUntilItIsInterrupted) {
   int looks = 0;
   for (std::string line; std::getline(text, line); ++looks) {
     EXPECT_EQ(Json::parse(line).at("groups"), Json::array()) << "one object per line";
+    EXPECT_EQ(Json::parse(line).at("schema"), 1) << line;
   }
   EXPECT_GE(looks, 3);
 }

@@ -62,7 +62,7 @@ class Machine : public testing::Test {
 
 TEST_F(Machine, WithoutAGbaListsNone) {
   machine.plug_in({.vendor = "0x8086", .device = "0x1234"});
-  EXPECT_EQ(list(), Json::parse(R"({"plugged_in": [], "GBA_DEVICE": null})"));
+  EXPECT_EQ(list(), Json::parse(R"({"schema": 1, "plugged_in": [], "GBA_DEVICE": null})"));
   const auto outcome = gba({"list"}, environment());
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_EQ(outcome.output, "no GBA is plugged in\n");

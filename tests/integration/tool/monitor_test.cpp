@@ -57,6 +57,7 @@ TEST_F(Monitor, PrintsAnObjectPerLookAsJson) {
   int looks = 0;
   for (std::string line; std::getline(lines, line); ++looks) {
     const Json look = Json::parse(line);
+    EXPECT_EQ(look.at("schema"), 1) << look;
     EXPECT_GT(look.at("counters").at("releases"), 0) << look;
     EXPECT_GT(look.at("counter_rates").at("releases"), 0) << look;
     EXPECT_EQ(look.at("groups").at(0).at("state"), "running") << look;

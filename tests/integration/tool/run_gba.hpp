@@ -31,6 +31,7 @@ inline Json gba_json(std::vector<std::string> arguments, const std::vector<std::
   EXPECT_EQ(outcome.exit.code, code) << outcome.output;
   auto json = Json::parse(outcome.output, nullptr, /*allow_exceptions=*/false);
   EXPECT_TRUE(json.is_object()) << outcome.output;
+  EXPECT_EQ(json.value("schema", 0), 1) << outcome.output;
   return json;
 }
 
