@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/size_text.hpp"
+#include "driver/tool/check.hpp"
 #include "driver/tool/output.hpp"
 #include "driver/tool/system.hpp"
 #include "driver/tool/target.hpp"
@@ -341,22 +342,26 @@ int check(const Invocation& invocation) {
   if (!target) {
     return report(invocation, target.error());
   }
-  Findings findings = check_target(*target);
+  return report(invocation, target->path, check_device(*target));
+}
+
+}  // namespace
+
+Findings check_device(const Target& target) {
+  Findings findings = check_target(target);
   // In a test's tree of devices there is nothing to open.
-  const bool can_be_opened = is_this_machine() || target->kind == Target::Kind::kSocket;
+  const bool can_be_opened = is_this_machine() || target.kind == Target::Kind::kSocket;
   Finding* const memlock = find_problem(findings, kMemlock);
   if (can_be_opened && problems_in(findings) == (memlock == nullptr ? 0 : 1)) {
-    const Finding opens = check_opens(target->path);
+    const Finding opens = check_opens(target.path);
     // libgba needs less if the device has memory of its own for release flags.
     if (memlock != nullptr && opens.verdict == Verdict::kOk) {
       memlock->verdict = Verdict::kNote;
     }
     findings.push_back(opens);
   }
-  return report(invocation, target->path, findings);
+  return findings;
 }
-
-}  // namespace
 
 void declare_check(CLI::App& app, Invocation& invocation) {
   auto* const command = declare(app, invocation, "check", "can a device be opened, and if not, what fixes it",

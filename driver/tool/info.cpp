@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/tool/device.hpp"
+#include "driver/tool/info.hpp"
 #include "driver/tool/look.hpp"
 #include "uapi/gba_regs.h"
 
@@ -57,6 +58,8 @@ Json facts_json(const Looker& looker, const Look& look) {
           {"counters", to_json(look.counters)}};
 }
 
+}  // namespace
+
 std::string facts_text(const Looker& looker, const Look& look) {
   const gba_device_info& info = look.info;
   std::vector<std::vector<std::string>> rows{
@@ -80,6 +83,8 @@ std::string facts_text(const Looker& looker, const Look& look) {
   }
   return table(rows);
 }
+
+namespace {
 
 int info(const Invocation& invocation) {
   auto looker = Looker::open(invocation.device, GBA_OPEN_FATAL);

@@ -35,6 +35,7 @@ void declare_selftest(CLI::App& app, Invocation& invocation);
 void declare_monitor(CLI::App& app, Invocation& invocation);
 void declare_regs(CLI::App& app, Invocation& invocation);
 void declare_bench(CLI::App& app, Invocation& invocation);
+void declare_report(CLI::App& app, Invocation& invocation);
 void declare_reset(CLI::App& app, Invocation& invocation);
 
 }  // namespace tool

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   tool::declare_regs(app, invocation);
   tool::declare_selftest(app, invocation);
   tool::declare_bench(app, invocation);
+  tool::declare_report(app, invocation);
   tool::declare_reset(app, invocation);
   app.footer(exit_codes());
   try {

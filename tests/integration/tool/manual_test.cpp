@@ -33,7 +33,7 @@ std::string manual() {
 
 TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
   EXPECT_EQ(commands(), (std::set<std::string>{"list", "info", "check", "groups", "monitor", "regs", "selftest",
-                                               "bench", "reset"}));
+                                               "bench", "report", "reset"}));
   EXPECT_EQ(all_of(manual(), R"(\n\.B gba ([a-z]+)\n)"), commands());
   std::set<std::string> options = options_of({});
   for (const auto& command : commands()) {
@@ -86,7 +86,7 @@ std::set<std::string> completions(const std::vector<std::string>& words) {
 
 TEST(Completion, OffersCommandsAndTheirOptions) {
   EXPECT_EQ(completions({""}), commands());
-  EXPECT_EQ(completions({"re"}), (std::set<std::string>{"regs", "reset"}));
+  EXPECT_EQ(completions({"re"}), (std::set<std::string>{"regs", "report", "reset"}));
   EXPECT_EQ(completions({"-"}), options_of({}));
   EXPECT_EQ(completions({"groups", "--"}), options_of({"groups"}));
   EXPECT_EQ(completions({"groups", "/dev/gba0", "--w"}), (std::set<std::string>{"--watch"}));
