@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace tool {
 
@@ -120,6 +121,23 @@ Json to_json(const Finding& finding) {
 std::size_t problems_in(const Findings& findings) {
   return static_cast<std::size_t>(std::count_if(
       findings.begin(), findings.end(), [](const Finding& finding) { return finding.verdict == Verdict::kProblem; }));
+}
+
+void FindingPrinter::add(Finding finding) {
+  if (!invocation_.json) {
+    print_text(to_text(finding));
+    std::fflush(stdout);
+  }
+  findings_.push_back(std::move(finding));
+}
+
+int FindingPrinter::conclude(const std::string& device) const {
+  if (invocation_.json) {
+    return report(invocation_, device, findings_);
+  }
+  const std::size_t problems = problems_in(findings_);
+  print_text(fmt::format("{}: {}\n", device, problems == 0 ? "passed" : count(problems, "problem")));
+  return problems == 0 ? kDone : kProblem;
 }
 
 int report(const Invocation& invocation, const std::string& device, const Findings& findings) {

@@ -45,6 +45,21 @@ using Findings = std::vector<Finding>;
 
 /// Prints them for `device` ("" if there is none) and returns the exit code: kDone if nothing is a problem.
 int report(const Invocation& invocation, const std::string& device, const Findings& findings);
+/// Prints findings as they come, or with --json all at the end.
+class FindingPrinter {
+ public:
+  explicit FindingPrinter(const Invocation& invocation) : invocation_(invocation) {}
+
+  void add(Finding finding);
+  [[nodiscard]] const Findings& findings() const { return findings_; }
+  /// The last line, on the device that libgba calls so. Returns the exit code.
+  int conclude(const std::string& device) const;
+
+ private:
+  const Invocation& invocation_;
+  Findings findings_;
+};
+
 /// One line, or two with the command that fixes it.
 std::string to_text(const Finding& finding);
 Json to_json(const Finding& finding);

@@ -35,16 +35,19 @@ Found wrong(const std::string& text = gba_error_text()) {
 
 class SelfTest {
  public:
-  SelfTest(const Invocation& invocation, std::uint64_t barriers) : invocation_(invocation), barriers_(barriers) {}
+  SelfTest(const Invocation& invocation, std::uint64_t barriers, const TwoPorts& ports)
+      : invocation_(invocation), barriers_(barriers), ports_(ports), printer_(invocation) {}
 
   int run() {
     const auto target = find_target(invocation_.device);
     if (!target) {
       return report(invocation_, target.error());
     }
-    if (target->kind == Target::Kind::kSocket) {
-      peer_ = Peer::start(target->path);
+    auto peer = Peer::find(ports_, *target);
+    if (!peer) {
+      return report(invocation_, peer.error());
     }
+    peer_ = *std::move(peer);
     const std::string path = target->path.empty() ? invocation_.device : target->path;
     if (check("open", [&] { return open(path); }) && check("registers", [&] { return registers(); })) {
       test_one_member();
@@ -54,21 +57,14 @@ class SelfTest {
     }
     // libgba's name for it, once it is open.
     const std::string shown = device_ ? static_cast<const char*>(info_.path) : path;
-    if (invocation_.json) {
-      return report(invocation_, shown, findings_);
+    if (peer_) {
+      peer_->conclude(problems_in(printer_.findings()));
     }
-    const std::size_t problems = problems_in(findings_);
-    print_text(fmt::format("{}: {}\n", shown, problems == 0 ? "passed" : count(problems, "problem")));
-    return problems == 0 ? kDone : kProblem;
+    return printer_.conclude(shown);
   }
 
  private:
-  void add(Finding finding) {
-    if (!invocation_.json) {
-      print_text(to_text(finding));
-    }
-    findings_.push_back(std::move(finding));
-  }
+  void add(Finding finding) { printer_.add(std::move(finding)); }
   /// Adds a line; true unless it is a problem.
   bool check(const std::string& name, const std::function<Found()>& body) {
     const Found found = body();
@@ -284,11 +280,11 @@ class SelfTest {
                                 : wrong(error == 0 ? "released" : gba_error_text());
   }
 
-  // ---- Two processes, two ports ----
+  // ---- Two ports ----
 
   void test_two_ports() {
     if (peer_ == nullptr) {
-      return skip("two ports", "a second process has a port of its own only on a vfio-user socket");
+      return skip("two ports", "there is no second port: name one with --peer, --connect or --listen");
     }
     const bool made = alloc(2, 0) && join() && enable();
     if (!made) {
@@ -296,8 +292,8 @@ class SelfTest {
     }
     const std::uint64_t sleeps = (info_.features & GBA_CAPS_NOTIFY) != 0 ? kSleeps : 0;
     const PeerReport joined = peer_->join(handle_, barriers_, sleeps);
-    if (joined.error == -EBUSY) {
-      skip("two ports", static_cast<const char*>(joined.text.data()));
+    if (joined.error == -EBUSY && !ports_.connects() && ports_.peer.empty()) {
+      skip("two ports", joined.text);
     } else if (check("two ports", [&] { return two_joined(joined); }) &&
                check("two members", [&] { return barriers(); }) &&
                (sleeps == 0 || check("sleep", [&] { return sleep(); }))) {
@@ -309,12 +305,13 @@ class SelfTest {
 
   Found two_joined(const PeerReport& joined) const {
     if (joined.error != 0) {
-      return wrong(fmt::format("the second process: {}", joined.text.data()));
+      return wrong(joined.text);
     }
     if (joined.port == info_.port) {
-      return wrong(fmt::format("both processes are on port {}", joined.port));
+      return wrong(fmt::format("both sides are on port {}", joined.port));
     }
-    return fmt::format("a second process is member 1, on port {}", joined.port);
+    return fmt::format("{} is member 1, on port {}", ports_.connects() ? "the other host" : "a second process",
+                       joined.port);
   }
 
   Found sleep() {
@@ -353,7 +350,7 @@ class SelfTest {
   Found member_left() {
     const PeerReport done = peer_->leave();
     if (done.error != 0) {
-      return wrong(fmt::format("the second process: {}", done.text.data()));
+      return wrong(done.text);
     }
     const int error = gba_group_wait(group_.get(), next_, kTimeLimitNs);
     const std::string text = gba_error_text();
@@ -374,7 +371,8 @@ class SelfTest {
 
   const Invocation& invocation_;
   const std::uint64_t barriers_;
-  Findings findings_;
+  const TwoPorts& ports_;
+  FindingPrinter printer_;
   std::unique_ptr<Peer> peer_;
   DevicePointer device_;
   gba_device_info info_{};
@@ -389,8 +387,12 @@ class SelfTest {
 
 void declare_selftest(CLI::App& app, Invocation& invocation) {
   const auto barriers = std::make_shared<std::uint64_t>(1'000);
-  auto* const command = declare(app, invocation, "selftest", "barriers on groups of its own, every check a line",
-                                [&invocation, barriers] { return SelfTest(invocation, *barriers).run(); });
+  const auto ports = std::make_shared<TwoPorts>();
+  auto* const command = declare(
+      app, invocation, "selftest", "barriers on groups of its own, every check a line", [&invocation, barriers, ports] {
+        return ports->listens ? be_second_member(invocation, *ports) : SelfTest(invocation, *barriers, *ports).run();
+      });
+  take_two_ports(*command, *ports);
   take_device(*command, invocation);
   command->add_option("--barriers", *barriers, "how many of each kind")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))

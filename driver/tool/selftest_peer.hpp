@@ -1,50 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The selftest's second member: a process of its own, on a port of its own.
+// The selftest's second member, on a port of its own: a process of this machine or of another.
 #pragma once
 
-#include <sys/types.h>
-
-#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "base/fd.hpp"
-#include "driver/tool/device.hpp"
+#include "driver/tool/target.hpp"
+#include "driver/tool/two_ports.hpp"
 
 namespace tool {
 
-/// What the second process has to say; plain data.
+/// What the second member has to say.
 struct PeerReport {
   int error = 0;  // -errno
   std::uint32_t port = 0;
-  std::array<char, 512> text{};
+  std::string text = {};
 };
 
-/// Forked before this process opens anything, since a child cannot use its parent's device; ended with the object.
+/// The first member's view of the second. Each call waits for at most the limit.
 class Peer {
  public:
-  /// It waits until it is told what to join. Empty if there can be no second process.
-  static std::unique_ptr<Peer> start(const std::string& path);
+  /// On the host that --connect names; or on a process of this machine, with the port that --peer names, or with
+  /// another port of a vfio-user server. Null: there is no second port. REQUIRES: this process has opened no device
+  /// yet.
+  static Result<std::unique_ptr<Peer>> find(const TwoPorts& ports, const Target& target);
 
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-  ~Peer();
-
-  /// Lets it open the device, join as member 1 and do `barriers` barriers, and then `called` ones at each of which it
-  /// arrives when it is called; it stays a member until the object goes or leave(). Waits until it has joined.
+  /// Waits until it has joined as member 1. In the last `called` of its `barriers` + `called` barriers it arrives only
+  /// when it is called.
   PeerReport join(const gba_group_handle& handle, std::uint64_t barriers, std::uint64_t called);
   void call();
-  /// Waits until it has done its barriers; it leaves the group then.
+  /// Waits for the end of its barriers, then lets it leave.
   PeerReport leave();
+  /// Tells it what the test has found. Last.
+  void conclude(std::size_t problems);
 
  private:
-  Peer(pid_t pid, base::UniqueFd orders, base::UniqueFd reports);
+  Link& link() { return process_ ? process_->link() : *link_; }
   PeerReport next_report();
 
-  pid_t pid_;
-  base::UniqueFd orders_;
-  base::UniqueFd reports_;
+  Peer(Link link, Milliseconds limit) : link_(std::move(link)), limit_(limit) {}
+  Peer(std::unique_ptr<PeerProcess> process, Milliseconds limit) : process_(std::move(process)), limit_(limit) {}
+  static Result<std::unique_ptr<Peer>> start(const std::string& path, Milliseconds limit);
+
+  std::unique_ptr<PeerProcess> process_;  // null: on another host
+  std::optional<Link> link_;
+  const Milliseconds limit_;
 };
+
+/// gba selftest --listen: the second member's whole life. Returns the exit code.
+int be_second_member(const Invocation& invocation, const TwoPorts& ports);
 
 }  // namespace tool
