@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the manuals of docs/man, and for each further name under NAME a link to the page, as for man shmem_putmem.
+# Installs the manuals of docs/man, those of libgba with its headers, and for each further name under NAME a link to the page, as for man shmem_putmem.
 function(install_manuals component)
   file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.[1-9])
   set(links ${CMAKE_CURRENT_BINARY_DIR}/manual_links)
@@ -9,7 +9,11 @@ function(install_manuals component)
     cmake_path(GET page FILENAME file)
     string(REGEX REPLACE ".*\\.(.)$" "\\1" section ${file})
     set(destination ${CMAKE_INSTALL_MANDIR}/man${section})
-    install(FILES ${page} DESTINATION ${destination} COMPONENT ${component})
+    set(package ${component})
+    if(file MATCHES "^(lib)?gba")
+      set(package libgba-dev)
+    endif()
+    install(FILES ${page} DESTINATION ${destination} COMPONENT ${package})
 
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
     file(READ ${page} text)
@@ -19,7 +23,7 @@ function(install_manuals component)
       set(link ${links}/${name}.${section})
       if(name AND NOT EXISTS ${PROJECT_SOURCE_DIR}/docs/man/${name}.${section})
         file(CREATE_LINK ${file} ${link} SYMBOLIC)
-        install(FILES ${link} DESTINATION ${destination} COMPONENT ${component})
+        install(FILES ${link} DESTINATION ${destination} COMPONENT ${package})
       endif()
     endforeach()
   endforeach()

@@ -75,7 +75,7 @@ echo "== its example"
 PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do
   [[ -f "$moved/share/man/man3/${page##*/}" ]] || { echo "no manual ${page##*/}" && exit 1; }
-  names="$(sed -n '/^\.SH NAME/,/\\-/{s/ *\\-.*//;s/[, ]\+/\n/g;p}' "$page" | grep shmem)" ||
+  names="$(sed -n '/^\.SH NAME/,/\\-/{s/ *\\-.*//;s/[, ]\+/\n/g;p}' "$page" | grep -E "shmem|gba")" ||
     { echo "${page##*/} has no NAME" && exit 1; }
   for name in $names; do
     [[ -e "$moved/share/man/man3/$name.3" ]] || { echo "no manual of $name, which is in ${page##*/}" && exit 1; }

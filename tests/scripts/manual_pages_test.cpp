@@ -72,7 +72,8 @@ Names stems_of_routines() {
   return stems;
 }
 
-/// The calls of all headers except shmem.h and shmemx_interface.h, which is for the implementation of other interfaces.
+/// The calls of libgba, and of all headers of libshmem except shmem.h and shmemx_interface.h, which is for the
+/// implementation of other interfaces.
 Names calls_beyond_the_standard() {
   Names calls;
   for (const char* folder : {"shmem/include", "ascend/include"}) {
@@ -81,6 +82,9 @@ Names calls_beyond_the_standard() {
         calls.merge(exports::declared_in(file.path(), "SHMEM_API", "shmemx_"));
       }
     }
+  }
+  for (const char* header : {"gba.h", "barrier.h"}) {
+    calls.merge(exports::declared_in(in_tree("driver/include/gba/") + header, "GBA_API", "gba_"));
   }
   return calls;
 }
@@ -115,7 +119,7 @@ TEST(ManualPages, ReferToExistingPages) {
   const auto all = pages();
   const auto names = count_names();
   for (const auto& [file, page] : all) {
-    for (const auto& name : test_support::all_of(page, R"(((?:acl)?shmem\w*)(?:\\fR)? ?\(3\))")) {
+    for (const auto& name : test_support::all_of(page, R"(((?:acl)?shmem\w*|gba_\w+)(?:\\fR)? ?\(3\))")) {
       // Each name of a page is installed as a link to it.
       EXPECT_TRUE(all.contains(name + ".3") || names.contains(name)) << file << ": " << name;
     }
@@ -131,7 +135,7 @@ TEST(ManualPages, NameEachRoutineOnceAndNoOtherNames) {
   for (const auto& name : expected) {
     EXPECT_EQ(count[name], 1) << "pages that name " << name;
   }
-  expected.merge(Names{"shmem", "aclshmem"});
+  expected.merge(Names{"shmem", "aclshmem", "libgba"});
   for (const auto& [name, number] : count) {
     EXPECT_TRUE(expected.contains(name)) << name << " is not a routine";
   }
@@ -167,7 +171,7 @@ TEST(ManualPages, HaveTheDeclarationsOfTheHeaders) {
   const test_support::TempDir dir;
   const std::string file = dir.file("synopses.c");
   std::ofstream out(file);
-  out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n";
+  out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n#include <gba/barrier.h>\n";
   for (const auto& [name, page] : pages()) {
     if (!name.ends_with(".3")) {
       continue;
@@ -176,8 +180,8 @@ TEST(ManualPages, HaveTheDeclarationsOfTheHeaders) {
     out << (name.starts_with("acl") ? assertions(page, "int32", "int32_t") : assertions(page, "int", "int"));
   }
   out.close();
-  const auto compiled =
-      test_support::run({test_support::program("oshcc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror", file});
+  const auto compiled = test_support::run({test_support::program("oshcc"), "-std=c11", "-fsyntax-only", "-Wall",
+                                           "-Werror", "-I" + in_tree("driver/include"), file});
   EXPECT_TRUE(compiled.exit.clean()) << compiled.output;
 }
 
