@@ -30,12 +30,13 @@ handle_help_option() {
   esac
 }
 
-# Installs missing packages, configures PRESET and builds it, or only the named targets. Changes to the top folder of
-# the tree. The commands are chained by &&, since bash ignores set -e in a function that is called in a condition.
+# Installs missing packages (all but those for lint), configures PRESET and builds it, or only the named targets.
+# Changes to the top folder of the tree. The commands are chained by &&, since bash ignores set -e in a function that is
+# called in a condition.
 build_preset() {
   local preset="$1"
   shift
-  "$ROOT/scripts/install-deps.sh" &&
+  "$ROOT/scripts/install-deps.sh" test &&
     cd "$ROOT" &&
     cmake --preset "$preset" &&
     cmake --build --preset "$preset" ${1:+--target "$@"}
@@ -48,7 +49,7 @@ can_fuzz() {
     return 1
   }
   [[ -f "$(clang++ -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ]] || {
-    echo "fuzz targets: skipped, clang++ has no libFuzzer (package libclang-rt-14-dev, for another version: -NN-)"
+    echo "fuzz targets: skipped, clang++ has no libFuzzer (package libclang-rt-dev)"
     return 1
   }
 }

@@ -6,55 +6,29 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/install-deps.sh [arm64]
+Usage: scripts/install-deps.sh [demo | build | test | lint | arm64]...
 
-Installs the Debian packages that building, testing and linting need, with sudo if the caller is
-not root; with arm64 also those that tests of the arm64 build need. Does nothing if all are
-installed.
+Installs the Debian packages that are missing for what is named, with sudo if the caller is not
+root, and says before which these are:
+
+  demo   the libraries and programs, as scripts/demo.sh builds them
+  build  the same with UCX, PMIx, Open MPI and Python, and Debian packages
+  test   build, and all tests
+  lint   formatting, clang-tidy
+  arm64  test, and the tests of the arm64 build
+
+By default test and lint. Does nothing if all are installed.
 TEXT
 }
 
-PACKAGES=(
-  automake
-  ccache
-  clang
-  clang-format
-  clang-tidy
-  cmake
-  debootstrap
-  dpkg-dev
-  file
-  flex
-  g++
-  git
-  googletest
-  groff-base
-  iproute2
-  libbenchmark-dev
-  libclang-rt-14-dev
-  libcli11-dev
-  libfmt-dev
-  libgmock-dev
-  libgtest-dev
-  libnuma-dev
-  libopenmpi-dev
-  libpci-dev
-  libpmix-dev
-  libsodium-dev
-  libsystemd-dev
-  libtool
-  libucx-dev
-  libxxhash-dev
-  ninja-build
-  nlohmann-json3-dev
-  openmpi-bin
-  pkg-config
-  pybind11-dev
-  python3-dev
-  python3-numpy
-  spin
-  valgrind
-)
+DEMO=(cmake g++ libcli11-dev libfmt-dev libnuma-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev ninja-build
+  nlohmann-json3-dev pkg-config)
+BUILD=("${DEMO[@]}" dpkg-dev file git libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy)
+TEST=("${BUILD[@]}" automake ccache clang debootstrap flex googletest groff-base iproute2 libbenchmark-dev
+  libclang-rt-dev libgmock-dev libgtest-dev libtool openmpi-bin spin valgrind)
+LINT=(clang clang-format clang-tidy)
+ARM64=("${TEST[@]}" g++-aarch64-linux-gnu qemu-user-static)
+PACKAGES=()
 
 missing_packages() {
   local installed
@@ -81,7 +55,7 @@ apt() {
 }
 
 install_missing() {
-  echo "Installing: ${missing[*]}"
+  echo "Installing with apt: ${missing[*]}"
   apt update || { sleep "${GBA_APT_RETRY_SECONDS:-5}" && apt update; } ||
     die "apt-get update failed twice; check the network and the sources in /etc/apt"
   apt install --no-install-recommends "${missing[@]}" ||
@@ -89,11 +63,20 @@ install_missing() {
 }
 
 handle_help_option "$@"
-case "$*" in
-  "") ;;
-  arm64) PACKAGES+=(g++-aarch64-linux-gnu qemu-user-static) ;;
-  *) usage_error "unexpected argument: $*" ;;
-esac
+for group in "${@:-test}"; do
+  case "$group" in
+    demo) PACKAGES+=("${DEMO[@]}") ;;
+    build) PACKAGES+=("${BUILD[@]}") ;;
+    test) PACKAGES+=("${TEST[@]}") ;;
+    lint) PACKAGES+=("${LINT[@]}") ;;
+    arm64) PACKAGES+=("${ARM64[@]}") ;;
+    *) usage_error "unexpected argument: $group" ;;
+  esac
+done
+if [[ $# -eq 0 ]]; then
+  PACKAGES+=("${LINT[@]}")
+fi
+mapfile -t PACKAGES < <(printf '%s\n' "${PACKAGES[@]}" | sort -u)
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   die "this is not a Debian system (no apt-get and dpkg-query); install the contents of these packages: ${PACKAGES[*]}"
 fi

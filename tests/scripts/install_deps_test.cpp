@@ -28,9 +28,10 @@ class InstallDeps : public testing::Test {
     programs_.add("id", "echo 0");
   }
 
-  Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin") {
-    return run({"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"},
-               {"PATH=" + programs_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
+  Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin", const std::vector<std::string>& groups = {}) {
+    std::vector<std::string> line{"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"};
+    line.insert(line.end(), groups.begin(), groups.end());
+    return run(line, {"PATH=" + programs_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
   }
 
   std::string calls() {
@@ -58,6 +59,25 @@ TEST_F(InstallDeps, InstallsExactlyTheMissingPackages) {
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(calls(), HasSubstr(" update\n"));
   EXPECT_THAT(calls(), HasSubstr(" install --no-install-recommends libcli11-dev\n"));
+}
+
+TEST_F(InstallDeps, InstallsOnlyWhatAGroupNeedsAndSaysSoBefore) {
+  programs_.add("dpkg-query", "true");
+  programs_.add("apt-get", R"(echo "apt-get $*"; echo "$*" >> )" + calls_path());
+  programs_.add("id", "echo 0");
+  const auto demo = install(":/usr/bin:/bin", {"demo"});
+  EXPECT_TRUE(demo.exit.clean()) << demo.output;
+  EXPECT_THAT(calls(), HasSubstr(" libcli11-dev "));
+  for (const char* package : {"clang", "libgtest-dev", "valgrind", "libucx-dev", "debootstrap"}) {
+    EXPECT_THAT(calls(), Not(HasSubstr(package)));
+  }
+  EXPECT_LT(demo.output.find("Installing with apt: cmake g++ "), demo.output.find("apt-get "));
+  install(":/usr/bin:/bin", {"lint"});
+  EXPECT_THAT(calls(), HasSubstr(" clang clang-format clang-tidy\n"));
+  install();
+  for (const char* package : {" clang-tidy ", " libgtest-dev ", " valgrind", " libucx-dev "}) {
+    EXPECT_THAT(calls(), HasSubstr(package));
+  }
 }
 
 TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
