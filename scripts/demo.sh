@@ -8,10 +8,23 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/demo.sh [PE_COUNT]
 
-Installs missing packages, builds, and runs kv_shuffle on PE_COUNT processes (default 4) with a
+Installs missing packages (apt, those for the programs only), builds, and runs kv_shuffle on PE_COUNT processes (default 4) with a
 fake barrier accelerator: KV-cache blocks move between the processes, and every byte is checked.
 The last line is "kv_shuffle: PASS"; anything else is a failure and a non-zero exit.
 TEXT
+}
+
+# The tests need more packages than the demonstration. scripts/test.sh installs them and configures the tests again.
+configure() {
+  local no_tests=()
+  if ! pkg-config --exists gtest gmock benchmark; then
+    no_tests=(-D GBA_TESTS=OFF -D GBA_BENCH=OFF)
+  fi
+  cmake --preset release "${no_tests[@]}"
+}
+
+build() {
+  cd "$ROOT" && configure && cmake --build --preset release --target oshrun gba-fake-device kv_shuffle
 }
 
 # Builds only what the demonstration needs, and shows the output if that fails.
@@ -19,17 +32,20 @@ build_quietly() {
   local log="$ROOT/build/demo-build.log"
   mkdir -p "$ROOT/build"
   echo "Building (the first time takes some minutes; log: build/demo-build.log)"
-  build_preset release oshrun gba-fake-device kv_shuffle >"$log" 2>&1 || {
+  build >"$log" 2>&1 || {
     cat "$log" >&2
     die "the build failed; its output is above and in build/demo-build.log"
   }
 }
 
-# A real trace if there is one, else the program's own.
-trace_arguments() {
-  local trace="$ROOT/../shared/data/mooncake_conversation_2000.jsonl"
-  [[ -f "$trace" ]] && printf '%s\n' --trace "$trace"
-  return 0
+# What the figures below it mean.
+explain() {
+  cat <<TEXT
+$1 PEs have KV caches of unequal load. kv_shuffle plans which blocks move (--plan balanced), moves them, and compares every byte.
+About the figures: the emulated device is a process that shares $(nproc) processors with the $1 PEs, so a barrier takes as long as
+the processes wait for each other's turns, and the speed includes that. A switch takes no processor from them.
+
+TEXT
 }
 
 handle_help_option "$@"
@@ -37,9 +53,10 @@ handle_help_option "$@"
 pe_count="${1:-4}"
 [[ "$pe_count" =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "the number of PEs must be 1 to 999, not $pe_count"
 
+"$ROOT/scripts/install-deps.sh" demo
 build_quietly
-mapfile -t trace < <(trace_arguments)
+explain "$pe_count"
 output="$ROOT/build/demo-output.log"
-"$ROOT/build/bin/oshrun" -n "$pe_count" --gba fake "$ROOT/build/bin/kv_shuffle" --check "${trace[@]}" |
+"$ROOT/build/bin/oshrun" -n "$pe_count" --gba fake "$ROOT/build/bin/kv_shuffle" --check --plan balanced |
   tee "$output" || die "kv_shuffle failed"
 [[ "$(tail -n 1 "$output")" == "kv_shuffle: PASS" ]] || die "kv_shuffle did not end with PASS"

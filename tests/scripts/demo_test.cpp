@@ -24,8 +24,14 @@ TEST_F(Demo, ShowsTheOutputOfTheProgramAndEndsWithPass) {
   oshrun_that(R"(echo "oshrun $*"; echo "kv_shuffle: PASS")");
   const auto outcome = tree_.run("demo.sh", {"3"});
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("oshrun -n 3 --gba fake " + tree_.file("build/bin/kv_shuffle --check")));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("oshrun -n 3 --gba fake " + tree_.file("build/bin/kv_shuffle --check --plan balanced\n")));
   EXPECT_THAT(outcome.output, EndsWith("kv_shuffle: PASS\n"));
+}
+
+TEST_F(Demo, SaysWhyItsFiguresAreNotThoseOfASwitch) {
+  oshrun_that(R"(echo "kv_shuffle: PASS")");
+  EXPECT_THAT(tree_.run("demo.sh", {"3"}).output, testing::ContainsRegex("shares [0-9]+ processors with the 3 PEs"));
 }
 
 TEST_F(Demo, RunsFourPesByDefault) {
