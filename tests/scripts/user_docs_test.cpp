@@ -175,6 +175,20 @@ TEST(UserDocs, BeginWithAPageThatIsReadInAMinute) {
   EXPECT_LE(test_support::manual(kTree / "README.md").size(), 6000U);
 }
 
+TEST(UserDocs, HaveAGlossaryOfTheWordsOfTheProject) {
+  const std::string page = test_support::manual(kDocs / "glossary.md");
+  for (const char* word :
+       {"| GBA |",     "| port |",     "| group |",    "| member |",        "| round |",  "| PE |",
+        "| node |",    "| leader |",   "remote",       "inter-node",        "allgather",  "oversubscribed",
+        "progress",    "eager",        "direct",       "scatter-allgather", "send queue", "address exchange",
+        "wait policy", "scratch",      "retain",       "disconnect",        "abandon",    "healthy",
+        "suspect",     "reopen",       "SpanningTeam", "ProcessGroup",      "Runtime",    "| board |",
+        "| window |",  "| placement |"}) {
+    EXPECT_THAT(page, HasSubstr(word));
+  }
+  EXPECT_THAT(test_support::manual(kTree / "README.md"), HasSubstr("(docs/glossary.md)"));
+}
+
 /// The text of all public headers.
 std::string headers() {
   std::string all;
