@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <string>
 
+#include "base/json_text.hpp"
+#include "shmem/config/build.hpp"
+
 namespace shmem {
 
 namespace {
@@ -54,6 +57,15 @@ void log(LogLevel level, const char* format, ...) {
   // With one call, so that lines of different PEs do not mix.
   text += '\n';
   std::fputs(text.c_str(), stderr);
+}
+
+void log_info(bool as_json, const InfoLine& line) {
+  if (as_json) {
+    log(LogLevel::kInfo, R"({"schema":%d,"event":"%s","team":%d,"text":%s})", kJsonSchema, line.event, line.team,
+        base::json_text(line.text).c_str());
+  } else {
+    log(LogLevel::kInfo, "shmem: %s", line.text.c_str());
+  }
 }
 
 void set_log_handler(LogHandler handler) {

@@ -156,6 +156,11 @@ bool set_by_any_value(Options& options, const std::string& text) {
   return true;
 }
 
+bool set_info(Options& options, const std::string& text) {
+  options.info_json = text == "json";
+  return set_by_any_value<&Options::info>(options, text);
+}
+
 constexpr auto kTable = std::to_array<Entry>({
     {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G", "bytes of symmetric heap per PE; k, m, g, t multiply",
       "Fractions are allowed. The size is rounded up to whole pages, at least one. Memory is allocated when it "
@@ -289,9 +294,9 @@ constexpr auto kTable = std::to_array<Entry>({
      set_number<&Options::cycle_prof_pe, 0>},
     {{"SHMEM_INFO", "SMA_INFO", "switch", "0",
       "any value but 0, off, no or false: print these variables at start, and what was chosen and why",
-      "At the end, the statistics of barriers."},
+      "At the end, the statistics of barriers. json: the same as JSON, one object per line."},
      kAnyValue,
-     set_by_any_value<&Options::info>},
+     set_info},
     {{"SHMEM_VERSION", "SMA_VERSION", "switch", "0",
       "any value but 0, off, no or false: print the library's version at start"},
      kAnyValue,

@@ -56,6 +56,7 @@ struct Options {
   std::string trace;  // a file, or ""
   std::optional<int> cycle_prof_pe;
   bool info = false;
+  bool info_json = false;  // as JSON
   bool version = false;
   bool debug = false;
 };

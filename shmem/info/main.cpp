@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// shmem_info: what libshmem reads of the environment, and what it would make of it.
+// shmem_info: what libshmem reads of the environment, what it would make of it, and how it was built.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "shmem/config/build.hpp"
 #include "shmem/config/options.hpp"
 #include "shmem/config/tuning.hpp"
+#include "shmem/info/libraries.hpp"
 #include "shmem/version.hpp"
 
 namespace {
@@ -58,7 +60,47 @@ nlohmann::json rows_of(const Table& table) {
   return {{"from", table.name()}, {"rows", rows}};
 }
 
-int print_json(const std::vector<Setting>& settings, const Tables& tables) {
+nlohmann::json library_json(const shmem_info::LoadedLibrary& library) {
+  nlohmann::json json{{"file", library.file}, {"version", nullptr}};
+  if (library.version.empty()) {
+    json["problem"] = library.problem;
+  } else {
+    json["version"] = library.version;
+  }
+  return json;
+}
+
+void print(const nlohmann::json& all) {
+  // Values of variables may be any bytes.
+  std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+/// With the libraries of this machine, which are loaded for that.
+nlohmann::json build_object() {
+  nlohmann::json build = nlohmann::json::parse(shmem::build_json());
+  build["libraries"] = {{"ucx", library_json(shmem_info::find_ucx())}, {"pmix", library_json(shmem_info::find_pmix())}};
+  return build;
+}
+
+void print_build_line(const char* title, const std::string& value) {
+  std::printf("%-13s %s\n", title, value.c_str());
+}
+
+void print_library(const char* title, const shmem_info::LoadedLibrary& library) {
+  const bool found = !library.version.empty();
+  print_build_line(title,
+                   library.file + (found ? ", version " + library.version : " cannot be loaded: " + library.problem));
+}
+
+void print_build() {
+  for (const shmem::BuildFact& fact : shmem::build_facts()) {
+    print_build_line(fact.title, fact.value.empty() ? "not in this build" : fact.value);
+  }
+  print_library("UCX here", shmem_info::find_ucx());
+  print_library("PMIx here", shmem_info::find_pmix());
+}
+
+void print_json(const std::vector<Setting>& settings, const Tables& tables) {
   auto variables = nlohmann::json::array();
   for (const Setting& setting : settings) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
@@ -79,14 +121,14 @@ int print_json(const std::vector<Setting>& settings, const Tables& tables) {
   for (const shmem::AlgorithmSpec& spec : shmem::kAlgorithms) {
     algorithms.push_back({{"name", spec.name}, {"help", spec.help}});
   }
-  const nlohmann::json all{{"version", shmem::kVersion},
-                           {"openshmem", "1.6"},
-                           {"variables", variables},
-                           {"barrier_algorithms", algorithms},
-                           {"barrier_tuning", rows_of(tables.barriers)},
-                           {"collective_tuning", rows_of(tables.collectives)}};
-  std::printf("%s\n", all.dump(2).c_str());
-  return 0;
+  print({{"schema", shmem::kJsonSchema},
+         {"version", shmem::kVersion},
+         {"openshmem", "1.6"},
+         {"build", build_object()},
+         {"variables", variables},
+         {"barrier_algorithms", algorithms},
+         {"barrier_tuning", rows_of(tables.barriers)},
+         {"collective_tuning", rows_of(tables.collectives)}});
 }
 
 void print_text(const std::vector<Setting>& settings, const Tables& tables) {
@@ -126,21 +168,25 @@ void print_text(const std::vector<Setting>& settings, const Tables& tables) {
   }
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Prints every environment variable that libshmem reads: its value, where that comes from, and what it does. "
-      "Exits "
-      "with 1 if a value is wrong.",
-      "shmem_info");
-  bool json = false;
-  app.add_flag("--json", json, "print JSON");
-  app.set_version_flag("--version", std::string("shmem_info ") + shmem::kVersion);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+/// False, with a message, if the output could not be written.
+bool output_written() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return true;
   }
+  std::fputs("shmem_info: cannot write to standard output\n", stderr);
+  return false;
+}
 
+int show_build(bool json) {
+  if (json) {
+    print({{"schema", shmem::kJsonSchema}, {"build", build_object()}});
+  } else {
+    print_build();
+  }
+  return output_written() ? 0 : kWrongValue;
+}
+
+int show_settings(bool json) {
   const auto settings = shmem::read_settings(shmem::process_environment());
   const Tables tables(settings);
   if (json) {
@@ -160,11 +206,25 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", setting.problem->c_str());
     status = kWrongValue;
   }
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
-    return status;
+  return output_written() ? status : kWrongValue;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Prints every environment variable that libshmem reads: its value, where that comes from, and what it does. "
+      "Exits with 1 if a value is wrong.",
+      "shmem_info");
+  bool json = false;
+  bool build = false;
+  app.add_flag("--json", json, "print JSON");
+  app.add_flag("--build", build, "print how this libshmem was built, and which libraries it finds here");
+  app.set_version_flag("--version", std::string("shmem_info ") + shmem::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
-  std::fputs("shmem_info: cannot write to standard output\n", stderr);
-  return kWrongValue;
+  return build ? show_build(json) : show_settings(json);
 }
 
 }  // namespace

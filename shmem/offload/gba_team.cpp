@@ -159,7 +159,7 @@ void GbaTeam::end_check_round(std::uint64_t k) {
 
 void GbaTeam::log_change(const std::string& text) const {
   if (job_.options.info && view_.me() == 0) {
-    log(LogLevel::kInfo, "shmem: team %d: %s", slot_, text.c_str());
+    log_info(job_.options.info_json, {"change", slot_, fmt::format("team {}: {}", slot_, text)});
   }
 }
 

@@ -233,8 +233,10 @@ std::string BarrierSelector::reason_of(const Team& team) const {
 
 void BarrierSelector::report(const Team& team) const {
   const std::string why = team.gba_text(reason_of(team));
-  log(LogLevel::kInfo, "shmem: team %d (%d PEs: %d, stride %d): barrier %s%s", team.slot(), team.size(),
-      team.map().start, team.map().stride, team.algorithm(), why.c_str());
+  log_info(job_.options.info_json,
+           {"barrier", team.slot(),
+            fmt::format("team {} ({} PEs: {}, stride {}): barrier {}{}", team.slot(), team.size(), team.map().start,
+                        team.map().stride, team.algorithm(), why)});
 }
 
 Result<void> BarrierSelector::set_barrier(Team& team, const char* name) {

@@ -2,6 +2,8 @@
 // What the first PE prints at start: SHMEM_VERSION, SHMEM_INFO, and huge pages that are not available.
 #include <fmt/format.h>
 
+#include "base/json_text.hpp"
+#include "shmem/config/build.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/memory/pages.hpp"
 #include "shmem/runtime/runtime.hpp"
@@ -9,6 +11,16 @@
 
 namespace shmem {
 namespace {
+
+/// The variables as members of a JSON array.
+std::string variables_json() {
+  std::string text;
+  for (const Setting& setting : read_settings(process_environment())) {
+    text += fmt::format(R"({}{{"name":"{}","value":{},"from":{}}})", text.empty() ? "" : ",", setting.spec->name,
+                        base::json_text(setting.value), base::json_text(setting.source));
+  }
+  return text;
+}
 
 std::string because(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" ({})", reason);
@@ -19,6 +31,9 @@ std::string because(const std::string& reason) {
 void Runtime::report() const {
   if (job_.world_me() != 0) {
     return;
+  }
+  if (job_.options.info_json) {
+    return report_json();
   }
   if (job_.options.version || job_.options.info) {
     log(LogLevel::kInfo, "shmem: libshmem %s (OpenSHMEM 1.6 names), %d PEs, %zu MiB of heap each", kVersion,
@@ -36,6 +51,20 @@ void Runtime::report() const {
   if (job_.options.info) {
     report_variables();
   }
+}
+
+void Runtime::report_json() const {
+  const Placement& placement = job_.memory.placement();
+  const std::string& why_not = job_.globals.why_not();
+  const std::string pages = to_string(placement.pages) + because(job_.memory.pages_reason());
+  const std::string text = fmt::format(
+      R"({{"schema":{},"event":"start","build":{},"pes":{},"heap_bytes":{},"nodes":{},"network":{},"globals":{},)"
+      R"("pages":{},"numa":{},"variables":[{}]}})",
+      kJsonSchema, build_json(), job_.world_size(), job_.memory.heap_size(), job_.nodes.count,
+      job_.on_several_nodes() ? base::json_text(job_.network->describe()) : "null",
+      base::json_text(why_not.empty() ? "symmetric, " + job_.globals.describe() : "not symmetric: " + why_not),
+      base::json_text(pages), base::json_text(placement.numa + because(placement.numa_reason)), variables_json());
+  log(LogLevel::kInfo, "%s", text.c_str());
 }
 
 // OpenSHMEM 1.6, section 8: SHMEM_INFO prints helpful text about all environment variables.

@@ -153,6 +153,7 @@ class Runtime {
   Result<void> open();
   Result<void> open_trace();
   void report() const;
+  void report_json() const;
   void report_variables() const;
   void report_placement() const;
 

@@ -9,7 +9,8 @@ namespace shmem {
 
 void LocalTeam::report() const {
   if (job_.options.info && me_ == 0 && map_.size > 1) {
-    log(LogLevel::kInfo, "shmem: team %d (%d PEs): %s", slot_, map_.size, statistics_.text().c_str());
+    log_info(job_.options.info_json,
+             {"statistics", slot_, fmt::format("team {} ({} PEs): {}", slot_, map_.size, statistics_.text())});
   }
 }
 

@@ -154,11 +154,11 @@ Result<void> SpanningTeam::wait(std::optional<std::chrono::nanoseconds> limit) {
 void SpanningTeam::report() const {
   if (job_.options.info && me_ == 0) {
     const BarrierStats done = stats();
-    log(LogLevel::kInfo,
-        "shmem: team %d (%d PEs on %d nodes): the nodes synchronised %llu times through a GBA, %llu times by messages: "
-        "%s",
-        slot_, world_.size, nodes(), static_cast<unsigned long long>(done.by_device),
-        static_cast<unsigned long long>(done.by_software), statistics_.text().c_str());
+    log_info(job_.options.info_json,
+             {"statistics", slot_,
+              fmt::format("team {} ({} PEs on {} nodes): the nodes synchronised {} times through a GBA, {} times by "
+                          "messages: {}",
+                          slot_, world_.size, nodes(), done.by_device, done.by_software, statistics_.text())});
   }
 }
 
@@ -469,7 +469,8 @@ void SpanningTeam::log_gba_change(bool before) const {
   const std::string how =
       before ? fmt::format("by messages after {} barriers through the device: {}", gba_->served(), gba_->reason())
              : "through the device again";
-  log(LogLevel::kInfo, "shmem: team %d: %s%d nodes synchronise %s", slot_, some.c_str(), nodes(), how.c_str());
+  log_info(job_.options.info_json,
+           {"change", slot_, fmt::format("team {}: {}{} nodes synchronise {}", slot_, some, nodes(), how)});
 }
 
 void SpanningTeam::report_gba() const {

@@ -5,13 +5,17 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/job.hpp"
 
 namespace {
 
 using test_support::oshrun;
+using testing::HasSubstr;
+using testing::MatchesRegex;
 using test_support::Process;
 using test_support::program;
 using test_support::run;
@@ -195,6 +199,7 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   const auto shown = run({program("shmem_info"), "--json"}, {"SHMEM_GBA=off", "SMA_SYMMETRIC_SIZE=3m"});
   ASSERT_TRUE(shown.exit.clean()) << shown.output;
   const auto all = nlohmann::json::parse(shown.output);
+  EXPECT_EQ(all["schema"], 1);
   EXPECT_GT(all["variables"].size(), 10U);
   const auto& heap = all["variables"][0];
   EXPECT_EQ(heap["name"], "SHMEM_SYMMETRIC_SIZE");
@@ -203,6 +208,48 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   const auto wrong = run({program("shmem_info")}, {"SHMEM_BARRIER_TIMEOUT=soon"});
   EXPECT_EQ(wrong.exit.code, 1);
   EXPECT_NE(wrong.output.find("SHMEM_BARRIER_TIMEOUT=soon is not"), std::string::npos) << wrong.output;
+}
+
+TEST(Info, TellsHowTheLibraryWasBuilt) {
+  const auto text = run({program("shmem_info"), "--build"});
+  ASSERT_TRUE(text.exit.clean()) << text.output;
+  EXPECT_THAT(text.output, HasSubstr("version       " SHMEM_VERSION "\n"));
+  const auto shown = run({program("shmem_info"), "--build", "--json"}, {"SHMEM_GBA=wrong"});
+  ASSERT_TRUE(shown.exit.clean()) << shown.output;
+  const auto all = nlohmann::json::parse(shown.output);
+  EXPECT_EQ(all["schema"], 1);
+  const auto& build = all["build"];
+  EXPECT_EQ(build["version"], SHMEM_VERSION);
+  EXPECT_THAT(build["commit"].get<std::string>(), MatchesRegex("unknown|[0-9a-f]{12,}(-dirty)?"));
+  for (const char* library : {"ucx", "pmix"}) {
+    const auto& here = build["libraries"][library];
+    EXPECT_EQ(here["version"].is_null(), here.contains("problem")) << here;
+    // The headers that it was built with come with a library of that version.
+    EXPECT_EQ(build[library].is_null(), here["version"].is_null()) << build;
+  }
+}
+
+TEST(Info, OfAJobCanBeJsonLines) {
+  const auto job = run(oshrun(2, "off", {test_program("barrier_pes"), "10"}),
+                       {"SHMEM_INFO=json", "SHMEM_BARRIER_ALGORITHM=central_counter", "SHMEM_HOST_ID=\"\xff"});
+  ASSERT_TRUE(job.exit.clean()) << job.output;
+  std::istringstream lines(job.output);
+  std::map<std::string, nlohmann::json> events;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(line.find("shmem:"), std::string::npos) << line;
+    if (line.front() == '{') {
+      const auto event = nlohmann::json::parse(line);
+      EXPECT_EQ(event["schema"], 1);
+      events.emplace(event["event"], event);
+    }
+  }
+  ASSERT_EQ(events.count("start") + events.count("barrier") + events.count("statistics"), 3U) << job.output;
+  const auto& start = events["start"];
+  EXPECT_EQ(start["pes"], 2);
+  EXPECT_EQ(start["nodes"], 1);
+  EXPECT_EQ(start["build"]["version"], SHMEM_VERSION);
+  EXPECT_GT(start["variables"].size(), 10U);
+  EXPECT_THAT(events["barrier"]["text"].get<std::string>(), HasSubstr("barrier central_counter"));
 }
 
 TEST(GlobalExit, EndsAllPesWithItsStatus) {

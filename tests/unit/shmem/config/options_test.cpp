@@ -106,6 +106,14 @@ TEST(Options, OfTheSpecificationAreSetByAnyValue) {
   }
 }
 
+TEST(Options, InfoCanBeJson) {
+  const auto read = [](const char* value) { return read_options(environment({{"SHMEM_INFO", value}})).value(); };
+  EXPECT_TRUE(read("json").info);
+  EXPECT_TRUE(read("json").info_json);
+  EXPECT_FALSE(read("1").info_json);
+  EXPECT_FALSE(read("off").info_json);
+}
+
 TEST(Options, SwitchesAcceptTheUsualWordsOnly) {
   const auto read = [](const char* name, const char* value) { return read_options(environment({{name, value}})); };
   for (const char* on : {"1", "on", "yes", "true", "TRUE"}) {

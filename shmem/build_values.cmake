@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `shmem_info --build` tells: the libraries that were found, and the commit.
+set(SHMEM_BUILT_WITH_UCX)
+if(UCX_FOUND)
+  set(SHMEM_BUILT_WITH_UCX ${UCX_VERSION})
+endif()
+set(SHMEM_BUILT_WITH_PMIX)
+if(PMIX_FOUND)
+  set(SHMEM_BUILT_WITH_PMIX ${PMIX_VERSION})
+endif()
+# mpi_version(variable): "Open MPI 4.1.4", by the macros in its header; "MPI" for one that has other macros.
+function(mpi_version variable)
+  set(text MPI)
+  if(EXISTS "${MPI_C_HEADER_DIR}/mpi.h")
+    file(STRINGS "${MPI_C_HEADER_DIR}/mpi.h" lines REGEX "define +(OMPI_(MAJOR|MINOR|RELEASE)_VERSION|MPICH_VERSION) ")
+    if(lines MATCHES "OMPI_MAJOR_VERSION +([0-9]+).*OMPI_MINOR_VERSION +([0-9]+).*OMPI_RELEASE_VERSION +([0-9]+)")
+      set(text "Open MPI ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}.${CMAKE_MATCH_3}")
+    elseif(lines MATCHES "MPICH_VERSION +\"([^\"]+)\"")
+      set(text "MPICH ${CMAKE_MATCH_1}")
+    endif()
+  endif()
+  set(${variable} ${text} PARENT_SCOPE)
+endfunction()
+set(SHMEM_BUILT_WITH_MPI)
+if(TARGET shmem_bootstrap_mpi)
+  mpi_version(SHMEM_BUILT_WITH_MPI)
+endif()
+configure_file(build_values.hpp.in ${PROJECT_BINARY_DIR}/generated/shmem/build_values.hpp @ONLY)
+
+set(commit_file ${PROJECT_BINARY_DIR}/generated/commit.cpp)
+add_custom_target(shmem_commit_file
+  COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${PROJECT_SOURCE_DIR} -D OUTPUT=${commit_file} -P ${CMAKE_CURRENT_SOURCE_DIR}/commit.cmake
+  BYPRODUCTS ${commit_file} COMMENT "Asking git for the commit" VERBATIM)
+add_library(shmem_commit OBJECT ${commit_file})
+add_dependencies(shmem_commit shmem_commit_file)
+target_include_directories(shmem_commit PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(shmem_commit PRIVATE gba_warnings)
