@@ -33,16 +33,12 @@ Result<UniqueFd> open_regular_file(const std::string& path) {
   return fd;
 }
 
-Result<std::string> read_text_file(const std::string& path, std::size_t most) {
-  const auto fd = open_regular_file(path);
-  if (!fd) {
-    return fd.error();
-  }
+Result<std::string> read_text(const UniqueFd& fd, std::size_t most) {
   std::string text;
   std::array<char, 4096> part{};
   ssize_t got = 0;
   // Not by the size that the file has now: it may grow, and files in /proc report 0.
-  while ((got = ::read(fd->get(), part.data(), part.size())) != 0) {
+  while ((got = ::read(fd.get(), part.data(), part.size())) != 0) {
     if (got < 0 && errno != EINTR) {
       return failed(errno);
     }
@@ -55,6 +51,14 @@ Result<std::string> read_text_file(const std::string& path, std::size_t most) {
     return fail(std::errc::invalid_argument, "it is not a text file");
   }
   return text;
+}
+
+Result<std::string> read_text_file(const std::string& path, std::size_t most) {
+  const auto fd = open_regular_file(path);
+  if (!fd) {
+    return fd.error();
+  }
+  return read_text(*fd, most);
 }
 
 }  // namespace base

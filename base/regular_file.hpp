@@ -15,6 +15,9 @@ namespace base {
 /// Opens a regular file for reading. Does not wait, as it would for the writer of a FIFO.
 Result<UniqueFd> open_regular_file(const std::string& path);
 
+/// The contents from where `fd` is, up to `most` bytes, none of which is 0.
+Result<std::string> read_text(const UniqueFd& fd, std::size_t most);
+
 /// The contents of a regular file of up to `most` bytes, none of which is 0.
 Result<std::string> read_text_file(const std::string& path, std::size_t most);
 

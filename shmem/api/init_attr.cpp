@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "shmem/api/entry.hpp"
+#include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
 
 using shmem::BootstrapKind;
@@ -121,7 +122,7 @@ Result<void> init(unsigned int flags, const shmemx_init_attr_t* attr) {
   if (attr == nullptr && flags != SHMEMX_INIT_WITH_DEFAULT) {
     return invalid("shmemx_init_attr", "attr is NULL");
   }
-  auto options = shmem::read_options(shmem::process_environment());
+  auto options = shmem::process_options();
   if (!options) {
     return options.error();
   }
@@ -149,7 +150,7 @@ Result<void> get_uniqueid(shmemx_uniqueid_t* uid) {
     return invalid("shmemx_get_uniqueid", "uid is NULL");
   }
   *uid = SHMEMX_UNIQUEID_INITIALIZER;
-  auto options = shmem::read_options(shmem::process_environment());
+  auto options = shmem::process_options();
   if (!options) {
     return options.error();
   }

@@ -9,7 +9,7 @@
 
 namespace shmem {
 
-// The libshmem that is installed, and shmem_info, replace this one (commit.cpp.in). Unit tests do not, so that they need
+// libshmem and shmem_info replace this one (commit.cpp.in). Unit tests do not, so that they need
 // no new link for each commit.
 [[gnu::weak]] const char* build_commit() {
   return "unknown";

@@ -162,6 +162,13 @@ bool set_info(Options& options, const std::string& text) {
 }
 
 constexpr auto kTable = std::to_array<Entry>({
+    {{"SHMEM_CONFIG_FILE", nullptr, "path", "",
+      "a file of lines NAME = VALUE for these variables, or none; if it is not set, /etc/libshmem.conf and "
+      "~/.config/libshmem.conf",
+      "The environment has precedence over the files, and the second file over the first. A program that is "
+      "set-user-ID, or gives capabilities, reads /etc/libshmem.conf only."},
+     "a path or none",
+     set_text<&Options::config_file>},
     {{"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", "size", "1G", "bytes of symmetric heap per PE; k, m, g, t multiply",
       "Fractions are allowed. The size is rounded up to whole pages, at least one. Memory is allocated when it "
       "is first used."},
@@ -331,39 +338,62 @@ Environment process_environment() {
 
 namespace {
 
-/// Reads one variable into `options` if it is set.
-Setting read_one(const Entry& entry, const OptionSpec& spec, const Environment& environment, Options& options) {
-  const char* name = spec.name;
-  auto value = environment(name);
-  if (!value && spec.old_name != nullptr) {
-    name = spec.old_name;
-    value = environment(name);
+/// Where values are looked up.
+struct Sources {
+  const Environment& environment;
+  const ConfigValues& config;
+};
+
+/// A value, the name by which it was found, and where. Nothing: it is not set.
+struct Found {
+  std::string value;
+  const char* name;
+  std::string source;
+  std::string place;  // before the name in messages
+};
+
+std::optional<Found> find(const OptionSpec& spec, const Sources& sources) {
+  if (auto value = sources.environment(spec.name)) {
+    return Found{*std::move(value), spec.name, "environment", ""};
   }
-  if (!value) {
+  if (auto value = spec.old_name != nullptr ? sources.environment(spec.old_name) : std::nullopt) {
+    return Found{*std::move(value), spec.old_name, spec.old_name, ""};
+  }
+  if (const auto found = sources.config.find(spec.name); found != sources.config.end()) {
+    return Found{found->second.value, spec.name, found->second.source, found->second.source + ": "};
+  }
+  return std::nullopt;
+}
+
+/// Reads one variable into `options` if it is set.
+Setting read_one(const Entry& entry, const OptionSpec& spec, const Sources& sources, Options& options) {
+  const auto found = find(spec, sources);
+  if (!found) {
     return {&spec, spec.initial, "default", {}};
   }
-  Setting setting{&spec, spec.secret ? "..." : *value, name == spec.name ? "environment" : name, {}};
-  if (!entry.set(options, *value)) {
-    setting.problem = fmt::format("shmem: {}={} is not {} ({})", name, setting.value, entry.expected, spec.help);
+  Setting setting{&spec, spec.secret ? "..." : found->value, found->source, {}};
+  if (!entry.set(options, found->value)) {
+    setting.problem = fmt::format("shmem: {}{}={} is not {} ({})", found->place, found->name, setting.value,
+                                  entry.expected, spec.help);
   }
   return setting;
 }
 
 }  // namespace
 
-std::vector<Setting> read_settings(const Environment& environment) {
+std::vector<Setting> read_settings(const Environment& environment, const ConfigValues& config) {
   Options options;
   std::vector<Setting> settings;
   for (std::size_t i = 0; i < kTable.size(); ++i) {
-    settings.push_back(read_one(kTable[i], kSpecs[i], environment, options));
+    settings.push_back(read_one(kTable[i], kSpecs[i], {environment, config}, options));
   }
   return settings;
 }
 
-Result<Options> read_options(const Environment& environment) {
+Result<Options> read_options(const Environment& environment, const ConfigValues& config) {
   Options options;
   for (std::size_t i = 0; i < kTable.size(); ++i) {
-    if (auto setting = read_one(kTable[i], kSpecs[i], environment, options); setting.problem) {
+    if (auto setting = read_one(kTable[i], kSpecs[i], {environment, config}, options); setting.problem) {
       return fail(std::errc::invalid_argument, *setting.problem);
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables of libshmem: a table of names, defaults and help, and the values.
+// The variables of libshmem: a table of names, defaults and help, and their values, which come from the environment or
+// from a configuration file (config_file.hpp).
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +28,9 @@ constexpr std::chrono::seconds kBootstrapLimit{120};
 
 constexpr std::size_t kLongestSwitchName = 63;
 
-/// Values of the environment; immutable after reading.
+/// The values of all variables; immutable after reading.
 struct Options {
+  std::string config_file;
   std::size_t symmetric_size = std::size_t{1} << 30;
   bool symmetric_globals = true;
   std::string symmetric_globals_skip;  // libraries, as is_listed() reads them
@@ -77,7 +80,7 @@ std::span<const OptionSpec> option_table();
 struct Setting {
   const OptionSpec* spec = nullptr;
   std::string value;                   // as written; "..." for a secret
-  std::string source;                  // "default", "environment", or the old name of the variable
+  std::string source;                  // "default", "environment", the variable's old name, or FILE:LINE
   std::optional<std::string> problem;  // why read_options() refuses it
 };
 
@@ -85,10 +88,17 @@ struct Setting {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-/// All variables, in the order of the table.
-std::vector<Setting> read_settings(const Environment& environment);
+/// The values in configuration files, by the variables' names.
+struct ConfigValue {
+  std::string value;
+  std::string source;  // FILE:LINE
+};
+using ConfigValues = std::map<std::string, ConfigValue, std::less<>>;
+
+/// All variables, in the order of the table. The environment has precedence over `config`.
+std::vector<Setting> read_settings(const Environment& environment, const ConfigValues& config = {});
 
 /// A malformed value is an Error that names the variable, the value and the values that are allowed.
-Result<Options> read_options(const Environment& environment);
+Result<Options> read_options(const Environment& environment, const ConfigValues& config = {});
 
 }  // namespace shmem

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shmem/config/build.hpp"
+#include "shmem/config/config_file.hpp"
 #include "shmem/config/options.hpp"
 #include "shmem/config/tuning.hpp"
 #include "shmem/info/libraries.hpp"
@@ -28,6 +29,27 @@ std::string value_of(const std::vector<Setting>& settings, std::string_view name
                                   [name](const Setting& setting) { return setting.spec->name == name; });
   return found->value;
 }
+
+/// The configuration files, and what they set; nothing in one that is wrong, and why.
+struct Config {
+  Config() {
+    for (const shmem::ConfigFile& file : shmem::config_files(shmem::process_environment(), shmem::has_more_rights())) {
+      const auto read = shmem::read_config_file(file, values);
+      files.push_back({file.path, read ? (*read ? "read" : "not there") : "wrong"});
+      if (!read) {
+        problems.push_back(read.error().text);
+      }
+    }
+  }
+
+  struct File {
+    std::string path;
+    const char* state;
+  };
+  std::vector<File> files;
+  shmem::ConfigValues values;
+  std::vector<std::string> problems;
+};
 
 /// The tables in force; the built-in one in place of one that cannot be read, and why.
 struct Tables {
@@ -100,7 +122,15 @@ void print_build() {
   print_library("PMIx here", shmem_info::find_pmix());
 }
 
-void print_json(const std::vector<Setting>& settings, const Tables& tables) {
+nlohmann::json files_json(const Config& config) {
+  auto files = nlohmann::json::array();
+  for (const Config::File& file : config.files) {
+    files.push_back({{"path", file.path}, {"state", file.state}});
+  }
+  return files;
+}
+
+void print_json(const std::vector<Setting>& settings, const Tables& tables, const Config& config) {
   auto variables = nlohmann::json::array();
   for (const Setting& setting : settings) {
     nlohmann::json entry{{"name", setting.spec->name}, {"type", setting.spec->kind},
@@ -125,23 +155,30 @@ void print_json(const std::vector<Setting>& settings, const Tables& tables) {
          {"version", shmem::kVersion},
          {"openshmem", "1.6"},
          {"build", build_object()},
+         {"configuration_files", files_json(config)},
          {"variables", variables},
          {"barrier_algorithms", algorithms},
          {"barrier_tuning", rows_of(tables.barriers)},
          {"collective_tuning", rows_of(tables.collectives)}});
 }
 
-void print_text(const std::vector<Setting>& settings, const Tables& tables) {
+void print_text(const std::vector<Setting>& settings, const Tables& tables, const Config& config) {
   std::size_t name_width = 0;
   std::size_t value_width = 0;
+  std::size_t source_width = std::string_view("environment").size();
   for (const Setting& setting : settings) {
     name_width = std::max(name_width, std::string_view(setting.spec->name).size());
     value_width = std::max(value_width, setting.value.size());
+    source_width = std::max(source_width, setting.source.size());
   }
   std::printf("libshmem %s, OpenSHMEM 1.6\n", shmem::kVersion);
+  for (const Config::File& file : config.files) {
+    std::printf("Configuration file %s: %s\n", file.path.c_str(), file.state);
+  }
   for (const Setting& setting : settings) {
-    std::printf("%-*s  %-*s  %-11s  %s\n", static_cast<int>(name_width), setting.spec->name,
-                static_cast<int>(value_width), setting.value.c_str(), setting.source.c_str(), setting.spec->help);
+    std::printf("%-*s  %-*s  %-*s  %s\n", static_cast<int>(name_width), setting.spec->name,
+                static_cast<int>(value_width), setting.value.c_str(), static_cast<int>(source_width),
+                setting.source.c_str(), setting.spec->help);
     if (setting.spec->old_name != nullptr) {
       std::printf("%-*s  (%s is its old name)\n", static_cast<int>(name_width), "", setting.spec->old_name);
     }
@@ -187,17 +224,20 @@ int show_build(bool json) {
 }
 
 int show_settings(bool json) {
-  const auto settings = shmem::read_settings(shmem::process_environment());
+  const Config config;
+  const auto settings = shmem::read_settings(shmem::process_environment(), config.values);
   const Tables tables(settings);
   if (json) {
-    print_json(settings, tables);
+    print_json(settings, tables, config);
   } else {
-    print_text(settings, tables);
+    print_text(settings, tables, config);
   }
   int status = 0;
-  for (const std::string& problem : tables.problems) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
-    status = kWrongValue;
+  for (const auto& problems : {config.problems, tables.problems}) {
+    for (const std::string& problem : problems) {
+      std::fprintf(stderr, "%s\n", problem.c_str());
+      status = kWrongValue;
+    }
   }
   for (const Setting& setting : settings) {
     if (!setting.problem) {

@@ -4,6 +4,7 @@
 
 #include "base/json_text.hpp"
 #include "shmem/config/build.hpp"
+#include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
 #include "shmem/memory/pages.hpp"
 #include "shmem/runtime/runtime.hpp"
@@ -12,10 +13,16 @@
 namespace shmem {
 namespace {
 
+/// The variables of this process. A configuration file that has become wrong since the start counts as empty.
+std::vector<Setting> settings_now() {
+  const auto config = process_config();
+  return read_settings(process_environment(), config ? *config : ConfigValues());
+}
+
 /// The variables as members of a JSON array.
 std::string variables_json() {
   std::string text;
-  for (const Setting& setting : read_settings(process_environment())) {
+  for (const Setting& setting : settings_now()) {
     text += fmt::format(R"({}{{"name":"{}","value":{},"from":{}}})", text.empty() ? "" : ",", setting.spec->name,
                         base::json_text(setting.value), base::json_text(setting.source));
   }
@@ -70,7 +77,7 @@ void Runtime::report_json() const {
 // OpenSHMEM 1.6, section 8: SHMEM_INFO prints helpful text about all environment variables.
 void Runtime::report_variables() const {
   log(LogLevel::kInfo, "shmem: environment variables:");
-  for (const Setting& setting : read_settings(process_environment())) {
+  for (const Setting& setting : settings_now()) {
     log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
         setting.spec->help);
   }

@@ -15,6 +15,7 @@
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/nodes.hpp"
+#include "shmem/config/config_file.hpp"
 #include "shmem/layout/peers.hpp"
 #include "shmem/memory/memory_limit.hpp"
 #include "shmem/memory/ordering.hpp"
@@ -184,7 +185,7 @@ void Runtime::check_end() const {
 }
 
 Result<void> Runtime::start(int thread_level) {
-  auto options = read_options(process_environment());
+  auto options = process_options();
   if (!options) {
     return options.error();
   }

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,14 +18,14 @@
 namespace {
 
 using test_support::oshrun;
-using testing::HasSubstr;
-using testing::MatchesRegex;
 using test_support::Process;
 using test_support::program;
 using test_support::run;
 using test_support::Seconds;
 using test_support::TempDir;
 using test_support::test_program;
+using testing::HasSubstr;
+using testing::MatchesRegex;
 
 class Calls : public testing::TestWithParam<std::tuple<int, const char*>> {};
 
@@ -201,7 +205,7 @@ TEST(Info, PrintsEveryVariableAndSaysWhatIsWrong) {
   const auto all = nlohmann::json::parse(shown.output);
   EXPECT_EQ(all["schema"], 1);
   EXPECT_GT(all["variables"].size(), 10U);
-  const auto& heap = all["variables"][0];
+  const auto& heap = all["variables"][1];
   EXPECT_EQ(heap["name"], "SHMEM_SYMMETRIC_SIZE");
   EXPECT_EQ(heap["value"], "3m");
   EXPECT_EQ(heap["from"], "SMA_SYMMETRIC_SIZE");
@@ -227,6 +231,78 @@ TEST(Info, TellsHowTheLibraryWasBuilt) {
     // The headers that it was built with come with a library of that version.
     EXPECT_EQ(build[library].is_null(), here["version"].is_null()) << build;
   }
+}
+
+TEST(Info, TellsWhereEachValueComesFrom) {
+  const TempDir dir;
+  const std::string file = dir.file("conf");
+  std::ofstream(file)
+      << "# of this test\n\nSHMEM_GBA = off\nSHMEM_SYMMETRIC_SIZE=7m  # small\nSHMEM_UID_SECRET = hush\n";
+  const std::vector<std::string> variables{"SHMEM_CONFIG_FILE=" + file, "SMA_SYMMETRIC_SIZE=3m", "SHMEM_INFO=1"};
+  const auto shown = run({program("shmem_info"), "--json"}, variables);
+  ASSERT_TRUE(shown.exit.clean()) << shown.output;
+  const auto all = nlohmann::json::parse(shown.output);
+  EXPECT_EQ(all["configuration_files"], (nlohmann::json{{{"path", file}, {"state", "read"}}}));
+  std::map<std::string, std::string> found;
+  for (const auto& variable : all["variables"]) {
+    found[variable["name"]] = variable["value"].get<std::string>() + " " + variable["from"].get<std::string>();
+  }
+  EXPECT_EQ(found["SHMEM_GBA"], "off " + file + ":3");
+  EXPECT_EQ(found["SHMEM_SYMMETRIC_SIZE"], "3m SMA_SYMMETRIC_SIZE");
+  EXPECT_EQ(found["SHMEM_UID_SECRET"], "... " + file + ":5");
+  EXPECT_EQ(found["SHMEM_NUMA"], "local default");
+  const auto job = run(oshrun(1, "", {test_program("barrier_pes"), "1"}), variables);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, HasSubstr("SHMEM_GBA=off (" + file + ":3)"));
+}
+
+TEST(Info, AJobDoesNotStartWithAWrongConfigurationFile) {
+  const TempDir dir;
+  const std::string file = dir.file("conf");
+  std::ofstream(file) << "SHMEM_GBA = of\n";
+  for (const std::string& name : {file, dir.path()}) {
+    const std::vector<std::string> variables{"SHMEM_CONFIG_FILE=" + name};
+    const std::string problem = name == file ? file + ":1: SHMEM_GBA=of is not auto, off or require"
+                                             : "cannot read the configuration file " + name + ": it is a folder";
+    const auto shown = run({program("shmem_info")}, variables);
+    EXPECT_EQ(shown.exit.code, 1);
+    EXPECT_THAT(shown.output, HasSubstr(problem));
+    const auto job = run(oshrun(1, "", {test_program("barrier_pes"), "1"}), variables);
+    EXPECT_NE(job.exit.code, 0);
+    EXPECT_THAT(job.output, HasSubstr(problem));
+  }
+}
+
+TEST(Info, ReadsTheFileInTheUsersFolder) {
+  const TempDir dir;
+  std::ofstream(dir.file("libshmem.conf")) << "SHMEM_NUMA = none\n";
+  const std::string file = dir.file("libshmem.conf");
+  const std::vector<std::string> command{"/usr/bin/env", "-u", "SHMEM_CONFIG_FILE", program("shmem_info"), "--json"};
+  const auto shown = run(command, {"XDG_CONFIG_HOME=" + dir.path()});
+  const auto all = nlohmann::json::parse(shown.output);
+  const auto& files = all["configuration_files"];
+  ASSERT_EQ(files.size(), 2U) << files;
+  EXPECT_EQ(files[0]["path"], "/etc/libshmem.conf");
+  EXPECT_EQ(files[1], (nlohmann::json{{"path", file}, {"state", "read"}}));
+  EXPECT_THAT(shown.output, HasSubstr(file + ":1"));
+}
+
+/// A program that root starts and that changes to another user has the rights of both.
+TEST(Info, OfASetUserIdProgramReadsNoFileOfTheUser) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can give a program to another user";
+  }
+  const TempDir dir;
+  const std::string copy = dir.file("shmem_info");
+  std::filesystem::copy_file(program("shmem_info"), copy);
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chown(copy.c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(::chmod(copy.c_str(), 04755), 0);
+  const auto shown = run({copy, "--json"}, {"SHMEM_CONFIG_FILE=/no/such/file", "XDG_CONFIG_HOME=" + dir.path()});
+  const auto all = nlohmann::json::parse(shown.output);
+  ASSERT_EQ(all["configuration_files"].size(), 1U) << shown.output;
+  EXPECT_EQ(all["configuration_files"][0]["path"], "/etc/libshmem.conf");
 }
 
 TEST(Info, OfAJobCanBeJsonLines) {

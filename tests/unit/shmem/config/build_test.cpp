@@ -59,10 +59,8 @@ TEST(InfoLine, IsTextOrAJsonObject) {
   EXPECT_EQ(logged, "shmem: team 3: a \"word\"");
   shmem::log_info(true, {"barrier", 3, "team 3: a \"word\""});
   shmem::set_log_handler(nullptr);
-  EXPECT_EQ(json::parse(logged), (json{{"schema", shmem::kJsonSchema},
-                                       {"event", "barrier"},
-                                       {"team", 3},
-                                       {"text", "team 3: a \"word\""}}));
+  EXPECT_EQ(json::parse(logged),
+            (json{{"schema", shmem::kJsonSchema}, {"event", "barrier"}, {"team", 3}, {"text", "team 3: a \"word\""}}));
 }
 
 }  // namespace

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/config/config_file.hpp"
+
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include "base/regular_file.hpp"
+
+namespace shmem {
+namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{64} << 10;  // far above a line for each variable
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(kBlanks);
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+/// Without a comment: "#" at the beginning or after a blank.
+std::string_view without_comment(std::string_view line) {
+  for (auto mark = line.find('#'); mark != std::string_view::npos; mark = line.find('#', mark + 1)) {
+    if (mark == 0 || kBlanks.find(line[mark - 1]) != std::string_view::npos) {
+      return line.substr(0, mark);
+    }
+  }
+  return line;
+}
+
+/// "" or what is wrong with a variable of this name in a file.
+std::string name_problem(std::string_view name) {
+  if (name == kConfigFileVariable) {
+    return "is read from the environment only";
+  }
+  const auto table = option_table();
+  if (std::ranges::any_of(table, [name](const OptionSpec& spec) { return name == spec.name; })) {
+    return "";
+  }
+  const auto old = std::ranges::find_if(
+      table, [name](const OptionSpec& spec) { return spec.old_name != nullptr && name == spec.old_name; });
+  if (old != table.end()) {
+    return fmt::format("is the old name of {}: use that here", old->name);
+  }
+  return fmt::format("is not a variable of libshmem (shmem_info lists them){}",
+                     name.starts_with("GBA_") ? "; those of libgba are read from the environment only" : "");
+}
+
+Error wrong_line(const std::string& path, int line, const std::string& problem) {
+  return fail(std::errc::invalid_argument, fmt::format("shmem: {}:{}: {}", path, line, problem));
+}
+
+/// `what`: which file it is, and how to do without it.
+Error cannot_read(const ConfigFile& file, const std::string& why) {
+  return fail(std::errc::invalid_argument,
+              fmt::format("shmem: cannot read the configuration file {}: {} ({})", file.path, why,
+                          file.required ? "SHMEM_CONFIG_FILE names it"
+                                        : "repair or remove it, or set SHMEM_CONFIG_FILE=none to use no such file"));
+}
+
+/// Also a file in a folder that this process may not look into: it may be the home of another user.
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+std::string user_file(const Environment& environment) {
+  const auto named = environment("XDG_CONFIG_HOME");
+  if (named && named->starts_with('/')) {
+    return *named + "/libshmem.conf";
+  }
+  const auto home = environment("HOME");
+  return home && home->starts_with('/') ? *home + "/.config/libshmem.conf" : "";
+}
+
+}  // namespace
+
+bool has_more_rights() {
+  return ::getauxval(AT_SECURE) != 0;
+}
+
+std::vector<ConfigFile> config_files(const Environment& environment, bool more_rights) {
+  if (more_rights) {
+    return {{kSystemConfigFile}};
+  }
+  if (const auto named = environment(kConfigFileVariable)) {
+    // An empty name is refused as a value.
+    return *named == "none" || named->empty() ? std::vector<ConfigFile>() : std::vector<ConfigFile>{{*named, true}};
+  }
+  std::vector<ConfigFile> files{{kSystemConfigFile}};
+  if (std::string path = user_file(environment); !path.empty()) {
+    files.push_back({std::move(path)});
+  }
+  return files;
+}
+
+Result<void> parse_config(const std::string& path, const std::string& text, ConfigValues& values) {
+  std::istringstream lines(text);
+  std::map<std::string, int, std::less<>> seen;
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string_view content = trimmed(without_comment(line));
+    if (content.empty()) {
+      continue;
+    }
+    const auto equals = content.find('=');
+    const std::string name(trimmed(content.substr(0, equals)));
+    if (equals == std::string_view::npos || name.empty()) {
+      return wrong_line(path, number, fmt::format("\"{}\" is not NAME = VALUE", content));
+    }
+    if (const std::string problem = name_problem(name); !problem.empty()) {
+      return wrong_line(path, number, fmt::format("{} {}", name, problem));
+    }
+    if (const auto [first, is_new] = seen.emplace(name, number); !is_new) {
+      return wrong_line(path, number, fmt::format("{} is already set in line {}", name, first->second));
+    }
+    values[name] = {std::string(trimmed(content.substr(equals + 1))), fmt::format("{}:{}", path, number)};
+  }
+  return {};
+}
+
+Result<bool> read_config_file(const ConfigFile& file, ConfigValues& values) {
+  if (!file.required && !exists(file.path)) {
+    return false;
+  }
+  const auto fd = base::open_regular_file(file.path);
+  if (!fd) {
+    return cannot_read(file, fd.error().text);
+  }
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) {
+    return cannot_read(file, std::strerror(errno));
+  }
+  if ((status.st_mode & S_IWOTH) != 0) {
+    return cannot_read(file, "every user may write it: chmod o-w");
+  }
+  const auto text = base::read_text(*fd, kLargestFile);
+  if (!text) {
+    return cannot_read(file, text.error().text);
+  }
+  if (auto parsed = parse_config(file.path, *text, values); !parsed) {
+    return parsed.error();
+  }
+  return true;
+}
+
+Result<ConfigValues> process_config() {
+  ConfigValues values;
+  for (const ConfigFile& file : config_files(process_environment(), has_more_rights())) {
+    if (auto read = read_config_file(file, values); !read) {
+      return read.error();
+    }
+  }
+  return values;
+}
+
+Result<Options> process_options() {
+  const auto config = process_config();
+  return config ? read_options(process_environment(), *config) : config.error();
+}
+
+}  // namespace shmem
