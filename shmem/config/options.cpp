@@ -79,6 +79,10 @@ bool set_gba(Options& options, const std::string& text) {
   return set_by_name<GbaUse, 3>(options.gba, text, {"auto", "off", "require"});
 }
 
+bool set_network_require(Options& options, const std::string& text) {
+  return set_by_name<NetworkUse, 2>(options.network_require, text, {"any", "rdma"});
+}
+
 bool set_barrier_algorithm(Options& options, const std::string& text) {
   options.barrier_algorithm = text;
   return text == "auto" || text == "gba" || find_algorithm(text);
@@ -281,6 +285,11 @@ constexpr auto kTable = std::to_array<Entry>({
       "PEs on one machine with different ids are on different nodes, and use the network"},
      "a text",
      set_text<&Options::host_id>},
+    {{"SHMEM_NETWORK_REQUIRE", nullptr, "name", "any", "what PEs on different nodes may communicate by: any or rdma",
+      "rdma: TCP is not used, and a job on several nodes does not start if a node has no RDMA adapter that UCX can "
+      "use; the message names what it would have used."},
+     "any or rdma",
+     set_network_require},
     {{"SHMEM_NETWORK_TIMEOUT", nullptr, "seconds", "0",
       "a wait for a PE on another node that takes longer fails; 0: SHMEM_BARRIER_TIMEOUT counts",
       "It aborts the job and names the PE."},

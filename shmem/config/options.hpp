@@ -20,6 +20,7 @@
 namespace shmem {
 
 enum class GbaUse { kAuto, kOff, kRequire };
+enum class NetworkUse { kAny, kRdma };
 /// How the PEs of a job find each other; kAuto: by this process's launcher.
 enum class BootstrapKind { kAuto, kLocal, kUid, kPmix, kMpi };
 
@@ -54,6 +55,7 @@ struct Options {
   std::string uid_secret;
   std::string mpi_plugin;
   std::string host_id;
+  NetworkUse network_require = NetworkUse::kAny;
   std::chrono::milliseconds network_timeout{0};  // 0: wait as long as the others live
   bool progress_thread = true;
   std::string trace;  // a file, or ""

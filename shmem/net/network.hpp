@@ -39,6 +39,8 @@ struct NetworkSettings {
   /// Called by each thread that has made progress: words of this PE may have changed. Thread-safe; may be called until
   /// the network is destroyed.
   std::function<void()> worked{};
+  /// Never use TCP: fail instead. SHMEM_NETWORK_REQUIRE=rdma.
+  bool rdma_only = false;
   /// Use UCX's own one-sided operations even if no adapter has them. For tests.
   bool direct = false;
   /// The UCX library to load.

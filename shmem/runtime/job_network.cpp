@@ -35,11 +35,13 @@ NetworkSettings JobNetwork::settings() {
                            .limit = own_limit ? job_.options.network_timeout : job_.options.barrier_timeout,
                            .warning = job_.options.barrier_warning,
                            .policy = job_.policy,
-                           .worked = [this] {
-                             // Requests change words with less than wake_parked needs.
-                             shmem::quiet();
-                             wake_parked(job_, job_.me);
-                           }};
+                           .worked =
+                               [this] {
+                                 // Requests change words with less than wake_parked needs.
+                                 shmem::quiet();
+                                 wake_parked(job_, job_.me);
+                               },
+                           .rdma_only = job_.options.network_require == NetworkUse::kRdma};
   const std::size_t globals = job_.memory.globals_size();
   settings.segments.emplace_back(globals != 0 ? job_.memory.globals(job_.me) : nullptr, globals);
   settings.segments.emplace_back(std::as_writable_bytes(std::span(*board_)));

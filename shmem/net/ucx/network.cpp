@@ -153,7 +153,7 @@ Result<void> prepare(const Bootstrap& world, const NetworkSettings& settings, Ow
   }
   const auto remote_pes =
       static_cast<std::size_t>(std::count(settings.is_remote.begin(), settings.is_remote.end(), true));
-  auto worker = UcxWorker::create(*calls, remote_pes, settings.direct);
+  auto worker = UcxWorker::create(*calls, remote_pes, settings.direct, settings.rdma_only);
   if (!worker) {
     return worker.error();
   }

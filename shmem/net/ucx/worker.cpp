@@ -20,10 +20,11 @@ struct UcxOption {
   const char* name;
   const char* value;
 };
+constexpr const char* kTransports = "UCX_TLS";
 constexpr UcxOption kSettings[] = {
     // The network is for other nodes. In tests and containers, "another node" may be on this machine, and UCX would use
     // shared memory.
-    {"UCX_TLS", "TLS", "^sm"},
+    {kTransports, "TLS", "^sm"},
     // Processors and remote PEs change the same words: an adapter's own operations are not atomic to processors.
     {"UCX_ATOMIC_MODE", "ATOMIC_MODE", "cpu"},
     // Without it, any call may wait minutes for a node whose firewall drops packets. UCX 1.13 knows the option without
@@ -86,7 +87,8 @@ Error ucx_failure(const UcxCalls& calls, ucs_status_t status, const std::string&
               fmt::format("{}: UCX {} says: {}", what, ucx_version(calls), calls.status_string(status)));
 }
 
-Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std::size_t remote_pes, bool direct) {
+Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std::size_t remote_pes, bool direct,
+                                                     bool rdma_only) {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
@@ -100,17 +102,8 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
   if (auto done = made->make_context(remote_pes); !done) {
     return done.error();
   }
-  if (auto done = made->read_transports(); !done) {
+  if (auto done = made->choose_operations(remote_pes, direct, rdma_only); !done) {
     return done.error();
-  }
-  if (direct || made->transports_ != "tcp") {
-    made->end_context();
-    made->one_sided_ = true;
-    if (auto done = made->make_context(remote_pes); !done) {
-      return done.error();
-    }
-  } else if (auto good = check_paths(); !good) {
-    return good.error();
   }
   if (auto done = made->make_worker(); !done) {
     return done.error();
@@ -121,8 +114,28 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxCalls& calls, std:
   return made;
 }
 
+Result<void> UcxWorker::choose_operations(std::size_t remote_pes, bool direct, bool rdma_only) {
+  if (auto done = read_transports(); !done) {
+    return done;
+  }
+  if (auto good = rdma_only ? check_rdma() : Result<void>(); !good) {
+    return good;
+  }
+  if (!direct && transports_ == "tcp") {
+    return check_paths();
+  }
+  end_context();
+  one_sided_ = true;
+  without_tcp_ = rdma_only;
+  if (auto done = make_context(remote_pes); !done) {
+    return done;
+  }
+  return read_transports();
+}
+
 Result<void> UcxWorker::read_transports() {
   const auto names = transports_of(calls_, context_);
+  transports_.clear();
   for (const std::string& name : names) {
     if (name != "self") {
       transports_ += (transports_.empty() ? "" : ", ") + name;
@@ -137,6 +150,25 @@ Result<void> UcxWorker::read_transports() {
                   ucx_version(calls_)));
 }
 
+Result<void> UcxWorker::check_rdma() const {
+  if (transports_ == "tcp") {
+    return fail(std::errc::network_down,
+                fmt::format("SHMEM_NETWORK_REQUIRE=rdma, but UCX {} would use tcp between nodes, because it finds no "
+                            "adapter for RDMA: is one there and its port up (ibv_devinfo), may this process use it "
+                            "(ulimit -l), and do UCX_TLS and UCX_NET_DEVICES allow it (ucx_info -d)? "
+                            "SHMEM_NETWORK_REQUIRE=any allows TCP",
+                            ucx_version(calls_)));
+  }
+  const char* chosen = std::getenv(kTransports);
+  if (chosen != nullptr && (", " + transports_ + ",").find(", tcp,") != std::string::npos) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("SHMEM_NETWORK_REQUIRE=rdma, but with UCX_TLS={} UCX {} may use tcp between nodes (it has "
+                            "{}): leave tcp out of UCX_TLS, or set SHMEM_NETWORK_REQUIRE=any",
+                            chosen, ucx_version(calls_), transports_));
+  }
+  return {};
+}
+
 Result<void> UcxWorker::make_context(std::size_t remote_pes) {
   ucp_config_t* config = nullptr;
   if (const auto read = calls_.config_read(nullptr, nullptr, &config); read != UCS_OK) {
@@ -146,6 +178,9 @@ Result<void> UcxWorker::make_context(std::size_t remote_pes) {
     if (std::getenv(setting.variable) == nullptr) {
       calls_.config_modify(config, setting.name, setting.value);
     }
+  }
+  if (without_tcp_ && std::getenv(kTransports) == nullptr) {
+    calls_.config_modify(config, "TLS", "^sm,tcp");
   }
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;

@@ -58,8 +58,10 @@ class UcxWorker {
  public:
   /// With UCX's one-sided operations if an adapter has them; `direct`: even if none has. UCX does what the adapter
   /// cannot by messages, which may come from any program that reaches this process's ports, name any address of this
-  /// process, and need no key. So they are off over TCP alone.
-  static Result<std::unique_ptr<UcxWorker>> create(const UcxCalls& calls, std::size_t remote_pes, bool direct = false);
+  /// process, and need no key. So they are off over TCP alone. `rdma_only`: fails if there is only TCP, and
+  /// does not use it alongside an adapter.
+  static Result<std::unique_ptr<UcxWorker>> create(const UcxCalls& calls, std::size_t remote_pes, bool direct = false,
+                                                   bool rdma_only = false);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();
@@ -110,10 +112,14 @@ class UcxWorker {
  private:
   explicit UcxWorker(const UcxCalls& calls) : calls_(calls) {}
   Result<void> make_context(std::size_t remote_pes);
+  /// Makes the context again if UCX's one-sided operations are to be used.
+  Result<void> choose_operations(std::size_t remote_pes, bool direct, bool rdma_only);
   void end_context();
   Result<void> make_worker();
   Result<void> read_address();
   Result<void> read_transports();
+  /// With rdma_only: the transports that were found are not TCP.
+  [[nodiscard]] Result<void> check_rdma() const;
   /// True if there is nothing to progress: the next event ends await_event().
   bool arm() { return calls_.worker_arm(worker_) == UCS_OK; }
   void await_event(std::chrono::nanoseconds longest, int other_event = -1) const;
@@ -126,6 +132,7 @@ class UcxWorker {
   std::function<void()> worked_;
   std::vector<std::byte> address_;
   std::string transports_;
+  bool without_tcp_ = false;
   bool one_sided_ = false;
 };
 

@@ -51,6 +51,18 @@ TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+TEST(Nodes, DoNotStartByTcpIfRdmaIsRequired) {
+  const auto job = test_support::run(oshrun(2, "off", in_nodes_of(1, {test_program("net_pes"), "hello"})),
+                                     {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
+  EXPECT_NE(job.exit.code, 0);
+  EXPECT_THAT(job.output, AllOf(HasSubstr("shmem: PE 0 (on "), HasSubstr("has no network to the other nodes: "),
+                                HasSubstr("SHMEM_NETWORK_REQUIRE=rdma, but UCX "), HasSubstr("would use tcp")));
+  // PEs of one node need no network.
+  const auto one_node =
+      test_support::run(oshrun(2, "off", {test_program("net_pes"), "hello"}), {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);
+  EXPECT_TRUE(one_node.exit.clean()) << one_node.output;
+}
+
 /// Programs for Ascend SHMEM, which give each of the library's PEs a device.
 TEST(AscendOnNodes, CallsDoWhatThatLibrarySays) {
   std::vector<const char*> programs{"rma_c", "sync_c", "device"};

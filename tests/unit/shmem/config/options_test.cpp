@@ -11,6 +11,7 @@ namespace {
 using shmem::BootstrapKind;
 using shmem::GbaUse;
 using shmem::HugePages;
+using shmem::NetworkUse;
 using shmem::NumaPolicy;
 using shmem::read_options;
 
@@ -153,6 +154,14 @@ TEST(Options, ChoosePagesAndTheirPlace) {
   EXPECT_EQ(numa("local"), NumaPolicy::kLocal);
   EXPECT_EQ(numa("interleave"), NumaPolicy::kInterleave);
   EXPECT_EQ(numa("none"), NumaPolicy::kNone);
+}
+
+TEST(Options, CanRequireRdma) {
+  const auto read = [](const char* text) { return read_options(environment({{"SHMEM_NETWORK_REQUIRE", text}})); };
+  EXPECT_EQ(read_options(environment({})).value().network_require, NetworkUse::kAny);
+  EXPECT_EQ(read("any").value().network_require, NetworkUse::kAny);
+  EXPECT_EQ(read("rdma").value().network_require, NetworkUse::kRdma);
+  EXPECT_FALSE(read("tcp"));
 }
 
 TEST(Options, ChooseABootstrap) {

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,54 @@ TEST_F(UcxWorkerTest, KeepsMessagesToAPeOnOnePath) {
   };
   ASSERT_TRUE(UcxWorker::create(calls, 1));
   EXPECT_THAT(settings_made(), Contains("MAX_EAGER_RAILS=1"));
+}
+
+/// A UCX that claims to have an adapter, as a node with InfiniBand has; without TCP if it is told to.
+UcxCalls with_an_adapter() {
+  UcxCalls calls = load_ucx("libucp.so.0").value();
+  settings_made().clear();
+  calls.config_modify = [](ucp_config_t*, const char* name, const char* value) {
+    settings_made().push_back(std::string(name) + "=" + value);
+    return UCS_OK;
+  };
+  calls.context_print_info = [](const ucp_context_h, FILE* stream) {
+    std::fputs("#  resource 0 : md 0 dev 0 flags -- rc_mlx5/mlx5_0:1\n", stream);
+    if (settings_made().empty() || settings_made().back() != "TLS=^sm,tcp") {
+      std::fputs("#  resource 1 : md 1 dev 1 flags -- tcp/eth0\n", stream);
+    }
+  };
+  return calls;
+}
+
+TEST_F(UcxWorkerTest, LeavesTcpOutIfRdmaIsRequired) {
+  const UcxCalls calls = with_an_adapter();
+  const auto any = UcxWorker::create(calls, 1);
+  ASSERT_TRUE(any) << any.error().text;
+  EXPECT_EQ((*any)->transports(), "rc_mlx5, tcp");
+  EXPECT_THAT(settings_made(), Not(Contains("TLS=^sm,tcp")));
+  const auto rdma = UcxWorker::create(calls, 1, false, true);
+  ASSERT_TRUE(rdma) << rdma.error().text;
+  EXPECT_EQ((*rdma)->transports(), "rc_mlx5");
+  EXPECT_TRUE((*rdma)->one_sided());
+  EXPECT_THAT(settings_made(), Contains("TLS=^sm,tcp"));
+}
+
+TEST_F(UcxWorkerTest, DoesNotFallBackToTcpIfRdmaIsRequired) {
+  const auto refused = UcxWorker::create(load_ucx("libucp.so.0").value(), 1, false, true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, std::errc::network_down);
+  EXPECT_THAT(refused.error().text, HasSubstr("SHMEM_NETWORK_REQUIRE=rdma, but UCX "));
+  EXPECT_THAT(refused.error().text, HasSubstr("would use tcp between nodes"));
+}
+
+TEST_F(UcxWorkerTest, RefusesTheUsersChoiceOfTcpIfRdmaIsRequired) {
+  const UcxCalls calls = with_an_adapter();
+  ::setenv("UCX_TLS", "tcp,self", 1);
+  const auto refused = UcxWorker::create(calls, 1, false, true);
+  ::unsetenv("UCX_TLS");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text, HasSubstr("with UCX_TLS=tcp,self UCX "));
+  EXPECT_THAT(refused.error().text, HasSubstr("it has rc_mlx5, tcp"));
 }
 
 TEST_F(UcxWorkerTest, RefusesSettingsThatLetMessagesOvertakeEachOther) {
