@@ -23,6 +23,8 @@ namespace shmem {
 constexpr const char* kJobFdVariable = "OSHRUN_JOB_FD";
 constexpr const char* kJobRankVariable = "OSHRUN_RANK";
 constexpr const char* kJobSizeVariable = "OSHRUN_SIZE";
+/// Set in a job on several nodes: oshrun is the server of SHMEM_UID_SESSION_ID, so that PE 0 does not listen there.
+constexpr const char* kJobServedVariable = "OSHRUN_SERVES";
 /// Set if standard output is a pipe to oshrun, which writes to a terminal: libshmem then buffers by line, as for a
 /// terminal.
 constexpr const char* kJobLinesVariable = "OSHRUN_STDOUT_LINES";

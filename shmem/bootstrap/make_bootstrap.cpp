@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "shmem/bootstrap/bootstrap.hpp"
+#include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/bootstrap/local.hpp"
 #include "shmem/bootstrap/mpi.hpp"
 #include "shmem/bootstrap/pmix.hpp"
@@ -40,7 +41,7 @@ Result<std::unique_ptr<Bootstrap>> join_by_uid(BootstrapRequest request) {
       return id.error();
     }
     request.id = *id;
-    if (place.rank == 0) {
+    if (place.rank == 0 && std::getenv(kJobServedVariable) == nullptr) {
       auto listener = open_shared_listener(uid);
       if (!listener) {
         return listener.error();

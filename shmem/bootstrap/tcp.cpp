@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/bootstrap/uid_socket.hpp"
 #include "shmem/cores/wait.hpp"
@@ -322,10 +323,13 @@ void TcpBootstrap::handle(Frame frame) {
 
 void TcpBootstrap::lose_server(const std::string& why) {
   std::unique_lock lock(mutex_);
-  const std::string server = server_pe_ ? fmt::format("PE {}, whose process the PEs are connected to", *server_pe_)
-                                        : "the process that the PEs connect to";
+  std::string server = "the process that the PEs connect to";
+  if (server_pe_) {
+    server = *server_pe_ == kLauncher ? std::string("oshrun")
+                                      : fmt::format("PE {}, whose process the PEs are connected to,", *server_pe_);
+  }
   lock.unlock();
-  const std::string text = fmt::format("shmem: {} (at {}), is lost: {}", server, id_.place.text(), why);
+  const std::string text = fmt::format("shmem: {} (at {}) is lost: {}", server, id_.place.text(), why);
   set_end({{std::errc::connection_reset, text}, std::nullopt, text});
 }
 

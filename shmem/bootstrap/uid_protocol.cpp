@@ -109,7 +109,7 @@ std::string UidJobState::name_of_pe(int pe) const {
 
 std::optional<std::string> UidJobState::mismatch(const Hello& hello, const std::string& name) const {
   const std::string newcomer = fmt::format("PE {} ({})", hello.rank, name);
-  const std::string server = fmt::format("PE {}", job_.server);
+  const std::string server = job_.server < 0 ? "oshrun" : fmt::format("PE {}", job_.server);
   if (hello.size != job_.size) {
     return fmt::format("{} was told that the job has {}, {} that it has {}; give all of them the same number", newcomer,
                        pes(hello.size), server, pes(job_.size));
@@ -193,12 +193,7 @@ void UidJobState::receive(int pe, const Frame& frame, Time now) {
       return;
     case FrameType::kAbort:
       if (const auto head = frame.head<AbortHead>()) {
-        aborted_ = true;
-        const AbortHead told{pe, head->status};
-        const std::string reason = frame.text(sizeof(AbortHead));
-        // The others make their own text; this one is for a PE that joins too late.
-        end({std::errc::operation_canceled, fmt::format("shmem: the job was ended by {}: {}", name_of_pe(pe), reason)},
-            encode(FrameType::kAborted, told, reason));
+        abort(pe, head->status, frame.text(sizeof(AbortHead)));
       }
       return;
     default:
@@ -264,6 +259,17 @@ void UidJobState::lose(int pe, const std::string& why) {
 
 Error UidJobState::left_behind(int pe) const {
   return {std::errc::owner_dead, fmt::format("shmem: {} has left the job while others wait for it", name_of_pe(pe))};
+}
+
+void UidJobState::abort(std::int32_t pe, std::int32_t status, const std::string& reason) {
+  if (aborted_) {
+    return;
+  }
+  aborted_ = true;
+  // The others make their own text; this one is for a PE that joins too late.
+  end({std::errc::operation_canceled,
+       fmt::format("shmem: the job was ended by {}: {}", pe < 0 ? "oshrun" : name_of_pe(pe), reason)},
+      encode(FrameType::kAborted, AbortHead{pe, status}, reason));
 }
 
 void UidJobState::fail_all(Error why) {

@@ -129,7 +129,7 @@ class UidJobState {
   struct Job {
     Secret secret;
     int size;
-    int server;                       // the PE whose process this is
+    int server;                       // the PE whose process this is; -1: oshrun
     std::chrono::milliseconds limit;  // how long the server's own PE waits for the others
     std::string place;                // the server's address, for messages
     std::string how = {};             // how it was chosen, for messages
@@ -157,6 +157,8 @@ class UidJobState {
   void receive(int pe, const Frame& frame, Time now);
   /// The connection of a PE that has joined has ended.
   void lose(int pe, const std::string& why);
+  /// Ends the job for all PEs. `pe`: the one that wants this, or -1: oshrun.
+  void abort(std::int32_t pe, std::int32_t status, const std::string& reason);
   /// Ends all waits.
   void fail_all(Error why);
   /// Fails the step whose time has passed.

@@ -87,6 +87,20 @@ UidServer::~UidServer() {
   thread_.join();
 }
 
+void UidServer::abort(int status, const std::string& reason) {
+  const std::scoped_lock lock(mutex_);
+  abort_ = {status, reason};
+  ::eventfd_write(wake_.get(), 1);
+}
+
+void UidServer::take_abort() {
+  const std::scoped_lock lock(mutex_);
+  if (abort_) {
+    state_.abort(-1, abort_->status, abort_->reason);
+    abort_.reset();
+  }
+}
+
 void UidServer::flush(milliseconds limit) {
   std::unique_lock lock(mutex_);
   flush_wanted_ = true;
@@ -118,6 +132,7 @@ void UidServer::run() {
     drop_silent();
     resume_accepting();
     state_.expire(Clock::now());
+    take_abort();
     deliver();
     report_flushed();
   }
@@ -129,6 +144,9 @@ bool UidServer::go_on() {
   }
   if (!finishing_.load(std::memory_order_acquire)) {
     return true;  // pairs with the store in ~UidServer()
+  }
+  if (at_once_) {
+    return false;
   }
   const auto now = Clock::now();
   if (!last_) {

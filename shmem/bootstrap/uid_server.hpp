@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server of a job's bootstrap: one thread in the process of one PE, to which all PEs connect.
+// The server of a job's bootstrap: one thread in the process of one PE, or of oshrun, to which all PEs connect.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,10 @@ class UidServer {
 
   /// The owner has left the job without a failure.
   void close() { in_order_ = true; }
+  /// Called by oshrun, which is no PE: ends the job for all PEs.
+  void abort(int status, const std::string& reason);
+  /// Called by oshrun, when the processes of all PEs have ended: the destructor waits for nobody.
+  void stop() { at_once_ = true; }
   /// Waits until all messages have been passed to the kernel, up to `limit`.
   void flush(std::chrono::milliseconds limit);
 
@@ -74,6 +78,7 @@ class UidServer {
   void resume_accepting();
   void deliver();
   void watch(const Connection& connection, bool to_write);
+  void take_abort();
   void report_flushed();
 
   // Fixed after construction.
@@ -90,11 +95,18 @@ class UidServer {
   std::vector<int> descriptors_;           // of each PE; -1: none
   std::optional<Clock::time_point> last_;  // when to end, even with open connections
   // Shared.
-  bool in_order_ = false;  // written before finishing_
+  bool in_order_ = false;  // these two: written before finishing_
+  bool at_once_ = false;
   std::atomic<bool> finishing_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool flush_wanted_ = false;  // guarded by mutex_
+  // Guarded by mutex_.
+  bool flush_wanted_ = false;
+  struct Abort {
+    int status;
+    std::string reason;
+  };
+  std::optional<Abort> abort_;  // to be passed to the PEs
 
   HelperThread thread_;
 };

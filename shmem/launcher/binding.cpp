@@ -75,8 +75,8 @@ std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
   return found;
 }
 
-/// Each node that has allowed processors, by number.
-std::vector<Place> nodes(const Cpus& allowed, const std::string& sysfs) {
+/// The allowed processors of each NUMA node that has some, by its number.
+std::map<int, Cpus> numa_nodes(const Cpus& allowed, const std::string& sysfs) {
   std::map<int, Cpus> by_number;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(sysfs + "/node", error)) {
@@ -93,13 +93,17 @@ std::vector<Place> nodes(const Cpus& allowed, const std::string& sysfs) {
       by_number.emplace(*node, std::move(usable));
     }
   }
-  std::vector<Place> found;
-  found.reserve(by_number.size());
-  for (auto& [node, cpus] : by_number) {
-    found.push_back({fmt::format("NUMA node {}", node), std::move(cpus)});
+  if (by_number.empty()) {
+    by_number.emplace(0, allowed);
   }
-  if (found.empty()) {
-    found.push_back({"NUMA node 0", allowed});
+  return by_number;
+}
+
+std::vector<Place> nodes(const std::vector<std::pair<int, Cpus>>& numa_nodes) {
+  std::vector<Place> found;
+  found.reserve(numa_nodes.size());
+  for (const auto& [node, cpus] : numa_nodes) {
+    found.push_back({fmt::format("NUMA node {}", node), cpus});
   }
   return found;
 }
@@ -174,6 +178,8 @@ bool run_on(const Cpus& cpus) {
 
 Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)
     : bind_(bind), processors_(static_cast<int>(allowed.size())) {
+  const auto by_number = numa_nodes(allowed, sysfs);
+  nodes_.assign(by_number.begin(), by_number.end());
   switch (bind) {
     case Bind::kNone:
       places_ = {{"", allowed}};
@@ -182,7 +188,7 @@ Binding::Binding(Bind bind, const Cpus& allowed, const std::string& sysfs)
       places_ = cores(allowed, sysfs);
       break;
     case Bind::kNuma:
-      places_ = nodes(allowed, sysfs);
+      places_ = nodes(nodes_);
       break;
   }
 }
@@ -198,7 +204,15 @@ const Place& Binding::of(int pe, int pes) const {
 std::string Binding::text(int pe, int pes) const {
   const Place& place = of(pe, pes);
   const std::string cpus = (place.cpus.size() == 1 ? "CPU " : "CPUs ") + run_list(place.cpus);
-  return (is_bound() ? "bound to " + place.name : std::string("not bound")) + " (" + cpus + ")";
+  std::vector<int> numa;
+  for (const auto& [node, its_cpus] : nodes_) {
+    if (!common(its_cpus, place.cpus).empty()) {
+      numa.push_back(node);
+    }
+  }
+  const std::string on =
+      bind_ == Bind::kNuma ? "" : fmt::format(", NUMA node{} {}", numa.size() == 1 ? "" : "s", run_list(numa));
+  return fmt::format("{} ({}{})", is_bound() ? "bound to " + place.name : "not bound", cpus, on);
 }
 
 }  // namespace shmem::launcher

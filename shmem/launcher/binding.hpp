@@ -41,7 +41,7 @@ class Binding {
   /// For PE `pe` of `pes`. Cores are assigned in turn, again from the first when there are more PEs than cores; nodes
   /// in blocks, so that neighbours are near each other.
   [[nodiscard]] const Place& of(int pe, int pes) const;
-  /// "bound to core 1 (CPU 1)", "not bound (CPUs 0-3)".
+  /// "bound to core 1 (CPU 1, NUMA node 0)", "not bound (CPUs 0-3, NUMA nodes 0, 1)".
   [[nodiscard]] std::string text(int pe, int pes) const;
   /// The number of processors that all PEs together may use.
   [[nodiscard]] int processors() const { return processors_; }
@@ -50,6 +50,7 @@ class Binding {
   Bind bind_;
   int processors_;
   std::vector<Place> places_;
+  std::vector<std::pair<int, Cpus>> nodes_;  // each NUMA node that has allowed processors
 };
 
 /// Binds this process to `cpus`. False with errno.

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/launcher/node_part.hpp"
 #include "shmem/launcher/streams.hpp"
 #include "shmem/launcher/support_processes.hpp"
 
@@ -33,6 +34,9 @@ constexpr milliseconds kKillLimit{10000};
 /// The poll interval for events that wake no poll(): a PE that ends the job, PEs that wait for one that has left.
 constexpr milliseconds kLook{100};
 
+/// When a terminal shows for the first time which PEs have not started the library.
+constexpr milliseconds kProgress{5000};
+
 constexpr int kTimeoutStatus = 124;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
@@ -50,8 +54,11 @@ Job::Job(Parts parts)
       pes_(static_cast<std::size_t>(parts_.options.pes())) {}
 
 int Job::run() {
+  start_ = Clock::now();
+  next_progress_ = start_ + kProgress;
+  has_lifeline_ = parts_.options.part.has_value();
   if (parts_.options.timeout) {
-    timeout_ = Clock::now() + *parts_.options.timeout;
+    timeout_ = start_ + *parts_.options.timeout;
   }
   start_pes();
   while (any_running()) {
@@ -61,10 +68,8 @@ int Job::run() {
     look_for_abort();
     reap();
     look_for_deserters();
-    if (timeout_ && Clock::now() >= *timeout_ && ending_ == Ending::kNo) {
-      say("the job did not end within its --timeout");
-      end(kTimeoutStatus, "its time (oshrun --timeout) is over", Ending::kTerminated);
-    }
+    look_at_time();
+    show_progress();
     advance_ending();
   }
   look_for_abort();
@@ -77,6 +82,7 @@ int Job::run() {
     say(fmt::format("ended {} processes that PEs had left behind", ended));
   }
   finish_output();
+  show_last_lines();
   return status_.value_or(0);
 }
 
@@ -97,7 +103,7 @@ Result<pid_t> Job::start_pe(int pe) {
     return ends.error();
   }
   ChildProgram program = programs_.of(pe);
-  if (pe == 0) {
+  if (pe == 0 && !parts_.options.part) {
     program.input = parts_.terminal ? parts_.terminal->pipe_end().get() : STDIN_FILENO;
   }
   program.output = ends->output.get();
@@ -110,13 +116,14 @@ void Job::start_pes() {
   for (int pe = 0; pe < pes; ++pe) {
     const auto pid = start_pe(pe);
     if (!pid) {
-      say(fmt::format("cannot start PE {}: {}", pe, pid.error().text));
-      end(1, fmt::format("oshrun cannot start PE {}", pe), Ending::kTerminated);
+      const int number = parts_.options.number(pe);
+      say(fmt::format("cannot start PE {}: {}", number, pid.error().text));
+      end(1, fmt::format("oshrun cannot start PE {}", number), Ending::kTerminated);
       break;
     }
     pes_[static_cast<std::size_t>(pe)] = Pe{*pid, true, false};
     if (parts_.options.report_bindings) {
-      say(name_of(pe) + " is " + parts_.binding.text(pe, pes));
+      say(fmt::format("{} on {} is {}", name_of(pe), parts_.host, parts_.binding.text(pe, pes)));
     }
   }
   if (parts_.terminal) {
@@ -128,13 +135,32 @@ void Job::start_pes() {
 
 void Job::wait_for_something() {
   const auto outputs = parts_.output.wanted();
-  std::array<pollfd, 4> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
-                              parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}, outputs[0], outputs[1]};
+  std::array<pollfd, 5> polls{pollfd{parts_.signals.fd(), POLLIN, 0},
+                              parts_.terminal ? parts_.terminal->wanted() : pollfd{-1, 0, 0}, outputs[0], outputs[1],
+                              pollfd{has_lifeline_ ? STDIN_FILENO : -1, POLLIN, 0}};
   const int ready = ::poll(polls.data(), polls.size(), static_cast<int>(poll_limit().count()));
   if (ready > 0 && polls[1].revents != 0) {
     parts_.terminal->move();
   }
+  if (ready > 0 && polls[4].revents != 0) {
+    read_lifeline();
+  }
   parts_.output.move();
+}
+
+void Job::read_lifeline() {
+  char byte = 0;
+  const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+  if (got == 1 && byte == kTimeIsOver) {
+    time_is_over();
+  } else if (got == 1 && is_for_pes(byte)) {
+    forward(byte);
+  } else if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) {
+    has_lifeline_ = false;
+    if (ending_ == Ending::kNo || ending_ == Ending::kTold) {
+      end(1, "the oshrun that started this part of the job has ended it", Ending::kTerminated);
+    }
+  }
 }
 
 milliseconds Job::poll_limit() const {
@@ -188,12 +214,13 @@ void Job::read_exec_failures() {
 
 std::string Job::text_of(const ExecFailure& failure) const {
   const int pe = failure.tag;
+  const int number = parts_.options.number(pe);
   const std::string error = std::string(": ") + std::strerror(failure.error);
   switch (failure.step) {
     case ExecFailure::kPrepare:
-      return fmt::format("cannot set up the process of PE {}{}", pe, error);
+      return fmt::format("cannot set up the process of PE {}{}", number, error);
     case ExecFailure::kBind:
-      return fmt::format("cannot keep PE {} {}{}", pe, parts_.binding.text(pe, parts_.options.pes()), error);
+      return fmt::format("cannot keep PE {} {}{}", number, parts_.binding.text(pe, parts_.options.pes()), error);
     case ExecFailure::kEnterFolder:
       return "cannot run " + programs_.file_of(pe) + " in " + programs_.folder_of(pe) + error;
     case ExecFailure::kExecute:
@@ -241,6 +268,7 @@ void Job::pe_ended(int pe, int wait_status) {
   if (ending_ == Ending::kNo && status != 0 && may_be_cause) {
     const std::string text = end_text(pe, wait_status);
     say(text);
+    failed_ = failed_.value_or(pe);
     if (left) {
       status_ = status_.value_or(status);  // other PEs do not wait for it
     } else {
@@ -291,6 +319,54 @@ void Job::look_for_abort() {
                     ended->status, ended->reason.empty() ? "" : ": " + ended->reason));
   }
   end(ended->status, ended->reason, Ending::kTold);
+}
+
+std::vector<int> Job::running_pes(bool joined) const {
+  std::vector<int> found;
+  for (int pe = 0; pe < parts_.options.pes(); ++pe) {
+    // Relaxed: no other data depends on it.
+    const bool has_joined = parts_.memory.slot(pe).state.load(std::memory_order_relaxed) != PeState::kAbsent;
+    if (pes_[static_cast<std::size_t>(pe)].running && has_joined == joined) {
+      found.push_back(parts_.options.number(pe));
+    }
+  }
+  return found;
+}
+
+void Job::look_at_time() {
+  if (timeout_ && Clock::now() >= *timeout_ && ending_ == Ending::kNo) {
+    time_is_over();
+  }
+}
+
+void Job::time_is_over() {
+  std::vector<int> running = running_pes(true);
+  const std::vector<int> absent = running_pes(false);
+  const bool uses_library = !running.empty();
+  running.insert(running.end(), absent.begin(), absent.end());
+  std::sort(running.begin(), running.end());
+  const std::string late =
+      uses_library && !absent.empty() ? "; not yet in shmem_init: " + pe_list(absent) : std::string();
+  say("the job did not end within its --timeout; still running: " + pe_list(running) + late);
+  // PEs that wait in a call of the library end by themselves, and name it.
+  const bool can_tell = uses_library || parts_.options.part;
+  end(kTimeoutStatus, "its time (oshrun --timeout) is over", can_tell ? Ending::kTold : Ending::kTerminated);
+}
+
+void Job::show_progress() {
+  const bool is_shown = parts_.output.is_error_for_terminal() || ::isatty(STDERR_FILENO) != 0;
+  if (ending_ != Ending::kNo || Clock::now() < next_progress_ || parts_.options.part || !is_shown) {
+    return;
+  }
+  const auto passed = Clock::now() - start_;
+  next_progress_ = Clock::now() + passed;
+  const auto joined = running_pes(true);
+  const auto absent = running_pes(false);
+  if (!joined.empty() && !absent.empty()) {
+    say(fmt::format("{} of {} PEs have called shmem_init after {} s; waiting for {}", joined.size(),
+                    parts_.options.pes(), std::chrono::duration_cast<std::chrono::seconds>(passed).count(),
+                    pe_list(absent)));
+  }
 }
 
 void Job::look_for_deserters() {
@@ -399,6 +475,18 @@ void Job::finish_output() {
   }
 }
 
+void Job::show_last_lines() {
+  const auto lines = failed_ ? parts_.output.out_of_sight(*failed_) : std::vector<std::string>();
+  if (lines.empty()) {
+    return;
+  }
+  say(fmt::format("the last lines of PE {}:", parts_.options.number(*failed_)));
+  for (const std::string& line : lines) {
+    say("| " + line);
+  }
+  drain_output();
+}
+
 bool Job::drain_output() {
   Output& output = parts_.output;
   // While the reader has not taken the pending output, nothing more is read.
@@ -429,7 +517,7 @@ bool Job::any_running() const {
 }
 
 std::string Job::name_of(int pe) const {
-  return fmt::format("PE {} (pid {})", pe, pes_[static_cast<std::size_t>(pe)].pid);
+  return fmt::format("PE {} (pid {})", parts_.options.number(pe), pes_[static_cast<std::size_t>(pe)].pid);
 }
 
 }  // namespace shmem::launcher

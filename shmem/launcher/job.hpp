@@ -39,6 +39,7 @@ class Job {
     std::optional<DeviceProcess> device;
     std::optional<TerminalInput> terminal;
     Output output;
+    std::string host{};  // this machine's name, for messages
   };
 
   explicit Job(Parts parts);
@@ -80,6 +81,14 @@ class Job {
   /// A PE reports an error whose cause may be another PE, which was killed.
   [[nodiscard]] bool may_be_consequence(const JobEnd& ended) const;
   void look_for_deserters();
+  void look_at_time();
+  void time_is_over();
+  /// In a part of a job: what the oshrun says that has started this one.
+  void read_lifeline();
+  /// On a terminal: which PEs have not started the library, while others wait for them.
+  void show_progress();
+  /// PEs that run, by whether they have called shmem_init.
+  [[nodiscard]] std::vector<int> running_pes(bool joined) const;
 
   // Ending.
   void end(int status, const std::string& reason, Ending ending);
@@ -89,6 +98,8 @@ class Job {
   void forward(int signal) const;
   void stop_with_terminal();
   void finish_output();
+  /// Prints the last lines of the PE whose failure ended the job, if they are out of sight.
+  void show_last_lines();
   /// Waits as long as the reader needs, like any program that writes; false: a signal or --timeout ended that.
   bool drain_output();
 
@@ -102,8 +113,12 @@ class Job {
   MemoryKills memory_kills_;
   std::vector<Pe> pes_;
   std::optional<int> status_;
+  std::optional<int> failed_;  // the PE whose failure ended the job
   Ending ending_ = Ending::kNo;
-  Clock::time_point next_step_{};                    // of the end
+  Clock::time_point next_step_{};  // of the end
+  Clock::time_point start_{};
+  Clock::time_point next_progress_{};                // when to say which PEs have not started the library
+  bool has_lifeline_ = false;                        // standard input is open: see read_lifeline()
   std::optional<Clock::time_point> timeout_;         // of --timeout
   std::optional<Clock::time_point> deserted_since_;  // since when PEs wait for others that will not come
   std::optional<Clock::time_point> reported_since_;  // since when a PE has reported an error: see look_for_abort()

@@ -4,11 +4,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <limits.h>
+
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 
 #include "shmem/launcher/child.hpp"
 #include "shmem/launcher/job.hpp"
+#include "shmem/launcher/node_part.hpp"
+#include "shmem/launcher/remote_job.hpp"
 #include "shmem/launcher/streams.hpp"
 
 namespace {
@@ -46,7 +52,13 @@ Result<Binding> choose_binding(Bind bind) {
 /// A PE that is alone has the output and the terminal to itself.
 Result<Output> open_output(const Options& options) {
   const bool is_direct = options.direct_output || (options.pes() == 1 && !options.tag_output);
-  return is_direct ? Result<Output>(Output()) : Output::open(options.tag_output, options.pes());
+  return is_direct ? Result<Output>(Output()) : Output::open(options.tag_output, options.pes(), options.number(0));
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 /// All parts of the job. Undone as a whole if one of them cannot be made.
@@ -81,7 +93,7 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
     device.emplace(std::move(*started));
   }
   std::optional<TerminalInput> terminal;
-  if (::isatty(STDIN_FILENO) != 0) {
+  if (!options.part && ::isatty(STDIN_FILENO) != 0) {
     auto opened = TerminalInput::open(STDIN_FILENO);
     if (!got(opened, error)) {
       return error;
@@ -92,9 +104,9 @@ Result<Job::Parts> prepare(Options options, std::vector<std::string> files) {
   if (!got(output, error)) {
     return error;
   }
-  return Job::Parts{std::move(options),  std::move(files),  std::move(*binding), std::move(*signals),
-                    std::move(*memory),  std::move(*guard), std::move(*reports), std::move(device),
-                    std::move(terminal), std::move(*output)};
+  return Job::Parts{std::move(options),  std::move(files),   std::move(*binding), std::move(*signals),
+                    std::move(*memory),  std::move(*guard),  std::move(*reports), std::move(device),
+                    std::move(terminal), std::move(*output), host_name()};
 }
 
 Result<std::vector<std::string>> find_programs(const std::vector<Program>& programs) {
@@ -116,12 +128,51 @@ int status_of(const Error& error) {
   return error.code == std::errc::no_such_file_or_directory ? 127 : 126;
 }
 
+/// In the oshrun of a node: takes over the environment that the job has, and says that the node is ready.
+Result<void> join_as_part(Options& options) {
+  const auto variables = read_variables(STDIN_FILENO);
+  if (!variables) {
+    return variables.error();
+  }
+  for (const NodeVariable& variable : *variables) {
+    const auto equals = variable.entry.find('=');
+    const std::string name = variable.entry.substr(0, equals);
+    const std::string value = variable.entry.substr(equals + 1);
+    if (variable.program < 0) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+    } else if (static_cast<std::size_t>(variable.program) < options.programs.size()) {
+      options.programs[static_cast<std::size_t>(variable.program)].exports.emplace_back(name, value);
+    }
+  }
+  if (::write(STDOUT_FILENO, kNodeReady.data(), kNodeReady.size()) != static_cast<ssize_t>(kNodeReady.size())) {
+    return shmem::fail_errno(errno, "cannot write to standard output");
+  }
+  return {};
+}
+
+int run_on_nodes(Options options) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto job = RemoteJob::prepare(std::move(options));
+  if (!job) {
+    say(job.error().text);
+    return 1;
+  }
+  return (*job)->run();
+}
+
 int run(int argc, char** argv) {
   open_standard_descriptors();
   auto options = parse_options(argc, argv);
   if (!options) {
     (options.error().status == 0 ? std::cout : std::cerr) << options.error().text << std::flush;
     return options.error().status;
+  }
+  if (!options->nodes.empty()) {
+    return run_on_nodes(std::move(*options));
+  }
+  if (auto joined = options->part ? join_as_part(*options) : Result<void>(); !joined) {
+    say(joined.error().text);
+    return 1;
   }
   auto files = find_programs(options->programs);
   if (!files) {

@@ -7,10 +7,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
+#include <sstream>
 
 #include "shmem/bootstrap/job_memory.hpp"
 #include "shmem/launcher/other_launchers.hpp"
@@ -25,13 +28,16 @@ using Arguments = std::vector<std::string>;
 using Check = std::function<std::string(const std::string&)>;
 
 constexpr const char* kDescription =
-    "Runs PROGRAM as the PEs (processing elements) of one job on this machine; after each \":\" may follow another\n"
-    "program with options of its own. PE 0 reads oshrun's standard input. The exit status is that of the first PE "
-    "that\n"
-    "fails, 128 + N for signal N.";
+    "Runs PROGRAM as the PEs (processing elements) of one job, on this machine or on the hosts of -H or --hostfile;\n"
+    "after each \":\" may follow another program with options of its own. On one node, PE 0 reads oshrun's standard "
+    "input.\n"
+    "The exit status is that of the first PE that fails, 128 + N for signal N.";
 
-constexpr std::array kOptionsWithValue = {"-n",      "--np",   "-x",      "--wdir",   "--gba",
-                                          "--ports", "--bind", "--grace", "--timeout"};
+constexpr std::array kOptionsWithValue = {"-n",     "--np",    "-x",        "--wdir", "--gba", "--ports",
+                                          "--bind", "--grace", "--timeout", "--rsh",  "--part"};
+/// Runs a command on another node. It must not ask for a password: oshrun starts several at once.
+constexpr const char* kRsh = "ssh -x -o BatchMode=yes";
+constexpr const char* kRshVariable = "SHMEM_RSH";
 
 int values_of(const std::string& option) {
   const bool has_value =
@@ -98,6 +104,8 @@ struct Raw {
   Program program;
   Arguments exports;
   OtherLaunchers others;
+  std::string rsh;
+  std::string part;
   std::string bind = "none";
   double grace = 1;
   double timeout = 0;
@@ -163,6 +171,12 @@ void declare_job(CLI::App& app, Raw& raw) {
   app.add_option("--timeout", raw.timeout, "End the job after this time; the exit status is then 124")
       ->type_name("SECONDS")
       ->check(number_check(1e-3, 1e9, "a number of seconds"));
+  app.add_option(
+         "--rsh", raw.rsh,
+         std::string("The program, with options, that runs a command on another host; default: SHMEM_RSH, else ") +
+             kRsh)
+      ->type_name("COMMAND");
+  app.add_option("--part", raw.part)->group("");  // of an oshrun that another one starts
   app.set_version_flag("-V,--version", fmt::format("oshrun: libshmem {}, OpenSHMEM 1.6", kVersion));
   declare_other_launchers(app, raw.others);
 }
@@ -194,11 +208,37 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
+}
+
+std::vector<std::string> rsh_of(const std::string& given) {
+  const char* variable = std::getenv(kRshVariable);
+  auto words = words_of(!given.empty() ? given : (variable != nullptr ? variable : ""));
+  return words.empty() ? words_of(kRsh) : words;
+}
+
+/// "FIRST/TOTAL"
+std::optional<NodePart> part_of(const std::string& text) {
+  NodePart part;
+  const char* end = text.data() + text.size();
+  const auto [slash, error] = std::from_chars(text.data(), end, part.first);
+  if (error != std::errc{} || slash == end || *slash != '/') {
+    return std::nullopt;
+  }
+  const auto [rest, wrong] = std::from_chars(slash + 1, end, part.total);
+  const bool good = wrong == std::errc{} && rest == end && part.first >= 0 && part.first < part.total;
+  return good ? std::optional(part) : std::nullopt;
+}
+
 Options job_options(const Raw& raw) {
   Options options = raw.job;
   const std::string& bind = raw.others.bind_to.empty() ? raw.bind : raw.others.bind_to;
   options.bind = *bind_of(bind.substr(0, bind.find(':')));
   options.grace = milliseconds_of(raw.grace);
+  options.rsh = rsh_of(raw.rsh);
+  options.part = part_of(raw.part);
   if (raw.timeout > 0) {
     options.timeout = milliseconds_of(raw.timeout);
   }
@@ -206,7 +246,7 @@ Options job_options(const Raw& raw) {
 }
 
 /// Reads one part; the first one contains the options of the job.
-base::Result<Program, Refusal> parse_part(Arguments part, Options* job) {
+base::Result<Program, Refusal> parse_part(Arguments part, Options* job, OtherLaunchers* others) {
   CLI::App app(kDescription, "oshrun");
   Raw raw;
   app.formatter(std::make_shared<Help>());
@@ -229,9 +269,7 @@ base::Result<Program, Refusal> parse_part(Arguments part, Options* job) {
     job->variables = variables_of(raw.others);
     const int asked = pes_asked_for(raw.others);
     raw.program.pes = app.count("--np") == 0 && asked != 0 ? asked : raw.program.pes;
-    if (const std::string problem = too_many_for_a_node(raw.others, raw.program.pes); !problem.empty()) {
-      return wrong_usage(problem);
-    }
+    *others = raw.others;
   }
   return convert(raw, app.remaining(), job != nullptr);
 }
@@ -243,11 +281,37 @@ int Options::pes() const {
                          [](int sum, const Program& program) { return sum + program.pes; });
 }
 
+namespace {
+
+/// Chooses the nodes of the PEs. "" or what is wrong.
+std::string place(Options& options, const OtherLaunchers& others) {
+  auto nodes = nodes_of(others, options.pes());
+  if (!nodes) {
+    return nodes.error().text;
+  }
+  const bool is_here = std::ranges::all_of(*nodes, [](const NodePes& node) { return is_this_machine(node.host); });
+  if (is_here) {
+    return "";
+  }
+  if (others.map_by.starts_with("node")) {
+    return "--map-by " + others.map_by +
+           " is not available: PEs fill the nodes in their order, and -N says how many each takes";
+  }
+  options.nodes = *std::move(nodes);
+  if (options.gba == "fake") {
+    return "--gba fake is for jobs on one node: start a gba-fake-device on each node, and give its path";
+  }
+  return options.direct_output ? "--direct-output is for jobs on one node" : "";
+}
+
+}  // namespace
+
 base::Result<Options, Refusal> parse_options(int argc, const char* const* argv) {
   Options options;
+  OtherLaunchers others;
   std::vector<Program> programs;
   for (Arguments& part : split(Arguments(argv + 1, argv + argc))) {
-    auto program = parse_part(std::move(part), programs.empty() ? &options : nullptr);
+    auto program = parse_part(std::move(part), programs.empty() ? &options : nullptr, &others);
     if (!program) {
       return program.error();
     }
@@ -266,6 +330,9 @@ base::Result<Options, Refusal> parse_options(int argc, const char* const* argv) 
   // Each number is bounded before the sum can overflow.
   if (options.programs.size() > kMaxLocalPes || options.pes() > kMaxLocalPes) {
     return wrong_usage(fmt::format("the programs together have more than {} PEs", kMaxLocalPes));
+  }
+  if (const std::string problem = place(options, others); !problem.empty()) {
+    return wrong_usage(problem);
   }
   return options;
 }

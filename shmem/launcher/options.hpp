@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shmem/launcher/binding.hpp"
+#include "shmem/launcher/node_list.hpp"
 
 namespace shmem::launcher {
 
@@ -18,6 +19,12 @@ struct Program {
   std::vector<std::pair<std::string, std::string>> exports;  // of -x
   std::string folder;                                        // to run in; empty: oshrun's
   std::vector<std::string> command;                          // with its arguments; never empty
+};
+
+/// The PEs of a job on several nodes that this oshrun starts, because another one has started it: node_part.hpp.
+struct NodePart {
+  int first = 0;
+  int total = 0;
 };
 
 struct Options {
@@ -30,9 +37,14 @@ struct Options {
   std::chrono::milliseconds grace{1000};
   std::optional<std::chrono::milliseconds> timeout;
   std::vector<std::pair<std::string, std::string>> variables;  // of --mca; in the exports of each program, too
-  std::vector<Program> programs;                               // the first one's PEs come first; never empty
+  std::vector<NodePes> nodes;                                  // of -H and --hostfile; empty: this machine
+  std::vector<std::string> rsh;                                // the program that runs a command on another node
+  std::optional<NodePart> part;
+  std::vector<Program> programs;  // the first one's PEs come first; never empty
 
   [[nodiscard]] int pes() const;
+  /// The number that the user sees of the PE that is `pe` here.
+  [[nodiscard]] int number(int pe) const { return pe + (part ? part->first : 0); }
 };
 
 /// Why nothing runs: the user asked for help, or made an error.

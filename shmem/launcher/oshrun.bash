@@ -10,7 +10,7 @@ _oshrun() {
   done
   for ((i = start; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout) i=$((i + 1)) ;;
+      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout | --rsh) i=$((i + 1)) ;;
       -N | -H | --npernode | --host | --hostfile | --machinefile | --bind-to | --map-by) i=$((i + 1)) ;;
       --mca) i=$((i + 2)) ;;
       -*) ;;
@@ -20,6 +20,8 @@ _oshrun() {
   case ${COMP_WORDS[COMP_CWORD - 1]} in
     --bind | --bind-to) mapfile -t COMPREPLY < <(compgen -W 'none core numa' -- "$word") ;;
     --gba) mapfile -t COMPREPLY < <(compgen -W 'fake off require' -- "$word") ;;
+    --hostfile | --machinefile) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
     --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
     -n | -np | --np | --ports | --grace | --timeout | -N | --npernode | -H | --host | --map-by | --mca) ;;

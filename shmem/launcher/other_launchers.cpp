@@ -2,14 +2,10 @@
 #include "shmem/launcher/other_launchers.hpp"
 
 #include <fmt/format.h>
-#include <limits.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
 #include <optional>
 
 #include "shmem/bootstrap/job_memory.hpp"
@@ -19,7 +15,6 @@ namespace shmem::launcher {
 namespace {
 
 constexpr const char* kGroup = "Options of other launchers";
-constexpr const char* kOneMachine = "oshrun starts PEs on this machine only; for several nodes use mpirun or srun";
 
 struct Word {
   const char* name;
@@ -100,45 +95,33 @@ std::string check_bind_to(const std::string& text) {
   return bind_of(target) ? std::string() : text + " is not available: none, core or numa, as with --bind";
 }
 
-struct Host {
-  std::string name;
-  std::optional<int> slots;
-};
-
-/// "NAME" or "NAME:SLOTS".
-Host host_of(const std::string& text) {
-  const auto colon = text.rfind(':');
-  if (colon == std::string::npos || text.find(':') != colon) {
-    return {text, 1};  // an address of IPv6 has more than one
-  }
-  return {text.substr(0, colon), number_of_pes(text.substr(colon + 1))};
-}
-
-bool is_this_machine(const std::string& name) {
-  if (name == "localhost" || name == "127.0.0.1" || name == "::1") {
-    return true;
-  }
-  std::array<char, HOST_NAME_MAX + 1> buffer{};
-  ::gethostname(buffer.data(), buffer.size() - 1);
-  const std::string own = buffer.data();
-  return !name.empty() && (name == own || name == own.substr(0, own.find('.')));
-}
-
 std::string check_hosts(const std::string& text) {
-  for (const std::string& part : split(text, ',')) {
-    const Host host = host_of(part);
-    if (!host.slots) {
-      return part + " does not end with a number of PEs";
-    }
-    if (!is_this_machine(host.name)) {
-      return fmt::format("\"{}\" is not this machine: {}", host.name, kOneMachine);
-    }
-  }
-  return {};
+  const auto nodes = parse_hosts(text);
+  return nodes ? std::string() : nodes.error().text;
 }
 
-std::string refuse_host_file(const std::string& /*text*/) {
-  return kOneMachine;
+std::string check_host_file(const std::string& file) {
+  const auto nodes = read_host_file(file);
+  return nodes ? std::string() : nodes.error().text;
+}
+
+/// This machine alone takes any number of PEs, as without -H.
+bool is_one_node_here(const std::vector<NodeSlots>& nodes) {
+  return std::ranges::all_of(nodes, [](const NodeSlots& node) { return is_this_machine(node.host); });
+}
+
+/// N of -N and --map-by ppr:N:node; 0: neither is given.
+int per_node(const OtherLaunchers& options) {
+  return options.per_node != 0 ? options.per_node : per_node_of(options.map_by).value_or(0);
+}
+
+/// Without -H and --hostfile, none.
+Result<std::vector<NodeSlots>> slots_of(const OtherLaunchers& options) {
+  if (!options.hosts.empty()) {
+    return parse_hosts(options.hosts);
+  }
+  return options.host_file.empty() ? Result<std::vector<NodeSlots>>(std::vector<NodeSlots>())
+                                   : read_host_file(options.host_file);
 }
 
 }  // namespace
@@ -156,20 +139,22 @@ int values_of_other_launchers(const std::string& argument) {
 }
 
 void declare_other_launchers(CLI::App& app, OtherLaunchers& options) {
-  app.add_flag("--oversubscribe", options.ignored[0], "Nothing: more PEs than processors need no permission")
+  app.add_flag("--oversubscribe", options.oversubscribe, "Start more PEs than -H or --hostfile has slots")
       ->group(kGroup);
-  app.add_flag("--allow-run-as-root", options.ignored[1], "Nothing: root needs no permission")->group(kGroup);
-  app.add_option("-N,--npernode", options.per_node, "As -n: there is one node")
+  app.add_flag("--allow-run-as-root", options.as_root, "Nothing: root needs no permission")->group(kGroup);
+  app.add_option("-N,--npernode", options.per_node, "How many PEs on each node")
       ->type_name("N")
       ->check(check_number)
       ->group(kGroup);
-  app.add_option("-H,--host", options.hosts, "Accepted if all are this machine; without -n, so many PEs")
+  app.add_option("-H,--host", options.hosts,
+                 "Start PEs on these hosts, up to N (default 1) on each; without -n, as many")
       ->type_name("HOST[:N],...")
       ->check(check_hosts)
       ->group(kGroup);
-  app.add_option("--hostfile,--machinefile", options.host_file, "Refused: for several nodes use mpirun or srun")
+  app.add_option("--hostfile,--machinefile", options.host_file, "As -H, by the lines HOST slots=N of a file")
       ->type_name("FILE")
-      ->check(refuse_host_file)
+      ->check(check_host_file)
+      ->excludes("--host")
       ->group(kGroup);
   app.add_option("--bind-to", options.bind_to, "As --bind")
       ->type_name("none|core|numa")
@@ -189,22 +174,24 @@ void declare_other_launchers(CLI::App& app, OtherLaunchers& options) {
 }
 
 int pes_asked_for(const OtherLaunchers& options) {
-  const int per_node = options.per_node != 0 ? options.per_node : per_node_of(options.map_by).value_or(0);
-  if (per_node != 0 || options.hosts.empty()) {
-    return per_node;
-  }
-  const auto hosts = split(options.hosts, ',');
-  return std::accumulate(hosts.begin(), hosts.end(), 0, [](int sum, const std::string& host) {
-    return std::min(sum + host_of(host).slots.value_or(1), kMaxLocalPes + 1);
-  });
+  const auto nodes = slots_of(options);
+  const bool has_nodes = nodes && !nodes->empty();
+  return has_nodes ? launcher::slots_of(*nodes, per_node(options)) : per_node(options);
 }
 
-std::string too_many_for_a_node(const OtherLaunchers& options, int pes) {
-  const int per_node = options.per_node != 0 ? options.per_node : per_node_of(options.map_by).value_or(pes);
-  if (pes <= per_node) {
-    return {};
+Result<std::vector<NodePes>> nodes_of(const OtherLaunchers& options, int pes) {
+  const auto nodes = slots_of(options);
+  if (!nodes) {
+    return nodes.error();
   }
-  return fmt::format("{} PEs with {} per node are more than one node: {}", pes, per_node, kOneMachine);
+  const int each = per_node(options);
+  if (nodes->empty() && each != 0 && pes > each) {
+    return fail(
+        std::errc::invalid_argument,
+        fmt::format("{} PEs with {} per node are more than one node: name the nodes by -H or --hostfile", pes, each));
+  }
+  return nodes->empty() ? Result<std::vector<NodePes>>(std::vector<NodePes>())
+                        : spread(*nodes, pes, each, options.oversubscribe || is_one_node_here(*nodes));
 }
 
 std::vector<std::pair<std::string, std::string>> variables_of(const OtherLaunchers& options) {

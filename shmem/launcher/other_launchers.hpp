@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of other launchers, Open MPI's above all: what they mean here, or why they mean nothing.
+// Options of other launchers, Open MPI's above all: what they mean here, or that they mean nothing.
 #pragma once
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "shmem/launcher/node_list.hpp"
 
 namespace CLI {
 class App;
@@ -18,9 +19,10 @@ struct OtherLaunchers {
   std::string bind_to;    // as --bind takes it; empty: not given
   std::string map_by;     // empty: not given
   int per_node = 0;       // 0: not given
-  std::string hosts;      // names of this machine only, with commas between; empty: not given
-  std::string host_file;  // always empty: refused
-  std::array<bool, 2> ignored{};
+  std::string hosts;      // as parse_hosts() takes them; empty: not given
+  std::string host_file;  // empty: not given
+  bool oversubscribe = false;
+  bool as_root = false;
   std::vector<std::string> mca;  // name, value, name, value ...
 };
 
@@ -33,10 +35,11 @@ int values_of_other_launchers(const std::string& argument);
 /// `app` and `options` must live until the command line has been parsed.
 void declare_other_launchers(CLI::App& app, OtherLaunchers& options);
 
-/// The number of PEs that follows from -N, --map-by ppr:N:node or -H if -n is not given; 0: none of them is given.
+/// The number of PEs that follows from -N, --map-by ppr:N:node, -H or --hostfile if -n is not given; 0: none of them is
+/// given.
 int pes_asked_for(const OtherLaunchers& options);
-/// Why this machine alone cannot have that many; empty: it can.
-std::string too_many_for_a_node(const OtherLaunchers& options, int pes);
+/// The nodes of a job of `pes` PEs; none without -H and --hostfile.
+Result<std::vector<NodePes>> nodes_of(const OtherLaunchers& options, int pes);
 /// The variables by which Open MPI, if the program uses it, gets its --mca parameters.
 std::vector<std::pair<std::string, std::string>> variables_of(const OtherLaunchers& options);
 

@@ -145,7 +145,15 @@ bool OutputStream::read_from(int pe) {
     pipe.reset();
     return true;
   }
-  lines_.add(pe, std::string_view(buffer_.data(), static_cast<std::size_t>(got)), out_);
+  const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(got));
+  if (filter_) {
+    lines_.add(pe, filter_(pe, bytes), out_);
+  } else {
+    lines_.add(pe, bytes, out_);
+  }
+  if (recent_ != nullptr) {
+    recent_->add(pe, bytes);
+  }
   if (on_terminal_ && !waiting_since_ && lines_.is_waiting(pe)) {
     waiting_since_ = Clock::now();
   }
@@ -186,7 +194,24 @@ void OutputStream::give_up() {
   readable_.reset();
 }
 
-Result<Output> Output::open(bool tags, int pes) {
+Result<Output> Output::open(bool tags, int pes, int first) {
+  auto output = open_streams({.tags = tags, .first = first}, pes, false);
+  if (output) {
+    output->recent_ = std::make_unique<RecentLines>(pes);
+    for (const auto& stream : {output->output_.get(), output->error_.get()}) {
+      if (stream != nullptr) {
+        stream->remember(*output->recent_);
+      }
+    }
+  }
+  return output;
+}
+
+Result<Output> Output::open_for_nodes(int nodes) {
+  return open_streams({}, nodes, true);
+}
+
+Result<Output> Output::open_streams(Lines::Style style, int pes, bool to_null) {
   Output output;
   output.is_one_ = is_same_file(STDOUT_FILENO, STDERR_FILENO);
   const auto before = allow_open_files(static_cast<rlim_t>(pes) * (output.is_one_ ? 1 : 2) + kOtherFiles, pes);
@@ -194,11 +219,12 @@ Result<Output> Output::open(bool tags, int pes) {
     return before.error();
   }
   output.open_files_before_ = *before;
-  const auto stream = [&](int target) -> Result<std::unique_ptr<OutputStream>> {
-    if (is_null_device(target)) {
+  auto stream = [&, style](int target) mutable -> Result<std::unique_ptr<OutputStream>> {
+    if (is_null_device(target) && !to_null) {
       return std::unique_ptr<OutputStream>();
     }
-    return OutputStream::open(target, {tags, ::isatty(target) != 0}, pes);
+    style.on_terminal = ::isatty(target) != 0;
+    return OutputStream::open(target, style, pes);
   };
   auto first = stream(STDOUT_FILENO);
   if (!first) {

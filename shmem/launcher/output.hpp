@@ -7,12 +7,14 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/fd.hpp"
+#include "shmem/launcher/recent_lines.hpp"
 #include "shmem/launcher/streams.hpp"
 #include "shmem/result.hpp"
 
@@ -23,9 +25,14 @@ namespace shmem::launcher {
 class OutputStream {
  public:
   using Clock = std::chrono::steady_clock;
+  /// Sees the bytes of a PE before anybody else; returns what is to be passed on.
+  using Filter = std::function<std::string(int pe, std::string_view bytes)>;
 
   /// `target` is a descriptor that outlives the object.
   static Result<std::unique_ptr<OutputStream>> open(int target, Lines::Style style, int pes);
+  void filter(Filter filter) { filter_ = std::move(filter); }
+  /// Adds all output to `recent`, which outlives this.
+  void remember(RecentLines& recent) { recent_ = &recent; }
 
   /// The descriptor that PE `pe` writes to; close it here once the PE has it.
   Result<base::UniqueFd> connect(int pe);
@@ -57,6 +64,8 @@ class OutputStream {
   std::optional<Clock::time_point> waiting_since_;
   std::vector<char> buffer_;
   std::string out_;
+  Filter filter_;
+  RecentLines* recent_ = nullptr;
 };
 
 /// Both streams. If both go to the same place one pipe serves both, so that a PE's own order is kept.
@@ -71,7 +80,12 @@ class Output {
   /// Nothing passes through oshrun: PEs write to its output and error themselves.
   Output() = default;
   /// Raises the limit on open files for the pipes of `pes` PEs.
-  static Result<Output> open(bool tags, int pes);
+  /// `first`: see Lines::Style.
+  static Result<Output> open(bool tags, int pes, int first = 0);
+  /// For a job on several nodes: each of the `nodes` takes the place of a PE. All output passes through oshrun.
+  static Result<Output> open_for_nodes(int nodes);
+  /// REQUIRES: open_for_nodes() made this.
+  void filter_output(OutputStream::Filter filter) { output_->filter(std::move(filter)); }
 
   /// REQUIRES: called once for each PE.
   Result<Ends> connect(int pe);
@@ -89,12 +103,20 @@ class Output {
   [[nodiscard]] bool is_error_for_terminal() const;
   /// The limit on open files that PEs should have, if it differs from oshrun's.
   [[nodiscard]] const std::optional<rlimit>& open_files_before() const { return open_files_before_; }
+  /// See RecentLines.
+  [[nodiscard]] std::vector<std::string> out_of_sight(int pe) const {
+    return recent_ ? recent_->out_of_sight(pe) : std::vector<std::string>();
+  }
 
  private:
+  /// `to_null`: also what goes to /dev/null passes through oshrun.
+  static Result<Output> open_streams(Lines::Style style, int pes, bool to_null);
+
   std::unique_ptr<OutputStream> output_;
   std::unique_ptr<OutputStream> error_;
   bool is_one_ = false;  // output_ is both
   std::optional<rlimit> open_files_before_;
+  std::unique_ptr<RecentLines> recent_;
 };
 
 }  // namespace shmem::launcher

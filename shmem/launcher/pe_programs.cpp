@@ -27,8 +27,12 @@ PePrograms::PePrograms(const Options& options, std::vector<std::string> files, c
     for (const auto& [name, value] : program.exports) {
       environment.set(name, value);
     }
-    environment.set(kJobFdVariable, std::to_string(common_.job_memory));
-    environment.set(kJobSizeVariable, std::to_string(pes_));
+    if (options.part) {
+      environment.set(kJobSizeVariable, std::to_string(options.part->total));
+    } else {
+      environment.set(kJobFdVariable, std::to_string(common_.job_memory));
+      environment.set(kJobSizeVariable, std::to_string(pes_));
+    }
     if (common_.lines_to_terminal) {
       environment.set(kJobLinesVariable, "1");
     }
@@ -50,14 +54,17 @@ std::size_t PePrograms::index_of(int pe) const {
 ChildProgram PePrograms::of(int pe) const {
   const std::size_t index = index_of(pe);
   Environment environment = environments_[index];
-  environment.set(kJobRankVariable, std::to_string(pe));
+  environment.set(kJobRankVariable, std::to_string(options_.number(pe)));
+  if (options_.part) {
+    environment.set("SHMEM_UID_RANK", std::to_string(options_.number(pe)));
+  }
   ChildProgram child;
   child.file = files_[index];
   child.arguments = options_.programs[index].command;
   child.environment = environment.entries();
   child.tag = pe;
   child.group = common_.group;
-  child.inherited = common_.job_memory;
+  child.inherited = options_.part ? -1 : common_.job_memory;
   if (binding_.is_bound()) {
     child.cpus = binding_.of(pe, pes_).cpus;
   }

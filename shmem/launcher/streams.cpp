@@ -79,7 +79,7 @@ void Lines::pass_on(int pe, std::string_view bytes, std::string& out) {
   }
   bool& in_line = pes_[static_cast<std::size_t>(pe)].in_line;
   if (style_.tags) {
-    const std::string tag = fmt::format("[{}] ", pe);
+    const std::string tag = fmt::format("[{}] ", pe + style_.first);
     for (std::string_view rest = bytes; !rest.empty();) {
       const auto end = rest.find('\n');
       const std::string_view line = rest.substr(0, end == std::string_view::npos ? end : end + 1);

@@ -31,6 +31,7 @@ class Lines {
     /// For a terminal: no PE's text may follow another PE's unfinished line; a missing end of line is inserted. Without
     /// this, and without tags, bytes are passed on unchanged.
     bool on_terminal = false;
+    int first = 0;  // what to add to a PE's number for its tag
   };
   /// Longer lines are passed on in pieces.
   static constexpr std::size_t kLongest = std::size_t{64} << 10;

@@ -51,6 +51,16 @@ TEST_P(OpenShmemOnNodes, DoesWhatTheSpecificationSays) {
   EXPECT_TRUE(job.exit.clean()) << job.output;
 }
 
+/// Hosts with networks of their own, which the launcher reaches as by ssh.
+TEST_F(OnHosts, OshrunStartsAJobOnAll) {
+  const Hosts hosts(3);
+  const std::vector<std::string> command{program("oshrun"), "--rsh", hosts.agent(),           "-H",   "h0:2,h1:2,h2",
+                                         "--gba",           "off",   test_program("net_pes"), "hello"};
+  const auto job = hosts.run(0, command, {"SHMEM_INFO=1", "SHMEM_SYMMETRIC_SIZE=64M"}, kLimit);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  EXPECT_THAT(job.output, AllOf(HasSubstr("5 PEs"), HasSubstr("shmem: 3 nodes, by ucx")));
+}
+
 TEST(Nodes, DoNotStartByTcpIfRdmaIsRequired) {
   const auto job = test_support::run(oshrun(2, "off", in_nodes_of(1, {test_program("net_pes"), "hello"})),
                                      {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);

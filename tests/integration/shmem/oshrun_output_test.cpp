@@ -92,6 +92,20 @@ TEST(OshrunOutput, ComesBeforeTheMessageAboutItsPe) {
   }
 }
 
+TEST(OshrunOutput, ShowsTheLastLinesOfThePeThatFailedAgain) {
+  const test_support::TempDir dir;
+  // PE 1 prints once oshrun has printed what PE 0 says, and PE 0 fails once oshrun has printed that.
+  const std::string pes =
+      "await() { until grep -q \"$1\" $OUT; do sleep 0.01; done; }; if [ $OSHRUN_RANK = 0 ]; "
+      "then echo the cause of it; await 'line 40'; exit 3; "
+      "else await 'cause'; for i in $(seq 40); do echo line $i; done; exec sleep 60; fi";
+  const auto outcome =
+      in_shell("OUT=\"$1\" \"$0\" -n 2 --grace 0.1 sh -c \"$2\" >\"$1\" 2>&1; echo status $?; cat \"$1\"",
+               {dir.file("out"), pes});
+  EXPECT_THAT(outcome.output, HasSubstr("status 3\n"));
+  EXPECT_THAT(outcome.output, ::testing::EndsWith("oshrun: the last lines of PE 0:\noshrun: | the cause of it\n"));
+}
+
 TEST(OshrunOutput, WaitsForASlowReader) {
   const auto outcome = in_shell("\"$0\" -n 4 sh -c 'yes | head -c 1000000' | (sleep 0.3; wc -c)");
   EXPECT_EQ(outcome.output, "4000000\n");

@@ -106,15 +106,18 @@ TEST(OshrunBinding, KeepsEachPeOnAnAllowedCore) {
       << outcome.output;
   for (const char* pe : {"0", "1", "2"}) {
     EXPECT_THAT(outcome.output, ::testing::ContainsRegex("oshrun: PE " + std::string(pe) +
-                                                         " \\(pid [0-9]+\\) is bound to core 0 \\(CPU " + cpu + "\\)"));
+                                                         " \\(pid [0-9]+\\) on [^ ]+ is bound to core 0 \\(CPU " + cpu +
+                                                         ", NUMA node [0-9]+\\)"));
   }
 }
 
 TEST(OshrunBinding, IsOffByDefault) {
   const auto outcome = launch({"-n", "2", "--report-bindings", "true"});
   EXPECT_EQ(outcome.exit.code, 0);
-  EXPECT_THAT(outcome.output,
-              MatchesRegex("(oshrun: PE [01] \\(pid [0-9]+\\) is not bound \\(CPUs? [-0-9, ]+\\)\n){2}"));
+  EXPECT_THAT(
+      outcome.output,
+      MatchesRegex(
+          "(oshrun: PE [01] \\(pid [0-9]+\\) on [^ ]+ is not bound \\(CPUs? [-0-9, ]+NUMA nodes? [-0-9, ]+\\)\n){2}"));
 }
 
 TEST(OshrunBinding, KeepsPesOnANode) {
@@ -122,7 +125,8 @@ TEST(OshrunBinding, KeepsPesOnANode) {
   EXPECT_EQ(outcome.exit.code, 0);
   EXPECT_THAT(
       outcome.output,
-      MatchesRegex("(oshrun: PE [01] \\(pid [0-9]+\\) is bound to NUMA node [0-9]+ \\(CPUs? [-0-9, ]+\\)\n){2}"));
+      MatchesRegex(
+          "(oshrun: PE [01] \\(pid [0-9]+\\) on [^ ]+ is bound to NUMA node [0-9]+ \\(CPUs? [-0-9, ]+\\)\n){2}"));
 }
 
 // ---- The time that PEs get to end

@@ -127,6 +127,16 @@ TEST(OshrunAtATerminal, ShowsAPromptWithoutANewline) {
   EXPECT_EQ(terminal.exit_status(), 0);
 }
 
+TEST(OshrunAtATerminal, SaysWhichPesAJobWaitsForAtItsStart) {
+  const std::string pe = test_support::test_program("oshrun_pe");
+  Terminal terminal(
+      {oshrun(), "-n", "3", "/bin/sh", "-c", "[ $OSHRUN_RANK != 1 ] || exec sleep 60; exec " + pe + " barriers 1"});
+  const auto shown = terminal.show_until("waiting for");
+  EXPECT_THAT(shown, HasSubstr("oshrun: 2 of 3 PEs have called shmem_init after 5 s; waiting for PE 1"));
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.exit_status(), 128 + SIGINT);
+}
+
 TEST(OshrunAtATerminal, ShowsLinesThatProgramsDoNotFlush) {
   Terminal terminal({oshrun(), "-n", "2", test_support::test_program("oshrun_pe"), "print", "so far"});
   EXPECT_THAT(terminal.show_until("so far"), HasSubstr("so far"));

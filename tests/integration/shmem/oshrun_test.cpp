@@ -185,7 +185,7 @@ TEST(Oshrun, KillsPesThatIgnoreSignals) {
   const auto exit = job.wait(kLimit);
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->code, 124);
-  EXPECT_THAT(job.output(), HasSubstr("oshrun: the job did not end within its --timeout"));
+  EXPECT_THAT(job.output(), HasSubstr("oshrun: the job did not end within its --timeout; still running: PEs 0, 1\n"));
   EXPECT_THAT(test_support::processes_matching(marker), IsEmpty());
 }
 

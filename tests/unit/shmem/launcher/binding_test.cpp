@@ -50,19 +50,21 @@ class TwoNodes : public ::testing::Test {
 TEST_F(TwoNodes, LeavePesUnboundOnRequest) {
   const Binding binding(Bind::kNone, all_, dir_.path());
   EXPECT_FALSE(binding.is_bound());
-  EXPECT_EQ(binding.text(1, 2), "not bound (CPUs 0-7)");
+  EXPECT_EQ(binding.text(1, 2), "not bound (CPUs 0-7, NUMA nodes 0, 1)");
 }
 
 TEST_F(TwoNodes, AssignCoresInTurn) {
   EXPECT_THAT(map(Bind::kCore, all_, 5),
-              ElementsAre("bound to core 0 (CPUs 0, 4)", "bound to core 1 (CPUs 1, 5)", "bound to core 2 (CPUs 2, 6)",
-                          "bound to core 3 (CPUs 3, 7)", "bound to core 0 (CPUs 0, 4)"));
+              ElementsAre("bound to core 0 (CPUs 0, 4, NUMA node 0)", "bound to core 1 (CPUs 1, 5, NUMA node 0)",
+                          "bound to core 2 (CPUs 2, 6, NUMA node 1)", "bound to core 3 (CPUs 3, 7, NUMA node 1)",
+                          "bound to core 0 (CPUs 0, 4, NUMA node 0)"));
   EXPECT_EQ(Binding(Bind::kCore, all_, dir_.path()).processors(), 8);
 }
 
 TEST_F(TwoNodes, UseOnlyAllowedThreads) {
   EXPECT_THAT(map(Bind::kCore, {3, 4, 5, 7}, 3),
-              ElementsAre("bound to core 0 (CPUs 3, 7)", "bound to core 1 (CPU 4)", "bound to core 2 (CPU 5)"));
+              ElementsAre("bound to core 0 (CPUs 3, 7, NUMA node 1)", "bound to core 1 (CPU 4, NUMA node 0)",
+                          "bound to core 2 (CPU 5, NUMA node 0)"));
   EXPECT_THAT(map(Bind::kNuma, {0, 1}, 2),
               ElementsAre("bound to NUMA node 0 (CPUs 0, 1)", "bound to NUMA node 0 (CPUs 0, 1)"));
 }
@@ -75,7 +77,7 @@ TEST_F(TwoNodes, AssignNodesToBlocksOfPes) {
 }
 
 TEST(Binding, AssumesTheSimplestMachineWithoutInformation) {
-  EXPECT_EQ(Binding(Bind::kCore, {2, 3}, "/nonexistent").text(1, 2), "bound to core 1 (CPU 3)");
+  EXPECT_EQ(Binding(Bind::kCore, {2, 3}, "/nonexistent").text(1, 2), "bound to core 1 (CPU 3, NUMA node 0)");
   EXPECT_EQ(Binding(Bind::kNuma, {2, 3}, "/nonexistent").text(1, 2), "bound to NUMA node 0 (CPUs 2, 3)");
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // oshrun takes, maps or explains the options of Open MPI's launcher.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 #include "shmem/launcher/options.hpp"
+#include "tests/support/process.hpp"
 
 namespace {
 
@@ -69,24 +73,73 @@ TEST(OtherLaunchers, PesPerNodeAreThePesOfTheOnlyNode) {
   EXPECT_EQ(pes_of({"--map-by", "ppr:4:node", "prog"}), 4);
   EXPECT_EQ(pes_of({"-N", "4", "-n", "2", "prog"}), 2);
   EXPECT_THAT(refusal_of({"-n", "4", "-N", "2", "prog"}),
-              AllOf(HasSubstr("4 PEs with 2 per node are more than one node"), HasSubstr("use mpirun or srun")));
+              AllOf(HasSubstr("4 PEs with 2 per node are more than one node"), HasSubstr("-H or --hostfile")));
   EXPECT_THAT(refusal_of({"-n", "4", "--map-by", "ppr:2:node", "prog"}), HasSubstr("more than one node"));
   EXPECT_THAT(refusal_of({"-N", "0", "prog"}), HasSubstr("0 is not a number of PEs"));
 }
 
-TEST(OtherLaunchers, HostsAreThisMachineOnly) {
+std::string nodes_of(const std::vector<const char*>& arguments) {
+  const auto options = options_of(arguments);
+  EXPECT_TRUE(options) << options.error().text;
+  std::string text;
+  for (const auto& node : options ? options->nodes : std::vector<shmem::launcher::NodePes>()) {
+    text += fmt::format("{}:{}+{} ", node.host, node.first, node.pes);
+  }
+  return text;
+}
+
+TEST(OtherLaunchers, HostsThatAreThisMachineNeedNoOtherLauncher) {
   std::array<char, 256> host{};
   ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
   EXPECT_EQ(pes_of({"-H", "localhost", "prog"}), 1);
   EXPECT_EQ(pes_of({"-host", "localhost:2,127.0.0.1", "prog"}), 3);
   EXPECT_EQ(pes_of({"--host", host.data(), "-n", "5", "prog"}), 5);
-  EXPECT_THAT(refusal_of({"-H", "localhost,other.example", "prog"}),
-              AllOf(HasSubstr("\"other.example\" is not this machine"), HasSubstr("use mpirun or srun")));
+  EXPECT_EQ(nodes_of({"--host", host.data(), "-n", "5", "prog"}), "");
   EXPECT_THAT(refusal_of({"-H", "localhost:x", "prog"}), HasSubstr("localhost:x does not end with a number"));
   EXPECT_THAT(refusal_of({"-H", "localhost:4000,localhost:4000", "prog"}), HasSubstr("more than 4096 PEs"));
+}
+
+TEST(OtherLaunchers, HostsTakePesInTheirOrder) {
+  EXPECT_EQ(nodes_of({"-H", "a:2,b:3", "prog"}), "a:0+2 b:2+3 ");
+  EXPECT_EQ(nodes_of({"-H", "a,b", "-np", "1", "prog"}), "a:0+1 ");
+  EXPECT_EQ(nodes_of({"-H", "a,b,a", "prog"}), "a:0+2 b:2+1 ");
+  EXPECT_EQ(nodes_of({"-H", "a,b", "-N", "3", "prog"}), "a:0+3 b:3+3 ");
+  EXPECT_EQ(nodes_of({"-H", "a,b", "--map-by", "ppr:2:node", "prog"}), "a:0+2 b:2+2 ");
+  EXPECT_EQ(nodes_of({"-H", "a:2,b", "-n", "1", "prog", ":", "-n", "2", "other"}), "a:0+2 b:2+1 ");
+  EXPECT_EQ(nodes_of({"-H", "a,b", "-n", "5", "--oversubscribe", "prog"}), "a:0+3 b:3+2 ");
+  EXPECT_EQ(nodes_of({"-H", "fe80::1,b", "prog"}), "fe80::1:0+1 b:1+1 ");
+  EXPECT_THAT(refusal_of({"-H", "a:2,b", "-n", "4", "prog"}),
+              AllOf(HasSubstr("4 PEs do not fit on 2 nodes with 3 in all"), HasSubstr("--oversubscribe")));
+  EXPECT_THAT(refusal_of({"-H", "-oProxyCommand=x", "prog"}), HasSubstr("is not the name of a host"));
+  EXPECT_THAT(refusal_of({"-H", ",", "prog"}), HasSubstr("\"\" is not the name of a host"));
+  EXPECT_THAT(refusal_of({"-H", "a", "--gba", "fake", "prog"}), HasSubstr("--gba fake is for jobs on one node"));
+  EXPECT_THAT(refusal_of({"-H", "a", "--map-by", "node", "prog"}), HasSubstr("--map-by node is not available"));
+  EXPECT_THAT(refusal_of({"-H", "a", "--direct-output", "prog"}), HasSubstr("--direct-output is for jobs on one node"));
+}
+
+TEST(OtherLaunchers, AHostFileHasALineForEachHost) {
+  const test_support::TempDir dir;
+  const std::string file = dir.file("hosts");
+  std::ofstream(file) << "# the rack\na slots=2\n\n  b:3 # broken\nc\n";
   for (const char* option : {"--hostfile", "-hostfile", "-machinefile"}) {
-    EXPECT_THAT(refusal_of({option, "hosts", "prog"}), HasSubstr("for several nodes use mpirun or srun")) << option;
+    EXPECT_EQ(nodes_of({option, file.c_str(), "prog"}), "a:0+2 b:2+3 c:5+1 ") << option;
   }
+  std::ofstream(file) << "a\nb max_slots=3\n";
+  EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "prog"}), HasSubstr(file + ":2: \"max_slots=3\" is not slots=N"));
+  std::ofstream(file) << "# nobody\n";
+  EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "prog"}), HasSubstr(file + " names no host"));
+  EXPECT_THAT(refusal_of({"--hostfile", dir.path().c_str(), "prog"}), HasSubstr("it is a folder"));
+  std::ofstream(file) << "a\n";
+  EXPECT_THAT(refusal_of({"--hostfile", file.c_str(), "-H", "a", "prog"}), HasSubstr("excludes"));
+}
+
+TEST(OtherLaunchers, RshIsAProgramWithOptions) {
+  EXPECT_THAT(options_of({"-H", "a", "prog"})->rsh, ElementsAre("ssh", "-x", "-o", "BatchMode=yes"));
+  EXPECT_THAT(options_of({"--rsh", "ssh  -p 22", "-H", "a", "prog"})->rsh, ElementsAre("ssh", "-p", "22"));
+  ::setenv("SHMEM_RSH", "mine -v", 1);
+  EXPECT_THAT(options_of({"-H", "a", "prog"})->rsh, ElementsAre("mine", "-v"));
+  EXPECT_THAT(options_of({"--rsh", "ssh", "-H", "a", "prog"})->rsh, ElementsAre("ssh"));
+  ::unsetenv("SHMEM_RSH");
 }
 
 TEST(OtherLaunchers, McaParametersAreVariablesOfThePes) {

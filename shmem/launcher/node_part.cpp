@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/launcher/node_part.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+
+namespace shmem::launcher {
+namespace {
+
+// What a login sets, or what is another one on another node. -x passes them on anyway.
+constexpr auto kNotPassedOn = std::to_array<std::string_view>(
+    {"HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "XDG_SESSION_ID",
+     "DBUS_SESSION_BUS_ADDRESS", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_AUTH_SOCK", "SHMEM_HOST_ID",
+     "SHMEM_GBA_SWITCH", "OSHRUN_JOB_FD", "OSHRUN_RANK", "OSHRUN_SIZE"});
+
+/// A program of the job, and how many of its PEs a node has.
+struct ProgramPart {
+  const Program* program;
+  int pes;
+};
+
+std::vector<ProgramPart> programs_of(const Options& job, const NodePes& node) {
+  std::vector<ProgramPart> parts;
+  int first = 0;
+  for (const Program& program : job.programs) {
+    const int begin = std::max(first, node.first);
+    const int end = std::min(first + program.pes, node.first + node.pes);
+    if (begin < end) {
+      parts.push_back({&program, end - begin});
+    }
+    first += program.pes;
+  }
+  return parts;
+}
+
+const char* name_of(Bind bind) {
+  switch (bind) {
+    case Bind::kNone:
+      return "none";
+    case Bind::kCore:
+      return "core";
+    case Bind::kNuma:
+      return "numa";
+  }
+  return "none";
+}
+
+std::string absolute(const std::string& name, const std::string& folder) {
+  return name.empty() ? folder : (name.front() == '/' ? name : folder + "/" + name);
+}
+
+/// "INDEX:NAME=VALUE", without the zero at its end.
+NodeVariable parse_variable(const std::string& text) {
+  const auto colon = std::min(text.find(':'), text.size() - 1);
+  NodeVariable variable{-1, text.substr(colon + 1)};
+  std::from_chars(text.data(), text.data() + colon, variable.program);
+  return variable;
+}
+
+}  // namespace
+
+std::vector<std::string> part_arguments(const Options& job, const NodePes& node, const std::string& folder) {
+  std::vector<std::string> arguments{"--part",  fmt::format("{}/{}", node.first, job.pes()),
+                                     "--bind",  name_of(job.bind),
+                                     "--grace", fmt::format("{}", std::chrono::duration<double>(job.grace).count())};
+  if (!job.gba.empty()) {
+    arguments.insert(arguments.end(), {"--gba", job.gba});
+  }
+  for (const auto& [is_set, option] :
+       {std::pair{job.report_bindings, "--report-bindings"}, std::pair{job.tag_output, "--tag-output"}}) {
+    if (is_set) {
+      arguments.emplace_back(option);
+    }
+  }
+  bool is_first = true;
+  for (const ProgramPart& part : programs_of(job, node)) {
+    if (!is_first) {
+      arguments.emplace_back(":");
+    }
+    is_first = false;
+    arguments.insert(arguments.end(),
+                     {"-n", std::to_string(part.pes), "--wdir", absolute(part.program->folder, folder), "--"});
+    arguments.insert(arguments.end(), part.program->command.begin(), part.program->command.end());
+  }
+  return arguments;
+}
+
+std::vector<NodeVariable> part_variables(const Options& job, const NodePes& node) {
+  std::vector<NodeVariable> variables;
+  int index = 0;
+  for (const ProgramPart& part : programs_of(job, node)) {
+    for (const auto& [name, value] : part.program->exports) {
+      variables.push_back({index, name + "=" + value});
+    }
+    ++index;
+  }
+  return variables;
+}
+
+std::vector<std::string> environment_for_nodes() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos ||
+        std::ranges::find(kNotPassedOn, text.substr(0, equals)) != kNotPassedOn.end()) {
+      continue;
+    }
+    entries.emplace_back(text);
+  }
+  return entries;
+}
+
+std::string encode(const std::vector<NodeVariable>& variables) {
+  std::string bytes;
+  for (const NodeVariable& variable : variables) {
+    bytes += fmt::format("{}:{}", variable.program, variable.entry);
+    bytes.push_back('\0');
+  }
+  bytes.push_back('\0');
+  return bytes;
+}
+
+Result<std::vector<NodeVariable>> read_variables(int fd) {
+  std::vector<NodeVariable> variables;
+  std::string text;
+  for (;;) {
+    // By the byte: what follows the end is for others to read, and a start is not a matter of microseconds.
+    char byte = 0;
+    const ssize_t got = ::read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return fail(std::errc::connection_aborted, "the oshrun that started this node's part of the job is gone");
+    }
+    if (byte != '\0') {
+      text.push_back(byte);
+    } else if (text.empty()) {
+      return variables;
+    } else {
+      variables.push_back(parse_variable(text));
+      text.clear();
+    }
+  }
+}
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    line += line.empty() ? "'" : " '";
+    for (const char character : word) {
+      line += character == '\'' ? std::string("'\\''") : std::string(1, character);
+    }
+    line += '\'';
+  }
+  return line;
+}
+
+}  // namespace shmem::launcher

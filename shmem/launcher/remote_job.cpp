@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/launcher/remote_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "shmem/bootstrap/job_memory.hpp"
+#include "shmem/bootstrap/uid_session.hpp"
+#include "shmem/config/config_file.hpp"
+
+namespace shmem::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The poll interval for events that wake no poll().
+constexpr milliseconds kLook{100};
+/// The time of an oshrun on another node to end, beyond the grace that it gives its PEs twice.
+constexpr milliseconds kNodeLimit{5000};
+/// When a terminal shows for the first time which nodes have not started.
+constexpr milliseconds kProgress{5000};
+/// PEs have limits of their own, which begin when they join.
+constexpr std::chrono::hours kServerLimit{24 * 365};
+constexpr int kTimeoutStatus = 124;
+constexpr int kNotFound = 127;
+constexpr int kRshFailure = 255;
+
+std::string hex(const Secret& secret) {
+  std::string text;
+  for (const auto byte : secret) {
+    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  }
+  return text;
+}
+
+/// The server of the job, and the variables by which the PEs find it.
+struct Served {
+  std::unique_ptr<UidServer> server;
+  std::vector<std::string> variables;
+};
+
+Result<Served> serve(int pes) {
+  const auto options = process_options();
+  if (!options) {
+    return options.error();
+  }
+  auto listener = open_listener({.session = options->uid_session_id, .interface = options->uid_sock_ifname});
+  if (!listener) {
+    return listener.error();
+  }
+  const std::string place = listener->id.place.text();
+  const std::string secret = hex(listener->id.secret);
+  const auto id = shared_id({.session = place, .size = pes, .shared_secret = secret});
+  if (!id) {
+    return id.error();
+  }
+  auto server = UidServer::start(std::move(listener->socket), {.secret = id->secret,
+                                                               .size = pes,
+                                                               .server = kLauncher,
+                                                               .limit = kServerLimit,
+                                                               .place = place,
+                                                               .how = listener->how});
+  if (!server) {
+    return server.error();
+  }
+  return Served{*std::move(server),
+                {"SHMEM_UID_SESSION_ID=" + place, fmt::format("SHMEM_UID_SIZE={}", pes), "SHMEM_UID_SECRET=" + secret,
+                 std::string(kJobServedVariable) + "=1"}};
+}
+
+Result<std::string> find_rsh(const std::vector<std::string>& rsh) {
+  const char* path = std::getenv("PATH");
+  auto found = find_program(rsh.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  if (!found) {
+    return fail(found.error().code, found.error().text + " (--rsh or SHMEM_RSH names another program)");
+  }
+  return found;
+}
+
+Result<std::string> own_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    return fail(std::errc{error.value()}, "cannot find the path of this oshrun: /proc/self/exe: " + error.message());
+  }
+  return path.string();
+}
+
+/// Of this process, which may itself be a PE, for the oshrun of this node.
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries = Environment().entries();
+  std::erase_if(entries, [](const std::string& entry) { return entry.starts_with("OSHRUN_"); });
+  return entries;
+}
+
+}  // namespace
+
+std::string ReadyMark::feed(std::string_view bytes) {
+  if (found_) {
+    return std::string(bytes);
+  }
+  waiting_ += bytes;
+  const auto place = waiting_.find(kNodeReady);
+  found_ = place != std::string::npos;
+  if (found_) {
+    std::string rest = waiting_.substr(0, place) + waiting_.substr(place + kNodeReady.size());
+    waiting_.clear();
+    return rest;
+  }
+  // Its first byte occurs once in it, and hardly in what a login prints.
+  const auto begin = std::min(waiting_.rfind(kNodeReady.front()), waiting_.size());
+  std::string others = waiting_.substr(0, begin);
+  waiting_.erase(0, begin);
+  return others;
+}
+
+Result<std::unique_ptr<RemoteJob>> RemoteJob::prepare(Options options) {
+  auto self = own_path();
+  if (!self) {
+    return self.error();
+  }
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  if (error) {
+    return fail(std::errc{error.value()}, "cannot find the working folder: " + error.message());
+  }
+  auto rsh = find_rsh(options.rsh);
+  if (!rsh) {
+    return rsh.error();
+  }
+  auto signals = Signals::block();
+  if (!signals) {
+    return signals.error();
+  }
+  auto guard = Guard::start();
+  if (!guard) {
+    return guard.error();
+  }
+  auto reports = ExecReports::open();
+  if (!reports) {
+    return reports.error();
+  }
+  auto output = Output::open_for_nodes(static_cast<int>(options.nodes.size()));
+  if (!output) {
+    return output.error();
+  }
+  // Last: it is a thread, and no process is made by fork() while threads start.
+  auto served = serve(options.pes());
+  if (!served) {
+    return served.error();
+  }
+  std::vector<NodeVariable> variables;
+  for (const auto& entries : {environment_for_nodes(), served->variables}) {
+    for (const std::string& entry : entries) {
+      variables.push_back({-1, entry});
+    }
+  }
+  if (output->is_for_terminal()) {
+    variables.push_back({-1, std::string(kJobLinesVariable) + "=1"});
+  }
+  return std::unique_ptr<RemoteJob>(new RemoteJob({std::move(options), *std::move(self), *std::move(rsh), folder,
+                                                   std::move(variables), std::move(served->server), *std::move(signals),
+                                                   *std::move(guard), *std::move(reports), *std::move(output)}));
+}
+
+RemoteJob::RemoteJob(Parts parts) : parts_(std::move(parts)) {
+  for (const NodePes& place : parts_.options.nodes) {
+    nodes_.push_back({.place = place, .input = base::UniqueFd()});
+  }
+  parts_.output.filter_output(
+      [this](int node, std::string_view bytes) { return nodes_[static_cast<std::size_t>(node)].ready.feed(bytes); });
+}
+
+int RemoteJob::run() {
+  start_ = Clock::now();
+  next_progress_ = start_ + kProgress;
+  if (parts_.options.timeout) {
+    timeout_ = start_ + *parts_.options.timeout;
+  }
+  start_nodes();
+  while (any_running()) {
+    wait_for_something();
+    read_signals();
+    read_exec_failures();
+    reap();
+    look_at_time();
+    show_progress();
+    advance_ending();
+  }
+  end_leftovers({parts_.guard.group()}, parts_.options.grace);
+  finish_output();
+  parts_.server->stop();
+  return status_.value_or(0);
+}
+
+// ---- Starting
+
+void RemoteJob::start_nodes() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (auto started = start(i); !started) {
+      say(fmt::format("cannot start {}: {}", name_of(nodes_[i]), started.error().text));
+      return end(1, Ending::kTerminated);
+    }
+  }
+}
+
+Result<void> RemoteJob::start(std::size_t index) {
+  Node& node = nodes_[index];
+  auto ends = parts_.output.connect(static_cast<int>(index));
+  if (!ends) {
+    return ends.error();
+  }
+  auto input = give_input(node.place, node.input);
+  if (!input) {
+    return input.error();
+  }
+  ChildProgram program = program_for(node.place);
+  program.tag = static_cast<int>(index);
+  program.group = parts_.guard.group();
+  program.input = input->get();
+  program.output = ends->output.get();
+  program.error = ends->error.get();
+  program.open_files = parts_.output.open_files_before();
+  const auto pid = launcher::start(program, parts_.signals.mask_before(), parts_.reports);
+  if (!pid) {
+    return pid.error();
+  }
+  node.pid = *pid;
+  node.running = true;
+  return {};
+}
+
+ChildProgram RemoteJob::program_for(const NodePes& place) const {
+  std::vector<std::string> command = part_arguments(parts_.options, place, parts_.folder);
+  command.insert(command.begin(), parts_.self);
+  ChildProgram program;
+  if (is_this_machine(place.host)) {
+    program.file = parts_.self;
+    program.arguments = std::move(command);
+    program.environment = own_environment();
+  } else {
+    program.file = parts_.rsh;
+    program.arguments = parts_.options.rsh;
+    program.arguments.insert(program.arguments.end(), {place.host, "exec " + quoted(command)});
+    program.environment = Environment().entries();
+  }
+  return program;
+}
+
+Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueFd& lifeline) const {
+  std::vector<NodeVariable> variables = parts_.variables;
+  for (NodeVariable& own : part_variables(parts_.options, place)) {
+    variables.push_back(std::move(own));
+  }
+  const std::string bytes = encode(variables);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return fail_errno(errno, "cannot make a pipe (see ulimit -n)");
+  }
+  base::UniqueFd read(ends[0]);
+  lifeline.reset(ends[1]);
+  // All of it at once, so that a node that does not read keeps nobody waiting.
+  ::fcntl(lifeline.get(), F_SETPIPE_SZ, static_cast<int>(bytes.size()) + 4096);
+  if (::fcntl(lifeline.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return fail_errno(errno, "cannot set up a pipe");
+  }
+  if (::write(lifeline.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return fail(
+        std::errc::argument_list_too_long,
+        fmt::format("the environment, {} bytes, does not fit into a pipe (/proc/sys/fs/pipe-max-size)", bytes.size()));
+  }
+  return read;
+}
+
+// ---- Watching
+
+void RemoteJob::wait_for_something() {
+  const auto outputs = parts_.output.wanted();
+  std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
+  ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
+  parts_.output.move();
+}
+
+void RemoteJob::read_signals() {
+  while (const int signal = parts_.signals.next()) {
+    if (signal == SIGCHLD || signal == SIGTSTP) {
+      continue;  // reap() looks anyway; PEs on other nodes do not stop with the terminal
+    }
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
+      tell_nodes(static_cast<char>(signal));
+      continue;
+    }
+    if (ending_ == Ending::kTerminated || ending_ == Ending::kKilled) {  // the second request: at once
+      end(128 + signal, Ending::kKilled);
+      continue;
+    }
+    say(fmt::format("ending the job: signal {} ({})", signal, ::strsignal(signal)));
+    end(128 + signal, Ending::kTerminated);
+  }
+}
+
+void RemoteJob::tell_nodes(char byte) {
+  for (const Node& node : nodes_) {
+    if (node.running && node.input) {
+      // A node that has ended meanwhile has no reader.
+      [[maybe_unused]] const ssize_t written = ::write(node.input.get(), &byte, 1);
+    }
+  }
+}
+
+void RemoteJob::read_exec_failures() {
+  while (const auto failure = parts_.reports.next()) {
+    if (ending_ == Ending::kNo) {
+      const Node& node = nodes_[static_cast<std::size_t>(failure->tag)];
+      say(fmt::format("cannot start {}: {}", name_of(node), std::strerror(failure->error)));
+      end(1, Ending::kTerminated);
+    }
+  }
+}
+
+void RemoteJob::reap() {
+  int wait_status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0) {
+    if (pid == parts_.guard.group()) {
+      parts_.guard.note_end();
+    }
+    const auto node = std::ranges::find_if(nodes_, [pid](const Node& one) { return one.running && one.pid == pid; });
+    if (node != nodes_.end()) {
+      parts_.output.move();  // the mark that it was ready may still be in the pipe
+      node->running = false;
+      node->input.reset();
+      node_ended(*node, wait_status);
+    }
+  }
+}
+
+void RemoteJob::node_ended(const Node& node, int wait_status) {
+  const int status = exit_status(wait_status);
+  if (!node.ready.found() && ending_ == Ending::kNo) {
+    const bool is_here = is_this_machine(node.place.host);
+    const std::string hint = status == kNotFound
+                                 ? fmt::format("is {} there? oshrun has the same path on all nodes", parts_.self)
+                                 : fmt::format("does \"{} {} true\" work? (--rsh or SHMEM_RSH names another program)",
+                                               fmt::join(parts_.options.rsh, " "), node.place.host);
+    say(fmt::format("cannot start {}: {} {}{}", name_of(node), is_here ? "oshrun" : parts_.options.rsh.front(),
+                    exit_text(wait_status), is_here ? "" : "; " + hint));
+    return end(status == kNotFound ? kNotFound : 1, Ending::kTerminated);
+  }
+  if (status == 0) {
+    return;
+  }
+  if (ending_ == Ending::kNo && (status == kRshFailure || WIFSIGNALED(wait_status))) {
+    say(fmt::format("{} is gone: {} {}", name_of(node),
+                    is_this_machine(node.place.host) ? "oshrun" : parts_.options.rsh.front(), exit_text(wait_status)));
+  }
+  // A PE that was killed is probably the cause, and PEs of other nodes that end with status 1 the consequence.
+  if (status > 128 && ending_ == Ending::kTold && status_ == EXIT_FAILURE) {
+    status_ = status;
+  }
+  if (ending_ == Ending::kNo) {
+    end(status, Ending::kTold);
+  }
+}
+
+void RemoteJob::look_at_time() {
+  if (!timeout_ || Clock::now() < *timeout_ || ending_ != Ending::kNo) {
+    return;
+  }
+  std::string names;
+  for (const Node& node : nodes_) {
+    if (node.running) {
+      names += (names.empty() ? "" : ", ") + name_of(node);
+    }
+  }
+  say("the job did not end within its --timeout; still running on " + names);
+  parts_.server->abort(kTimeoutStatus, "its time (oshrun --timeout) is over");
+  tell_nodes(kTimeIsOver);
+  end(kTimeoutStatus, Ending::kTold);
+}
+
+void RemoteJob::show_progress() {
+  if (ending_ != Ending::kNo || Clock::now() < next_progress_ || ::isatty(STDERR_FILENO) == 0) {
+    return;
+  }
+  const auto passed = Clock::now() - start_;
+  next_progress_ = Clock::now() + passed;
+  std::string names;
+  std::size_t ready = 0;
+  for (const Node& node : nodes_) {
+    ready += node.ready.found() ? 1 : 0;
+    names += node.ready.found() ? "" : (names.empty() ? "" : ", ") + name_of(node);
+  }
+  if (!names.empty()) {
+    say(fmt::format("{} of {} nodes have started after {} s; waiting for {}", ready, nodes_.size(),
+                    std::chrono::duration_cast<std::chrono::seconds>(passed).count(), names));
+  }
+}
+
+// ---- Ending
+
+void RemoteJob::end(int status, Ending ending) {
+  status_ = status_.value_or(status);
+  ending_ = ending;
+  const milliseconds grace = parts_.options.grace;
+  next_step_ = Clock::now() + grace;
+  if (ending == Ending::kTerminated) {
+    for (Node& node : nodes_) {
+      node.input.reset();
+    }
+    next_step_ = Clock::now() + 2 * grace + kNodeLimit;
+  }
+  if (ending == Ending::kKilled) {
+    parts_.guard.signal_group(SIGKILL);
+    next_step_ = Clock::now() + kNodeLimit;
+  }
+}
+
+void RemoteJob::advance_ending() {
+  if (ending_ == Ending::kNo || Clock::now() < next_step_ || !any_running()) {
+    return;
+  }
+  const int status = status_.value_or(1);
+  if (ending_ != Ending::kKilled) {
+    return end(status, ending_ == Ending::kTold ? Ending::kTerminated : Ending::kKilled);
+  }
+  say("processes do not die of SIGKILL (the kernel is busy for them); leaving them");
+  for (Node& node : nodes_) {
+    node.running = false;
+  }
+}
+
+void RemoteJob::finish_output() {
+  // The rest in the nodes' pipes, then their unfinished lines. The reader may take its time.
+  const auto drain = [this] {
+    Output& output = parts_.output;
+    while (output.move() || output.is_pending()) {
+      if (output.is_pending()) {
+        const auto outputs = output.wanted();
+        std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
+        ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
+        while (const int signal = parts_.signals.next()) {
+          if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  };
+  if (drain()) {
+    parts_.output.release_all();
+    drain();
+  }
+}
+
+bool RemoteJob::any_running() const {
+  return std::ranges::any_of(nodes_, [](const Node& node) { return node.running; });
+}
+
+std::string RemoteJob::name_of(const Node& node) {
+  const int first = node.place.first;
+  return node.place.pes == 1 ? fmt::format("{} (PE {})", node.place.host, first)
+                             : fmt::format("{} (PEs {}-{})", node.place.host, first, first + node.place.pes - 1);
+}
+
+}  // namespace shmem::launcher
