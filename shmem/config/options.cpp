@@ -222,8 +222,10 @@ constexpr auto kTable = std::to_array<Entry>({
      "a number from 2 to 8",
      set_between<&Options::barrier_radix, 2, kMostRadix>},
     {{"SHMEM_BARRIER_GROUP", nullptr, "number", "0",
-      "hierarchical: neighbours per group, for example those of a socket; 0: the whole team, or its PEs on a node, is "
-      "one group"},
+      "hierarchical: neighbours per group; 0: those that share a cache if PEs are bound so that this is known, else "
+      "the "
+      "whole team, or its PEs on a node",
+      "The groups by cache are combined by socket. SHMEM_INFO prints the caches and sockets of a node's PEs."},
      "a number, 0 or more",
      set_between<&Options::barrier_group, 0, std::numeric_limits<int>::max()>},
     {{"SHMEM_BARRIER_TIMEOUT", nullptr, "seconds", "0",

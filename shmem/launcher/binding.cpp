@@ -6,13 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "shmem/bootstrap/message_text.hpp"
 
@@ -20,33 +17,10 @@ namespace shmem::launcher {
 
 namespace {
 
-/// More than any machine has; kernels are built for up to 8192.
-constexpr int kMostCpus = 1 << 16;
-
 struct CpuSetFree {
   void operator()(cpu_set_t* set) const { CPU_FREE(set); }
 };
 using CpuSet = std::unique_ptr<cpu_set_t, CpuSetFree>;
-
-std::optional<int> number(const std::string& text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 0 || value >= kMostCpus) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-/// The list in the first line of a file; nothing without the file.
-std::optional<Cpus> read_cpus(const std::string& file) {
-  std::ifstream stream(file);
-  std::string line;
-  if (!std::getline(stream, line)) {
-    return std::nullopt;
-  }
-  return parse_cpus(line);
-}
 
 Cpus common(const Cpus& a, const Cpus& b) {
   Cpus both;
@@ -59,9 +33,9 @@ std::vector<Place> cores(const Cpus& allowed, const std::string& sysfs) {
   std::vector<Place> found;
   for (const int cpu : allowed) {
     const std::string topology = fmt::format("{}/cpu/cpu{}/topology/", sysfs, cpu);
-    auto threads = read_cpus(topology + "core_cpus_list");
+    auto threads = read_cpu_list(topology + "core_cpus_list");
     if (!threads) {
-      threads = read_cpus(topology + "thread_siblings_list");  // Linux before 5.2
+      threads = read_cpu_list(topology + "thread_siblings_list");  // Linux before 5.2
     }
     Cpus usable = common(allowed, threads.value_or(Cpus{cpu}));
     if (usable.empty()) {
@@ -84,8 +58,8 @@ std::map<int, Cpus> numa_nodes(const Cpus& allowed, const std::string& sysfs) {
     if (name.rfind("node", 0) != 0) {
       continue;
     }
-    const auto node = number(name.substr(4));
-    const auto cpus = read_cpus(entry.path() / "cpulist");
+    const auto node = cpu_number(name.substr(4));
+    const auto cpus = read_cpu_list(entry.path() / "cpulist");
     if (!node || !cpus) {
       continue;
     }
@@ -121,48 +95,6 @@ std::optional<Bind> bind_of(const std::string& name) {
     return Bind::kNuma;
   }
   return std::nullopt;
-}
-
-std::optional<Cpus> parse_cpus(const std::string& text) {
-  Cpus cpus;
-  std::istringstream parts(text);
-  std::string part;
-  while (std::getline(parts, part, ',')) {
-    const auto dash = part.find('-');
-    const auto first = number(part.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : number(part.substr(dash + 1));
-    if (!first || !last || *last < *first) {
-      return std::nullopt;
-    }
-    for (int cpu = *first; cpu <= *last; ++cpu) {
-      cpus.push_back(cpu);
-    }
-  }
-  std::sort(cpus.begin(), cpus.end());
-  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
-  return cpus;
-}
-
-Result<Cpus> own_cpus() {
-  // The kernel refuses a set that is smaller than its own.
-  for (int room = CPU_SETSIZE; room <= kMostCpus; room *= 2) {
-    const CpuSet set(CPU_ALLOC(static_cast<std::size_t>(room)));
-    const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
-    if (::sched_getaffinity(0, size, set.get()) != 0) {
-      if (errno == EINVAL) {
-        continue;
-      }
-      break;
-    }
-    Cpus cpus;
-    for (int cpu = 0; cpu < room; ++cpu) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), size, set.get())) {
-        cpus.push_back(cpu);
-      }
-    }
-    return cpus;
-  }
-  return fail_errno(errno, "cannot ask which processors may be used: sched_getaffinity");
 }
 
 bool run_on(const Cpus& cpus) {

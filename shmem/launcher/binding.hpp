@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shmem/result.hpp"
+#include "shmem/cores/processors.hpp"
 
 namespace shmem::launcher {
 
@@ -14,15 +14,6 @@ enum class Bind { kNone, kCore, kNuma };
 
 /// What "none", "core" and "numa" mean; nothing for other texts.
 std::optional<Bind> bind_of(const std::string& name);
-
-/// Processors by their kernel numbers, ascending.
-using Cpus = std::vector<int>;
-
-/// "0-3,8": the kernel's format. Nothing if the text is malformed.
-std::optional<Cpus> parse_cpus(const std::string& text);
-
-/// The processors that this process may use: its affinity mask, restricted by its control group.
-Result<Cpus> own_cpus();
 
 /// Somewhere to bind a PE to.
 struct Place {

@@ -42,7 +42,7 @@ bool got(const Result<T>& result, Error& error) {
 }
 
 Result<Binding> choose_binding(Bind bind) {
-  const auto cpus = own_cpus();
+  const auto cpus = shmem::own_cpus();
   if (!cpus) {
     return cpus.error();
   }

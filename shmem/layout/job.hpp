@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "shmem/bootstrap/nodes.hpp"
 #include "shmem/config/options.hpp"
+#include "shmem/cores/processors.hpp"
 #include "shmem/cores/wait.hpp"
 #include "shmem/layout/core_state.hpp"
 #include "shmem/layout/kernel_sync.hpp"
@@ -39,8 +41,9 @@ struct Job {
   int size;  // the number of PEs on this node
   WaitPolicy policy;
   SymmetricGlobals globals{};
-  int processors = 0;      // that all PEs together may use; 0: unknown
-  Trace* trace = nullptr;  // SHMEM_TRACE; set once, before the first team
+  std::vector<CpuLocation> locations{};  // of the PEs of this node; none: unknown
+  int processors = 0;                    // that all PEs together may use; 0: unknown
+  Trace* trace = nullptr;                // SHMEM_TRACE; set once, before the first team
   Nodes nodes{};
   std::unique_ptr<YieldWatch> yield_watch{};  // of all waits, if nodes oversubscribe one machine
   /// This PE has given data in a broadcast since its last barrier (Team::let_takers_arrive). A hint.

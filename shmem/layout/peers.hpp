@@ -11,6 +11,9 @@ namespace shmem {
 /// Publishes what the others need for that. Call it before a barrier of the bootstrap.
 void introduce(const Job& job);
 
+/// Where the PEs of this node run. REQUIRES: introduce() on all, and a barrier after it.
+std::vector<CpuLocation> locations_here(const Job& job);
+
 /// The process is gone: one or two system calls. False for a process that is not visible from here, in another
 /// container.
 bool is_dead(const Job& job, int pe);

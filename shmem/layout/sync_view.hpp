@@ -26,15 +26,19 @@ struct TeamMap {
   }
 };
 
+class NeighbourRuns;
+
 /// The sync memory of all members of one team, seen from one of them. A view: the Job owns the memory. REQUIRES: this
 /// PE is a member.
 class SyncView {
  public:
-  SyncView(const Job& job, const TeamMap& map, int slot)
+  /// `runs`, of the members on this node, outlives the view; none: the members are alike.
+  SyncView(const Job& job, const TeamMap& map, int slot, const NeighbourRuns* runs = nullptr)
       : first_(&job.team_sync(slot, map.start)),
         first_rounds_(&job.round_words(slot, map.start)),
         first_eager_(&job.eager_words(slot, map.start)),
         first_rooms_(&job.eager_rooms(slot, map.start)),
+        runs_(runs),
         start_(map.start),
         step_(map.stride),
         size_(map.size),
@@ -44,11 +48,14 @@ class SyncView {
   [[nodiscard]] SyncView prefix(int size) const {
     SyncView view = *this;
     view.size_ = size;
+    view.runs_ = nullptr;
     return view;
   }
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int me() const { return me_; }
+  /// nullptr: the members are alike.
+  [[nodiscard]] const NeighbourRuns* runs() const { return runs_; }
   /// By its number on this node.
   [[nodiscard]] int pe(int member) const { return start_ + member * static_cast<int>(step_); }
   [[nodiscard]] TeamSync& member(int i) const { return first_[i * step_]; }
@@ -65,6 +72,7 @@ class SyncView {
   RoundWords* first_rounds_;
   EagerWords* first_eager_;
   EagerRooms* first_rooms_;
+  const NeighbourRuns* runs_;
   int start_;
   std::ptrdiff_t step_;
   int size_;

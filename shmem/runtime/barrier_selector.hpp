@@ -2,6 +2,7 @@
 // Chooses how teams synchronise: the software algorithm, and whether they use the device.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "shmem/config/tuning.hpp"
@@ -45,6 +46,8 @@ class BarrierSelector {
   [[nodiscard]] bool measures(const std::string& algorithm) const;
   [[nodiscard]] bool measures(const Team& team, const std::string& algorithm) const;
   [[nodiscard]] MeasuredBarrier measured(const Team& team) const;
+  /// What teams of this size have found, if it is for teams like this one: hierarchical is for several groups.
+  [[nodiscard]] std::optional<MeasuredBarrier::Known> known_of(const Team& team) const;
   [[nodiscard]] BarrierCache cache() const;
   /// For the members of a node.
   [[nodiscard]] const TuningRow& fitting_row(const Team& team) const;

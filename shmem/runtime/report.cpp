@@ -2,10 +2,13 @@
 // What the first PE prints at start: SHMEM_VERSION, SHMEM_INFO, and huge pages that are not available.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_text.hpp"
 #include "shmem/config/build.hpp"
 #include "shmem/config/config_file.hpp"
 #include "shmem/config/log.hpp"
+#include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/memory/pages.hpp"
 #include "shmem/runtime/runtime.hpp"
 #include "shmem/version.hpp"
@@ -55,6 +58,7 @@ void Runtime::report() const {
         why_not.empty() ? job_.globals.describe().c_str() : why_not.c_str());
   }
   report_placement();
+  report_neighbours();
   if (job_.options.info) {
     report_variables();
   }
@@ -81,6 +85,29 @@ void Runtime::report_variables() const {
     log(LogLevel::kInfo, "shmem:   %s=%s (%s): %s", setting.spec->name, setting.value.c_str(), setting.source.c_str(),
         setting.spec->help);
   }
+}
+
+void Runtime::report_neighbours() const {
+  if (!job_.options.info || job_.size == 1) {
+    return;
+  }
+  const NeighbourRuns runs = NeighbourRuns::of_team(job_, {0, 1, job_.size});
+  const CpuLocation& first = job_.locations.front();
+  const auto all = [&](int CpuLocation::*part) {
+    return first.*part != 0 &&
+           std::ranges::all_of(job_.locations, [&](const CpuLocation& pe) { return pe.*part == first.*part; });
+  };
+  std::string text = "none, because neighbours share no cache";
+  if (runs.several()) {
+    text = runs.text();
+  } else if (all(&CpuLocation::cache)) {
+    text = "one, because the PEs of this node share a cache";
+  } else if (all(&CpuLocation::socket)) {
+    text = "one, because the PEs of this node share a socket, and neighbours no cache that is known";
+  } else if (std::ranges::any_of(job_.locations, [](const CpuLocation& pe) { return pe.socket == 0; })) {
+    text = "not known, because PEs are not bound to the processors of a cache or a socket";
+  }
+  log(LogLevel::kInfo, "shmem: groups by cache and socket: %s", text.c_str());
 }
 
 void Runtime::report_placement() const {

@@ -274,6 +274,7 @@ Result<void> Runtime::open() {
   if (auto ok = job_.globals.share(job_.world_bootstrap(), job_.memory); !ok) {
     return ok;
   }
+  job_.locations = locations_here(job_);
   sets_.settle();
   if (auto ok = barriers_.settle_ports(); !ok) {
     return ok;

@@ -156,6 +156,7 @@ class Runtime {
   void report_json() const;
   void report_variables() const;
   void report_placement() const;
+  void report_neighbours() const;
 
   /// A child made by fork() is not a PE. Its copy of the runtime belongs to the parent: it neither uses nor ends it.
   static void forget_in_child();

@@ -9,6 +9,7 @@
 #include "shmem/barrier/statistics.hpp"
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/cores/core_group.hpp"
+#include "shmem/layout/neighbour_runs.hpp"
 #include "shmem/layout/sync_view.hpp"
 #include "shmem/layout/vote_result.hpp"
 #include "shmem/team/eager.hpp"
@@ -183,6 +184,7 @@ class Team {
   const int me_;         // in world_
   const int slot_;
   const int contexts_;
+  const NeighbourRuns runs_;  // of map_
   const SyncView view_;
   BarrierChoice software_;
   CollectiveChoice collectives_{};

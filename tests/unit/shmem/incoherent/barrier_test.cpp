@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tests/support/soak.hpp"
 #include "tests/unit/shmem/incoherent/barrier_run.hpp"
@@ -71,6 +72,27 @@ TEST_P(IncoherentBarrierTest, EveryTuning) {
       expect_right({.cores_of = alike(pes, 2), .algorithms = {algorithm()}, .tuning = tuning},
                    test_support::repeats(2, 500));
     }
+  }
+}
+
+/// PEs on sockets of `caches` caches each, with `pes` PEs to a cache, but one less in the first.
+std::vector<shmem::CpuLocation> bound(int sockets, int caches, int pes) {
+  std::vector<shmem::CpuLocation> locations;
+  for (int cache = 0; cache < sockets * caches; ++cache) {
+    locations.insert(locations.end(), static_cast<std::size_t>(cache == 0 ? pes - 1 : pes),
+                     {.cache = 1 + cache, .socket = 1 + cache / caches});
+  }
+  return locations;
+}
+
+TEST(IncoherentBarrierTest, GroupsAreCachesAndSockets) {
+  for (const auto& [sockets, caches, pes] : std::to_array<std::array<int, 3>>(
+           {{2, 1, 2}, {1, 2, 3}, {2, 2, 2}, {2, 3, 3}, {3, 2, 4}, {5, 1, 3}, {1, 8, 2}})) {
+    const auto locations = bound(sockets, caches, pes);
+    BarrierSetup setup{.cores_of = alike(static_cast<int>(locations.size()), 2),
+                       .algorithms = {Algorithm::kHierarchical, Algorithm::kTournament, Algorithm::kHierarchical},
+                       .locations = locations};
+    expect_right(setup, test_support::repeats(kFew ? 2 : 20, 2000));
   }
 }
 

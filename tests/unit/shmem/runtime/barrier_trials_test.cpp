@@ -40,8 +40,8 @@ struct Outcome {
 };
 
 /// Makes the trials of a team of so many members on a machine where each takes the same time.
-Outcome run(const Machine& machine, int members = 2) {
-  BarrierTrials trials = BarrierTrials::among(kTable, members);
+Outcome run(const Machine& machine, int members = 2, bool in_groups = false) {
+  BarrierTrials trials = BarrierTrials::among(kTable, members, in_groups);
   Outcome outcome{};
   for (;;) {
     const BarrierChoice choice = trials.next();
@@ -70,6 +70,16 @@ TEST(BarrierTrials, FindTheFastestOfEachMachine) {
   EXPECT_EQ(chosen(174, 267, 248), Algorithm::kCentralCounter);
   EXPECT_EQ(chosen(90, 80, 60), Algorithm::kDissemination);
   EXPECT_EQ(chosen(97, 95, 94), Algorithm::kCentralCounter) << "the difference is noise";
+}
+
+TEST(BarrierTrials, TryGroupsByCacheWhereThereAreSeveral) {
+  const Machine machine{{{Algorithm::kCentralCounter, microseconds{5}},
+                         {Algorithm::kDissemination, microseconds{2}},
+                         {Algorithm::kRecursiveDoubling, microseconds{3}},
+                         {Algorithm::kNpuV2, microseconds{3}},
+                         {Algorithm::kHierarchical, microseconds{1}}}};
+  EXPECT_EQ(run(machine, 16, true).algorithm, Algorithm::kHierarchical);
+  EXPECT_EQ(run(machine, 16).algorithm, Algorithm::kDissemination);
 }
 
 TEST(BarrierTrials, TakeTheLeastOfSeveral) {

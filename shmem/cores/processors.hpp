@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processors that a process may use, and what they share, as the kernel tells.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// Processors by their kernel numbers, ascending.
+using Cpus = std::vector<int>;
+
+/// "0-3,8": the kernel's format. Nothing if the text is malformed.
+std::optional<Cpus> parse_cpus(const std::string& text);
+/// One number, of a processor or of what processors belong to; nothing if the text is malformed.
+std::optional<int> cpu_number(const std::string& text);
+/// The list in the first line of a file; nothing without the file.
+std::optional<Cpus> read_cpu_list(const std::string& file);
+
+/// The processors that this process may use: its affinity mask, restricted by its control group.
+Result<Cpus> own_cpus();
+
+/// Where a process runs, by numbers from 1 on that are equal for processes that share a last-level cache, or a socket.
+/// 0: it may run on several, or the system does not tell.
+struct CpuLocation {
+  int cache = 0;
+  int socket = 0;
+
+  bool operator==(const CpuLocation&) const = default;
+};
+/// `sysfs` is /sys/devices/system.
+CpuLocation locate(const Cpus& cpus, const std::string& sysfs);
+
+}  // namespace shmem
