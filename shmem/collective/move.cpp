@@ -165,7 +165,7 @@ Result<void> fcollect(const Members& members, void* dest, const void* source, st
   }
   auto* to = static_cast<std::byte*>(dest);
   if (members.is_eager(Collective::kFcollect, size)) {
-    if (by_neighbours::takes_fcollect(members, size)) {
+    if (members.eager->levels() != nullptr && by_neighbours::takes_fcollect(members, size)) {
       return by_neighbours::fcollect(members, to, source, size);
     }
     return exchange(members, source, size, [&](int member, const EagerChannel::Given& given) {
@@ -221,7 +221,9 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
     return on_nodes::collect(members, dest, source, size, check);
   }
   if (members.is_eager(Collective::kCollect, 1)) {
-    return collect_carried(members, dest, source, size, check);
+    return members.eager->levels() == nullptr
+               ? collect_carried(members, dest, source, size, check)
+               : by_neighbours::collect(members, static_cast<std::byte*>(dest), source, size, check);
   }
   const auto lengths = members.allgather(size);
   if (!lengths) {

@@ -1,45 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small data of many members in two calls of the eager channel: the first member of each group of neighbours, its
-// leader, takes what the members of its group give, and gives that. A member reads about sqrt(n) lines that other
-// processors have just written, instead of n.
+// Small data of many members in several calls of the eager channel (team/neighbour_levels.hpp): the leader of each
+// group takes what its group gives, and gives that in the next call. So a member reads few lines that other processors
+// have just written, instead of one or more of each member, unless the result itself consists of more.
 #pragma once
 
-#include <algorithm>
+#include "shmem/collective/move.hpp"
 
-#include "shmem/collective/members.hpp"
+namespace shmem::by_neighbours {
 
-namespace shmem {
-
-/// With more members than this, small data takes two steps.
-constexpr int kMostOneStep = 32;
-
-/// The groups of a team, of about sqrt(n) members each, seen from one member.
-struct NeighbourGroups {
-  explicit NeighbourGroups(const Members& team) : members(team.size()) {
-    while (size * size < members) {
-      ++size;
-    }
-    first = team.me / size * size;
-    end = end_of(first);
-    leads = team.me == first;
-  }
-
-  [[nodiscard]] int end_of(int leader) const { return std::min(leader + size, members); }
-
-  int members;
-  int size = 1;
-  int first = 0, end = 0;  // of this member's group
-  bool leads = false;
-};
-
-namespace by_neighbours {
-
-/// Whether fcollect() can be used; the same on all members. REQUIRES: eager.
-inline bool takes_fcollect(const Members& members, std::size_t size) {
-  return members.size() > kMostOneStep && size * static_cast<std::size_t>(NeighbourGroups(members).size) <= kEagerLimit;
-}
+/// Whether fcollect() can be used, and is worth its calls; the same on all members. REQUIRES: eager; there are levels.
+bool takes_fcollect(const Members& members, std::size_t size);
 Result<void> fcollect(const Members& members, std::byte* dest, const void* source, std::size_t size);
 
-}  // namespace by_neighbours
+/// REQUIRES: eager; there are levels. A group's leader passes on the lengths, and the contents if all of its group are
+/// eager and fit; other contents are read from their members when all lengths are known.
+Result<void> collect(const Members& members, std::byte* dest, const void* source, std::size_t size,
+                     const CheckTotal& check);
 
-}  // namespace shmem
+}  // namespace shmem::by_neighbours

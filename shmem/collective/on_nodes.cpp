@@ -214,7 +214,7 @@ Result<void> collect(const Members& members, void* dest, const void* source, std
                      const CheckTotal& check) {
   SpanningTeam& team = *members.spanning;
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members.here->size));
-  auto ok = team.gather_here(size, [&](int i, std::uint64_t theirs) { sizes[static_cast<std::size_t>(i)] = theirs; });
+  auto ok = team.gather_here(size, sizes);
   if (!ok) {
     return ok;
   }

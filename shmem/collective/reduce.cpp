@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "shmem/collective/neighbours.hpp"
 #include "shmem/collective/on_nodes.hpp"
 
 namespace shmem {
@@ -88,20 +87,23 @@ Result<void> combine_eager(const Members& members, const Reduction& reduction, v
   return ok;
 }
 
-/// The same as combine_eager() in two calls: the leader of each group combines what its group gives, and gives that.
-class TwoSteps {
+/// The same as combine_eager() in several calls (team/neighbour_levels.hpp): the leader of each group combines what its
+/// group gives, and gives that in the next call.
+class BySteps {
  public:
-  TwoSteps(const Members& members, const Reduction& reduction, std::size_t count, int last)
-      : members_(members), groups_(members), reduction_(reduction), count_(count), last_(last) {}
+  BySteps(const Members& members, const Reduction& reduction, std::size_t count, int last)
+      : eager_(*members.eager), levels_(*eager_.levels()), reduction_(reduction), count_(count), end_(last + 1) {}
 
   Result<void> run(void* dest, const void* source) {
-    if (!combine_group(source) || !combine_groups()) {
-      return members_.eager->error();
+    for (int level = 0; level <= levels_.last(); ++level) {
+      if (!step(level, source)) {
+        return eager_.error();
+      }
     }
-    if (result_.any) {
-      std::memcpy(dest, result_.bytes.data(), count_ * reduction_.element);
+    if (result_->any) {
+      std::memcpy(dest, result_->bytes.data(), bytes());
     } else {
-      std::memset(dest, 0, count_ * reduction_.element);
+      std::memset(dest, 0, bytes());
     }
     return {};
   }
@@ -113,70 +115,101 @@ class TwoSteps {
     bool any = false;
   };
 
+  [[nodiscard]] std::size_t bytes() const { return count_ * reduction_.element; }
   void add(Sum& to, const void* from) {
     if (!std::exchange(to.any, true)) {
-      std::memcpy(to.bytes.data(), from, count_ * reduction_.element);
+      std::memcpy(to.bytes.data(), from, bytes());
     } else {
       reduction_.combine(to.bytes.data(), from, count_);
     }
   }
-  bool take(Sum& to, int member) {
-    const auto given = members_.eager->take(member);
-    if (given) {
+  /// Adds what the leaders of units give.
+  bool take(Sum& to, int level, int begin, int end) {
+    for (int unit = begin; unit < end; ++unit) {
+      const auto given = eager_.take(levels_.first(level, unit));
+      if (!given) {
+        return false;
+      }
       add(to, given.data);
     }
-    return static_cast<bool>(given);
+    return true;
   }
 
-  /// The result of a member in the middle of its group needs a part of the group's members.
-  [[nodiscard]] bool needs_part() const { return last_ >= groups_.first && last_ + 1 < groups_.end; }
-
-  bool combine_group(const void* source) {
-    EagerChannel& eager = *members_.eager;
-    bool ok = eager.begin() && eager.give(source, count_ * reduction_.element);
-    for (int member = groups_.first; ok && groups_.leads && member < groups_.end; ++member) {
-      ok = take(group_sum_, member);
+  /// Call `level`: each unit gives its sum.
+  bool step(int level, const void* source) {
+    const bool at_end = level == levels_.last();
+    const void* const mine = level == 0 ? source : sum_.bytes.data();
+    if (!eager_.begin() || !eager_.give(mine, levels_.leads_unit(level) ? bytes() : 0) || !take_part(level)) {
+      return false;
     }
-    for (int member = groups_.first; ok && needs_part() && member <= last_; ++member) {
-      ok = take(part_, member);
+    if (!at_end && levels_.leads_unit(level + 1)) {
+      const NeighbourLevels::Group group = levels_.group(level);
+      sum_.any = false;
+      if (!take(sum_, level, group.begin, group.end)) {
+        return false;
+      }
     }
-    if (ok) {
-      eager.end(EagerChannel::Begun::kUnknown);
-    }
-    return ok;
+    // A unit's leader gives in the last call what its members have given in the calls before it.
+    const bool heard_of_all = at_end && end_ == levels_.members();
+    eager_.end(heard_of_all ? EagerChannel::before(level) : EagerChannel::Begun::kUnknown);
+    return true;
   }
 
-  bool combine_groups() {
-    EagerChannel& eager = *members_.eager;
-    bool ok = eager.begin() && eager.give(group_sum_.bytes.data(), groups_.leads ? count_ * reduction_.element : 0);
-    int leader = 0;
-    for (; ok && leader < members_.size() && groups_.end_of(leader) <= last_ + 1; leader += groups_.size) {
-      ok = take(result_, leader);
+  /// This member's result needs those units of its group that end before member end_, unless all of them do: then the
+  /// group is a unit at the next level. What it needs of a level comes before what it needed of the levels below.
+  bool take_part(int level) {
+    const NeighbourLevels::Group group = levels_.group(level);
+    if (level < levels_.last() && levels_.first(level, group.end) <= end_) {
+      return true;
     }
-    if (ok && needs_part()) {
-      add(result_, part_.bytes.data());
+    int end = group.begin;
+    while (end < group.end && levels_.first(level, end + 1) <= end_) {
+      ++end;
     }
-    if (ok) {
-      // A leader gives in this call what its whole group has given in the last one.
-      eager.end(leader >= members_.size() ? EagerChannel::Begun::kLast : EagerChannel::Begun::kUnknown);
+    if (!take(*part_, level, group.begin, end)) {
+      return false;
     }
-    return ok;
+    if (part_->any) {
+      if (result_->any) {
+        add(*part_, result_->bytes.data());
+      }
+      std::swap(part_, result_);
+      part_->any = false;
+    }
+    return true;
   }
 
-  const Members& members_;
-  const NeighbourGroups groups_;
+  EagerChannel& eager_;
+  const NeighbourLevels& levels_;
   const Reduction& reduction_;
   const std::size_t count_;
-  const int last_;
-  Sum group_sum_, part_, result_;
+  const int end_;  // the result combines the members before this one
+  Sum sum_;        // of the largest unit that this member leads
+  Sum one_, other_;
+  Sum* part_ = &one_;
+  Sum* result_ = &other_;
 };
 
 Result<void> combine_small(const Members& members, const Reduction& reduction, void* dest, const void* source,
                            std::size_t count, int last) {
-  if (members.size() <= kMostOneStep || count == 0) {
+  if (members.eager->levels() == nullptr || count == 0) {
     return combine_eager(members, reduction, dest, source, count, last);
   }
-  return TwoSteps(members, reduction, count, last).run(dest, source);
+  return BySteps(members, reduction, count, last).run(dest, source);
+}
+
+/// The same for more bytes than are eager, of many members. In place too: a piece of `dest` is written after this
+/// member has given a copy of that piece of `source`.
+Result<void> reduce_pieces(const Members& members, const Reduction& reduction, void* dest, const void* source,
+                           std::size_t count) {
+  const std::size_t most = kEagerLimit / reduction.element;
+  Result<void> ok;
+  for (std::size_t i = 0; ok && i < count; i += most) {
+    const std::size_t offset = i * reduction.element;
+    ok = combine_small(members, reduction, static_cast<std::byte*>(dest) + offset,
+                       static_cast<const std::byte*>(source) + offset, std::min(most, count - i), members.size() - 1);
+  }
+  return ok;
 }
 
 /// The elements that `member` combines for all. An element has 1 to 16 bytes, a power of two, so that none straddles
@@ -204,6 +237,9 @@ Result<void> reduce(const Members& members, const Reduction& reduction, void* de
     return combine_small(members, reduction, dest, source, count, members.size() - 1);
   }
   if (bytes <= kSmall && !members.splits(Collective::kReduce, bytes)) {
+    if (members.is_eager(Collective::kReduce, kEagerLimit) && members.eager->levels() != nullptr) {
+      return reduce_pieces(members, reduction, dest, source, count);
+    }
     return reduce_small(members, reduction, dest, source, count);
   }
   if (auto ok = members.sync(); !ok) {

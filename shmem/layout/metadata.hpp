@@ -102,9 +102,10 @@ struct TeamSync {
   // after it.
   alignas(64) ChoiceOffers choice{};
   alignas(64) std::array<TeamCall, 2> call{};
-  std::array<std::uint32_t, 2>
-      refused{};               // 1: this PE cannot do its part of that call; read after the call's second sync
-  std::int32_t new_team = -1;  // the slot of the team whose first member this one will be; as `refused`
+  // Of the team whose first member this one will be: its slot, and the last number there; read after the call's second
+  // sync.
+  std::int32_t new_team = -1;
+  std::uint64_t new_count = 0;
 };
 
 /// Words of one member that others store to or pull in the rounds of a barrier: each contains the number of a barrier
@@ -122,8 +123,19 @@ struct alignas(64) EagerSlot {
 };
 static_assert(sizeof(EagerSlot) == 128);
 constexpr std::uint64_t kEagerSlots = 8;
+/// Members publish what they have finished once in so many calls.
+constexpr std::uint64_t kFinishedEach = 4;
+/// Of a team of many members: how many members of a group, by level, have finished the calls of a turn. Groups of level
+/// 0 are kFinishedGroup members, those of the next one as many of these groups, and so on; their first members have the
+/// counters. Zero between turns, of which no more overlap: a member is never more than kEagerSlots calls ahead.
+constexpr int kFinishedGroup = 8;
+constexpr std::size_t kFinishedLevels = 6;
+constexpr std::uint64_t kFinishedTurns = kEagerSlots / kFinishedEach;
+using FinishedCounts = std::array<std::array<std::atomic<std::uint16_t>, kFinishedTurns>, kFinishedLevels>;
 struct EagerWords {
-  SyncWord finished;                         // all data up to this call has been read; updated now and then
+  /// All data up to this call has been read, by this member; in a team of many members, member 0's: by all members.
+  SyncWord finished;
+  alignas(64) FinishedCounts counts;
   std::array<EagerSlot, kEagerSlots> place;  // used in turn
 };
 /// For data that does not fit into an EagerSlot; used in turn, too.
@@ -157,6 +169,7 @@ struct PeMetadata {
   std::array<std::atomic<std::uint64_t>, kMeasuredBarriers> measured_barriers;
   // For calls of active sets: team/set_teams.hpp.
   std::atomic<std::int32_t> set_team;     // the slot of the team whose first member this PE is
+  std::atomic<std::uint64_t> set_count;   // the last number in that slot
   std::atomic<std::uint32_t> one_caller;  // 1: at most one call at a time is made here, and none is checked
 };
 

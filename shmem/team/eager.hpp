@@ -3,13 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "shmem/barrier/wait_monitor.hpp"
 #include "shmem/layout/sync_view.hpp"
 #include "shmem/result.hpp"
+#include "shmem/team/neighbour_levels.hpp"
 
 namespace shmem {
 
@@ -31,12 +34,19 @@ inline void copy_small(std::byte* to, const void* from, std::size_t size) {
 /// waits until the others have finished the call that used it before, so it is never more than kEagerSlots calls ahead
 /// of them.
 ///
+/// Each member gives or takes in each call. To learn what the others have finished, a member of a team of up to
+/// kMostOneStep reads a word of each; in a larger team the members count themselves in groups of groups, and it reads
+/// the word in which the last one of all has left the number.
+///
 /// begin(), give() and take() fail if the channel has failed; error() says why.
 class EagerChannel {
  public:
   /// `count` is the number of the last call in this slot, the same on all members.
   EagerChannel(const Job& job, const TeamMap& map, const SyncView& view, int slot, std::uint64_t count)
-      : job_(job), map_(map), view_(view), slot_(slot), count_(count), finished_(count) {}
+      : job_(job), map_(map), view_(view), slot_(slot), count_(count), finished_(count), levels_(levels_of(view)) {}
+
+  /// How the members pass on small data in several calls; nullptr: they are few, and one call is faster.
+  [[nodiscard]] const NeighbourLevels* levels() const { return levels_.get(); }
 
   /// Each member, at the beginning of a call.
   [[nodiscard]] bool begin() {
@@ -46,7 +56,7 @@ class EagerChannel {
     ++count_;
     fetch_to_write(view_.eager(view_.me()).place[(count_ + 1) % kEagerSlots]);
     // For messages, and for the next team that gets the slot, like TeamSync::entered. Release: pairs with
-    // TeamSlots::agree_on_count().
+    // TeamSlots::last_count().
     view_.mine().calls.store(count_, std::memory_order_release);
     return true;
   }
@@ -83,28 +93,37 @@ class EagerChannel {
     }
     return {data_of(member, theirs.size), theirs.size};
   }
-  /// Which call all members are known to have begun.
-  enum class Begun { kUnknown, kLast, kThis };
+  /// Which call all members are known to have begun: this one, or the one so many calls before it.
+  enum class Begun : int { kUnknown = -1, kThis = 0 };
+  static constexpr Begun before(int calls) { return static_cast<Begun>(calls); }
   /// What was taken is no longer read. `tell`: the giver waits to hear it, in wait_for_readers().
   void end(Begun by_all, bool tell = false) {
     // A member that has begun a call has finished the calls before it.
     if (by_all != Begun::kUnknown) {
-      finished_ = std::max(finished_, count_ - (by_all == Begun::kThis ? 1 : 2));
+      finished_ = std::max(finished_, count_ - 1 - static_cast<std::uint64_t>(by_all));
     }
     view_.mine().calls_over.store(count_, std::memory_order_release);
     if (tell || count_ % kFinishedEach == 0) {
-      publish(view_.eager(view_.me()).finished, count_);
+      if (levels_) [[unlikely]] {
+        count_finished();
+      } else {
+        publish(view_.eager(view_.me()).finished, count_);
+      }
     }
   }
-  /// Waits until all other members have ended this call. REQUIRES: all of them tell.
+  /// Waits until all other members have ended this call. REQUIRES: all of them tell; the team is no larger than
+  /// kMostOneStep.
   [[nodiscard]] bool wait_for_readers() { return wait_for_place(count_); }
+  using Numbers = std::array<std::uint64_t, 2>;
+  /// Collective, some calls: each number becomes the least that any member has given. Unless it is `for_all`, only
+  /// member 0 waits for all and gets that; the others keep numbers without a meaning.
+  [[nodiscard]] bool least(Numbers& numbers, bool for_all);
   /// REQUIRES: the channel has failed.
   [[nodiscard]] const Error& error() const { return *failed_; }
 
  private:
-  /// Members publish what they have finished once per kFinishedEach calls, so a member can be at least kEagerSlots less
-  /// that many calls ahead. A member that reuses a room waits for a call before the current one.
-  static constexpr std::uint64_t kFinishedEach = 4;
+  /// A member can be at least kEagerSlots - kFinishedEach calls ahead. A member that reuses a room waits for a call
+  /// before the current one.
   static_assert(kFinishedEach < kEagerSlots && kFinishedEach <= kEagerRooms);
 
   /// Prefetches a line for writing: other members have read it, and invalidating their copies overlaps with the wait.
@@ -116,7 +135,9 @@ class EagerChannel {
 #endif
   }
 
+  static std::unique_ptr<const NeighbourLevels> levels_of(const SyncView& view);
   bool wait_for_place(std::uint64_t number);
+  void count_finished();
   bool wait_for_data(EagerSlot& theirs);
   template <typename Word>
   bool wait(Word& word, std::uint64_t number);
@@ -134,6 +155,7 @@ class EagerChannel {
   std::uint64_t count_;          // of the last call begun
   std::uint64_t finished_;       // all members are known to have finished the calls up to this one
   std::optional<Error> failed_;  // ends the channel
+  std::unique_ptr<const NeighbourLevels> levels_;
 };
 
 }  // namespace shmem

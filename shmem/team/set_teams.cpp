@@ -23,16 +23,18 @@ const SetTeams::Entry* SetTeams::search(const SetName& name) {
 Result<const SetTeams::Entry*> SetTeams::create(const SetName& name, TeamPlan plan,
                                                 const std::function<Result<void>()>& sync) {
   // Relaxed: a sync of the members separates the store from the loads, and another one precedes the next store.
-  auto& offer = job_.metadata(plan.here.start).set_team;
+  PeMetadata& offer = job_.metadata(plan.here.start);
   if (plan.here.start == job_.me) {
-    offer.store(slots_.reserve(plan.here, kMaxTeams, kSetTeams), std::memory_order_relaxed);
+    const int slot = slots_.reserve(plan.here, kMaxTeams, kSetTeams);
+    offer.set_team.store(slot, std::memory_order_relaxed);
+    offer.set_count.store(slot >= 0 ? slots_.last_count(plan.here, slot) : 0, std::memory_order_relaxed);
   }
   if (auto ok = sync(); !ok) {
     return ok.error();
   }
-  plan.slot = offer.load(std::memory_order_relaxed);
+  plan.slot = offer.set_team.load(std::memory_order_relaxed);
   if (plan.slot >= 0) {
-    plan.count = slots_.agree_on_count(plan.here, plan.slot);
+    plan.count = offer.set_count.load(std::memory_order_relaxed);
     slots_.clear(plan.slot, plan.count);
   }
   if (auto ok = sync(); !ok) {

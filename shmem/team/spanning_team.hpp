@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,13 +82,15 @@ class SpanningTeam final : public Team {
 
   // The members on this node before and after the work of their leader. All of them make the same calls in the same
   // order.
-  /// Each member arrives with a number. The leader waits for all, sees what they stored before, and calls
-  /// use(member on this node, number) for each. The others do not wait.
-  template <typename Use>
-  Result<void> gather_here(std::uint64_t mine, Use use);
+  /// Each member arrives with a number. The leader waits for all, sees what they stored before, and gets the least
+  /// number. The others do not wait for all, and get a number without a meaning.
+  Result<std::uint64_t> gather_least_here(std::uint64_t mine);
   Result<void> gather_here() {
-    return gather_here(0, [](int, std::uint64_t) {});
+    const auto least = gather_least_here(0);
+    return least ? Result<void>{} : least.error();
   }
+  /// The same; the leader gets the numbers of all, by member on this node. `all` of the others is not used.
+  Result<void> gather_here(std::uint64_t mine, std::span<std::uint64_t> all);
   /// The leader passes on the result of its work, with a number. The others wait for that, and see what the leader
   /// stored before. `begun`: by the arrival of all, which was no eager call.
   Result<std::uint64_t> release_here(const Result<void>& done, std::uint64_t number = 0,
@@ -147,6 +150,8 @@ class SpanningTeam final : public Team {
   /// By messages.
   [[nodiscard]] Algorithm among_nodes() const { return by_messages(named_.value_or(software_.nodes.algorithm)); }
 
+  /// gather_here() if there are NeighbourLevels.
+  Result<void> gather_in_groups(std::uint64_t mine, std::span<std::uint64_t> all);
   static std::uint64_t number_of(const EagerChannel::Given& given);
 
   const std::uint32_t id_;
@@ -164,27 +169,5 @@ class SpanningTeam final : public Team {
   bool gba_active_ = false;         // the next sync of this node's leader goes through the device
   std::string gba_reason_;          // known to all members of a node
 };
-
-template <typename Use>
-Result<void> SpanningTeam::gather_here(std::uint64_t mine, Use use) {
-  if (leads()) {
-    use(0, mine);
-  }
-  if (map_.size == 1) {
-    return {};
-  }
-  if (!eager_.begin() || (!leads() && !eager_.give(&mine, sizeof mine))) {
-    return eager_.error();
-  }
-  for (int member = 1; leads() && member < map_.size; ++member) {
-    const auto theirs = eager_.take(member);
-    if (!theirs) {
-      return eager_.error();
-    }
-    use(member, number_of(theirs));
-  }
-  eager_.end(leads() ? EagerChannel::Begun::kThis : EagerChannel::Begun::kUnknown);
-  return {};
-}
 
 }  // namespace shmem

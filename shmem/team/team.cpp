@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace shmem {
 namespace {
 
@@ -86,10 +88,13 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
   if (!verdict) {
     return verdict.error();
   }
-  for (int i = 0; i < map_.size; ++i) {
-    if (view_.member(i).call[turn] != call) {
-      return differing_calls(call, describe_calls(turn));
-    }
+  // Those of the members on this node are alike if the least and the largest digest are the same.
+  EagerChannel::Numbers digests{digest_of(call), ~digest_of(call)};
+  if (map_.size > 1 && !eager_.least(digests, /*for_all=*/true)) {
+    return fail_for_good(eager_.error()).error();
+  }
+  if (digests[0] != ~digests[1]) {
+    return differing_calls(call, describe_calls(turn));
   }
   if (!verdict->alike) {
     return differing_calls(call,
@@ -100,17 +105,21 @@ Result<void> Team::agree_on_call(const TeamCall& call) {
 }
 
 Result<std::uint64_t> Team::agree_on_outcome(const Result<void>& mine, std::uint64_t number) {
-  const std::size_t turn = calls_ % 2;
-  view_.mine().refused[turn] = mine ? 0 : 1;
   const auto verdict = vote(0, mine.has_value(), number);
-  if (!verdict || !mine) {
-    return verdict ? mine.error() : verdict.error();
+  if (!verdict) {
+    return verdict.error();
+  }
+  constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+  EagerChannel::Numbers refusing{mine ? kNone : static_cast<std::uint64_t>(view_.me())};
+  if (map_.size > 1 && !eager_.least(refusing, /*for_all=*/true)) {
+    return fail_for_good(eager_.error()).error();
+  }
+  if (!mine) {
+    return mine.error();
   }
   int refuses = verdict->willing ? -1 : verdict->other;
-  for (int i = 0; i < map_.size && refuses < 0; ++i) {
-    if (view_.member(i).refused[turn] != 0) {
-      refuses = job_.nodes.world(map_.pe(i));
-    }
+  if (refuses < 0 && refusing.front() != kNone) {
+    refuses = job_.nodes.world(map_.pe(static_cast<int>(refusing.front())));
   }
   if (refuses >= 0) {
     return fail(std::errc::no_buffer_space,

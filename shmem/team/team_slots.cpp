@@ -52,11 +52,11 @@ int TeamSlots::reserve(const TeamMap& map, int first, int count) const {
 // The words that PEs wait for never go back: a PE of an earlier team that still reads them must find them large enough.
 // No word is larger than the last barrier that its team entered. So the new team continues from the largest barrier
 // that any member has entered.
-std::uint64_t TeamSlots::agree_on_count(const TeamMap& map, int slot) const {
+std::uint64_t TeamSlots::last_count(const TeamMap& map, int slot) const {
   std::uint64_t count = 0;
   for (int i = 0; i < map.size; ++i) {
     const TeamSync& theirs = job_.team_sync(slot, map.pe(i));
-    // Barriers and calls that carry data share one number.
+    // Barriers and calls that carry data share one number. Relaxed: what reserve() has acquired comes after them.
     count =
         std::max({count, theirs.entered.load(std::memory_order_relaxed), theirs.calls.load(std::memory_order_relaxed)});
   }
@@ -65,13 +65,18 @@ std::uint64_t TeamSlots::agree_on_count(const TeamMap& map, int slot) const {
 
 void TeamSlots::clear(int slot, std::uint64_t count) const {
   TeamSync& mine = job_.team_sync(slot, job_.me);
-  // Relaxed: a sync of the parent precedes the new team's first use of them. A member that already reads the new values
-  // computes the same maximum.
+  // Relaxed: a sync of the parent precedes the new team's first use of them.
   mine.entered.store(count, std::memory_order_relaxed);
   mine.left.store(count, std::memory_order_relaxed);
   mine.calls.store(count, std::memory_order_relaxed);
   mine.calls_over.store(count, std::memory_order_relaxed);
-  job_.eager_words(slot, job_.me).finished.value.store(count, std::memory_order_relaxed);
+  EagerWords& eager = job_.eager_words(slot, job_.me);
+  eager.finished.value.store(count, std::memory_order_relaxed);
+  for (auto& level : eager.counts) {
+    for (auto& arrivals : level) {
+      arrivals.store(0, std::memory_order_relaxed);
+    }
+  }
   // Not arrived: the earlier team may have ended in the middle of a barrier.
   mine.counter.value.store(count << kArrivalBits, std::memory_order_relaxed);
   mine.arrival.word[0].store(0, std::memory_order_relaxed);

@@ -20,10 +20,9 @@ class TeamSlots {
   /// False if nothing changed.
   bool set_taken(int pe, int slot, bool taken) const;
 
-  /// Called by each member of a new team, between two syncs of the members: the number of the last barrier or call in
-  /// the slot, the same on all.
-  [[nodiscard]] std::uint64_t agree_on_count(const TeamMap& map, int slot) const;
-  /// Called by each member after that: prepares its own words.
+  /// The number of the last barrier or call of these PEs in a slot that the caller has reserved; it tells the others.
+  [[nodiscard]] std::uint64_t last_count(const TeamMap& map, int slot) const;
+  /// Called by each member of a new team, between two syncs of the members, with that number: prepares its own words.
   void clear(int slot, std::uint64_t count) const;
 
  private:

@@ -104,6 +104,7 @@ Result<void> TeamTable::offer_slot(Team& parent, const TeamMap& map) const {
   const int slot = slots_.reserve(map, 0, kMaxTeams);
   parent.view().mine().new_team = slot;
   if (slot >= 0) {
+    parent.view().mine().new_count = slots_.last_count(map, slot);
     return {};
   }
   return fail(std::errc::no_buffer_space,
@@ -174,8 +175,9 @@ Result<int> TeamTable::split(Team& parent, const SplitRequest& request) {
   }
   if (planned) {
     const TeamMap& here = planned->here;
-    planned->slot = parent.view().member(*parent.map_here().member(here.start)).new_team;
-    planned->count = slots_.agree_on_count(here, planned->slot);
+    const TeamSync& offer = parent.view().member(*parent.map_here().member(here.start));
+    planned->slot = offer.new_team;
+    planned->count = offer.new_count;
     slots_.clear(planned->slot, planned->count);
     job_.kernel_sync(job_.me).clear_team_pool(planned->slot);
   }

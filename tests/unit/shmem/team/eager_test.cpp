@@ -199,7 +199,7 @@ TEST_P(EagerChannelOf, DataOfAnySizeArrive) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, EagerChannelOf, testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Sizes, EagerChannelOf, testing::Values(1, 2, 3, 8, 40));
 
 /// A range of members. Two ranges that are not consecutive combine to {-1, -1}.
 struct Range {
@@ -315,6 +315,127 @@ TEST(ManyMembers, OfAScanReadWhatIsBeforeThemOnly) {
   OneOfMany::run(13, {{{}, {0, 7}}}, {8, 8}, scan(true));  // the last one of its group, whose leader has the sum
   OneOfMany::run(7, {{{8, 9, 10, 11, 12, 13}, {0}}}, {8, 8}, scan(true));
   OneOfMany::run(39, {{{35, 36, 37, 38}, {0, 7, 14, 21, 28}}}, {8, 8}, scan(false));
+}
+
+TEST(ManyMembers, MayHaveCachesOfAnySize) {
+  constexpr int kMembers = 45;
+  const shmem::Reduction join{sizeof(Range), join_ranges};
+  std::array<std::atomic<int>, kMembers> arrived{};
+  run_job(kMembers, [&](Job& job) {
+    for (int pe = 0; pe < kMembers; ++pe) {
+      job.locations.push_back({.cache = 1 + (pe + 3) / 7, .socket = 1 + (pe + 3) / 21});
+    }
+    LocalTeam team(job, TeamMap{0, 1, kMembers}, 0, 0);
+    ASSERT_TRUE(team.view().runs()->several());
+    ASSERT_TRUE(job.bootstrap->barrier());
+    ASSERT_TRUE(team.agree_on_algorithm({.algorithm = shmem::Algorithm::kHierarchical}));
+    const EagerMembers eager(job, team, shmem::kEagerLimit);
+    for (int call = 1; call <= 10; ++call) {
+      arrived[static_cast<std::size_t>(job.me)] = call;
+      ASSERT_TRUE(team.sync());
+      for (const auto& other : arrived) {
+        ASSERT_GE(other, call);
+      }
+      const Range mine{job.me, job.me};
+      Range result{};
+      ASSERT_TRUE(shmem::reduce(eager.members, join, &result, &mine, 1));
+      ASSERT_EQ(result.last - result.first, kMembers - 1);
+      ASSERT_TRUE(shmem::scan(eager.members, join, &result, &mine, 1, true));
+      ASSERT_EQ(result.last, job.me);
+      std::array<std::int32_t, kMembers> all{};
+      ASSERT_TRUE(shmem::fcollect(eager.members, all.data(), &job.me, sizeof job.me));
+      ASSERT_TRUE(std::ranges::is_sorted(all, std::ranges::less_equal{}));
+      ASSERT_EQ(all.back(), kMembers - 1);
+    }
+  });
+}
+
+/// Contents of any length, 0 included, next to each other in the order of the members.
+class AnyTotal final : public shmem::CheckTotal {
+ public:
+  explicit AnyTotal(std::size_t most) : most_(most) {}
+  shmem::Result<void> operator()(std::size_t total) const override {
+    return total <= most_ ? shmem::Result<void>() : shmem::fail(std::errc::value_too_large, "too much");
+  }
+
+ private:
+  std::size_t most_;
+};
+
+class TeamBarrier final : public shmem::MemberBarrier {
+ public:
+  explicit TeamBarrier(Team& team) : team_(team) {}
+  shmem::Result<void> sync() override { return team_.sync(); }
+  shmem::Result<std::vector<std::uint64_t>> allgather(std::uint64_t /*mine*/) override {
+    return std::vector<std::uint64_t>();
+  }
+
+ private:
+  Team& team_;
+};
+
+class AnyCollect : public testing::TestWithParam<int> {};
+
+TEST_P(AnyCollect, PutsContentsOfAnyLengthInOrder) {
+  const int size = GetParam();
+  // Those of a group fit, do not fit together, are partly or all too long for a gift.
+  constexpr std::array<std::size_t, 5> kMost{20, 300, 1024, 3000, 1};
+  run_job(size, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EagerMembers eager(job, team, shmem::kEagerLimit);
+    TeamBarrier barrier(team);
+    eager.members.barrier = &barrier;
+    for (std::size_t call = 0; call < 2 * kMost.size(); ++call) {
+      const auto length = [&](int member) {
+        return (static_cast<std::size_t>(member) * 37 + call * 101) % kMost[call % kMost.size()];
+      };
+      std::byte* const mine = job.memory.heap(job.me) + call * 4096;
+      std::vector<std::byte> expected;
+      for (int member = 0; member < size; ++member) {
+        for (std::size_t i = 0; i < length(member); ++i) {
+          expected.push_back(byte_of(member, call, i));
+        }
+      }
+      for (std::size_t i = 0; i < length(job.me); ++i) {
+        mine[i] = byte_of(job.me, call, i);
+      }
+      std::vector<std::byte> all(expected.size() + 1);
+      const AnyTotal fits(expected.size());
+      ASSERT_TRUE(shmem::collect(eager.members, all.data(), mine, length(job.me), fits));
+      all.pop_back();
+      ASSERT_EQ(all, expected) << "call " << call;
+      if (!expected.empty()) {
+        const AnyTotal does_not_fit(expected.size() - 1);
+        ASSERT_FALSE(shmem::collect(eager.members, all.data(), mine, length(job.me), does_not_fit));
+        ASSERT_EQ(all, expected) << "written although it does not fit";
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, AnyCollect, testing::Values(2, 7, 33, 41));
+
+TEST_P(SmallReduction, TakesMoreThanIsEager) {
+  const int size = GetParam();
+  const shmem::Reduction join{sizeof(Range), join_ranges};
+  run_job(size, [&](Job& job) {
+    LocalTeam team(job, TeamMap{0, 1, size}, 0, 0);
+    ASSERT_TRUE(job.bootstrap->barrier());
+    EagerMembers eager(job, team, shmem::kEagerLimit);
+    TeamBarrier barrier(team);
+    eager.members.barrier = &barrier;
+    auto* const data = reinterpret_cast<Range*>(job.memory.heap(job.me));
+    for (const std::size_t count : {65, 100, 128}) {
+      std::fill_n(data, count, Range{job.me, job.me});
+      ASSERT_TRUE(shmem::reduce(eager.members, join, data, data, count));  // in place
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(data[i].first, 0) << i << " of " << count;
+        ASSERT_EQ(data[i].last, size - 1) << i << " of " << count;
+      }
+      ASSERT_TRUE(team.sync());
+    }
+  });
 }
 
 class SmallFcollect : public testing::TestWithParam<int> {};
