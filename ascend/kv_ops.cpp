@@ -143,9 +143,10 @@ std::errc carry_out(shmemx_kv_op_t& op, const Call& call) {
 
 }  // namespace
 
-extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, shmemx_stream_t* stream) noexcept {
+extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create(uint32_t block_dims, shmemx_stream_t* stream) noexcept try {
   return shmemx_kv_ops_create_by_path(block_dims, stream, SHMEMX_KV_PATH_AUTO);
 }
+SHMEM_CATCH(shmemx_kv_ops_t*)
 
 extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create_by_path(uint32_t block_dims, shmemx_stream_t* stream,
                                                          int path) noexcept try {
@@ -163,11 +164,12 @@ extern "C" shmemx_kv_ops_t* shmemx_kv_ops_create_by_path(uint32_t block_dims, sh
   shmem::log(shmem::LogLevel::kError, "shmem: KVShuffleOps: out of memory");
   return nullptr;
 }
+SHMEM_CATCH(shmemx_kv_ops_t*)
 
 extern "C" void shmemx_kv_ops_compute(shmemx_kv_ops_t* ops, uint8_t* k_cache, uint8_t* v_cache,
                                       const uint8_t* global_shuffle_table, const uint8_t* src_block_table,
                                       const uint8_t* dst_block_table, int64_t block_nums, int64_t kv_head_num,
-                                      int64_t page_size, int64_t head_dim) noexcept {
+                                      int64_t page_size, int64_t head_dim) noexcept try {
   api::running_on_host(kCompute);
   if (ops == nullptr) {
     api::give_to_stream(kCompute, nullptr, [] { return refuse("the operator is NULL"); });
@@ -189,8 +191,9 @@ extern "C" void shmemx_kv_ops_compute(shmemx_kv_ops_t* ops, uint8_t* k_cache, ui
     return error;
   });
 }
+SHMEM_CATCH(void)
 
-extern "C" void shmemx_kv_ops_destroy(shmemx_kv_ops_t* ops) noexcept {
+extern "C" void shmemx_kv_ops_destroy(shmemx_kv_ops_t* ops) noexcept try {
   if (ops == nullptr) {
     return;
   }
@@ -198,3 +201,4 @@ extern "C" void shmemx_kv_ops_destroy(shmemx_kv_ops_t* ops) noexcept {
   ops->unfinished.wait();
   shmemx_kv_op_destroy(ops->op);
 }
+SHMEM_CATCH(void)

@@ -280,6 +280,7 @@ extern "C" int shmemx_kv_op_destroy(shmemx_kv_op_t* op) noexcept try {
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_op_destroy");
 }
+SHMEM_CATCH(int)
 
 extern "C" int shmemx_kv_shuffle(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
                                  const shmemx_kv_cache_t* cache) noexcept try {
@@ -291,6 +292,7 @@ extern "C" int shmemx_kv_shuffle(shmemx_kv_op_t* op, const shmemx_kv_plan_t* pla
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_shuffle");
 }
+SHMEM_CATCH(int)
 
 extern "C" int shmemx_kv_shuffle_start(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
                                        const shmemx_kv_cache_t* cache) noexcept try {
@@ -314,8 +316,9 @@ extern "C" int shmemx_kv_shuffle_start(shmemx_kv_op_t* op, const shmemx_kv_plan_
   op->started.reset();
   return api::kv_out_of_memory("shmemx_kv_shuffle_start");
 }
+SHMEM_CATCH(int)
 
-extern "C" int shmemx_kv_shuffle_test(shmemx_kv_op_t* op, int* done) noexcept {
+extern "C" int shmemx_kv_shuffle_test(shmemx_kv_op_t* op, int* done) noexcept try {
   api::running_on_host(__func__);
   if (op == nullptr || done == nullptr || !op->started) {
     return api::kv_refuse(__func__, op == nullptr     ? "op is NULL"
@@ -325,8 +328,9 @@ extern "C" int shmemx_kv_shuffle_test(shmemx_kv_op_t* op, int* done) noexcept {
   *done = op->started->has_ended() ? 1 : 0;
   return *done != 0 ? take_outcome(*op) : 0;
 }
+SHMEM_CATCH(int)
 
-extern "C" int shmemx_kv_shuffle_wait(shmemx_kv_op_t* op) noexcept {
+extern "C" int shmemx_kv_shuffle_wait(shmemx_kv_op_t* op) noexcept try {
   api::running_on_host(__func__);
   if (op == nullptr || !op->started) {
     return api::kv_refuse(__func__, op == nullptr ? "op is NULL" : "nothing was started");
@@ -334,9 +338,10 @@ extern "C" int shmemx_kv_shuffle_wait(shmemx_kv_op_t* op) noexcept {
   op->stream->wait();
   return take_outcome(*op);
 }
+SHMEM_CATCH(int)
 
 extern "C" void shmemx_kv_shuffle_on_stream(shmemx_kv_op_t* op, const shmemx_kv_plan_t* plan,
-                                            const shmemx_kv_cache_t* cache, shmemx_stream_t* stream) noexcept {
+                                            const shmemx_kv_cache_t* cache, shmemx_stream_t* stream) noexcept try {
   api::give_to_stream(__func__, stream, [op, plan, copy = cache_of(cache)] {
     const auto problem = problem_of("shmemx_kv_shuffle_on_stream", op);
     const Result<void> outcome = problem ? *problem : shuffle(*op, plan, copy);
@@ -346,3 +351,4 @@ extern "C" void shmemx_kv_shuffle_on_stream(shmemx_kv_op_t* op, const shmemx_kv_
     return outcome ? std::errc{} : outcome.error().code;
   });
 }
+SHMEM_CATCH(void)

@@ -78,6 +78,7 @@ extern "C" int shmemx_kv_plan_create(const shmemx_kv_move_t* moves, size_t count
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_create");
 }
+SHMEM_CATCH(int)
 
 extern "C" int shmemx_kv_plan_create_pairs(int n_pes, int me, const int64_t* pair_table, const int64_t* src_blocks,
                                            const int64_t* dst_blocks, int64_t block_count,
@@ -108,13 +109,14 @@ extern "C" int shmemx_kv_plan_create_pairs(int n_pes, int me, const int64_t* pai
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_create_pairs");
 }
+SHMEM_CATCH(int)
 
 extern "C" void shmemx_kv_plan_destroy(shmemx_kv_plan_t* plan) noexcept {
   const std::unique_ptr<shmemx_kv_plan_t> owned(plan);
 }
 
 extern "C" int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_kv_move_t** moves,
-                                    size_t* count) noexcept {
+                                    size_t* count) noexcept try {
   if (plan == nullptr || moves == nullptr || count == nullptr) {
     return api::kv_refuse(__func__, plan == nullptr ? "plan is NULL" : "moves or count is NULL");
   }
@@ -127,6 +129,7 @@ extern "C" int shmemx_kv_plan_moves(const shmemx_kv_plan_t* plan, const shmemx_k
   *count = list.size();
   return 0;
 }
+SHMEM_CATCH(int)
 
 extern "C" uint64_t shmemx_kv_plan_digest(const shmemx_kv_plan_t* plan) noexcept {
   if (plan == nullptr) {
@@ -221,6 +224,7 @@ extern "C" int shmemx_kv_plan_balance(const shmemx_kv_sequence_t* sequences, siz
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_balance");
 }
+SHMEM_CATCH(int)
 
 extern "C" int shmemx_kv_plan_placement(const shmemx_kv_plan_t* plan, size_t index,
                                         shmemx_kv_placement_t* placement) noexcept try {
@@ -239,3 +243,4 @@ extern "C" int shmemx_kv_plan_placement(const shmemx_kv_plan_t* plan, size_t ind
 } catch (const std::bad_alloc&) {
   return api::kv_out_of_memory("shmemx_kv_plan_placement");
 }
+SHMEM_CATCH(int)

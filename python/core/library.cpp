@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <system_error>
 
 namespace shmem_kv {
@@ -105,6 +106,7 @@ void Library::start(const StartRequest& request) {
   }
   attributes.local_mem_size = request.heap_size;
   bool shared = false;
+  shmemx_set_errors_return(1);  // Python raises
   checked([&] {
     if (shmemx_init_status() == SHMEMX_STATUS_IS_INITIALIZED) {
       shmem_init();  // another user of the library has started it: it ends with the last finalize
@@ -141,16 +143,24 @@ void Library::stop() {
   if (uses_ > 0) {
     throw std::runtime_error("finalize: " + std::to_string(uses_) + " calls of other threads are still under way");
   }
+  std::exception_ptr failure;
   while (!objects_.empty()) {
     const auto object = objects_.front();
     objects_.erase(objects_.begin());
-    object->end();
+    try {
+      object->end();
+    } catch (const std::exception&) {
+      failure = failure ? failure : std::current_exception();  // the others end, and the library, all the same
+    }
   }
-  const auto kept = keep_blocks();
+  const auto kept = keep_blocks();  // moves the memory, which the objects have used
   started_ = false;
+  int error = 0;
   {
     const py::gil_scoped_release released;
+    shmemx_take_error();
     shmem_finalize();
+    error = shmemx_take_error();
   }
   if (kept != nullptr) {
     kept->put_back();
@@ -160,6 +170,12 @@ void Library::stop() {
     block->kept_ = kept;
   }
   blocks_.clear();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  if (error != 0) {
+    raise(-error, shmemx_error_text());
+  }
 }
 
 std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero) {
@@ -167,7 +183,8 @@ std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero) {
   void* address = nullptr;
   wait(zero ? "zeros" : "empty", [&] {
     address = zero ? shmem_calloc(bytes, 1) : shmem_malloc(bytes);
-    return address != nullptr ? 0 : -ENOMEM;
+    const int error = address != nullptr ? 0 : shmemx_take_error();
+    return address != nullptr || error != 0 ? error : -ENOMEM;
   });
   return std::make_shared<Block>(address, bytes);
 }

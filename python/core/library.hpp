@@ -23,7 +23,8 @@ namespace py = pybind11;
 /// Raises the exception that an errno stands for.
 [[noreturn]] void raise(int error, const std::string& text);
 
-/// Makes a call that returns 0 or a negative errno, without the GIL, and raises for the latter.
+/// Makes a call that returns 0 or a negative errno, or whose error the library records, without the GIL, and raises for
+/// an error.
 template <typename Call>
 void checked(Call call) {
   int error = 0;
@@ -31,7 +32,11 @@ void checked(Call call) {
   {
     const py::gil_scoped_release released;
     HeldMessages held;
+    shmemx_take_error();  // of a call that was not made here
     error = call();
+    if (const int recorded = shmemx_take_error(); error >= 0) {
+      error = recorded;
+    }
     if (error < 0) {
       text = shmemx_error_text();  // of this thread
       held.drop(text);
@@ -96,7 +101,7 @@ class Library {
 
   /// Collective.
   void start(const StartRequest& request);
-  /// Collective. Arrays stay readable.
+  /// Collective. Arrays stay readable. The library has ended even if this raises because other PEs failed.
   void stop();
   [[nodiscard]] bool runs() const;
   /// Raises RuntimeError unless the library runs.

@@ -19,8 +19,9 @@ All PEs (of a team) make "collective" calls, in the same order. Other threads ru
 Exceptions: ``ValueError`` for invalid arguments, here or on another PE; ``TimeoutError`` after
 ``SHMEM_BARRIER_TIMEOUT``; ``ConnectionAbortedError`` if another PE gave up, ``ConnectionError`` if it died or the job
 was ended; ``MemoryError``; ``RuntimeError`` for calls before :func:`init` or after :func:`finalize`. The text of an
-exception is not printed. Warnings, such as the PEs that a barrier waits for, go to standard error. Calls that cannot
-report errors (:func:`barrier_all`, :func:`free`) end the job with a message, as in C.
+exception is not printed. Warnings, such as the PEs that a barrier waits for, go to standard error. The library never
+ends the process: after a failure :func:`finalize` (which then raises, too) ends the library, and :func:`init` with a new
+:func:`unique_id` starts a new job, for example of the PEs that are left.
 """
 
 from __future__ import annotations

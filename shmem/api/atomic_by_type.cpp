@@ -135,7 +135,7 @@ void operate_on(const Peer& peer, const shmemx_atomic_t& asked) {
 
 }  // namespace
 
-extern "C" void shmemx_atomic(const shmemx_atomic_t* operation, int pe) noexcept {
+extern "C" void shmemx_atomic(const shmemx_atomic_t* operation, int pe) noexcept try {
   shmemx_await_default_stream();
   const Peer peer(shmem::api::peer(operation->call, pe));
   switch (operation->type) {
@@ -163,3 +163,4 @@ extern "C" void shmemx_atomic(const shmemx_atomic_t* operation, int pe) noexcept
       refuse(peer, *operation);
   }
 }
+SHMEM_CATCH(void)

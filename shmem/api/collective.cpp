@@ -102,52 +102,70 @@ bool on_set(const Call& call, const api::ActiveSet& set, Arguments... arguments)
 }  // namespace
 
 // The collectives of one kind of element.
-#define SHMEM_DEFINE_ON_TEAM(PREFIX, SUFFIX, TYPE, SIZE)                                                              \
-  SHMEM_ROUTINE(int, PREFIX##broadcast##SUFFIX,                                                                       \
-                (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems, int PE_root)) {                   \
-    return on_team<broadcast>({"shmem_" #PREFIX "broadcast" #SUFFIX, SIZE}, team, dest, source, nelems, PE_root,      \
-                              true);                                                                                  \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(int, PREFIX##collect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) {  \
-    return on_team<collect>({"shmem_" #PREFIX "collect" #SUFFIX, SIZE}, team, dest, source, nelems);                  \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(int, PREFIX##fcollect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) { \
-    return on_team<fcollect>({"shmem_" #PREFIX "fcollect" #SUFFIX, SIZE}, team, dest, source, nelems);                \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(int, PREFIX##alltoall##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) { \
-    return on_team<alltoalls>({"shmem_" #PREFIX "alltoall" #SUFFIX, SIZE}, team, dest, source, 1, 1, nelems);         \
-  }                                                                                                                   \
-  SHMEM_ROUTINE(int, PREFIX##alltoalls##SUFFIX,                                                                       \
-                (shmem_team_t team, TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems)) {  \
-    return on_team<alltoalls>({"shmem_" #PREFIX "alltoalls" #SUFFIX, SIZE}, team, dest, source, dst, sst, nelems);    \
-  }
+#define SHMEM_DEFINE_ON_TEAM(PREFIX, SUFFIX, TYPE, SIZE)                                                            \
+  SHMEM_ROUTINE(int, PREFIX##broadcast##SUFFIX,                                                                     \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems, int PE_root))                   \
+  try {                                                                                                             \
+    return on_team<broadcast>({"shmem_" #PREFIX "broadcast" #SUFFIX, SIZE}, team, dest, source, nelems, PE_root,    \
+                              true);                                                                                \
+  }                                                                                                                 \
+  SHMEM_CATCH(int)                                                                                                  \
+  SHMEM_ROUTINE(int, PREFIX##collect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems))  \
+  try {                                                                                                             \
+    return on_team<collect>({"shmem_" #PREFIX "collect" #SUFFIX, SIZE}, team, dest, source, nelems);                \
+  }                                                                                                                 \
+  SHMEM_CATCH(int)                                                                                                  \
+  SHMEM_ROUTINE(int, PREFIX##fcollect##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) \
+  try {                                                                                                             \
+    return on_team<fcollect>({"shmem_" #PREFIX "fcollect" #SUFFIX, SIZE}, team, dest, source, nelems);              \
+  }                                                                                                                 \
+  SHMEM_CATCH(int)                                                                                                  \
+  SHMEM_ROUTINE(int, PREFIX##alltoall##SUFFIX, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nelems)) \
+  try {                                                                                                             \
+    return on_team<alltoalls>({"shmem_" #PREFIX "alltoall" #SUFFIX, SIZE}, team, dest, source, 1, 1, nelems);       \
+  }                                                                                                                 \
+  SHMEM_CATCH(int)                                                                                                  \
+  SHMEM_ROUTINE(int, PREFIX##alltoalls##SUFFIX,                                                                     \
+                (shmem_team_t team, TYPE * dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems))  \
+  try {                                                                                                             \
+    return on_team<alltoalls>({"shmem_" #PREFIX "alltoalls" #SUFFIX, SIZE}, team, dest, source, dst, sst, nelems);  \
+  }                                                                                                                 \
+  SHMEM_CATCH(int)
 #define SHMEM_DEFINE_TYPED(NAME, TYPE) SHMEM_DEFINE_ON_TEAM(NAME##_, , TYPE, sizeof(TYPE))
 SHMEM_RMA_TYPES(SHMEM_DEFINE_TYPED)
 SHMEM_DEFINE_ON_TEAM(, mem, void, 1)
 
 #define SHMEM_SET PE_start, logPE_stride, PE_size, pSync
-#define SHMEM_DEFINE_ON_SET(BITS)                                                                                      \
-  SHMEM_ROUTINE(void, broadcast##BITS,                                                                                 \
-                (void* dest, const void* source, size_t nelems, int PE_root, SHMEM_ACTIVE_SET, long* pSync)) {         \
-    on_set<broadcast>({"shmem_broadcast" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems, PE_root, false);       \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(void, collect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) { \
-    if (on_set<collect>({"shmem_collect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems)) {                     \
-      api::clear_number({SHMEM_SET});                                                                                  \
-    }                                                                                                                  \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(void, fcollect##BITS,                                                                                  \
-                (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
-    on_set<fcollect>({"shmem_fcollect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems);                         \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(void, alltoall##BITS,                                                                                  \
-                (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {                      \
-    on_set<alltoalls>({"shmem_alltoall" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, 1, 1, nelems);                  \
-  }                                                                                                                    \
-  SHMEM_ROUTINE(                                                                                                       \
-      void, alltoalls##BITS,                                                                                           \
-      (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) {  \
-    on_set<alltoalls>({"shmem_alltoalls" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, dst, sst, nelems);             \
-  }
+#define SHMEM_DEFINE_ON_SET(BITS)                                                                                     \
+  SHMEM_ROUTINE(void, broadcast##BITS,                                                                                \
+                (void* dest, const void* source, size_t nelems, int PE_root, SHMEM_ACTIVE_SET, long* pSync))          \
+  try {                                                                                                               \
+    on_set<broadcast>({"shmem_broadcast" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems, PE_root, false);      \
+  }                                                                                                                   \
+  SHMEM_CATCH(void)                                                                                                   \
+  SHMEM_ROUTINE(void, collect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync))  \
+  try {                                                                                                               \
+    if (on_set<collect>({"shmem_collect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems)) {                    \
+      api::clear_number({SHMEM_SET});                                                                                 \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  SHMEM_CATCH(void)                                                                                                   \
+  SHMEM_ROUTINE(void, fcollect##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) \
+  try {                                                                                                               \
+    on_set<fcollect>({"shmem_fcollect" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, nelems);                        \
+  }                                                                                                                   \
+  SHMEM_CATCH(void)                                                                                                   \
+  SHMEM_ROUTINE(void, alltoall##BITS, (void* dest, const void* source, size_t nelems, SHMEM_ACTIVE_SET, long* pSync)) \
+  try {                                                                                                               \
+    on_set<alltoalls>({"shmem_alltoall" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, 1, 1, nelems);                 \
+  }                                                                                                                   \
+  SHMEM_CATCH(void)                                                                                                   \
+  SHMEM_ROUTINE(                                                                                                      \
+      void, alltoalls##BITS,                                                                                          \
+      (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, SHMEM_ACTIVE_SET, long* pSync))   \
+  try {                                                                                                               \
+    on_set<alltoalls>({"shmem_alltoalls" #BITS, (BITS) / 8}, {SHMEM_SET}, dest, source, dst, sst, nelems);            \
+  }                                                                                                                   \
+  SHMEM_CATCH(void)
 SHMEM_DEFINE_ON_SET(32)
 SHMEM_DEFINE_ON_SET(64)

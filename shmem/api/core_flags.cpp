@@ -67,7 +67,7 @@ class Received {
 
 extern "C" {
 
-int shmemx_core_flag_set(shmemx_core_t* core, int mode, int flag) noexcept {
+int shmemx_core_flag_set(shmemx_core_t* core, int mode, int flag) noexcept try {
   constexpr const char* kCall = "shmemx_core_flag_set";
   shmemx_core_t& self = api::valid_core(kCall, core);
   if (const int error = check_flag(self, kCall, mode, flag); error != 0) {
@@ -80,8 +80,9 @@ int shmemx_core_flag_set(shmemx_core_t* core, int mode, int flag) noexcept {
   shmem::wake_sleepers(changes);
   return 0;
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_flag_wait(shmemx_core_t* core, int flag) noexcept {
+int shmemx_core_flag_wait(shmemx_core_t* core, int flag) noexcept try {
   constexpr const char* kCall = "shmemx_core_flag_wait";
   shmemx_core_t& self = api::valid_core(kCall, core);
   if (const int error = check_flag(self, kCall, SHMEMX_FLAG_ALL, flag); error != 0) {
@@ -104,4 +105,5 @@ int shmemx_core_flag_wait(shmemx_core_t* core, int flag) noexcept {
   ++awaited;
   return 0;
 }
+SHMEM_CATCH(int)
 }

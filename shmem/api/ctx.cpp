@@ -72,15 +72,17 @@ bool has_session(const char* call, shmem_ctx_t ctx) {
 
 }  // namespace
 
-SHMEM_ROUTINE(int, ctx_create, (long options, shmem_ctx_t* ctx)) {
+SHMEM_ROUTINE(int, ctx_create, (long options, shmem_ctx_t* ctx)) try {
   return create("shmem_ctx_create", SHMEM_TEAM_WORLD, options, ctx);
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t* ctx)) {
+SHMEM_ROUTINE(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t* ctx)) try {
   return create("shmem_team_create_ctx", team, options, ctx);
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) {
+SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) try {
   Runtime& runtime = api::running("shmem_ctx_destroy");
   if (ctx == SHMEM_CTX_INVALID) {
     return;
@@ -91,8 +93,9 @@ SHMEM_ROUTINE(void, ctx_destroy, (shmem_ctx_t ctx)) {
   api::quiet(runtime, api::valid_ctx(runtime, "shmem_ctx_destroy", ctx));
   runtime.ctxs().remove(reinterpret_cast<std::uintptr_t>(ctx));
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
+SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) try {
   const Runtime& runtime = api::running("shmem_ctx_get_team");
   if (team == nullptr) {
     return refuse("shmem_ctx_get_team", std::errc::invalid_argument, "team is NULL");
@@ -105,9 +108,11 @@ SHMEM_ROUTINE(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t* team)) {
                                    : shmemx_team_by_number(api::valid_ctx(runtime, "shmem_ctx_get_team", ctx).team);
   return 0;
 }
+SHMEM_CATCH(int)
 
 SHMEM_ROUTINE(void, ctx_session_start,
-              (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long config_mask)) {
+              (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t* config, long config_mask))
+try {
   constexpr const char* kCall = "shmem_ctx_session_start";
   if (!has_session(kCall, ctx)) {
     return;
@@ -120,9 +125,9 @@ SHMEM_ROUTINE(void, ctx_session_start,
     api::end_job(api::running(kCall), kCall, "config_mask {} names unknown members, or config is NULL", config_mask);
   }
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, ctx_session_stop, (shmem_ctx_t ctx)) {
-  has_session("shmem_ctx_session_stop", ctx);
-}
+SHMEM_ROUTINE(void, ctx_session_stop, (shmem_ctx_t ctx)) try { has_session("shmem_ctx_session_stop", ctx); }
+SHMEM_CATCH(void)
 
 // NOLINTEND(performance-no-int-to-ptr)

@@ -119,50 +119,56 @@ shmemx_core_t* shmemx_current_core() noexcept {
   return api::current_core();
 }
 
-void shmemx_core_check(const shmemx_core_t* core, const char* call) noexcept {
-  api::valid_core(call, core);
-}
+void shmemx_core_check(const shmemx_core_t* core, const char* call) noexcept try { api::valid_core(call, core); }
+SHMEM_CATCH(void)
 
-uint64_t shmemx_get_ffts_config() noexcept {
+uint64_t shmemx_get_ffts_config() noexcept try {
   if (const shmemx_core_t* core = api::current_core(); core != nullptr) {
     return core->ffts_config;
   }
   return api::running("shmemx_get_ffts_config").job().core_state().launch.read().ffts_config;
 }
+SHMEM_CATCH(uint64_t)
 
-void shmemx_set_ffts_config(uint64_t config) noexcept {
+void shmemx_set_ffts_config(uint64_t config) noexcept try {
   if (shmemx_core_t* core = api::current_core(); core != nullptr) {
     core->ffts_config = config;
     return;
   }
   api::running("shmemx_set_ffts_config").job().core_state().launch.write({config});
 }
+SHMEM_CATCH(void)
 
-int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) noexcept {
+int shmemx_core_team_sync(shmemx_core_t* core, shmem_team_t team) noexcept try {
   constexpr const char* kCall = "shmemx_core_team_sync";
   return api::sync_team_on(api::valid_core(kCall, core), kCall, team);
 }
+SHMEM_CATCH(int)
 
-void shmemx_barrier_vec(shmem_team_t team) noexcept {
+void shmemx_barrier_vec(shmem_team_t team) noexcept try {
   shmemx_core_t& core = api::valid_core("shmemx_barrier_vec");
   api::quiet();
   api::sync_team_on(core, "shmemx_barrier_vec", team);
 }
+SHMEM_CATCH(void)
 
-void shmemx_barrier_all_vec() noexcept {
+void shmemx_barrier_all_vec() noexcept try {
   shmemx_core_t& core = api::valid_core("shmemx_barrier_all_vec");
   api::quiet();
   api::sync_team_on(core, "shmemx_barrier_all_vec", SHMEM_TEAM_WORLD);
 }
+SHMEM_CATCH(void)
 
-int shmemx_partial_barrier(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept {
+int shmemx_partial_barrier(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept try {
   return partial_barrier("shmemx_partial_barrier", team, pes, count);
 }
+SHMEM_CATCH(int)
 
-int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept {
+int shmemx_partial_barrier_vec(shmem_team_t team, const uint32_t* pes, uint32_t count) noexcept try {
   api::valid_core("shmemx_partial_barrier_vec");
   return partial_barrier("shmemx_partial_barrier_vec", team, pes, count);
 }
+SHMEM_CATCH(int)
 
 // For the compiler a call into another library is a barrier; the fence is the one for the processor.
 void shmemx_dcci(const void* /*address*/) noexcept {
@@ -177,17 +183,19 @@ void shmemx_dcci_all() noexcept {
   api::quiet();
 }
 
-shmemx_sync_word_t* shmemx_core_sync_pool(const shmemx_core_t* core) noexcept {
+shmemx_sync_word_t* shmemx_core_sync_pool(const shmemx_core_t* core) noexcept try {
   const Job& job = api::valid_core("shmemx_core_sync_pool", core).runtime.job();
   return shown(job.kernel_sync(job.me).core_pool[0][0]);
 }
+SHMEM_CATCH(shmemx_sync_word_t*)
 
-shmemx_sync_word_t* shmemx_core_sync_counter(const shmemx_core_t* core) noexcept {
+shmemx_sync_word_t* shmemx_core_sync_counter(const shmemx_core_t* core) noexcept try {
   const Job& job = api::valid_core("shmemx_core_sync_counter", core).runtime.job();
   return shown(job.kernel_sync(job.me).core_counter);
 }
+SHMEM_CATCH(shmemx_sync_word_t*)
 
-int shmemx_core_sync_in_memory(shmemx_core_t* core) noexcept {
+int shmemx_core_sync_in_memory(shmemx_core_t* core) noexcept try {
   constexpr const char* kCall = "shmemx_core_sync_in_memory";
   shmemx_core_t& self = api::valid_core(kCall, core);
   if (self.error != std::errc{}) {
@@ -209,23 +217,27 @@ int shmemx_core_sync_in_memory(shmemx_core_t* core) noexcept {
              : self.keep(shmem::fail(error, api::said_by(self, kCall) + "the wait for the other cores of this PE " +
                                                 monitor.explain(error)));
 }
+SHMEM_CATCH(int)
 
-shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) noexcept {
+shmemx_sync_word_t* shmemx_team_sync_pool(shmem_team_t team, int pe) noexcept try {
   shmem::TeamPool* pool = team_pool("shmemx_team_sync_pool", team, pe);
   return pool != nullptr ? shown(pool->words[0]) : nullptr;
 }
+SHMEM_CATCH(shmemx_sync_word_t*)
 
-shmemx_sync_word_t* shmemx_team_sync_counter(shmem_team_t team, int pe) noexcept {
+shmemx_sync_word_t* shmemx_team_sync_counter(shmem_team_t team, int pe) noexcept try {
   shmem::TeamPool* pool = team_pool("shmemx_team_sync_counter", team, pe);
   return pool != nullptr ? shown(pool->counter) : nullptr;
 }
+SHMEM_CATCH(shmemx_sync_word_t*)
 
-void shmemx_sync_set(shmemx_sync_word_t* word, uint64_t value) noexcept {
+void shmemx_sync_set(shmemx_sync_word_t* word, uint64_t value) noexcept try {
   constexpr const char* kCall = "shmemx_sync_set";
   shmem::publish(word_at(api::running(kCall), kCall, word), value);
 }
+SHMEM_CATCH(void)
 
-int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) noexcept {
+int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) noexcept try {
   constexpr const char* kCall = "shmemx_sync_wait_until";
   const Runtime& runtime = api::running(kCall);
   api::check_cmp(runtime, kCall, cmp);
@@ -248,4 +260,5 @@ int shmemx_sync_wait_until(shmemx_sync_word_t* word, int cmp, uint64_t value) no
       shmem::wait_on(awaited, core->core.policy(), reached, shmem::WatchedCheck(core->core.check(), monitor));
   return error == std::errc{} ? 0 : core->keep(shmem::fail(error, api::said_by(*core, kCall) + monitor.explain(error)));
 }
+SHMEM_CATCH(int)
 }

@@ -203,15 +203,17 @@ const Runtime& checked(const shmemx_elements_t* given, int which, const std::siz
 
 extern "C" {
 
-size_t shmemx_wait_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept {
+size_t shmemx_wait_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept try {
   const Runtime& runtime = checked(elements, which, indices);
   return with_type(runtime, *elements,
                    [&](auto value) { return wait<decltype(value)>(runtime, *elements, which, indices); });
 }
+SHMEM_CATCH(size_t)
 
-size_t shmemx_test_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept {
+size_t shmemx_test_elements(const shmemx_elements_t* elements, int which, size_t* indices) noexcept try {
   const Runtime& runtime = checked(elements, which, indices);
   return with_type(runtime, *elements,
                    [&](auto value) { return test<decltype(value)>(runtime, *elements, which, indices); });
 }
+SHMEM_CATCH(size_t)
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/api/peer.hpp"
+#include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 
 #include <cstdint>
 #include <cstdlib>
+#include <new>
 #include <string_view>
+#include <utility>
 
 namespace shmem::api {
 namespace {
@@ -12,6 +15,12 @@ namespace {
 std::string& error_text() {
   static thread_local std::string text;
   return text;
+}
+
+/// The errno of the thread's first failed call without a result since it last took one; 0: none.
+int& recorded_code() {
+  static thread_local int code = 0;
+  return code;
 }
 
 /// "PE 3: " before the start of the library, when only the launcher's variables tell it; "" without a launcher.
@@ -44,14 +53,14 @@ std::string whose(const Runtime& runtime, const void* address) {
 
 void refuse_before_start(const char* call) {
   const int parent = Runtime::parent_pe();
-  if (parent >= 0) {
-    log(LogLevel::kFatal,
-        "shmem: %s was called in a process that PE %d has forked: that is no PE; make the call in PE %d", call, parent,
-        parent);
-  } else {
-    log(LogLevel::kFatal, "shmem: %s%s was called before shmem_init or after shmem_finalize", who().c_str(), call);
-  }
-  std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
+  end_process_for(
+      {std::errc::operation_not_permitted,
+       parent >= 0
+           ? fmt::format(
+                 "shmem: {} was called in a process that PE {} has forked: that is no PE; make the call in PE {}", call,
+                 parent, parent)
+           : fmt::format("shmem: {}{} was called before shmem_init or after shmem_finalize", who(), call)},
+      EXIT_FAILURE, ProcessEnd::kWithExitHandlers);
 }
 
 int report(const Error& error) {
@@ -60,12 +69,36 @@ int report(const Error& error) {
 }
 
 int report_loudly(const Error& error) {
-  log(LogLevel::kError, "%s", error.text.c_str());
+  if (!errors_return()) {
+    log(LogLevel::kError, "%s", error.text.c_str());
+  }
   return report(error);
 }
 
 void end_job(const Runtime& runtime, const char* call, const std::string& problem) {
-  runtime.end_job(EXIT_FAILURE, fmt::format("shmem: PE {}: {}: {}", runtime.my_pe(), call, problem));
+  runtime.end_job(invalid(runtime, call, problem));
+}
+
+void end_job(const Runtime& runtime, const char* call, const Error& problem) {
+  runtime.end_job({problem.code, fmt::format("shmem: PE {}: {}: {}", runtime.my_pe(), call, problem.text)});
+}
+
+int catch_failure() {
+  Error error;
+  try {
+    throw;
+  } catch (const CallFailure& failure) {
+    error = failure.error;
+  } catch (const std::bad_alloc&) {
+    if (!errors_return()) {
+      throw;  // ends the process
+    }
+    error = {std::errc::not_enough_memory, "shmem: out of memory"};
+  }
+  if (recorded_code() == 0) {
+    recorded_code() = static_cast<int>(error.code);
+  }
+  return report(error);
 }
 
 void tolerate(const Runtime& runtime, const char* call, const std::string& problem) {
@@ -177,6 +210,17 @@ Team& valid_team(Runtime& runtime, const char* call, shmem_team_t team) {
 
 }  // namespace shmem::api
 
-extern "C" const char* shmemx_error_text() noexcept {
+extern "C" {
+
+const char* shmemx_error_text() noexcept {
   return shmem::api::error_text().c_str();
+}
+
+int shmemx_take_error() noexcept {
+  return -std::exchange(shmem::api::recorded_code(), 0);
+}
+
+void shmemx_set_errors_return(int on) noexcept {
+  shmem::set_errors_return(on != 0);
+}
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "shmem.h"
 #include "shmem/runtime/runtime.hpp"
@@ -21,10 +22,30 @@
   extern "C" SHMEM_API type name parameters SHMEM_NOTHROW __attribute__((weak, alias("p" #name))); \
   extern "C" type p##name parameters SHMEM_NOTHROW
 
+// After the body of a routine, a function-try-block: records what unwound it, for programs that have errors returned.
+// The routine then returns a negative errno if its result is an int, else NULL or 0.
+#define SHMEM_CATCH(type)                       \
+  catch (...) {                                 \
+    return ::shmem::api::after_failure<type>(); \
+  }
+
 namespace shmem::api {
 
+/// In a catch handler: keeps the error for shmemx_take_error and shmemx_error_text, and returns the negative errno.
+int catch_failure();
+template <typename T>
+[[gnu::cold, gnu::noinline]] T after_failure() {
+  [[maybe_unused]] const int code = catch_failure();
+  if constexpr (std::is_same_v<T, int>) {
+    return code;
+  } else if constexpr (!std::is_void_v<T>) {
+    return T{};
+  }
+}
+
 [[noreturn]] void refuse_before_start(const char* call);
-/// The running library; if it does not run, ends the process with a message that names `call`.
+/// The running library; if it does not run, ends the process (or throws, if errors return) with a message that names
+/// `call`.
 inline Runtime& running(const char* call) {
   Runtime* runtime = Runtime::current();
   if (runtime == nullptr) [[unlikely]] {
@@ -35,11 +56,14 @@ inline Runtime& running(const char* call) {
 
 /// Keeps the text for shmemx_error_text and returns the negative errno.
 int report(const Error& error);
-/// As report(), and prints the text.
+/// As report(), and prints the text, unless errors return: then the program does.
 int report_loudly(const Error& error);
 
-/// Ends the job: for calls that cannot report.
+/// For calls that cannot report: ends the job. Wherever a comment of this folder says so, the call fails with that
+/// error instead if errors return (Runtime::end_job).
 [[noreturn]] void end_job(const Runtime& runtime, const char* call, const std::string& problem);
+/// With an errno of its own.
+[[noreturn]] void end_job(const Runtime& runtime, const char* call, const Error& problem);
 template <typename... Values>
 [[noreturn, gnu::cold]] void end_job(const Runtime& runtime, const char* call,
                                      fmt::format_string<const Values&...> problem,

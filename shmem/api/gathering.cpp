@@ -116,7 +116,7 @@ SetCall::SetCall(Runtime& runtime, const char* call, const ActiveSet& set) {
 void SetCall::fail(const Runtime& runtime, const char* call, const Error& error) {
   // A team's errors name the PE already.
   const std::string own = fmt::format("shmem: PE {}: ", runtime.my_pe());
-  end_job(runtime, call, error.text.starts_with(own) ? error.text.substr(own.size()) : error.text);
+  end_job(runtime, call, {error.code, error.text.starts_with(own) ? error.text.substr(own.size()) : error.text});
 }
 
 void SetCall::use_team(const Runtime& runtime, Team& team) {

@@ -66,7 +66,11 @@ int on_team(const char* call, shmem_team_t handle, Body body) {
   }
   TeamBarrier barrier(*team);
   const Result<void> ok = body(members_of(*team, runtime, barrier));
-  return ok ? 0 : report_loudly(ok.error());
+  if (!ok) [[unlikely]] {
+    team->note_failed_call();
+    return report_loudly(ok.error());
+  }
+  return 0;
 }
 
 /// A sync of the world, or of all cores of all PEs. Ends the job on failure.
@@ -139,6 +143,7 @@ bool on_active_set(const char* call, const ActiveSet& set, Body body) {
     TeamBarrier barrier(*team);
     const Result<void> ok = body(members_of(*team, runtime, barrier));
     if (!ok) [[unlikely]] {
+      team->note_failed_call();
       SetCall::fail(runtime, call, ok.error());
     }
     return true;

@@ -13,7 +13,7 @@ namespace api = shmem::api;
 
 extern "C" {
 
-void shmemx_await_default_stream() noexcept {
+void shmemx_await_default_stream() noexcept try {
   const Runtime* runtime = Runtime::current();
   if (runtime == nullptr || api::current_core() != nullptr) {
     return;
@@ -22,8 +22,9 @@ void shmemx_await_default_stream() noexcept {
     stream->wait();
   }
 }
+SHMEM_CATCH(void)
 
-int shmemx_not_supported(const char* call) noexcept {
+int shmemx_not_supported(const char* call) noexcept try {
   const std::string text = fmt::format("shmem: {}: not supported here", call);
   Runtime* runtime = Runtime::current();
   if (runtime == nullptr || runtime->first_notice(call)) {
@@ -31,9 +32,10 @@ int shmemx_not_supported(const char* call) noexcept {
   }
   return api::report({std::errc::not_supported, text});
 }
+SHMEM_CATCH(int)
 
 /// Each thread has memory that takes the place of a core's own.
-void* shmemx_scratch(const void* pointer) noexcept {
+void* shmemx_scratch(const void* pointer) noexcept try {
   static thread_local std::unique_ptr<std::byte[]> mine;
   const auto offset = reinterpret_cast<std::uintptr_t>(pointer);
   if (offset >= SHMEMX_SCRATCH_SIZE) {
@@ -48,4 +50,5 @@ void* shmemx_scratch(const void* pointer) noexcept {
   }
   return mine.get() + offset;
 }
+SHMEM_CATCH(void*)
 }

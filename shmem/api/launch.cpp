@@ -61,7 +61,7 @@ int sync_team_on(shmemx_core_t& core, const char* call, shmem_team_t team) {
 
 extern "C" {
 
-int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
+int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept try {
   Runtime& runtime = api::running("shmemx_launch");
   if (kernel == nullptr) {
     return api::report({std::errc::invalid_argument, "shmemx_launch: no kernel was given"});
@@ -91,35 +91,42 @@ int shmemx_launch(int cores, shmemx_kernel_t kernel, void* argument) noexcept {
   }
   return error == std::errc{} ? 0 : api::report_loudly({error, errors.text()});
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_index(const shmemx_core_t* core) noexcept {
+int shmemx_core_index(const shmemx_core_t* core) noexcept try {
   return api::valid_core("shmemx_core_index", core).core.index();
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_count(const shmemx_core_t* core) noexcept {
+int shmemx_core_count(const shmemx_core_t* core) noexcept try {
   return api::valid_core("shmemx_core_count", core).core.count();
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_my_pe(const shmemx_core_t* core) noexcept {
+int shmemx_core_my_pe(const shmemx_core_t* core) noexcept try {
   return api::valid_core("shmemx_core_my_pe", core).runtime.my_pe();
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_n_pes(const shmemx_core_t* core) noexcept {
+int shmemx_core_n_pes(const shmemx_core_t* core) noexcept try {
   return api::valid_core("shmemx_core_n_pes", core).runtime.n_pes();
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept {
+int shmemx_core_team_my_pe(const shmemx_core_t* core, shmem_team_t team) noexcept try {
   const shmem::CoreTeam found = api::valid_core("shmemx_core_team_my_pe", core).state.find(api::slot_of(team));
   return found.size > 0 ? found.me : -1;
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) noexcept {
+int shmemx_core_team_n_pes(const shmemx_core_t* core, shmem_team_t team) noexcept try {
   const shmem::CoreTeam found = api::valid_core("shmemx_core_team_n_pes", core).state.find(api::slot_of(team));
   return found.size > 0 ? found.size : -1;
 }
+SHMEM_CATCH(int)
 
 int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_team, int src_pe,
-                                  shmem_team_t dest_team) noexcept {
+                                  shmem_team_t dest_team) noexcept try {
   const shmemx_core_t& self = api::valid_core("shmemx_core_team_translate_pe", core);
   const shmem::CoreTeam from = self.state.find(api::slot_of(src_team));
   const shmem::CoreTeam to = self.state.find(api::slot_of(dest_team));
@@ -129,8 +136,9 @@ int shmemx_core_team_translate_pe(const shmemx_core_t* core, shmem_team_t src_te
   const int pe = shmem::TeamMap{from.start, from.stride, from.size}.pe(src_pe);
   return shmem::TeamMap{to.start, to.stride, to.size}.member(pe).value_or(-1);
 }
+SHMEM_CATCH(int)
 
-void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept {
+void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexcept try {
   const shmemx_core_t& self = api::valid_core("shmemx_core_ptr", core);
   const bool exists = pe >= 0 && pe < self.runtime.n_pes();
   const int number = exists ? self.runtime.job().nodes.number(pe) : -1;
@@ -138,22 +146,25 @@ void* shmemx_core_ptr(const shmemx_core_t* core, const void* dest, int pe) noexc
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses stand in the metadata area as numbers
   return reinterpret_cast<void*>(shmem::core_translate(self.state, address, number));
 }
+SHMEM_CATCH(void*)
 
-int shmemx_core_sync(shmemx_core_t* core) noexcept {
+int shmemx_core_sync(shmemx_core_t* core) noexcept try {
   shmemx_core_t& self = api::valid_core("shmemx_core_sync", core);
   if (self.error != std::errc{}) {
     return self.failed();
   }
   return self.keep(shmem::sync_cores(self.runtime.job(), self.core));
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept {
+int shmemx_core_barrier(shmemx_core_t* core, shmem_team_t team) noexcept try {
   shmemx_core_t& self = api::valid_core("shmemx_core_barrier", core);
   api::quiet();
   return api::sync_team_on(self, "shmemx_core_barrier", team);
 }
+SHMEM_CATCH(int)
 
-int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* algorithm) noexcept {
+int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* algorithm) noexcept try {
   constexpr const char* kCall = "shmemx_core_barrier_by";
   shmemx_core_t& self = api::valid_core(kCall, core);
   if (self.error != std::errc{}) {
@@ -177,4 +188,5 @@ int shmemx_core_barrier_by(shmemx_core_t* core, shmem_team_t team, const char* a
   const shmem::BarrierChoice choice = shmem::fit_to_pool({*named, found.barrier_choice().tuning}, found.size());
   return self.keep(shmem::pool_sync(job, self.core, view, choice, kCall));
 }
+SHMEM_CATCH(int)
 }

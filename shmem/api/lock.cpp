@@ -173,18 +173,17 @@ class Lock {
 
 }  // namespace
 
-SHMEM_ROUTINE(void, set_lock, (long* lock)) {
-  Lock("shmem_set_lock", lock).set();
-}
+SHMEM_ROUTINE(void, set_lock, (long* lock)) try { Lock("shmem_set_lock", lock).set(); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, clear_lock, (long* lock)) {
-  Lock("shmem_clear_lock", lock).clear();
-}
+SHMEM_ROUTINE(void, clear_lock, (long* lock)) try { Lock("shmem_clear_lock", lock).clear(); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(int, test_lock, (long* lock)) {
+SHMEM_ROUTINE(int, test_lock, (long* lock)) try {
   if (Lock("shmem_test_lock", lock).test()) {
     return 0;
   }
   api::progress();  // the holder may wait for this PE's answer
   return 1;
 }
+SHMEM_CATCH(int)

@@ -40,7 +40,7 @@ void* block_or_null(const char* call, const shmem::Result<void*>& block) {
   const shmem::Error& error = block.error();
   const Runtime& runtime = api::running(call);
   if (error.code != std::errc::not_enough_memory && error.code != std::errc::invalid_argument) {
-    runtime.end_job(EXIT_FAILURE, error.text);
+    runtime.end_job(error);
   }
   if (error.code == std::errc::not_enough_memory && runtime.my_pe() != 0) {
     api::report(error);
@@ -57,7 +57,7 @@ void release(const char* call, void* ptr) {
   }
   const Runtime& runtime = api::running(call);
   if (ok.error().code != std::errc::bad_address || runtime.checker() != nullptr) {
-    runtime.end_job(EXIT_FAILURE, ok.error().text);
+    runtime.end_job(ok.error());
   }
   if (runtime.my_pe() == 0) {
     api::warn_once(ok.error().text + "; nothing is freed");
@@ -67,15 +67,15 @@ void release(const char* call, void* ptr) {
 }  // namespace
 
 // A routine that returns a block, by a call of the heap. `acts`: the call has something to do, and so is a barrier.
-#define SHMEM_ALLOCATES(ROUTINE, name, call, parameters, acts, ...) \
-  ROUTINE(void*, name, parameters) {                                \
-    return block_or_null(call, heap(call, acts).__VA_ARGS__);       \
-  }
+#define SHMEM_ALLOCATES(ROUTINE, name, call, parameters, acts, ...)                                  \
+  ROUTINE(void*, name, parameters) try { return block_or_null(call, heap(call, acts).__VA_ARGS__); } \
+  SHMEM_CATCH(void*)
 #define SHMEM_ALIGNS(ROUTINE, name, call)                                     \
-  ROUTINE(void*, name, (size_t alignment, size_t size)) {                     \
+  ROUTINE(void*, name, (size_t alignment, size_t size)) try {                 \
     check_alignment(call, alignment, size);                                   \
     return block_or_null(call, heap(call, size != 0).align(alignment, size)); \
-  }
+  }                                                                           \
+  SHMEM_CATCH(void*)
 SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc, "shmem_malloc", (size_t size), size != 0, malloc(size))
 SHMEM_ALLOCATES(SHMEM_ROUTINE, malloc_with_hints, "shmem_malloc_with_hints", (size_t size, long hints), size != 0,
                 malloc_with_hints(size, static_cast<std::uint64_t>(hints)))
@@ -89,15 +89,13 @@ SHMEM_ALLOCATES(SHMEM_OLD_ROUTINE, shrealloc, "shrealloc", (void* ptr, size_t si
                 realloc(ptr, size))
 SHMEM_ALIGNS(SHMEM_OLD_ROUTINE, shmemalign, "shmemalign")
 
-SHMEM_ROUTINE(void, free, (void* ptr)) {
-  release("shmem_free", ptr);
-}
+SHMEM_ROUTINE(void, free, (void* ptr)) try { release("shmem_free", ptr); }
+SHMEM_CATCH(void)
 
-SHMEM_OLD_ROUTINE(void, shfree, (void* ptr)) {
-  release("shfree", ptr);
-}
+SHMEM_OLD_ROUTINE(void, shfree, (void* ptr)) try { release("shfree", ptr); }
+SHMEM_CATCH(void)
 
-extern "C" int shmemx_heap_stats(shmemx_heap_stats_t* stats) noexcept {
+extern "C" int shmemx_heap_stats(shmemx_heap_stats_t* stats) noexcept try {
   Runtime& runtime = api::running(__func__);
   if (stats == nullptr) {
     return api::report_loudly({std::errc::invalid_argument, "shmem: shmemx_heap_stats: stats is NULL"});
@@ -116,3 +114,4 @@ extern "C" int shmemx_heap_stats(shmemx_heap_stats_t* stats) noexcept {
                 placement.numa_reason.c_str());
   return 0;
 }
+SHMEM_CATCH(int)

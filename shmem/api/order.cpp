@@ -78,11 +78,10 @@ void quiet_pes(const char* call, shmem_ctx_t ctx, const int* pes, std::size_t co
 
 }  // namespace
 
-SHMEM_ROUTINE(void, fence, (void)) {
-  api::fence();
-}
+SHMEM_ROUTINE(void, fence, (void)) try { api::fence(); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
+SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) try {
   constexpr const char* kCall = "shmem_ctx_fence";
   if (ctx == SHMEM_CTX_DEFAULT) {
     api::fence();
@@ -91,12 +90,12 @@ SHMEM_ROUTINE(void, ctx_fence, (shmem_ctx_t ctx)) {
     api::fence(runtime, api::valid_ctx(runtime, kCall, ctx));
   }
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, quiet, (void)) {
-  api::quiet();
-}
+SHMEM_ROUTINE(void, quiet, (void)) try { api::quiet(); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
+SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) try {
   constexpr const char* kCall = "shmem_ctx_quiet";
   if (ctx == SHMEM_CTX_DEFAULT) {
     api::quiet();
@@ -105,12 +104,14 @@ SHMEM_ROUTINE(void, ctx_quiet, (shmem_ctx_t ctx)) {
     api::quiet(runtime, api::valid_ctx(runtime, kCall, ctx));
   }
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) {
+SHMEM_ROUTINE(void, pe_quiet, (const int* target_pes, size_t npes)) try {
   quiet_pes("shmem_pe_quiet", target_pes, npes);
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) {
+SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_t npes)) try {
   constexpr const char* kCall = "shmem_ctx_pe_quiet";
   if (ctx == SHMEM_CTX_DEFAULT) {
     quiet_pes(kCall, target_pes, npes);
@@ -118,3 +119,4 @@ SHMEM_ROUTINE(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int* target_pes, size_
     quiet_pes(kCall, ctx, target_pes, npes);
   }
 }
+SHMEM_CATCH(void)

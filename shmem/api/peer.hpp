@@ -119,11 +119,13 @@ inline Target peer(const char* call, shmem_ctx_t ctx, int pe) {
 // without the last one, the PE; `body(peer, arguments...)` does the work.
 #define SHMEM_UNPACK(...) __VA_ARGS__
 #define SHMEM_PLAIN_ROUTINE(type, name, parameters, body, arguments)           \
-  SHMEM_ROUTINE(type, name, parameters) {                                      \
+  SHMEM_ROUTINE(type, name, parameters) try {                                  \
     return body(shmem::api::peer("shmem_" #name, pe), SHMEM_UNPACK arguments); \
-  }
+  }                                                                            \
+  SHMEM_CATCH(type)
 #define SHMEM_ROUTINE_WITH_CTX(type, name, parameters, body, arguments)                 \
   SHMEM_PLAIN_ROUTINE(type, name, parameters, body, arguments)                          \
-  SHMEM_ROUTINE(type, ctx_##name, (shmem_ctx_t ctx, SHMEM_UNPACK parameters)) {         \
+  SHMEM_ROUTINE(type, ctx_##name, (shmem_ctx_t ctx, SHMEM_UNPACK parameters)) try {     \
     return body(shmem::api::peer("shmem_ctx_" #name, ctx, pe), SHMEM_UNPACK arguments); \
-  }
+  }                                                                                     \
+  SHMEM_CATCH(type)

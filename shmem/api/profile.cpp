@@ -34,22 +34,25 @@ std::int64_t now() {
 
 extern "C" {
 
-void shmemx_prof_start(int frame) noexcept {
+void shmemx_prof_start(int frame) noexcept try {
   if (Profile::Core* mine = row(frame); mine != nullptr) {
     mine->time[static_cast<std::size_t>(frame)] -= now();
   }
 }
+SHMEM_CATCH(void)
 
-void shmemx_prof_end(int frame) noexcept {
+void shmemx_prof_end(int frame) noexcept try {
   if (Profile::Core* mine = row(frame); mine != nullptr) {
     mine->time[static_cast<std::size_t>(frame)] += now();
     ++mine->count[static_cast<std::size_t>(frame)];
   }
 }
+SHMEM_CATCH(void)
 
-shmemx_prof_t* shmemx_prof() noexcept {
+shmemx_prof_t* shmemx_prof() noexcept try {
   return reinterpret_cast<shmemx_prof_t*>(api::running("shmemx_prof").profile());
 }
+SHMEM_CATCH(shmemx_prof_t*)
 
 void shmemx_prof_print() noexcept {
   const Profile* profile = api::running("shmemx_prof_print").profile();

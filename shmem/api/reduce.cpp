@@ -45,10 +45,11 @@ void on_set(const char* call, const api::ActiveSet& set, const Reduction& reduct
 }  // namespace
 
 #define SHMEM_DEFINE_ON_TEAM(NAME, TYPE, VERB, OPERATION, KIND)                                                  \
-  SHMEM_ROUTINE(int, NAME##_##VERB, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nreduce)) {      \
+  SHMEM_ROUTINE(int, NAME##_##VERB, (shmem_team_t team, TYPE * dest, const TYPE* source, size_t nreduce)) try {  \
     return on_team("shmem_" #NAME "_" #VERB, team, shmem::reduction<shmem::OPERATION, TYPE>(), Kind::KIND, dest, \
                    source, nreduce);                                                                             \
-  }
+  }                                                                                                              \
+  SHMEM_CATCH(int)
 #define SHMEM_DEFINE_BITWISE(NAME, TYPE)                     \
   SHMEM_DEFINE_ON_TEAM(NAME, TYPE, and_reduce, And, kReduce) \
   SHMEM_DEFINE_ON_TEAM(NAME, TYPE, or_reduce, Or, kReduce)   \
@@ -65,12 +66,14 @@ SHMEM_BITWISE_REDUCE_TYPES(SHMEM_DEFINE_BITWISE)
 SHMEM_ORDERED_REDUCE_TYPES(SHMEM_DEFINE_ORDERED)
 SHMEM_ARITHMETIC_REDUCE_TYPES(SHMEM_DEFINE_ARITHMETIC)
 
-#define SHMEM_DEFINE_ON_SET(NAME, TYPE, VERB, OPERATION)                                                         \
-  SHMEM_ROUTINE(void, NAME##_##VERB,                                                                             \
-                (TYPE * dest, const TYPE* source, int nreduce, SHMEM_ACTIVE_SET, TYPE* /*pWrk*/, long* pSync)) { \
-    on_set("shmem_" #NAME "_" #VERB, {PE_start, logPE_stride, PE_size, pSync},                                   \
-           shmem::reduction<shmem::OPERATION, TYPE>(), dest, source, nreduce);                                   \
-  }
+#define SHMEM_DEFINE_ON_SET(NAME, TYPE, VERB, OPERATION)                                                       \
+  SHMEM_ROUTINE(void, NAME##_##VERB,                                                                           \
+                (TYPE * dest, const TYPE* source, int nreduce, SHMEM_ACTIVE_SET, TYPE* /*pWrk*/, long* pSync)) \
+  try {                                                                                                        \
+    on_set("shmem_" #NAME "_" #VERB, {PE_start, logPE_stride, PE_size, pSync},                                 \
+           shmem::reduction<shmem::OPERATION, TYPE>(), dest, source, nreduce);                                 \
+  }                                                                                                            \
+  SHMEM_CATCH(void)
 #define SHMEM_DEFINE_OLD_BITWISE(NAME, TYPE)       \
   SHMEM_DEFINE_ON_SET(NAME, TYPE, and_to_all, And) \
   SHMEM_DEFINE_ON_SET(NAME, TYPE, or_to_all, Or)   \

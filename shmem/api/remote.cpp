@@ -24,7 +24,7 @@ RemotePlace place_of(const Peer& peer, const void* mine, std::size_t bytes) {
 template <typename T>
 T checked(const Peer& peer, Result<T> result) {
   if (!result) {
-    end_job(peer.runtime, peer.call, result.error().text);
+    end_job(peer.runtime, peer.call, result.error());
   }
   if constexpr (!std::is_void_v<T>) {
     return *std::move(result);
@@ -68,14 +68,14 @@ void remote_fence(const Peer& peer) {
 void remote_fence(PeChoice pes) {
   const Runtime& runtime = *Runtime::current();
   if (auto ok = runtime.job().network->fence(pes); !ok) {
-    end_job(runtime, "fence", ok.error().text);
+    end_job(runtime, "fence", ok.error());
   }
 }
 
 void remote_quiet(PeChoice pes) {
   const Runtime& runtime = *Runtime::current();
   if (auto ok = runtime.job().network->quiet(pes); !ok) {
-    end_job(runtime, "quiet", ok.error().text);
+    end_job(runtime, "quiet", ok.error());
   }
 }
 

@@ -64,51 +64,57 @@ Target peer_after_stream(const char* call, int pe) {
 
 extern "C" {
 
-void shmemx_put_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size,
-                         int pe) noexcept {
+void shmemx_put_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size, int pe) noexcept
+    try {
   const Target to = peer_after_stream(call, pe);
   put_bytes(to, dest, source, bytes_of(to, nelems, size));
 }
+SHMEM_CATCH(void)
 
-void shmemx_get_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size,
-                         int pe) noexcept {
+void shmemx_get_elements(const char* call, void* dest, const void* source, size_t nelems, size_t size, int pe) noexcept
+    try {
   const Target from = peer_after_stream(call, pe);
   get_bytes(from, dest, source, bytes_of(from, nelems, size));
 }
+SHMEM_CATCH(void)
 
-void shmemx_put_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
-                       int pe) noexcept {
+void shmemx_put_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, int pe) noexcept
+    try {
   const Target to = peer_after_stream(call, pe);
   with_word(to, blocks->size, [&](auto word) {
     block_put<sizeof word>(to, dest, source, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks);
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_get_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks,
-                       int pe) noexcept {
+void shmemx_get_blocks(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, int pe) noexcept
+    try {
   const Target from = peer_after_stream(call, pe);
   with_word(from, blocks->size, [&](auto word) {
     block_get<sizeof word>(from, dest, source, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks);
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_put_one(const char* call, void* dest, const void* value, size_t size, int pe) noexcept {
+void shmemx_put_one(const char* call, void* dest, const void* value, size_t size, int pe) noexcept try {
   const Target to = peer_after_stream(call, pe);
   with_word(to, size, [&](auto word) {
     std::memcpy(&word, value, sizeof word);
     put_one(to, static_cast<decltype(word)*>(dest), word);
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_get_one(const char* call, void* value, const void* source, size_t size, int pe) noexcept {
+void shmemx_get_one(const char* call, void* value, const void* source, size_t size, int pe) noexcept try {
   const Target from = peer_after_stream(call, pe);
   with_word(from, size, [&](auto word) {
     word = get_one(from, static_cast<const decltype(word)*>(source));
     std::memcpy(value, &word, sizeof word);
   });
 }
+SHMEM_CATCH(void)
 void shmemx_put_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, void* scratch,
-                       size_t scratch_size, int pe) noexcept {
+                       size_t scratch_size, int pe) noexcept try {
   const Peer to(peer_after_stream(call, pe));
   const Blocks all = blocks_of(to, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks, blocks->size);
   const auto through = scratch_of(to, scratch, scratch_size, blocks->size);
@@ -126,9 +132,10 @@ void shmemx_put_staged(const char* call, void* dest, const void* source, const s
   }
   to.wake();
 }
+SHMEM_CATCH(void)
 
 void shmemx_get_staged(const char* call, void* dest, const void* source, const shmemx_blocks_t* blocks, void* scratch,
-                       size_t scratch_size, int pe) noexcept {
+                       size_t scratch_size, int pe) noexcept try {
   const Peer from(peer_after_stream(call, pe));
   const Blocks all = blocks_of(from, blocks->dst, blocks->sst, blocks->bsize, blocks->nblocks, blocks->size);
   const auto through = scratch_of(from, scratch, scratch_size, blocks->size);
@@ -145,4 +152,5 @@ void shmemx_get_staged(const char* call, void* dest, const void* source, const s
           std::memcpy);
   }
 }
+SHMEM_CATCH(void)
 }

@@ -8,6 +8,7 @@
 #include "shmem/api/gathering.hpp"
 #include "shmem/api/kernel_core.hpp"
 #include "shmem/api/remote.hpp"
+#include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 
 using shmem::Runtime;
@@ -15,14 +16,14 @@ namespace api = shmem::api;
 
 namespace {
 
-/// Starts the library as the environment says. An Error has been printed.
+/// Starts the library as the environment says. An Error has been printed, unless errors return.
 shmem::Result<void> try_to_start(int thread_level) {
   if (Runtime::current() != nullptr) {
     Runtime::current()->retain(thread_level);
     return {};
   }
   auto ok = Runtime::start(thread_level);
-  if (!ok && Runtime::is_reporter()) {
+  if (!ok && Runtime::is_reporter() && !shmem::errors_return()) {
     shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
   }
   return ok;
@@ -30,8 +31,19 @@ shmem::Result<void> try_to_start(int thread_level) {
 
 /// The same; ends the process on failure.
 void start() {
-  if (!try_to_start(SHMEM_THREAD_SINGLE)) {
-    std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
+  if (const auto ok = try_to_start(SHMEM_THREAD_SINGLE); !ok) {
+    shmem::end_process_for(shmem::errors_return() ? ok.error() : shmem::Error{}, EXIT_FAILURE,
+                           shmem::ProcessEnd::kWithExitHandlers);
+  }
+}
+
+/// An Error, if errors return, does not keep the library from ending.
+shmem::Result<void> quiet_before_end() {
+  try {
+    api::quiet();
+    return {};
+  } catch (const shmem::CallFailure& failure) {
+    return failure.error;
   }
 }
 
@@ -53,11 +65,10 @@ bool has_place(const char* call, const char* argument, const void* place) {
 
 }  // namespace
 
-SHMEM_ROUTINE(void, init, (void)) {
-  start();
-}
+SHMEM_ROUTINE(void, init, (void)) try { start(); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
+SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) try {
   constexpr const char* kCall = "shmem_init_thread";
   if (!has_place(kCall, "provided", provided)) {
     return api::report({std::errc::invalid_argument, "shmem: shmem_init_thread: provided is NULL"});
@@ -75,6 +86,7 @@ SHMEM_ROUTINE(int, init_thread, (int requested, int* provided)) {
   *provided = Runtime::current()->thread_level();
   return 0;
 }
+SHMEM_CATCH(int)
 
 SHMEM_ROUTINE(void, query_thread, (int* provided)) {
   if (has_place("shmem_query_thread", "provided", provided)) {
@@ -88,24 +100,28 @@ SHMEM_ROUTINE(void, query_initialized, (int* initialized)) {
   }
 }
 
-SHMEM_ROUTINE(void, finalize, (void)) {
+SHMEM_ROUTINE(void, finalize, (void)) try {
   constexpr const char* kCall = "shmem_finalize";
   if (Runtime::current() == nullptr || Runtime::is_exiting()) {
     return;
   }
   const bool is_last = api::running_on_host(kCall).release();
-  api::quiet();
   if (!is_last) {
+    api::quiet();
     api::sync_world(kCall);
     return;
   }
-  if (auto ok = Runtime::stop(); !ok) {
-    shmem::log(shmem::LogLevel::kFatal, "%s", ok.error().text.c_str());
-    std::exit(EXIT_FAILURE);  // NOLINT(concurrency-mt-unsafe)
+  const auto puts = quiet_before_end();
+  if (auto ok = Runtime::stop(); !ok || !puts) {
+    shmem::end_process_for(ok ? puts.error() : ok.error(), EXIT_FAILURE, shmem::ProcessEnd::kWithExitHandlers);
   }
 }
+SHMEM_CATCH(void)
 
 SHMEM_ROUTINE(void, global_exit, (int status)) {
+  if (Runtime::current() == nullptr && shmem::errors_return()) {
+    std::exit(status);  // NOLINT(concurrency-mt-unsafe): it does not return, so it cannot return an error
+  }
   Runtime& runtime = api::running("shmem_global_exit");
   runtime.exit_job(status, fmt::format("shmem: PE {} called shmem_global_exit({})", runtime.my_pe(), status));
 }
@@ -118,12 +134,13 @@ SHMEM_ROUTINE(int, n_pes, (void)) {
   return number_of_pes();
 }
 
-SHMEM_OLD_ROUTINE(void, start_pes, (int /*npes*/)) {
+SHMEM_OLD_ROUTINE(void, start_pes, (int /*npes*/)) try {
   // Unlike shmem_init: a further call has no effect, and needs no shmem_finalize.
   if (Runtime::current() == nullptr) {
     start();
   }
 }
+SHMEM_CATCH(void)
 
 SHMEM_OLD_ROUTINE(int, _my_pe, (void)) {
   return number_of_pe();
@@ -135,28 +152,32 @@ SHMEM_OLD_ROUTINE(int, _num_pes, (void)) {
 
 SHMEM_ROUTINE(void, pcontrol, (int /*level*/, ...)) {}
 
-SHMEM_ROUTINE(int, pe_accessible, (int pe)) {
+SHMEM_ROUTINE(int, pe_accessible, (int pe)) try {
   return pe >= 0 && pe < api::running("shmem_pe_accessible").n_pes() ? 1 : 0;
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) {
+SHMEM_ROUTINE(int, addr_accessible, (const void* addr, int pe)) try {
   const Runtime& runtime = api::running("shmem_addr_accessible");
   if (pe < 0 || pe >= runtime.n_pes()) {
     return 0;
   }
   return runtime.translate(addr, pe) != nullptr || runtime.is_symmetric_remote(addr, pe) ? 1 : 0;
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) {
+SHMEM_ROUTINE(void*, ptr, (const void* dest, int pe)) try {
   const Runtime& runtime = api::running("shmem_ptr");
   return pe >= 0 && pe < runtime.n_pes() ? runtime.translate(dest, pe) : nullptr;
 }
+SHMEM_CATCH(void*)
 
-SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) {
+SHMEM_ROUTINE(void*, team_ptr, (shmem_team_t team, const void* dest, int pe)) try {
   Runtime& runtime = api::running("shmem_team_ptr");
   const shmem::Team* found = api::find_team(runtime, team);
   return found != nullptr && pe >= 0 && pe < found->size() ? runtime.translate(dest, found->map().pe(pe)) : nullptr;
 }
+SHMEM_CATCH(void*)
 
 SHMEM_ROUTINE(void, info_get_version, (int* major, int* minor)) {
   if (has_place("shmem_info_get_version", "major", major) && has_place("shmem_info_get_version", "minor", minor)) {
@@ -177,7 +198,7 @@ void shmemx_set_logger(shmemx_logger_t logger) noexcept {
   shmem::set_log_handler(logger);
 }
 
-int shmemx_set_log_level(int level) noexcept {
+int shmemx_set_log_level(int level) noexcept try {
   if (level < SHMEMX_LOG_DEBUG || level > SHMEMX_LOG_FATAL) {
     return api::report_loudly({std::errc::invalid_argument,
                                fmt::format("shmem: shmemx_set_log_level: {} is not a level (SHMEMX_LOG_DEBUG = 0 to "
@@ -187,4 +208,5 @@ int shmemx_set_log_level(int level) noexcept {
   shmem::set_log_level(static_cast<shmem::LogLevel>(level));
   return 0;
 }
+SHMEM_CATCH(int)
 }

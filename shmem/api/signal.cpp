@@ -121,48 +121,58 @@ SHMEM_DEFINE_PUT_SIGNAL(putmem_signal_nbi, void, 1, kWithQuiet)
 SHMEM_ROUTINE_WITH_CTX(void, signal_set, (uint64_t * sig_addr, uint64_t signal, int pe), set, (sig_addr, signal))
 SHMEM_ROUTINE_WITH_CTX(void, signal_add, (uint64_t * sig_addr, uint64_t signal, int pe), add, (sig_addr, signal))
 
-SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) {
+SHMEM_ROUTINE(uint64_t, signal_fetch, (const uint64_t* sig_addr)) try {
   api::progress();
   return fetch(sig_addr);
 }
+SHMEM_CATCH(uint64_t)
 
-SHMEM_ROUTINE(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
+SHMEM_ROUTINE(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) try {
   return wait_until("shmem_signal_wait_until", sig_addr, cmp, cmp_value);
 }
+SHMEM_CATCH(uint64_t)
 
 extern "C" {
 
-void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) noexcept {
+void shmemx_signal32_set(int32_t* sig_addr, int32_t signal, int pe) noexcept try {
   set(api::peer("shmemx_signal32_set", pe), sig_addr, signal);
 }
+SHMEM_CATCH(void)
 
-void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) noexcept {
+void shmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe) noexcept try {
   operate(api::peer("shmemx_signal_op", pe), sig_addr, signal, sig_op);
 }
+SHMEM_CATCH(void)
 
-void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
+void shmemx_signal32_op(int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept try {
   operate(api::peer("shmemx_signal32_op", pe), sig_addr, signal, sig_op);
 }
+SHMEM_CATCH(void)
 
-void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept {
+void shmemx_signal32_add(int32_t* sig_addr, int32_t signal, int pe) noexcept try {
   add(api::peer("shmemx_signal32_add", pe), sig_addr, signal);
 }
+SHMEM_CATCH(void)
 
-int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept {
+int32_t shmemx_signal32_fetch(const int32_t* sig_addr) noexcept try {
   api::progress();
   return fetch(sig_addr);
 }
+SHMEM_CATCH(int32_t)
 
-int32_t shmemx_signal32_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
+int32_t shmemx_signal32_wait_until(int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept try {
   return wait_until("shmemx_signal32_wait_until", sig_addr, cmp, cmp_value);
 }
-void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept {
+SHMEM_CATCH(int32_t)
+void shmemx_signal32(const char* call, int32_t* sig_addr, int32_t signal, int sig_op, int pe) noexcept try {
   shmemx_await_default_stream();
   operate(api::peer(call, pe), sig_addr, signal, sig_op);
 }
+SHMEM_CATCH(void)
 
-int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept {
+int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int cmp, int32_t cmp_value) noexcept try {
   shmemx_await_default_stream();
   return wait_until(call, sig_addr, cmp, cmp_value);
 }
+SHMEM_CATCH(int32_t)
 }

@@ -49,7 +49,7 @@ int outcome(const shmem::Result<void>& result) {
 
 extern "C" {
 
-int shmemx_barrier_arrive(shmem_team_t team) noexcept {
+int shmemx_barrier_arrive(shmem_team_t team) noexcept try {
   int error = 0;
   Team* found = find("shmemx_barrier_arrive", team, error);
   if (found == nullptr) {
@@ -58,8 +58,9 @@ int shmemx_barrier_arrive(shmem_team_t team) noexcept {
   api::quiet();
   return outcome(arrive("shmemx_barrier_arrive", *found));
 }
+SHMEM_CATCH(int)
 
-int shmemx_barrier_test(shmem_team_t team) noexcept {
+int shmemx_barrier_test(shmem_team_t team) noexcept try {
   int error = 0;
   Team* found = find_open("shmemx_barrier_test", team, error);
   if (found == nullptr) {
@@ -71,14 +72,16 @@ int shmemx_barrier_test(shmem_team_t team) noexcept {
   }
   return *over ? 0 : -EAGAIN;
 }
+SHMEM_CATCH(int)
 
-int shmemx_barrier_wait(shmem_team_t team) noexcept {
+int shmemx_barrier_wait(shmem_team_t team) noexcept try {
   int error = 0;
   Team* found = find_open("shmemx_barrier_wait", team, error);
   return found != nullptr ? outcome(found->wait()) : error;
 }
+SHMEM_CATCH(int)
 
-int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept {
+int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept try {
   int error = 0;
   Team* found = find("shmemx_barrier_timed", team, error);
   if (found == nullptr) {
@@ -93,4 +96,5 @@ int shmemx_barrier_timed(shmem_team_t team, uint64_t timeout_ns) noexcept {
   constexpr auto kLongest = static_cast<std::uint64_t>(std::chrono::nanoseconds::max().count());
   return outcome(found->wait(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(timeout_ns, kLongest)))));
 }
+SHMEM_CATCH(int)
 }

@@ -62,7 +62,7 @@ void give(shmemx_stream_t* stream, const char* call, shmem::Stream::Work work) {
 
 extern "C" {
 
-int shmemx_stream_create(shmemx_stream_t** stream) noexcept {
+int shmemx_stream_create(shmemx_stream_t** stream) noexcept try {
   if (stream == nullptr) {
     return api::report({std::errc::invalid_argument, "shmem: shmemx_stream_create: stream is NULL"});
   }
@@ -75,12 +75,14 @@ int shmemx_stream_create(shmemx_stream_t** stream) noexcept {
                         std::string("shmem: shmemx_stream_create: no thread for a stream: ") + error.what()});
   }
 }
+SHMEM_CATCH(int)
 
-void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept {
+void shmemx_stream_destroy(shmemx_stream_t* stream) noexcept try {
   const std::unique_ptr<shmemx_stream_t> owner(stream);
 }
+SHMEM_CATCH(void)
 
-int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
+int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept try {
   constexpr const char* kCall = "shmemx_stream_synchronize";
   // A program's own stream may outlive the library.
   shmem::Stream& waited = stream != nullptr ? stream->stream : stream_of(api::running(kCall), kCall, nullptr);
@@ -89,8 +91,9 @@ int shmemx_stream_synchronize(shmemx_stream_t* stream) noexcept {
                               : api::report({error, fmt::format("shmem: {}: work of the stream failed: {}", kCall,
                                                                 std::make_error_code(error).message())});
 }
+SHMEM_CATCH(int)
 
-void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexcept {
+void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexcept try {
   constexpr const char* kCall = "shmemx_barrier_on_stream";
   Runtime& runtime = api::running(kCall);
   Team& found = api::valid_team(runtime, kCall, team);
@@ -103,15 +106,18 @@ void shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t* stream) noexce
     return ok ? std::errc{} : ok.error().code;
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept {
+void shmemx_quiet_on_stream(shmemx_stream_t* stream) noexcept try {
   api::give_to_stream("shmemx_quiet_on_stream", stream, [] {
     api::quiet();
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
+void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept
+    try {
   constexpr const char* kCall = "shmemx_putmem_on_stream";
   Runtime& runtime = api::running(kCall);
   std::byte* theirs = api::remote(runtime, kCall, dest, bytes, pe);
@@ -126,8 +132,10 @@ void shmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int p
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept {
+void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe, shmemx_stream_t* stream) noexcept
+    try {
   constexpr const char* kCall = "shmemx_getmem_on_stream";
   Runtime& runtime = api::running(kCall);
   const std::byte* theirs = api::remote(runtime, kCall, source, bytes, pe);
@@ -140,8 +148,9 @@ void shmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int p
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmemx_stream_t* stream) noexcept {
+void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmemx_stream_t* stream) noexcept try {
   give(stream, "shmemx_memcpy_on_stream", [dest, source, bytes] {
     if (bytes != 0) {
       std::memcpy(dest, source, bytes);
@@ -149,8 +158,9 @@ void shmemx_memcpy_on_stream(void* dest, const void* source, size_t bytes, shmem
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) noexcept {
+void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_t* stream) noexcept try {
   give(stream, "shmemx_memset_on_stream", [dest, value, bytes] {
     if (bytes != 0) {
       std::memset(dest, value, bytes);
@@ -158,8 +168,9 @@ void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shmemx_stream_
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
-void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, shmemx_stream_t* stream) noexcept {
+void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, shmemx_stream_t* stream) noexcept try {
   api::give_to_stream("shmemx_launch_on_stream", stream, [cores, kernel, argument] {
     const int error = shmemx_launch(cores, kernel, argument);
     if (error == -EINVAL || error == -EBUSY || error == -EAGAIN) {  // it has reported the other errors
@@ -168,9 +179,10 @@ void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument, 
     return std::errc{-error};
   });
 }
+SHMEM_CATCH(void)
 
 void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
-                                  shmemx_stream_t* stream) noexcept {
+                                  shmemx_stream_t* stream) noexcept try {
   constexpr const char* kCall = "shmemx_signal32_op_on_stream";
   Runtime& runtime = api::running(kCall);
   api::check_aligned(runtime, kCall, sig_addr);
@@ -183,9 +195,10 @@ void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op,
     return std::errc{};
   });
 }
+SHMEM_CATCH(void)
 
 void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cmp_value,
-                                          shmemx_stream_t* stream) noexcept {
+                                          shmemx_stream_t* stream) noexcept try {
   constexpr const char* kCall = "shmemx_signal32_wait_until_on_stream";
   Runtime& runtime = api::running(kCall);
   api::check_cmp(runtime, kCall, cmp);
@@ -206,9 +219,11 @@ void shmemx_signal32_wait_until_on_stream(int32_t* sig_addr, int cmp, int32_t cm
     return error;
   });
 }
+SHMEM_CATCH(void)
 
-void* shmemx_heap_base() noexcept {
+void* shmemx_heap_base() noexcept try {
   const Runtime& runtime = api::running("shmemx_heap_base");
   return runtime.job().memory.heap(runtime.job().me);
 }
+SHMEM_CATCH(void*)
 }

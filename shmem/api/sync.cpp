@@ -13,7 +13,7 @@ namespace {
 
 /// Not inlined, so that a barrier without an error saves no registers for it.
 [[noreturn, gnu::cold, gnu::noinline]] void end_with(const Runtime& runtime, const shmem::Result<void>& result) {
-  runtime.end_job(EXIT_FAILURE, result.error().text);
+  runtime.end_job(result.error());
 }
 
 }  // namespace
@@ -51,16 +51,16 @@ void sync_active_set(const char* call, const api::ActiveSet& set) {
 
 }  // namespace
 
-SHMEM_ROUTINE(void, barrier_all, (void)) {
+SHMEM_ROUTINE(void, barrier_all, (void)) try {
   api::quiet();
   api::sync_world("shmem_barrier_all");
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, sync_all, (void)) {
-  api::sync_world("shmem_sync_all");
-}
+SHMEM_ROUTINE(void, sync_all, (void)) try { api::sync_world("shmem_sync_all"); }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
+SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) try {
   if (shmemx_core_t* core = api::current_core(); core != nullptr) {
     return api::sync_team_on(*core, "shmem_team_sync", team);
   }
@@ -73,17 +73,20 @@ SHMEM_ROUTINE(int, team_sync, (shmem_team_t team)) {
   auto ok = found->sync();
   return ok ? 0 : api::report_loudly(ok.error());
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(void, barrier, (int PE_start, int logPE_stride, int PE_size, long* pSync)) {
+SHMEM_ROUTINE(void, barrier, (int PE_start, int logPE_stride, int PE_size, long* pSync)) try {
   api::quiet();
   sync_active_set("shmem_barrier", {PE_start, logPE_stride, PE_size, pSync});
 }
+SHMEM_CATCH(void)
 
-SHMEM_ROUTINE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pSync)) {
+SHMEM_ROUTINE(void, sync, (int PE_start, int logPE_stride, int PE_size, long* pSync)) try {
   sync_active_set("shmem_sync", {PE_start, logPE_stride, PE_size, pSync});
 }
+SHMEM_CATCH(void)
 
-extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept {
+extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept try {
   api::quiet();
   if (shmemx_core_t* core = api::current_core(); core != nullptr) {
     api::sync_team_on(*core, "shmemx_team_barrier", team);
@@ -93,6 +96,7 @@ extern "C" void shmemx_team_barrier(shmem_team_t team) noexcept {
   Team& found = api::valid_team(runtime, "shmemx_team_barrier", team);
   api::check_call(runtime, found, "shmemx_team_barrier");
   if (auto ok = found.sync(); !ok) {
-    runtime.end_job(EXIT_FAILURE, ok.error().text);
+    runtime.end_job(ok.error());
   }
 }
+SHMEM_CATCH(void)

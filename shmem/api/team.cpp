@@ -172,17 +172,19 @@ int get_config(const char* call, shmem_team_t team, long mask, shmem_team_config
 
 }  // namespace
 
-SHMEM_ROUTINE(int, team_my_pe, (shmem_team_t team)) {
+SHMEM_ROUTINE(int, team_my_pe, (shmem_team_t team)) try {
   const Team* found = find("shmem_team_my_pe", team);
   return found != nullptr ? found->me() : -1;
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(int, team_n_pes, (shmem_team_t team)) {
+SHMEM_ROUTINE(int, team_n_pes, (shmem_team_t team)) try {
   const Team* found = find("shmem_team_n_pes", team);
   return found != nullptr ? found->size() : -1;
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t dest_team)) {
+SHMEM_ROUTINE(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t dest_team)) try {
   const Team* from = find("shmem_team_translate_pe", src_team);
   const Team* to = find("shmem_team_translate_pe", dest_team);
   if (from == nullptr || to == nullptr || src_pe < 0 || src_pe >= from->size()) {
@@ -190,27 +192,33 @@ SHMEM_ROUTINE(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_
   }
   return to->map().member(from->map().pe(src_pe)).value_or(-1);
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_team_config_t* config)) {
+SHMEM_ROUTINE(int, team_get_config, (shmem_team_t team, long config_mask, shmem_team_config_t* config)) try {
   return get_config("shmem_team_get_config", team, config_mask, config);
 }
+SHMEM_CATCH(int)
 
 SHMEM_ROUTINE(int, team_split_strided,
               (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t* config,
-               long config_mask, shmem_team_t* new_team)) {
+               long config_mask, shmem_team_t* new_team))
+try {
   return split_strided("shmem_team_split_strided", parent_team, start, stride, size, {config, config_mask}, new_team,
                        Strides::kAll);
 }
+SHMEM_CATCH(int)
 
 SHMEM_ROUTINE(int, team_split_2d,
               (shmem_team_t parent_team, int xrange, const shmem_team_config_t* xaxis_config, long xaxis_mask,
                shmem_team_t* xaxis_team, const shmem_team_config_t* yaxis_config, long yaxis_mask,
-               shmem_team_t* yaxis_team)) {
+               shmem_team_t* yaxis_team))
+try {
   return split_2d("shmem_team_split_2d", parent_team, xrange, {xaxis_config, xaxis_mask}, xaxis_team,
                   {yaxis_config, yaxis_mask}, yaxis_team);
 }
+SHMEM_CATCH(int)
 
-SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
+SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) try {
   Runtime& runtime = api::running_on_host("shmem_team_destroy");
   if (team == SHMEM_TEAM_INVALID) {
     return;
@@ -224,31 +232,35 @@ SHMEM_ROUTINE(void, team_destroy, (shmem_team_t team)) {
   const shmem::CallSet members{slot, found.map_here()};
   runtime.ctxs().remove_all_of(slot);
   if (auto ok = runtime.teams().destroy(slot); !ok) {
-    runtime.end_job(EXIT_FAILURE, ok.error().text);
+    runtime.end_job(ok.error());
   }
   if (runtime.checker() != nullptr) [[unlikely]] {
     runtime.checker()->forget(members);
   }
 }
+SHMEM_CATCH(void)
 
 extern "C" {
 
 int shmemx_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
-                              shmem_team_t* new_team) noexcept {
+                              shmem_team_t* new_team) noexcept try {
   return split_strided("shmemx_team_split_strided", parent_team, start, stride, size, {nullptr, 0}, new_team,
                        Strides::kPositive);
 }
+SHMEM_CATCH(int)
 
 int shmemx_team_split_2d(shmem_team_t parent_team, int xrange, shmem_team_t* xaxis_team,
-                         shmem_team_t* yaxis_team) noexcept {
+                         shmem_team_t* yaxis_team) noexcept try {
   return split_2d("shmemx_team_split_2d", parent_team, xrange, {nullptr, 0}, xaxis_team, {nullptr, 0}, yaxis_team);
 }
+SHMEM_CATCH(int)
 
-int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexcept {
+int shmemx_team_get_config(shmem_team_t team, shmem_team_config_t* config) noexcept try {
   return get_config("shmemx_team_get_config", team, SHMEM_TEAM_NUM_CONTEXTS, config);
 }
+SHMEM_CATCH(int)
 
-int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
+int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept try {
   Runtime& runtime = api::running_on_host("shmemx_team_set_barrier");
   Team* found = api::find_team(runtime, team);
   if (found == nullptr) {
@@ -260,8 +272,9 @@ int shmemx_team_set_barrier(shmem_team_t team, const char* algorithm) noexcept {
   auto ok = runtime.barriers().set_barrier(*found, algorithm);
   return ok ? 0 : api::report(ok.error());
 }
+SHMEM_CATCH(int)
 
-int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
+int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept try {
   const Runtime& runtime = api::running("shmemx_team_info");
   const Team* found = find("shmemx_team_info", team);
   if (found == nullptr || info == nullptr) {
@@ -279,8 +292,9 @@ int shmemx_team_info(shmem_team_t team, shmemx_team_info_t* info) noexcept {
   info->by_software = found->stats().by_software;
   return 0;
 }
+SHMEM_CATCH(int)
 
-int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexcept {
+int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexcept try {
   const Runtime& runtime = api::running("shmemx_barrier_stats");
   const Team* found = find("shmemx_barrier_stats", team);
   if (found == nullptr || stats == nullptr) {
@@ -306,4 +320,5 @@ int shmemx_barrier_stats(shmem_team_t team, shmemx_barrier_stats_t* stats) noexc
             .reserved = 0};
   return 0;
 }
+SHMEM_CATCH(int)
 }

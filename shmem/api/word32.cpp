@@ -66,7 +66,7 @@ std::errc wait_for(const Job& job, const std::int32_t* word, const shmem::WaitPo
 
 extern "C" {
 
-void shmemx_word32_set(int32_t* word, int32_t value) noexcept {
+void shmemx_word32_set(int32_t* word, int32_t value) noexcept try {
   constexpr const char* kCall = "shmemx_word32_set";
   const shmem::Runtime& runtime = api::running(kCall);
   check_address(runtime, kCall, word);
@@ -79,8 +79,9 @@ void shmemx_word32_set(int32_t* word, int32_t value) noexcept {
   std::atomic_ref<std::int32_t>(*word).exchange(value, std::memory_order_seq_cst);
   shmem::wake_parked(job, owner_of(job, word));
 }
+SHMEM_CATCH(void)
 
-int32_t shmemx_word32_wait_at_least(const int32_t* word, int32_t value) noexcept {
+int32_t shmemx_word32_wait_at_least(const int32_t* word, int32_t value) noexcept try {
   constexpr const char* kCall = "shmemx_word32_wait_at_least";
   const shmem::Runtime& runtime = api::running(kCall);
   check_address(runtime, kCall, word);
@@ -106,4 +107,5 @@ int32_t shmemx_word32_wait_at_least(const int32_t* word, int32_t value) noexcept
   }
   return static_cast<std::int32_t>(last);
 }
+SHMEM_CATCH(int32_t)
 }

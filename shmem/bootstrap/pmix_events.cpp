@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/pmix_events.hpp"
-#include "shmem/config/log.hpp"
+#include "shmem/config/failure.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -118,13 +118,16 @@ void PmixEvents::hear(pmix_status_t status, const pmix_proc_t* source) {
 }
 
 void PmixEvents::end_process_unless_it_ends(std::chrono::milliseconds grace) {
+  if (errors_return()) {
+    return;  // its waits fail
+  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return going_ || orphaned_; });
   if (changed_.wait_for(lock, grace, [this] { return going_; })) {
     return;
   }
-  log(LogLevel::kFatal, "shmem: PE %d ends: the launcher is gone", rank_);
-  ::_exit(EXIT_FAILURE);
+  end_process_for({std::errc::operation_canceled, fmt::format("shmem: PE {} ends: the launcher is gone", rank_)},
+                  EXIT_FAILURE);
 }
 
 }  // namespace shmem

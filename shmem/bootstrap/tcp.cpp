@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/tcp.hpp"
-#include "shmem/config/log.hpp"
+#include "shmem/config/failure.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -347,12 +347,16 @@ void TcpBootstrap::set_end(End end) {
 }
 
 void TcpBootstrap::end_process_unless_it_ends() {
+  if (errors_return()) {
+    return;  // its waits fail
+  }
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, place_.grace, [this] { return going_; })) {
     return;
   }
-  log(LogLevel::kFatal, "shmem: PE %d ends: the job was ended: %s", place_.rank, end_->reason.c_str());
-  ::_exit(end_->status.value_or(1));
+  end_process_for({std::errc::operation_canceled,
+                   fmt::format("shmem: PE {} ends: the job was ended: {}", place_.rank, end_->reason)},
+                  end_->status.value_or(1));
 }
 
 }  // namespace shmem

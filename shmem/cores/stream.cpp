@@ -3,12 +3,23 @@
 
 #include <utility>
 
+#include "shmem/config/failure.hpp"
+
 namespace shmem {
 namespace {
 
 bool& own_thread() {
   static thread_local bool is_one = false;
   return is_one;
+}
+
+/// What a call of the work that cannot return an error throws, if errors return, is an error of the work.
+std::errc outcome_of(Stream::Work& work) {
+  try {
+    return work();
+  } catch (const CallFailure& failure) {
+    return failure.error.code;
+  }
 }
 
 }  // namespace
@@ -57,7 +68,7 @@ void Stream::run() {
     }
     Work& work = queue_.front();  // stays in place: other threads only append to the queue
     lock.unlock();
-    const std::errc error = work();
+    const std::errc error = outcome_of(work);
     lock.lock();
     if (error_ == std::errc{}) {
       error_ = error;

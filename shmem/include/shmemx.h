@@ -18,6 +18,22 @@ extern "C" {
 /* Text of the calling thread's last failed call, or "". Valid until its next failed call. */
 SHMEM_API const char* shmemx_error_text(void) SHMEM_NOEXCEPT;
 
+/*
+ * With `on` not 0, the library never ends this process because of a failure: for programs that it is only a part of.
+ * Calls that would end the job, because they have no way to report (shmem_barrier_all, shmem_putmem, shmem_init), then
+ * return, and the library prints no error: shmemx_take_error and shmemx_error_text tell the calling thread. Such a call
+ * returns a negative errno if its result is an int, else NULL or 0. Nothing else is ended: tell the other PEs, or leave
+ * them to their timeouts.
+ *
+ * After a failed barrier or collective call, later ones on that team fail at once with the same error. shmem_finalize
+ * ends the library then, too: the process can start again, as a PE of a new job (shmemx_init_attr by a new unique id).
+ * For the whole process, at any time, best before shmem_init. shmem_global_exit still ends the calling process.
+ */
+SHMEM_API void shmemx_set_errors_return(int on) SHMEM_NOEXCEPT;
+/* The negative errno of the first failure of this thread that no result told of, since its last call of
+ * shmemx_take_error; 0: there was none. */
+SHMEM_API int shmemx_take_error(void) SHMEM_NOEXCEPT;
+
 /* ---- Starting with attributes: by a unique id over TCP, by MPI, or as the environment says. The calls and their
  * fields are those of Ascend SHMEM; so is their behaviour unless stated otherwise. ---- */
 

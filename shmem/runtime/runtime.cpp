@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/runtime/runtime.hpp"
+#include "shmem/config/failure.hpp"
 #include "shmem/config/log.hpp"
 
 #include <fmt/format.h>
@@ -43,10 +44,8 @@ void finish_at_exit(int status, void* /*argument*/) {
   }
   runtime->debug("exits without shmem_finalize");
   quiet();
-  if (auto ok = Runtime::stop(); !ok) {
-    log(LogLevel::kFatal, "%s", ok.error().text.c_str());
-    std::fflush(nullptr);
-    ::_exit(EXIT_FAILURE);
+  if (auto ok = Runtime::stop(); !ok && !errors_return()) {
+    end_process_for(ok.error(), EXIT_FAILURE);
   }
 }
 
@@ -377,11 +376,12 @@ Result<void> Runtime::stop() {
 }
 
 void Runtime::end_job_of(const std::string& call, const std::string& problem) const {
-  if (problem.empty()) {
-    std::fflush(nullptr);
-    ::_exit(EXIT_FAILURE);  // the job has been ended
+  if (problem.empty() && !errors_return()) {
+    end_process_for({}, EXIT_FAILURE);  // the job has been ended, with a message
   }
-  end_job(EXIT_FAILURE, fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, problem));
+  const std::string text = problem.empty() ? "the job was ended" : problem;
+  end_job({problem.empty() ? std::errc::operation_canceled : std::errc::invalid_argument,
+           fmt::format("shmem: PE {}: {}: {}", job_.world_me(), call, text)});
 }
 
 void Runtime::exit_job(int status, const std::string& what) {
@@ -397,17 +397,20 @@ void Runtime::exit_job(int status, const std::string& what) {
   std::exit(agreed);         // NOLINT(concurrency-mt-unsafe)
 }
 
-void Runtime::end_job(int status, const std::string& what) const {
-  const bool has_reason = what.find("the job was ended") != std::string::npos;
-  const std::string text = has_reason ? what : what + network_.reason_of_loss();
+void Runtime::end_job(const Error& error) const {
+  const bool has_reason = error.text.find("the job was ended") != std::string::npos;
+  const std::string text = has_reason ? error.text : error.text + network_.reason_of_loss();
+  if (errors_return()) {
+    end_process_for({error.code, text}, EXIT_FAILURE);
+  }
   // If another PE has ended the job, its status counts; 0 is no failure.
-  const int agreed = has_reason ? job_.bootstrap->abort(status, text) : status;
+  const int agreed = has_reason ? job_.bootstrap->abort(EXIT_FAILURE, text) : EXIT_FAILURE;
   log(agreed == 0 ? LogLevel::kInfo : LogLevel::kFatal, "%s", text.c_str());
   if (trace_) {
     trace_->flush();
   }
   std::fflush(nullptr);
-  ::_exit(has_reason ? agreed : job_.bootstrap->abort(status, text));
+  end_process_for({}, has_reason ? agreed : job_.bootstrap->abort(EXIT_FAILURE, text));
 }
 
 }  // namespace shmem

@@ -136,9 +136,11 @@ class Runtime {
 
   /// With SHMEM_DEBUG: logs one line with this PE's number.
   void debug(const std::string& text) const;
-  /// Ends the whole job with a message. For calls that cannot return an error.
-  [[noreturn]] void end_job(int status, const std::string& what) const;
-  /// Ends the whole job as a program ends normally: this process runs its exit handlers.
+  /// For calls that cannot return an error: ends the whole job with a message, or, if errors return, throws
+  /// CallFailure and leaves the job alone.
+  [[noreturn]] void end_job(const Error& error) const;
+  /// Ends the whole job as a program ends normally: this process runs its exit handlers. The program asks for that, so
+  /// it does not matter whether errors return.
   [[noreturn]] void exit_job(int status, const std::string& what);
   /// exit_job() runs: the other PEs have been told to end, so nothing collective ends the library any more.
   static bool is_exiting() { return is_exiting_.load(std::memory_order_relaxed); }

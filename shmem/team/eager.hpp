@@ -118,7 +118,8 @@ class EagerChannel {
   /// Collective, some calls: each number becomes the least that any member has given. Unless it is `for_all`, only
   /// member 0 waits for all and gets that; the others keep numbers without a meaning.
   [[nodiscard]] bool least(Numbers& numbers, bool for_all);
-  /// REQUIRES: the channel has failed.
+  [[nodiscard]] bool has_failed() const { return failed_.has_value(); }
+  /// REQUIRES: has_failed().
   [[nodiscard]] const Error& error() const { return *failed_; }
 
  private:

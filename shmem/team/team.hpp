@@ -115,6 +115,12 @@ class Team {
   virtual Result<void> wait(std::optional<std::chrono::nanoseconds> limit = {}) = 0;
   /// An Error if a sync is open or the team has failed. Checked before any other collective call.
   [[nodiscard]] Result<void> ready() const;
+  /// After a collective call that failed: if the members lost each other in it, the team has failed.
+  void note_failed_call() {
+    if (!failed_ && eager_.has_failed()) {
+      failed_ = eager_.error();
+    }
+  }
   /// ready() is no Error.
   [[nodiscard]] bool is_ready() const { return !open_ && !failed_; }
 

@@ -3,6 +3,7 @@
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,7 +130,54 @@ def work(pe, pes, queues, failed):
         raise
 
 
+def survive(pe, ids, results):
+    """A PE of a job of three in which PE 2 dies, and then of a job of the others."""
+    try:
+        job = shmem_kv.init(4 << 20, unique_id=unique_id_of(pe, ids[0], 2), my_pe=pe, n_pes=3)
+        array = shmem_kv.zeros((4,))
+        operator = shmem_kv.Operator()  # ended by finalize
+        shmem_kv.barrier_all()
+        if pe == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        texts = []
+        for call in (shmem_kv.barrier_all, lambda: shmem_kv.free(array), shmem_kv.finalize):
+            try:
+                call()
+                texts.append("nothing")
+            except ConnectionError as error:
+                texts.append(error.strerror)
+        assert all("PE 2" in text for text in texts) and not shmem_kv.initialized(), texts
+        with shmem_kv.init(4 << 20, unique_id=unique_id_of(pe, ids[1], 1), my_pe=pe, n_pes=2):
+            array = shmem_kv.zeros((4,))
+            shmem_kv.barrier_all()
+        results.put((pe, ""))
+    except BaseException as error:
+        results.put((pe, repr(error)))
+
+
+def unique_id_of(pe, queue, others):
+    if pe != 0:
+        return queue.get(timeout=60)
+    unique_id = shmem_kv.unique_id()
+    for _ in range(others):
+        queue.put(unique_id)
+    return unique_id
+
+
 class WithoutALauncher(unittest.TestCase):
+    def test_a_dead_pe_raises_and_the_others_start_a_new_job(self):
+        os.environ["SHMEM_UID_SESSION_ID"] = "127.0.0.1:0"
+        context = multiprocessing.get_context("spawn")
+        ids, results = [context.Queue(), context.Queue()], context.Queue()
+        processes = [context.Process(target=survive, args=(pe, ids, results)) for pe in range(3)]
+        for process in processes:
+            process.start()
+        outcomes = dict(results.get(timeout=60) for _ in range(2))
+        self.assertEqual(outcomes, {0: "", 1: ""})
+        for process in processes:
+            process.join(60)
+        self.assertEqual([process.exitcode for process in processes], [0, 0, -signal.SIGKILL])
+
     def test_a_job_starts_by_a_unique_id(self):
         os.environ["SHMEM_UID_SESSION_ID"] = "127.0.0.1:0"
         context = multiprocessing.get_context("spawn")

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a failure that a call cannot return: the end of this process, or an error of the calling thread.
+#pragma once
+
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// Whether the program has asked for errors to be returned (shmemx_set_errors_return). Any thread.
+bool errors_return();
+void set_errors_return(bool wanted);
+
+/// Unwinds a failed call to its entry point, which records the error (SHMEM_CATCH). Thrown only if errors_return().
+struct CallFailure {
+  Error error;
+};
+
+enum class ProcessEnd {
+  kAtOnce,            // standard streams are flushed; for a PE whose other threads may use the library
+  kWithExitHandlers,  // as by exit()
+};
+/// The one place of the library where a call ends its process because of a failure, after a message unless the text is
+/// empty. If errors return, throws CallFailure instead.
+[[noreturn]] void end_process_for(const Error& error, int status, ProcessEnd way = ProcessEnd::kAtOnce);
+
+}  // namespace shmem
