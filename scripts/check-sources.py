@@ -20,6 +20,7 @@ LAYERS = [
     ["kv/operator"],
     ["shmem/api"],
     ["shmem/runtime"],
+    ["shmem/group"],
     ["shmem/launcher"],
     ["shmem/checking"],
     ["shmem/collective", "shmem/heap"],

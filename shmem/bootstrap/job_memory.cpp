@@ -75,22 +75,30 @@ Result<JobMemory> JobMemory::attach(int fd, int pes) {
 }
 
 void JobMemory::end(std::int32_t pe, std::int32_t status, std::string_view reason) const {
-  JobEndWord& word = header().end;
-  std::uint32_t state = JobEndWord::kNone;
-  // Relaxed: this only chooses the writer; kSet publishes the rest.
-  if (!word.state.compare_exchange_strong(state, JobEndWord::kWriting, std::memory_order_relaxed)) {
-    return;
+  if (set_end(header().end, {pe, status, std::string(reason)})) {
+    futex_wake_all(header().round.value);
   }
-  word.pe = pe;
-  word.status = status;
-  reason.copy(word.reason.data(), word.reason.size() - 1);
-  word.state.store(JobEndWord::kSet, std::memory_order_release);  // pairs with the load in ended()
-  futex_wake_all(word.state);
-  futex_wake_all(header().round.value);
 }
 
 std::optional<JobEnd> JobMemory::ended() const {
-  const JobEndWord& word = header().end;
+  return read_end(header().end);
+}
+
+bool set_end(JobEndWord& word, const JobEnd& end) {
+  std::uint32_t state = JobEndWord::kNone;
+  // Relaxed: this only chooses the writer; kSet publishes the rest.
+  if (!word.state.compare_exchange_strong(state, JobEndWord::kWriting, std::memory_order_relaxed)) {
+    return false;
+  }
+  word.pe = end.pe;
+  word.status = end.status;
+  end.reason.copy(word.reason.data(), word.reason.size() - 1);
+  word.state.store(JobEndWord::kSet, std::memory_order_release);  // pairs with the load in read_end()
+  futex_wake_all(word.state);
+  return true;
+}
+
+std::optional<JobEnd> read_end(const JobEndWord& word) {
   const std::uint32_t state = settled(word.state);
   if (state == JobEndWord::kNone) {
     return std::nullopt;

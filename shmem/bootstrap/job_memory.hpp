@@ -49,6 +49,17 @@ struct JobEndWord {
   std::array<char, 500> reason;
 };
 
+/// Why the job ends.
+struct JobEnd {
+  std::int32_t pe;  // that ended it, or kLauncher
+  std::int32_t status;
+  std::string reason;
+};
+/// Wakes PEs that sleep on the word's state. False, without an effect, unless this is the first call.
+bool set_end(JobEndWord& word, const JobEnd& end);
+/// The arguments of set_end(). One load before that.
+std::optional<JobEnd> read_end(const JobEndWord& word);
+
 struct JobHeader {
   // Written by the launcher before the first PE starts.
   std::uint32_t magic;
@@ -87,13 +98,6 @@ struct PeSlot {
 static_assert(sizeof(JobHeader) == 640 && offsetof(JobHeader, round) == 64 && offsetof(JobHeader, end) == 128);
 static_assert(sizeof(PeSlot) == 1048 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, offerings) == 24);
 static_assert(std::atomic<PeState>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
-
-/// Why the job ends.
-struct JobEnd {
-  std::int32_t pe;  // that ended it, or kLauncher
-  std::int32_t status;
-  std::string reason;
-};
 
 /// Owns a mapping of the memory. Any thread of any process may call end() and ended(); the rest is constant.
 class JobMemory {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that a program forms itself.
+#include "shmem/group/group.hpp"
+
+#include <cstring>
+
+#include "shmem/api/entry.hpp"
+#include "shmemx_group.h"
+
+using shmem::Result;
+namespace api = shmem::api;
+
+struct shmemx_group_t {
+  std::unique_ptr<shmem::Group> group;
+};
+
+struct shmemx_group_message_t {
+  shmem::Group* group;  // until the message is over
+  shmem::MessagePointer message;
+};
+
+namespace {
+
+int code_of(const Result<void>& result) {
+  return result ? 0 : api::report(result.error());
+}
+
+shmem::Error refuse(const char* call, const std::string& problem) {
+  return shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: {}", call, problem));
+}
+
+Result<void> outcome_of_store(const char* what, const std::string& key, int code) {
+  if (code >= 0) {
+    return {};
+  }
+  const auto error = static_cast<std::errc>(-code);
+  return shmem::fail(error,
+                     fmt::format("the store's {} of {} failed: {}", what, key, std::make_error_code(error).message()));
+}
+
+shmem::KeyValueStore store_of(const shmemx_group_store_t& store) {
+  return {[store](const std::string& key, std::span<const std::byte> value) {
+            return outcome_of_store("set", key, store.set(store.context, key.c_str(), value.data(), value.size()));
+          },
+          [store](const std::string& key, std::span<std::byte> value) {
+            return outcome_of_store("get", key, store.get(store.context, key.c_str(), value.data(), value.size()));
+          }};
+}
+
+Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmemx_group_t** group) {
+  constexpr const char* kCall = "shmemx_group_create";
+  if (store == nullptr || store->set == nullptr || store->get == nullptr || group == nullptr) {
+    return refuse(kCall, group == nullptr ? "group is NULL" : "the store, or a call of it, is NULL");
+  }
+  auto options = shmem::read_options(shmem::process_environment());
+  if (!options) {
+    return options.error();
+  }
+  auto made = shmem::Group::create(store_of(*store), rank, size, *std::move(options));
+  if (!made) {
+    return made.error();
+  }
+  *group = std::make_unique<shmemx_group_t>(*std::move(made)).release();
+  return {};
+}
+
+Result<void> run(shmemx_group_t* group, const shmemx_group_call_t* call) {
+  constexpr const char* kCall = "shmemx_group_run";
+  if (group == nullptr || call == nullptr) {
+    return refuse(kCall, group == nullptr ? "group is NULL" : "call is NULL");
+  }
+  if (call->kind == SHMEMX_GROUP_ALLTOALL && (call->from_bytes == nullptr || call->to_bytes == nullptr)) {
+    return refuse(kCall, "alltoall needs from_bytes and to_bytes");
+  }
+  shmem::StagedCall staged;
+  staged.kind = static_cast<shmem::StagedCall::Kind>(call->kind);
+  staged.type = static_cast<shmem::ElementType>(call->type);
+  staged.operation = static_cast<shmem::ElementOperation>(call->operation);
+  staged.root = call->root;
+  staged.bytes = call->bytes;
+  staged.from = call->from;
+  staged.to = call->to;
+  staged.from_bytes = call->from_bytes;
+  staged.to_bytes = call->to_bytes;
+  return group->group->run(staged, std::chrono::nanoseconds(call->timeout_ns));
+}
+
+struct Post {
+  shmem::Message::Way way;
+  void* data;
+  std::size_t bytes;
+  int peer, tag;
+  std::uint64_t timeout_ns;
+  shmemx_group_done_t done;
+  void* context;
+};
+
+Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shmemx_group_message_t** message) {
+  if (group == nullptr || message == nullptr || (what.data == nullptr && what.bytes != 0)) {
+    return refuse(call, group == nullptr ? "group is NULL" : message == nullptr ? "message is NULL" : "data is NULL");
+  }
+  const int least = what.way == shmem::Message::Way::kReceive ? -1 : 0;
+  if (what.peer < least || what.peer >= group->group->size()) {
+    return refuse(call, fmt::format("there is no rank {} in this group of {}", what.peer, group->group->size()));
+  }
+  auto made = std::make_shared<shmem::Message>();
+  made->way = what.way;
+  made->data = static_cast<std::byte*>(what.data);
+  made->size = what.bytes;
+  made->peer = what.peer;
+  made->tag = what.tag;
+  if (what.timeout_ns != 0) {
+    const auto most = std::chrono::nanoseconds(std::chrono::hours(24 * 365));
+    made->deadline = shmem::Clock::now() + std::min(most, std::chrono::nanoseconds(what.timeout_ns));
+  }
+  if (what.done != nullptr) {
+    made->done = [done = what.done, context = what.context] { done(context); };
+  }
+  auto handle = std::make_unique<shmemx_group_message_t>(shmemx_group_message_t{group->group.get(), made});
+  group->group->post(made);
+  *message = handle.release();
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size, shmemx_group_t** group) noexcept try {
+  return code_of(create(store, rank, size, group));
+}
+SHMEM_CATCH(int)
+
+void shmemx_group_destroy(shmemx_group_t* group) noexcept {
+  const std::unique_ptr<shmemx_group_t> owner(group);
+}
+
+int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
+  return code_of(run(group, call));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag, uint64_t timeout_ns,
+                      shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
+  return code_of(post(group, "shmemx_group_send",
+                      {shmem::Message::Way::kSend, const_cast<void*>(data), bytes, to, tag, timeout_ns, done, context},
+                      message));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag, uint64_t timeout_ns,
+                         shmemx_group_done_t done, void* context, shmemx_group_message_t** message) noexcept try {
+  return code_of(post(group, "shmemx_group_receive",
+                      {shmem::Message::Way::kReceive, data, bytes, source, tag, timeout_ns, done, context}, message));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_message_test(shmemx_group_message_t* message) noexcept try {
+  // Acquire: pairs with the Mail's end of the message.
+  if (!message->message->over.load(std::memory_order_acquire)) {
+    return -EAGAIN;
+  }
+  return shmemx_group_message_wait(message);
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_message_wait(shmemx_group_message_t* message) noexcept try {
+  if (message->message->over.load(std::memory_order_acquire)) {
+    return message->message->error ? api::report(*message->message->error) : 0;
+  }
+  return code_of(message->group->wait(message->message));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_message_source(const shmemx_group_message_t* message) noexcept {
+  return message->message->peer;
+}
+
+void shmemx_group_message_free(shmemx_group_message_t* message) noexcept {
+  const std::unique_ptr<shmemx_group_message_t> owner(message);
+}
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/collective/staged.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+namespace shmem {
+namespace {
+
+/// Bytes combined at a time: they stay in the cache closest to the processor.
+constexpr std::size_t kCombined = std::size_t{8} << 10;
+
+constexpr std::array kKindNames{"barrier", "broadcast", "allreduce",      "reduce",  "allgather",
+                                "gather",  "scatter",   "reduce_scatter", "alltoall"};
+
+bool combines(std::int32_t kind) {
+  return kind == StagedCall::kAllreduce || kind == StagedCall::kReduce || kind == StagedCall::kReduceScatter;
+}
+bool has_root(std::int32_t kind) {
+  return kind == StagedCall::kBroadcast || kind == StagedCall::kReduce || kind == StagedCall::kGather ||
+         kind == StagedCall::kScatter;
+}
+/// A member's contribution is a block for each member.
+bool has_blocks(std::int32_t kind) {
+  return kind == StagedCall::kScatter || kind == StagedCall::kReduceScatter;
+}
+
+void copy_bytes(void* to, const void* from, std::size_t size) {
+  if (size != 0 && to != from) {
+    std::memcpy(to, from, size);
+  }
+}
+
+}  // namespace
+
+StagedCollectives::StagedCollectives(const Job& job, Team& team, const Stages& stages)
+    : job_(job), team_(team), stages_(stages), given_(static_cast<std::size_t>(team.size())) {}
+
+std::byte* StagedCollectives::stage(int member, unsigned half) const {
+  return job_.memory.heap(team_.map_here().pe(member)) + stages_.offset + (half % 2) * stages_.half;
+}
+
+StagedCollectives::Head StagedCollectives::head_of(const StagedCall& call, std::uint64_t flags) const {
+  Head head{.kind = call.kind,
+            .type = static_cast<std::int32_t>(call.type),
+            .operation = -1,
+            .root = -1,
+            .bytes = call.kind == StagedCall::kAlltoall || call.kind == StagedCall::kBarrier ? 0 : call.bytes,
+            .flags = flags};
+  if (combines(call.kind)) {
+    head.operation = static_cast<std::int32_t>(call.operation);
+  }
+  if (has_root(call.kind)) {
+    head.root = call.root;
+  }
+  return head;
+}
+
+std::string StagedCollectives::problem_of(const StagedCall& call) const {
+  const auto kind = static_cast<std::size_t>(call.kind);
+  if (kind >= kKindNames.size()) {
+    return fmt::format("there is no call of kind {}", static_cast<int>(call.kind));
+  }
+  if (has_root(call.kind) && (call.root < 0 || call.root >= team_.size())) {
+    return fmt::format("{}: the root is {}, not one of {} ranks", kKindNames[kind], call.root, team_.size());
+  }
+  if (combines(call.kind)) {
+    const auto found = typed_reduction(call.type, call.operation);
+    if (!found) {
+      return fmt::format("{}: there is no {} of type {}", kKindNames[kind], name_of(call.operation),
+                         name_of(call.type));
+    }
+    if (call.bytes % found->reduction.element != 0) {
+      return fmt::format("{}: {} bytes are no whole number of elements of type {}", kKindNames[kind], call.bytes,
+                         name_of(call.type));
+    }
+  }
+  return "";
+}
+
+bool StagedCollectives::gives(const StagedCall& call) const {
+  return (call.kind != StagedCall::kBroadcast && call.kind != StagedCall::kScatter) || call.root == team_.me();
+}
+
+void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const {
+  if (!gives(call) || size == 0) {
+    return;
+  }
+  const int blocks = has_blocks(call.kind) ? team_.size() : 1;
+  for (int i = 0; i < blocks; ++i) {
+    copy_bytes(to + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+  }
+}
+
+Result<void> StagedCollectives::meet(const Head& mine, std::size_t size, const std::function<void(std::byte*)>& write) {
+  EagerChannel& eager = team_.eager();
+  if (!eager.begin() || !eager.give(sizeof(Head) + size, [&](std::byte* to) {
+        std::memcpy(to, &mine, sizeof(Head));
+        write(to + sizeof(Head));
+      })) {
+    return eager.error();
+  }
+  for (int member = 0; member < team_.size(); ++member) {
+    given_[static_cast<std::size_t>(member)] = eager.take(member);
+    if (!given_[static_cast<std::size_t>(member)]) {
+      return eager.error();
+    }
+  }
+  ++turn_;  // on all members in each call, whether or not they have filled a half
+  return compare();
+}
+
+const StagedCollectives::Head& StagedCollectives::given_head(int member) const {
+  return *reinterpret_cast<const Head*>(given_[static_cast<std::size_t>(member)].data);
+}
+
+const std::byte* StagedCollectives::given_data(int member) const {
+  return given_[static_cast<std::size_t>(member)].data + sizeof(Head);
+}
+
+Result<void> StagedCollectives::compare() const {
+  const auto text_of = [](const Head& head) {
+    if ((head.flags & kRefused) != 0) {
+      return std::string("a call that cannot be made");
+    }
+    std::string text = kKindNames[static_cast<std::size_t>(head.kind)];
+    if (head.kind != StagedCall::kBarrier && head.kind != StagedCall::kAlltoall) {
+      text += fmt::format(" of {} bytes", head.bytes);
+    }
+    if (head.operation >= 0) {
+      text += fmt::format(", {}", name_of(static_cast<ElementOperation>(head.operation)));
+    }
+    text +=
+        head.kind != StagedCall::kBarrier ? fmt::format(", type {}", name_of(static_cast<ElementType>(head.type))) : "";
+    return text + (head.root >= 0 ? fmt::format(", root {}", head.root) : "");
+  };
+  const auto same = [](const Head& one, const Head& other) {
+    return one.kind == other.kind && one.type == other.type && one.operation == other.operation &&
+           one.root == other.root && one.bytes == other.bytes;
+  };
+  const Head& first = given_head(0);
+  for (int member = 0; member < team_.size(); ++member) {
+    const Head& theirs = given_head(member);
+    if ((theirs.flags & kRefused) != 0) {
+      return fail(std::errc::invalid_argument,
+                  fmt::format("shmem: PE {}: PE {} cannot make this call; its message says why", team_.me(), member));
+    }
+    if (!same(theirs, first)) {
+      return fail(std::errc::invalid_argument,
+                  fmt::format("shmem: PE {}: the calls differ: PE 0 makes {}; PE {} makes {}", team_.me(),
+                              text_of(first), member, text_of(theirs)));
+    }
+  }
+  return {};
+}
+
+Result<void> StagedCollectives::next_piece() {
+  ++turn_;
+  return team_.sync();
+}
+
+Result<void> StagedCollectives::run(const StagedCall& call) {
+  if (const std::string problem = problem_of(call); !problem.empty()) {
+    // The others hear of it, instead of waiting.
+    auto ok = meet(head_of(call, kRefused), 0, [](std::byte*) {});
+    if (!ok && has_failed()) {
+      return ok;
+    }
+    part();
+    return fail(std::errc::invalid_argument, fmt::format("shmem: PE {}: {}", team_.me(), problem));
+  }
+  if (combines(call.kind)) {
+    reduction_ = *typed_reduction(call.type, call.operation);
+  }
+  if (call.kind == StagedCall::kAlltoall) {
+    return alltoall(call);
+  }
+  const std::size_t bytes = call.kind == StagedCall::kBarrier ? 0 : call.bytes;
+  const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
+  const bool in_line = bytes <= kInlineRoom / blocks;
+  // Whole cache lines, and so whole elements.
+  const std::size_t most = in_line ? bytes : stages_.half / blocks / 64 * 64;
+  const std::size_t first = std::min(bytes, most);
+  if (!in_line) {
+    write_piece(next(), call, 0, first);
+  }
+  const bool takes_along = in_line && gives(call);
+  auto ok = meet(head_of(call, 0), takes_along ? bytes * blocks : 0, [&](std::byte* to) {
+    if (takes_along) {
+      write_piece(to, call, 0, bytes);
+    }
+  });
+  if (ok && in_line && bytes != 0) {
+    ok = use(call, 0, bytes, true, [this](int member) { return given_data(member); });
+  }
+  if (!ok && has_failed()) {
+    return ok;
+  }
+  part();
+  for (std::size_t offset = 0; ok && !in_line; offset += most) {
+    if (offset != 0) {
+      write_piece(next(), call, offset, std::min(most, bytes - offset));
+      ok = next_piece();
+    }
+    if (ok) {
+      ok = use(call, offset, std::min(most, bytes - offset), false, [this](int member) { return staged(member); });
+    }
+    if (offset + most >= bytes) {
+      break;
+    }
+  }
+  return ok;
+}
+
+template <typename Piece>
+void StagedCollectives::combine(std::byte* to, std::size_t size, Piece piece_of) const {
+  const std::size_t element = reduction_.reduction.element;
+  for (std::size_t at = 0; at < size; at += kCombined) {
+    const std::size_t part = std::min(kCombined, size - at);
+    copy_bytes(to + at, piece_of(0) + at, part);
+    for (int member = 1; member < team_.size(); ++member) {
+      reduction_.reduction.combine(to + at, piece_of(member) + at, part / element);
+    }
+    if (reduction_.finish != nullptr) {
+      reduction_.finish(to + at, part / element, team_.size());
+    }
+  }
+}
+
+/// Each member combines a share of the piece, in its own stage, and then reads all shares.
+Result<void> StagedCollectives::combine_staged(const StagedCall& call, std::size_t offset, std::size_t size) {
+  const Share mine = share_of(team_.me(), team_.size(), size);
+  std::byte* const own = stage(team_.me(), turn_) + mine.begin;
+  std::array<std::byte, kCombined> sum;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  for (std::size_t at = 0; at < mine.size; at += kCombined) {
+    const std::size_t part = std::min(kCombined, mine.size - at);
+    combine(sum.data(), part, [&](int member) { return staged(member) + mine.begin + at; });
+    copy_bytes(own + at, sum.data(), part);
+  }
+  if (auto ok = team_.sync(); !ok) {
+    return ok;
+  }
+  if (call.kind == StagedCall::kReduce && call.root != team_.me()) {
+    return {};
+  }
+  std::byte* const to = static_cast<std::byte*>(call.to[0]) + offset;
+  for (int distance = 0; distance < team_.size(); ++distance) {
+    const int member = (team_.me() + distance) % team_.size();
+    const Share theirs = share_of(member, team_.size(), size);
+    copy_bytes(to + theirs.begin, staged(member) + theirs.begin, theirs.size);
+  }
+  return {};
+}
+
+template <typename Piece>
+Result<void> StagedCollectives::use(const StagedCall& call, std::size_t offset, std::size_t size, bool in_line,
+                                    Piece piece_of) {
+  const int me = team_.me();
+  const auto to = [&](int i) { return static_cast<std::byte*>(call.to[i]) + offset; };
+  switch (call.kind) {
+    case StagedCall::kBroadcast:
+      if (me != call.root) {
+        copy_bytes(to(0), piece_of(call.root), size);
+      }
+      return {};
+    case StagedCall::kReduce:
+    case StagedCall::kAllreduce:
+      if (!in_line) {
+        return combine_staged(call, offset, size);
+      }
+      if (call.kind == StagedCall::kAllreduce || me == call.root) {
+        combine(to(0), size, piece_of);
+      }
+      return {};
+    case StagedCall::kGather:
+    case StagedCall::kAllgather:
+      for (int distance = 0; (call.kind == StagedCall::kAllgather || me == call.root) && distance < team_.size();
+           ++distance) {
+        const int member = (me + distance) % team_.size();
+        copy_bytes(to(member), piece_of(member), size);
+      }
+      return {};
+    case StagedCall::kScatter:
+      copy_bytes(to(0), piece_of(call.root) + static_cast<std::size_t>(me) * size, size);
+      return {};
+    case StagedCall::kReduceScatter:
+      combine(to(0), size, [&](int member) { return piece_of(member) + static_cast<std::size_t>(me) * size; });
+      return {};
+    case StagedCall::kBarrier:
+    case StagedCall::kAlltoall:
+      break;
+  }
+  return {};
+}
+
+/// The bytes from each member to each, as their senders say; and who has sent them along with the exchange.
+struct StagedCollectives::AlltoallPlan {
+  std::vector<std::uint64_t> rows;  // of each member: what it gives to each, then what it expects from each
+  std::size_t members = 0;
+  std::size_t most = 0;    // bytes of a block in one piece
+  std::size_t rounds = 0;  // of pieces
+
+  [[nodiscard]] std::uint64_t given(int from, int to) const {
+    return rows[static_cast<std::size_t>(from) * 2 * members + static_cast<std::size_t>(to)];
+  }
+  [[nodiscard]] std::uint64_t expected(int by, int from) const {
+    return rows[(static_cast<std::size_t>(by) * 2 + 1) * members + static_cast<std::size_t>(from)];
+  }
+};
+
+void StagedCollectives::write_blocks(std::byte* to, const StagedCall& call, std::size_t offset,
+                                     std::size_t most) const {
+  for (int i = 0; i < team_.size(); ++i) {
+    if (offset < call.from_bytes[i]) {
+      copy_bytes(to + static_cast<std::size_t>(i) * most, static_cast<const std::byte*>(call.from[i]) + offset,
+                 std::min<std::size_t>(most, call.from_bytes[i] - offset));
+    }
+  }
+}
+
+void StagedCollectives::read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const {
+  for (int distance = 0; distance < team_.size(); ++distance) {
+    const int member = (team_.me() + distance) % team_.size();
+    if (offset < call.to_bytes[member]) {
+      copy_bytes(static_cast<std::byte*>(call.to[member]) + offset,
+                 staged(member) + static_cast<std::size_t>(team_.me()) * plan.most,
+                 std::min<std::size_t>(plan.most, call.to_bytes[member] - offset));
+    }
+  }
+}
+
+/// After the exchange: an Error on all members unless each expects what the others give.
+Result<void> StagedCollectives::agree_on_blocks(const StagedCall& /*call*/, AlltoallPlan& plan) {
+  const int members = team_.size();
+  const std::size_t row_bytes = 2 * plan.members * sizeof(std::uint64_t);
+  const bool rows_in_line = row_bytes <= kInlineRoom;
+  plan.rows.resize(2 * plan.members * plan.members);
+  std::uint64_t largest = 0;
+  for (int member = 0; member < members; ++member) {
+    std::memcpy(&plan.rows[static_cast<std::size_t>(member) * 2 * plan.members],
+                rows_in_line ? given_data(member) : staged(member), row_bytes);
+  }
+  for (int from = 0; from < members; ++from) {
+    for (int to = 0; to < members; ++to) {
+      if (plan.given(from, to) != plan.expected(to, from)) {
+        return fail(std::errc::invalid_argument,
+                    fmt::format("shmem: PE {}: the calls differ: in alltoall, PE {} gives {} bytes to PE {}, which "
+                                "expects {}",
+                                team_.me(), from, plan.given(from, to), to, plan.expected(to, from)));
+      }
+      if ((given_head(from).flags & kInline) == 0) {
+        largest = std::max(largest, plan.given(from, to));
+      }
+    }
+  }
+  plan.rounds = (largest + plan.most - 1) / plan.most;
+  return {};
+}
+
+Result<void> StagedCollectives::alltoall(const StagedCall& call) {
+  const int members = team_.size();
+  AlltoallPlan plan;
+  plan.members = static_cast<std::size_t>(members);
+  plan.most = stages_.half / plan.members / 64 * 64;
+  std::vector<std::uint64_t> row(call.from_bytes, call.from_bytes + members);
+  row.insert(row.end(), call.to_bytes, call.to_bytes + members);
+  const std::size_t row_bytes = row.size() * sizeof(std::uint64_t);
+  const std::size_t total = std::accumulate(row.begin(), row.begin() + members, std::size_t{0});
+  const bool rows_in_line = row_bytes <= kInlineRoom;
+  const bool in_line = rows_in_line && total <= kInlineRoom - row_bytes;
+  if (!rows_in_line) {
+    std::memcpy(next(), row.data(), row_bytes);
+  } else if (!in_line) {
+    write_blocks(next(), call, 0, plan.most);
+  }
+  const std::size_t along = rows_in_line ? row_bytes + (in_line ? total : 0) : 0;
+  auto ok = meet(head_of(call, in_line ? std::uint64_t{kInline} : 0), along, [&](std::byte* to) {
+    std::memcpy(to, row.data(), rows_in_line ? row_bytes : 0);
+    to += row_bytes;
+    for (int i = 0; in_line && i < members; ++i) {
+      copy_bytes(to, call.from[i], call.from_bytes[i]);
+      to += call.from_bytes[i];
+    }
+  });
+  if (ok) {
+    ok = agree_on_blocks(call, plan);
+  }
+  for (int member = 0; ok && member < members; ++member) {
+    if ((given_head(member).flags & kInline) != 0) {
+      const std::byte* from = given_data(member) + row_bytes;
+      for (int i = 0; i < team_.me(); ++i) {
+        from += plan.given(member, i);
+      }
+      copy_bytes(call.to[member], from, plan.given(member, team_.me()));
+    }
+  }
+  std::vector<std::uint64_t> staged_bytes(call.to_bytes, call.to_bytes + members);
+  for (int member = 0; ok && member < members; ++member) {
+    if ((given_head(member).flags & kInline) != 0) {
+      staged_bytes[static_cast<std::size_t>(member)] = 0;  // has come
+    }
+  }
+  if (!ok && has_failed()) {
+    return ok;
+  }
+  part();
+  StagedCall rest = call;
+  rest.to_bytes = staged_bytes.data();
+  const std::vector<std::uint64_t> none(plan.members);
+  if (in_line) {
+    rest.from_bytes = none.data();
+  }
+  for (std::size_t round = 0; ok && round < plan.rounds; ++round) {
+    if (round != 0 || !rows_in_line) {
+      write_blocks(next(), rest, round * plan.most, plan.most);
+      ok = next_piece();
+    }
+    if (ok) {
+      read_blocks(rest, plan, round * plan.most);
+    }
+  }
+  return ok;
+}
+
+}  // namespace shmem

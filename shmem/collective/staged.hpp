@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on memory that only its own process can reach: each member copies what it gives to a stage that all
+// members can read, piece by piece.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "shmem/collective/typed_reduction.hpp"
+#include "shmem/team/team.hpp"
+
+namespace shmem {
+
+/// As shmemx_group_call_t.
+struct StagedCall {
+  enum Kind : std::int32_t {
+    kBarrier,
+    kBroadcast,
+    kAllreduce,
+    kReduce,
+    kAllgather,
+    kGather,
+    kScatter,
+    kReduceScatter,
+    kAlltoall
+  };
+  Kind kind = kBarrier;
+  ElementType type = ElementType::kBytes;
+  ElementOperation operation = ElementOperation::kSum;
+  int root = 0;
+  std::size_t bytes = 0;
+  const void* const* from = nullptr;
+  void* const* to = nullptr;
+  const std::uint64_t* from_bytes = nullptr;  // kAlltoall
+  const std::uint64_t* to_bytes = nullptr;
+};
+
+/// The stages of all members: two halves, so that a member can fill one while others read the other one.
+struct Stages {
+  std::size_t offset = 0;  // in each member's heap
+  std::size_t half = 0;    // bytes
+};
+
+/// One member's side, for a team on one node. Used by one thread at a time, and nothing else uses the team.
+///
+/// A call begins with an exchange of what the members are about to do, so that they find out if their calls differ. It
+/// takes small data along. For larger data the exchange is the sync after which the first pieces may be read.
+class StagedCollectives {
+ public:
+  StagedCollectives(const Job& job, Team& team, const Stages& stages);
+
+  /// Collective. After an Error of arguments, which all members get, the next call can be made. After any other one
+  /// has_failed().
+  Result<void> run(const StagedCall& call);
+  [[nodiscard]] bool has_failed() const { return team_.eager().has_failed() || !team_.is_ready(); }
+
+ private:
+  /// What members compare. `flags` are of one member.
+  struct Head {
+    std::int32_t kind, type, operation, root;
+    std::uint64_t bytes;
+    std::uint64_t flags;
+  };
+  enum Flags : std::uint64_t { kRefused = 1, kInline = 2 };
+  static constexpr std::size_t kInlineRoom = kEagerLimit - sizeof(Head);
+  struct AlltoallPlan;
+
+  [[nodiscard]] std::byte* stage(int member, unsigned half) const;
+  [[nodiscard]] std::byte* next() const { return stage(team_.me(), turn_ + 1); }
+  [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
+  [[nodiscard]] Head head_of(const StagedCall& call, std::uint64_t flags) const;
+  [[nodiscard]] std::string problem_of(const StagedCall& call) const;
+  [[nodiscard]] bool gives(const StagedCall& call) const;
+  void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
+
+  Result<void> meet(const Head& mine, std::size_t size, const std::function<void(std::byte*)>& write);
+  void part() { team_.eager().end(EagerChannel::Begun::kThis); }
+  [[nodiscard]] Result<void> compare() const;
+  Result<void> next_piece();
+  [[nodiscard]] const Head& given_head(int member) const;
+  [[nodiscard]] const std::byte* given_data(int member) const;
+
+  template <typename Piece>
+  Result<void> use(const StagedCall& call, std::size_t offset, std::size_t size, bool in_line, Piece piece_of);
+  Result<void> combine_staged(const StagedCall& call, std::size_t offset, std::size_t size);
+  template <typename Piece>
+  void combine(std::byte* to, std::size_t size, Piece piece_of) const;
+  Result<void> alltoall(const StagedCall& call);
+  Result<void> agree_on_blocks(const StagedCall& call, AlltoallPlan& plan);
+  void write_blocks(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t most) const;
+  void read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const;
+
+  const Job& job_;
+  Team& team_;
+  const Stages stages_;
+  unsigned turn_ = 0;  // the half that was filled last is turn_ % 2
+  std::vector<EagerChannel::Given> given_;
+  TypedReduction reduction_{};  // of the running call
+};
+
+}  // namespace shmem

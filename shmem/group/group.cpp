@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/group/group.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "shmem/layout/peers.hpp"
+
+namespace shmem {
+namespace {
+
+// The heap of each member: the word by which the group ends (member 0's is used), then mail, then stages.
+constexpr std::size_t kMailOffset = 4096;
+static_assert(sizeof(JobEndWord) <= kMailOffset);
+/// A half of a stage. Two halves and the data of the program fit into the cache of one processor.
+constexpr std::size_t kHalf = std::size_t{512} << 10;
+/// The most members: each has a block in a half.
+constexpr int kMostMembers = 1024;
+
+std::size_t stages_offset(int members) {
+  constexpr std::size_t kPage = 4096;
+  return (kMailOffset + Mail::size_for(members) + kPage - 1) / kPage * kPage;
+}
+
+JobEndWord& end_word(const Job& job) {
+  return *reinterpret_cast<JobEndWord*>(job.memory.heap(0));
+}
+
+std::unique_ptr<Job> make_job(std::unique_ptr<StoreBootstrap> bootstrap, Options options, NodeMemory memory,
+                              const Whereabouts& where) {
+  const int me = bootstrap->rank();
+  const int size = bootstrap->size();
+  auto yield_watch = std::make_unique<YieldWatch>();
+  const WaitPolicy policy = policy_on(where.nodes, size, where.processors, yield_watch.get());
+  return std::make_unique<Job>(Job{.options = std::move(options),
+                                   .bootstrap = std::move(bootstrap),
+                                   .memory = std::move(memory),
+                                   .me = me,
+                                   .size = size,
+                                   .policy = policy,
+                                   .processors = where.processors,
+                                   .yield_watch = std::move(yield_watch)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int size, Options options) {
+  if (size < 1 || size > kMostMembers || rank < 0 || rank >= size) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("shmem: a group cannot have {} members, of which this is number {}; there are 1 to {}",
+                            size, rank, kMostMembers));
+  }
+  auto bootstrap = std::make_unique<StoreBootstrap>(std::move(store), rank, size);
+  auto where = find_nodes(*bootstrap, node_identity(options.host_id));
+  if (!where) {
+    return in_ranks(where.error());
+  }
+  if (where->nodes.several()) {
+    return in_ranks({std::errc::not_supported,
+                     fmt::format("shmem: a group cannot have members on several nodes: {}", where->nodes.text())});
+  }
+  auto memory =
+      NodeMemory::create(*bootstrap, stages_offset(size) + 2 * kHalf, 0, options.placement, options.bootstrap_timeout);
+  if (!memory) {
+    return in_ranks(memory.error());
+  }
+  options.barrier_warning = std::chrono::milliseconds{0};  // a program's waits may be long, and have their own limits
+  join_store_barriers();
+  StoreBootstrap& steps = *bootstrap;
+  auto job = make_job(std::move(bootstrap), std::move(options), *std::move(memory), *where);
+  introduce(*job);
+  if (auto ok = steps.barrier(); !ok) {
+    return in_ranks(ok.error());
+  }
+  std::unique_ptr<Group> group(new Group(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
+  if (auto ok = group->choose_algorithms(); !ok) {
+    return in_ranks(ok.error());
+  }
+  return group;
+}
+
+Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
+    : job_(std::move(job)),
+      team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
+      collectives_(*job_, team_, {stages_offset(job_->size), kHalf}),
+      mail_(*job_, kMailOffset, [this](const Error& error) { give_up(error); }) {
+  bootstrap.tell_end_in(end_word(*job_));
+  job_->policy.alarm = bootstrap.alarm();
+}
+
+Result<void> Group::choose_algorithms() {
+  const auto table = TuningTable::in_force(job_->options.barrier_tuning);
+  if (!table) {
+    return table.error();
+  }
+  const bool oversubscribed = job_->processors != 0 && job_->size > job_->processors;
+  const TuningRow& row = table->choose(job_->size, oversubscribed);
+  BarrierChoice choice{.algorithm = row.algorithm,
+                       .tuning = {.radix = row.radix.value_or(job_->options.barrier_radix),
+                                  .group = row.group.value_or(job_->options.barrier_group),
+                                  .oversubscribed = oversubscribed}};
+  job_->options.barrier_timeout = job_->options.bootstrap_timeout;
+  return team_.agree_on_algorithm(choice);
+}
+
+Error Group::in_ranks(Error error) {
+  // The timeout is an argument of each call.
+  constexpr std::string_view kVariable = " (SHMEM_BARRIER_TIMEOUT)";
+  if (const auto at = error.text.find(kVariable); at != std::string::npos) {
+    error.text.erase(at, kVariable.size());
+  }
+  // The members of a group are ranks to those who make groups.
+  for (std::size_t at = 0; (at = error.text.find("PE", at)) != std::string::npos;) {
+    const bool several = error.text.compare(at, 3, "PEs") == 0;
+    error.text.replace(at, several ? 3 : 2, several ? "ranks" : "rank");
+    at += several ? 5 : 4;
+  }
+  return error;
+}
+
+void Group::give_up(const Error& error) {
+  const std::scoped_lock lock(ending_);
+  job_->bootstrap->abort(EXIT_FAILURE, error.text);
+}
+
+Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+  const std::scoped_lock lock(running_);
+  if (failed_) {
+    return *failed_;
+  }
+  job_->options.barrier_timeout = std::chrono::ceil<std::chrono::milliseconds>(timeout);
+  // Others may have given up this call: it could not be told from one that has come in time.
+  auto ok = job_->ended() == std::errc{} ? collectives_.run(call) : was_given_up();
+  if (ok) {
+    return ok;
+  }
+  const Error error = in_ranks(ok.error());
+  if (collectives_.has_failed() || job_->ended() != std::errc{}) {
+    failed_ = error;
+    give_up(error);
+  }
+  return error;
+}
+
+Result<void> Group::was_given_up() const {
+  return fail(std::errc::operation_canceled, fmt::format("shmem: PE {}: the group was given up: {}", job_->me,
+                                                         job_->bootstrap->aborted().value_or("no reason is known")));
+}
+
+void Group::post(const MessagePointer& message) {
+  mail_.post(message);
+}
+
+Result<void> Group::wait(const MessagePointer& message) {
+  auto ok = mail_.wait(message);
+  return ok ? ok : in_ranks(ok.error());
+}
+
+}  // namespace shmem

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of processes that a program forms itself: shmemx_group.h. It is a job of its own, without the library's
+// Runtime, with one team.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "shmem/bootstrap/store_bootstrap.hpp"
+#include "shmem/collective/staged.hpp"
+#include "shmem/group/mail.hpp"
+#include "shmem/team/local_team.hpp"
+
+namespace shmem {
+
+/// Thread-safe, except that members make collective calls in the same order. Everything that belongs to it ends with
+/// it; other members may go on using the memory that they share with it.
+class Group {
+ public:
+  /// Collective. `options` are those of the environment.
+  static Result<std::unique_ptr<Group>> create(KeyValueStore store, int rank, int size, Options options);
+
+  [[nodiscard]] int rank() const { return job_->me; }
+  [[nodiscard]] int size() const { return job_->size; }
+  /// Collective. `timeout` 0: none. The Error of a member that died or did not come is that of all later calls.
+  Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout);
+
+  /// A message that is over, or on its way.
+  void post(const MessagePointer& message);
+  Result<void> wait(const MessagePointer& message);
+
+ private:
+  Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap);
+  Result<void> choose_algorithms();
+  [[nodiscard]] Result<void> was_given_up() const;
+  /// Tells all members.
+  void give_up(const Error& error);
+  [[nodiscard]] static Error in_ranks(Error error);
+
+  std::unique_ptr<Job> job_;  // others keep references to it
+  LocalTeam team_;
+  StagedCollectives collectives_;
+  std::mutex running_;
+  std::optional<Error> failed_;  // under running_
+  std::mutex ending_;
+  Mail mail_;  // last: it has a thread that uses the others
+};
+
+}  // namespace shmem

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shmem/group/mail.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "shmem/layout/peers.hpp"
+
+namespace shmem {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEach{500};
+
+/// Copies into the ring from position `at` on.
+void put(MailRing& ring, std::uint64_t at, const void* from, std::size_t size) {
+  const std::size_t begin = at % MailRing::kRoom;
+  const std::size_t first = std::min(size, MailRing::kRoom - begin);
+  std::memcpy(ring.data.data() + begin, from, first);
+  std::memcpy(ring.data.data(), static_cast<const std::byte*>(from) + first, size - first);
+}
+
+void get(const MailRing& ring, std::uint64_t at, void* to, std::size_t size) {
+  const std::size_t begin = at % MailRing::kRoom;
+  const std::size_t first = std::min(size, MailRing::kRoom - begin);
+  std::memcpy(to, ring.data.data() + begin, first);
+  std::memcpy(static_cast<std::byte*>(to) + first, ring.data.data(), size - first);
+}
+
+}  // namespace
+
+MailBell& Mail::bell(int member) const {
+  return *reinterpret_cast<MailBell*>(job_.memory.heap(member) + offset_);
+}
+
+MailRing& Mail::ring(int from, int to) const {
+  return reinterpret_cast<MailRing*>(job_.memory.heap(to) + offset_ + sizeof(MailBell))[from];
+}
+
+void Mail::ring_bell(int member) const {
+  SyncWord& word = bell(member).rung;
+  word.value.fetch_add(1, std::memory_order_seq_cst);  // pairs with Waiting: see wake_sleepers
+  wake_sleepers(word);
+}
+
+Mail::~Mail() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+    end_all({std::errc::operation_canceled, "shmem: the group was destroyed before the message was over"});
+  }
+  posted_.notify_all();
+  ring_bell(job_.me);
+  thread_.reset();
+  announce();
+}
+
+void Mail::post(const MessagePointer& message) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++pending_;
+    if (failed_) {
+      end(message, failed_);
+    } else if (message->way == Message::Way::kSend) {
+      peers_[static_cast<std::size_t>(message->peer)].sends.push_back(message);
+      advance();
+    } else {
+      receives_.push_back(message);
+      take_early(message);
+      advance();
+    }
+    if (is_pending() && !thread_ && !stopping_) {
+      start_thread();
+    }
+    if (is_pending() && !naps_) {
+      posted_.notify_one();
+    }
+  }
+  announce();
+}
+
+void Mail::start_thread() {
+  auto thread = HelperThread::start([this] { serve(); });
+  if (thread) {
+    thread_ = *std::move(thread);
+  } else {
+    end_all(thread.error());
+  }
+}
+
+Result<void> Mail::wait(const MessagePointer& message) {
+  std::unique_lock lock(mutex_);
+  ++waiters_;
+  // Acquire: pairs with end().
+  while (!message->over.load(std::memory_order_acquire)) {
+    // Before the look: what is written after it changes the word.
+    const std::uint64_t seen = bell(job_.me).rung.value.load(std::memory_order_seq_cst);
+    advance();
+    if (!message->over.load(std::memory_order_relaxed)) {
+      step(lock, seen);
+    }
+  }
+  if (--waiters_ == 0 && is_pending() && !naps_) {
+    posted_.notify_one();
+  }
+  lock.unlock();
+  announce();
+  return message->error ? Result<void>(*message->error) : Result<void>();
+}
+
+/// Sleeps until the bell has rung, up to the next look, and looks.
+void Mail::step(std::unique_lock<std::mutex>& lock, std::uint64_t seen) {
+  lock.unlock();
+  announce();
+  const auto begin = Clock::now();
+  // The Check: it is called before each sleep.
+  static_cast<void>(wait_on(
+      bell(job_.me).rung, job_.policy, [seen](std::uint64_t now) { return now != seen; },
+      [&] {
+        const bool has_slept = Clock::now() - begin >= std::chrono::milliseconds(50);
+        return has_slept || job_.ended() != std::errc{} ? std::errc::interrupted : std::errc{};
+      }));
+  lock.lock();
+  check();
+}
+
+/// Until there is work that no other thread does. A message that its sender or receiver waits for at once, as most are,
+/// needs no wake-up of this thread: for a while after the last one it only naps.
+void Mail::rest(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kNap{1};
+  constexpr int kNaps = 50;
+  const auto has_work = [this] { return stopping_ || (is_pending() && waiters_ == 0); };
+  naps_ = true;
+  for (int nap = 0; nap < kNaps && !has_work(); ++nap) {
+    posted_.wait_for(lock, kNap);
+  }
+  naps_ = false;
+  posted_.wait(lock, has_work);
+}
+
+void Mail::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    rest(lock);
+    if (stopping_) {
+      return;
+    }
+    const std::uint64_t seen = bell(job_.me).rung.value.load(std::memory_order_seq_cst);
+    advance();
+    if (is_pending()) {
+      step(lock, seen);
+    }
+    if (!ended_.empty()) {
+      lock.unlock();
+      announce();
+      lock.lock();
+    }
+  }
+}
+
+void Mail::announce() {
+  std::vector<std::function<void()>> calls;
+  {
+    const std::scoped_lock lock(mutex_);
+    calls.swap(ended_);
+  }
+  for (const auto& call : calls) {
+    call();
+  }
+}
+
+void Mail::end(const MessagePointer& message, std::optional<Error> error) {
+  message->error = std::move(error);
+  message->over.store(true, std::memory_order_release);  // pairs with wait() and the caller's test
+  --pending_;
+  if (message->done) {
+    ended_.push_back(std::move(message->done));
+  }
+  ring_bell(job_.me);  // another thread may sleep there, waiting for this message
+}
+
+void Mail::end_all(const Error& error) {
+  failed_ = failed_ ? failed_ : std::optional(error);
+  for (Peer& peer : peers_) {
+    for (const MessagePointer& message : std::exchange(peer.sends, {})) {
+      end(message, error);
+    }
+    if (const MessagePointer taker = std::exchange(peer.taker, nullptr); taker) {
+      end(taker, error);
+    }
+  }
+  for (const MessagePointer& message : std::exchange(receives_, {})) {
+    end(message, error);
+  }
+}
+
+void Mail::advance() {
+  for (int member = 0; member < job_.size && !failed_; ++member) {
+    bool moved = push(member);
+    while (pull(member)) {
+      moved = true;
+    }
+    if (moved && member != job_.me) {
+      ring_bell(member);
+    }
+  }
+}
+
+bool Mail::push(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  MailRing& to = ring(job_.me, member);
+  bool moved = false;
+  while (!peer.sends.empty()) {
+    const MessagePointer message = peer.sends.front();
+    const std::uint64_t written = to.written.load(std::memory_order_relaxed);  // only this process writes it
+    // Acquire: pairs with pull(); the room has been read.
+    const std::size_t room = MailRing::kRoom - (written - to.taken.load(std::memory_order_acquire));
+    std::size_t put_now = 0;
+    if (peer.sent == 0) {
+      if (room < sizeof(Head)) {
+        break;
+      }
+      const Head head{message->size, message->tag};
+      put(to, written, &head, sizeof head);
+      message->begun = true;
+      peer.sent = put_now = sizeof head;
+    }
+    const std::size_t at = peer.sent - sizeof(Head);
+    const std::size_t part = std::min(room - put_now, message->size - at);
+    if (part != 0) {
+      put(to, written + put_now, message->data + at, part);
+    }
+    peer.sent += part;
+    if (part + put_now == 0 && message->size != at) {
+      break;
+    }
+    to.written.store(written + put_now + part, std::memory_order_release);  // pairs with pull()
+    moved = true;
+    if (peer.sent == sizeof(Head) + message->size) {
+      peer.sends.pop_front();
+      peer.sent = 0;
+      end(message);
+    }
+  }
+  return moved;
+}
+
+bool Mail::wants_from(int member) const {
+  return std::any_of(receives_.begin(), receives_.end(),
+                     [member](const MessagePointer& one) { return one->peer == member || one->peer < 0; });
+}
+
+bool Mail::pull(int member) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  // Nothing is taken for nobody: the sender waits, unless a message is already coming in.
+  if (!peer.head && !wants_from(member)) {
+    return false;
+  }
+  MailRing& from = ring(member, job_.me);
+  const std::uint64_t taken = from.taken.load(std::memory_order_relaxed);  // only this process writes it
+  // Acquire: pairs with push().
+  const std::size_t there = from.written.load(std::memory_order_acquire) - taken;
+  if (!peer.head) {
+    Head head{};
+    if (there < sizeof head) {
+      return false;
+    }
+    get(from, taken, &head, sizeof head);
+    peer.head = head;
+    peer.have = 0;
+    begin_message(member, head);
+    from.taken.store(taken + sizeof head, std::memory_order_release);  // pairs with push()
+  } else if (there != 0) {
+    const std::size_t part = std::min<std::size_t>(there, peer.head->size - peer.have);
+    std::byte* const to = peer.taker ? peer.taker->data : peer.early.back().data.data();
+    if (part != 0) {
+      get(from, taken, to + peer.have, part);
+    }
+    peer.have += part;
+    from.taken.store(taken + part, std::memory_order_release);
+  } else if (peer.have != peer.head->size) {
+    return false;
+  }
+  if (peer.have == peer.head->size) {
+    const MessagePointer taker = std::exchange(peer.taker, nullptr);
+    peer.head.reset();
+    if (taker) {
+      end(taker);
+    } else {
+      peer.early.back().have = peer.early.back().data.size();
+      match(member);
+    }
+  }
+  return true;
+}
+
+/// Finds who takes the message: the first that asked for it, or nobody yet.
+bool Mail::begin_message(int member, const Head& head) {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
+    return (one->peer == member || one->peer < 0) && one->tag == head.tag;
+  });
+  // One of another size has to be taken out of the ring all the same.
+  if (found == receives_.end() || (*found)->size != head.size) {
+    peer.early.push_back({static_cast<int>(head.tag), std::vector<std::byte>(head.size), 0});
+    return false;
+  }
+  peer.taker = *found;
+  peer.taker->peer = member;
+  peer.taker->begun = true;
+  receives_.erase(found);
+  return true;
+}
+
+/// A message that has come in before: does somebody ask for it by now?
+void Mail::match(int member) {
+  for (auto one = receives_.begin(); one != receives_.end();) {
+    const MessagePointer message = *one++;
+    if (message->peer == member || message->peer < 0) {
+      take_early(message);
+    }
+  }
+}
+
+bool Mail::take_early(const MessagePointer& message) {
+  for (int member = 0; member < job_.size; ++member) {
+    if (message->peer >= 0 && message->peer != member) {
+      continue;
+    }
+    auto& early = peers_[static_cast<std::size_t>(member)].early;
+    for (auto one = early.begin(); one != early.end(); ++one) {
+      const bool whole = one->have == one->data.size();
+      if (one->tag != message->tag || !whole) {
+        continue;
+      }
+      receives_.remove(message);
+      message->peer = member;
+      if (one->data.size() != message->size) {
+        end(message, Error{std::errc::message_size,
+                           fmt::format("shmem: PE {}: a message of PE {} with tag {} has {} bytes; the call that "
+                                       "receives it has room for {}",
+                                       job_.me, member, message->tag, one->data.size(), message->size)});
+      } else {
+        std::memcpy(message->data, one->data.data(), message->size);
+        early.erase(one);
+        end(message);
+        return true;
+      }
+      early.erase(one);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Mail::expire(const MessagePointer& message) {
+  const bool sends = message->way == Message::Way::kSend;
+  Error error{std::errc::timed_out,
+              fmt::format("shmem: PE {}: {} with tag {} timed out; it waited for {}", job_.me,
+                          sends ? "sending a message" : "receiving a message", message->tag,
+                          message->peer >= 0 ? describe_pe(job_, message->peer) : std::string("any PE"))};
+  if (message->begun) {
+    end_all(error);  // the rest of the stream cannot be told apart
+    return;
+  }
+  if (sends) {
+    auto& sends_there = peers_[static_cast<std::size_t>(message->peer)].sends;
+    sends_there.erase(std::find(sends_there.begin(), sends_there.end(), message));
+  } else {
+    receives_.remove(message);
+  }
+  end(message, std::move(error));
+}
+
+void Mail::check() {
+  if (failed_) {
+    return;
+  }
+  if (job_.ended() != std::errc{}) {
+    end_all({std::errc::operation_canceled,
+             fmt::format("shmem: PE {}: a message was given up: {}", job_.me,
+                         job_.bootstrap->aborted().value_or("another PE has ended the group"))});
+    return;
+  }
+  const auto now = Clock::now();
+  std::vector<MessagePointer> late;
+  const auto collect = [&](const MessagePointer& one) {
+    if (now >= one->deadline) {
+      late.push_back(one);
+    }
+  };
+  for (const Peer& peer : peers_) {
+    std::for_each(peer.sends.begin(), peer.sends.end(), collect);
+    if (peer.taker) {
+      collect(peer.taker);
+    }
+  }
+  std::for_each(receives_.begin(), receives_.end(), collect);
+  for (const MessagePointer& one : late) {
+    if (!one->over.load(std::memory_order_relaxed)) {
+      expire(one);
+    }
+  }
+  if (now >= next_look_) {
+    next_look_ = now + kLookEach;
+    check_peers(now);
+  }
+}
+
+void Mail::check_peers(Clock::time_point /*now*/) {
+  for (int member = 0; member < job_.size; ++member) {
+    const Peer& peer = peers_[static_cast<std::size_t>(member)];
+    const bool awaited = !peer.sends.empty() || peer.taker || wants_from(member);
+    if (!awaited || member == job_.me || !is_dead_or_zombie(job_, member)) {
+      continue;
+    }
+    // What it wrote before it ended counts.
+    while (pull(member)) {
+    }
+    if (peer.sends.empty() && !peer.taker && !wants_from(member)) {
+      continue;
+    }
+    const Error error{std::errc::owner_dead,
+                      fmt::format("shmem: PE {}: a message cannot be completed: it waited for {}", job_.me,
+                                  describe_pe(job_, member))};
+    end_all(error);
+    lost_(error);
+    return;
+  }
+}
+
+}  // namespace shmem

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between two members of a group, matched by tag, through rings in shared memory.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/layout/job.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem {
+
+/// Bytes on their way from one member to one other: a stream of messages. Both numbers only grow.
+struct MailRing {
+  static constexpr std::size_t kRoom = std::size_t{128} << 10;
+  alignas(64) std::atomic<std::uint64_t> written;  // by the sender
+  alignas(64) std::atomic<std::uint64_t> taken;    // by the receiver
+  alignas(64) std::array<std::byte, kRoom> data;
+};
+/// At the beginning of a member's mail in its heap; a ring from each member follows.
+struct alignas(64) MailBell {
+  SyncWord rung;  // changes when another member has written to a ring of this one, or taken from one that it writes to
+};
+
+/// One message, for the process that sends or receives it. Constant for others than the Mail, but for `over`.
+struct Message {
+  enum class Way { kSend, kReceive };
+  Way way = Way::kSend;
+  std::byte* data = nullptr;  // not written to when sending
+  std::size_t size = 0;
+  int peer = 0;  // -1: any
+  int tag = 0;
+  Clock::time_point deadline = Clock::time_point::max();
+  std::function<void()> done;  // called once, without locks
+
+  bool begun = false;  // some of it is in a ring, or was taken from there
+  std::atomic<bool> over{false};
+  std::optional<Error> error;  // constant once over
+};
+using MessagePointer = std::shared_ptr<Message>;
+
+/// One member's mail. Thread-safe. A message makes progress while any thread of this process waits for one, and else by
+/// a thread that exists from the first message on that was not over at once.
+class Mail {
+ public:
+  /// Bytes of each member's heap.
+  static std::size_t size_for(int members) {
+    return sizeof(MailBell) + static_cast<std::size_t>(members) * sizeof(MailRing);
+  }
+  /// `offset`: in each member's heap. `lost(error)` is called when a member has died.
+  Mail(const Job& job, std::size_t offset, std::function<void(const Error&)> lost)
+      : job_(job), offset_(offset), lost_(std::move(lost)), peers_(static_cast<std::size_t>(job.size)) {}
+  Mail(const Mail&) = delete;
+  Mail& operator=(const Mail&) = delete;
+  /// Messages that are not over fail.
+  ~Mail();
+
+  /// Begins a message. REQUIRES: the peer is a member, or -1 to receive.
+  void post(const MessagePointer& message);
+  /// Until it is over. Returns its Error.
+  Result<void> wait(const MessagePointer& message);
+
+ private:
+  /// What precedes the bytes of a message in a ring.
+  struct Head {
+    std::uint64_t size;
+    std::int64_t tag;
+  };
+  /// A message that came before it was asked for.
+  struct Early {
+    int tag = 0;
+    std::vector<std::byte> data;
+    std::size_t have = 0;
+  };
+  /// The streams from and to one member.
+  struct Peer {
+    std::deque<MessagePointer> sends;
+    std::size_t sent = 0;  // bytes of the first one, with its Head
+    std::list<Early> early;
+    // The message that is coming in.
+    std::optional<Head> head;
+    MessagePointer taker;  // nullptr: it goes to the last of `early`
+    std::size_t have = 0;
+  };
+
+  [[nodiscard]] MailBell& bell(int member) const;
+  [[nodiscard]] MailRing& ring(int from, int to) const;
+  void ring_bell(int member) const;
+
+  // Under mutex_.
+  void advance();
+  bool push(int member);
+  bool pull(int member);
+  bool begin_message(int member, const Head& head);
+  bool take_early(const MessagePointer& message);
+  void match(int member);
+  void end(const MessagePointer& message, std::optional<Error> error = {});
+  void end_all(const Error& error);
+  [[nodiscard]] bool wants_from(int member) const;
+  void check();
+  void check_peers(Clock::time_point now);
+  void expire(const MessagePointer& message);
+  [[nodiscard]] bool is_pending() const { return pending_ != 0; }
+
+  /// Calls what end() has kept, without locks.
+  void announce();
+  void start_thread();
+  void rest(std::unique_lock<std::mutex>& lock);
+  void step(std::unique_lock<std::mutex>& lock, std::uint64_t seen);
+  void serve();
+
+  const Job& job_;
+  const std::size_t offset_;
+  const std::function<void(const Error&)> lost_;
+
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  int waiters_ = 0;    // threads in wait(), which do the thread's work
+  bool naps_ = false;  // the thread looks by itself from time to time
+  std::vector<Peer> peers_;
+  std::list<MessagePointer> receives_;  // in the order in which they were posted
+  std::vector<std::function<void()>> ended_;
+  std::optional<Error> failed_;  // a member has died, or a stream has broken off
+  std::size_t pending_ = 0;
+  Clock::time_point next_look_{};
+  bool stopping_ = false;
+  std::optional<HelperThread> thread_;
+};
+
+}  // namespace shmem

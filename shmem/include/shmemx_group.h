@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups of processes that a program forms itself: collective calls and messages on ordinary memory, for libraries such
+ * as torch.distributed. A group needs neither shmem_init nor a launcher, only a key-value store that its members share;
+ * a process may be in any number of groups, and ends them in any order. No call ends the process: each returns 0 or a
+ * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about. All ranks are on one node.
+ *
+ * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
+ * that differ between members fail on all of them, and the group goes on.
+ */
+#ifndef SHMEM_SHMEMX_GROUP_H
+#define SHMEM_SHMEMX_GROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shmemx_group_t shmemx_group_t;
+
+/* Both return 0, or a negative errno; `get` waits until the key exists, and fills `size` bytes, the value's size. The
+ * library sets a few keys for each member, and uses the store in shmemx_group_create only. */
+typedef struct shmemx_group_store_t {
+  void* context;
+  int (*set)(void* context, const char* key, const void* value, size_t size);
+  int (*get)(void* context, const char* key, void* value, size_t size);
+} shmemx_group_store_t;
+
+/* Collective over the members: ranks 0 to size - 1 with one store, in which no other group has set keys. Errors: those
+ * of the store; -EINVAL; -ENOTSUP the ranks are on several nodes; -ENOMEM; -EPROTONOSUPPORT different versions. */
+SHMEM_API int shmemx_group_create(const shmemx_group_store_t* store, int rank, int size,
+                                  shmemx_group_t** group) SHMEM_NOEXCEPT;
+/* Not collective. Calls of this process on the group have ended; messages that are under way fail. */
+SHMEM_API void shmemx_group_destroy(shmemx_group_t* group) SHMEM_NOEXCEPT;
+
+enum shmemx_group_kind {
+  SHMEMX_GROUP_BARRIER,
+  SHMEMX_GROUP_BROADCAST,      /* from[0] of the root to to[0] of the others */
+  SHMEMX_GROUP_ALLREDUCE,      /* from[0] of all, combined, to to[0] of all */
+  SHMEMX_GROUP_REDUCE,         /* to to[0] of the root */
+  SHMEMX_GROUP_ALLGATHER,      /* from[0] of rank i to to[i] of all */
+  SHMEMX_GROUP_GATHER,         /* to to[i] of the root */
+  SHMEMX_GROUP_SCATTER,        /* from[i] of the root to to[0] of rank i */
+  SHMEMX_GROUP_REDUCE_SCATTER, /* from[i] of all, combined, to to[0] of rank i */
+  SHMEMX_GROUP_ALLTOALL        /* from[i] of rank j to to[j] of rank i, with sizes */
+};
+enum shmemx_group_type {
+  SHMEMX_GROUP_BOOL,
+  SHMEMX_GROUP_UINT8,
+  SHMEMX_GROUP_INT8,
+  SHMEMX_GROUP_INT16,
+  SHMEMX_GROUP_INT32,
+  SHMEMX_GROUP_INT64,
+  SHMEMX_GROUP_FLOAT16,
+  SHMEMX_GROUP_BFLOAT16,
+  SHMEMX_GROUP_FLOAT32,
+  SHMEMX_GROUP_FLOAT64,
+  SHMEMX_GROUP_BYTES /* of any other type: it cannot be combined */
+};
+enum shmemx_group_operation {
+  SHMEMX_GROUP_SUM,
+  SHMEMX_GROUP_AVERAGE, /* of floating-point types */
+  SHMEMX_GROUP_PRODUCT,
+  SHMEMX_GROUP_MIN,
+  SHMEMX_GROUP_MAX,
+  SHMEMX_GROUP_AND, /* bitwise; of integers */
+  SHMEMX_GROUP_OR,
+  SHMEMX_GROUP_XOR
+};
+
+/* The same on all members, but for the buffers. Pointers to `from` that are not needed may be NULL; a result may be
+ * written to where its data came from. */
+typedef struct shmemx_group_call_t {
+  int32_t kind, type, operation, root;
+  uint64_t bytes;      /* of each buffer; not of ALLTOALL */
+  uint64_t timeout_ns; /* 0: none */
+  const void* const* from;
+  void* const* to;
+  const uint64_t* from_bytes; /* ALLTOALL only: of each buffer */
+  const uint64_t* to_bytes;
+} shmemx_group_call_t;
+
+/* Collective. One thread at a time; members make their calls in the same order. Errors: -EINVAL the calls of the
+ * members differ, or cannot be made; -ETIMEDOUT; -EOWNERDEAD a member has died; -ECANCELED another member has seen one
+ * of these. */
+SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) SHMEM_NOEXCEPT;
+
+/* Messages between two members, matched by tag, in the order in which they are sent. Any thread. The buffer belongs to
+ * the call until it is over, and `source` -1 takes the first message with that tag. `done`, which may be NULL, is
+ * called once, by any thread, when the call is over. A message is as long as the buffer that takes it, else that call
+ * fails. */
+typedef struct shmemx_group_message_t shmemx_group_message_t;
+typedef void (*shmemx_group_done_t)(void* context);
+SHMEM_API int shmemx_group_send(shmemx_group_t* group, const void* data, size_t bytes, int to, int tag,
+                                uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                                shmemx_group_message_t** message) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_group_receive(shmemx_group_t* group, void* data, size_t bytes, int source, int tag,
+                                   uint64_t timeout_ns, shmemx_group_done_t done, void* context,
+                                   shmemx_group_message_t** message) SHMEM_NOEXCEPT;
+/* 0: it is over; -EAGAIN: not yet; else why it failed. */
+SHMEM_API int shmemx_group_message_test(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
+SHMEM_API int shmemx_group_message_wait(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
+/* The rank that a message that is over came from. */
+SHMEM_API int shmemx_group_message_source(const shmemx_group_message_t* message) SHMEM_NOEXCEPT;
+/* Forgets a message; one that is not over goes on. The group may have been destroyed. */
+SHMEM_API void shmemx_group_message_free(shmemx_group_message_t* message) SHMEM_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

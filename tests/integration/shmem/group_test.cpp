@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that a program forms itself, between forked processes with a store in shared memory.
+#include <gtest/gtest.h>
+#include <shmemx.h>
+#include <shmemx_group.h>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+/// A key-value store that forked processes share: enough for the start of a few groups.
+class SharedStore {
+ public:
+  SharedStore() {
+    void* memory = ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    table_ = new (memory) Table{};  // NOLINT(cppcoreguidelines-owning-memory)
+  }
+  SharedStore(const SharedStore&) = delete;
+  SharedStore& operator=(const SharedStore&) = delete;
+  ~SharedStore() { ::munmap(table_, sizeof(Table)); }
+
+  [[nodiscard]] shmemx_group_store_t calls() {
+    return {this,
+            [](void* self, const char* key, const void* value, std::size_t size) {
+              Table& table = *static_cast<SharedStore*>(self)->table_;
+              Entry& entry = table.entries[table.used.fetch_add(1)];
+              std::strncpy(entry.key.data(), key, entry.key.size() - 1);
+              std::memcpy(entry.value.data(), value, size);
+              entry.there.store(true);
+              return 0;
+            },
+            [](void* self, const char* key, void* value, std::size_t size) {
+              Table& table = *static_cast<SharedStore*>(self)->table_;
+              const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+              while (std::chrono::steady_clock::now() < deadline) {
+                for (const Entry& entry : table.entries) {
+                  if (entry.there.load() && std::strcmp(entry.key.data(), key) == 0) {
+                    std::memcpy(value, entry.value.data(), size);
+                    return 0;
+                  }
+                }
+                std::this_thread::sleep_for(std::chrono::microseconds(200));
+              }
+              return -ETIMEDOUT;
+            }};
+  }
+
+ private:
+  struct Entry {
+    std::atomic<bool> there;
+    std::array<char, 56> key;
+    std::array<char, 1200> value;
+  };
+  struct Table {
+    std::atomic<std::size_t> used;
+    std::array<Entry, 512> entries;
+  };
+  Table* table_;
+};
+
+/// A count that forked processes share.
+class SharedCount {
+ public:
+  SharedCount() {
+    void* memory = ::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    count_ = new (memory) Count{};  // NOLINT(cppcoreguidelines-owning-memory)
+  }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+  ~SharedCount() { ::munmap(count_, sizeof(Count)); }
+  void add() const { count_->fetch_add(1); }
+  [[nodiscard]] int get() const { return count_->load(); }
+
+ private:
+  using Count = std::atomic<int>;
+  Count* count_;
+};
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// What a rank does; "" if all went well.
+using Body = std::function<std::string(shmemx_group_t* group, int rank, int size)>;
+
+/// One process for each rank. Returns what they found wrong, or how they ended.
+std::string run_ranks(int size, const Body& body) {
+  SharedStore store;
+  std::vector<std::pair<pid_t, int>> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0) {
+      return "no pipe";
+    }
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      shmemx_group_t* group = nullptr;
+      const shmemx_group_store_t calls = store.calls();
+      std::string text;
+      if (shmemx_group_create(&calls, rank, size, &group) != 0) {
+        text = std::string("create: ") + shmemx_error_text();
+      } else {
+        text = body(group, rank, size);
+        shmemx_group_destroy(group);
+      }
+      static_cast<void>(::write(pipe[1], text.data(), text.size()));
+      ::_exit(0);
+    }
+    ::close(pipe[1]);
+    ranks.emplace_back(pid, pipe[0]);
+  }
+  std::string all;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto [pid, end] = ranks[static_cast<std::size_t>(rank)];
+    std::array<char, 2048> text{};
+    std::string said;
+    for (ssize_t got = 0; (got = ::read(end, text.data(), text.size())) > 0;) {
+      said.append(text.data(), static_cast<std::size_t>(got));
+    }
+    ::close(end);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    if (!said.empty() || status != 0) {
+      all += "rank " + std::to_string(rank) + ": " + said + " (status " + std::to_string(status) + ")\n";
+    }
+  }
+  return all;
+}
+
+shmemx_group_call_t call_of(int kind) {
+  shmemx_group_call_t call{};
+  call.kind = kind;
+  call.type = SHMEMX_GROUP_UINT8;
+  call.timeout_ns = 30'000'000'000;
+  return call;
+}
+
+std::uint8_t pattern(int rank, int block, std::size_t at) {
+  return static_cast<std::uint8_t>(rank * 31 + block * 7 + static_cast<int>(at % 251));
+}
+
+Bytes filled(int rank, int block, std::size_t bytes) {
+  Bytes data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    data[i] = pattern(rank, block, i);
+  }
+  return data;
+}
+
+/// Around the limits of what goes inline, of a stage, and of its pieces.
+const std::vector<std::size_t> kSizes{0, 1, 8, 63, 330, 992, 993, 4096, 100'003, std::size_t{512} << 10, 1'500'001};
+
+std::string check_kind(shmemx_group_t* group, int kind, int rank, int size, std::size_t bytes, int root) {
+  shmemx_group_call_t call = call_of(kind);
+  call.bytes = bytes;
+  call.root = root;
+  const bool many_from = kind == SHMEMX_GROUP_SCATTER || kind == SHMEMX_GROUP_REDUCE_SCATTER;
+  const bool many_to = kind == SHMEMX_GROUP_ALLGATHER || kind == SHMEMX_GROUP_GATHER;
+  std::vector<Bytes> from;
+  std::vector<Bytes> to(static_cast<std::size_t>(many_to ? size : 1), Bytes(bytes, 0xee));
+  std::vector<const void*> from_places;
+  std::vector<void*> to_places;
+  for (int i = 0; i < (many_from ? size : 1); ++i) {
+    from.push_back(filled(rank, i, bytes));
+  }
+  for (const Bytes& one : from) {
+    from_places.push_back(one.data());
+  }
+  for (Bytes& one : to) {
+    to_places.push_back(one.data());
+  }
+  call.from = from_places.data();
+  call.to = to_places.data();
+  if (shmemx_group_run(group, &call) != 0) {
+    return shmemx_error_text();
+  }
+  const auto expected = [&](int block, std::size_t at) -> std::uint8_t {
+    std::uint8_t sum = 0;
+    switch (kind) {
+      case SHMEMX_GROUP_BROADCAST:
+        return rank == root ? 0xee : pattern(root, 0, at);
+      case SHMEMX_GROUP_SCATTER:
+        return pattern(root, rank, at);
+      case SHMEMX_GROUP_ALLGATHER:
+        return pattern(block, 0, at);
+      case SHMEMX_GROUP_GATHER:
+        return rank == root ? pattern(block, 0, at) : 0xee;
+      case SHMEMX_GROUP_REDUCE_SCATTER:
+        for (int i = 0; i < size; ++i) {
+          sum = static_cast<std::uint8_t>(sum + pattern(i, rank, at));
+        }
+        return sum;
+      default:
+        for (int i = 0; i < size; ++i) {
+          sum = static_cast<std::uint8_t>(sum + pattern(i, 0, at));
+        }
+        return kind == SHMEMX_GROUP_REDUCE && rank != root ? 0xee : sum;
+    }
+  };
+  for (std::size_t block = 0; block < to.size(); ++block) {
+    for (std::size_t at = 0; at < bytes; ++at) {
+      if (to[block][at] != expected(static_cast<int>(block), at)) {
+        return "kind " + std::to_string(kind) + " of " + std::to_string(bytes) + " bytes: block " +
+               std::to_string(block) + " is wrong at " + std::to_string(at);
+      }
+    }
+  }
+  return "";
+}
+
+std::string check_all_kinds(shmemx_group_t* group, int rank, int size) {
+  for (const std::size_t bytes : kSizes) {
+    for (int kind = SHMEMX_GROUP_BROADCAST; kind <= SHMEMX_GROUP_REDUCE_SCATTER; ++kind) {
+      const int root = static_cast<int>(bytes + static_cast<std::size_t>(kind)) % size;
+      if (auto bad = check_kind(group, kind, rank, size, bytes, root); !bad.empty()) {
+        return bad;
+      }
+    }
+  }
+  return "";
+}
+
+TEST(Group, CollectivesMoveAndCombineAllSizes) {
+  for (const int size : {1, 2, 3}) {
+    EXPECT_EQ("", run_ranks(size, check_all_kinds)) << size;
+  }
+}
+
+std::string check_alltoall(shmemx_group_t* group, int rank, int size) {
+  for (const std::size_t unit : {std::size_t{0}, std::size_t{3}, std::size_t{40'000}, std::size_t{300'000}}) {
+    // Rank i gives (i + 1) * (j + 2) units to rank j: sizes differ, and with few units some go inline, others not.
+    const auto bytes = [unit](int i, int j) { return unit * static_cast<std::size_t>((i + 1) * (i + 1) * (j + 2)); };
+    std::vector<Bytes> from;
+    std::vector<Bytes> to;
+    std::vector<std::uint64_t> from_bytes;
+    std::vector<std::uint64_t> to_bytes;
+    for (int i = 0; i < size; ++i) {
+      from.push_back(filled(rank, i, bytes(rank, i)));
+      to.emplace_back(bytes(i, rank));
+      from_bytes.push_back(from.back().size());
+      to_bytes.push_back(to.back().size());
+    }
+    std::vector<const void*> from_places;
+    std::vector<void*> to_places;
+    for (int i = 0; i < size; ++i) {
+      from_places.push_back(from[static_cast<std::size_t>(i)].data());
+      to_places.push_back(to[static_cast<std::size_t>(i)].data());
+    }
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLTOALL);
+    call.from = from_places.data();
+    call.to = to_places.data();
+    call.from_bytes = from_bytes.data();
+    call.to_bytes = to_bytes.data();
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    for (int i = 0; i < size; ++i) {
+      if (to[static_cast<std::size_t>(i)] != filled(i, rank, bytes(i, rank))) {
+        return "alltoall of units of " + std::to_string(unit) + ": wrong data of rank " + std::to_string(i);
+      }
+    }
+  }
+  return "";
+}
+
+TEST(Group, AlltoallTakesSizesThatDiffer) {
+  for (const int size : {1, 2, 4}) {
+    EXPECT_EQ("", run_ranks(size, check_alltoall)) << size;
+  }
+}
+
+/// Makes a call that must fail: "" if it does, with all of the parts in its text.
+std::string expect_failure(shmemx_group_t* group, const shmemx_group_call_t& call, int error,
+                           const std::vector<std::string>& parts) {
+  const int got = shmemx_group_run(group, &call);
+  const std::string text = shmemx_error_text();
+  for (const std::string& part : parts) {
+    if (got != -error || text.find(part) == std::string::npos) {
+      return "got " + std::to_string(got) + ": " + text + "; expected " + part;
+    }
+  }
+  return "";
+}
+
+TEST(Group, CallsThatDifferFailOnAllRanksAndTheGroupGoesOn) {
+  EXPECT_EQ(
+      "", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+        Bytes data(5000);
+        void* place = data.data();
+        shmemx_group_call_t call = call_of(SHMEMX_GROUP_ALLREDUCE);
+        call.from = &place;
+        call.to = &place;
+        call.bytes = rank == 1 ? 16 : 8;
+        std::string bad = expect_failure(group, call, EINVAL, {"rank 1 makes allreduce of 16 bytes", "rank 0 makes"});
+        call.bytes = rank == 2 ? 5000 : 8;  // one is inline, the other is not
+        bad += expect_failure(group, call, EINVAL, {"rank 2 makes allreduce of 5000 bytes"});
+        call.bytes = 8;
+        call.operation = rank == 1 ? SHMEMX_GROUP_MAX : SHMEMX_GROUP_SUM;
+        bad += expect_failure(group, call, EINVAL, {"maximum", "sum"});
+        call.operation = SHMEMX_GROUP_SUM;
+        call.type = rank == 0 ? SHMEMX_GROUP_INT64 : SHMEMX_GROUP_FLOAT64;
+        bad += expect_failure(group, call, EINVAL, {"int64", "float64"});
+        call.type = SHMEMX_GROUP_UINT8;
+        call.kind = rank == 2 ? SHMEMX_GROUP_BARRIER : SHMEMX_GROUP_BROADCAST;
+        bad += expect_failure(group, call, EINVAL, {"barrier", "broadcast"});
+        call.kind = SHMEMX_GROUP_ALLREDUCE;
+        call.type = rank == 1 ? SHMEMX_GROUP_BYTES : SHMEMX_GROUP_UINT8;
+        bad += expect_failure(group, call, EINVAL, {rank == 1 ? "there is no sum of type bytes" : "rank 1 cannot"});
+        return bad + check_all_kinds(group, rank, size);
+      }));
+}
+
+TEST(Group, ADeadRankIsNamedToAllAndTheSurvivorsFormANewGroup) {
+  SharedStore second;
+  const std::string all = run_ranks(4, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    if (rank == 3) {
+      ::raise(SIGKILL);
+    }
+    Bytes data(2 << 20);
+    void* place = data.data();
+    call = call_of(SHMEMX_GROUP_ALLREDUCE);
+    call.from = &place;
+    call.to = &place;
+    call.bytes = data.size();
+    const int error = shmemx_group_run(group, &call);
+    const std::string text = shmemx_error_text();
+    if ((error != -EOWNERDEAD && error != -ECANCELED) || text.find("rank 3") == std::string::npos) {
+      return "got " + std::to_string(error) + ": " + text;
+    }
+    std::string bad = expect_failure(group, call, -error, {text});
+    shmemx_group_t* next = nullptr;
+    const shmemx_group_store_t calls = second.calls();
+    if (shmemx_group_create(&calls, rank, 3, &next) != 0) {
+      return std::string("new group: ") + shmemx_error_text();
+    }
+    bad += check_kind(next, SHMEMX_GROUP_ALLREDUCE, rank, 3, 3000, 0);
+    shmemx_group_destroy(next);
+    return bad;
+  });
+  EXPECT_EQ("rank 3:  (status 9)\n", all);
+}
+
+TEST(Group, ATimeoutNamesTheRankThatDidNotCome) {
+  const SharedCount gave_up;
+  EXPECT_EQ("", run_ranks(3, [&](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+              shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+              if (rank == 1) {
+                while (gave_up.get() < 2) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                }
+                return expect_failure(group, call, ECANCELED, {"rank 1"});
+              }
+              call.timeout_ns = 200'000'000;
+              const int error = shmemx_group_run(group, &call);
+              const std::string text = shmemx_error_text();
+              gave_up.add();
+              const bool good =
+                  (error == -ETIMEDOUT || error == -ECANCELED) && text.find("rank 1 (pid") != std::string::npos;
+              return good ? "" : text;
+            }));
+}
+
+// --- Messages ---
+
+struct Mail {
+  shmemx_group_message_t* message = nullptr;
+  std::atomic<int> done{0};
+  Mail() = default;
+  Mail(const Mail&) = delete;
+  Mail& operator=(const Mail&) = delete;
+  ~Mail() { shmemx_group_message_free(message); }
+  void send(shmemx_group_t* group, const Bytes& data, int to, int tag) {
+    shmemx_group_send(group, data.data(), data.size(), to, tag, 20'000'000'000, count, this, &message);
+  }
+  void receive(shmemx_group_t* group, Bytes& data, int from, int tag, std::uint64_t timeout = 20'000'000'000) {
+    shmemx_group_receive(group, data.data(), data.size(), from, tag, timeout, count, this, &message);
+  }
+  static void count(void* self) { ++static_cast<Mail*>(self)->done; }
+};
+
+TEST(Group, MessagesAreMatchedByTagInAnyOrderAndSize) {
+  EXPECT_EQ(
+      "", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+        const std::vector<std::size_t> sizes{0, 5, 200'000, 3'000'000};
+        std::vector<Bytes> data;
+        for (const std::size_t bytes : sizes) {
+          data.push_back(filled(rank, static_cast<int>(bytes % 11), bytes));
+        }
+        std::vector<Bytes> got(sizes.size());
+        std::array<Mail, 4> sent;
+        std::array<Mail, 4> received;
+        // Both ranks send all before they receive, and receive in the other order.
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+          sent[i].send(group, data[i], 1 - rank, static_cast<int>(i));
+        }
+        for (std::size_t i = sizes.size(); i-- > 0;) {
+          got[i].resize(sizes[i]);
+          received[i].receive(group, got[i], i % 2 == 0 ? 1 - rank : -1, static_cast<int>(i));
+        }
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+          if (shmemx_group_message_wait(received[i].message) != 0 || shmemx_group_message_wait(sent[i].message) != 0) {
+            return shmemx_error_text();
+          }
+          if (got[i] != filled(1 - rank, static_cast<int>(sizes[i] % 11), sizes[i])) {
+            return "wrong data of " + std::to_string(sizes[i]) + " bytes";
+          }
+          if (shmemx_group_message_source(received[i].message) != 1 - rank) {
+            return "wrong source";
+          }
+        }
+        shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+        shmemx_group_run(group, &call);
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+          if (sent[i].done != 1 || received[i].done != 1) {
+            return "done was not called once";
+          }
+        }
+        return "";
+      }));
+}
+
+TEST(Group, ManyMessagesGoBackAndForth) {
+  EXPECT_EQ("", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+              for (int i = 0; i < 2000; ++i) {
+                const Bytes data = filled(rank, i, static_cast<std::size_t>(i % 700));
+                Bytes got(data.size());
+                Mail out;
+                Mail in;
+                out.send(group, data, (rank + 1) % size, i % 3);
+                in.receive(group, got, (rank + size - 1) % size, i % 3);
+                if (shmemx_group_message_wait(in.message) != 0 || shmemx_group_message_wait(out.message) != 0) {
+                  return shmemx_error_text();
+                }
+                if (got != filled((rank + size - 1) % size, i, got.size())) {
+                  return "wrong data in round " + std::to_string(i);
+                }
+              }
+              return "";
+            }));
+}
+
+TEST(Group, AMessageThatIsNotWaitedForArrives) {
+  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+              Bytes data = filled(0, 1, 4 << 20);
+              Bytes got(data.size());
+              Mail mail;
+              if (rank == 0) {
+                mail.send(group, data, 1, 7);
+              } else {
+                mail.receive(group, got, 0, 7);
+              }
+              for (int i = 0; i < 10'000 && shmemx_group_message_test(mail.message) == -EAGAIN; ++i) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              }
+              if (shmemx_group_message_test(mail.message) != 0) {
+                return shmemx_error_text();
+              }
+              return rank == 0 || got == data ? "" : "wrong data";
+            }));
+}
+
+TEST(Group, MessagesFailWithNamesOfRanks) {
+  const std::string all = run_ranks(3, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    Bytes data(64);
+    if (rank == 0) {
+      Mail late;
+      late.receive(group, data, 1, 1, 100'000'000);
+      if (shmemx_group_message_wait(late.message) != -ETIMEDOUT ||
+          std::string(shmemx_error_text()).find("rank 1 (pid") == std::string::npos) {
+        return std::string("timeout: ") + shmemx_error_text();
+      }
+    }
+    Mail mail;
+    if (rank == 1) {
+      Bytes longer(100);
+      mail.send(group, longer, 0, 2);
+      if (shmemx_group_message_wait(mail.message) != 0) {
+        return shmemx_error_text();
+      }
+    } else if (rank == 0) {
+      mail.receive(group, data, 1, 2);
+      if (shmemx_group_message_wait(mail.message) != -EMSGSIZE ||
+          std::string(shmemx_error_text()).find("has 100 bytes") == std::string::npos) {
+        return std::string("size: ") + shmemx_error_text();
+      }
+    }
+    shmemx_group_call_t call = call_of(SHMEMX_GROUP_BARRIER);
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    Mail last;
+    last.receive(group, data, rank == 0 ? 2 : -1, 3);
+    const int error = shmemx_group_message_wait(last.message);
+    const std::string text = shmemx_error_text();
+    return (error == -EOWNERDEAD || error == -ECANCELED) && text.find("rank 2") != std::string::npos ? "" : text;
+  });
+  EXPECT_EQ("rank 2:  (status 9)\n", all);
+}
+
+TEST(Group, AMessageThatBreaksOffFails) {
+  const std::string all = run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    Bytes data(8 << 20);  // more than a ring takes
+    Mail mail;
+    if (rank == 1) {
+      mail.send(group, data, 0, 1);
+      ::raise(SIGKILL);
+    }
+    mail.receive(group, data, 1, 1);
+    const int error = shmemx_group_message_wait(mail.message);
+    const std::string text = shmemx_error_text();
+    return error == -EOWNERDEAD && text.find("rank 1 (pid") != std::string::npos ? "" : std::to_string(error) + text;
+  });
+  EXPECT_EQ("rank 1:  (status 9)\n", all);
+}
+
+TEST(Group, WrongArgumentsAreErrors) {
+  shmemx_group_t* group = nullptr;
+  EXPECT_EQ(-EINVAL, shmemx_group_create(nullptr, 0, 1, &group));
+  SharedStore store;
+  const shmemx_group_store_t calls = store.calls();
+  EXPECT_EQ(-EINVAL, shmemx_group_create(&calls, 2, 2, &group));
+  EXPECT_EQ(-EINVAL, shmemx_group_create(&calls, 0, 0, &group));
+  EXPECT_EQ(-EINVAL, shmemx_group_run(nullptr, nullptr));
+  shmemx_group_message_t* message = nullptr;
+  EXPECT_EQ(-EINVAL, shmemx_group_send(nullptr, nullptr, 0, 0, 0, 0, nullptr, nullptr, &message));
+  ASSERT_EQ(0, shmemx_group_create(&calls, 0, 1, &group)) << shmemx_error_text();
+  EXPECT_EQ(-EINVAL, shmemx_group_send(group, nullptr, 0, 1, 0, 0, nullptr, nullptr, &message));
+  EXPECT_EQ(-EINVAL, shmemx_group_receive(group, nullptr, 0, -2, 0, 0, nullptr, nullptr, &message));
+  shmemx_group_call_t call = call_of(99);
+  EXPECT_EQ(-EINVAL, shmemx_group_run(group, &call));
+  call = call_of(SHMEMX_GROUP_BROADCAST);
+  call.root = 1;
+  EXPECT_EQ(-EINVAL, shmemx_group_run(group, &call));
+  shmemx_group_destroy(group);
+}
+
+TEST(Group, SeveralGroupsEndInAnyOrder) {
+  SharedStore other;
+  EXPECT_EQ("", run_ranks(3, [&](shmemx_group_t* group, int rank, int size) -> std::string {
+              std::string bad;
+              if (rank != 1) {  // a subset, with numbers of its own
+                shmemx_group_t* pair = nullptr;
+                const shmemx_group_store_t calls = other.calls();
+                if (shmemx_group_create(&calls, rank / 2, 2, &pair) != 0) {
+                  return shmemx_error_text();
+                }
+                bad = check_kind(pair, SHMEMX_GROUP_ALLGATHER, rank / 2, 2, 10, 0);
+                shmemx_group_destroy(pair);
+              }
+              return bad + check_kind(group, SHMEMX_GROUP_ALLGATHER, rank, size, 10, 0);
+            }));
+}
+
+}  // namespace
