@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One group of libshmem and the calls on it, without torch.
+#pragma once
+
+#include <shmemx.h>
+#include <shmemx_group.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shmem_torch {
+
+/// How the members find each other; both throw on failure.
+struct Store {
+  std::function<void(const std::string& key, const std::vector<std::uint8_t>& value)> set;
+  std::function<std::vector<std::uint8_t>(const std::string& key)> get;
+};
+
+/// Owns a group. Thread-safe as shmemx_group.h says.
+class GroupHandle {
+ public:
+  /// Collective. Throws std::runtime_error.
+  GroupHandle(const Store& store, int rank, int size);
+  GroupHandle(const GroupHandle&) = delete;
+  GroupHandle& operator=(const GroupHandle&) = delete;
+  ~GroupHandle() { shmemx_group_destroy(group_); }
+
+  [[nodiscard]] shmemx_group_t* get() const { return group_; }
+
+ private:
+  shmemx_group_t* group_ = nullptr;
+};
+
+/// The buffers of one collective call, and what remains to be done.
+struct Call {
+  const char* name = "";  // for messages
+  shmemx_group_kind kind = SHMEMX_GROUP_BARRIER;
+  int type = SHMEMX_GROUP_BYTES;
+  int operation = SHMEMX_GROUP_SUM;
+  int root = 0;
+  std::uint64_t bytes = 0;
+  std::chrono::milliseconds timeout{0};
+  std::vector<const void*> from{};
+  std::vector<void*> to{};
+  std::vector<std::uint64_t> from_bytes{};
+  std::vector<std::uint64_t> to_bytes{};
+};
+/// "", or why it failed.
+std::string run(const GroupHandle& group, const Call& call);
+
+/// The text of an exception about a failed call, from its negative errno and shmemx_error_text().
+std::string failure_text(const char* name, int error, std::chrono::milliseconds timeout);
+
+}  // namespace shmem_torch

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/shmem_torch/process_group.hpp"
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace shmem_torch {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& problem) {
+  throw std::invalid_argument(std::string(name) + ": " + problem);
+}
+
+Store store_of(const c10::intrusive_ptr<c10d::Store>& store) {
+  return {[store](const std::string& key, const std::vector<std::uint8_t>& value) { store->set(key, value); },
+          [store](const std::string& key) { return store->get(key); }};
+}
+
+int operation_of(const char* name, const c10d::ReduceOp& operation) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(operation)) {
+    case c10d::ReduceOp::SUM:
+      return SHMEMX_GROUP_SUM;
+    case c10d::ReduceOp::AVG:
+      return SHMEMX_GROUP_AVERAGE;
+    case c10d::ReduceOp::PRODUCT:
+      return SHMEMX_GROUP_PRODUCT;
+    case c10d::ReduceOp::MIN:
+      return SHMEMX_GROUP_MIN;
+    case c10d::ReduceOp::MAX:
+      return SHMEMX_GROUP_MAX;
+    case c10d::ReduceOp::BAND:
+      return SHMEMX_GROUP_AND;
+    case c10d::ReduceOp::BOR:
+      return SHMEMX_GROUP_OR;
+    case c10d::ReduceOp::BXOR:
+      return SHMEMX_GROUP_XOR;
+    default:
+      refuse(name, "this operation is not available with the backend shmem");
+  }
+}
+
+std::uint64_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::uint64_t>(tensor.numel()) * tensor.element_size();
+}
+
+/// Throws unless there is a tensor like `like` for each rank.
+void check_list(const char* name, const Tensors& list, int size, const at::Tensor& like) {
+  if (static_cast<int>(list.size()) != size) {
+    refuse(name, "got a list of " + std::to_string(list.size()) + " tensors for " + std::to_string(size) + " ranks");
+  }
+  for (const at::Tensor& one : list) {
+    if (one.numel() != like.numel() || one.scalar_type() != like.scalar_type()) {
+      refuse(name, "the tensors of the list and the other tensor differ in size or dtype");
+    }
+  }
+}
+
+/// The bytes of each rank's part along the first dimension; equal parts if no sizes are given.
+std::vector<std::uint64_t> parts_of(const char* name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
+                                    int size) {
+  const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
+  std::vector<std::uint64_t> parts(static_cast<std::size_t>(size));
+  if (splits.empty() && rows % size != 0) {
+    refuse(name, "the first dimension is " + std::to_string(rows) + ", not a multiple of the " + std::to_string(size) +
+                     " ranks");
+  }
+  if (!splits.empty() && (static_cast<int>(splits.size()) != size ||
+                          std::accumulate(splits.begin(), splits.end(), std::int64_t{0}) != rows)) {
+    refuse(name, "the split sizes do not add up to the first dimension, or are not one for each rank");
+  }
+  const std::uint64_t row_bytes = rows == 0 ? 0 : bytes_of(tensor) / static_cast<std::uint64_t>(rows);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = static_cast<std::uint64_t>(splits.empty() ? rows / size : splits[i]) * row_bytes;
+  }
+  return parts;
+}
+
+/// The buffer at `first` in parts that follow each other.
+template <typename Pointer>
+void cut(std::vector<Pointer>& buffers, const std::vector<std::uint64_t>& parts) {
+  auto* at = static_cast<char*>(const_cast<void*>(static_cast<const void*>(buffers.front())));
+  buffers.clear();
+  for (const std::uint64_t bytes : parts) {
+    buffers.push_back(at);
+    at += bytes;
+  }
+}
+
+}  // namespace
+
+ProcessGroupShmem::ProcessGroupShmem(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                     std::chrono::milliseconds timeout)
+    : SHMEM_TORCH_BASE(rank, size), timeout_(timeout), engine_(std::make_shared<Engine>(store_of(store), rank, size)) {}
+
+WorkPointer ProcessGroupShmem::give(c10d::OpType type, const char* title, const Tensors& inputs, Tensors results,
+                                    std::shared_ptr<TensorCall> call) {
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  return QueuedWork::give({rank_, type, title}, inputs, std::move(results), engine_,
+                          [call = std::move(call), group = &engine_->group] { return call->make(*group); });
+}
+
+WorkPointer ProcessGroupShmem::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  auto call = std::make_shared<TensorCall>("shmem:broadcast", SHMEMX_GROUP_BROADCAST, timeout_of(options.timeout));
+  const at::Tensor& tensor = only_tensor("shmem:broadcast", tensors);
+  call->call.root = static_cast<int>(options.rootRank);
+  call->call.type = type_of(tensor);
+  call->call.bytes = bytes_of(tensor);
+  call->update(tensor);
+  return give(c10d::OpType::BROADCAST, "shmem:broadcast", tensors, tensors, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  constexpr const char* kName = "shmem:all_reduce";
+  if (tensors.size() == 1 && tensors[0].layout() == at::kSparse) {
+    return allreduce_sparse_tensor(tensors[0], options);
+  }
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  const at::Tensor tensor = as_real(only_tensor(kName, tensors));
+  call->combine(tensor, operation_of(kName, options.reduceOp));
+  call->call.bytes = bytes_of(tensor);
+  call->update(tensor);
+  return give(c10d::OpType::ALLREDUCE, kName, tensors, tensors, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+  constexpr const char* kName = "shmem:all_reduce";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLREDUCE, timeout_of(options.timeout));
+  if (tensors.empty()) {
+    refuse(kName, "got no tensors");
+  }
+  Tensors parts;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.scalar_type() != tensors[0].scalar_type()) {
+      refuse(kName, "the tensors differ in dtype");
+    }
+    check_tensor(kName, tensor);
+    parts.push_back(as_real(tensor));
+  }
+  call->combine(parts[0], operation_of(kName, options.reduceOp));
+  call->update_all(parts);
+  return give(c10d::OpType::ALLREDUCE_COALESCED, kName, tensors, tensors, std::move(call));
+}
+
+/// The ranks exchange how many elements they have, and then all elements; the sum of duplicates is torch's.
+WorkPointer ProcessGroupShmem::allreduce_sparse_tensor(const at::Tensor& tensor,
+                                                       const c10d::AllreduceOptions& options) {
+  constexpr const char* kName = "shmem:sparse_all_reduce";
+  if (options.reduceOp != c10d::ReduceOp::SUM) {
+    refuse(kName, "sparse tensors can only be summed");
+  }
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  const auto gather = [this, timeout = timeout_of(options.timeout)](const at::Tensor& mine, Tensors& all) {
+    TensorCall call(kName, SHMEMX_GROUP_ALLGATHER, timeout);
+    call.call.type = type_of(mine);
+    call.call.bytes = bytes_of(mine);
+    call.read(mine);
+    for (at::Tensor& one : all) {
+      call.write(one);
+    }
+    return call.make(engine_->group);
+  };
+  const auto make = [this, tensor, gather]() -> std::string {
+    at::Tensor mine = tensor.detach().coalesce();
+    Tensors counts(static_cast<std::size_t>(size_), at::empty({1}, at::kLong));
+    for (at::Tensor& count : counts) {
+      count = at::empty({1}, at::kLong);
+    }
+    if (std::string error = gather(at::full({1}, mine._nnz(), at::kLong), counts); !error.empty()) {
+      return error;
+    }
+    std::int64_t most = 0;
+    for (const at::Tensor& count : counts) {
+      most = std::max(most, count.item<std::int64_t>());
+    }
+    // Padded to the same number, because all ranks of an allgather give alike.
+    const auto exchange = [&](const at::Tensor& values, Tensors& parts) {
+      auto sizes = values.sizes().vec();
+      sizes[0] = most;
+      at::Tensor padded = at::zeros(sizes, values.options());
+      padded.narrow(0, 0, values.size(0)).copy_(values);
+      parts.assign(static_cast<std::size_t>(size_), at::Tensor());
+      for (at::Tensor& part : parts) {
+        part = at::empty(sizes, values.options());
+      }
+      std::string error = gather(padded, parts);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        parts[i] = parts[i].narrow(0, 0, counts[i].item<std::int64_t>());
+      }
+      return error;
+    };
+    Tensors indices;
+    Tensors values;
+    std::string error = exchange(mine._indices().t().contiguous(), indices);
+    error = error.empty() ? exchange(mine._values().contiguous(), values) : error;
+    if (!error.empty()) {
+      return error;
+    }
+    const at::Tensor sum =
+        at::sparse_coo_tensor(at::cat(indices).t().contiguous(), at::cat(values), tensor.sizes()).coalesce();
+    // Not to tensor.detach(): that would have indices and values of its own.
+    const at::NoGradGuard no_gradients;
+    at::Tensor to = tensor;
+    to.copy_(sum);
+    return "";
+  };
+  return QueuedWork::give({rank_, c10d::OpType::ALLREDUCE, kName}, {tensor}, {tensor}, engine_, make);
+}
+
+WorkPointer ProcessGroupShmem::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  constexpr const char* kName = "shmem:reduce";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE, timeout_of(options.timeout));
+  const at::Tensor tensor = as_real(only_tensor(kName, tensors));
+  call->combine(tensor, operation_of(kName, options.reduceOp));
+  call->call.root = static_cast<int>(options.rootRank);
+  call->call.bytes = bytes_of(tensor);
+  call->update(tensor);
+  return give(c10d::OpType::REDUCE, kName, tensors, tensors, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                         const c10d::AllgatherOptions& options) {
+  constexpr const char* kName = "shmem:all_gather";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  const at::Tensor& input = only_tensor(kName, inputs);
+  if (outputs.size() != 1) {
+    refuse(kName, "got " + std::to_string(outputs.size()) + " lists of tensors, not one");
+  }
+  check_list(kName, outputs[0], size_, input);
+  call->call.type = type_of(input);
+  call->call.bytes = bytes_of(input);
+  call->read(input);
+  for (const at::Tensor& output : outputs[0]) {
+    call->write(output);
+  }
+  return give(c10d::OpType::ALLGATHER, kName, inputs, outputs[0], std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                               const c10d::AllgatherOptions& options) {
+  constexpr const char* kName = "shmem:_all_gather_base";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  if (output.numel() != input.numel() * size_ || output.scalar_type() != input.scalar_type()) {
+    refuse(kName, "the output tensor must have the dtype of the input, and " + std::to_string(size_) +
+                      " times as many elements");
+  }
+  call->call.type = type_of(input);
+  call->call.bytes = bytes_of(input);
+  call->read(input);
+  call->write(output);
+  cut(call->call.to, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(input)));
+  return give(c10d::OpType::_ALLGATHER_BASE, kName, {input}, {output}, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                   const c10d::AllgatherOptions& options) {
+  constexpr const char* kName = "shmem:all_gather";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLGATHER, timeout_of(options.timeout));
+  if (static_cast<int>(outputs.size()) != size_) {
+    refuse(kName,
+           "got " + std::to_string(outputs.size()) + " lists of tensors for " + std::to_string(size_) + " ranks");
+  }
+  for (const Tensors& list : outputs) {
+    if (list.size() != inputs.size()) {
+      refuse(kName, "a list of output tensors is not as long as that of the input tensors");
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      check_list(kName, {list[i]}, 1, inputs[i]);
+    }
+    call->write_all(list);
+  }
+  call->read_all(inputs);
+  Tensors results;
+  for (const Tensors& list : outputs) {
+    results.insert(results.end(), list.begin(), list.end());
+  }
+  return give(c10d::OpType::ALLGATHER_COALESCED, kName, inputs, std::move(results), std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                      const c10d::GatherOptions& options) {
+  constexpr const char* kName = "shmem:gather";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_GATHER, timeout_of(options.timeout));
+  const at::Tensor& input = only_tensor(kName, inputs);
+  const bool is_root = options.rootRank == rank_;
+  if (outputs.size() != (is_root ? 1U : 0U)) {
+    refuse(kName, "the root, and only it, gives one list of output tensors");
+  }
+  call->call.root = static_cast<int>(options.rootRank);
+  call->call.type = type_of(input);
+  call->call.bytes = bytes_of(input);
+  call->read(input);
+  if (is_root) {
+    check_list(kName, outputs[0], size_, input);
+    for (const at::Tensor& output : outputs[0]) {
+      call->write(output);
+    }
+  }
+  return give(c10d::OpType::GATHER, kName, inputs, is_root ? outputs[0] : Tensors{}, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                       const c10d::ScatterOptions& options) {
+  constexpr const char* kName = "shmem:scatter";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_SCATTER, timeout_of(options.timeout));
+  const at::Tensor& output = only_tensor(kName, outputs);
+  const bool is_root = options.rootRank == rank_;
+  if (inputs.size() != (is_root ? 1U : 0U)) {
+    refuse(kName, "the root, and only it, gives one list of input tensors");
+  }
+  call->call.root = static_cast<int>(options.rootRank);
+  call->call.type = type_of(output);
+  call->call.bytes = bytes_of(output);
+  if (is_root) {
+    check_list(kName, inputs[0], size_, output);
+    for (const at::Tensor& input : inputs[0]) {
+      call->read(input);
+    }
+  }
+  call->write(output);
+  return give(c10d::OpType::SCATTER, kName, is_root ? inputs[0] : Tensors{}, outputs, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                              const c10d::ReduceScatterOptions& options) {
+  constexpr const char* kName = "shmem:reduce_scatter";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  const at::Tensor output = as_real(only_tensor(kName, outputs));
+  if (inputs.size() != 1) {
+    refuse(kName, "got " + std::to_string(inputs.size()) + " lists of tensors, not one");
+  }
+  check_list(kName, inputs[0], size_, outputs[0]);
+  call->combine(output, operation_of(kName, options.reduceOp));
+  call->call.bytes = bytes_of(output);
+  for (const at::Tensor& input : inputs[0]) {
+    call->read(as_real(input));
+  }
+  call->write(output);
+  return give(c10d::OpType::REDUCE_SCATTER, kName, inputs[0], outputs, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                    const c10d::ReduceScatterOptions& options) {
+  constexpr const char* kName = "shmem:_reduce_scatter_base";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_REDUCE_SCATTER, timeout_of(options.timeout));
+  if (input.numel() != output.numel() * size_ || output.scalar_type() != input.scalar_type()) {
+    refuse(kName, "the input tensor must have the dtype of the output, and " + std::to_string(size_) +
+                      " times as many elements");
+  }
+  const at::Tensor to = as_real(output);
+  call->combine(to, operation_of(kName, options.reduceOp));
+  call->call.bytes = bytes_of(to);
+  call->read(as_real(input));
+  cut(call->call.from, std::vector<std::uint64_t>(static_cast<std::size_t>(size_), bytes_of(to)));
+  call->write(to);
+  return give(c10d::OpType::_REDUCE_SCATTER_BASE, kName, {input}, {output}, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                             std::vector<std::int64_t>& output_splits,
+                                             std::vector<std::int64_t>& input_splits,
+                                             const c10d::AllToAllOptions& options) {
+  constexpr const char* kName = "shmem:all_to_all";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  if (output.scalar_type() != input.scalar_type()) {
+    refuse(kName, "input and output differ in dtype");
+  }
+  call->call.type = type_of(input);
+  call->call.from_bytes = parts_of(kName, input, input_splits, size_);
+  call->call.to_bytes = parts_of(kName, output, output_splits, size_);
+  call->read(input);
+  cut(call->call.from, call->call.from_bytes);
+  call->write(output);
+  cut(call->call.to, call->call.to_bytes);
+  return give(c10d::OpType::ALLTOALL_BASE, kName, {input}, {output}, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
+  constexpr const char* kName = "shmem:all_to_all";
+  auto call = std::make_shared<TensorCall>(kName, SHMEMX_GROUP_ALLTOALL, timeout_of(options.timeout));
+  if (static_cast<int>(inputs.size()) != size_ || static_cast<int>(outputs.size()) != size_) {
+    refuse(kName, "the lists must have a tensor for each of the " + std::to_string(size_) + " ranks");
+  }
+  for (const at::Tensor& input : inputs) {
+    call->read(input);
+    call->call.from_bytes.push_back(bytes_of(input));
+  }
+  for (const at::Tensor& output : outputs) {
+    call->write(output);
+    call->call.to_bytes.push_back(bytes_of(output));
+  }
+  call->call.type = type_of(inputs[0]);
+  return give(c10d::OpType::ALLTOALL, kName, inputs, outputs, std::move(call));
+}
+
+WorkPointer ProcessGroupShmem::message(c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag) {
+  const at::Tensor& tensor = only_tensor(title, tensors);
+  if (tag < 0) {
+    refuse(title, "the tag is " + std::to_string(tag) + "; tags are 0 or more");
+  }
+  if (peer >= size_) {
+    refuse(title, "there is no rank " + std::to_string(peer) + " in this group of " + std::to_string(size_));
+  }
+  return c10::make_intrusive<MessageWork>(WorkInfo{rank_, type, title}, tensor,
+                                          MessageWork::Request{type == c10d::OpType::SEND, peer, tag, timeout_},
+                                          engine_);
+}
+
+WorkPointer ProcessGroupShmem::send(Tensors& tensors, int to, int tag) {
+  return message(c10d::OpType::SEND, "shmem:send", tensors, to, tag);
+}
+
+WorkPointer ProcessGroupShmem::recv(Tensors& tensors, int from, int tag) {
+  return message(c10d::OpType::RECV, "shmem:recv", tensors, from, tag);
+}
+
+WorkPointer ProcessGroupShmem::recvAnysource(Tensors& tensors, int tag) {
+  return message(c10d::OpType::RECVANYSOURCE, "shmem:recvAnySource", tensors, -1, tag);
+}
+
+WorkPointer ProcessGroupShmem::barrier(const c10d::BarrierOptions& options) {
+  return give(c10d::OpType::BARRIER, "shmem:barrier", {}, {},
+              std::make_shared<TensorCall>("shmem:barrier", SHMEMX_GROUP_BARRIER, timeout_of(options.timeout)));
+}
+
+/// Each failed barrier names all ranks that did not come, whether or not it is asked to.
+void ProcessGroupShmem::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
+  barrier(options)->wait();
+}
+
+#if TORCH_VERSION_MAJOR >= 2
+WorkPointer ProcessGroupShmem::barrier_of_none() {
+  auto work = c10d::Work::create_from_future(
+      c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
+  work->getFuture()->markCompleted(at::IValue(Tensors{}));
+  return work;
+}
+
+WorkPointer ProcessGroupShmem::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                               const c10d::AllgatherOptions& options) {
+  WorkPointer last = barrier_of_none();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    last = _allgather_base(outputs.at(i), inputs[i], options);  // calls are over in order
+  }
+  return last;
+}
+
+WorkPointer ProcessGroupShmem::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                               const c10d::ReduceScatterOptions& options) {
+  WorkPointer last = barrier_of_none();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    last = _reduce_scatter_base(outputs.at(i), inputs[i], options);
+  }
+  return last;
+}
+#endif
+
+}  // namespace shmem_torch

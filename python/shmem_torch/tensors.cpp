@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/shmem_torch/tensors.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace shmem_torch {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& problem) {
+  throw std::invalid_argument(std::string(name) + ": " + problem);
+}
+
+std::size_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+}
+
+}  // namespace
+
+void check_tensor(const char* name, const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != at::kStrided) {
+    refuse(name, "a tensor is not dense");
+  }
+  if (!tensor.device().is_cpu()) {
+    refuse(name, "a tensor is on " + tensor.device().str() + "; the backend shmem is for tensors of the CPU");
+  }
+}
+
+const at::Tensor& only_tensor(const char* name, const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() != 1) {
+    refuse(name, "got " + std::to_string(tensors.size()) + " tensors, not one");
+  }
+  check_tensor(name, tensors.front());
+  return tensors.front();
+}
+
+int type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kBool:
+      return SHMEMX_GROUP_BOOL;
+    case at::kByte:
+      return SHMEMX_GROUP_UINT8;
+    case at::kChar:
+      return SHMEMX_GROUP_INT8;
+    case at::kShort:
+      return SHMEMX_GROUP_INT16;
+    case at::kInt:
+      return SHMEMX_GROUP_INT32;
+    case at::kLong:
+      return SHMEMX_GROUP_INT64;
+    case at::kHalf:
+      return SHMEMX_GROUP_FLOAT16;
+    case at::kBFloat16:
+      return SHMEMX_GROUP_BFLOAT16;
+    case at::kFloat:
+      return SHMEMX_GROUP_FLOAT32;
+    case at::kDouble:
+      return SHMEMX_GROUP_FLOAT64;
+    default:
+      return SHMEMX_GROUP_BYTES;
+  }
+}
+
+at::Tensor as_real(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.detach()) : tensor;
+}
+
+void TensorCall::read(const at::Tensor& tensor) {
+  check_tensor(call.name, tensor);
+  kept_.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
+  call.from.push_back(kept_.back().data_ptr());
+}
+
+void TensorCall::write(const at::Tensor& tensor) {
+  check_tensor(call.name, tensor);
+  if (tensor.is_contiguous()) {
+    kept_.push_back(tensor);
+  } else {
+    kept_.push_back(at::empty(tensor.sizes(), tensor.options().requires_grad(false)));
+    copies_.emplace_back(tensor.detach(), kept_.back());
+  }
+  call.to.push_back(kept_.back().data_ptr());
+}
+
+void TensorCall::update(const at::Tensor& tensor) {
+  check_tensor(call.name, tensor);
+  if (tensor.is_contiguous()) {
+    kept_.push_back(tensor);
+  } else {
+    kept_.push_back(tensor.detach().contiguous());
+    copies_.emplace_back(tensor.detach(), kept_.back());
+  }
+  call.from.push_back(kept_.back().data_ptr());
+  call.to.push_back(kept_.back().data_ptr());
+}
+
+at::Tensor TensorCall::buffer_for(const std::vector<at::Tensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    check_tensor(call.name, tensor);
+    bytes += bytes_of(tensor);
+  }
+  kept_.push_back(at::empty({static_cast<std::int64_t>(bytes)}, at::kByte));
+  call.bytes = bytes;
+  return kept_.back();
+}
+
+void TensorCall::read_all(const std::vector<at::Tensor>& tensors) {
+  const at::Tensor buffer = buffer_for(tensors);
+  auto* to = static_cast<char*>(buffer.data_ptr());
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor flat = tensor.detach().contiguous();
+    if (const std::size_t bytes = bytes_of(flat); bytes != 0) {
+      std::memcpy(to, flat.data_ptr(), bytes);
+      to += bytes;
+    }
+  }
+  call.from.push_back(buffer.data_ptr());
+}
+
+void TensorCall::write_all(const std::vector<at::Tensor>& tensors) {
+  const at::Tensor buffer = buffer_for(tensors);
+  scattered_.emplace_back(tensors, buffer);
+  call.to.push_back(buffer.data_ptr());
+}
+
+void TensorCall::update_all(const std::vector<at::Tensor>& tensors) {
+  read_all(tensors);
+  scattered_.emplace_back(tensors, kept_.back());
+  call.to.push_back(kept_.back().data_ptr());
+}
+
+void TensorCall::combine(const at::Tensor& tensor, int operation) {
+  call.operation = operation;
+  call.type = type_of(tensor);
+  if (call.type == SHMEMX_GROUP_BYTES) {
+    refuse(call.name, std::string("elements of type ") + c10::toString(tensor.scalar_type()) + " cannot be combined");
+  }
+}
+
+std::string TensorCall::make(const GroupHandle& group) {
+  std::string failure = run(group, call);
+  if (!failure.empty()) {
+    return failure;
+  }
+  for (auto& [to, from] : copies_) {
+    to.copy_(from);
+  }
+  for (auto& [tensors, buffer] : scattered_) {
+    std::int64_t at = 0;
+    for (const at::Tensor& tensor : tensors) {
+      const auto bytes = static_cast<std::int64_t>(bytes_of(tensor));
+      if (bytes != 0) {
+        at::Tensor flat = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+        std::memcpy(flat.data_ptr(), static_cast<const char*>(buffer.data_ptr()) + at, static_cast<std::size_t>(bytes));
+        tensor.detach().copy_(flat);
+      }
+      at += bytes;
+    }
+  }
+  return failure;
+}
+
+}  // namespace shmem_torch

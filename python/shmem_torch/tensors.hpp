@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as the buffers of a call: kept alive until it is over, and contiguous. Compiled slowly, like all that
+// includes torch.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+#include "python/shmem_torch/group_calls.hpp"
+
+namespace shmem_torch {
+
+/// One call with the tensors that it reads and writes.
+class TensorCall {
+ public:
+  TensorCall(const char* name, shmemx_group_kind kind, std::chrono::milliseconds timeout) {
+    call.name = name;
+    call.kind = kind;
+    call.timeout = timeout;
+  }
+
+  /// Reads a tensor, or a copy of one that is not contiguous.
+  void read(const at::Tensor& tensor);
+  /// Writes a tensor, or a buffer that is copied to one that is not contiguous.
+  void write(const at::Tensor& tensor);
+  /// Both, for calls in place.
+  void update(const at::Tensor& tensor);
+  /// Tensors one after the other, as bytes, in one buffer of their own: as one buffer of the call.
+  void read_all(const std::vector<at::Tensor>& tensors);
+  void write_all(const std::vector<at::Tensor>& tensors);
+  void update_all(const std::vector<at::Tensor>& tensors);
+
+  /// Throws unless these elements can be combined so.
+  void combine(const at::Tensor& tensor, int operation);
+  /// Makes the call, and then the copies. "", or why it failed.
+  std::string make(const GroupHandle& group);
+
+  Call call;
+
+ private:
+  at::Tensor buffer_for(const std::vector<at::Tensor>& tensors);
+
+  std::vector<at::Tensor> kept_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;                  // afterwards: to the first from the second
+  std::vector<std::pair<std::vector<at::Tensor>, at::Tensor>> scattered_;  // likewise
+};
+
+/// Throws std::invalid_argument unless it is a dense tensor in the memory of this process.
+void check_tensor(const char* name, const at::Tensor& tensor);
+/// Throws unless the list has one tensor, as calls of processes have, and checks it.
+const at::Tensor& only_tensor(const char* name, const std::vector<at::Tensor>& tensors);
+
+int type_of(const at::Tensor& tensor);
+
+/// Complex numbers as pairs.
+at::Tensor as_real(const at::Tensor& tensor);
+
+}  // namespace shmem_torch

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of process groups: each runs a function in forked processes, one for each rank. Exits with 77 without torch."""
+
+import datetime
+import multiprocessing
+import os
+import sys
+import tempfile
+import traceback
+import unittest
+import warnings
+
+try:
+    import torch
+    import torch.distributed as dist
+
+    import shmem_torch  # registers the backend
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+warnings.filterwarnings("ignore", message=".*will be deprecated")
+# Each rank would start a thread for each processor.
+torch.set_num_threads(1)
+
+LIMIT = datetime.timedelta(seconds=60)
+
+
+def _rank(body, rank, size, folder, results, timeout):
+    try:
+        dist.init_process_group(
+            "shmem", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout
+        )
+        result = body(rank, size)
+        dist.destroy_process_group()
+        results.put((rank, result))
+    except BaseException:
+        results.put((rank, AssertionError(traceback.format_exc())))
+    results.close()
+    results.join_thread()
+    os._exit(0)
+
+
+class RanksTest(unittest.TestCase):
+    def on_ranks(self, size, body, dead=(), timeout=LIMIT):
+        """Calls body(rank, size) on all ranks; returns what they return. Those in `dead` end without a result."""
+        context = multiprocessing.get_context("fork")
+        results = context.Queue()
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = [
+                context.Process(target=_rank, args=(body, rank, size, folder, results, timeout)) for rank in range(size)
+            ]
+            for process in ranks:
+                process.start()
+            outcomes = {}
+            try:
+                while len(outcomes) < size - len(dead):
+                    rank, outcome = results.get(timeout=100)
+                    if isinstance(outcome, AssertionError):
+                        raise AssertionError(f"rank {rank}:\n{outcome}")
+                    outcomes[rank] = outcome
+            finally:
+                for process in ranks:
+                    process.join(10 if len(outcomes) == size - len(dead) else 0.1)
+                    if process.is_alive():
+                        process.kill()
+                        process.join()
+        return [outcomes.get(rank) for rank in range(size)]

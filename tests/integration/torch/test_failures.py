@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that differ, die or do not come: exceptions on the others that name them, and what works afterwards."""
+
+import datetime
+import os
+import signal
+import tempfile
+import time
+import unittest
+
+import torch
+from ranks import RanksTest, dist
+
+import shmem_torch
+
+
+def text_of(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return "nothing was raised"
+
+
+def differing_calls(rank, size):
+    texts = [
+        text_of(lambda: dist.all_reduce(torch.zeros(2 + (rank == 1)))),
+        text_of(lambda: dist.all_reduce(torch.zeros(2 + 9000 * (rank == 1)))),
+        text_of(lambda: dist.all_reduce(torch.zeros(2, dtype=torch.float64 if rank == 1 else torch.int64))),
+        text_of(lambda: dist.broadcast(torch.zeros(2), rank % 2)),
+        text_of(lambda: dist.barrier() if rank == 1 else dist.all_reduce(torch.zeros(3))),
+    ]
+    tensor = torch.ones(4)
+    dist.all_reduce(tensor)
+    assert (tensor == size).all()
+    return texts
+
+
+def dying_rank(rank, size):
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    texts = [text_of(lambda: dist.all_reduce(torch.zeros(3_000_000)))]
+    took = time.monotonic() - began
+    texts.append(text_of(dist.barrier))
+    texts.append(text_of(lambda: dist.all_reduce(torch.zeros(1), async_op=True).wait()))
+    dist.destroy_process_group()
+    # The ranks that are left form a new group.
+    folder = os.environ["NEW_GROUP"]
+    mine = [0, 2, 3].index(rank)
+    dist.init_process_group("shmem", init_method=f"file://{folder}", rank=mine, world_size=3)
+    tensor = torch.ones(4)
+    dist.all_reduce(tensor)
+    assert (tensor == 3).all()
+    return texts, took
+
+
+def dying_peer(rank, size):
+    if rank == 1:
+        dist.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
+    got = torch.zeros(10)
+    work = dist.irecv(got, 1)
+    dist.barrier()
+    text = text_of(work.wait)
+    return text
+
+
+def late_rank(rank, size):
+    gave_up = [os.environ["GAVE_UP"] + f"/{one}" for one in range(size)]
+    while rank == 1 and not all(os.path.exists(gave_up[one]) for one in (0, 2)):
+        time.sleep(0.01)
+    text = text_of(lambda: dist.all_reduce(torch.zeros(1)))
+    open(gave_up[rank], "w").close()
+    return text
+
+
+def monitored(rank, size):
+    if rank != 1:
+        return text_of(lambda: shmem_torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=500)))
+    time.sleep(2)
+    return "rank 1"
+
+
+def wrong_arguments(rank, size):
+    for call in (
+        lambda: dist.all_reduce(torch.zeros(2), dist.ReduceOp.BAND),
+        lambda: dist.all_gather([torch.zeros(2), torch.zeros(3)], torch.zeros(2)),
+        lambda: dist.all_to_all_single(torch.zeros(3), torch.zeros(3)),
+        lambda: dist.send(torch.zeros(1), 1 - rank, tag=-1),
+        lambda: dist.all_reduce(torch.zeros(2, device="meta")),
+    ):
+        try:
+            call()
+        except (RuntimeError, ValueError, NotImplementedError):
+            continue
+        raise AssertionError("no exception")
+    dist.barrier()
+
+
+class Failures(RanksTest):
+    def test_calls_that_differ_raise_on_all_ranks(self):
+        for texts in self.on_ranks(2, differing_calls):
+            for text, part in zip(texts, ["12 bytes", "36008 bytes", "float64", "root 1", "barrier"]):
+                self.assertIn("rank 1", text)
+                self.assertIn(part, text)
+
+    def test_a_rank_that_dies_is_named_and_the_others_go_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["NEW_GROUP"] = folder + "/store"
+            results = self.on_ranks(4, dying_rank, dead=[1])
+        for rank in (0, 2, 3):
+            texts, took = results[rank]
+            for text in texts:
+                self.assertRegex(text, "rank 1 .*dead", text)
+            self.assertLess(took, 20)
+
+    def test_a_message_of_a_dead_rank_raises(self):
+        results = self.on_ranks(3, dying_peer, dead=[1])
+        self.assertRegex(results[0], "rank 1")
+        self.assertRegex(results[2], "rank 1")
+
+    def test_a_timeout_names_the_rank_that_did_not_come(self):
+        with tempfile.TemporaryDirectory() as os.environ["GAVE_UP"]:
+            results = self.on_ranks(3, late_rank, timeout=datetime.timedelta(seconds=1))
+        for text in results:
+            self.assertRegex(text, "rank 1 \\(pid")
+        self.assertRegex(results[0] + results[2], "Timed out after 1000 ms")
+
+    def test_a_monitored_barrier_has_its_own_timeout(self):
+        results = self.on_ranks(3, monitored)
+        self.assertRegex(results[0], "rank 1 \\(pid")
+
+    def test_wrong_arguments_raise(self):
+        self.on_ranks(2, wrong_arguments)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills a rank at a random moment of random calls, again and again: the others raise, name it, and form a new group.
+
+usage: test_kills.py [KILLS]
+"""
+
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import unittest
+
+import torch
+from ranks import RanksTest, dist
+
+KILLS = int(sys.argv.pop()) if len(sys.argv) > 1 else 4
+SIZE = 4
+
+
+def make_calls(rank, size, seed, count):
+    """The same calls on all ranks; returns only if `count` have been made."""
+    choice = random.Random(seed)
+    for i in range(count):
+        elements = choice.choice([1, 300, 20_000, 500_000])
+        tensor = torch.full((elements,), float(rank))
+        kind = choice.randrange(6)
+        if kind == 0:
+            dist.all_reduce(tensor)
+        elif kind == 1:
+            dist.broadcast(tensor, i % size)
+        elif kind == 2:
+            dist.all_gather([torch.empty(elements) for _ in range(size)], tensor)
+        elif kind == 3:
+            dist.barrier()
+        elif kind == 4:
+            dist.all_to_all_single(torch.empty(elements * size), torch.full((elements * size,), 1.0))
+        else:
+            works = dist.batch_isend_irecv(
+                [
+                    dist.P2POp(dist.isend, tensor, (rank + 1) % size),
+                    dist.P2POp(dist.irecv, torch.empty(elements), (rank - 1) % size),
+                ]
+            )
+            for work in works:
+                work.wait()
+
+
+def survive(victim, seed, folder):
+    def body(rank, size):
+        dist.barrier()
+        if rank == victim:
+            moment = random.Random(seed).random() * 0.2
+            threading.Timer(moment, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        try:
+            make_calls(rank, size, seed, 1_000_000)
+        except RuntimeError as error:
+            text = str(error)
+        dist.destroy_process_group()
+        mine = [one for one in range(size) if one != victim].index(rank)
+        store = f"file://{folder}/second"
+        dist.init_process_group("shmem", init_method=store, rank=mine, world_size=size - 1)
+        make_calls(mine, size - 1, seed, 30)
+        return text
+
+    return body
+
+
+class Kills(RanksTest):
+    def test_a_rank_killed_at_any_moment(self):
+        for kill in range(KILLS):
+            seed = random.randrange(1 << 30)
+            victim = seed % SIZE
+            with self.subTest(kill=kill, seed=seed), tempfile.TemporaryDirectory() as folder:
+                texts = self.on_ranks(SIZE, survive(victim, seed, folder), dead=[victim])
+                for rank in set(range(SIZE)) - {victim}:
+                    self.assertRegex(texts[rank], f"rank {victim} \\(pid")
+                left = [link for link in os.listdir("/dev/shm") if "shmem" in link]
+                self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
