@@ -2,7 +2,7 @@
 // Groups that a program forms itself.
 #include "shmem/group/group.hpp"
 
-#include <cstring>
+#include <unistd.h>
 
 #include "shmem/api/entry.hpp"
 #include "shmemx_group.h"
@@ -12,6 +12,7 @@ namespace api = shmem::api;
 
 struct shmemx_group_t {
   std::unique_ptr<shmem::Group> group;
+  pid_t owner = ::getpid();
 };
 
 struct shmemx_group_message_t {
@@ -60,7 +61,9 @@ Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmem
   if (!made) {
     return made.error();
   }
-  *group = std::make_unique<shmemx_group_t>(*std::move(made)).release();
+  auto handle = std::make_unique<shmemx_group_t>();
+  handle->group = *std::move(made);
+  *group = handle.release();
   return {};
 }
 
@@ -133,6 +136,10 @@ SHMEM_CATCH(int)
 
 void shmemx_group_destroy(shmemx_group_t* group) noexcept {
   const std::unique_ptr<shmemx_group_t> owner(group);
+  // A process forked from the member has none of its threads, and perhaps a mutex of one: its copy stays.
+  if (owner && owner->owner != ::getpid()) {
+    static_cast<void>(owner->group.release());
+  }
 }
 
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {

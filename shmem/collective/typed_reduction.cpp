@@ -7,6 +7,7 @@
 #include "shmem/collective/operations.hpp"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -71,7 +72,13 @@ void combine_halves(void* first, const void* second, std::size_t count) {
 
 #if defined(__x86_64__)
 bool has_f16c() {
-  static const bool has = __builtin_cpu_supports("avx") != 0 && __builtin_cpu_supports("f16c") != 0;
+  static const bool has = [] {
+    std::array<unsigned, 4> registers{};
+    // Also whether the kernel saves the registers of AVX.
+    return __builtin_cpu_supports("avx") != 0 &&
+           __get_cpuid(1, &registers[0], &registers[1], &registers[2], &registers[3]) != 0 &&
+           (registers[2] & bit_F16C) != 0;
+  }();
   return has;
 }
 
