@@ -5,126 +5,172 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace shmem_torch {
 namespace {
 
-constexpr std::chrono::microseconds kNap{500};
-constexpr int kNaps = 100;  // before the thread sleeps until it is woken
+constexpr std::chrono::milliseconds kNap{1};
+constexpr int kNaps = 50;  // before the thread sleeps until it is woken
 
 }  // namespace
 
-CallQueue::~CallQueue() {
-  {
-    const std::scoped_lock lock(mutex_);
-    stopping_ = true;
+struct CallQueue::State {
+  std::mutex mutex;
+  std::condition_variable given;  // for the thread
+  std::condition_variable ended;
+  std::deque<CallPointer> calls;
+  bool making = false;  // a call has been taken out
+  bool naps = false;
+  bool hurried = false;
+  bool stopping = false;
+  std::thread thread;  // from the first call on
+
+  // All are called with the mutex held.
+  [[nodiscard]] bool can_make() const { return !making && !calls.empty(); }
+  void hurry() {
+    if (!std::exchange(hurried, true)) {
+      given.notify_one();
+    }
   }
-  given_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
+  void make_first(std::unique_lock<std::mutex>& lock);
+  void rest(std::unique_lock<std::mutex>& lock);
+  static void serve(const std::shared_ptr<State>& state);
+};
+
+void CallQueue::State::make_first(std::unique_lock<std::mutex>& lock) {
+  CallPointer call = std::move(calls.front());
+  calls.pop_front();
+  making = true;
+  lock.unlock();
+  const std::string error = call->make();
+  call->make = nullptr;
+  auto tell = std::exchange(call->ended, nullptr);
+  if (tell) {
+    tell(error);
+  }
+  lock.lock();
+  making = false;
+  call->over = true;
+  ended.notify_all();
+  // What the call has kept may go now, and with it perhaps the queue: not under its mutex.
+  lock.unlock();
+  call.reset();
+  tell = nullptr;
+  lock.lock();
+}
+
+/// Until there is a call that no thread waits for.
+void CallQueue::State::rest(std::unique_lock<std::mutex>& lock) {
+  naps = true;
+  for (int nap = 0; nap < kNaps && !stopping && !hurried; ++nap) {
+    const bool was_idle = calls.empty();
+    given.wait_for(lock, kNap);
+    if (!was_idle && can_make()) {
+      break;  // nobody has made it during a whole nap
+    }
+  }
+  naps = false;
+  while (!can_make() && !stopping) {
+    hurried = false;
+    if (making) {
+      ended.wait(lock);
+    } else {
+      given.wait(lock);
+    }
+  }
+}
+
+void CallQueue::State::serve(const std::shared_ptr<State>& state) {
+  ::pthread_setname_np(::pthread_self(), "shmem-torch");
+  std::unique_lock lock(state->mutex);
+  while (!state->stopping || !state->calls.empty()) {
+    state->rest(lock);
+    while (state->can_make()) {
+      state->make_first(lock);
+    }
+    state->hurried = false;
+    if (state->stopping && state->making) {
+      state->ended.wait(lock);
+    }
+  }
+}
+
+CallQueue::CallQueue() : state_(std::make_shared<State>()), owner_(::getpid()) {}
+
+CallQueue::~CallQueue() {
+  std::thread thread;
+  if (owner_ != ::getpid()) {
+    // The mutex may be held by a thread that this process does not have.
+    if (state_->thread.joinable()) {
+      state_->thread.detach();
+    }
+    return;
+  }
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->stopping = true;
+    thread.swap(state_->thread);
+  }
+  state_->given.notify_all();
+  if (thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else if (thread.joinable()) {
+    thread.join();
   }
 }
 
 void CallQueue::give(CallPointer call) {
-  const std::scoped_lock lock(mutex_);
-  calls_.push_back(std::move(call));
-  if (!thread_.joinable()) {
+  State& state = *state_;
+  const std::scoped_lock lock(state.mutex);
+  state.calls.push_back(std::move(call));
+  if (!state.thread.joinable()) {
     // Signals are for the program's threads.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    naps_ = true;
-    thread_ = std::thread([this] { serve(); });
+    state.naps = true;
+    state.thread = std::thread([shared = state_] { State::serve(shared); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  } else if (!naps_) {
-    given_.notify_one();
+  } else if (!state.naps) {
+    state.given.notify_one();
   }
 }
 
 void CallQueue::hurry() {
-  const std::scoped_lock lock(mutex_);
-  if (!std::exchange(hurried_, true)) {
-    given_.notify_one();
-  }
-}
-
-void CallQueue::make_first(std::unique_lock<std::mutex>& lock) {
-  const CallPointer call = std::move(calls_.front());
-  calls_.pop_front();
-  making_ = true;
-  lock.unlock();
-  const std::string error = call->make();
-  call->make = nullptr;
-  if (call->ended) {
-    call->ended(error);
-    call->ended = nullptr;
-  }
-  lock.lock();
-  making_ = false;
-  call->over = true;
-  ended_.notify_all();
+  const std::scoped_lock lock(state_->mutex);
+  state_->hurry();
 }
 
 void CallQueue::wait(const CallPointer& call) {
-  std::unique_lock lock(mutex_);
+  const auto state = state_;
+  std::unique_lock lock(state->mutex);
   while (!call->over) {
-    if (can_make()) {
-      make_first(lock);
+    if (state->can_make()) {
+      state->make_first(lock);
     } else {
-      ended_.wait(lock);
+      state->ended.wait(lock);
     }
   }
 }
 
 bool CallQueue::wait_for(const CallPointer& call, std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  if (!std::exchange(hurried_, true)) {
-    given_.notify_one();
-  }
-  return ended_.wait_for(lock, limit, [&call] { return call->over; });
+  std::unique_lock lock(state_->mutex);
+  state_->hurry();
+  return state_->ended.wait_for(lock, limit, [&call] { return call->over; });
 }
 
 bool CallQueue::is_over(const CallPointer& call) {
-  const std::scoped_lock lock(mutex_);
-  if (!call->over && !std::exchange(hurried_, true)) {
-    given_.notify_one();
+  const std::scoped_lock lock(state_->mutex);
+  if (!call->over) {
+    state_->hurry();
   }
   return call->over;
-}
-
-void CallQueue::serve() {
-  ::pthread_setname_np(::pthread_self(), "shmem-torch");
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    naps_ = true;
-    for (int nap = 0; nap < kNaps && !stopping_ && !hurried_; ++nap) {
-      const bool idle = calls_.empty();
-      given_.wait_for(lock, kNap);
-      // What was there before the nap, nobody waits for.
-      if (can_make() && !idle) {
-        break;
-      }
-      nap = idle ? nap : 0;
-    }
-    naps_ = false;
-    while (!can_make() && !stopping_) {
-      hurried_ = false;
-      if (making_) {
-        ended_.wait(lock);
-      } else {
-        given_.wait(lock);
-      }
-    }
-    while (can_make()) {
-      make_first(lock);
-    }
-    hurried_ = false;
-    if (stopping_ && calls_.empty() && !making_) {
-      return;
-    }
-  }
 }
 
 }  // namespace shmem_torch

@@ -4,13 +4,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 namespace shmem_torch {
 
@@ -29,10 +25,10 @@ using CallPointer = std::shared_ptr<QueuedCall>;
 /// wake-up. For that the queue's thread naps for a while after each call, instead of being woken by the next one.
 class CallQueue {
  public:
-  CallQueue() = default;
+  CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
-  /// Makes the calls that are left.
+  /// Makes the calls that are left. May be called by the queue's thread, which drops the last call.
   ~CallQueue();
 
   void give(CallPointer call);
@@ -44,19 +40,9 @@ class CallQueue {
   [[nodiscard]] bool is_over(const CallPointer& call);
 
  private:
-  void make_first(std::unique_lock<std::mutex>& lock);
-  void serve();
-  [[nodiscard]] bool can_make() const { return !making_ && !calls_.empty(); }
-
-  std::mutex mutex_;
-  std::condition_variable given_;  // for the thread
-  std::condition_variable ended_;
-  std::deque<CallPointer> calls_;
-  bool making_ = false;  // a call has been taken out
-  bool naps_ = false;
-  bool hurried_ = false;
-  bool stopping_ = false;
-  std::thread thread_;  // from the first call on
+  struct State;
+  const std::shared_ptr<State> state_;  // the thread's, too
+  const int owner_;                     // a process forked from it has no such thread
 };
 
 }  // namespace shmem_torch

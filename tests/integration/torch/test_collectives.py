@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each collective of torch.distributed: results, dtypes, sizes, and tensors that are empty or not contiguous."""
 
+import os
 import unittest
 
 import torch
@@ -242,6 +243,19 @@ def groups(rank, size):
         group = dist.new_group(list(range(size)))
         dist.barrier(group=group)
         dist.destroy_process_group(group)
+        # The last one to know of this group is the call.
+        group = dist.new_group(list(range(size)))
+        tensor = torch.ones(100_000)
+        dist.all_reduce(tensor, group=group, async_op=True)
+        dist.destroy_process_group(group)
+        del group
+    # A forked process has a copy of the groups, which it may drop.
+    child = os.fork()
+    if child == 0:
+        dist.destroy_process_group()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    dist.barrier()
 
 
 class Collectives(RanksTest):
