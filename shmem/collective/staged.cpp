@@ -176,6 +176,9 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   if (combines(call.kind)) {
     reduction_ = *typed_reduction(call.type, call.operation);
   }
+  if (call.kind == StagedCall::kBarrier && team_barriers_) {
+    return team_.sync();
+  }
   if (call.kind == StagedCall::kAlltoall) {
     return alltoall(call);
   }

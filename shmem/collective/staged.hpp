@@ -48,6 +48,9 @@ struct Stages {
 class StagedCollectives {
  public:
   StagedCollectives(const Job& job, Team& team, const Stages& stages);
+  /// From now on a barrier is one of the team, which may go through the device: members whose calls differ from it then
+  /// wait for each other until they time out. All members decide alike.
+  void leave_barriers_to_team() { team_barriers_ = true; }
 
   /// Collective. After an Error of arguments, which all members get, the next call can be made. After any other one
   /// has_failed().
@@ -96,6 +99,7 @@ class StagedCollectives {
   unsigned turn_ = 0;  // the half that was filled last is turn_ % 2
   std::vector<EagerChannel::Given> given_;
   TypedReduction reduction_{};  // of the running call
+  bool team_barriers_ = false;
 };
 
 }  // namespace shmem

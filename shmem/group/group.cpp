@@ -67,15 +67,15 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
     return in_ranks(memory.error());
   }
   options.barrier_warning = std::chrono::milliseconds{0};  // a program's waits may be long, and have their own limits
+  if (options.barrier_tuning.empty()) {
+    options.barrier_tuning = kBuiltIn;  // programs make many groups: none measures barriers
+  }
   join_store_barriers();
   StoreBootstrap& steps = *bootstrap;
   auto job = make_job(std::move(bootstrap), std::move(options), *std::move(memory), *where);
   introduce(*job);
-  if (auto ok = steps.barrier(); !ok) {
-    return in_ranks(ok.error());
-  }
   std::unique_ptr<Group> group(new Group(std::move(job), steps));  // NOLINT(cppcoreguidelines-owning-memory)
-  if (auto ok = group->choose_algorithms(); !ok) {
+  if (auto ok = group->choose_barriers(steps); !ok) {
     return in_ranks(ok.error());
   }
   return group;
@@ -83,6 +83,7 @@ Result<std::unique_ptr<Group>> Group::create(KeyValueStore store, int rank, int 
 
 Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
     : job_(std::move(job)),
+      barriers_(*job_),
       team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
       collectives_(*job_, team_, {stages_offset(job_->size), kHalf}),
       mail_(*job_, kMailOffset, [this](const Error& error) { give_up(error); }) {
@@ -90,19 +91,26 @@ Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
   job_->policy.alarm = bootstrap.alarm();
 }
 
-Result<void> Group::choose_algorithms() {
-  const auto table = TuningTable::in_force(job_->options.barrier_tuning);
-  if (!table) {
-    return table.error();
+Result<void> Group::choose_barriers(Bootstrap& steps) {
+  if (auto ok = barriers_.load_tables(); !ok) {
+    return ok;
   }
-  const bool oversubscribed = job_->processors != 0 && job_->size > job_->processors;
-  const TuningRow& row = table->choose(job_->size, oversubscribed);
-  BarrierChoice choice{.algorithm = row.algorithm,
-                       .tuning = {.radix = row.radix.value_or(job_->options.barrier_radix),
-                                  .group = row.group.value_or(job_->options.barrier_group),
-                                  .oversubscribed = oversubscribed}};
+  barriers_.open_port();
+  if (auto ok = steps.barrier(); !ok) {
+    return ok;
+  }
+  if (auto ok = barriers_.settle_ports(); !ok) {
+    return ok;
+  }
   job_->options.barrier_timeout = job_->options.bootstrap_timeout;
-  return team_.agree_on_algorithm(choice);
+  if (auto ok = barriers_.equip(team_); !ok) {
+    return ok;
+  }
+  // All members have got a group of the device, or none.
+  if (std::string_view(team_.algorithm()) == "gba") {
+    collectives_.leave_barriers_to_team();
+  }
+  return {};
 }
 
 Error Group::in_ranks(Error error) {

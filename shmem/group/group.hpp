@@ -10,6 +10,7 @@
 #include "shmem/bootstrap/store_bootstrap.hpp"
 #include "shmem/collective/staged.hpp"
 #include "shmem/group/mail.hpp"
+#include "shmem/runtime/barrier_selector.hpp"
 #include "shmem/team/local_team.hpp"
 
 namespace shmem {
@@ -32,13 +33,14 @@ class Group {
 
  private:
   Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap);
-  Result<void> choose_algorithms();
+  Result<void> choose_barriers(Bootstrap& steps);
   [[nodiscard]] Result<void> was_given_up() const;
   /// Tells all members.
   void give_up(const Error& error);
   [[nodiscard]] static Error in_ranks(Error error);
 
   std::unique_ptr<Job> job_;  // others keep references to it
+  BarrierSelector barriers_;
   LocalTeam team_;
   StagedCollectives collectives_;
   std::mutex running_;

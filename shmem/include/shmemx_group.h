@@ -6,7 +6,8 @@
  * negative errno, and shmemx_error_text (shmemx.h) names the ranks that it is about. All ranks are on one node.
  *
  * After a member has died or did not come in time, all calls on the group fail with that error, on all members. Calls
- * that differ between members fail on all of them, and the group goes on.
+ * that differ between members fail on all of them, and the group goes on. Barriers go through a GBA if the process has
+ * a port of one that no other group, and no shmem_init, has taken; such a barrier is not compared with other calls.
  */
 #ifndef SHMEM_SHMEMX_GROUP_H
 #define SHMEM_SHMEMX_GROUP_H
