@@ -16,12 +16,6 @@ endif()
 foreach(component mca_coll_gba mca_scoll_gba)
   if(TARGET ${component})
     set_target_properties(${component} PROPERTIES INSTALL_RPATH "${rpath_of_components}" INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS ${component} LIBRARY DESTINATION ${GBA_OPENMPI_COMPONENTS} COMPONENT libgba-openmpi)
+    gba_install(TARGETS ${component} LIBRARY DESTINATION ${GBA_OPENMPI_COMPONENTS} COMPONENT libgba-openmpi)
   endif()
 endforeach()
-
-# The components work only with the release of Open MPI that its headers come from.
-file(STRINGS ${GBA_OPENMPI_HEADERS}/../mpi.h numbers REGEX "^#define OMPI_(MAJOR|MINOR|RELEASE)_VERSION ")
-string(REGEX REPLACE "[^0-9;]" "" numbers "${numbers}")
-list(JOIN numbers . version)
-set(GBA_OPENMPI_VERSION ${version} CACHE INTERNAL "Of the Open MPI that the components are built for")

@@ -32,7 +32,7 @@ function(from_to variable from to)
 endfunction()
 
 # The library. The plug-in for MPI programs is loaded on request, from a folder where only libshmem looks.
-install(TARGETS shmem EXPORT shmem-targets
+gba_install(TARGETS shmem EXPORT shmem-targets
   LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
   INCLUDES DESTINATION ${includedir})
 # Where libshmem finds libgba: next to it, also if the tree has been moved; from its folder with other names; and where
@@ -44,12 +44,12 @@ if(NOT SHMEM_OWN_FOLDERS)
 endif()
 set_target_properties(shmem PROPERTIES INSTALL_RPATH "${rpath_of_library}")
 foreach(name sma oshmem)
-  install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libshmem/lib${name}.so DESTINATION ${libdir}/libshmem COMPONENT libshmem-dev)
+  gba_install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libshmem/lib${name}.so DESTINATION ${libdir}/libshmem COMPONENT libshmem-dev)
 endforeach()
 if(TARGET shmem_bootstrap_mpi)
-  install(TARGETS shmem_bootstrap_mpi LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-mpi)
+  gba_install(TARGETS shmem_bootstrap_mpi LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-mpi)
 endif()
-install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
+gba_install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
 
 # The commands. Those that load libshmem also find it after the whole tree has been moved; in /usr they need no rpath.
 if(SHMEM_OWN_FOLDERS)
@@ -58,28 +58,28 @@ else()
   from_to(way ${CMAKE_INSTALL_BINDIR} ${libdir})
   set(rpath_of_programs "$ORIGIN/${way}")
 endif()
-install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem)
-install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
-install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem)
+gba_install(TARGETS oshrun EXPORT shmem-targets RUNTIME DESTINATION ${bindir} COMPONENT libshmem)
+gba_install(TARGETS shmem_info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT libshmem)
+gba_install(FILES launcher/oshrun.bash DESTINATION ${datadir}/bash-completion/completions RENAME oshrun COMPONENT libshmem)
 from_to(to_include ${bindir} ${includedir})
 from_to(to_lib ${bindir} ${libdir})
 set(staged ${CMAKE_CURRENT_BINARY_DIR}/install)
 compiler_wrappers(${staged} "$here/${to_include}" "$here/${to_lib}")
 set(wrappers oshcc oshc++ oshCC oshcxx)
 list(TRANSFORM wrappers PREPEND ${staged}/ OUTPUT_VARIABLE wrapper_files)
-install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
+gba_install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
 
 # The manuals of the commands; those of the routines are in docs/man.
-install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
-install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
+gba_install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
+gba_install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
 foreach(other oshc++ oshCC oshcxx)
   file(CREATE_LINK oshcc.1 ${staged}/${other}.1 SYMBOLIC)
-  install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
+  gba_install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
 endforeach()
-install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
+gba_install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
 install_manuals(libshmem-dev)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
+gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev
   COMPONENT libshmem-dev USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE REGEX "examples/run\\.sh$" EXCLUDE)
 
 if(SHMEM_OWN_FOLDERS)
@@ -87,16 +87,16 @@ if(SHMEM_OWN_FOLDERS)
   function(other_names component command)
     from_to(way ${CMAKE_INSTALL_BINDIR} ${bindir})
     file(CREATE_LINK ${way}/${command} ${staged}/${command}.libshmem SYMBOLIC)
-    install(FILES ${staged}/${command}.libshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
+    gba_install(FILES ${staged}/${command}.libshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
     from_to(way ${CMAKE_INSTALL_MANDIR}/man1 ${mandir}/man1)
     file(CREATE_LINK ${way}/${command}.1 ${staged}/${command}.libshmem.1 SYMBOLIC)
-    install(FILES ${staged}/${command}.libshmem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
+    gba_install(FILES ${staged}/${command}.libshmem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${component})
   endfunction()
   other_names(libshmem oshrun)
   set(completions bash-completion/completions)
   from_to(way ${CMAKE_INSTALL_DATADIR}/${completions} ${datadir}/${completions})
   file(CREATE_LINK ${way}/oshrun ${staged}/oshrun.completion SYMBOLIC)
-  install(FILES ${staged}/oshrun.completion DESTINATION ${CMAKE_INSTALL_DATADIR}/${completions} RENAME oshrun.libshmem
+  gba_install(FILES ${staged}/oshrun.completion DESTINATION ${CMAKE_INSTALL_DATADIR}/${completions} RENAME oshrun.libshmem
     COMPONENT libshmem)
   foreach(wrapper IN LISTS wrappers)
     other_names(libshmem-dev ${wrapper})
@@ -109,13 +109,13 @@ set(SHMEM_PC_PREFIX "\${pcfiledir}/${to_prefix}")
 set(SHMEM_PC_LIBDIR "\${prefix}/${libdir}")
 set(SHMEM_PC_INCLUDEDIR "\${prefix}/${includedir}")
 configure_file(shmem.pc.in ${staged}/shmem.pc @ONLY)
-install(FILES ${staged}/shmem.pc DESTINATION ${libdir}/pkgconfig COMPONENT libshmem-dev)
+gba_install(FILES ${staged}/shmem.pc DESTINATION ${libdir}/pkgconfig COMPONENT libshmem-dev)
 set(package_dir ${libdir}/cmake/shmem)
 configure_package_config_file(shmemConfig.cmake.in ${staged}/shmemConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${staged}/shmemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${staged}/shmemConfig.cmake ${staged}/shmemConfigVersion.cmake
+gba_install(FILES ${staged}/shmemConfig.cmake ${staged}/shmemConfigVersion.cmake
   DESTINATION ${package_dir} COMPONENT libshmem-dev)
-install(EXPORT shmem-targets NAMESPACE shmem:: FILE shmemTargets.cmake DESTINATION ${package_dir} COMPONENT libshmem-dev)
+gba_install(EXPORT shmem-targets NAMESPACE shmem:: FILE shmemTargets.cmake DESTINATION ${package_dir} COMPONENT libshmem-dev)
 
 # ... and for the build tree, as if that were a prefix.
 set(SHMEM_PC_PREFIX ${PROJECT_BINARY_DIR})
