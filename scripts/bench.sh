@@ -30,6 +30,7 @@ TEXT
 
 handle_help_option "$@"
 [[ $# == 0 ]] || usage_error "unexpected argument: $1"
+install_packages build options test
 build_preset release bench_all bench_barrier bench_heap bench_kv bench_loss bench_net bench_openmpi bench_rma bench_startup gba-fake-device driver_fast_path
 "$ROOT/build/bin/bench_all"
 "$ROOT/build/bin/bench_heap" --benchmark_min_time=0.2

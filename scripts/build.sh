@@ -8,11 +8,12 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/build.sh [-examples] [PRESET]
 
-Installs what is missing, then configures and builds PRESET: release (default, into build/),
-debug, asan, tsan, fuzz or soak (into build-PRESET/).
+Installs missing packages (groups build, options and test of scripts/install-deps.sh), then
+configures and builds PRESET: release (default, into build/), debug, asan, tsan, fuzz or soak (into
+build-PRESET/).
 
   -examples   builds only the programs in examples/ and what they run with: the
-              libraries, oshrun, the emulated device and kv_shuffle
+              libraries, oshrun, the emulated device and kv_shuffle; needs group build
 TEXT
 }
 
@@ -31,8 +32,13 @@ for argument in "$@"; do
   esac
 done
 
-"$ROOT/scripts/install-deps.sh"
-cd "$ROOT"
-# A build folder may have been configured without them.
-cmake --preset "${preset:-release}" ${examples:+-DGBA_EXAMPLES=ON}
-cmake --build --preset "${preset:-release}" ${examples:+--target examples}
+preset="${preset:-release}"
+if [[ -n "$examples" ]]; then
+  install_packages build
+  # A build folder may have been configured without examples, or with tests.
+  configure_preset "$preset" -DGBA_EXAMPLES=ON -DGBA_TESTS=AUTO
+  build_folder "$preset" examples
+else
+  install_packages build options test
+  build_preset "$preset"
+fi

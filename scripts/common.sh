@@ -30,33 +30,59 @@ handle_help_option() {
   esac
 }
 
-# Installs missing packages (all but those for lint), configures PRESET and builds it, or only the named targets.
-# Changes to the top folder of the tree. The commands are chained by &&, since bash ignores set -e in a function that is
-# called in a condition.
+# Installs the packages of the groups that are missing (scripts/install-deps.sh).
+install_packages() {
+  "$ROOT/scripts/install-deps.sh" "$@"
+}
+
+# The generator of a folder, if it is configured already, perhaps without a preset; presets name Ninja.
+generator_of() {
+  sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null || true
+}
+
+# configure_preset PRESET [ARGUMENT...]: changes to the top folder of the tree.
+configure_preset() {
+  local preset="$1" folder="$ROOT/build" generator
+  shift
+  [[ "$preset" == release ]] || folder="$ROOT/build-$preset"
+  generator="$(generator_of "$folder")"
+  cd "$ROOT" && cmake --preset "$preset" ${generator:+"-G$generator"} "$@"
+}
+
+# Configures PRESET and builds it, or only the named targets. The commands are chained by &&, since bash ignores set -e
+# in a function that is called in a condition.
 build_preset() {
   local preset="$1"
   shift
-  "$ROOT/scripts/install-deps.sh" test &&
-    cd "$ROOT" &&
-    cmake --preset "$preset" &&
-    cmake --build --preset "$preset" ${1:+--target "$@"}
+  configure_preset "$preset" && build_folder "$preset" "$@"
+}
+
+# Builds a configured PRESET, or only the named targets. Unlike Ninja, make has to be told to use all processors.
+build_folder() {
+  local preset="$1" folder="$ROOT/build" generator
+  shift
+  [[ "$preset" == release ]] || folder="$ROOT/build-$preset"
+  generator="$(generator_of "$folder")"
+  local -a jobs=()
+  [[ "$generator" != *Makefiles ]] || jobs=(-j "$(nproc)")
+  cmake --build --preset "$preset" "${jobs[@]}" ${1:+--target "$@"}
 }
 
 # Succeeds if this machine can build the fuzz targets; else prints why not.
 can_fuzz() {
   command -v clang++ >/dev/null || {
-    echo "fuzz targets: skipped, clang++ is not installed (scripts/install-deps.sh installs it)"
+    echo "fuzz targets: skipped, clang++ is not installed (scripts/install-deps.sh test installs it)"
     return 1
   }
   [[ -f "$(clang++ -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" ]] || {
-    echo "fuzz targets: skipped, clang++ has no libFuzzer (package libclang-rt-dev)"
+    echo "fuzz targets: skipped, clang++ has no libFuzzer (scripts/install-deps.sh test installs it)"
     return 1
   }
 }
 
 # The path of NAME-14 if it is installed, else of NAME. Versions of clang-format format differently.
 versioned_program() {
-  command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh installs it"
+  command -v "$1-14" || command -v "$1" || die "cannot find $1 (version 14); scripts/install-deps.sh lint installs it"
 }
 
 # Success if this machine has a compiler and an emulator for arm64, and the arm64 packages in build-arm64-root/, or gets

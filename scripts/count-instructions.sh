@@ -20,7 +20,7 @@ handle_help_option "$@"
 build="$(cd "$1" && pwd)"
 readonly most="${2:-60}" rounds=1000
 command -v valgrind >/dev/null || {
-  echo "count-instructions.sh: skipped, valgrind is not installed (scripts/install-deps.sh installs it)"
+  echo "count-instructions.sh: skipped, valgrind is not installed (scripts/install-deps.sh test installs it)"
   exit 77
 }
 work="$(mktemp -d)"

@@ -61,6 +61,7 @@ command -v gcov >/dev/null || {
   echo "coverage.sh: gcov is not installed (it comes with gcc)"
   exit 77
 }
+install_packages build test >/dev/null
 build_preset coverage "${TESTS[@]}" >/dev/null
 cd build-coverage
 run_tests

@@ -8,31 +8,26 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/demo.sh [PE_COUNT]
 
-Installs missing packages (apt, those for the programs only), builds, and runs kv_shuffle on PE_COUNT processes (default 4) with a
-fake barrier accelerator: KV-cache blocks move between the processes, and every byte is checked.
+Installs missing packages (groups build and demo of scripts/install-deps.sh), builds what it needs,
+and runs kv_shuffle on PE_COUNT processes (default 4) with a fake barrier accelerator: KV-cache
+blocks move between the processes, and every byte is checked.
 The last line is "kv_shuffle: PASS"; anything else is a failure and a non-zero exit.
 TEXT
 }
 
-# The tests need more packages than the demonstration. scripts/test.sh installs them and configures the tests again.
-configure() {
-  local no_tests=()
-  if ! pkg-config --exists gtest gmock benchmark; then
-    no_tests=(-D GBA_TESTS=OFF -D GBA_BENCH=OFF)
-  fi
-  cmake --preset release "${no_tests[@]}"
-}
-
+# Configures as README says, without the strictness of the presets, and builds the named targets.
 build() {
-  cd "$ROOT" && configure && cmake --build --preset release --target oshrun gba-fake-device kv_shuffle
+  local generator
+  generator="$(generator_of "$ROOT/build")"
+  cmake -S "$ROOT" -B "$ROOT/build" -G "${generator:-Ninja}" && cmake --build "$ROOT/build" -j "$(nproc)" --target "$@"
 }
 
-# Builds only what the demonstration needs, and shows the output if that fails.
+# Builds only the demonstration and the programs for a look at it; shows the output if that fails.
 build_quietly() {
   local log="$ROOT/build/demo-build.log"
   mkdir -p "$ROOT/build"
   echo "Building (the first time takes some minutes; log: build/demo-build.log)"
-  build >"$log" 2>&1 || {
+  build oshrun gba-fake-device kv_shuffle gba_tool shmem_info >"$log" 2>&1 || {
     cat "$log" >&2
     die "the build failed; its output is above and in build/demo-build.log"
   }
@@ -53,7 +48,7 @@ handle_help_option "$@"
 pe_count="${1:-4}"
 [[ "$pe_count" =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "the number of PEs must be 1 to 999, not $pe_count"
 
-"$ROOT/scripts/install-deps.sh" demo
+install_packages build demo
 build_quietly
 explain "$pe_count"
 output="$ROOT/build/demo-output.log"

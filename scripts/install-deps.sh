@@ -6,35 +6,75 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/install-deps.sh [demo | build | test | lint | arm64]...
+Usage: scripts/install-deps.sh [--print] [GROUP...]
 
-Installs the Debian packages that are missing for what is named, with sudo if the caller is not
-root, and says before which these are:
+Installs the packages of each GROUP (default: build) that are missing, with the names of Debian 12
+and 13. Prints the names first, and uses sudo if the caller is not root. Does nothing if all are
+installed.
 
-  demo   the libraries and programs, as scripts/demo.sh builds them
-  build  the same with UCX, PMIx, Open MPI and Python, and Debian packages
-  test   build, and all tests
-  lint   formatting, clang-tidy
-  arm64  test, and the tests of the arm64 build
+  build     compiler, CMake and libraries, without which nothing can be built
+  options   what adds an optional part: UCX, PMIx, Open MPI and Python
+  demo      what scripts/demo.sh and README's examples use besides build
+  test      what tests, fuzz targets and benchmarks use besides build and options
+  soak      what tests labelled soak use besides test
+  lint      what the target lint uses
+  arm64     what tests of the arm64 build use
+  package   what scripts/package.sh uses besides build and options
 
-By default test and lint. Does nothing if all are installed.
+  --print   prints the names of all packages of the groups, and installs nothing
 TEXT
 }
 
-DEMO=(cmake g++ libcli11-dev libfmt-dev libnuma-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev ninja-build
-  nlohmann-json3-dev pkg-config)
-BUILD=("${DEMO[@]}" dpkg-dev file git libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy)
-TEST=("${BUILD[@]}" automake ccache clang debootstrap flex googletest groff-base iproute2 libbenchmark-dev
-  libclang-rt-dev libgmock-dev libgtest-dev libtool openmpi-bin spin valgrind)
-LINT=(clang clang-format clang-tidy)
-ARM64=("${TEST[@]}" g++-aarch64-linux-gnu qemu-user-static)
-PACKAGES=()
+packages_of() {
+  case "$1" in
+    build)
+      echo cmake g++ libcli11-dev libfmt-dev libnuma-dev libpci-dev libsodium-dev libsystemd-dev libxxhash-dev make \
+        ninja-build nlohmann-json3-dev pkg-config
+      ;;
+    options) echo libopenmpi-dev libpmix-dev libucx-dev pybind11-dev python3-dev python3-numpy ;;
+    demo) echo libpmix-dev openmpi-bin ;;
+    test)
+      echo ccache clang dpkg-dev file git googletest groff-base iproute2 libbenchmark-dev "$(fuzzer_library)" libgmock-dev \
+        libgtest-dev openmpi-bin python3 spin valgrind
+      ;;
+    soak) echo automake debootstrap flex libtool rpm ;;
+    lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
+    arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
+    package) echo dpkg-dev file ;;
+    *) return 1 ;;
+  esac
+}
+
+# libFuzzer's package has the number of the release's own clang in its name: 14 in Debian 12, 19 in Debian 13.
+fuzzer_library() {
+  local clang
+  clang="$(dpkg-query -W -f='${Depends}' clang 2>/dev/null || true)$(apt-cache show clang 2>/dev/null | grep '^Depends:' || true)"
+  if [[ "$clang" =~ clang-([0-9]+) ]]; then
+    echo "libclang-rt-${BASH_REMATCH[1]}-dev"
+  else
+    echo libclang-rt-dev
+  fi
+}
+
+# The packages of all groups, each once.
+all_packages() {
+  local group package
+  local -A printed=()
+  for group in "${groups[@]}"; do
+    for package in $(packages_of "$group"); do
+      [[ -n "${printed[$package]:-}" ]] || echo "$package"
+      printed[$package]=yes
+    done
+  done
+}
 
 missing_packages() {
-  local installed
+  local installed package
+  local -a packages
+  mapfile -t packages < <(all_packages)
   # dpkg-query fails if it does not know one of the names, but prints the others.
-  installed="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${PACKAGES[@]}" 2>/dev/null || true)"
-  for package in "${PACKAGES[@]}"; do
+  installed="$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)"
+  for package in "${packages[@]}"; do
     grep -qx "$package installed" <<<"$installed" || echo "$package"
   done
 }
@@ -55,30 +95,34 @@ apt() {
 }
 
 install_missing() {
-  echo "Installing with apt: ${missing[*]}"
+  echo "Installing with apt-get, for ${groups[*]}: ${missing[*]}"
   apt update || { sleep "${GBA_APT_RETRY_SECONDS:-5}" && apt update; } ||
     die "apt-get update failed twice; check the network and the sources in /etc/apt"
+  # Before the update, apt may not have known the release's clang.
+  mapfile -t missing < <(missing_packages)
   apt install --no-install-recommends "${missing[@]}" ||
-    die "apt-get could not install: ${missing[*]} (names are those of Debian 12)"
+    die "apt-get could not install: ${missing[*]} (names are those of Debian 12 and 13)"
 }
 
 handle_help_option "$@"
-for group in "${@:-test}"; do
-  case "$group" in
-    demo) PACKAGES+=("${DEMO[@]}") ;;
-    build) PACKAGES+=("${BUILD[@]}") ;;
-    test) PACKAGES+=("${TEST[@]}") ;;
-    lint) PACKAGES+=("${LINT[@]}") ;;
-    arm64) PACKAGES+=("${ARM64[@]}") ;;
-    *) usage_error "unexpected argument: $group" ;;
-  esac
+print=
+groups=()
+for argument in "$@"; do
+  if [[ "$argument" == --print ]]; then
+    print=yes
+  else
+    packages_of "$argument" >/dev/null || usage_error "no such group: $argument"
+    groups+=("$argument")
+  fi
 done
-if [[ $# -eq 0 ]]; then
-  PACKAGES+=("${LINT[@]}")
+[[ ${#groups[@]} -gt 0 ]] || groups=(build)
+if [[ -n "$print" ]]; then
+  all_packages
+  exit
 fi
-mapfile -t PACKAGES < <(printf '%s\n' "${PACKAGES[@]}" | sort -u)
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  die "this is not a Debian system (no apt-get and dpkg-query); install the contents of these packages: ${PACKAGES[*]}"
+  mapfile -t missing < <(all_packages)
+  die "this is not a Debian system (no apt-get and dpkg-query); install the contents of these packages: ${missing[*]}"
 fi
 mapfile -t missing < <(missing_packages)
 if [[ ${#missing[@]} -gt 0 ]]; then

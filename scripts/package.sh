@@ -15,7 +15,7 @@ TEXT
 
 handle_help_option "$@"
 [[ $# -le 1 ]] || usage_error "expected one argument at most, the folder"
-"$ROOT/scripts/install-deps.sh" build
+install_packages build options package
 folder="$(realpath -m "${1:-$ROOT/build-package/packages}")"
 cd "$ROOT"
 cmake --preset package

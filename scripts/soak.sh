@@ -92,7 +92,8 @@ run_round() {
 
 parse_arguments "$@"
 cd "$ROOT"
-scripts/build.sh soak
+install_packages build options test soak
+build_preset soak
 if wants fuzz && can_fuzz; then
   build_preset fuzz
   fuzz=yes

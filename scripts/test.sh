@@ -8,11 +8,11 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
 
-Installs what is missing, builds, and runs the tests: the unit tests under AddressSanitizer and
-UndefinedBehaviorSanitizer and under ThreadSanitizer, the fuzz targets for 20 seconds each
-(GBA_FUZZ_SECONDS says otherwise), the unit tests cross-compiled for arm64 in qemu-user, then all
-tests but those labelled soak. The last lines are ctest's summary of the latter. Exits with 0 if
-nothing failed anywhere.
+Installs missing packages (groups build, options, test and arm64 of scripts/install-deps.sh), builds,
+and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer and under
+ThreadSanitizer, the fuzz targets for 20 seconds each (GBA_FUZZ_SECONDS says otherwise), the unit
+tests cross-compiled for arm64 in qemu-user, then all tests but those labelled soak. The last lines
+are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
 
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that no test has. Label fuzz means the fuzz targets, label arm64 the
@@ -122,7 +122,8 @@ report_problems() {
 
 parse_arguments "$@"
 cd "$ROOT"
-scripts/build.sh release
+install_packages build options test
+build_preset release
 for preset in asan tsan; do
   build_preset "$preset" unit_tests
 done

@@ -11,7 +11,7 @@ shift 4
 options=(-O0)
 ((megabytes <= 2000)) || options=(-O2 -DCOLLAPSE)
 command -v spin >/dev/null || {
-  echo "skipped: spin is not installed (scripts/install-deps.sh installs it)"
+  echo "skipped: spin is not installed (scripts/install-deps.sh test installs it)"
   exit 77
 }
 

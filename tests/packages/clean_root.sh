@@ -4,57 +4,11 @@
 # libgba by pkg-config and by CMake, and OpenSHMEM programs, alongside Debian's Open MPI. Skipped (77) without root,
 # debootstrap or a Debian mirror.
 set -euo pipefail
+# shellcheck source=tests/packages/root.sh
+source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
 usage() {
   echo "Usage: clean_root.sh SOURCE_FOLDER"
-}
-
-skip() {
-  echo "clean_root.sh: skipped: $*"
-  exit 77
-}
-
-check() {
-  local what="$1"
-  shift
-  if "$@" >"$work/output" 2>&1; then
-    echo "ok: $what"
-  else
-    cat "$work/output"
-    echo "failed: $what ($*)"
-    exit 1
-  fi
-}
-
-inside() {
-  chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
-}
-
-clean_up() {
-  [[ -z "$device" ]] || {
-    kill "$device" 2>/dev/null || true
-    wait "$device" || true
-  }
-  for mounted in dev proc; do
-    ! mountpoint -q "$work/root/$mounted" || umount -l "$work/root/$mounted"
-  done
-  rm -rf --one-file-system "$work"
-}
-
-# The mirror of this machine's own Debian release.
-mirror() {
-  # shellcheck disable=SC2016 # the names are apt's
-  apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
-}
-
-make_root() {
-  from="$(mirror)"
-  [[ -n "$from" ]] || skip "apt names no Debian mirror here"
-  debootstrap --variant=minbase bookworm "$work/root" "$from" >"$work/debootstrap.log" 2>&1 ||
-    skip "debootstrap found no bookworm at $from: $(tail -n 1 "$work/debootstrap.log")"
-  mount -t proc proc "$work/root/proc"
-  mount --bind /dev "$work/root/dev"
-  cp /etc/resolv.conf "$work/root/etc/" 2>/dev/null || true
 }
 
 use_device_and_tool() {
@@ -157,13 +111,8 @@ remove_shmem() {
   usage >&2
   exit 2
 }
-[[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
-command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
-device=
-work="$(mktemp -d)"
-trap clean_up EXIT
-mkdir "$work/root" "$work/packages"
-make_root
+make_root bookworm
+mkdir "$work/packages"
 check "the packages are built" "$1/scripts/package.sh" "$work/packages"
 mkdir "$work/root/packages"
 cp "$work"/packages/*.deb "$work/root/packages"

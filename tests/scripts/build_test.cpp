@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/scripts/stand_ins.hpp"
 
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 class Build : public testing::Test {
@@ -30,9 +33,15 @@ TEST_F(Build, BuildsEverythingByDefault) {
 TEST_F(Build, BuildsOnlyTheExamplesIfAsked) {
   const auto outcome = run("-examples");
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("cmake --preset release -DGBA_EXAMPLES=ON\n"
+  EXPECT_THAT(outcome.output, HasSubstr("cmake --preset release -DGBA_EXAMPLES=ON -DGBA_TESTS=AUTO\n"
                                         "cmake --build --preset release --target examples\n"));
   EXPECT_THAT(run("debug -examples").output, HasSubstr("cmake --build --preset debug --target examples\n"));
+}
+
+TEST_F(Build, KeepsTheGeneratorOfAFolderThatWasConfiguredWithoutAPreset) {
+  std::ofstream(tree_.file("build/CMakeCache.txt")) << "CMAKE_GENERATOR:INTERNAL=Unix Makefiles\n";
+  EXPECT_THAT(run("").output, ContainsRegex("cmake --preset release -GUnix Makefiles\n"
+                                            "cmake --build --preset release -j [0-9]+\n"));
 }
 
 TEST_F(Build, FailsIfTheBuildFails) {

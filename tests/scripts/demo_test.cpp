@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/scripts/stand_ins.hpp"
@@ -32,6 +34,30 @@ TEST_F(Demo, ShowsTheOutputOfTheProgramAndEndsWithPass) {
 TEST_F(Demo, SaysWhyItsFiguresAreNotThoseOfASwitch) {
   oshrun_that(R"(echo "kv_shuffle: PASS")");
   EXPECT_THAT(tree_.run("demo.sh", {"3"}).output, testing::ContainsRegex("shares [0-9]+ processors with the 3 PEs"));
+}
+
+TEST_F(Demo, InstallsNoPackagesOfTests) {
+  oshrun_that(R"(echo "kv_shuffle: PASS")");
+  tree_.programs().add("dpkg-query", "echo dpkg-query ${*:3} >> " + tree_.file("asked"));
+  tree_.programs().add("apt-get", "exit 0");
+  tree_.run("demo.sh");
+  std::ostringstream asked;
+  asked << std::ifstream(tree_.file("asked")).rdbuf();
+  EXPECT_THAT(asked.str(), HasSubstr(" libcli11-dev "));
+  EXPECT_THAT(asked.str(), HasSubstr(" openmpi-bin\n"));
+  EXPECT_THAT(asked.str(), Not(HasSubstr("gtest")));
+}
+
+TEST_F(Demo, BuildsInAFolderOfEitherGenerator) {
+  oshrun_that(R"(echo "kv_shuffle: PASS")");
+  tree_.programs().add("cmake", "echo cmake $* >> " + tree_.file("asked"));
+  tree_.run("demo.sh");
+  std::ofstream(tree_.file("build/CMakeCache.txt")) << "CMAKE_GENERATOR:INTERNAL=Unix Makefiles\n";
+  tree_.run("demo.sh");
+  std::ostringstream asked;
+  asked << std::ifstream(tree_.file("asked")).rdbuf();
+  EXPECT_THAT(asked.str(), HasSubstr("-G Ninja\n"));
+  EXPECT_THAT(asked.str(), HasSubstr("-G Unix Makefiles\n"));
 }
 
 TEST_F(Demo, RunsFourPesByDefault) {

@@ -4,20 +4,24 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/scripts/stand_ins.hpp"
+#include "tests/support/manual.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
 
 using test_support::Outcome;
 using test_support::run;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 class InstallDeps : public testing::Test {
  protected:
@@ -28,10 +32,17 @@ class InstallDeps : public testing::Test {
     programs_.add("id", "echo 0");
   }
 
-  Outcome install(const std::string& rest_of_path = ":/usr/bin:/bin", const std::vector<std::string>& groups = {}) {
-    std::vector<std::string> line{"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"};
-    line.insert(line.end(), groups.begin(), groups.end());
-    return run(line, {"PATH=" + programs_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
+  Outcome install(const std::vector<std::string>& arguments = {}, const std::string& rest_of_path = ":/usr/bin:/bin") {
+    std::vector<std::string> command{"/bin/bash", GBA_SOURCE_DIR "/scripts/install-deps.sh"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run(command, {"PATH=" + programs_.path() + rest_of_path, "GBA_APT_RETRY_SECONDS=0"});
+  }
+
+  /// The names of a group's packages, separated by spaces.
+  std::string packages(const std::vector<std::string>& groups) {
+    std::vector<std::string> arguments{"--print"};
+    arguments.insert(arguments.end(), groups.begin(), groups.end());
+    return std::regex_replace(install(arguments).output, std::regex("\n(?=.)"), " ");
   }
 
   std::string calls() {
@@ -61,27 +72,46 @@ TEST_F(InstallDeps, InstallsExactlyTheMissingPackages) {
   EXPECT_THAT(calls(), HasSubstr(" install --no-install-recommends libcli11-dev\n"));
 }
 
-TEST_F(InstallDeps, InstallsOnlyWhatAGroupNeedsAndSaysSoBefore) {
-  programs_.add("dpkg-query", "true");
-  programs_.add("apt-get", R"(echo "apt-get $*"; echo "$*" >> )" + calls_path());
-  programs_.add("id", "echo 0");
-  const auto demo = install(":/usr/bin:/bin", {"demo"});
-  EXPECT_TRUE(demo.exit.clean()) << demo.output;
-  EXPECT_THAT(calls(), HasSubstr(" libcli11-dev "));
-  for (const char* package : {"clang", "libgtest-dev", "valgrind", "libucx-dev", "debootstrap"}) {
-    EXPECT_THAT(calls(), Not(HasSubstr(package)));
+TEST_F(InstallDeps, SaysWhatItInstallsBeforeItDoes) {
+  machine_without("openmpi-bin");
+  programs_.add("apt-get", "echo apt-get");
+  EXPECT_THAT(install({"build", "demo"}).output,
+              StartsWith("Installing with apt-get, for build demo: openmpi-bin\napt-get\n"));
+}
+
+TEST_F(InstallDeps, InstallsNothingOfOtherGroups) {
+  for (const char* package : {"clang", "debootstrap", "spin", "valgrind", "libgtest-dev", "libucx-dev"}) {
+    machine_without(package);
+    EXPECT_THAT(install({"build", "demo"}).output, IsEmpty()) << package;
   }
-  EXPECT_LT(demo.output.find("Installing with apt: cmake g++ "), demo.output.find("apt-get "));
-  install(":/usr/bin:/bin", {"lint"});
-  EXPECT_THAT(calls(), HasSubstr(" clang clang-format clang-tidy\n"));
-  install();
-  for (const char* package : {" clang-tidy ", " libgtest-dev ", " valgrind", " libucx-dev "}) {
-    EXPECT_THAT(calls(), HasSubstr(package));
+  EXPECT_THAT(calls(), IsEmpty());
+  machine_without("libgtest-dev");
+  EXPECT_TRUE(install({"build", "test"}).exit.clean());
+  EXPECT_THAT(calls(), EndsWith(" install --no-install-recommends libgtest-dev\n"));
+}
+
+TEST_F(InstallDeps, PrintsEachPackageOnce) {
+  EXPECT_EQ(packages({"demo", "options"}),
+            "libpmix-dev openmpi-bin libopenmpi-dev libucx-dev pybind11-dev python3-dev python3-numpy\n");
+}
+
+TEST_F(InstallDeps, TakesLibFuzzerOfTheReleasesClang) {
+  programs_.add("dpkg-query", "exit 1");
+  programs_.add("apt-cache", R"sh([[ "$*" == "show clang" ]] && echo "Depends: clang-19 (>= 19~)")sh");
+  EXPECT_THAT(packages({"test"}), HasSubstr(" libclang-rt-19-dev "));
+  programs_.add("dpkg-query", R"sh([[ "$*" == *Depends*clang ]] && echo "clang-14 (>= 14~)")sh");
+  EXPECT_THAT(packages({"test"}), HasSubstr(" libclang-rt-14-dev "));
+}
+
+TEST_F(InstallDeps, AreDocumentedByName) {
+  const std::string page = test_support::manual(GBA_SOURCE_DIR "/docs/install.md");
+  for (const auto& groups : std::vector<std::vector<std::string>>{{"build"}, {"options"}}) {
+    EXPECT_THAT(page, HasSubstr("$ sudo apt install " + packages(groups)));
   }
 }
 
 TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
-  machine_without("ccache");
+  machine_without("libfmt-dev");
   programs_.add("apt-get",
                 R"(echo "$*" >> )" + calls_path() + "; [[ $* != *update || $(wc -l < " + calls_path() + ") -gt 1 ]]");
   const auto outcome = install();
@@ -90,7 +120,7 @@ TEST_F(InstallDeps, TriesAnUpdateASecondTime) {
 }
 
 TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
-  machine_without("ccache");
+  machine_without("libfmt-dev");
   programs_.add("apt-get", R"(echo "$*" >> )" + calls_path() + "; exit 100");
   const auto outcome = install();
   EXPECT_EQ(outcome.exit.code, 1);
@@ -99,20 +129,21 @@ TEST_F(InstallDeps, GivesUpAfterTheSecondFailedUpdate) {
 }
 
 TEST_F(InstallDeps, UsesSudoIfItIsNotRoot) {
-  machine_without("ccache");
+  machine_without("libfmt-dev");
   programs_.add("id", "echo 1000");
   programs_.add("sudo", R"(echo "sudo" >> )" + calls_path() + R"(; exec "$@")");
   const auto outcome = install();
   EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
   EXPECT_THAT(calls(), HasSubstr("sudo\n"));
-  EXPECT_THAT(calls(), HasSubstr(" ccache\n"));
+  EXPECT_THAT(calls(), HasSubstr(" libfmt-dev\n"));
 }
 
 TEST_F(InstallDeps, FailsWithAMessageWithoutApt) {
   programs_.add("dirname", R"(exec /usr/bin/dirname "$@")");
-  const auto outcome = install("");
+  const auto outcome = install({}, "");
   EXPECT_EQ(outcome.exit.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("this is not a Debian system"));
+  EXPECT_THAT(outcome.output, HasSubstr("contents of these packages: cmake g++ "));
 }
 
 }  // namespace

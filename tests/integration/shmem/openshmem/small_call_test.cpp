@@ -46,7 +46,7 @@ TEST_P(SmallCall, TakesFewInstructions) {
     GTEST_SKIP() << "a sanitizer adds instructions";
   }
   if (!run({"/bin/sh", "-c", "command -v valgrind"}).exit.clean()) {
-    GTEST_SKIP() << "valgrind is not installed (scripts/install-deps.sh installs it)";
+    GTEST_SKIP() << "valgrind is not installed (scripts/install-deps.sh test installs it)";
   }
   const test_support::TempDir folder;
   const auto job =
