@@ -6,7 +6,7 @@ set(CPACK_PACKAGE_CONTACT "libgba developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/debian/finish.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/finish.cmake)
 
 set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev)
 if(TARGET mca_coll_gba)
@@ -25,7 +25,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 # Before libgba is installed, dpkg-shlibdeps finds it in the build folder.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-set(control ${PROJECT_SOURCE_DIR}/scripts/debian)
+set(control ${PROJECT_SOURCE_DIR}/packaging/debian)
 
 set(CPACK_COMPONENT_LIBGBA_DESCRIPTION "Barriers in a switch, from user space
  The driver of the Global Barrier Accelerator, with its device rules.")

@@ -6,7 +6,7 @@ foreach(package IN LISTS packages)
     continue()
   endif()
   get_filename_component(name ${package} NAME)
-  configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${package}/usr/share/doc/${name}/copyright COPYONLY)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/debian/copyright ${package}/usr/share/doc/${name}/copyright COPYONLY)
   # Compresses manuals, also those that are links to others.
   file(GLOB_RECURSE manuals ${package}/usr/*.[1-9])
   list(FILTER manuals INCLUDE REGEX /man/man[1-9]/)
