@@ -70,13 +70,13 @@ list(TRANSFORM wrappers PREPEND ${staged}/ OUTPUT_VARIABLE wrapper_files)
 gba_install(PROGRAMS ${wrapper_files} DESTINATION ${bindir} COMPONENT libshmem-dev)
 
 # The manuals of the commands; those of the routines are in docs/man.
-gba_install(FILES launcher/oshrun.1 DESTINATION ${mandir}/man1 COMPONENT libshmem)
-gba_install(FILES info/shmem_info.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT libshmem)
+gba_install_manuals(libshmem ${mandir}/man1 launcher/oshrun.1)
+gba_install_manuals(libshmem ${CMAKE_INSTALL_MANDIR}/man1 info/shmem_info.1)
 foreach(other oshc++ oshCC oshcxx)
   file(CREATE_LINK oshcc.1 ${staged}/${other}.1 SYMBOLIC)
   gba_install(FILES ${staged}/${other}.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
 endforeach()
-gba_install(FILES launcher/oshcc.1 DESTINATION ${mandir}/man1 COMPONENT libshmem-dev)
+gba_install_manuals(libshmem-dev ${mandir}/man1 launcher/oshcc.1)
 install_manuals(libshmem-dev)
 
 gba_install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libshmem-dev

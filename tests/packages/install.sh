@@ -71,6 +71,9 @@ PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$
 for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
 done
+version="$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")"
+undated="$(find "$moved/share/man" -type f -exec grep -LE "^\.TH [^ ]+ [1-9] \"[0-9]{4}-[0-9]{2}-[0-9]{2}\" \"lib(gba|shmem) $version\"" {} +)"
+[[ -z "$undated" ]] || { echo "manuals without date or version: $undated" && exit 1; }
 echo "== its example"
 PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do

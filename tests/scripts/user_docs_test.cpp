@@ -70,14 +70,15 @@ TEST(UserDocs, TellUsersOfAnotherOpenShmemWhatDiffersBetweenNodes) {
 }
 
 /// The folders of sources, without build folders.
-constexpr std::array<const char*, 14> kSources{"ascend",      "base",  "bench",   "driver", "examples",
-                                               "fake_device", "kv",    "openmpi", "python", "scripts",
-                                               "shmem",       "tests", "tools",   "udev"};
+constexpr std::array<const char*, 15> kSources{"packaging", "ascend",      "base",  "bench",   "driver",
+                                               "examples",  "fake_device", "kv",    "openmpi", "python",
+                                               "scripts",   "shmem",       "tests", "tools",   "udev"};
 
 /// All documents in Markdown, with their text.
 std::map<std::filesystem::path, std::string> documents() {
   std::map<std::filesystem::path, std::string> all;
-  std::vector<std::filesystem::path> files{kTree / "README.md", kTree / "CONTRIBUTING.md", kTree / "uapi/README.md"};
+  std::vector<std::filesystem::path> files{kTree / "README.md", kTree / "CONTRIBUTING.md", kTree / "CHANGELOG.md",
+                                           kTree / "SECURITY.md", kTree / "uapi/README.md"};
   for (const auto& file : std::filesystem::directory_iterator(kDocs)) {
     files.push_back(file.path());
   }
@@ -132,7 +133,8 @@ TEST(UserDocs, HaveLinksThatLeadSomewhere) {
 
 TEST(UserDocs, NameFilesThatExist) {
   // A placeholder, such as FILE, is in capitals.
-  const std::string folders = "scripts|docs|uapi|driver|shmem|fake_device|udev|tests|bench|examples|openmpi|python";
+  const std::string folders =
+      "scripts|docs|uapi|driver|shmem|fake_device|udev|tests|bench|examples|openmpi|python|packaging";
   for (const auto& [path, page] : documents()) {
     for (const auto& name : test_support::all_of(page, "`((?:" + folders + ")/[a-z0-9_./-]+)`")) {
       const bool here = std::filesystem::exists(path.parent_path() / name);

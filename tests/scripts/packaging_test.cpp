@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written in several places because programs of others read it: the version, the switches of the build, the
+// licences of headers that are compiled in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "tests/support/manual.hpp"
+
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kTree = GBA_SOURCE_DIR;
+
+std::string text_of(const std::string& file) {
+  return test_support::manual(kTree / file);
+}
+
+/// The first group of the first match of `pattern` in the file, or "".
+std::string first_of(const std::string& file, const std::string& pattern) {
+  const std::string text = text_of(file);
+  std::smatch match;
+  return std::regex_search(text, match, std::regex(pattern)) ? match[1].str() : "";
+}
+
+std::string project_version() {
+  return first_of("CMakeLists.txt", R"(project\(gba VERSION ([0-9.]+))");
+}
+
+TEST(Versions, AreThoseOfTheNewestChange) {
+  const std::string heading = project_version() + " - " + first_of("CMakeLists.txt", R"(GBA_RELEASE_DATE ([0-9-]+)\))");
+  EXPECT_EQ(first_of("CHANGELOG.md", "\n## ([^\n]+)\n"), heading);
+  EXPECT_EQ(first_of("packaging/spack/packages/libshmem/package.py", R"re(version\("([0-9.]+)"\))re"),
+            project_version());
+}
+
+/// The switches of optional parts, which take ON, OFF and AUTO.
+std::set<std::string> switches() {
+  std::set<std::string> all;
+  for (const char* file : {"shmem/net/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "openmpi/CMakeLists.txt",
+                           "python/CMakeLists.txt"}) {
+    all.merge(test_support::all_of(text_of(file), R"(\bgba_switch\((\w+))"));
+  }
+  return all;
+}
+
+TEST(Switches, AreDocumented) {
+  for (const auto& name : switches()) {
+    EXPECT_THAT(text_of("docs/install.md"), HasSubstr("`" + name + "`"));
+  }
+}
+
+/// A project whose headers are compiled into ours: how they are included, and its name in NOTICE.
+struct Compiled {
+  const char* include;
+  const char* files;
+  const char* name;
+};
+constexpr std::array<Compiled, 5> kCompiled{{{"<CLI/", "CLI/*", "CLI11"},
+                                             {"<nlohmann/", "nlohmann/*", "nlohmann/json"},
+                                             {"<fmt/", "fmt/*", "{fmt}"},
+                                             {"<xxhash.h>", "xxhash.h", "xxHash"},
+                                             {"<pybind11/", "pybind11/*", "pybind11"}}};
+
+/// The includes of all sources that are installed, in angle brackets; the benchmarks are not.
+std::string includes() {
+  std::string all;
+  for (const char* folder : {"ascend", "base", "bench", "driver", "fake_device", "kv", "python", "shmem", "tools"}) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      const bool source = file.path().extension() == ".cpp" || file.path().extension() == ".hpp";
+      if (source && !file.path().filename().string().starts_with("bench_")) {
+        for (const auto& name : test_support::all_of(test_support::manual(file.path()), "#include (<[^>\n]+>)")) {
+          all += name + "\n";
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Licences, NameEachProjectThatIsCompiledIn) {
+  const std::string used = includes();
+  const std::string notice = text_of("NOTICE");
+  const std::string copyright = text_of("packaging/debian/copyright");
+  for (const auto& project : kCompiled) {
+    EXPECT_THAT(used, HasSubstr(project.include)) << "no longer used: remove it from NOTICE";
+    EXPECT_THAT(notice, HasSubstr(std::string("\n  ") + project.name + " "));
+    EXPECT_THAT(copyright, HasSubstr(std::string("\nFiles: ") + project.files + "\nCopyright: "));
+  }
+  // System headers, and those of libraries that are linked dynamically.
+  const std::regex known("<(?:sys|linux|net|netinet|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs)/.*");
+  for (const auto& name : test_support::all_of(used, "(<[^>\n]+/[^>\n]+>)\n")) {
+    const bool compiled = std::any_of(kCompiled.begin(), kCompiled.end(),
+                                      [&](const Compiled& project) { return name.starts_with(project.include); });
+    const bool own = std::filesystem::exists(kTree / "driver/include" / name.substr(1, name.size() - 2)) ||
+                     name.starts_with("<gba/") || name.starts_with("<uapi/") || name.starts_with("<shmem");
+    EXPECT_TRUE(compiled || own || std::regex_match(name, known)) << name << ": whose licence is it under?";
+  }
+}
+
+TEST(Licences, OfTheCopyrightFileAreAllThere) {
+  const std::string copyright = text_of("packaging/debian/copyright");
+  // A name after files, and the same with a text.
+  EXPECT_EQ(test_support::all_of(copyright, "\nLicense: ([^\n]+)\n\n"),
+            test_support::all_of(copyright, "\nLicense: ([^\n]+)\n "));
+}
+
+TEST(Workflow, RunsTheTestsAsDevelopersDo) {
+  const std::string workflow = text_of(".github/workflows/test.yml");
+  EXPECT_THAT(workflow, HasSubstr("- run: scripts/test.sh\n"));
+  for (const auto& script : test_support::all_of(workflow, "(scripts/[a-z-]+\\.sh)")) {
+    EXPECT_TRUE(std::filesystem::exists(kTree / script)) << script;
+  }
+}
+
+}  // namespace
