@@ -32,6 +32,11 @@ std::string sibling_program(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
 
+std::string worker_program(const std::string& name) {
+  std::string built = sibling_program(name);
+  return std::filesystem::exists(built) ? built : sibling_program(std::string(BENCH_WORKER_FOLDER "/") + name);
+}
+
 std::string output_of(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
                       base::Seconds limit) {
   base::Process process(arguments, environment, {.output = base::Output::kStandardCollected, .grace = kGrace});
@@ -71,7 +76,7 @@ double load_of_machine() {
 std::vector<Series> run_ours(const base::TempFolder& folder, const std::string& worker, int pes,
                              const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   std::vector<std::string> command{
-      sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", sibling_program(worker),
+      sibling_program("oshrun"), "-n", std::to_string(pes), "--gba", "off", worker_program(worker),
       new_control_file(folder)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return read_series(output_of(command, environment, kLimit));

@@ -18,6 +18,8 @@ constexpr base::Seconds kGrace{5};
 
 /// A program in the folder of this one.
 std::string sibling_program(const std::string& name);
+/// A worker: next to this program in the build tree, in a folder of its own where it is installed.
+std::string worker_program(const std::string& name);
 
 /// Runs a program and returns its standard output. Throws std::runtime_error, with the end of the output, if it fails
 /// or does not end within `limit`.

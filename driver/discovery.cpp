@@ -23,7 +23,7 @@ Error no_such_path(const std::string& path, int error) {
   const std::string tried = fmt::format("gba: cannot open {}: ", path);
   if (error == EACCES) {
     return fail(std::errc::permission_denied,
-                tried + "permission denied (is udev/70-gba.rules installed, and are you in group gba?)");
+                tried + "permission denied (is 70-gba.rules, package gba-udev, installed, and are you in group gba?)");
   }
   if (error == ENOENT || error == ENOTDIR) {
     return fail(std::errc::no_such_device,
@@ -158,9 +158,10 @@ Result<void> DeviceFinder::check(const std::string& address, const std::string& 
       driver.empty() ? "" : fmt::format("; echo {0} > /sys/bus/pci/devices/{0}/driver/unbind", address);
   return fail(
       std::errc::no_such_device,
-      fmt::format("{0}{1}, not vfio-pci. udev/70-gba.rules binds it; by hand, as root: modprobe vfio-pci; echo "
-                  "vfio-pci > /sys/bus/pci/devices/{2}/driver_override{3}; echo {2} > /sys/bus/pci/drivers_probe",
-                  tried, holder, address, unbind));
+      fmt::format(
+          "{0}{1}, not vfio-pci. 70-gba.rules, package gba-udev, binds it; by hand, as root: modprobe vfio-pci; echo "
+          "vfio-pci > /sys/bus/pci/devices/{2}/driver_override{3}; echo {2} > /sys/bus/pci/drivers_probe",
+          tried, holder, address, unbind));
 }
 
 Result<Location> DeviceFinder::by_address(const std::string& address) const {

@@ -143,7 +143,7 @@ Result<SystemFd> VfioDeviceFd::open_node(SystemCalls& system, const std::string&
     case ENODEV:
       return fail_call(error, tried, call, if_missing);
     case EACCES:
-      return fail_call(error, tried, call, "is udev/70-gba.rules installed, and are you in group gba?");
+      return fail_call(error, tried, call, "is 70-gba.rules, package gba-udev, installed, and are you in group gba?");
     case EBUSY:
       return fail_call(error, tried, call, "another process has it open");
     default:

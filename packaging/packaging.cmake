@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# cpack -G DEB: one package per install component. scripts/package.sh builds them.
+# cpack -G DEB and cpack -G RPM: one package per install component. scripts/package.sh builds them.
+set(GBA_PACKAGE_CONTACT "libgba developers <root@localhost>" CACHE STRING "Name and address of the one who makes packages")
 set(CPACK_PACKAGE_NAME gba)
 set(CPACK_PACKAGE_VENDOR "libgba developers")
-set(CPACK_PACKAGE_CONTACT "libgba developers")
+set(CPACK_PACKAGE_CONTACT ${GBA_PACKAGE_CONTACT})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/finish.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/finish.cmake)
 
-set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-tools gba-fake-device libshmem libshmem-dev)
+set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc)
 if(TARGET mca_coll_gba)
   list(APPEND CPACK_COMPONENTS_ALL libgba-openmpi)
 endif()
@@ -25,85 +26,162 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 # Before libgba is installed, dpkg-shlibdeps finds it in the build folder.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-set(control ${PROJECT_SOURCE_DIR}/packaging/debian)
+set(CPACK_RPM_COMPONENT_INSTALL ON)
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE "Apache-2.0")
+set(CPACK_RPM_PACKAGE_AUTOREQ ON)
+# Folders that belong to other packages.
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/systemd /usr/lib/systemd/system /usr/lib/udev /usr/lib/udev/rules.d
+  /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/lib/python3 /usr/lib/python3/dist-packages /usr/share/bash-completion
+  /usr/share/bash-completion/completions /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man7 /usr/share/modulefiles /usr/share/licenses /usr/lib64/pkgconfig /usr/lib64/cmake)
 
-set(CPACK_COMPONENT_LIBGBA_DESCRIPTION "Barriers in a switch, from user space
- The driver of the Global Barrier Accelerator, with its device rules.")
-set(CPACK_DEBIAN_LIBGBA_PACKAGE_NAME libgba)
-set(CPACK_DEBIAN_LIBGBA_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBGBA_PACKAGE_CONTROL_EXTRA ${control}/libgba/postinst ${control}/triggers)
+# gba_package(component name section summary text): both kinds of package. Those with headers end in -dev, and for RPM in
+# -devel.
+macro(gba_package component name section summary text)
+  string(TOUPPER ${component} key)
+  string(REGEX REPLACE "-dev$" "-devel" rpm_name ${name})
+  set(CPACK_COMPONENT_${key}_DESCRIPTION "${summary}\n ${text}")
+  set(CPACK_DEBIAN_${key}_PACKAGE_NAME ${name})
+  set(CPACK_DEBIAN_${key}_PACKAGE_SECTION ${section})
+  set(CPACK_RPM_${key}_PACKAGE_NAME ${rpm_name})
+  set(CPACK_RPM_${key}_PACKAGE_SUMMARY ${summary})
+endmacro()
 
-set(CPACK_COMPONENT_LIBGBA-DEV_DESCRIPTION "Barriers in a switch, from user space: headers
- For programs that are built with libgba, by pkg-config gba or
+# gba_depends(component package...): on packages of the same version; those of others follow in Debian's names.
+macro(gba_depends component)
+  string(TOUPPER ${component} key)
+  set(names ${ARGN})
+  list(TRANSFORM names APPEND " (= ${PROJECT_VERSION})" OUTPUT_VARIABLE dependencies)
+  list(JOIN dependencies ", " CPACK_DEBIAN_${key}_PACKAGE_DEPENDS)
+  list(TRANSFORM names APPEND " = ${PROJECT_VERSION}" OUTPUT_VARIABLE dependencies)
+  list(JOIN dependencies ", " CPACK_RPM_${key}_PACKAGE_REQUIRES)
+endmacro()
+
+# gba_replaces(component package): a package of an earlier release, which had the files of this one.
+macro(gba_replaces component package)
+  string(TOUPPER ${component} key)
+  set(CPACK_DEBIAN_${key}_PACKAGE_BREAKS ${package})
+  set(CPACK_DEBIAN_${key}_PACKAGE_REPLACES ${package})
+  set(CPACK_RPM_${key}_PACKAGE_OBSOLETES ${package})
+endmacro()
+
+# gba_scripts(component folder [file...]): the maintainer scripts in the folder, and other files of control.tar.
+macro(gba_scripts component folder)
+  string(TOUPPER ${component} key)
+  set(CPACK_DEBIAN_${key}_PACKAGE_CONTROL_EXTRA ${ARGN})
+  foreach(pair postinst:POST_INSTALL prerm:PRE_UNINSTALL postrm:POST_UNINSTALL)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 script)
+    if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/debian/${folder}/${script})
+      list(APPEND CPACK_DEBIAN_${key}_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/${folder}/${script})
+    endif()
+    if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/rpm/${folder}/${script})
+      list(GET pair 1 when)
+      set(CPACK_RPM_${key}_${when}_SCRIPT_FILE ${CMAKE_CURRENT_LIST_DIR}/rpm/${folder}/${script})
+    endif()
+  endforeach()
+endmacro()
+
+# Libraries have the number of their binary interface in their packages' names, so that two of them can be installed.
+get_target_property(interface gba SOVERSION)
+set(libgba libgba${interface})
+get_target_property(interface shmem SOVERSION)
+set(libshmem libshmem${interface})
+set(triggers ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
+
+gba_package(libgba ${libgba} libs "Barriers in a switch, from user space"
+  "The driver of the Global Barrier Accelerator.")
+set(CPACK_DEBIAN_LIBGBA_PACKAGE_RECOMMENDS "gba-udev (= ${PROJECT_VERSION})")
+gba_replaces(libgba libgba)
+gba_scripts(libgba libraries ${triggers})
+
+gba_package(gba-udev gba-udev admin "Barriers in a switch, from user space: names and rights of devices"
+  "Udev rules that name Global Barrier Accelerators, give them to vfio-pci, and
+ let group gba use them.")
+set(CPACK_DEBIAN_GBA-UDEV_PACKAGE_ARCHITECTURE all)
+set(CPACK_RPM_GBA-UDEV_PACKAGE_ARCHITECTURE noarch)
+gba_replaces(gba-udev libgba)
+gba_scripts(gba-udev gba-udev)
+
+gba_package(libgba-dev libgba-dev libdevel "Barriers in a switch, from user space: headers"
+  "For programs that are built with libgba, by pkg-config gba or
  find_package(gba).")
-set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_NAME libgba-dev)
-set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_LIBGBA-DEV_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
+gba_depends(libgba-dev ${libgba})
 
-set(CPACK_COMPONENT_GBA-TOOLS_DESCRIPTION "Barriers in a switch, from user space: the gba command
- Lists, checks, tests, measures and resets Global Barrier Accelerators.")
-set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_NAME gba-tools)
-set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
+gba_package(gba-tools gba-tools admin "Barriers in a switch, from user space: the gba command"
+  "Lists, checks, tests, measures and resets Global Barrier Accelerators.")
+gba_depends(gba-tools ${libgba})
+set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_RECOMMENDS "gba-udev (= ${PROJECT_VERSION})")
+set(CPACK_RPM_GBA-TOOLS_PACKAGE_LICENSE "Apache-2.0 AND GPL-2.0-or-later")
 
-set(CPACK_COMPONENT_GBA-FAKE-DEVICE_DESCRIPTION "A Global Barrier Accelerator as a process
- For development without the hardware: the same device behind a
+gba_package(gba-fake-device gba-fake-device devel "A Global Barrier Accelerator as a process"
+  "For development without the hardware: the same device behind a
  vfio-user socket.")
-set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_NAME gba-fake-device)
-set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS libgba)
-set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_CONTROL_EXTRA ${control}/gba-fake-device/postinst
-  ${control}/gba-fake-device/postrm)
+set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS ${libgba})
+gba_scripts(gba-fake-device gba-fake-device)
 
-set(CPACK_COMPONENT_LIBGBA-OPENMPI_DESCRIPTION "Barriers in a switch, from user space: in programs of Open MPI
- Components for Open MPI that let the Global Barrier Accelerator do a program's
+gba_package(libgba-openmpi libgba-openmpi libs "Barriers in a switch, from user space: in programs of Open MPI"
+  "Components for Open MPI that let the Global Barrier Accelerator do a program's
  barriers, if mca_base_component_path names their folder.")
-set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_NAME libgba-openmpi)
-set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SECTION libs)
+gba_depends(libgba-openmpi ${libgba})
 if(TARGET mca_coll_gba)
   # The components use internal structs of one release series.
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${GBA_OPENMPI_VERSION})
   math(EXPR next_minor "${CMAKE_MATCH_2} + 1")
-  set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION}), \
-libopenmpi3 (>= ${GBA_OPENMPI_VERSION}), libopenmpi3 (<< ${CMAKE_MATCH_1}.${next_minor})")
+  string(APPEND CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_DEPENDS
+    ", libopenmpi3 (>= ${GBA_OPENMPI_VERSION}), libopenmpi3 (<< ${CMAKE_MATCH_1}.${next_minor})")
 endif()
 set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, openmpi-bin")
 
 # Debian's Open MPI has commands and headers of the same names: see SHMEM_OWN_FOLDERS. Its library is liboshmem.
-set(CPACK_COMPONENT_LIBSHMEM_DESCRIPTION "OpenSHMEM 1.6 for one node or several
- Symmetric memory, one-sided communication and collective operations, with
- barriers in a switch if there is a Global Barrier Accelerator. Start programs
- by oshrun.libshmem, mpirun or srun.")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_NAME libshmem)
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_DEPENDS "libgba (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libpmix2, libshmem-mpi, libucx0")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_CONTROL_EXTRA ${control}/triggers)
+gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
+  "Symmetric memory, one-sided communication and collective operations, with
+ barriers in a switch if there is a Global Barrier Accelerator.")
+gba_depends(libshmem ${libgba})
+# Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi")
+gba_replaces(libshmem libshmem)
+gba_scripts(libshmem libraries ${triggers})
 
-set(CPACK_COMPONENT_LIBSHMEM-DEV_DESCRIPTION "OpenSHMEM 1.6 for one node or several: headers and compiler wrappers
- For programs that are built with libshmem, by oshcc.libshmem and
+gba_package(libshmem-tools libshmem-tools utils "OpenSHMEM 1.6 for one node or several: programs"
+  "oshrun.libshmem starts programs, shmem_info shows what they use, tune_barrier
+ and tune_collective measure what is fast on a machine, and kv_shuffle moves KV
+ caches of LLM serving.")
+gba_depends(libshmem-tools ${libshmem} ${libgba})
+gba_replaces(libshmem-tools libshmem)
+set(CPACK_RPM_LIBSHMEM-TOOLS_PACKAGE_OBSOLETES "")
+
+gba_package(libshmem-dev libshmem-dev libdevel "OpenSHMEM 1.6 for one node or several: headers and compiler wrappers"
+  "For programs that are built with libshmem, by oshcc.libshmem and
  oshc++.libshmem, pkg-config shmem, or find_package(shmem).")
-set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_NAME libshmem-dev)
-set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_DEPENDS "libshmem (= ${PROJECT_VERSION})")
+gba_depends(libshmem-dev ${libshmem} libshmem-tools)
 set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_RECOMMENDS "gcc | c-compiler, g++ | c++-compiler")
+set(CPACK_DEBIAN_LIBSHMEM-DEV_PACKAGE_SUGGESTS "libshmem-doc")
 
-set(CPACK_COMPONENT_LIBSHMEM-MPI_DESCRIPTION "OpenSHMEM 1.6 for one node or several: in programs of Open MPI
- Lets the processes of an MPI program be PEs as well
+gba_package(libshmem-doc libshmem-doc doc "OpenSHMEM 1.6 for one node or several: documents"
+  "How to start jobs, set variables, deploy and tune libshmem and libgba, and the
+ protocol of the device.")
+set(CPACK_DEBIAN_LIBSHMEM-DOC_PACKAGE_ARCHITECTURE all)
+set(CPACK_RPM_LIBSHMEM-DOC_PACKAGE_ARCHITECTURE noarch)
+
+gba_package(libshmem-mpi libshmem-mpi libs "OpenSHMEM 1.6 for one node or several: in programs of Open MPI"
+  "Lets the processes of an MPI program be PEs as well
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
-set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_NAME libshmem-mpi)
-set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBSHMEM-MPI_PACKAGE_DEPENDS "libshmem (= ${PROJECT_VERSION})")
+gba_depends(libshmem-mpi ${libshmem})
 
-set(CPACK_COMPONENT_PYTHON3-SHMEM-KV_DESCRIPTION "KV caches in symmetric memory, and kv_shuffle, for Python
- NumPy arrays that the processes of a job share, and the calls that move blocks
+gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, and kv_shuffle, for Python"
+  "NumPy arrays that the processes of a job share, and the calls that move blocks
  of KV caches between them.")
-set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_NAME python3-shmem-kv)
-set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_SECTION python)
-# The module works with one version of Python: that of Debian 12.
-set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_DEPENDS
-  "libshmem (= ${PROJECT_VERSION}), python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
-set(CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_CONTROL_EXTRA
-  ${control}/python3-shmem-kv/postinst ${control}/python3-shmem-kv/prerm)
+gba_depends(python3-shmem-kv ${libshmem} libshmem-tools)
+if(TARGET shmem_kv_core)
+  # The module works with the version of Python that it was built for.
+  string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${SHMEM_PYTHON_VERSION})
+  math(EXPR next_minor "${CMAKE_MATCH_2} + 1")
+  string(APPEND CPACK_DEBIAN_PYTHON3-SHMEM-KV_PACKAGE_DEPENDS
+    ", python3 (>= ${series}), python3 (<< ${CMAKE_MATCH_1}.${next_minor}), python3-numpy")
+  string(APPEND CPACK_RPM_PYTHON3-SHMEM-KV_PACKAGE_REQUIRES ", python3 >= ${series}, python3 < ${CMAKE_MATCH_1}.${next_minor}, python3-numpy")
+endif()
+gba_scripts(python3-shmem-kv python3-shmem-kv)
 
 include(CPack)

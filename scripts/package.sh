@@ -8,8 +8,8 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/package.sh [FOLDER]
 
-Builds the Debian packages libgba, libgba-dev, libgba-openmpi, gba-tools, gba-fake-device, libshmem,
-libshmem-dev, libshmem-mpi and python3-shmem-kv and puts them into FOLDER (default: build-package/packages).
+Builds Debian packages of the libraries, headers, programs, documents and the Python module
+(docs/install.md lists them) and puts them into FOLDER (default: build-package/packages).
 TEXT
 }
 

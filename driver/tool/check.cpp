@@ -56,7 +56,10 @@ std::string fix_rights(const struct stat& status, const std::string& path) {
   if (S_ISSOCK(status.st_mode)) {
     return fmt::format("chgrp gba {0} && chmod 0660 {0} (or gba-fake-device --mode)", path);
   }
-  return "install udev/70-gba.rules, then udevadm control --reload && udevadm trigger (as root)";
+  return "install the package gba-udev, or without packages (as root): cp build/udev/70-gba.rules /etc/udev/rules.d; "
+         "cp "
+         "build/udev/gba-index /usr/lib/udev; udevadm control --reload; udevadm trigger --subsystem-match=vfio "
+         "--subsystem-match=vfio-dev";
 }
 
 /// May this process read and write the file? A problem has a fix, except for a missing file.
@@ -125,7 +128,7 @@ std::string bind_command(const std::string& address, const std::string& driver) 
       driver.empty() ? "" : fmt::format("; echo {0} > /sys/bus/pci/devices/{0}/driver/unbind", address);
   return fmt::format(
       "echo vfio-pci > /sys/bus/pci/devices/{0}/driver_override{1}; echo {0} > /sys/bus/pci/drivers_probe "
-      "(as root; udev/70-gba.rules does it at each start)",
+      "(as root; 70-gba.rules of package gba-udev does it at each start)",
       address, unbind);
 }
 

@@ -11,6 +11,20 @@ usage() {
   echo "Usage: clean_root.sh SOURCE_FOLDER"
 }
 
+# Packages with the names and files of earlier builds, which the new ones must replace.
+install_earlier_packages() {
+  local name
+  for name in libgba:usr/lib/udev/rules.d/70-gba.rules libshmem:usr/bin/kv_shuffle; do
+    mkdir -p "$work/old/DEBIAN" "$work/old/$(dirname "${name#*:}")"
+    echo old >"$work/old/${name#*:}"
+    printf '%s\n' "Package: ${name%:*}" "Version: 0.1.0" "Architecture: all" "Maintainer: nobody <root@localhost>" \
+      "Description: an earlier build" >"$work/old/DEBIAN/control"
+    dpkg-deb -b "$work/old" "$work/root/packages/old-${name%:*}.deb" >/dev/null
+    rm -r "$work/old"
+    check "${name%:*} of an earlier build installs" inside dpkg -i "/packages/old-${name%:*}.deb"
+  done
+}
+
 use_device_and_tool() {
   # Not by inside(): the background process must be the program itself, so that it can be killed.
   chroot "$work/root" /usr/bin/env -i PATH=/usr/bin gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
@@ -61,9 +75,10 @@ use_shmem() {
   check "Open MPI installs" inside apt-get -q -y install --no-install-recommends \
     libopenmpi-dev openmpi-bin libpmix2 openssh-client man-db g++
   check "libshmem and its headers install" inside sh -c 'apt-get -q -y install --no-install-recommends \
-    /packages/libshmem_*.deb /packages/libshmem-dev_*.deb'
+    /packages/libshmem1_*.deb /packages/libshmem-tools_*.deb /packages/libshmem-dev_*.deb'
   # shellcheck disable=SC2016 # the name is dpkg-query's
-  check "libshmem does not depend on MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem libshmem-dev | grep -E "mpi|pmix"'
+  check "libshmem does not depend on MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem1 libshmem-tools libshmem-dev | grep -E "mpi|pmix"'
+  check "libshmem-doc installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-doc_*.deb'
   check "the plug-in for MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
   check "oshcc is Open MPI's" inside sh -c 'oshcc --showme:version | grep "Open SHMEM"'
   check "oshcc.libshmem is ours" inside sh -c 'oshcc.libshmem --showme:version | grep "libshmem"'
@@ -101,7 +116,7 @@ use_python() {
 }
 
 remove_shmem() {
-  check "libshmem is removed" inside apt-get -q -y purge libshmem libshmem-dev libshmem-mpi python3-shmem-kv
+  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem-tools libshmem-dev libshmem-doc libshmem-mpi python3-shmem-kv
   check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
     -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
@@ -116,13 +131,16 @@ mkdir "$work/packages"
 check "the packages are built" "$1/scripts/package.sh" "$work/packages"
 mkdir "$work/root/packages"
 cp "$work"/packages/*.deb "$work/root/packages"
+install_earlier_packages
 check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends \
-  /packages/libgba_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'
+  /packages/libgba0_*.deb /packages/gba-udev_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'
+# shellcheck disable=SC2016 # the name is dpkg-query's
+check "libgba of an earlier build is replaced" inside sh -c '! dpkg-query -W -f="\${db:Status-Status}" libgba | grep -x installed'
 use_device_and_tool
 build_a_program
 use_shmem "$1"
 use_openmpi "$1"
 use_python
 remove_shmem
-check "the packages are removed" inside apt-get -q -y purge libgba libgba-dev libgba-openmpi gba-tools gba-fake-device
+check "the packages are removed" inside apt-get -q -y purge libgba0 libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-device
 check "the packages leave no program behind" inside sh -c '! command -v gba && ! command -v gba-fake-device'

@@ -4,6 +4,8 @@
 # MPI has commands of the same names), unpacks them and uses them. clean_root.sh installs them for real. Skipped (77) on
 # systems other than Debian.
 set -euo pipefail
+# shellcheck source=tests/packages/stage.sh
+source "$(dirname "${BASH_SOURCE[0]}")/stage.sh"
 
 [[ $# == 2 ]] || {
   echo "Usage: debian.sh SOURCE_FOLDER BUILD_FOLDER" >&2
@@ -26,32 +28,20 @@ done
 work="$(mktemp -d "$build/debian.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
-# Configured as by scripts/package.sh; libraries and programs are links to those of the build folder, where they find
-# their libraries.
-(cd "$source" && cmake --preset package -B "$work/build" -DCMAKE_SKIP_RPATH=ON >"$work/log" 2>&1) || die "$(<"$work/log")"
-for folder in lib bin; do
-  find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$work/build/$folder" {} +
-done
-python=lib/python/shmem_kv
-if [[ -d "$build/lib/openmpi" ]]; then
-  mkdir -p "$work/build/lib/openmpi"
-  cp -al -t "$work/build/lib/openmpi" "$build"/lib/openmpi/mca_*.so
-fi
-for module in "$build/$python"/_core*.so; do
-  [[ ! -e "$module" ]] || cp -al "$module" "$work/build/$python"
-done
+stage_build "$source" "$build" "$work/build" >"$work/log" 2>&1 || die "$(<"$work/log")"
 (cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
+python=lib/python/shmem_kv
 
 echo "== no file belongs to another package"
 root="$work/root"
-for package in "$work"/build/*.deb; do
-  dpkg-deb -x "$package" "$root"
+for deb in "$work"/build/*.deb; do
+  dpkg-deb -x "$deb" "$root"
 done
 (cd "$root" && find . ! -type d -printf '/%P\n') >"$work/files"
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that belong to no package.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba|libgba-dev|libgba-openmpi|gba-tools|gba-fake-device|libshmem|libshmem-dev|libshmem-mpi|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi)|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -60,12 +50,36 @@ echo "== dependencies"
 depends() {
   dpkg-deb -f "$work"/build/"$1"_*.deb Depends
 }
-for package in libshmem gba-tools libgba-dev; do
-  [[ "$(depends $package)" == *"libgba (= "* ]] || die "$package depends on $(depends $package)"
+soname() {
+  basename "$(readlink -f "$build/lib/$1.so")" | sed 's/.*\.so\.\([0-9]*\).*/\1/'
+}
+libgba="libgba$(soname libgba)"
+libshmem="libshmem$(soname libshmem)"
+for package in "$libshmem" gba-tools libgba-dev; do
+  [[ "$(depends "$package")" == *"$libgba (= "* ]] || die "$package depends on $(depends "$package")"
 done
-[[ "$(depends libshmem)" != *mpi* ]] || die "libshmem depends on $(depends libshmem)"
-[[ "$(depends libshmem)" == *libsodium* ]] || die "libshmem depends on $(depends libshmem)"
-[[ "$(depends libshmem-dev)" == *"libshmem (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
+[[ "$(depends "$libshmem")" != *mpi* ]] || die "$libshmem depends on $(depends "$libshmem")"
+[[ "$(depends "$libshmem")" == *libsodium* ]] || die "$libshmem depends on $(depends "$libshmem")"
+[[ "$(depends libshmem-dev)" == *"$libshmem (= "*"libshmem-tools (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
+for package in "$libgba" "$libshmem"; do
+  [[ "$(dpkg-deb -f "$work"/build/"$package"_*.deb Breaks)" == "${package%[0-9]*}" ]] || die "$package does not replace ${package%[0-9]*}"
+  others="$(dpkg-deb -c "$work"/build/"$package"_*.deb | grep -v '/$' | grep -vE "/(${package%[0-9]*}\.so\.|doc/$package/)" || true)"
+  [[ -z "$others" ]] || die "$package would conflict with that of another interface: $others"
+done
+# CPack adds one that calls ldconfig.
+! dpkg-deb -I "$work"/build/"$libgba"_*.deb postinst 2>/dev/null | grep -E 'udev|groupadd' || die "$libgba changes devices when it is installed"
+[[ "$(dpkg-deb -f "$work"/build/"$libgba"_*.deb Maintainer)" == *"<"*@*">" ]] || die "the maintainer has no address"
+[[ "$(dpkg-deb -I "$work"/build/gba-udev_*.deb postinst)" != *subsystem* ]] || die "gba-udev touches devices of others"
+[[ ! -e "$root/usr/lib/modules-load.d" ]] || die "a package loads kernel modules at each start"
+
+echo "== licences, and what Debian requires"
+for deb in "$work"/build/*.deb; do
+  package="$(dpkg-deb -f "$deb" Package)"
+  for file in copyright NOTICE changelog.gz; do
+    [[ -s "$root/usr/share/doc/$package/$file" ]] || die "$package has no $file"
+  done
+done
+grep -q '^Format: .*copyright-format/1.0' "$root/usr/share/doc/$libgba/copyright" || die "copyright is in another format"
 ! readelf -S "$root"/usr/lib/*/libshmem.so.1 | grep -q debug_info || die "libshmem is not stripped"
 
 echo "== oshcc.libshmem and oshrun.libshmem"
@@ -89,7 +103,7 @@ cc -o "$work/by_pc" "$work/hello.c" $flags
 components="$(echo "$root"/usr/lib/*/libgba/openmpi)"
 if [[ -d "$components" ]]; then
   echo "== libgba-openmpi"
-  [[ "$(depends libgba-openmpi)" == *"libgba (= "*"libopenmpi3 (>= 4.1"*"libopenmpi3 (<< 4.2)"* ]] ||
+  [[ "$(depends libgba-openmpi)" == *"$libgba (= "*"libopenmpi3 (>= 4.1"*"libopenmpi3 (<< 4.2)"* ]] ||
     die "libgba-openmpi depends on $(depends libgba-openmpi)"
   LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PATH="$root/usr/bin:$PATH" \
     "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$components"
@@ -97,7 +111,7 @@ fi
 
 if [[ -d "$work/build/$python" ]]; then
   echo "== python3-shmem-kv"
-  [[ "$(depends python3-shmem-kv)" == *"libshmem (= "*python3-numpy* ]] || die "python3-shmem-kv depends on $(depends python3-shmem-kv)"
+  [[ "$(depends python3-shmem-kv)" == *"$libshmem (= "*python3-numpy* ]] || die "python3-shmem-kv depends on $(depends python3-shmem-kv)"
   "$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 env PYTHONPATH="$root/usr/lib/python3/dist-packages" \
     LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
     /usr/bin/python3 -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'

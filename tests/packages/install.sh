@@ -26,7 +26,8 @@ cp -p "$build"/install_manifest*.txt "$work/before" 2>/dev/null || true
 trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
-for component in libgba libgba-dev libgba-openmpi gba-tools gba-fake-device libshmem libshmem-dev libshmem-mpi python3-shmem-kv; do
+for component in libgba libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc \
+  libshmem-mpi python3-shmem-kv; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
 mv "$prefix" "$moved"
@@ -68,12 +69,24 @@ readelf -d "$libdir/libshmem.so" | grep -q "RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:$c
   { echo "libshmem.so has another RUNPATH: $(readelf -d "$libdir/libshmem.so" | grep RUNPATH)" && exit 1; }
 use_shmem="$source/tests/packages/use_shmem.sh"
 PATH="$moved/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" CMAKE_PREFIX_PATH="$moved" "$use_shmem" "$work/installed"
-for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle; do
+for manual in oshcc oshc++ oshCC oshcxx oshrun shmem_info kv_shuffle tune_barrier tune_collective; do
   [[ -e "$moved/share/man/man1/$manual.1" ]] || { echo "no manual of $manual" && exit 1; }
 done
 version="$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")"
 undated="$(find "$moved/share/man" -type f -exec grep -LE "^\.TH [^ ]+ [1-9] \"[0-9]{4}-[0-9]{2}-[0-9]{2}\" \"lib(gba|shmem) $version\"" {} +)"
 [[ -z "$undated" ]] || { echo "manuals without date or version: $undated" && exit 1; }
+echo "== tuners"
+SHMEM_SYMMETRIC_SIZE=1M "$moved/bin/tune_barrier" -o "$work/barriers" 2 >/dev/null 2>"$work/log" || { cat "$work/log" && exit 1; }
+SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
+[[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
+echo "== documents"
+documents="$moved/share/doc/libshmem"
+for file in LICENSE NOTICE copyright CHANGELOG.md docs/install.md; do
+  [[ -s "$documents/$file" ]] || { echo "no $file among the documents" && exit 1; }
+done
+while IFS=: read -r page link; do
+  [[ -e "$(dirname "$page")/$link" ]] || { echo "$page links to $link, which is not installed" && exit 1; }
+done < <(grep -roE '\]\([^)#:]+\.md' "$documents" | sed 's/\](//')
 echo "== its example"
 PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do

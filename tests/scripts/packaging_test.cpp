@@ -10,10 +10,12 @@
 #include <set>
 
 #include "tests/support/manual.hpp"
+#include "tests/support/process.hpp"
 
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const std::filesystem::path kTree = GBA_SOURCE_DIR;
 
@@ -108,6 +110,23 @@ TEST(Licences, OfTheCopyrightFileAreAllThere) {
   // A name after files, and the same with a text.
   EXPECT_EQ(test_support::all_of(copyright, "\nLicense: ([^\n]+)\n\n"),
             test_support::all_of(copyright, "\nLicense: ([^\n]+)\n "));
+}
+
+TEST(MaintainerScripts, AreShellAndTouchNoDevicesOfOthers) {
+  int scripts = 0;
+  for (const char* folder : {"debian"}) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / "packaging" / folder)) {
+      const std::string name = file.path().filename();
+      if (!name.starts_with("post") && !name.starts_with("pre")) {
+        continue;
+      }
+      ++scripts;
+      const auto outcome = test_support::run({"sh", "-n", file.path()});
+      EXPECT_TRUE(outcome.exit.clean()) << file.path() << outcome.output;
+      EXPECT_THAT(test_support::manual(file.path()), Not(HasSubstr("subsystem-match"))) << file.path();
+    }
+  }
+  EXPECT_GE(scripts, 5);
 }
 
 TEST(Workflow, RunsTheTestsAsDevelopersDo) {

@@ -148,7 +148,11 @@ class GbaIndex : public testing::Test {
     const auto folder = root / "kernel/iommu_groups" / group / "devices";
     std::filesystem::create_directories(folder);
     std::filesystem::create_directory_symlink(root / "bus/pci/devices" / address, folder / address);
+    std::filesystem::create_directory_symlink(root / "kernel/iommu_groups" / group,
+                                              root / "bus/pci/devices" / address / "iommu_group");
   }
+
+  TempDir dir_;
 
  private:
   void add(const std::string& address, const std::string& vendor, const std::string& device,
@@ -159,13 +163,37 @@ class GbaIndex : public testing::Test {
     std::ofstream(folder / "device") << device << '\n';
     std::ofstream(folder / "class") << pci_class << '\n';
   }
-
-  TempDir dir_;
 };
 
 TEST_F(GbaIndex, CountsOnlyGbasByAddress) {
   EXPECT_EQ(index_of("0000:3a:00.0").output, "0\n");
   EXPECT_EQ(index_of("0000:3b:00.0").output, "1\n");
+}
+
+TEST_F(GbaIndex, PrintsTheNodesOfGbasOnly) {
+  const auto root = std::filesystem::path(dir_.path());
+  put_in_group("7", "0000:3b:00.0");
+  put_in_group("8", "0000:3a:00.1");  // another vendor's
+  for (const char* group : {"7", "8"}) {
+    std::filesystem::create_directories(root / "class/vfio" / group);
+  }
+  std::filesystem::create_directories(root / "bus/pci/devices/0000:3b:00.0/vfio-dev/vfio0");
+  std::filesystem::create_directories(root / "bus/pci/devices/0000:3a:00.1/vfio-dev/vfio1");
+  std::string expected;
+  for (const char* path : {"bus/pci/devices/0000:3a:00.0", "bus/pci/devices/0000:3b:00.0",
+                           "bus/pci/devices/0000:3b:00.0/vfio-dev/vfio0", "class/vfio/7"}) {
+    expected += std::filesystem::canonical(root / path).string() + "\n";
+  }
+  const auto outcome = index_of("--nodes");
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_EQ(outcome.output, expected);
+}
+
+TEST_F(GbaIndex, PrintsNoNodesOnAMachineWithoutGbas) {
+  const TempDir empty;
+  const auto outcome = run({generated("gba-index"), "--nodes"}, {"SYSFS_PATH=" + empty.path()});
+  EXPECT_EQ(outcome.exit.code, 0);
+  EXPECT_EQ(outcome.output, "");
 }
 
 TEST_F(GbaIndex, RefusesOtherFunctions) {

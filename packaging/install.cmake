@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs what belongs to no single part: documents, with the folders that their links expect.
+include(GNUInstallDirs)
+set(documents ${CMAKE_INSTALL_DATADIR}/doc/libshmem)
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg)
+gba_install(FILES ${pages} DESTINATION ${documents}/docs COMPONENT libshmem-doc)
+foreach(name driver/README.md uapi/README.md openmpi/README.md openmpi/scoll/README.md tests/README.md tests/model/README.md)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${name})
+    cmake_path(GET name PARENT_PATH folder)
+    gba_install(FILES ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${documents}/${folder} COMPONENT libshmem-doc)
+  endif()
+endforeach()
+foreach(name README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE packaging/debian/copyright)
+  gba_install(FILES ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${documents} COMPONENT libshmem-doc)
+endforeach()

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the tests that make packages from an existing build.
+
+# stage_build SOURCE BUILD FOLDER [ARGUMENT...]: configures FOLDER as scripts/package.sh does. Its libraries and programs are
+# links to those of BUILD, where they find their libraries.
+stage_build() {
+  local source="$1" build="$2" staged="$3" python=lib/python/shmem_kv folder module
+  shift 3
+  (cd "$source" && cmake --preset package -B "$staged" -DCMAKE_SKIP_RPATH=ON "$@") || return
+  for folder in lib bin; do
+    find "$build/$folder" -maxdepth 1 ! -type d ! -name 'osh[cC]*' -exec cp -al -t "$staged/$folder" {} +
+  done
+  if [[ -d "$build/lib/openmpi" ]]; then
+    mkdir -p "$staged/lib/openmpi"
+    cp -al -t "$staged/lib/openmpi" "$build"/lib/openmpi/mca_*.so
+  fi
+  for module in "$build/$python"/_core*.so; do
+    [[ ! -e "$module" ]] || cp -al "$module" "$staged/$python"
+  done
+}
