@@ -112,7 +112,6 @@ gba_package(gba-tools gba-tools admin "Barriers in a switch, from user space: th
   "Lists, checks, tests, measures and resets Global Barrier Accelerators.")
 gba_depends(gba-tools ${libgba})
 set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_RECOMMENDS "gba-udev (= ${PROJECT_VERSION})")
-set(CPACK_RPM_GBA-TOOLS_PACKAGE_LICENSE "Apache-2.0 AND GPL-2.0-or-later")
 
 gba_package(gba-fake-device gba-fake-device devel "A Global Barrier Accelerator as a process"
   "For development without the hardware: the same device behind a

@@ -40,7 +40,7 @@ packages_of() {
     soak) echo automake debootstrap flex libtool rpm ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
-    package) echo dpkg-dev file ;;
+    package) echo dpkg-dev file rpm ;;
     *) return 1 ;;
   esac
 }

@@ -81,12 +81,30 @@ SHMEM_BARRIER_TUNING="$work/barriers" "$moved/bin/shmem_info" >/dev/null
 [[ ! -e "$moved/bin/barrier_worker" ]] || { echo "a worker is in the folder of programs" && exit 1; }
 echo "== documents"
 documents="$moved/share/doc/libshmem"
-for file in LICENSE NOTICE copyright CHANGELOG.md docs/install.md; do
+for file in LICENSE NOTICE copyright CHANGELOG.md docs/deployment.md; do
   [[ -s "$documents/$file" ]] || { echo "no $file among the documents" && exit 1; }
 done
 while IFS=: read -r page link; do
   [[ -e "$(dirname "$page")/$link" ]] || { echo "$page links to $link, which is not installed" && exit 1; }
 done < <(grep -roE '\]\([^)#:]+\.md' "$documents" | sed 's/\](//')
+echo "== module file"
+modules="$moved/share/modulefiles/libshmem"
+module="$(<"$modules/$version")"
+to_prefix="$(sed -n 's/^set prefix .* \([./]*\)\]\]$/\1/p' <<<"$module")"
+[[ "$(cd "$modules/$to_prefix" && pwd -P)" == "$(cd "$moved" && pwd -P)" ]] || { echo "the module file's prefix is $to_prefix" && exit 1; }
+# shellcheck disable=SC2016 # a variable of Tcl
+while read -r folder; do
+  [[ -d "$moved/$folder" ]] || { echo "the module file names $folder" && exit 1; }
+done < <(sed -n 's/^prepend-path .* \$prefix\/\?//p' <<<"$module")
+if command -v tclsh >/dev/null; then
+  PATH="$moved/bin:$PATH" tclsh - "$modules/$version" <<'TEXT' || { echo "Tcl does not read the module file" && exit 1; }
+set ModulesCurrentModulefile [lindex $argv 0]
+proc module-whatis {text} {}
+proc conflict {name} {}
+proc prepend-path {variable folder} { if {![file isdirectory $folder]} { error "$variable: $folder" } }
+source $ModulesCurrentModulefile
+TEXT
+fi
 echo "== its example"
 PATH="$moved/bin:$PATH" "$moved/share/doc/libshmem-dev/examples/kv_shuffle/scripts/run.sh" 2
 for page in "$source"/docs/man/*.3; do

@@ -39,6 +39,7 @@ TEST(Versions, AreThoseOfTheNewestChange) {
   EXPECT_EQ(first_of("CHANGELOG.md", "\n## ([^\n]+)\n"), heading);
   EXPECT_EQ(first_of("packaging/spack/packages/libshmem/package.py", R"re(version\("([0-9.]+)"\))re"),
             project_version());
+  EXPECT_THAT(text_of("docs/deployment.md"), HasSubstr("libshmem@" + project_version() + "\n"));
 }
 
 /// The switches of optional parts, which take ON, OFF and AUTO.
@@ -51,10 +52,26 @@ std::set<std::string> switches() {
   return all;
 }
 
+TEST(Switches, AreTheVariantsOfTheSpackRecipe) {
+  const std::string recipe = text_of("packaging/spack/packages/libshmem/package.py");
+  EXPECT_EQ(switches().size(), 5U);
+  EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("(\w+)", "\w+"\))re"), switches());
+  EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("\w+", "(\w+)"\))re"),
+            test_support::all_of(recipe, R"re(variant\("(\w+)", default)re"));
+}
+
 TEST(Switches, AreDocumented) {
   for (const auto& name : switches()) {
     EXPECT_THAT(text_of("docs/install.md"), HasSubstr("`" + name + "`"));
   }
+}
+
+TEST(SpackRecipe, IsPython) {
+  const test_support::TempDir dir;
+  const auto outcome = test_support::run(
+      {"python3", "-c", "import py_compile, sys; py_compile.compile(sys.argv[1], sys.argv[2], doraise=True)",
+       kTree / "packaging/spack/packages/libshmem/package.py", dir.file("compiled")});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
 }
 
 /// A project whose headers are compiled into ours: how they are included, and its name in NOTICE.
@@ -114,7 +131,7 @@ TEST(Licences, OfTheCopyrightFileAreAllThere) {
 
 TEST(MaintainerScripts, AreShellAndTouchNoDevicesOfOthers) {
   int scripts = 0;
-  for (const char* folder : {"debian"}) {
+  for (const char* folder : {"debian", "rpm"}) {
     for (const auto& file : std::filesystem::recursive_directory_iterator(kTree / "packaging" / folder)) {
       const std::string name = file.path().filename();
       if (!name.starts_with("post") && !name.starts_with("pre")) {
@@ -126,7 +143,7 @@ TEST(MaintainerScripts, AreShellAndTouchNoDevicesOfOthers) {
       EXPECT_THAT(test_support::manual(file.path()), Not(HasSubstr("subsystem-match"))) << file.path();
     }
   }
-  EXPECT_GE(scripts, 5);
+  EXPECT_GE(scripts, 8);
 }
 
 TEST(Workflow, RunsTheTestsAsDevelopersDo) {
