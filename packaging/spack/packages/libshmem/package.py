@@ -16,6 +16,7 @@ class Libshmem(CMakePackage):
     variant("mpi", default=False, description="Start of PEs by MPI (SHMEMX_INIT_WITH_MPI)")
     variant("openmpi", default=False, description="Components for Open MPI 4.1")
     variant("python", default=False, description="The Python module shmem_kv")
+    variant("torch", default=False, description="The backend of torch.distributed, shmem_torch")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -37,7 +38,9 @@ class Libshmem(CMakePackage):
     depends_on("python@3.9:", when="+python", type=("build", "link", "run"))
     depends_on("py-numpy", when="+python", type=("build", "run"))
     depends_on("py-pybind11", when="+python", type="build")
+    depends_on("py-torch@1.13:", when="+torch", type=("build", "link", "run"))
 
+    conflicts("~python", when="+torch", msg="shmem_torch is built beside shmem_kv")
     conflicts("%gcc@:11", msg="libshmem needs C++20 of GCC 12 or newer")
     conflicts("platform=darwin", msg="libshmem needs Linux")
     conflicts("platform=windows", msg="libshmem needs Linux")
@@ -52,6 +55,7 @@ class Libshmem(CMakePackage):
             self.define_from_variant("SHMEM_MPI", "mpi"),
             self.define_from_variant("GBA_OPENMPI", "openmpi"),
             self.define_from_variant("SHMEM_PYTHON_MODULE", "python"),
+            self.define_from_variant("SHMEM_TORCH", "torch"),
         ]
         if self.spec.satisfies("+python"):
             python = self.spec["python"]
