@@ -318,7 +318,7 @@ struct StagedCollectives::AlltoallPlan {
 void StagedCollectives::write_blocks(std::byte* to, const StagedCall& call, std::size_t offset,
                                      std::size_t most) const {
   for (int i = 0; i < team_.size(); ++i) {
-    if (offset < call.from_bytes[i]) {
+    if (i != team_.me() && offset < call.from_bytes[i]) {
       copy_bytes(to + static_cast<std::size_t>(i) * most, static_cast<const std::byte*>(call.from[i]) + offset,
                  std::min<std::size_t>(most, call.from_bytes[i] - offset));
     }
@@ -326,7 +326,7 @@ void StagedCollectives::write_blocks(std::byte* to, const StagedCall& call, std:
 }
 
 void StagedCollectives::read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const {
-  for (int distance = 0; distance < team_.size(); ++distance) {
+  for (int distance = 1; distance < team_.size(); ++distance) {
     const int member = (team_.me() + distance) % team_.size();
     if (offset < call.to_bytes[member]) {
       copy_bytes(static_cast<std::byte*>(call.to[member]) + offset,
@@ -355,7 +355,7 @@ Result<void> StagedCollectives::agree_on_blocks(const StagedCall& /*call*/, Allt
                                 "expects {}",
                                 team_.me(), from, plan.given(from, to), to, plan.expected(to, from)));
       }
-      if ((given_head(from).flags & kInline) == 0) {
+      if (from != to && (given_head(from).flags & kInline) == 0) {
         largest = std::max(largest, plan.given(from, to));
       }
     }
@@ -416,6 +416,8 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
   const std::vector<std::uint64_t> none(plan.members);
   if (in_line) {
     rest.from_bytes = none.data();
+  } else if (ok) {
+    copy_bytes(call.to[team_.me()], call.from[team_.me()], call.to_bytes[team_.me()]);  // not by way of the stage
   }
   for (std::size_t round = 0; ok && round < plan.rounds; ++round) {
     if (round != 0 || !rows_in_line) {
