@@ -64,7 +64,7 @@ typedef struct mca_coll_gba_component_t {
   int early_barriers;          /* the parameter */
   opal_list_t active;          /* modules with something under way */
 } mca_coll_gba_component_t;
-OMPI_MODULE_DECLSPEC extern mca_coll_gba_component_t mca_coll_gba_component;
+GBA_OMPI_EXPORTED extern mca_coll_gba_component_t mca_coll_gba_component;
 
 /* coll_gba_module.c. `publish`: before the modex of MPI_Init. */
 void mca_coll_gba_publish(void);

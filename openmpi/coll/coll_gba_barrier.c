@@ -37,7 +37,7 @@ typedef void (*report_t)(const gba_ompi_setup_t* setup, const gba_ompi_component
 
 /* REQUIRES: the lock. */
 static void report(report_t message, const mca_coll_gba_module_t* module) {
-  char name[sizeof module->comm->c_name + 16];
+  char name[MPI_MAX_OBJECT_NAME + 16];
   snprintf(name, sizeof name, "communicator %s", module->comm->c_name);
   message(module->setup, &mca_coll_gba_component.common, name);
 }

@@ -44,7 +44,7 @@ mca_coll_gba_component_t mca_coll_gba_component = {
         {
             .collm_version =
                 {
-                    MCA_COLL_BASE_VERSION_2_0_0,
+                    GBA_OMPI_COLL_VERSION,
                     .mca_component_name = "gba",
                     MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
                     .mca_open_component = open_component,

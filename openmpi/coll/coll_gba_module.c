@@ -12,7 +12,6 @@
 
 #include "ompi/mca/pml/pml.h"
 #include "ompi/proc/proc.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/util/output.h"
 
 static int enable(mca_coll_base_module_t* base, ompi_communicator_t* comm);
@@ -114,7 +113,7 @@ void mca_coll_gba_publish(void) {
                       .min_size = (uint32_t)common->options.min_size,
                       .early = early > 0 ? (uint32_t)early : 0};
   int error = OMPI_SUCCESS;
-  OPAL_MODEX_SEND(error, OPAL_PMIX_GLOBAL, &mca_coll_gba_component.super.collm_version, &own, sizeof own);
+  OPAL_MODEX_SEND(error, GBA_OMPI_MODEX_GLOBAL, &mca_coll_gba_component.super.collm_version, &own, sizeof own);
   (void)error; /* it has been logged; the others find nothing */
 }
 
@@ -127,10 +126,10 @@ int mca_coll_gba_init_query(bool enable_progress_threads, bool enable_mpi_thread
 static published_t look_up(ompi_proc_t* proc) {
   published_t published = {.version = 0};
   void* bytes = NULL;
-  int32_t size = 0;
+  gba_ompi_modex_size_t size = 0;
   int error = OMPI_SUCCESS;
   OPAL_MODEX_RECV(error, &mca_coll_gba_component.super.collm_version, &proc->super.proc_name, &bytes, &size);
-  if (error == OPAL_SUCCESS && size == (int32_t)sizeof published) {
+  if (error == OPAL_SUCCESS && (size_t)size == sizeof published) {
     memcpy(&published, bytes, sizeof published);
   }
   free(bytes);

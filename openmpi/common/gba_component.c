@@ -21,7 +21,12 @@ static bool fits(const gba_ompi_component_t* component) {
     return false;
   }
   if (strncmp(text, BUILT_FOR, strlen(BUILT_FOR)) == 0) {
-    return true;
+    /* Another implementation of threads makes another mutex; openmpi/include has that of POSIX threads. */
+    if (opal_mutex_t_class.cls_sizeof == sizeof(opal_mutex_t)) {
+      return true;
+    }
+    opal_output(0, "%s:gba: not used: it was built for an Open MPI with another kind of threads", component->framework);
+    return false;
   }
   opal_output(0, "%s:gba: not used: it was built for %s*, and this is %.40s", component->framework, BUILT_FOR, text);
   return false;

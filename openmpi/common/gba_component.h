@@ -10,9 +10,9 @@
 #include "ompi_config.h"
 
 #include "gba_port.h"
+#include "gba_release.h"
 #include "gba_remote.h"
 #include "opal/mca/mca.h"
-#include "opal/threads/mutex.h"
 
 typedef struct gba_ompi_options_t {
   int priority;

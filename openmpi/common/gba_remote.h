@@ -13,7 +13,7 @@
 #include "ompi_config.h"
 
 #include "gba_board.h"
-#include "opal/threads/mutex.h"
+#include "gba_release.h"
 
 struct gba_ompi_message_t;
 struct gba_ompi_channel_t;

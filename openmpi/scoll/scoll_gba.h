@@ -35,7 +35,7 @@ typedef struct mca_scoll_gba_component_t {
   mca_scoll_base_component_t super;
   gba_ompi_component_t common;
 } mca_scoll_gba_component_t;
-OMPI_MODULE_DECLSPEC extern mca_scoll_gba_component_t mca_scoll_gba_component;
+GBA_OMPI_EXPORTED extern mca_scoll_gba_component_t mca_scoll_gba_component;
 
 /* scoll_gba_module.c */
 mca_scoll_base_module_t* mca_scoll_gba_query(oshmem_group_t* group, int* priority);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What differs between the internal interfaces of Open MPI 4.1 and 5.0. No other file asks for the release. */
+#ifndef GBA_OMPI_RELEASE_H
+#define GBA_OMPI_RELEASE_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ompi_config.h"
+
+#if OMPI_MAJOR_VERSION >= 5
+#include "opal/mca/pmix/pmix-internal.h"
+#include "opal/mca/threads/mutex.h"
+
+#define GBA_OMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#define GBA_OMPI_MODEX_GLOBAL PMIX_GLOBAL
+#define GBA_OMPI_EXPORTED OMPI_DECLSPEC
+typedef size_t gba_ompi_modex_size_t;
+#else
+#include "opal/mca/pmix/pmix.h"
+#include "opal/threads/mutex.h"
+
+#define GBA_OMPI_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#define GBA_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#define GBA_OMPI_EXPORTED OMPI_MODULE_DECLSPEC
+typedef int32_t gba_ompi_modex_size_t;
+#endif
+
+#endif
