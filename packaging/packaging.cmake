@@ -127,8 +127,13 @@ if(TARGET mca_coll_gba)
   # The components use internal structs of one release series.
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${GBA_OPENMPI_VERSION})
   math(EXPR next_minor "${CMAKE_MATCH_2} + 1")
+  # Debian's packages are named after the library's number.
+  set(openmpi_package libopenmpi3)
+  if(GBA_OPENMPI_VERSION VERSION_GREATER_EQUAL 5)
+    set(openmpi_package libopenmpi40)
+  endif()
   string(APPEND CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_DEPENDS
-    ", libopenmpi3 (>= ${GBA_OPENMPI_VERSION}), libopenmpi3 (<< ${CMAKE_MATCH_1}.${next_minor})")
+    ", ${openmpi_package} (>= ${GBA_OPENMPI_VERSION}), ${openmpi_package} (<< ${CMAKE_MATCH_1}.${next_minor})")
 endif()
 set(CPACK_DEBIAN_LIBGBA-OPENMPI_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, openmpi-bin")
 
@@ -138,7 +143,7 @@ gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
  barriers in a switch if there is a Global Barrier Accelerator.")
 gba_depends(libshmem ${libgba})
 # Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2t64 | libpmix2, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi")
 gba_replaces(libshmem libshmem)
 gba_scripts(libshmem libraries ${triggers})
