@@ -158,6 +158,8 @@ echo "== pkg-config"
 # shellcheck disable=SC2046 # several words
 cc root.c -o by_pc $(pkg-config --cflags --libs shmem) -Wl,-rpath,"$(pkg-config --variable=libdir shmem)"
 runs_as_pes ./by_pc
+expect "SOS's variable exec_prefix" "$(pkg-config --variable=prefix shmem)" pkg-config --variable=exec_prefix shmem
+expect "SOS's variable cxxflags" "-I$(pkg-config --variable=includedir shmem)" pkg-config --variable=cxxflags shmem
 
 echo "== find_package"
 cat >CMakeLists.txt <<'TEXT'
