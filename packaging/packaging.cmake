@@ -143,7 +143,7 @@ gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
  barriers in a switch if there is a Global Barrier Accelerator.")
 gba_depends(libshmem ${libgba})
 # Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2t64 | libpmix2, libucx0")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi")
 gba_replaces(libshmem libshmem)
 gba_scripts(libshmem libraries ${triggers})

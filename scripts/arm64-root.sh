@@ -29,12 +29,6 @@ readonly PACKAGES=(
   nlohmann-json3-dev
 )
 
-# The mirror of this machine's own Debian release.
-mirror() {
-  # shellcheck disable=SC2016 # the names are apt's
-  apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "main" { print $2; exit }'
-}
-
 # apt with its own lists, cache and record of installed packages, which is empty.
 apt() {
   apt-get -q -y -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" \

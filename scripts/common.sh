@@ -68,6 +68,16 @@ build_folder() {
   cmake --build --preset "$preset" "${jobs[@]}" ${1:+--target "$@"}
 }
 
+# The mirror of this machine's own Debian release.
+mirror() {
+  local codename
+  codename="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)"
+  # shellcheck disable=SC2016 # the names are apt's
+  apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+    awk -v codename="$codename" '
+      $2 == "main" && ($1 == codename || $1 ~ /^(old)*stable$|^testing$|^unstable$|^sid$/) { print $3; exit }'
+}
+
 # Succeeds if this machine can build the fuzz targets; else prints why not.
 can_fuzz() {
   command -v clang++ >/dev/null || {

@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 usage() {
   cat <<'TEXT'
 Usage: scripts/test.sh [--require LABEL[,LABEL...]] [CTEST_ARGUMENT...]
+       scripts/test.sh --root RELEASE [CTEST_ARGUMENT...]
 
 Installs missing packages (groups build, options, test and arm64 of scripts/install-deps.sh), builds,
 and runs the tests: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer and under
@@ -17,11 +18,17 @@ are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
   --require LABELS   a test with one of these labels that is skipped counts as failed; so does a
                      label that no test has. Label fuzz means the fuzz targets, label arm64 the
                      unit tests for arm64.
+  --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
+                     instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
+                     ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
+                     or -R select other tests. Exits with 77, and the reason, if this machine
+                     cannot have such a root.
   CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
                      of soak)
 TEXT
 }
 
+root=
 required=()
 fuzz=
 arm64=
@@ -41,6 +48,11 @@ parse_arguments() {
         IFS=, read -r -a required <<<"${1#*=}"
         [[ ${#required[@]} -gt 0 ]] || usage_error "--require needs labels"
         shift
+        ;;
+      --root)
+        [[ "${2:-}" =~ ^[a-z]+$ ]] || usage_error "--root needs the name of a Debian release, e.g. trixie"
+        root="$2"
+        shift 2
         ;;
       *)
         ctest_arguments+=("$1")
@@ -120,8 +132,26 @@ report_problems() {
   exit 1
 }
 
+# Replaces this process.
+test_in_root() {
+  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/gba-roots/$root"
+  local -a selection=(-L '^unit$')
+  [[ ${#required[@]} -eq 0 ]] || usage_error "--require and --root exclude each other"
+  [[ " ${ctest_arguments[*]} " =~ " -L "|" -R "|" --label-regex "|" --tests-regex " ]] && selection=()
+  # shellcheck disable=SC2016 # expanded in the root
+  exec scripts/debian-root.sh "$root" "$folder" bash -euc '
+    build="$1"
+    shift
+    cmake --preset release -B "$build"
+    cmake --build "$build"
+    scripts/versions.sh "$build"
+    ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+  ' bash "build-$root" "${selection[@]}" "${ctest_arguments[@]}"
+}
+
 parse_arguments "$@"
 cd "$ROOT"
+[[ -z "$root" ]] || test_in_root
 install_packages build options test
 build_preset release
 for preset in asan tsan; do

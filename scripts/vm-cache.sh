@@ -28,16 +28,6 @@ lock_cache() {
   trap 'rm -rf "$work"' EXIT
 }
 
-# The mirror of this machine's own Debian release.
-mirror() {
-  local codename
-  codename="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)"
-  # shellcheck disable=SC2016 # the names are apt's
-  apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-    awk -v codename="$codename" '
-      $2 == "main" && ($1 == codename || $1 ~ /^(old)*stable$|^testing$|^unstable$|^sid$/) { print $3; exit }'
-}
-
 # Configures an apt in its own folder, with the suites that are needed and without installed packages.
 make_apt() {
   local from

@@ -108,6 +108,37 @@ TEST_F(RunTests, NeedNoCrossCompilerOnArm64) {
   EXPECT_THAT(outcome.output, HasSubstr("unit tests, arm64: skipped, this machine is an arm64 itself"));
 }
 
+// A stand-in for the root runs the command outside.
+TEST_F(RunTests, InARootBuildAndRunTheUnitTestsThere) {
+  tree_.programs().add("ctest", "echo \"ctest $*\"");
+  tree_.programs().add("cmake", "echo \"cmake $*\"");
+  StandIns::write(tree_.file("scripts/versions.sh"), "true");
+  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo \"root $1 ${2##*/}\"; \"${@:3}\"");
+  const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
+  EXPECT_TRUE(outcome.exit.clean()) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("root trixie trixie\ncmake --preset release -B build-trixie\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("cmake --build build-trixie\nctest --test-dir build-trixie "));
+  EXPECT_THAT(outcome.output, EndsWith(" -L ^unit$\n"));
+  EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie", "-R", "kv"}).output, Not(HasSubstr("-L ^unit$")));
+  tree_.programs().add("ctest", "exit 8");
+  EXPECT_EQ(tree_.run("test.sh", {"--root", "trixie"}).exit.code, 8);
+}
+
+TEST_F(RunTests, WithoutARootAreSkipped) {
+  StandIns::write(tree_.file("scripts/debian-root.sh"), "echo 'skipped: no root here' >&2; exit 77");
+  const auto outcome = tree_.run("test.sh", {"--root", "trixie"});
+  EXPECT_EQ(outcome.exit.code, 77);
+  EXPECT_THAT(outcome.output, HasSubstr("skipped: no root here"));
+}
+
+// The real script, of a user who is not root.
+TEST_F(RunTests, SayWhyThereIsNoRoot) {
+  tree_.programs().add("id", "echo 1000");
+  EXPECT_EQ(tree_.run("test.sh", {"--root", "trixie"}).exit.code, 77);
+  EXPECT_THAT(tree_.run("test.sh", {"--root", "trixie"}).output,
+              EndsWith("skipped: only root can make a root folder\n"));
+}
+
 TEST_F(RunTests, FailIfTheBuildFails) {
   ctest_that("true");
   tree_.programs().add("cmake", "false");

@@ -51,7 +51,8 @@ TEST_P(Script, PrintsHelp) {
 INSTANTIATE_TEST_SUITE_P(All, Script,
                          testing::Values("install-deps.sh", "build.sh", "test.sh", "soak.sh", "lint.sh", "demo.sh",
                                          "bench.sh", "coverage.sh", "fetch-vm.sh", "package.sh",
-                                         "count-instructions.sh", "build-vm-kernel.sh"));
+                                         "count-instructions.sh", "build-vm-kernel.sh", "debian-root.sh",
+                                         "versions.sh"));
 
 class WrongArguments : public testing::TestWithParam<Misuse> {};
 
@@ -71,6 +72,12 @@ INSTANTIATE_TEST_SUITE_P(All, WrongArguments,
                                          Misuse{"build.sh", {"release", "debug"}, "more than one preset"},
                                          Misuse{"test.sh", {"--require"}, "--require needs labels"},
                                          Misuse{"test.sh", {"--require="}, "--require needs labels"},
+                                         Misuse{"test.sh", {"--root"}, "--root needs the name"},
+                                         Misuse{
+                                             "test.sh", {"--root", "trixie", "--require", "vm"}, "exclude each other"},
+                                         Misuse{"debian-root.sh", {"trixie"}, "expected a release and a folder"},
+                                         Misuse{"debian-root.sh", {"13", "root"}, "not the name of a release: 13"},
+                                         Misuse{"versions.sh", {"a", "b"}, "expected one argument at most"},
                                          Misuse{"soak.sh", {"1", "--fast"}, "not hours and not a label: --fast"},
                                          Misuse{"lint.sh", {}, "expected one argument"},
                                          Misuse{"demo.sh", {"0"}, "the number of PEs must be"},

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/debian-root.sh RELEASE FOLDER [COMMAND [ARGUMENT...]]
+
+Makes a Debian of another RELEASE (trixie is Debian 13) in FOLDER, with the packages that building
+and testing need (600 MB to fetch, 3 GB unpacked), beside the system, which does not change. Does
+nothing if FOLDER is complete. Then runs COMMAND in it, in this tree, which is /source there.
+Compiled objects are kept in ~/.cache/ccache-RELEASE. No process and no mount of COMMAND outlives
+it. Needs root, debootstrap and a Debian mirror.
+
+Exits with 77, and the reason, if the root cannot be made here.
+TEXT
+}
+
+skip() {
+  echo "debian-root.sh: skipped: $*" >&2
+  exit 77
+}
+
+# Runs a command in the folder, with mounts and processes of its own. The kernel removes all of them when the first of
+# these processes ends, or when this script is killed, by whatever signal. The first process is a shell that stays, since
+# it waits for orphans. /dev/shm is a new one: tests inside and outside do not find each other's memory.
+inside() {
+  mkdir -p "$folder/source" "$folder/ccache" "$cache"
+  cp /etc/resolv.conf "$folder/etc/" 2>/dev/null || true
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child bash -euc '
+    folder="$1" tree="$2" cache="$3"
+    shift 3
+    mount -t proc proc "$folder/proc"
+    mount --rbind /sys "$folder/sys"
+    mount --rbind /dev "$folder/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$folder/dev/shm"
+    mount --bind "$tree" "$folder/source"
+    mount --bind "$cache" "$folder/ccache"
+    chroot "$folder" /usr/bin/env -i -C /source PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/ccache "$@"
+    exit 0' bash "$folder" "$ROOT" "$cache" "$@"
+}
+
+make_root() {
+  local from
+  from="$(mirror)"
+  [[ -n "$from" ]] || skip "apt names no Debian mirror here (apt-get update)"
+  rm -rf --one-file-system "$folder.part"
+  debootstrap --variant=minbase "$release" "$folder.part" "$from" >"$log" 2>&1 ||
+    skip "debootstrap cannot make a $release from $from: $(tail -n 1 "$log")"
+  mv "$folder.part" "$folder"
+}
+
+handle_help_option "$@"
+[[ $# -ge 2 ]] || usage_error "expected a release and a folder"
+release="$1"
+folder="$(realpath -m "$2")"
+shift 2
+[[ "$release" =~ ^[a-z]+$ ]] || usage_error "not the name of a release: $release"
+[[ "$(id -u)" == 0 ]] || skip "only root can make a root folder"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed (apt-get install debootstrap)"
+[[ -f "/usr/share/debootstrap/scripts/$release" ]] || skip "debootstrap knows no release $release"
+unshare --mount --pid --fork true 2>/dev/null || skip "this machine does not permit mount and process namespaces"
+log="$folder.log"
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/ccache-$release"
+mkdir -p "${folder%/*}"
+exec 8>"$folder.lock"
+flock 8
+[[ -d "$folder" ]] || make_root
+inside scripts/install-deps.sh build options test >>"$log" 2>&1 ||
+  die "cannot install the packages in $folder (remove it to start again): $(tail -n 1 "$log")"
+flock -u 8
+exec 8>&-
+[[ $# == 0 ]] || inside "$@"
