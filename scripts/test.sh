@@ -21,7 +21,8 @@ are ctest's summary of the latter. Exits with 0 if nothing failed anywhere.
   --root RELEASE     builds everything, and runs the unit tests, in a Debian of another release
                      instead: trixie is Debian 13 (scripts/debian-root.sh makes it in
                      ~/.cache/gba-roots; the build is in build-RELEASE). CTEST_ARGUMENTs with -L
-                     or -R select other tests. Exits with 77, and the reason, if this machine
+                     or -R select other tests. The last line is a row of the table in
+                     docs/install.md. Exits with 77, and the reason, if this machine
                      cannot have such a root.
   CTEST_ARGUMENT     handed to each ctest, e.g. -R barrier (a label exclusion, -LE, replaces that
                      of soak)
@@ -144,8 +145,12 @@ test_in_root() {
     shift
     cmake --preset release -B "$build"
     cmake --build "$build"
+    status=0
+    rm -f "$build/tests.xml"
+    ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" \
+      --output-junit "$PWD/$build/tests.xml" "$@" || status=$?
     scripts/versions.sh "$build"
-    ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+    exit "$status"
   ' bash "build-$root" "${selection[@]}" "${ctest_arguments[@]}"
 }
 

@@ -8,9 +8,10 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/versions.sh [BUILD]
 
-Prints a row of the table in docs/install.md: the release, architecture and compiler, and the MPI,
-UCX, PMIx and Slurm that a build in BUILD (default: build) finds here, and which of the parts that
-depend on these were built.
+Prints a row of the table in docs/install.md: the release, architecture and compiler, the MPI, UCX,
+PMIx and Slurm that the build in BUILD (default: build) finds here, which of the parts that depend
+on these were built, and how many tests of the last run of scripts/test.sh --root passed, and when.
+The others were skipped or failed.
 TEXT
 }
 
@@ -40,13 +41,29 @@ TEXT
   echo "${name%, }"
 }
 
+compiler() {
+  cat "$build"/CMakeFiles/*/CMakeCXXCompiler.cmake |
+    sed -nE 's/^set\(CMAKE_CXX_COMPILER_(ID|VERSION) "(.*)"\)/\2/p' | sed 's/^GNU$/g++/; s/^Clang$/clang/' | paste -sd ' '
+}
+
+# Of the run of ctest that scripts/test.sh --root has made; ctest's own log calls tests passed that were not run.
+tests() {
+  local report="$build/tests.xml" all passed
+  [[ -f "$report" ]] || {
+    echo -
+    return
+  }
+  all="$(grep -c '<testcase ' "$report")" || true
+  passed="$(grep -c '<testcase .* status="run"' "$report")" || true
+  echo "$passed of $all passed, $(date -r "$report" +%F)"
+}
+
 handle_help_option "$@"
 [[ $# -le 1 ]] || usage_error "expected one argument at most, the build folder"
 build="$(realpath -m "${1:-$ROOT/build}")"
 [[ -f "$build/CMakeCache.txt" ]] || die "$build is not a build folder (scripts/build.sh makes build/)"
-compiler="$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")"
 # shellcheck source=/dev/null
 release="$(. /etc/os-release && echo "${PRETTY_NAME#Debian GNU/Linux }")"
-printf '| %s | %s | %s %s | %s | %s | %s | %s | %s | %s |\n' "Debian $release" "$(uname -m)" "${compiler##*/}" \
-  "$("$compiler" -dumpfullversion 2>/dev/null || "$compiler" -dumpversion)" "$(cmake --version | sed -n '1s/.* //p')" \
-  "Open MPI $(version libopenmpi-dev)" "$(version libucx-dev)" "$(version libpmix-dev)" "$(version slurmctld)" "$(parts)"
+printf '| %s | %s | %s | %s | Open MPI %s | %s | %s | %s | %s | %s |\n' "Debian $release" "$(uname -m)" "$(compiler)" \
+  "$(cmake --version | sed -n '1s/.* //p')" "$(version libopenmpi-dev)" "$(version libucx-dev)" \
+  "$(version libpmix-dev)" "$(version slurmctld)" "$(parts)" "$(tests)"
