@@ -14,7 +14,7 @@ class Libshmem(CMakePackage):
     variant("ucx", default=True, description="Jobs on several nodes")
     variant("pmix", default=True, description="Start of jobs by mpirun and srun")
     variant("mpi", default=False, description="Start of PEs by MPI (SHMEMX_INIT_WITH_MPI)")
-    variant("openmpi", default=False, description="Components for Open MPI 4.1")
+    variant("openmpi", default=False, description="Components for Open MPI 4.1 or 5.0")
     variant("python", default=False, description="The Python module shmem_kv")
     variant("torch", default=False, description="The backend of torch.distributed, shmem_torch")
 
@@ -34,7 +34,7 @@ class Libshmem(CMakePackage):
     depends_on("ucx@1.13:", when="+ucx")
     depends_on("pmix@4:", when="+pmix")
     depends_on("mpi", when="+mpi")
-    depends_on("openmpi@4.1", when="+openmpi")
+    depends_on("openmpi@4.1,5.0", when="+openmpi")
     depends_on("python@3.9:", when="+python", type=("build", "link", "run"))
     depends_on("py-numpy", when="+python", type=("build", "run"))
     depends_on("py-pybind11", when="+python", type="build")
