@@ -56,10 +56,8 @@ std::string fix_rights(const struct stat& status, const std::string& path) {
   if (S_ISSOCK(status.st_mode)) {
     return fmt::format("chgrp gba {0} && chmod 0660 {0} (or gba-fake-device --mode)", path);
   }
-  return "install the package gba-udev, or without packages (as root): cp build/udev/70-gba.rules /etc/udev/rules.d; "
-         "cp "
-         "build/udev/gba-index /usr/lib/udev; udevadm control --reload; udevadm trigger --subsystem-match=vfio "
-         "--subsystem-match=vfio-dev";
+  return "install 70-gba.rules and gba-index (package gba-udev), then udevadm control --reload && udevadm trigger (as "
+         "root)";
 }
 
 /// May this process read and write the file? A problem has a fix, except for a missing file.

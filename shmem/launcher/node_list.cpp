@@ -23,7 +23,7 @@ Error wrong(const std::string& text) {
   return fail(std::errc::invalid_argument, text);
 }
 
-std::optional<int> number_of_pes(const std::string& text) {
+std::optional<int> number_of_slots(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
@@ -36,7 +36,7 @@ Result<NodeSlots> parse_host(const std::string& text) {
   const auto colon = text.rfind(':');
   const bool has_number = colon != std::string::npos && text.find(':') == colon;
   const std::string host = has_number ? text.substr(0, colon) : text;
-  const auto slots = has_number ? number_of_pes(text.substr(colon + 1)) : std::optional(1);
+  const auto slots = has_number ? number_of_slots(text.substr(colon + 1)) : std::optional(1);
   if (!slots) {
     return wrong(fmt::format("{} does not end with a number of PEs, from 1 to {}", text, kMaxLocalPes));
   }
@@ -64,7 +64,7 @@ Result<NodeSlots> parse_line(const std::string& line) {
   auto node = parse_host(word);
   constexpr std::string_view kSlots = "slots=";
   while (node && words >> word) {
-    const auto slots = word.starts_with(kSlots) ? number_of_pes(word.substr(kSlots.size())) : std::nullopt;
+    const auto slots = word.starts_with(kSlots) ? number_of_slots(word.substr(kSlots.size())) : std::nullopt;
     if (!slots) {
       return wrong(fmt::format("\"{}\" is not slots=N, with N from 1 to {}", word, kMaxLocalPes));
     }

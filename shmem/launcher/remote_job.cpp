@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// The poll interval for events that wake no poll().
-constexpr milliseconds kLook{100};
+constexpr milliseconds kOneLook{100};
 /// The time of an oshrun on another node to end, beyond the grace that it gives its PEs twice.
 constexpr milliseconds kNodeLimit{5000};
 /// When a terminal shows for the first time which nodes have not started.
@@ -288,7 +288,7 @@ Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueF
 void RemoteJob::wait_for_something() {
   const auto outputs = parts_.output.wanted();
   std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-  ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
+  ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
   parts_.output.move();
 }
 
@@ -449,7 +449,7 @@ void RemoteJob::finish_output() {
       if (output.is_pending()) {
         const auto outputs = output.wanted();
         std::array<pollfd, 3> polls{pollfd{parts_.signals.fd(), POLLIN, 0}, outputs[0], outputs[1]};
-        ::poll(polls.data(), polls.size(), static_cast<int>(kLook.count()));
+        ::poll(polls.data(), polls.size(), static_cast<int>(kOneLook.count()));
         while (const int signal = parts_.signals.next()) {
           if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
             return false;

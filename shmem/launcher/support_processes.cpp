@@ -93,7 +93,7 @@ constexpr const char* kProgram = "gba-fake-device";
 constexpr milliseconds kStartLimit{10000};
 /// The time in which it may end by itself.
 constexpr milliseconds kStopLimit{2000};
-constexpr milliseconds kLook{2};
+constexpr milliseconds kLookForEnd{2};
 
 Result<std::string> find_device_program() {
   auto beside = find_program(own_folder() + "/" + kProgram, "");
@@ -119,7 +119,7 @@ bool await_end(pid_t pid, milliseconds limit) {
     if (Clock::now() >= deadline) {
       return false;
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLookForEnd);
   }
 }
 

@@ -162,7 +162,7 @@ std::string assertions(const std::string& page, const std::string& name, const s
       text += with(line, R"(\\f[BIR])", "") + "\n";
     }
   }
-  text = with(with(with(text, "TYPENAME", name), "TYPE", type), "SIZE", "32");
+  text = with(with(with(text, "TYPENAME", name), "TYPE", type), "([^_])SIZE", "$0132");  // but not GBA_ADDRESS_SIZE
   return with(text, R"(([^;]*?)(\w+)\(([^;]*)\);)",
               "_Static_assert(__builtin_types_compatible_p(__typeof__($2), $1 ($3)), \"$2\");");
 }

@@ -46,7 +46,7 @@ TEST(Versions, AreThoseOfTheNewestChange) {
 std::set<std::string> switches() {
   std::set<std::string> all;
   for (const char* file : {"shmem/net/CMakeLists.txt", "shmem/bootstrap/CMakeLists.txt", "openmpi/CMakeLists.txt",
-                           "python/CMakeLists.txt"}) {
+                           "python/CMakeLists.txt", "python/shmem_torch/CMakeLists.txt"}) {
     all.merge(test_support::all_of(text_of(file), R"(\bgba_switch\((\w+))"));
   }
   return all;
@@ -54,7 +54,7 @@ std::set<std::string> switches() {
 
 TEST(Switches, AreTheVariantsOfTheSpackRecipe) {
   const std::string recipe = text_of("packaging/spack/packages/libshmem/package.py");
-  EXPECT_EQ(switches().size(), 5U);
+  EXPECT_EQ(switches().size(), 6U);
   EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("(\w+)", "\w+"\))re"), switches());
   EXPECT_EQ(test_support::all_of(recipe, R"re(define_from_variant\("\w+", "(\w+)"\))re"),
             test_support::all_of(recipe, R"re(variant\("(\w+)", default)re"));
@@ -112,7 +112,7 @@ TEST(Licences, NameEachProjectThatIsCompiledIn) {
     EXPECT_THAT(copyright, HasSubstr(std::string("\nFiles: ") + project.files + "\nCopyright: "));
   }
   // System headers, and those of libraries that are linked dynamically.
-  const std::regex known("<(?:sys|linux|net|netinet|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs)/.*");
+  const std::regex known("<(?:sys|linux|net|netinet|arpa|asm|systemd|pci|sodium|ucm|ucp|uct|ucs|ATen|c10|torch)/.*");
   for (const auto& name : test_support::all_of(used, "(<[^>\n]+/[^>\n]+>)\n")) {
     const bool compiled = std::any_of(kCompiled.begin(), kCompiled.end(),
                                       [&](const Compiled& project) { return name.starts_with(project.include); });

@@ -16,7 +16,7 @@ using shmem::ConfigValues;
 using shmem::parse_config;
 using testing::HasSubstr;
 
-shmem::Environment environment(const std::map<std::string, std::string>& values) {
+shmem::Environment environment_of(const std::map<std::string, std::string>& values) {
   return [values](const char* name) -> std::optional<std::string> {
     const auto found = values.find(name);
     return found != values.end() ? std::optional(found->second) : std::nullopt;
@@ -25,7 +25,7 @@ shmem::Environment environment(const std::map<std::string, std::string>& values)
 
 std::vector<std::string> paths(const std::map<std::string, std::string>& values, bool more_rights = false) {
   std::vector<std::string> found;
-  for (const ConfigFile& file : shmem::config_files(environment(values), more_rights)) {
+  for (const ConfigFile& file : shmem::config_files(environment_of(values), more_rights)) {
     found.push_back(file.path);
   }
   return found;
@@ -81,10 +81,11 @@ TEST(ConfigFiles, WrongLinesAreNamed) {
 TEST(ConfigFiles, AWrongValueIsNamedWithItsPlace) {
   ConfigValues values;
   ASSERT_TRUE(parse_config("f", "SHMEM_BARRIER_TIMEOUT = soon\n", values));
-  const auto options = read_options(environment({}), values);
+  const auto options = read_options(environment_of({}), values);
   ASSERT_FALSE(options);
   EXPECT_THAT(options.error().text, HasSubstr("shmem: f:1: SHMEM_BARRIER_TIMEOUT=soon is not a number of seconds"));
-  EXPECT_TRUE(read_options(environment({{"SHMEM_BARRIER_TIMEOUT", "1"}}), values)) << "the environment has precedence";
+  EXPECT_TRUE(read_options(environment_of({{"SHMEM_BARRIER_TIMEOUT", "1"}}), values))
+      << "the environment has precedence";
 }
 
 TEST(ConfigFiles, ThatCannotBeReadAreNamedWithTheReason) {

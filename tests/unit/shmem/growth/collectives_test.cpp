@@ -192,8 +192,11 @@ class OnFirstNode {
       job.nodes = nodes;
       networks_.push_back(std::make_unique<shmem_test::BoardNetwork>(wires_, pe, boards_));
       job.network = networks_.back().get();
+      const shmem::TeamMap world{0, 1, pes + 1};
+      const shmem::TeamParts parts(nodes, world, [pes](int member) { return member < pes ? 0 : 1; });
       teams_.push_back(std::make_unique<shmem::SpanningTeam>(
-          job, shmem::TeamPlan{.here = {0, 1, pes}, .world = {0, 1, pes + 1}, .slot = CountedJob::kOtherSlots + 1}));
+          job, shmem::TeamPlan{
+                   .here = {0, 1, pes}, .world = world, .slot = CountedJob::kOtherSlots + 1, .parts = parts}));
     }
   }
   [[nodiscard]] shmem::SpanningTeam& team(int member) { return *teams_[static_cast<std::size_t>(member)]; }

@@ -26,7 +26,7 @@ using shmem::TeamTable;
 using shmem_test::nodes_of;
 using shmem_test::run_nodes;
 
-shmem::Result<void> no_device(Team& /*team*/) {
+shmem::Result<void> without_device(Team& /*team*/) {
   return {};
 }
 
@@ -126,7 +126,7 @@ TEST(TeamsOnNodes, MayBeUnevenlySpacedOnANode) {
   Arrivals arrivals(7);
   Arrivals of_child(7);
   run_nodes({0, 0, 0, 1, 0, 0, 1}, [&](Job& job) {
-    TeamTable teams(job, no_device);
+    TeamTable teams(job, without_device);
     ASSERT_TRUE(job.bootstrap->barrier());
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
@@ -169,7 +169,7 @@ TEST(TeamsOnNodes, SynchroniseWhateverThePlacement) {
     const auto seed = static_cast<unsigned>(random());
     Arrivals arrivals(node_of.size());
     run_nodes(node_of, [&](Job& job) {
-      TeamTable teams(job, no_device);
+      TeamTable teams(job, without_device);
       ASSERT_TRUE(job.bootstrap->barrier());
       ASSERT_TRUE(teams.make_predefined());
       std::minstd_rand common(seed);
@@ -204,7 +204,7 @@ constexpr int kFewIds = 4;  // bits: four ids for each of four PEs
 TEST(TeamIds, OfLiveTeamsAreNotGivenAgain) {
   std::barrier<> members(2);
   run_nodes({0, 1, 0, 1}, [&](Job& job) {
-    TeamTable teams(job, no_device, kFewIds);
+    TeamTable teams(job, without_device, kFewIds);
     ASSERT_TRUE(job.bootstrap->barrier());
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
@@ -248,7 +248,7 @@ TEST(TeamIds, OfLiveTeamsAreNotGivenAgain) {
 
 TEST(TeamIds, CanBeUsedUp) {
   run_nodes({0, 1, 0, 1}, [&](Job& job) {
-    TeamTable teams(job, no_device, kFewIds);
+    TeamTable teams(job, without_device, kFewIds);
     ASSERT_TRUE(job.bootstrap->barrier());
     ASSERT_TRUE(teams.make_predefined());
     Team& world = *teams.find(shmem::kWorldTeam);
