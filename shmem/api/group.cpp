@@ -48,6 +48,12 @@ shmem::KeyValueStore store_of(const shmemx_group_store_t& store) {
           }};
 }
 
+/// Times that cannot be counted in signed nanoseconds never come.
+std::chrono::nanoseconds time_of(std::uint64_t nanoseconds) {
+  constexpr std::chrono::nanoseconds kMost = std::chrono::hours(24 * 365);
+  return std::chrono::nanoseconds(std::min<std::uint64_t>(nanoseconds, kMost.count()));
+}
+
 Result<void> create(const shmemx_group_store_t* store, int rank, int size, shmemx_group_t** group) {
   constexpr const char* kCall = "shmemx_group_create";
   if (store == nullptr || store->set == nullptr || store->get == nullptr || group == nullptr) {
@@ -85,7 +91,7 @@ Result<void> run(shmemx_group_t* group, const shmemx_group_call_t* call) {
   staged.to = call->to;
   staged.from_bytes = call->from_bytes;
   staged.to_bytes = call->to_bytes;
-  return group->group->run(staged, std::chrono::nanoseconds(call->timeout_ns));
+  return group->group->run(staged, time_of(call->timeout_ns));
 }
 
 struct Post {
@@ -113,8 +119,7 @@ Result<void> post(shmemx_group_t* group, const char* call, const Post& what, shm
   made->peer = what.peer;
   made->tag = what.tag;
   if (what.timeout_ns != 0) {
-    const auto most = std::chrono::nanoseconds(std::chrono::hours(24 * 365));
-    made->deadline = shmem::Clock::now() + std::min(most, std::chrono::nanoseconds(what.timeout_ns));
+    made->deadline = shmem::Clock::now() + time_of(what.timeout_ns);
   }
   if (what.done != nullptr) {
     made->done = [done = what.done, context = what.context] { done(context); };

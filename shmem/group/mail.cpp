@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "shmem/layout/peers.hpp"
 
@@ -196,6 +197,15 @@ void Mail::end_all(const Error& error) {
 }
 
 void Mail::advance() {
+  try {
+    move_all();
+  } catch (const std::bad_alloc&) {  // perhaps on the thread, where it would end the process
+    end_all({std::errc::not_enough_memory,
+             fmt::format("shmem: PE {}: there is no memory for a message that nobody has asked for yet", job_.me)});
+  }
+}
+
+void Mail::move_all() {
   for (int member = 0; member < job_.size && !failed_; ++member) {
     bool moved = push(member);
     while (pull(member)) {
@@ -267,9 +277,9 @@ bool Mail::pull(int member) {
       return false;
     }
     get(from, taken, &head, sizeof head);
+    begin_message(member, head);
     peer.head = head;
     peer.have = 0;
-    begin_message(member, head);
     from.taken.store(taken + sizeof head, std::memory_order_release);  // pairs with push()
   } else if (there != 0) {
     const std::size_t part = std::min<std::size_t>(there, peer.head->size - peer.have);

@@ -97,6 +97,7 @@ class Mail {
 
   // Under mutex_.
   void advance();
+  void move_all();
   bool push(int member);
   bool pull(int member);
   bool begin_message(int member, const Head& head);

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <new>
 #include <numeric>
@@ -530,6 +532,32 @@ TEST(Group, AMessageThatBreaksOffFails) {
     return error == -EOWNERDEAD && text.find("rank 1 (pid") != std::string::npos ? "" : std::to_string(error) + text;
   });
   EXPECT_EQ("rank 1:  (status 9)\n", all);
+}
+
+/// No more address space than this process has, and `more` bytes.
+void limit_memory(rlim_t more) {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more;
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+TEST(Group, AMessageThatThereIsNoMemoryForFails) {
+  const std::string all = run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+    Bytes data(rank == 1 ? 256 << 20 : 8);
+    Mail mail;
+    if (rank == 1) {
+      mail.send(group, data, 0, 2);
+      shmemx_group_message_wait(mail.message);
+      return "";
+    }
+    limit_memory(128 << 20);
+    mail.receive(group, data, 1, 1);
+    const int error = shmemx_group_message_wait(mail.message);
+    return error == -ENOMEM ? "" : std::to_string(error) + shmemx_error_text();
+  });
+  EXPECT_EQ("", all);
 }
 
 TEST(Group, WrongArgumentsAreErrors) {
