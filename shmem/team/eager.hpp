@@ -54,7 +54,7 @@ class EagerChannel {
       return false;
     }
     ++count_;
-    fetch_to_write(view_.eager(view_.me()).place[(count_ + 1) % kEagerSlots]);
+    fetch_to_write(&view_.eager(view_.me()).place[(count_ + 1) % kEagerSlots]);
     // For messages, and for the next team that gets the slot, like TeamSync::entered. Release: pairs with
     // TeamSlots::last_count().
     view_.mine().calls.store(count_, std::memory_order_release);
@@ -77,6 +77,9 @@ class EagerChannel {
       write(data_of(view_.me(), size));
     }
     publish(mine, count_);
+    if (size > kEagerInline) [[unlikely]] {
+      fetch_next_room(size);
+    }
     return true;
   }
   struct Given {
@@ -128,13 +131,14 @@ class EagerChannel {
   static_assert(kFinishedEach < kEagerSlots && kFinishedEach <= kEagerRooms);
 
   /// Prefetches a line for writing: other members have read it, and invalidating their copies overlaps with the wait.
-  static void fetch_to_write(const EagerSlot& place) {
+  static void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(place.value));
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 #else
-    __builtin_prefetch(&place, 1);
+    __builtin_prefetch(line, 1);
 #endif
   }
+  void fetch_next_room(std::size_t size) const;
 
   static std::unique_ptr<const NeighbourLevels> levels_of(const SyncView& view);
   bool wait_for_place(std::uint64_t number);
