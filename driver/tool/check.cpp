@@ -56,8 +56,8 @@ std::string fix_rights(const struct stat& status, const std::string& path) {
   if (S_ISSOCK(status.st_mode)) {
     return fmt::format("chgrp gba {0} && chmod 0660 {0} (or gba-fake-device --mode)", path);
   }
-  return "install 70-gba.rules and gba-index (package gba-udev), then udevadm control --reload && udevadm trigger (as "
-         "root)";
+  return "install 70-gba.rules and gba-index (package gba-udev), then udevadm control --reload && "
+         "/usr/lib/udev/gba-index --trigger (as root)";
 }
 
 /// May this process read and write the file? A problem has a fix, except for a missing file.

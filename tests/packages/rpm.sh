@@ -66,5 +66,5 @@ needs libshmem1 '^libsodium\.so'
 needs libshmem-devel '^libshmem-tools = '
 needs gba-tools '^libpci\.so'
 grep -qx libgba <<<"$(ask --obsoletes libgba0)" || die "libgba0 does not replace libgba"
-grep -q 'gba-index --nodes' <<<"$(ask --scripts gba-udev)" || die "gba-udev applies no rules"
+grep -q 'gba-index --trigger' <<<"$(ask --scripts gba-udev)" || die "gba-udev applies no rules"
 [[ "$(ask --scripts gba-udev)" != *subsystem* ]] || die "gba-udev touches devices of others"
