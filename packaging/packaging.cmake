@@ -6,7 +6,7 @@ set(CPACK_PACKAGE_VENDOR "libgba developers")
 set(CPACK_PACKAGE_CONTACT ${GBA_PACKAGE_CONTACT})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_STRIP_FILES ON)
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/strip.cmake)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/finish.cmake)
 
 set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc)
@@ -19,16 +19,19 @@ endif()
 if(TARGET shmem_kv_core)
   list(APPEND CPACK_COMPONENTS_ALL python3-shmem-kv)
 endif()
+if(TARGET shmem_torch_core)
+  list(APPEND CPACK_COMPONENTS_ALL python3-shmem-torch)
+endif()
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
 # Before libgba is installed, dpkg-shlibdeps finds it in the build folder.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
-set(CPACK_RPM_PACKAGE_LICENSE "Apache-2.0")
 set(CPACK_RPM_PACKAGE_AUTOREQ ON)
 # Folders that belong to other packages.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/systemd /usr/lib/systemd/system /usr/lib/udev /usr/lib/udev/rules.d
@@ -55,6 +58,14 @@ macro(gba_depends component)
   list(JOIN dependencies ", " CPACK_DEBIAN_${key}_PACKAGE_DEPENDS)
   list(TRANSFORM names APPEND " = ${PROJECT_VERSION}" OUTPUT_VARIABLE dependencies)
   list(JOIN dependencies ", " CPACK_RPM_${key}_PACKAGE_REQUIRES)
+endmacro()
+
+# gba_licences(name licence...): of headers that are compiled into the package of this RPM name, and of libpci, besides
+# Apache-2.0.
+set(licences)
+macro(gba_licences name)
+  string(REPLACE ";" " AND " others "${ARGN}")
+  string(APPEND licences "['${name}'] = 'Apache-2.0 AND ${others}', ")
 endmacro()
 
 # gba_replaces(component package): a package of an earlier release, which had the files of this one.
@@ -92,6 +103,7 @@ set(triggers ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
 gba_package(libgba ${libgba} libs "Barriers in a switch, from user space"
   "The driver of the Global Barrier Accelerator.")
 set(CPACK_DEBIAN_LIBGBA_PACKAGE_RECOMMENDS "gba-udev (= ${PROJECT_VERSION})")
+gba_licences(${libgba} MIT)
 gba_replaces(libgba libgba)
 gba_scripts(libgba libraries ${triggers})
 
@@ -100,6 +112,8 @@ gba_package(gba-udev gba-udev admin "Barriers in a switch, from user space: name
  let group gba use them.")
 set(CPACK_DEBIAN_GBA-UDEV_PACKAGE_ARCHITECTURE all)
 set(CPACK_RPM_GBA-UDEV_PACKAGE_ARCHITECTURE noarch)
+set(CPACK_DEBIAN_GBA-UDEV_PACKAGE_DEPENDS passwd)
+set(CPACK_RPM_GBA-UDEV_PACKAGE_REQUIRES shadow-utils)
 gba_replaces(gba-udev libgba)
 gba_scripts(gba-udev gba-udev)
 
@@ -111,12 +125,16 @@ gba_depends(libgba-dev ${libgba})
 gba_package(gba-tools gba-tools admin "Barriers in a switch, from user space: the gba command"
   "Lists, checks, tests, measures and resets Global Barrier Accelerators.")
 gba_depends(gba-tools ${libgba})
+gba_licences(gba-tools BSD-3-Clause GPL-2.0-or-later MIT)
 set(CPACK_DEBIAN_GBA-TOOLS_PACKAGE_RECOMMENDS "gba-udev (= ${PROJECT_VERSION})")
 
 gba_package(gba-fake-device gba-fake-device devel "A Global Barrier Accelerator as a process"
   "For development without the hardware: the same device behind a
  vfio-user socket.")
+set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_DEPENDS passwd)
+set(CPACK_RPM_GBA-FAKE-DEVICE_PACKAGE_REQUIRES shadow-utils)
 set(CPACK_DEBIAN_GBA-FAKE-DEVICE_PACKAGE_RECOMMENDS ${libgba})
+gba_licences(gba-fake-device BSD-3-Clause MIT)
 gba_scripts(gba-fake-device gba-fake-device)
 
 gba_package(libgba-openmpi libgba-openmpi libs "Barriers in a switch, from user space: in programs of Open MPI"
@@ -142,6 +160,7 @@ gba_package(libshmem ${libshmem} libs "OpenSHMEM 1.6 for one node or several"
   "Symmetric memory, one-sided communication and collective operations, with
  barriers in a switch if there is a Global Barrier Accelerator.")
 gba_depends(libshmem ${libgba})
+gba_licences(${libshmem} BSD-2-Clause MIT)
 # Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi")
@@ -153,6 +172,7 @@ gba_package(libshmem-tools libshmem-tools utils "OpenSHMEM 1.6 for one node or s
  and tune_collective measure what is fast on a machine, and kv_shuffle moves KV
  caches of LLM serving.")
 gba_depends(libshmem-tools ${libshmem} ${libgba})
+gba_licences(libshmem-tools BSD-3-Clause MIT)
 gba_replaces(libshmem-tools libshmem)
 set(CPACK_RPM_LIBSHMEM-TOOLS_PACKAGE_OBSOLETES "")
 
@@ -178,6 +198,7 @@ gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric mem
   "NumPy arrays that the processes of a job share, and the calls that move blocks
  of KV caches between them.")
 gba_depends(python3-shmem-kv ${libshmem} libshmem-tools)
+gba_licences(python3-shmem-kv BSD-3-Clause)
 if(TARGET shmem_kv_core)
   # The module works with the version of Python that it was built for.
   string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" series ${SHMEM_PYTHON_VERSION})
@@ -187,5 +208,18 @@ if(TARGET shmem_kv_core)
   string(APPEND CPACK_RPM_PYTHON3-SHMEM-KV_PACKAGE_REQUIRES ", python3 >= ${series}, python3 < ${CMAKE_MATCH_1}.${next_minor}, python3-numpy")
 endif()
 gba_scripts(python3-shmem-kv python3-shmem-kv)
+
+# It works with the version of PyTorch that it was built for, whose libraries have that version in their names.
+gba_package(python3-shmem-torch python3-shmem-torch python "OpenSHMEM 1.6 for one node or several: backend of torch.distributed"
+  "Lets processes that use torch.distributed communicate through symmetric
+ memory.")
+gba_depends(python3-shmem-torch python3-shmem-kv ${libshmem})
+gba_licences(python3-shmem-torch BSD-3-Clause)
+string(APPEND CPACK_DEBIAN_PYTHON3-SHMEM-TORCH_PACKAGE_DEPENDS ", python3-torch")
+string(APPEND CPACK_RPM_PYTHON3-SHMEM-TORCH_PACKAGE_REQUIRES ", python3-torch")
+gba_scripts(python3-shmem-torch python3-shmem-torch)
+
+# CPack has one licence for all packages: this is a macro of RPM, in the language Lua.
+set(CPACK_RPM_PACKAGE_LICENSE "%{lua: local licences = { ${licences}} print(licences[rpm.expand('%{name}')] or 'Apache-2.0')}")
 
 include(CPack)

@@ -20,6 +20,7 @@ installed.
   lint      what the target lint uses
   arm64     what tests of the arm64 build use
   package   what scripts/package.sh uses besides build and options
+  torch     PyTorch, for the backend of torch.distributed; large
 
   --print   prints the names of all packages of the groups, and installs nothing
 TEXT
@@ -40,7 +41,8 @@ packages_of() {
     soak) echo automake debootstrap flex libtool rpm ;;
     lint) echo clang clang-format clang-tidy git python3 shellcheck ;;
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
-    package) echo dpkg-dev file rpm ;;
+    package) echo binutils dpkg-dev file rpm ;;
+    torch) echo libtorch-dev python3-torch ;;
     *) return 1 ;;
   esac
 }

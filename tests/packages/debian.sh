@@ -30,7 +30,7 @@ trap 'rm -rf "$work"' EXIT
 
 stage_build "$source" "$build" "$work/build" >"$work/log" 2>&1 || die "$(<"$work/log")"
 (cd "$work/build" && cpack -G DEB >"$work/log" 2>&1) || die "$(<"$work/log")"
-python=lib/python/shmem_kv
+python=lib/python
 
 echo "== no file belongs to another package"
 root="$work/root"
@@ -41,7 +41,7 @@ done
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that belong to no package.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi)|python3-shmem-kv)(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi)|python3-shmem-(kv|torch))(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -81,6 +81,9 @@ for deb in "$work"/build/*.deb; do
 done
 grep -q '^Format: .*copyright-format/1.0' "$root/usr/share/doc/$libgba/copyright" || die "copyright is in another format"
 ! readelf -S "$root"/usr/lib/*/libshmem.so.1 | grep -q debug_info || die "libshmem is not stripped"
+id="$(readelf -n "$root"/usr/lib/*/libshmem.so.1 | sed -n 's/.*Build ID: //p')"
+dpkg-deb -x "$work"/build/"$libshmem"-dbgsym_*.ddeb "$work/debug"
+readelf -S "$work/debug/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep -q debug_info || die "$libshmem-dbgsym has no debug information"
 
 echo "== oshcc.libshmem and oshrun.libshmem"
 cat >"$work/hello.c" <<'TEXT'
@@ -109,10 +112,17 @@ if [[ -d "$components" ]]; then
     "$source/tests/packages/use_openmpi.sh" "$work/openmpi" "$components"
 fi
 
-if [[ -d "$work/build/$python" ]]; then
+if [[ -d "$work/build/$python/shmem_kv" ]]; then
   echo "== python3-shmem-kv"
   [[ "$(depends python3-shmem-kv)" == *"$libshmem (= "*python3-numpy* ]] || die "python3-shmem-kv depends on $(depends python3-shmem-kv)"
   "$root/usr/bin/oshrun.libshmem" -n 2 --gba off --timeout 60 env PYTHONPATH="$root/usr/lib/python3/dist-packages" \
     LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
     /usr/bin/python3 -c 'import shmem_kv; shmem_kv.init(1 << 20); shmem_kv.barrier_all(); shmem_kv.finalize()'
+fi
+
+if [[ -d "$work/build/$python/shmem_torch" ]]; then
+  echo "== python3-shmem-torch"
+  [[ "$(depends python3-shmem-torch)" == *"python3-shmem-kv (= "*python3-torch* ]] || die "python3-shmem-torch depends on $(depends python3-shmem-torch)"
+  PYTHONPATH="$root/usr/lib/python3/dist-packages" LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" PYTHONDONTWRITEBYTECODE=1 \
+    /usr/bin/python3 -c 'import shmem_torch' || die "shmem_torch cannot be imported"
 fi

@@ -57,6 +57,12 @@ for package in "$work"/build/*.rpm; do
   ! grep -qxE '/usr|/usr/(bin|lib|lib64|share|include|share/man|lib/systemd|lib/udev/rules\.d)' <<<"$files" ||
     die "$package owns folders of the system: $files"
 done
+licences() {
+  [[ "$(rpm -qp --qf '%{license}' "$work"/build/"$1"-[0-9]*.rpm 2>/dev/null)" == "$2" ]] || die "$1 has another licence than $2"
+}
+licences gba-tools "Apache-2.0 AND BSD-3-Clause AND GPL-2.0-or-later AND MIT"
+licences libshmem1 "Apache-2.0 AND BSD-2-Clause AND MIT"
+licences libshmem-devel Apache-2.0
 duplicates="$(for package in "$work"/build/*.rpm; do rpm -qpl "$package" 2>/dev/null; done | grep -v -e '^/usr/lib/.build-id' -e '^/usr/lib64/libshmem' -e '/libshmem$' | sort | uniq -d)"
 [[ -z "$duplicates" ]] || die "two packages have $duplicates"
 
