@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -119,8 +120,7 @@ class SpanningTeam final : public Team {
   Result<VoteResult> count_all(const Ballot& here);
   Result<void> count_votes();
   /// The leader does `work` between two syncs of the node; all members get the outcome.
-  template <typename Work>
-  Result<void> by_leader(Work work);
+  Result<void> by_leader(const std::function<Result<void>()>& work);
   [[nodiscard]] Error leader_failed() const;
 
   bool enter_on_cores() override {
