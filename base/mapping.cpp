@@ -74,7 +74,7 @@ Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment, 
     }
     return cannot_map(error, size);
   }
-  // A core dump would otherwise allocate every page of a sparse file. It is no reason to fail if that is not to be had.
+  // A core dump would otherwise allocate every page of a sparse file. It is no failure if this is not supported.
   ::madvise(data, whole, MADV_DONTDUMP);
   return Mapping(data, whole);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that nobody can guess and nobody else has.
+// Names that cannot be guessed and are used only once.
 #pragma once
 
 #include <array>

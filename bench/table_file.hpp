@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/jobs.hpp"
+#include "shmem/version.hpp"
 
 namespace bench {
 
@@ -62,7 +63,12 @@ inline int run_tuner(const Tuner& tuner, int argc, char** argv) {
   std::string file;
   app.add_option("PES", sizes, "numbers of PEs to measure")->check(CLI::Range(2, 16384))->capture_default_str();
   app.add_option("-o,--output", file, "the file to write; standard output if there is none");
-  CLI11_PARSE(app, argc, argv);
+  app.set_version_flag("--version", std::string(tuner.name) + " " + shmem::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   sort_sizes(sizes);
   return write_table(tuner.make(sizes), file, tuner.variable);
 }

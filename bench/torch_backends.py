@@ -48,7 +48,7 @@ def maker(call, size, count, group):
 
 
 def timed(make, rounds):
-    """Seconds of one call of so many."""
+    """Mean seconds of one of the calls."""
     begin = time.perf_counter()
     for _ in range(rounds):
         make()

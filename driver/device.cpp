@@ -185,7 +185,7 @@ Device::~Device() {
   if (backend_->resets_on_close() || backend_->lost()) {
     return;
   }
-  // Nobody else would end what this port has in the switch.
+  // Otherwise what this port has in the switch would stay.
   (void)guarded([this] {
     leave_all();
     return 0;

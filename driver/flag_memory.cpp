@@ -105,7 +105,7 @@ Result<void> FlagPage::show_to_device() {
     return mapped;
   }
   iova_ = *iova;
-  // A device that is a process stores directly only into memory that nobody can take away. Hardware ignores the seals.
+  // A device that is a process stores directly only into memory that cannot be taken away. Hardware ignores the seals.
   [[maybe_unused]] const auto kept = base::keep_pages(memory_.get());
   // Not before: locked memory counts like memory that the kernel pins for the device. If no more may be locked, flags
   // are slower, which is no reason to fail.

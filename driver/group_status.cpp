@@ -14,7 +14,7 @@ namespace gba {
 
 namespace {
 
-/// Messages have a limited length, and nobody reads longer lists.
+/// Messages have a limited length, and longer lists do not help.
 constexpr std::size_t kMaxRanges = 16;
 
 struct Range {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register maps of the devices that this library drives. What differs between them is here, and nowhere else.
+// The register maps of the devices that this library drives. All that differs between them is here.
 #pragma once
 
 #include <cstdint>

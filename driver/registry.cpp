@@ -36,7 +36,7 @@ struct Registry::Holder {
 };
 
 Result<std::shared_ptr<Device>> Registry::open(const std::string& key, const Opener& opener) {
-  // Both go after the lock: whoever lets go of the last reference to a device takes the lock itself.
+  // Both go after the lock: the holder of the last reference to a device takes the lock itself.
   const auto holder = std::make_shared<Holder>(*this, key);
   std::shared_ptr<Device> known;
   std::unique_lock lock(mutex_);

@@ -29,7 +29,7 @@ struct StatusReport {
   char condition_text[512] = {};
 };
 
-/// Equal for all names of one device. Of a vfio-user server: two paths that lead to the same file are the same device.
+/// Equal for all names of one device. Two paths that lead to the same file are the same vfio-user server.
 std::string key_of_socket(const std::string& socket);
 std::string key_of_function(const std::string& pci_address);
 

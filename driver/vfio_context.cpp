@@ -19,7 +19,7 @@ void VfioContext::leave(const std::function<void()>& release) {
   if (--devices_ > 0) {
     return;
   }
-  // Release: whoever sees a call on its descriptors fail sees this too.
+  // Release: a thread that sees a call on its descriptors fail sees this too.
   released_.store(true, std::memory_order_release);
   release();
 }

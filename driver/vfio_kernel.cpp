@@ -8,7 +8,7 @@ namespace gba {
 
 namespace {
 
-/// More than any kernel has to say. Whoever asks for more is not answered.
+/// More than any kernel reports. A caller that asks for more is not answered.
 constexpr std::size_t kMostRoom = 1U << 20;
 
 }  // namespace

@@ -51,7 +51,7 @@ class DmaTable {
   int unmap(std::uint64_t address, std::uint64_t size);
   void unmap_all();
 
-  /// The 8 bytes at `iova`, if the device may write them and they lie in a file from which nobody can take pages. While
+  /// The 8 bytes at `iova`, if the device may write them and they lie in a file from which no pages can be taken. While
   /// the kernel takes pages of a large file away, a store into one of them waits, and so do all maps and unmaps of the
   /// process. The seals are read when the file is first resolved: its client seals it after the device has mapped it.
   [[nodiscard]] std::optional<GuardedWord> resolve(std::uint64_t iova) const;

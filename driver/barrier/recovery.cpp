@@ -63,7 +63,7 @@ bool Recovery::all_ready(std::uint64_t k) const {
 }
 
 std::optional<HeldGroup> Recovery::conclude(std::uint64_t k) {
-  // Nobody can have overwritten the words of k yet: k + 2 cannot begin before we have entered k + 1.
+  // No member can have overwritten the words of k yet: k + 2 cannot begin before we have entered k + 1.
   if (is_offered(k)) {
     offered_.reset();
     HeldGroup group = std::exchange(group_, {});

@@ -28,7 +28,7 @@ class Recovery {
   CheckVote vote(std::uint64_t k);
   /// After check round k, before k + 1. A group, if the device serves the next barrier: the same on all members.
   std::optional<HeldGroup> conclude(std::uint64_t k);
-  /// The group that was used is lost, after so many barriers.
+  /// The group that was used is lost, after this many barriers.
   void lost(std::uint64_t served);
 
  private:

@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFirstNap = milliseconds{1};
 constexpr nanoseconds kLongestNap = milliseconds{100};
-// While words are waited for, which is rare, and nobody wakes the waiter.
+// While words are waited for, which is rare, and no member wakes the waiter.
 constexpr nanoseconds kFirstWordsNap = microseconds{50};
 constexpr nanoseconds kLongestWordsNap = milliseconds{1};
 

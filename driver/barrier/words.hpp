@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members tell each other about a barrier: a word of their own for each of the two that can be open (uapi rule
+// What members publish about a barrier: a word of their own for each of the two that can be open (uapi rule
 // 25).
 #pragma once
 
@@ -50,11 +50,11 @@ class Words {
   template <typename AnyVote>
   void publish(std::uint64_t k, AnyVote vote) {
     // Release: pairs with the acquire in read(), here or in another process. Where the doorbell is rung next, that
-    // store is a release of its own, so whoever is released by the device can see this word too.
+    // store is a release of its own, so a member that the device releases can see this word too.
     __atomic_store_n(&own_[k & 1], k << 2 | static_cast<std::uint64_t>(vote), __ATOMIC_RELEASE);
   }
 
-  /// The vote of barrier k. Of member size(): that of all members elsewhere. 0; -EAGAIN: the member has not arrived;
+  /// The vote of barrier k; for member size(), that of all members elsewhere. 0; -EAGAIN: the member has not arrived;
   /// another negative errno: it is lost. Compares sequences, never whole words (uapi rule 26).
   int read(std::uint32_t member, std::uint64_t k, std::uint64_t& vote) const {
     std::uint64_t word = 0;

@@ -115,7 +115,7 @@ std::string limits() {
   return text;
 }
 
-/// The variables that this project and its transports read. Values that admit somebody are not shown.
+/// The variables that this project and its transports read. Values that are secrets are not shown.
 std::string environment() {
   constexpr std::array<std::string_view, 5> kPrefixes{"GBA_", "SHMEM_", "SMA_", "OSHRUN_", "UCX_"};
   constexpr std::array<std::string_view, 6> kSecrets{"SECRET", "TOKEN", "KEY", "PASS", "CREDENTIAL", "COOKIE"};

@@ -295,7 +295,7 @@ void declare_monitor(CLI::App& app, Invocation& invocation) {
   command->add_option("--interval", arguments->interval, "seconds between two looks")
       ->check(CLI::Range(kShortest, kLongest))
       ->capture_default_str();
-  command->add_option("--count", arguments->count, "end after so many looks (default: go on)");
+  command->add_option("--count", arguments->count, "end after this number of looks (default: go on)");
 }
 
 }  // namespace tool

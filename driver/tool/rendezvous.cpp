@@ -68,7 +68,7 @@ std::string text_of(const sockaddr* address, socklen_t size) {
   return to_text({host.data(), port.data()});
 }
 
-/// A host that is gone is noticed within half a minute, also if nobody sends.
+/// A host that is gone is noticed within half a minute, also if neither side sends.
 Link link_of(base::UniqueFd socket) {
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket.get(), level, option, &value, sizeof value);
@@ -169,7 +169,7 @@ Result<Link> accept_one(const Address& address, Milliseconds limit) {
   std::fprintf(stderr, "gba: listening on %s\n", text_of(reinterpret_cast<sockaddr*>(&bound), size).c_str());
   pollfd event{.fd = listener->get(), .events = POLLIN, .revents = 0};
   if (::poll(&event, 1, static_cast<int>(limit.count())) <= 0) {
-    return network_failure(-ETIMEDOUT, fmt::format("nobody has connected for {} s (--timeout)", limit.count() / 1000));
+    return network_failure(-ETIMEDOUT, fmt::format("no gba has connected for {} s (--timeout)", limit.count() / 1000));
   }
   base::UniqueFd socket(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) {

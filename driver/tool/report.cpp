@@ -47,7 +47,7 @@ Failure cannot_write(const std::string& file) {
           kOther};
 }
 
-/// A new file that only this user may read: an old one, or a link that somebody has put there, is left alone.
+/// A new file that only this user may read: an old one, or a link of another user, is left alone.
 Result<base::UniqueFd> create(const std::string& file) {
   base::UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) {

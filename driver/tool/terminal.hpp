@@ -46,7 +46,7 @@ class Terminal {
 
   /// Standard input is a terminal too.
   [[nodiscard]] bool has_keys() const { return keys_; }
-  /// Replaces what is shown. Lines and columns that do not fit are left out.
+  /// Replaces what is shown. Lines and columns that do not fit are not shown.
   void show(const std::vector<Line>& lines) const;
   /// Gives the terminal back, stops the process as the user asked, and takes it over again when it continues.
   void stop();

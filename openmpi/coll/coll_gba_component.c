@@ -9,7 +9,7 @@ static int register_parameters(void) {
   mca_coll_gba_component.early_barriers = 2;
   (void)mca_base_component_var_register(
       &mca_coll_gba_component.super.collm_version, "early_barriers",
-      "So many barriers of a communicator are done without the device, before its members ask for a group",
+      "The number of barriers of a communicator without the device, before its members ask for a group",
       MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
       &mca_coll_gba_component.early_barriers);
   return OMPI_SUCCESS;

@@ -27,7 +27,7 @@ std::string average_and_longest(std::uint64_t sum, std::uint64_t count, std::uin
   return fmt::format("{} on average, {} at most", microseconds(sum / count), microseconds(longest));
 }
 
-/// Up to so many members have their counts from the start, so that no barrier allocates them. A larger team allocates
+/// Teams of up to this size have their counts from the start, so that no barrier allocates them. A larger one allocates
 /// them in the first barrier that is timed: a job may have many that make none.
 constexpr int kFewMembers = 64;
 

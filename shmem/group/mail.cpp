@@ -263,7 +263,7 @@ bool Mail::wants_from(int member) const {
 
 bool Mail::pull(int member) {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
-  // Nothing is taken for nobody: the sender waits, unless a message is already coming in.
+  // Without a receiver nothing is taken: the sender waits, unless a message is already coming in.
   if (!peer.head && !wants_from(member)) {
     return false;
   }
@@ -305,7 +305,7 @@ bool Mail::pull(int member) {
   return true;
 }
 
-/// Finds who takes the message: the first that asked for it, or nobody yet.
+/// Finds who takes the message: the first that asked for it, or none yet.
 bool Mail::begin_message(int member, const Head& head) {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
   const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const MessagePointer& one) {
@@ -323,7 +323,7 @@ bool Mail::begin_message(int member, const Head& head) {
   return true;
 }
 
-/// A message that has come in before: does somebody ask for it by now?
+/// A message that has come in before: has a receiver asked for it by now?
 void Mail::match(int member) {
   for (auto one = receives_.begin(); one != receives_.end();) {
     const MessagePointer message = *one++;

@@ -189,8 +189,8 @@ void print_text(const std::vector<Setting>& settings, const Tables& tables, cons
     std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, spec.name, spec.help);
   }
   std::printf(
-      "What auto chooses of them, by %s: the first line that fits a team of so many PEs, alone on their\n"
-      "processors or oversubscribed; and between so many nodes of a team, without a GBA\n",
+      "What auto chooses, by %s: on a node the first line that fits the number of PEs, alone on their\n"
+      "processors or oversubscribed; between nodes, without a GBA, the first that fits the number of nodes\n",
       tables.barriers.name().c_str());
   for (const shmem::TuningRow& row : tables.barriers.rows()) {
     std::printf("  %s\n", to_string(row).c_str());

@@ -270,7 +270,7 @@ Result<base::UniqueFd> RemoteJob::give_input(const NodePes& place, base::UniqueF
   }
   base::UniqueFd read(ends[0]);
   lifeline.reset(ends[1]);
-  // All of it at once, so that a node that does not read keeps nobody waiting.
+  // All of it at once, so that a node that does not read keeps no other node waiting.
   ::fcntl(lifeline.get(), F_SETPIPE_SZ, static_cast<int>(bytes.size()) + 4096);
   if (::fcntl(lifeline.get(), F_SETFL, O_NONBLOCK) != 0) {
     return fail_errno(errno, "cannot set up a pipe");

@@ -96,9 +96,9 @@ constexpr milliseconds kStopLimit{2000};
 constexpr milliseconds kLookForEnd{2};
 
 Result<std::string> find_device_program() {
-  auto beside = find_program(own_folder() + "/" + kProgram, "");
-  if (beside) {
-    return beside;
+  auto next_to_this = find_program(own_folder() + "/" + kProgram, "");
+  if (next_to_this) {
+    return next_to_this;
   }
   const char* path = std::getenv("PATH");
   auto found = find_program(kProgram, path == nullptr ? "" : path);

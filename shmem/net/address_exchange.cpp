@@ -160,7 +160,7 @@ Result<void> check_segments(const std::vector<PeAddress>& addresses, const std::
 
 Result<JobAddresses> exchange_addresses(Bootstrap& world, const PeAddress& mine,
                                         const std::vector<std::string>& names) {
-  std::random_device chance;  // the processor's or the kernel's generator: nobody can guess the number
+  std::random_device chance;  // the processor's or the kernel's generator: the number cannot be guessed
   const AddressHeader head{kAddressMagic,
                            kAddressVersion,
                            mine.major,

@@ -44,7 +44,7 @@ class ExpectedAnswers {
   Expected& expect(int pe, std::span<std::byte> to, bool waited_for);
   /// Late answers are dropped.
   void forget(Expected& expected);
-  /// Forgets all requests to `pe` that nobody waits for. False if there are none.
+  /// Forgets all requests to `pe` that no thread waits for. False if there are none.
   bool forget_started(int pe);
 
   void take(std::span<const std::byte> header, std::span<const std::byte> bytes);

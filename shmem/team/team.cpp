@@ -196,7 +196,7 @@ Result<void> Team::software_sync() {
 }
 
 // With more PEs than processors, each PE runs once per barrier, and the last one to arrive goes on without giving way.
-// A PE that gives data waits for nobody, so it would arrive first, go on last, and all others would wait in the next
+// A PE that gives data does not wait, so it would arrive first, go on last, and all others would wait in the next
 // broadcast of a loop. It gives way before it arrives instead of after: it runs as often, and the next data is there
 // when the others ask for it.
 void Team::let_takers_arrive() const {

@@ -22,7 +22,9 @@ const std::map<std::string, std::string> kPages{{"gba", "driver/tool/gba.1"},
                                                 {"gba-fake-device", "fake_device/gba-fake-device.1"},
                                                 {"oshrun", "shmem/launcher/oshrun.1"},
                                                 {"shmem_info", "shmem/info/shmem_info.1"},
-                                                {"kv_shuffle", "tools/kv_shuffle/kv_shuffle.1"}};
+                                                {"kv_shuffle", "tools/kv_shuffle/kv_shuffle.1"},
+                                                {"tune_barrier", "bench/tune_barrier.1"},
+                                                {"tune_collective", "bench/tune_barrier.1"}};
 
 Codes found_in(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
@@ -35,7 +37,7 @@ Codes found_in(const std::string& text, const std::string& pattern) {
 
 Codes codes_in_documents(const std::string& program) {
   return found_in(test_support::manual(in_tree("docs/troubleshooting.md")),
-                  R"(\n\| `)" + program + R"(` \| ([^|]*) \| ([^|]*) \|)");
+                  R"(\n\| (?:`[a-z_]+`, )?`)" + program + R"(`(?:, `[a-z_]+`)? \| ([^|]*) \| ([^|]*) \|)");
 }
 
 Codes codes_in_manual(const std::string& program) {

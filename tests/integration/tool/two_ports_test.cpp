@@ -167,7 +167,7 @@ TEST(TwoHosts, NobodyComes) {
   const FakeDevice device;
   const auto alone = gba({"bench", device.path(), "--listen", "127.0.0.1:0", "--timeout", "0.2"});
   EXPECT_EQ(alone.exit.code, 6) << alone.output;
-  EXPECT_THAT(alone.output, HasSubstr("nobody has connected"));
+  EXPECT_THAT(alone.output, HasSubstr("no gba has connected"));
 }
 
 TEST(TwoHosts, SayWhatIsWrongWithAnAddress) {

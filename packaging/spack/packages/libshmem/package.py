@@ -40,7 +40,7 @@ class Libshmem(CMakePackage):
     depends_on("py-pybind11", when="+python", type="build")
     depends_on("py-torch@1.13:", when="+torch", type=("build", "link", "run"))
 
-    conflicts("~python", when="+torch", msg="shmem_torch is built beside shmem_kv")
+    conflicts("~python", when="+torch", msg="shmem_torch needs shmem_kv")
     conflicts("%gcc@:11", msg="libshmem needs C++20 of GCC 12 or newer")
     conflicts("platform=darwin", msg="libshmem needs Linux")
     conflicts("platform=windows", msg="libshmem needs Linux")

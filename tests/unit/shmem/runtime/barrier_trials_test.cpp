@@ -39,7 +39,7 @@ struct Outcome {
   Duration total;
 };
 
-/// Makes the trials of a team of so many members on a machine where each takes the same time.
+/// Makes the trials of a team of this size on a machine where each takes the same time.
 Outcome run(const Machine& machine, int members = 2, bool in_groups = false) {
   BarrierTrials trials = BarrierTrials::among(kTable, members, in_groups);
   Outcome outcome{};
