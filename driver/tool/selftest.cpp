@@ -276,7 +276,7 @@ class SelfTest {
       return wrong();
     }
     const int error = gba_group_wait(group_.get(), next_, kTimeLimitNs);
-    return error == -EOWNERDEAD ? Found("the members of a freed group are told")
+    return error == -EOWNERDEAD ? Found("the members of a freed group are notified")
                                 : wrong(error == 0 ? "released" : gba_error_text());
   }
 

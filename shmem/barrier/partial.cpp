@@ -87,7 +87,7 @@ Result<void> list_barrier_by_messages(Network& network, const PeList& list) {
     }
     if (theirs != mine) {
       return fail(std::errc::invalid_argument,
-                  fmt::format("PE {} came to a barrier of another list with this PE in it", from));
+                  fmt::format("PE {} arrived at a barrier of another list with this PE in it", from));
     }
   }
   return {};
@@ -121,7 +121,7 @@ std::string ListMonitor::awaited() const {
 std::string ListMonitor::explain(std::errc error) const {
   switch (error) {
     case std::errc::invalid_argument:
-      return fmt::format("{} failed: {} came to a barrier of another list with this PE in it", subject(), awaited());
+      return fmt::format("{} failed: {} arrived at a barrier of another list with this PE in it", subject(), awaited());
     case std::errc::owner_dead:
       return fmt::format("{} cannot complete: {} has died", subject(), describe_pe(job(), dead_));
     default:

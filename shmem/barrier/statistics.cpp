@@ -129,7 +129,7 @@ std::string BarrierStatistics::text() const {
     return all;
   }
   const Last most = last();
-  return fmt::format("{}; the members{} came within {}; PE {} came last most often, in {} of {}", all,
+  return fmt::format("{}; the members{} arrived within {}; PE {} arrived last most often, in {} of {}", all,
                      view_.size() < size_ ? " on its node" : "",
                      average_and_longest(times_.skew, times_.timed, times_.longest_skew),
                      job_.nodes.world(map_.pe(most.member)), most.often, times_.timed);

@@ -179,7 +179,7 @@ std::string BarrierMonitor::differing_text() const {
   for (int i = 0; i < view_.size(); ++i) {
     if (differs(i)) {
       return describe_pe(job(), map_.pe(i)) +
-             (*name_.split ? " makes it in one call" : " has come by shmemx_barrier_arrive");
+             (*name_.split ? " makes it in one call" : " has arrived by shmemx_barrier_arrive");
     }
   }
   return "";

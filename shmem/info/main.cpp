@@ -199,7 +199,7 @@ void print_text(const std::vector<Setting>& settings, const Tables& tables, cons
   for (const shmem::CollectiveWay& way : shmem::kCollectiveWays) {
     std::printf("  %-*s  %s\n", static_cast<int>(name_width) - 2, way.name, way.help);
   }
-  std::printf("Which they go, by %s: the first line that fits\n", tables.collectives.name().c_str());
+  std::printf("Which way a collective takes, by %s: the first line that fits\n", tables.collectives.name().c_str());
   for (const shmem::CollectiveRow& row : tables.collectives.rows()) {
     std::printf("  %s\n", to_string(row).c_str());
   }

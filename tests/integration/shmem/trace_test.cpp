@@ -95,8 +95,8 @@ TEST(Info, HasALineForEachTeamAtTheEnd) {
   ASSERT_TRUE(job.exit.clean()) << job.output;
   const std::regex line(
       "shmem: team 0 \\(3 PEs\\): (\\d+) barriers \\((\\d+) central_counter\\); PE 0 waited [0-9.]+ us on average, "
-      "[0-9.]+ us at most; the members came within [0-9.]+ us on average, [0-9.]+ us at most; PE [0-2] came last most "
-      "often, in \\d+ of (\\d+)\n");
+      "[0-9.]+ us at most; the members arrived within [0-9.]+ us on average, [0-9.]+ us at most; PE [0-2] arrived last "
+      "most often, in \\d+ of (\\d+)\n");
   std::smatch found;
   ASSERT_TRUE(std::regex_search(job.output, found, line)) << job.output;
   EXPECT_GE(std::stoi(found[1]), kRounds);

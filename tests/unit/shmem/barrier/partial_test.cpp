@@ -203,7 +203,7 @@ TEST(PartialBarriers, NameMembersThatUseAnotherList) {
         const std::errc error =
             synchronize(job, *list_of(job, job.me == 0 ? std::vector{0U, 1U, 2U} : std::vector{0U, 1U}, world), &text);
         if (error == std::errc::invalid_argument) {
-          EXPECT_THAT(text, HasSubstr("came to a barrier of another list"));
+          EXPECT_THAT(text, HasSubstr("arrived at a barrier of another list"));
           ++told;
         }
       },

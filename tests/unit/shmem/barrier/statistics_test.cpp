@@ -75,7 +75,7 @@ TEST(BarrierStatistics, RecordTheLastMemberAndTheWaitingTimes) {
         EXPECT_NE(text.find("5 barriers (5 central_counter); PE " + std::to_string(job.me) + " waited "),
                   std::string::npos)
             << text;
-        EXPECT_NE(text.find("PE 1 came last most often, in 5 of 5"), std::string::npos) << text;
+        EXPECT_NE(text.find("PE 1 arrived last most often, in 5 of 5"), std::string::npos) << text;
       },
       time_all());
 }
