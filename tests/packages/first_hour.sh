@@ -126,6 +126,7 @@ use_programs() {
   print '"schema"' "build/bin/shmem_info --json | python3 -m json.tool"
   print '"event":"start"' "SHMEM_INFO=json build/bin/oshrun -n 2 ./hello"
   print "oshcc|gcc|cc" "build/bin/oshcc --showme"
+  print "tune_barrier [0-9.]+" "build/bin/tune_barrier --version"
   refuse "srun --mpi=pmix" "SLURM_STEP_ID=0 SLURM_NTASKS=4 ./hello"
   refuse "SHMEM_BOOTSTRAP" "PMI_RANK=0 PMI_SIZE=4 ./hello"
   # shellcheck disable=SC2016 # expanded by that script
@@ -169,10 +170,12 @@ use_device() {
   try "$gba bench $device"
   try "$gba groups $device"
   try "$gba reset --yes $device"
-  local command
-  for command in regs report; do
-    ! inside "$gba --help" | grep -qE "^ +$command" || try "$gba $command $device"
-  done
+  print '"schema"' "$gba check --json $device"
+  print "GBA1" "$gba regs $device"
+  print "condition ok" "$gba monitor --count 1 $device"
+  print "==== versions" "$gba report $device"
+  print "two members" "$gba selftest --peer $device $device"
+  print "here:" "$gba bench --rounds 1000 --peer $device $device"
   print "has" "GBA_DEVICE=$device SHMEM_GBA=require build/bin/oshrun -n 4 ./hello"
   kill "$pid"
   wait "$pid" || true
