@@ -30,6 +30,7 @@ not_installed() {
 }
 
 make_root "$suite"
+keep_objects "$suite"
 copy_tree "$source"
 # shellcheck disable=SC2016 # a mark of the document
 sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md" >"$work/root/tree/hello.c"

@@ -20,7 +20,7 @@ skip() {
 
 inside() {
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -o pipefail -c "cd /src && $1"
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CCACHE_DIR=/ccache bash -o pipefail -c "cd /src && $1"
 }
 
 failures=0
@@ -64,7 +64,7 @@ role() {
 }
 
 clean_up() {
-  for mounted in dev proc; do
+  for mounted in ccache dev proc; do
     ! mountpoint -q "$root/$mounted" || umount -l "$root/$mounted"
   done
   [[ -n "$keep" ]] || rm -rf --one-file-system "$root"
@@ -103,6 +103,12 @@ documented() {
 build() {
   role "README and docs/install.md"
   inside 'apt-get -q update' >"$output" 2>&1 || skip "apt-get update fails: $(tail -n 1 "$output")"
+  # As in root.sh: the objects that are compiled in roots are kept there.
+  if [[ -n "${GBA_ROOT_CCACHE:-}" ]]; then
+    mkdir -p "$GBA_ROOT_CCACHE/$release" "$root/ccache"
+    mount --bind "$GBA_ROOT_CCACHE/$release" "$root/ccache"
+    try "apt-get -q -y install --no-install-recommends ccache"
+  fi
   local line
   # Without the packages for tests and benchmarks, and so without these.
   while read -r line; do

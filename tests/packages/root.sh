@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 work=
 device=
+kept_objects=()
 
 skip() {
   echo "${0##*/}: skipped: $*"
@@ -25,7 +26,7 @@ check() {
 }
 
 inside() {
-  chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+  chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "${kept_objects[@]}" "$@"
 }
 
 clean_up() {
@@ -33,7 +34,7 @@ clean_up() {
     kill "$device" 2>/dev/null || true
     wait "$device" || true
   }
-  for mounted in dev proc; do
+  for mounted in ccache dev proc; do
     ! mountpoint -q "$work/root/$mounted" || umount -l "$work/root/$mounted"
   done
   rm -rf --one-file-system "$work"
@@ -60,6 +61,15 @@ make_root() {
   mount -t proc proc "$work/root/proc"
   mount --bind /dev "$work/root/dev"
   cp /etc/resolv.conf "$work/root/etc/" 2>/dev/null || true
+}
+
+# With GBA_ROOT_CCACHE, a folder for the objects that are compiled in roots: installs ccache in this one.
+keep_objects() {
+  [[ -n "${GBA_ROOT_CCACHE:-}" ]] || return 0
+  mkdir -p "$GBA_ROOT_CCACHE/$1" "$work/root/ccache"
+  mount --bind "$GBA_ROOT_CCACHE/$1" "$work/root/ccache"
+  check "ccache is installed" inside sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends ccache'
+  kept_objects=(CCACHE_DIR=/ccache)
 }
 
 # copy_tree SOURCE: the sources, without what was built, as /tree of the root.
