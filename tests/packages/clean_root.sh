@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages in a bare Debian 12 and uses them there: the fake device, the tool, a user's program that finds
 # libgba by pkg-config and by CMake, and OpenSHMEM programs, alongside Debian's Open MPI. Skipped (77) without root,
-# debootstrap or a Debian mirror.
+# debootstrap or a Debian mirror. With PACKAGE_FOLDER it takes packages that have been built already.
 set -euo pipefail
 # shellcheck source=tests/packages/root.sh
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
 usage() {
-  echo "Usage: clean_root.sh SOURCE_FOLDER"
+  echo "Usage: clean_root.sh SOURCE_FOLDER [PACKAGE_FOLDER]"
 }
 
 # Packages with the names and files of earlier builds, which the new ones must replace.
@@ -79,6 +79,7 @@ use_shmem() {
   # shellcheck disable=SC2016 # the name is dpkg-query's
   check "libshmem does not depend on MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem1 libshmem-tools libshmem-dev | grep -E "mpi|pmix"'
   check "libshmem-doc installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-doc_*.deb'
+  check "libshmem's debug information installs" inside sh -c 'dpkg -i /packages/libshmem1-dbgsym_*.ddeb'
   check "the plug-in for MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
   check "oshcc is Open MPI's" inside sh -c 'oshcc --showme:version | grep "Open SHMEM"'
   check "oshcc.libshmem is ours" inside sh -c 'oshcc.libshmem --showme:version | grep "libshmem"'
@@ -116,21 +117,24 @@ use_python() {
 }
 
 remove_shmem() {
-  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem-tools libshmem-dev libshmem-doc libshmem-mpi python3-shmem-kv
+  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem1-dbgsym libshmem-tools libshmem-dev libshmem-doc libshmem-mpi python3-shmem-kv
   check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
     -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'
 }
 
-[[ $# == 1 ]] || {
+[[ $# == 1 || $# == 2 ]] || {
   usage >&2
   exit 2
 }
 make_root bookworm
-mkdir "$work/packages"
-check "the packages are built" "$1/scripts/package.sh" "$work/packages"
+packages="${2:-$work/packages}"
+if [[ $# == 1 ]]; then
+  mkdir "$packages"
+  check "the packages are built" "$1/scripts/package.sh" "$packages"
+fi
 mkdir "$work/root/packages"
-cp "$work"/packages/*.deb "$work/root/packages"
+cp "$packages"/*deb "$work/root/packages"
 install_earlier_packages
 check "they install" inside sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends \
   /packages/libgba0_*.deb /packages/gba-udev_*.deb /packages/gba-tools_*.deb /packages/gba-fake-device_*.deb'
