@@ -20,6 +20,10 @@ struct shmemx_group_message_t {
   shmem::MessagePointer message;
 };
 
+struct shmemx_group_memory_t {
+  std::shared_ptr<shmem::MemberMemory> memory;
+};
+
 namespace {
 
 int code_of(const Result<void>& result) {
@@ -94,6 +98,19 @@ Result<void> run(shmemx_group_t* group, const shmemx_group_call_t* call) {
   return group->group->run(staged, time_of(call->timeout_ns));
 }
 
+Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t timeout_ns,
+                      shmemx_group_memory_t** memory) {
+  if (group == nullptr || memory == nullptr) {
+    return refuse("shmemx_group_allocate", group == nullptr ? "group is NULL" : "memory is NULL");
+  }
+  auto made = group->group->allocate(bytes, std::chrono::nanoseconds(timeout_ns));
+  if (!made) {
+    return made.error();
+  }
+  *memory = std::make_unique<shmemx_group_memory_t>(shmemx_group_memory_t{*std::move(made)}).release();
+  return {};
+}
+
 struct Post {
   shmem::Message::Way way;
   void* data;
@@ -149,6 +166,32 @@ void shmemx_group_destroy(shmemx_group_t* group) noexcept {
 
 int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) noexcept try {
   return code_of(run(group, call));
+}
+SHMEM_CATCH(int)
+
+int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
+                          shmemx_group_memory_t** memory) noexcept try {
+  return code_of(allocate(group, bytes, timeout_ns, memory));
+}
+SHMEM_CATCH(int)
+
+void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) noexcept {
+  return memory->memory->mine();
+}
+
+void shmemx_group_memory_free(shmemx_group_memory_t* memory) noexcept {
+  if (const std::unique_ptr<shmemx_group_memory_t> owner(memory); owner) {
+    owner->memory->release();
+  }
+}
+
+int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) noexcept try {
+  if (group == nullptr || statistics == nullptr) {
+    return code_of(refuse("shmemx_group_statistics", group == nullptr ? "group is NULL" : "statistics is NULL"));
+  }
+  const auto [calls, moved] = group->group->statistics();
+  *statistics = {calls, moved.direct_calls, moved.staged_bytes};
+  return 0;
 }
 SHMEM_CATCH(int)
 

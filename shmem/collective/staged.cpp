@@ -8,6 +8,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "shmem/collective/direct.hpp"
+
 namespace shmem {
 namespace {
 
@@ -37,8 +39,9 @@ void copy_bytes(void* to, const void* from, std::size_t size) {
 
 }  // namespace
 
-StagedCollectives::StagedCollectives(const Job& job, Team& team, const Stages& stages)
-    : job_(job), team_(team), stages_(stages), given_(static_cast<std::size_t>(team.size())) {}
+StagedCollectives::StagedCollectives(const Job& job, Team& team, const Stages& stages,
+                                     const SymmetricMemories& memories)
+    : job_(job), team_(team), stages_(stages), memories_(memories), given_(static_cast<std::size_t>(team.size())) {}
 
 std::byte* StagedCollectives::stage(int member, unsigned half) const {
   return job_.memory.heap(team_.map_here().pe(member)) + stages_.offset + (half % 2) * stages_.half;
@@ -93,6 +96,13 @@ void StagedCollectives::write_piece(std::byte* to, const StagedCall& call, std::
   const int blocks = has_blocks(call.kind) ? team_.size() : 1;
   for (int i = 0; i < blocks; ++i) {
     copy_bytes(to + static_cast<std::size_t>(i) * size, static_cast<const std::byte*>(call.from[i]) + offset, size);
+  }
+}
+
+void StagedCollectives::stage_piece(const StagedCall& call, std::size_t offset, std::size_t size) {
+  if (gives(call)) {
+    write_piece(next(), call, offset, size);
+    statistics_.staged_bytes += size * (has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1);
   }
 }
 
@@ -179,24 +189,63 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
   if (call.kind == StagedCall::kBarrier && team_barriers_) {
     return team_.sync();
   }
-  if (call.kind == StagedCall::kAlltoall) {
-    return alltoall(call);
+  return call.kind == StagedCall::kAlltoall ? alltoall(call) : make(call);
+}
+
+/// After the exchange: all members whose buffers are needed have shown where they are.
+bool StagedCollectives::all_show(const StagedCall& call) const {
+  const bool of_root = call.kind == StagedCall::kBroadcast || call.kind == StagedCall::kScatter;
+  for (int member = 0; member < team_.size(); ++member) {
+    if ((!of_root || member == call.root) && !has_given(member, kDirect) && !has_given(member, kInline)) {
+      return false;
+    }
   }
+  return true;
+}
+
+/// After the exchange. The members have shown their places behind `skipped` bytes of their data.
+Result<void> StagedCollectives::run_directly(const StagedCall& call, std::size_t skipped) {
+  const DirectBuffers buffers = direct_buffers(call, memories_, team_.me(), team_.size(), [&](int member) {
+    return has_given(member, kDirect) ? reinterpret_cast<const SymmetricPlace*>(given_data(member) + skipped) : nullptr;
+  });
+  part();
+  move_directly(call, buffers, reduction_, team_.me());
+  ++statistics_.direct_calls;
+  return team_.sync();  // afterwards each may change its own buffers
+}
+
+Result<void> StagedCollectives::make(const StagedCall& call) {
   const std::size_t bytes = call.kind == StagedCall::kBarrier ? 0 : call.bytes;
   const std::size_t blocks = has_blocks(call.kind) ? static_cast<std::size_t>(team_.size()) : 1;
   const bool in_line = bytes <= kInlineRoom / blocks;
   // Whole cache lines, and so whole elements.
   const std::size_t most = in_line ? bytes : stages_.half / blocks / 64 * 64;
   const std::size_t first = std::min(bytes, most);
+  std::vector<SymmetricPlace> places;
   if (!in_line) {
-    write_piece(next(), call, 0, first);
+    places = places_to_show(call, memories_, team_.me(), team_.size());
+  }
+  const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
+  const bool shows = !places.empty() && places_bytes <= kInlineRoom;
+  if (!in_line && !shows) {
+    stage_piece(call, 0, first);
   }
   const bool takes_along = in_line && gives(call);
-  auto ok = meet(head_of(call, 0), takes_along ? bytes * blocks : 0, [&](std::byte* to) {
+  const std::size_t along = takes_along ? bytes * blocks : shows ? places_bytes : 0;
+  auto ok = meet(head_of(call, shows ? std::uint64_t{kDirect} : 0), along, [&](std::byte* to) {
     if (takes_along) {
       write_piece(to, call, 0, bytes);
+    } else if (shows) {
+      std::memcpy(to, places.data(), places_bytes);
     }
   });
+  if (ok && !in_line && all_show(call)) {
+    return run_directly(call, 0);
+  }
+  bool any_shows = false;  // those have not staged their first piece
+  for (int member = 0; ok && !in_line && member < team_.size(); ++member) {
+    any_shows = any_shows || has_given(member, kDirect);
+  }
   if (ok && in_line && bytes != 0) {
     ok = use(call, 0, bytes, true, [this](int member) { return given_data(member); });
   }
@@ -204,19 +253,24 @@ Result<void> StagedCollectives::run(const StagedCall& call) {
     return ok;
   }
   part();
-  for (std::size_t offset = 0; ok && !in_line; offset += most) {
-    if (offset != 0) {
-      write_piece(next(), call, offset, std::min(most, bytes - offset));
-      ok = next_piece();
+  return ok && !in_line ? make_staged(call, most, !any_shows) : ok;
+}
+
+/// Piece by piece. `is_staged`: all members have staged their first one before the exchange.
+Result<void> StagedCollectives::make_staged(const StagedCall& call, std::size_t most, bool is_staged) {
+  for (std::size_t offset = 0; offset < call.bytes; offset += most) {
+    const std::size_t size = std::min(most, call.bytes - offset);
+    if (offset != 0 || !is_staged) {
+      stage_piece(call, offset, size);
+      if (auto ok = next_piece(); !ok) {
+        return ok;
+      }
     }
-    if (ok) {
-      ok = use(call, offset, std::min(most, bytes - offset), false, [this](int member) { return staged(member); });
-    }
-    if (offset + most >= bytes) {
-      break;
+    if (auto ok = use(call, offset, size, false, [this](int member) { return staged(member); }); !ok) {
+      return ok;
     }
   }
-  return ok;
+  return {};
 }
 
 template <typename Piece>
@@ -315,12 +369,13 @@ struct StagedCollectives::AlltoallPlan {
   }
 };
 
-void StagedCollectives::write_blocks(std::byte* to, const StagedCall& call, std::size_t offset,
-                                     std::size_t most) const {
+void StagedCollectives::stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most) {
   for (int i = 0; i < team_.size(); ++i) {
     if (i != team_.me() && offset < call.from_bytes[i]) {
-      copy_bytes(to + static_cast<std::size_t>(i) * most, static_cast<const std::byte*>(call.from[i]) + offset,
-                 std::min<std::size_t>(most, call.from_bytes[i] - offset));
+      const auto size = std::min<std::size_t>(most, call.from_bytes[i] - offset);
+      copy_bytes(next() + static_cast<std::size_t>(i) * most, static_cast<const std::byte*>(call.from[i]) + offset,
+                 size);
+      statistics_.staged_bytes += size;
     }
   }
 }
@@ -375,15 +430,25 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
   const std::size_t total = std::accumulate(row.begin(), row.begin() + members, std::size_t{0});
   const bool rows_in_line = row_bytes <= kInlineRoom;
   const bool in_line = rows_in_line && total <= kInlineRoom - row_bytes;
+  std::vector<SymmetricPlace> places;
+  if (rows_in_line && !in_line) {
+    places = places_to_show(call, memories_, team_.me(), members);
+  }
+  const std::size_t places_bytes = places.size() * sizeof(SymmetricPlace);
+  const bool shows = !places.empty() && places_bytes <= kInlineRoom - row_bytes;
   if (!rows_in_line) {
     std::memcpy(next(), row.data(), row_bytes);
-  } else if (!in_line) {
-    write_blocks(next(), call, 0, plan.most);
+  } else if (!in_line && !shows) {
+    stage_blocks(call, 0, plan.most);
   }
-  const std::size_t along = rows_in_line ? row_bytes + (in_line ? total : 0) : 0;
-  auto ok = meet(head_of(call, in_line ? std::uint64_t{kInline} : 0), along, [&](std::byte* to) {
+  const std::uint64_t flags = in_line ? std::uint64_t{kInline} : shows ? std::uint64_t{kDirect} : 0;
+  const std::size_t along = rows_in_line ? row_bytes + (in_line ? total : shows ? places_bytes : 0) : 0;
+  auto ok = meet(head_of(call, flags), along, [&](std::byte* to) {
     std::memcpy(to, row.data(), rows_in_line ? row_bytes : 0);
     to += row_bytes;
+    if (shows) {
+      std::memcpy(to, places.data(), places_bytes);
+    }
     for (int i = 0; in_line && i < members; ++i) {
       copy_bytes(to, call.from[i], call.from_bytes[i]);
       to += call.from_bytes[i];
@@ -392,27 +457,28 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
   if (ok) {
     ok = agree_on_blocks(call, plan);
   }
+  StagedCall rest = call;
+  std::vector<std::uint64_t> rest_bytes(call.to_bytes, call.to_bytes + members);
+  rest.to_bytes = rest_bytes.data();
+  bool any_shows = false;  // those have not staged their first blocks
   for (int member = 0; ok && member < members; ++member) {
-    if ((given_head(member).flags & kInline) != 0) {
+    any_shows = any_shows || has_given(member, kDirect);
+    if (has_given(member, kInline)) {
       const std::byte* from = given_data(member) + row_bytes;
       for (int i = 0; i < team_.me(); ++i) {
         from += plan.given(member, i);
       }
       copy_bytes(call.to[member], from, plan.given(member, team_.me()));
-    }
-  }
-  std::vector<std::uint64_t> staged_bytes(call.to_bytes, call.to_bytes + members);
-  for (int member = 0; ok && member < members; ++member) {
-    if ((given_head(member).flags & kInline) != 0) {
-      staged_bytes[static_cast<std::size_t>(member)] = 0;  // has come
+      rest_bytes[static_cast<std::size_t>(member)] = 0;
     }
   }
   if (!ok && has_failed()) {
     return ok;
   }
+  if (ok && any_shows && all_show(call)) {
+    return run_directly(rest, row_bytes);
+  }
   part();
-  StagedCall rest = call;
-  rest.to_bytes = staged_bytes.data();
   const std::vector<std::uint64_t> none(plan.members);
   if (in_line) {
     rest.from_bytes = none.data();
@@ -420,8 +486,8 @@ Result<void> StagedCollectives::alltoall(const StagedCall& call) {
     copy_bytes(call.to[team_.me()], call.from[team_.me()], call.to_bytes[team_.me()]);  // not by way of the stage
   }
   for (std::size_t round = 0; ok && round < plan.rounds; ++round) {
-    if (round != 0 || !rows_in_line) {
-      write_blocks(next(), rest, round * plan.most, plan.most);
+    if (round != 0 || !rows_in_line || any_shows) {
+      stage_blocks(rest, round * plan.most, plan.most);
       ok = next_piece();
     }
     if (ok) {

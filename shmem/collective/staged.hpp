@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on memory that only its own process can reach: each member copies what it gives to a stage that all
-// members can read, piece by piece.
+// members can read, piece by piece. Buffers in the group's symmetric memory are used where they are (direct.hpp).
 #pragma once
 
 #include <functional>
 #include <vector>
 
+#include "shmem/collective/symmetric_memories.hpp"
 #include "shmem/collective/typed_reduction.hpp"
 #include "shmem/team/team.hpp"
 
@@ -35,6 +36,12 @@ struct StagedCall {
   const std::uint64_t* to_bytes = nullptr;
 };
 
+/// How a member's data has moved.
+struct StagedStatistics {
+  std::uint64_t direct_calls = 0;  // on buffers in symmetric memory
+  std::uint64_t staged_bytes = 0;  // that this member has written to its stage
+};
+
 /// The stages of all members: two halves, so that a member can fill one while others read the other one.
 struct Stages {
   std::size_t offset = 0;  // in each member's heap
@@ -44,10 +51,11 @@ struct Stages {
 /// One member's side, for a team on one node. Used by one thread at a time, and nothing else uses the team.
 ///
 /// A call begins with an exchange of what the members are about to do, so that they find out if their calls differ. It
-/// takes small data along. For larger data the exchange is the sync after which the first pieces may be read.
+/// takes small data along. For larger data the exchange is the sync after which the first pieces may be read: from the
+/// stages, or, if all members show where their buffers are in symmetric memory, from there.
 class StagedCollectives {
  public:
-  StagedCollectives(const Job& job, Team& team, const Stages& stages);
+  StagedCollectives(const Job& job, Team& team, const Stages& stages, const SymmetricMemories& memories);
   /// From now on a barrier is one of the team, which may go through the device: members whose calls differ from it then
   /// wait for each other until they time out. All members decide alike.
   void leave_barriers_to_team() { team_barriers_ = true; }
@@ -55,6 +63,7 @@ class StagedCollectives {
   /// Collective. After an Error of arguments, which all members get, the next call can be made. After any other one
   /// has_failed().
   Result<void> run(const StagedCall& call);
+  [[nodiscard]] const StagedStatistics& statistics() const { return statistics_; }
   [[nodiscard]] bool has_failed() const { return team_.eager().has_failed() || !team_.is_ready(); }
 
  private:
@@ -64,17 +73,23 @@ class StagedCollectives {
     std::uint64_t bytes;
     std::uint64_t flags;
   };
-  enum Flags : std::uint64_t { kRefused = 1, kInline = 2 };
+  enum Flags : std::uint64_t { kRefused = 1, kInline = 2, kDirect = 4 };
   static constexpr std::size_t kInlineRoom = kEagerLimit - sizeof(Head);
   struct AlltoallPlan;
 
   [[nodiscard]] std::byte* stage(int member, unsigned half) const;
   [[nodiscard]] std::byte* next() const { return stage(team_.me(), turn_ + 1); }
+  [[nodiscard]] bool has_given(int member, Flags flag) const { return (given_head(member).flags & flag) != 0; }
   [[nodiscard]] const std::byte* staged(int member) const { return stage(member, turn_); }
   [[nodiscard]] Head head_of(const StagedCall& call, std::uint64_t flags) const;
   [[nodiscard]] std::string problem_of(const StagedCall& call) const;
   [[nodiscard]] bool gives(const StagedCall& call) const;
   void write_piece(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t size) const;
+  void stage_piece(const StagedCall& call, std::size_t offset, std::size_t size);
+  [[nodiscard]] bool all_show(const StagedCall& call) const;
+  Result<void> run_directly(const StagedCall& call, std::size_t skipped);
+  Result<void> make(const StagedCall& call);
+  Result<void> make_staged(const StagedCall& call, std::size_t most, bool is_staged);
 
   Result<void> meet(const Head& mine, std::size_t size, const std::function<void(std::byte*)>& write);
   void part() { team_.eager().end(EagerChannel::Begun::kThis); }
@@ -90,12 +105,14 @@ class StagedCollectives {
   void combine(std::byte* to, std::size_t size, Piece piece_of) const;
   Result<void> alltoall(const StagedCall& call);
   Result<void> agree_on_blocks(const StagedCall& call, AlltoallPlan& plan);
-  void write_blocks(std::byte* to, const StagedCall& call, std::size_t offset, std::size_t most) const;
+  void stage_blocks(const StagedCall& call, std::size_t offset, std::size_t most);
   void read_blocks(const StagedCall& call, const AlltoallPlan& plan, std::size_t offset) const;
 
   const Job& job_;
   Team& team_;
   const Stages stages_;
+  const SymmetricMemories& memories_;
+  StagedStatistics statistics_;
   unsigned turn_ = 0;  // the half that was filled last is turn_ % 2
   std::vector<EagerChannel::Given> given_;
   TypedReduction reduction_{};  // of the running call

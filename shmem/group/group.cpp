@@ -14,6 +14,37 @@ namespace {
 // The heap of each member: the word by which the group ends (member 0's is used), then mail, then stages.
 constexpr std::size_t kMailOffset = 4096;
 static_assert(sizeof(JobEndWord) <= kMailOffset);
+/// The steps by which members set something up, as collective calls of the group: its store may be gone.
+class CollectiveSteps final : public Bootstrap {
+ public:
+  CollectiveSteps(const Job& job, StagedCollectives& collectives) : job_(job), collectives_(collectives) {}
+
+  [[nodiscard]] int rank() const override { return job_.me; }
+  [[nodiscard]] int size() const override { return job_.size; }
+  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(job_.size));
+    std::vector<void*> to;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(job_.size); ++at) {
+      to.push_back(all.data() + at * mine.size());
+    }
+    const void* const from = mine.data();
+    StagedCall call;
+    call.kind = StagedCall::kAllgather;
+    call.bytes = mine.size();
+    call.from = &from;
+    call.to = to.data();
+    auto ok = collectives_.run(call);
+    return ok ? Result<std::vector<std::byte>>(std::move(all)) : ok.error();
+  }
+  int abort(int status, const std::string& reason) override { return job_.bootstrap->abort(status, reason); }
+  [[nodiscard]] std::optional<std::string> aborted() const override { return job_.bootstrap->aborted(); }
+  void leave() override {}
+
+ private:
+  const Job& job_;
+  StagedCollectives& collectives_;
+};
+
 /// A half of a stage. Two halves and the data of the program fit into the cache of one processor.
 constexpr std::size_t kHalf = std::size_t{512} << 10;
 /// The most members: each has a block in a half.
@@ -85,7 +116,7 @@ Group::Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap)
     : job_(std::move(job)),
       barriers_(*job_),
       team_(*job_, TeamMap{0, 1, job_->size}, 0, 0),
-      collectives_(*job_, team_, {stages_offset(job_->size), kHalf}),
+      collectives_(*job_, team_, {stages_offset(job_->size), kHalf}, memories_),
       mail_(*job_, kMailOffset, [this](const Error& error) { give_up(error); }) {
   bootstrap.tell_end_in(end_word(*job_));
   job_->policy.alarm = bootstrap.alarm();
@@ -133,23 +164,54 @@ void Group::give_up(const Error& error) {
   job_->bootstrap->abort(EXIT_FAILURE, error.text);
 }
 
-Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
-  const std::scoped_lock lock(running_);
+/// Before a collective call, with running_ held.
+Result<void> Group::begin(std::chrono::nanoseconds timeout) {
   if (failed_) {
     return *failed_;
   }
   job_->options.barrier_timeout = std::chrono::ceil<std::chrono::milliseconds>(timeout);
   // Others may have given up this call: it could not be told from one that has come in time.
-  auto ok = job_->ended() == std::errc{} ? collectives_.run(call) : was_given_up();
-  if (ok) {
-    return ok;
+  return job_->ended() == std::errc{} ? Result<void>() : was_given_up();
+}
+
+/// The Error of a collective call, with running_ held.
+Error Group::failure_of(const Error& error) {
+  Error told = in_ranks(error);
+  if (!failed_ && (collectives_.has_failed() || job_->ended() != std::errc{})) {
+    failed_ = told;
+    give_up(told);
   }
-  const Error error = in_ranks(ok.error());
-  if (collectives_.has_failed() || job_->ended() != std::errc{}) {
-    failed_ = error;
-    give_up(error);
+  return told;
+}
+
+Result<void> Group::run(const StagedCall& call, std::chrono::nanoseconds timeout) {
+  const std::scoped_lock lock(running_);
+  auto ok = begin(timeout);
+  ok = ok ? collectives_.run(call) : std::move(ok);
+  calls_ += ok ? 1 : 0;
+  return ok ? ok : failure_of(ok.error());
+}
+
+Result<std::shared_ptr<MemberMemory>> Group::allocate(std::size_t bytes, std::chrono::nanoseconds timeout) {
+  const std::scoped_lock lock(running_);
+  if (auto ok = begin(timeout); !ok) {
+    return failure_of(ok.error());
   }
-  return error;
+  memories_.drop_unused();
+  CollectiveSteps steps(*job_, collectives_);
+  const auto limit = timeout.count() != 0 ? job_->options.barrier_timeout : job_->options.bootstrap_timeout;
+  auto memory = MemberMemory::create(steps, bytes, job_->options.placement, limit);
+  const std::uint64_t number = ++allocations_;  // also of one that has failed: it has failed on all members
+  if (!memory) {
+    return failure_of(memory.error());
+  }
+  memories_.add(number, *memory);
+  return memory;
+}
+
+Group::Statistics Group::statistics() {
+  const std::scoped_lock lock(running_);
+  return {calls_, collectives_.statistics()};
 }
 
 Result<void> Group::was_given_up() const {

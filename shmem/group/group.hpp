@@ -27,6 +27,15 @@ class Group {
   /// Collective. `timeout` 0: none. The Error of a member that died or did not come is that of all later calls.
   Result<void> run(const StagedCall& call, std::chrono::nanoseconds timeout);
 
+  /// Collective: symmetric memory, of which calls use buffers where they are. It outlives the group. After a call has
+  /// failed, other members may still write to buffers of that call.
+  Result<std::shared_ptr<MemberMemory>> allocate(std::size_t bytes, std::chrono::nanoseconds timeout);
+  struct Statistics {
+    std::uint64_t calls;  // collective ones without an Error
+    StagedStatistics moved;
+  };
+  [[nodiscard]] Statistics statistics();
+
   /// A message that is over, or on its way.
   void post(const MessagePointer& message);
   Result<void> wait(const MessagePointer& message);
@@ -34,6 +43,8 @@ class Group {
  private:
   Group(std::unique_ptr<Job> job, StoreBootstrap& bootstrap);
   Result<void> choose_barriers(Bootstrap& steps);
+  [[nodiscard]] Result<void> begin(std::chrono::nanoseconds timeout);
+  Error failure_of(const Error& error);
   [[nodiscard]] Result<void> was_given_up() const;
   /// Tells all members.
   void give_up(const Error& error);
@@ -42,7 +53,10 @@ class Group {
   std::unique_ptr<Job> job_;  // others keep references to it
   BarrierSelector barriers_;
   LocalTeam team_;
+  SymmetricMemories memories_;
+  std::uint64_t allocations_ = 0;
   StagedCollectives collectives_;
+  std::uint64_t calls_ = 0;  // under running_
   std::mutex running_;
   std::optional<Error> failed_;  // under running_
   std::mutex ending_;

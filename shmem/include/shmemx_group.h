@@ -90,6 +90,27 @@ typedef struct shmemx_group_call_t {
  * of these. */
 SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t* call) SHMEM_NOEXCEPT;
 
+/* Symmetric memory: `bytes` > 0 of each member, zero at first, aligned to 2 MiB. Collective like shmemx_group_run; all
+ * members ask for the same size. Calls whose buffers are all in it (on all members, in one or several such memories)
+ * copy nothing to the library: each member reads the buffers of the others, and combines into them. Other calls may use
+ * it as any memory. A call up to about a KiB, or one whose buffers overlap, is made as with other memory. Each member
+ * frees `memory` when it likes, before or after the group ends. After a call has failed, other members may still write
+ * to its buffers. Errors: those of shmemx_group_run; -ENOMEM, -EMFILE. */
+typedef struct shmemx_group_memory_t shmemx_group_memory_t;
+SHMEM_API int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
+                                    shmemx_group_memory_t** memory) SHMEM_NOEXCEPT;
+SHMEM_API void* shmemx_group_memory_address(const shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
+/* Not collective. No call of this process uses it any more. */
+SHMEM_API void shmemx_group_memory_free(shmemx_group_memory_t* memory) SHMEM_NOEXCEPT;
+
+/* What this member has done since the group was created. */
+typedef struct shmemx_group_statistics_t {
+  uint64_t calls;        /* of shmemx_group_run, without an error */
+  uint64_t direct_calls; /* of these, on symmetric memory */
+  uint64_t staged_bytes; /* that were copied to the library, because a call was not direct */
+} shmemx_group_statistics_t;
+SHMEM_API int shmemx_group_statistics(shmemx_group_t* group, shmemx_group_statistics_t* statistics) SHMEM_NOEXCEPT;
+
 /* Messages between two members, matched by tag, in the order in which they are sent. Any thread. The buffer belongs to
  * the call until it is over, and `source` -1 takes the first message with that tag. `done`, which may be NULL, is
  * called once, by any thread, when the call is over. A message is as long as the buffer that takes it, else that call

@@ -16,6 +16,7 @@
 
 #include "base/memfd.hpp"
 #include "base/size_text.hpp"
+#include "shmem/bootstrap/agreement.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 #include "shmem/memory/fd_passing.hpp"
@@ -27,33 +28,6 @@ namespace shmem {
 namespace {
 
 constexpr int kLeader = 0;
-
-/// Why a step failed on one PE. Fits one step of the local bootstrap.
-struct Report {
-  std::int32_t code;
-  std::array<char, 396> text;
-};
-
-Report report_of(const Error& error) {
-  Report report{};
-  report.code = static_cast<std::int32_t>(error.code);
-  error.text.copy(report.text.data(), report.text.size() - 1);
-  return report;
-}
-
-/// Collective: success only if all PEs succeeded; else the Error of the first PE that failed, with its number.
-template <typename T>
-Result<void> agree(Bootstrap& bootstrap, const Result<T>& mine) {
-  const auto failure = first_of(bootstrap.everybody(), mine ? std::nullopt : std::optional(report_of(mine.error())));
-  if (!failure) {
-    return mine ? failure.error() : mine.error();
-  }
-  if (!*failure) {
-    return {};
-  }
-  const auto& [pe, report] = **failure;
-  return fail(std::errc{report.code}, fmt::format("shmem: PE {}: {}", pe, report.text.data()));
-}
 
 std::string heap_text(std::size_t size) {
   return "a symmetric heap of " + base::size_text(size);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symmetric memory of groups: calls on it give what calls on other memory give, and copy nothing to the library.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+
+#include "tests/integration/shmem/group_ranks.hpp"
+
+namespace {
+
+using namespace group_ranks;
+
+constexpr std::uint64_t kLimit = 30'000'000'000;
+constexpr std::size_t kRoom = std::size_t{24} << 20;
+
+struct FreeMemory {
+  void operator()(shmemx_group_memory_t* memory) const { shmemx_group_memory_free(memory); }
+};
+using Memory = std::unique_ptr<shmemx_group_memory_t, FreeMemory>;
+
+Memory allocate(shmemx_group_t* group, std::size_t bytes) {
+  shmemx_group_memory_t* memory = nullptr;
+  shmemx_group_allocate(group, bytes, kLimit, &memory);
+  return Memory(memory);
+}
+
+std::uint8_t* bytes_of(const Memory& memory) {
+  return static_cast<std::uint8_t*>(shmemx_group_memory_address(memory.get()));
+}
+
+shmemx_group_statistics_t statistics(shmemx_group_t* group) {
+  shmemx_group_statistics_t now{};
+  shmemx_group_statistics(group, &now);
+  return now;
+}
+
+/// The buffers of a call in some memory, each `unit` bytes behind the one before.
+struct Buffers {
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  std::vector<std::uint64_t> from_bytes;
+  std::vector<std::uint64_t> to_bytes;
+
+  [[nodiscard]] shmemx_group_call_t call(int kind, std::size_t bytes, int root) const {
+    shmemx_group_call_t made = call_of(kind);
+    made.bytes = bytes;
+    made.root = root;
+    made.from = from.data();
+    made.to = to.data();
+    made.from_bytes = from_bytes.data();
+    made.to_bytes = to_bytes.data();
+    return made;
+  }
+};
+
+Buffers buffers_at(std::uint8_t* from, std::uint8_t* to, int size, std::size_t bytes, std::size_t unit) {
+  Buffers made;
+  for (int i = 0; i < size; ++i) {
+    made.from.push_back(from + static_cast<std::size_t>(i) * unit);
+    made.to.push_back(to + static_cast<std::size_t>(i) * unit);
+    made.from_bytes.push_back(bytes);
+    made.to_bytes.push_back(bytes);
+  }
+  return made;
+}
+
+/// Makes the same call on both; "" if both give the same.
+std::string compare(shmemx_group_t* group, int rank, int size, int kind, std::size_t bytes,
+                    const std::array<std::uint8_t*, 2>& symmetric, bool in_place) {
+  const std::size_t unit = (bytes + 64) / 64 * 64;
+  const std::size_t all = unit * static_cast<std::size_t>(size);
+  const int root = static_cast<int>(bytes + static_cast<std::size_t>(kind)) % size;
+  Bytes from(all);
+  for (std::size_t i = 0; i < all; ++i) {
+    from[i] = pattern(rank, static_cast<int>(i / unit), i % unit);
+  }
+  Bytes to(all, 0xee);
+  std::copy(from.begin(), from.end(), symmetric[0]);
+  std::fill_n(symmetric[1], all, std::uint8_t{0xee});
+  if (in_place) {
+    to = from;
+  }
+  const Buffers plain = buffers_at(in_place ? to.data() : from.data(), to.data(), size, bytes, unit);
+  const Buffers direct = buffers_at(symmetric[0], in_place ? symmetric[0] : symmetric[1], size, bytes, unit);
+  const shmemx_group_call_t first = plain.call(kind, bytes, root);
+  const shmemx_group_call_t second = direct.call(kind, bytes, root);
+  if (shmemx_group_run(group, &first) != 0) {
+    return shmemx_error_text();
+  }
+  const shmemx_group_statistics_t before = statistics(group);
+  if (shmemx_group_run(group, &second) != 0) {
+    return shmemx_error_text();
+  }
+  const shmemx_group_statistics_t after = statistics(group);
+  const std::string what =
+      "kind " + std::to_string(kind) + " of " + std::to_string(bytes) + " bytes" + (in_place ? " in place" : "") + ": ";
+  if (after.staged_bytes != before.staged_bytes) {
+    return what + std::to_string(after.staged_bytes - before.staged_bytes) + " bytes were copied";
+  }
+  if (after.calls != before.calls + 1 || after.direct_calls != before.direct_calls + (bytes > 1024 ? 1 : 0)) {
+    return what + "it was not direct";
+  }
+  if (std::memcmp(to.data(), in_place ? symmetric[0] : symmetric[1], all) != 0) {
+    return what + "wrong data";
+  }
+  return "";
+}
+
+TEST(GroupMemory, CallsOnItGiveTheSameAndCopyNothing) {
+  for (const int size : {1, 2, 3}) {
+    EXPECT_EQ(
+        "",
+        run_ranks(size,
+                  [](shmemx_group_t* group, int rank, int members) -> std::string {
+                    const Memory one = allocate(group, kRoom);
+                    const Memory other = allocate(group, kRoom);
+                    if (!one || !other) {
+                      return shmemx_error_text();
+                    }
+                    for (const std::size_t bytes : {std::size_t{8}, std::size_t{4097}, std::size_t{1'500'001}}) {
+                      for (int kind = SHMEMX_GROUP_BROADCAST; kind <= SHMEMX_GROUP_ALLTOALL; ++kind) {
+                        auto bad = compare(group, rank, members, kind, bytes, {bytes_of(one), bytes_of(other)}, false);
+                        if (bad.empty() && (kind == SHMEMX_GROUP_ALLREDUCE || kind == SHMEMX_GROUP_BROADCAST ||
+                                            kind == SHMEMX_GROUP_REDUCE)) {
+                          bad = compare(group, rank, members, kind, bytes, {bytes_of(one), bytes_of(other)}, true);
+                        }
+                        if (!bad.empty()) {
+                          return bad;
+                        }
+                      }
+                    }
+                    return "";
+                  }))
+        << size;
+  }
+}
+
+/// Half of the members give buffers of other memory, or buffers that overlap: the call is made by way of the stages.
+TEST(GroupMemory, CallsThatAreOnlyPartlyOnItAreMadeAsOthers) {
+  EXPECT_EQ("", run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+              constexpr std::size_t kBytes = 700'000;
+              const Memory memory = allocate(group, kRoom);
+              Bytes plain(kRoom);
+              std::uint8_t* const base = rank == 1 ? plain.data() : bytes_of(memory);
+              for (int kind = SHMEMX_GROUP_ALLREDUCE; kind <= SHMEMX_GROUP_ALLTOALL; ++kind) {
+                for (int i = 0; i < size; ++i) {
+                  std::memset(base + static_cast<std::size_t>(i) * kBytes, 1 + rank + 10 * i, kBytes);
+                }
+                const Buffers buffers = buffers_at(base, base + kRoom / 2, size, kBytes, kBytes);
+                const shmemx_group_call_t call = buffers.call(kind, kBytes, 1);
+                if (shmemx_group_run(group, &call) != 0) {
+                  return shmemx_error_text();
+                }
+                const std::uint8_t got = base[kRoom / 2 + kBytes - 1];
+                const bool is_root = rank == 1;
+                const int expected = kind == SHMEMX_GROUP_ALLREDUCE        ? 6
+                                     : kind == SHMEMX_GROUP_REDUCE         ? 6
+                                     : kind == SHMEMX_GROUP_REDUCE_SCATTER ? 6 + 30 * rank
+                                     : kind == SHMEMX_GROUP_SCATTER        ? 2 + 10 * rank
+                                     : kind == SHMEMX_GROUP_ALLTOALL       ? 1 + 10 * rank
+                                                                           : 1;
+                const bool has_result = is_root || (kind != SHMEMX_GROUP_REDUCE && kind != SHMEMX_GROUP_GATHER);
+                if (has_result && got != expected) {
+                  return "kind " + std::to_string(kind) + ": " + std::to_string(got);
+                }
+              }
+              // An allreduce of a buffer that is shifted.
+              std::memset(bytes_of(memory), 1, kBytes + 64);
+              const Buffers shifted = buffers_at(bytes_of(memory), bytes_of(memory) + 64, size, kBytes, 0);
+              const shmemx_group_call_t call = shifted.call(SHMEMX_GROUP_ALLREDUCE, kBytes, 0);
+              const auto before = statistics(group).direct_calls;
+              if (shmemx_group_run(group, &call) != 0) {
+                return shmemx_error_text();
+              }
+              const bool good = bytes_of(memory)[64 + kBytes - 1] == 3 && bytes_of(memory)[64] == 3;
+              return good && statistics(group).direct_calls == before ? "" : "a shifted buffer";
+            }));
+}
+
+TEST(GroupMemory, DifferentSizesAreAnErrorAndTheGroupGoesOn) {
+  EXPECT_EQ("", run_ranks(2, [](shmemx_group_t* group, int rank, int /*size*/) -> std::string {
+              shmemx_group_memory_t* memory = nullptr;
+              const int error = shmemx_group_allocate(group, rank == 1 ? 4096 : 8192, kLimit, &memory);
+              const std::string text = shmemx_error_text();
+              if (error != -EINVAL || text.find("rank 1 for 4096") == std::string::npos) {
+                return std::to_string(error) + text;
+              }
+              if (shmemx_group_allocate(group, std::size_t{1} << 60, kLimit, &memory) != -ENOMEM) {
+                return "an exbibyte was allocated";
+              }
+              return allocate(group, 4096) ? "" : shmemx_error_text();
+            }));
+}
+
+/// KiB of memory that this process has mapped, or that exists in its shared mappings.
+std::size_t shared_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "RssShmem:") {
+      std::size_t kib = 0;
+      status >> kib;
+      return kib;
+    }
+  }
+  return 0;
+}
+std::size_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(GroupMemory, FreedMemoryGoesBackAndOutlivesItsGroup) {
+  SharedStore second;
+  EXPECT_EQ("", run_ranks(2, [&](shmemx_group_t* group, int rank, int size) -> std::string {
+              static_cast<void>(allocate(group, kRoom));
+              const std::size_t before = shared_kib();
+              const std::size_t maps = mappings();
+              for (int i = 0; i < 20; ++i) {
+                const Memory memory = allocate(group, kRoom);
+                std::memset(bytes_of(memory), 1, kRoom);
+              }
+              if (shared_kib() > before + (kRoom >> 10) || mappings() > maps + 8) {
+                return "memory is left: " + std::to_string(before) + " and now " + std::to_string(shared_kib()) +
+                       " KiB, mappings " + std::to_string(maps) + " and now " + std::to_string(mappings());
+              }
+              shmemx_group_t* other = nullptr;
+              const shmemx_group_store_t calls = second.calls();
+              if (shmemx_group_create(&calls, rank, size, &other) != 0) {
+                return shmemx_error_text();
+              }
+              const Memory outlives = allocate(other, 4096);
+              // A forked process has a copy of it, which it may drop.
+              bytes_of(outlives)[0] = 5;
+              const pid_t child = ::fork();
+              if (child == 0) {
+                shmemx_group_memory_free(outlives.get());
+                ::_exit(0);
+              }
+              ::waitpid(child, nullptr, 0);
+              shmemx_group_destroy(other);
+              return bytes_of(outlives)[0] == 5 ? "" : "the memory went with a forked process";
+            }));
+}
+
+TEST(GroupMemory, ARankThatDiesIsNamed) {
+  const std::string all = run_ranks(3, [](shmemx_group_t* group, int rank, int size) -> std::string {
+    const Memory memory = allocate(group, kRoom);
+    const Buffers buffers = buffers_at(bytes_of(memory), bytes_of(memory), size, kRoom, 0);
+    const shmemx_group_call_t call = buffers.call(SHMEMX_GROUP_ALLREDUCE, kRoom, 0);
+    if (shmemx_group_run(group, &call) != 0) {
+      return shmemx_error_text();
+    }
+    if (rank == 2) {
+      ::raise(SIGKILL);
+    }
+    const int error = shmemx_group_run(group, &call);
+    const std::string text = shmemx_error_text();
+    shmemx_group_memory_t* more = nullptr;
+    const int later = shmemx_group_allocate(group, 4096, kLimit, &more);
+    const bool good = (error == -EOWNERDEAD || error == -ECANCELED) && text.find("rank 2") != std::string::npos;
+    return good && later == error ? "" : text;
+  });
+  EXPECT_EQ("rank 2:  (status 9)\n", all);
+}
+
+}  // namespace
