@@ -4,8 +4,9 @@
 
 usage: torch_backends.py [--sizes 2,4,8] [--seconds 0.3]
 
-For each number of ranks, call and size: the time of a call (median of rounds, slowest rank) with each backend, taken in
-turns, and how many times faster shmem is. Set PYTHONPATH to build/lib/python.
+For each number of ranks, call and size: the time of a call (median of rounds, slowest rank) with each backend, and with
+shmem's on tensors in symmetric memory, taken in turns; and how many times faster than gloo shmem is. Set PYTHONPATH to
+build/lib/python.
 """
 
 import argparse
@@ -20,7 +21,7 @@ try:
     import torch
     import torch.distributed as dist
 
-    import shmem_torch  # noqa: F401: registers the backend
+    import shmem_torch
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
@@ -30,9 +31,9 @@ CALLS = ("barrier", "all_reduce", "broadcast", "all_gather", "all_to_all")
 BYTES = (4, 64, 1024, 4096, 65536, 1 << 20, 16 << 20, 64 << 20)
 
 
-def maker(call, size, count, group):
+def maker(call, size, count, group, allocate):
     """A function that makes one call."""
-    tensor = torch.ones(max(count, 1))
+    tensor = allocate(max(count, 1)).fill_(1)
     if call == "barrier":
         return lambda: dist.barrier(group=group)
     if call == "all_reduce":
@@ -43,7 +44,7 @@ def maker(call, size, count, group):
         outputs = [torch.zeros(count) for _ in range(size)]
         return lambda: dist.all_gather(outputs, tensor, group=group)
     output = torch.zeros(count * size)
-    given = torch.ones(count * size)
+    given = allocate(count * size).fill_(1)
     return lambda: dist.all_to_all_single(output, given, group=group)
 
 
@@ -63,22 +64,27 @@ def slowest(value, group):
 
 def measure(rank, size, folder, seconds, results):
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    groups = {"gloo": dist.group.WORLD, "shmem": dist.new_group(backend="shmem")}
+    shmem = dist.new_group(backend="shmem")
+    ways = {
+        "gloo": (dist.group.WORLD, torch.empty),
+        "shmem": (shmem, torch.empty),
+        "symmetric": (shmem, lambda count: shmem_torch.empty(count, group=shmem)),
+    }
     for call in CALLS:
         for count in (0,) if call == "barrier" else (one // 4 for one in BYTES):
             if call in ("all_gather", "all_to_all") and count * size * 4 > 256 << 20:
                 continue
-            makes = {name: maker(call, size, count, group) for name, group in groups.items()}
+            makes = {name: maker(call, size, count, *way) for name, way in ways.items()}
             rounds = {}
             for name, make in makes.items():
                 timed(make, 3)
-                one = slowest(timed(make, 3), groups["shmem"])
+                one = slowest(timed(make, 3), shmem)
                 rounds[name] = max(1, min(2000, int(seconds / 5 / one)))
             samples = {name: [] for name in makes}
             for _ in range(5):  # in turns: both see the same machine
                 for name, make in makes.items():
-                    dist.barrier(group=groups["shmem"])
-                    samples[name].append(slowest(timed(make, rounds[name]), groups["shmem"]))
+                    dist.barrier(group=shmem)
+                    samples[name].append(slowest(timed(make, rounds[name]), shmem))
             row = {name: statistics.median(values) for name, values in samples.items()}
             if rank == 0:
                 results.put((call, count * 4, row))
@@ -96,7 +102,7 @@ def main():
     parser.add_argument("--seconds", default=0.3, type=float, help="for each call, size and backend")
     arguments = parser.parse_args()
     context = multiprocessing.get_context("fork")
-    print("ranks call             bytes    gloo_us   shmem_us  times_faster")
+    print("ranks call             bytes    gloo_us   shmem_us  times_faster  symmetric_us  times_faster")
     for size in map(int, arguments.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             results = context.Queue()
@@ -108,9 +114,12 @@ def main():
                 process.start()
             while (result := results.get(timeout=300)) is not None:
                 call, count, row = result
-                shmem = row["shmem"] * 1e6
-                gloo = row.get("gloo", float("nan")) * 1e6
-                print(f"{size:5} {call:12} {count:9} {gloo:10.1f} {shmem:10.1f} {gloo / shmem:13.1f}", flush=True)
+                gloo, shmem, symmetric = (1e6 * row[name] for name in ("gloo", "shmem", "symmetric"))
+                print(
+                    f"{size:5} {call:12} {count:9} {gloo:10.1f} {shmem:10.1f} {gloo / shmem:13.1f} {symmetric:13.1f} "
+                    f"{gloo / symmetric:13.1f}",
+                    flush=True,
+                )
             for process in ranks:
                 process.join()
 

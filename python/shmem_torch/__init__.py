@@ -12,21 +12,55 @@ All ranks are on one node. A rank that dies, or does not come within the timeout
 others that names it, and never the end of their processes; the group cannot be used any more, and a new one can be made
 of the ranks that are left. Ranks whose calls differ (in size, dtype, operation, root or kind) all get an exception, and
 the group goes on.
+
+Calls on tensors of :func:`empty` copy nothing: each rank reads those of the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence as _Sequence
 from datetime import timedelta as _timedelta
+from typing import NamedTuple as _NamedTuple
 
+import torch as _torch
 import torch.distributed as _dist
 
 from . import _C
+from ._version import __version__
 
-__all__ = ["monitored_barrier"]
+__all__ = ["Statistics", "__version__", "empty", "monitored_barrier", "statistics"]
 
 
-def _create(store: _dist.Store, rank: int, size: int, timeout: _timedelta) -> _dist.ProcessGroup:
-    return _C.create(store, rank, size, timeout)
+class Statistics(_NamedTuple):
+    """What this rank has done in a group."""
+
+    calls: int
+    """Collective calls without an exception. A batch that torch makes of several calls counts as these."""
+    direct_calls: int
+    """Of these, the calls that used tensors in symmetric memory where they are."""
+    staged_bytes: int
+    """Bytes that were copied to the memory of the library because a call was not direct."""
+
+
+def empty(
+    shape: int | _Sequence[int], dtype: _torch.dtype | None = None, group: _dist.ProcessGroup | None = None
+) -> _torch.Tensor:
+    """A tensor in symmetric memory of a group, by default of all ranks. Collective: all ask for as many bytes.
+
+    It contains zeros. Collective calls on the group whose tensors are all in its symmetric memory copy nothing to the
+    library; parts of such tensors, and tensors of several calls of this function, will do. Of all_gather and all_to_all
+    the input counts, of reduce_scatter the input, of all_reduce the tensor. Small calls (about a KiB) and calls whose
+    tensors overlap or are not contiguous are made as with other tensors.
+
+    The memory goes when the last reference to the tensor goes, on each rank by itself.
+    """
+    sizes = [shape] if isinstance(shape, int) else [int(one) for one in shape]
+    return _C.empty(_backend_of(group), sizes, dtype if dtype is not None else _torch.get_default_dtype())
+
+
+def statistics(group: _dist.ProcessGroup | None = None) -> Statistics:
+    """What this rank has done in a group since it was made, such as whether its calls were direct."""
+    return Statistics(*_C.statistics(_backend_of(group)))
 
 
 def monitored_barrier(group: _dist.ProcessGroup | None = None, timeout: _timedelta | None = None) -> None:
@@ -34,12 +68,18 @@ def monitored_barrier(group: _dist.ProcessGroup | None = None, timeout: _timedel
 
     ``torch.distributed.monitored_barrier`` refuses all backends but gloo.
     """
+    _C.monitored_barrier(_backend_of(group), timeout if timeout is not None else _timedelta(milliseconds=-1))
+
+
+def _backend_of(group: _dist.ProcessGroup | None) -> _dist.ProcessGroup:
     group = group if group is not None else _dist.distributed_c10d._get_default_group()
     if hasattr(group, "_get_backend"):  # PyTorch 2
-        import torch
+        group = group._get_backend(_torch.device("cpu"))
+    return group
 
-        group = group._get_backend(torch.device("cpu"))
-    _C.monitored_barrier(group, timeout if timeout is not None else _timedelta(milliseconds=-1))
+
+def _create(store: _dist.Store, rank: int, size: int, timeout: _timedelta) -> _dist.ProcessGroup:
+    return _C.create(store, rank, size, timeout)
 
 
 if not hasattr(_dist.Backend, "SHMEM"):

@@ -65,6 +65,17 @@ std::string run(const GroupHandle& group, const Call& call) {
   return error == 0 ? "" : failure_text(call.name, error, call.timeout);
 }
 
+std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
+                     std::shared_ptr<GroupMemory>& memory) {
+  shmemx_group_memory_t* made = nullptr;
+  const auto limit = static_cast<std::uint64_t>(std::chrono::nanoseconds(timeout).count());
+  if (const int error = shmemx_group_allocate(group.get(), bytes, limit, &made); error != 0) {
+    return failure_text(name, error, timeout);
+  }
+  memory = std::make_shared<GroupMemory>(made);
+  return "";
+}
+
 std::string failure_text(const char* name, int error, std::chrono::milliseconds timeout) {
   const std::string limit = error == -ETIMEDOUT ? " Timed out after " + std::to_string(timeout.count()) + " ms:" : "";
   return std::string(name) + ":" + limit + " " + shmemx_error_text();

@@ -52,6 +52,22 @@ struct Call {
 /// "", or why it failed.
 std::string run(const GroupHandle& group, const Call& call);
 
+/// Symmetric memory of a group, which it may outlive.
+class GroupMemory {
+ public:
+  explicit GroupMemory(shmemx_group_memory_t* memory) : memory_(memory) {}
+  GroupMemory(const GroupMemory&) = delete;
+  GroupMemory& operator=(const GroupMemory&) = delete;
+  ~GroupMemory() { shmemx_group_memory_free(memory_); }
+  [[nodiscard]] void* address() const { return shmemx_group_memory_address(memory_); }
+
+ private:
+  shmemx_group_memory_t* const memory_;
+};
+/// Collective. "", or why it failed.
+std::string allocate(const GroupHandle& group, const char* name, std::size_t bytes, std::chrono::milliseconds timeout,
+                     std::shared_ptr<GroupMemory>& memory);
+
 /// The text of an exception about a failed call, from its negative errno and shmemx_error_text().
 std::string failure_text(const char* name, int error, std::chrono::milliseconds timeout);
 

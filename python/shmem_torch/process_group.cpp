@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/shmem_torch/process_group.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -426,6 +427,34 @@ WorkPointer ProcessGroupShmem::barrier(const c10d::BarrierOptions& options) {
 /// Each failed barrier names all ranks that did not come, whether or not it is asked to.
 void ProcessGroupShmem::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
   barrier(options)->wait();
+}
+
+at::Tensor ProcessGroupShmem::empty(const std::vector<std::int64_t>& sizes, at::ScalarType type) {
+  constexpr const char* kName = "shmem_torch.empty";
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // elements: bytes of them can be counted
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || (size != 0 && count > kMost / size)) {
+      refuse(kName, "a shape cannot have a dimension of " + std::to_string(size));
+    }
+    count *= size;
+  }
+  const std::size_t bytes = static_cast<std::size_t>(count) * c10::elementSize(type);
+  // In the order of the other calls of the group.
+  auto memory = std::make_shared<std::shared_ptr<GroupMemory>>();
+  const auto make = [memory, bytes, timeout = timeout_, group = &engine_->group] {
+    return allocate(*group, kName, std::max<std::size_t>(bytes, 1), timeout, *memory);
+  };
+  QueuedWork::give({rank_, c10d::OpType::UNKNOWN, kName}, {}, {}, engine_, make)->wait();
+  void* const address = (*memory)->address();
+  return at::from_blob(
+      address, sizes, [owner = *memory](void*) mutable { owner.reset(); }, at::TensorOptions(type));
+}
+
+shmemx_group_statistics_t ProcessGroupShmem::statistics() const {
+  shmemx_group_statistics_t statistics{};
+  shmemx_group_statistics(engine_->group.get(), &statistics);
+  return statistics;
 }
 
 #if TORCH_VERSION_MAJOR >= 2

@@ -54,6 +54,10 @@ class ProcessGroupShmem final : public SHMEM_TORCH_BASE {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
+  /// Collective: a tensor of zeros in symmetric memory, which calls on this group use where it is.
+  at::Tensor empty(const std::vector<std::int64_t>& sizes, at::ScalarType type);
+  [[nodiscard]] shmemx_group_statistics_t statistics() const;
+
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return calls_.load(std::memory_order_relaxed); }
 
