@@ -189,6 +189,14 @@ std::shared_ptr<Block> Library::allocate(std::size_t bytes, bool zero) {
   return std::make_shared<Block>(address, bytes);
 }
 
+Block* Library::block_at(const std::byte* address) const {
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [address](const Block* block) {
+    return block->state() == Block::State::kLive && address >= block->address_ &&
+           address < block->address_ + block->size_;
+  });
+  return found != blocks_.end() ? *found : nullptr;
+}
+
 void Library::remove(const Collective& object) {
   const auto found =
       std::find_if(objects_.begin(), objects_.end(), [&](const auto& other) { return other.get() == &object; });

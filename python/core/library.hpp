@@ -117,6 +117,8 @@ class Library {
 
   /// Collective.
   std::shared_ptr<Block> allocate(std::size_t bytes, bool zero);
+  /// The live block that the address is in, if a Python object still refers to it; else nullptr.
+  [[nodiscard]] Block* block_at(const std::byte* address) const;
 
   void add(std::shared_ptr<Collective> object) { objects_.push_back(std::move(object)); }
   void remove(const Collective& object);

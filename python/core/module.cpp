@@ -2,6 +2,7 @@
 // shmem_kv._core: the base of the module's Python files. Not for users: names and arguments may change.
 #include <pybind11/stl.h>
 
+#include "python/core/dlpack.hpp"
 #include "python/core/library.hpp"
 
 namespace {
@@ -64,8 +65,17 @@ void bind_blocks(py::module_& module) {
   py::class_<Block, std::shared_ptr<Block>>(module, "Block")
       .def_property_readonly("state", &Block::state)
       .def_property_readonly("size", &Block::size)
+      .def_property_readonly("address",
+                             [](const Block& block) { return reinterpret_cast<std::uintptr_t>(block.address()); })
       .def("free", &Block::free)
       .def("array", &Block::array);
+  module.def(
+      "block_at",
+      [](std::uintptr_t address) {
+        return Library::instance().block_at(
+            reinterpret_cast<const std::byte*>(address));  // NOLINT(performance-no-int-to-ptr)
+      },
+      py::return_value_policy::reference);
   module.def("allocate", [](std::size_t bytes, bool zero) { return Library::instance().allocate(bytes, zero); });
 }
 
@@ -76,5 +86,6 @@ PYBIND11_MODULE(_core, module) {
   HeldMessages::begin();
   bind_library(module);
   bind_blocks(module);
+  bind_dlpack(module);
   bind_kv(module);
 }

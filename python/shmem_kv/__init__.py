@@ -32,12 +32,15 @@ from types import TracebackType as _TracebackType
 from . import _core
 from ._arrays import Arena, empty, free, is_symmetric, zeros
 from ._cache import Cache
+from ._dlpack import Array, from_dlpack
 from ._kv_shuffle import KVShuffle
 from ._operator import Operator
 from ._plan import Placement, Plan, Sequence
+from ._version import __version__
 
 __all__ = [
     "Arena",
+    "Array",
     "Cache",
     "KVShuffle",
     "Operator",
@@ -46,11 +49,13 @@ __all__ = [
     "Sequence",
     "TEAM_SHARED",
     "TEAM_WORLD",
+    "__version__",
     "barrier",
     "barrier_all",
     "empty",
     "finalize",
     "free",
+    "from_dlpack",
     "init",
     "initialized",
     "is_symmetric",

@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy arrays in symmetric memory."""
+"""Arrays in symmetric memory."""
 
 from __future__ import annotations
 
 import math
 from types import TracebackType
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from . import _core
+from ._dlpack import EXTRA_TYPES, Array, ExtraType, as_bits, name_of_type
 
 
-def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+@overload
+def empty(shape: int | tuple[int, ...], dtype: ExtraType) -> Array: ...
+@overload
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray: ...
+def empty(shape: int | tuple[int, ...], dtype: Any = float) -> NDArray | Array:
     """An array in symmetric memory, not initialized. Collective over all PEs, which all request the same size.
+
+    An array of NumPy; of types that NumPy does not have (``"bfloat16"``, ``"float8_e4m3fn"`` ...) an :class:`Array`,
+    from which ``torch.from_dlpack`` makes a tensor. ``dtype`` may also be one of torch.
 
     Free the memory by :func:`free`, or at the end of an :class:`Arena`. If all references to an array are dropped
     without that, its memory stays allocated until ``finalize()``, because freeing is collective, and garbage collection
@@ -23,15 +32,19 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
     return _allocate(shape, dtype, zero=False)
 
 
-def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+@overload
+def zeros(shape: int | tuple[int, ...], dtype: ExtraType) -> Array: ...
+@overload
+def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray: ...
+def zeros(shape: int | tuple[int, ...], dtype: Any = float) -> NDArray | Array:
     """Like :func:`empty`, but filled with zeros."""
     return _allocate(shape, dtype, zero=True)
 
 
-def free(array: NDArray) -> None:
+def free(array: Any) -> None:
     """Frees the memory of an array of :func:`empty` or :func:`zeros`. Collective, in the same order on all PEs.
 
-    Do not read or write the array or a view of it afterwards. Raises ValueError for another array, or if it was freed
+    A tensor that shares its memory will do. Do not read or write the array or a view of it afterwards. Raises ValueError for another array, or if it was freed
     before.
     """
     block = block_of(array)
@@ -40,9 +53,9 @@ def free(array: NDArray) -> None:
     block.free()
 
 
-def is_symmetric(array: NDArray) -> bool:
-    """Whether the entire array is in symmetric memory that is available now."""
-    return why_not_symmetric(np.asarray(array)) is None
+def is_symmetric(array: Any) -> bool:
+    """Whether the entire array or tensor is in symmetric memory that is available now."""
+    return why_not_symmetric(as_bits(array)[0]) is None
 
 
 class Arena:
@@ -52,14 +65,14 @@ class Arena:
     """
 
     def __init__(self) -> None:
-        self._arrays: list[NDArray] = []
+        self._arrays: list[NDArray | Array] = []
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = float) -> Any:
         """Like :func:`shmem_kv.empty`."""
         self._arrays.append(empty(shape, dtype))
         return self._arrays[-1]
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = float) -> NDArray:
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any = float) -> Any:
         """Like :func:`shmem_kv.zeros`."""
         self._arrays.append(zeros(shape, dtype))
         return self._arrays[-1]
@@ -79,11 +92,15 @@ class Arena:
             self.free()
 
 
-def block_of(array: ArrayLike) -> _core.Block | None:
-    """The block of memory of an array or a view."""
+def block_of(array: Any) -> _core.Block | None:
+    """The block of memory of an array, a view, or a tensor that shares its memory."""
+    if not isinstance(array, (np.ndarray, Array)):
+        array = as_bits(array)[0]
     base = array
-    while isinstance(base, np.ndarray):
-        base = base.base
+    while isinstance(base, (np.ndarray, Array)):
+        base = base.base if isinstance(base, np.ndarray) else base._owner
+    if isinstance(base, _core.Imported):
+        return _core.block_at(base.address)
     return base if isinstance(base, _core.Block) else None
 
 
@@ -99,12 +116,16 @@ def why_not_symmetric(array: NDArray) -> str | None:
     return None
 
 
-def _allocate(shape: int | tuple[int, ...], dtype: DTypeLike, zero: bool) -> NDArray:
-    kind = np.dtype(dtype)
+def _allocate(shape: int | tuple[int, ...], dtype: Any, zero: bool) -> NDArray | Array:
+    dtype = name_of_type(dtype)
+    extra = dtype if isinstance(dtype, str) and dtype in EXTRA_TYPES else None
+    kind = np.dtype(dtype) if extra is None else np.dtype(f"uint{EXTRA_TYPES[extra][1]}")
     if kind.hasobject:
         raise TypeError(f"{kind} contains Python objects, which other PEs cannot use")
     lengths = tuple(int(n) for n in (shape if np.iterable(shape) else (shape,)))
     if any(n < 0 for n in lengths):
         raise ValueError(f"negative dimensions in {lengths}")
     block = _core.allocate(math.prod(lengths) * kind.itemsize, zero)
+    if extra is not None:
+        return Array(block, block.address, lengths, extra)
     return _core.Block.array(block, kind, lengths)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from . import _core
 from ._arrays import why_not_symmetric
+from ._dlpack import as_bits
 
 Format = Literal["apart", "by_layer", "interleaved", "by_block", "latent"]
 
@@ -38,13 +38,14 @@ class Cache:
     ``"latent"``     k alone: [layers][blocks][page_size][head_dim]; there is no V   DeepSeek's MLA
     ===============  ==============================================================  ====================
 
-    Elements have 1, 2, 4 or 8 bytes of any type (``numpy.uint16`` for bfloat16); they are only copied. Everything that
-    ``numpy.asarray`` accepts without a copy, such as a tensor of the CPU, can be used like an array.
+    Elements have 1, 2, 4 or 8 bytes of any type, bfloat16 and float8 too; they are only copied. Everything that DLPack or
+    ``numpy.asarray`` accepts without a copy, such as a tensor of the CPU, can be used like an array. ``k`` and ``v`` of
+    the object are arrays of NumPy of the same memory, and ``dtype`` is the name of the type.
 
     Raises ValueError, which names the array, if one is not in symmetric memory, not contiguous, or of another shape.
     """
 
-    def __init__(self, k: ArrayLike, v: ArrayLike | None = None, format: Format | None = None) -> None:
+    def __init__(self, k: Any, v: Any = None, format: Format | None = None) -> None:
         if format is None and v is None:
             raise ValueError(f"Cache: without v, format says how K and V lie: {', '.join(get_args(Format)[1:])}")
         self.format: Format = "apart" if format is None else format
@@ -52,18 +53,19 @@ class Cache:
             raise ValueError(f"Cache: format is one of {', '.join(_DIMENSIONS)}, not {format!r}")
         if (self.format == "apart") != (v is not None):
             raise ValueError(f"Cache: format {self.format!r} is of " + ("k and v" if v is None else "k alone"))
-        self.k: NDArray = np.asarray(k)
-        self.v: NDArray | None = None if v is None else np.asarray(v)
+        self.k: NDArray
+        self.dtype: str
+        self.k, self.dtype = _bits_of("k", k)
+        self.v: NDArray | None
+        self.v, v_dtype = (None, self.dtype) if v is None else _bits_of("v", v)
         sizes = _sizes(self.k, self.format)
         self.layers: int = sizes["L"]
         self.blocks: int = sizes["B"]
         self.kv_heads: int = sizes["H"]
         self.page_size: int = sizes["P"]
         self.head_dim: int = sizes["D"]
-        if self.v is not None and (self.v.shape, self.v.dtype) != (self.k.shape, self.k.dtype):
-            raise ValueError(
-                f"Cache: v is {self.v.dtype} of shape {self.v.shape}, but k is {self.k.dtype} of {self.k.shape}"
-            )
+        if self.v is not None and (self.v.shape, v_dtype) != (self.k.shape, self.dtype):
+            raise ValueError(f"Cache: v is {v_dtype} of shape {self.v.shape}, but k is {self.dtype} of {self.k.shape}")
         for name, array in self._arrays():
             _check_memory(name, array)
         self._require("Cache")
@@ -77,9 +79,14 @@ class Cache:
 
     def __repr__(self) -> str:
         return (
-            f"<shmem_kv.Cache {self.format}, {self.k.dtype}, {self.layers} layers of {self.blocks} blocks of "
+            f"<shmem_kv.Cache {self.format}, {self.dtype}, {self.layers} layers of {self.blocks} blocks of "
             f"{self.kv_heads} x {self.page_size} x {self.head_dim}>"
         )
+
+    @property
+    def block_bytes(self) -> int:
+        """The bytes of a block: K and V of all layers."""
+        return sum(array.nbytes for _, array in self._arrays()) // max(self.blocks, 1)
 
     def _arrays(self) -> list[tuple[str, NDArray]]:
         return [("k", self.k)] if self.v is None else [("k", self.k), ("v", self.v)]
@@ -92,6 +99,13 @@ class Cache:
             if reason is not None:
                 raise ValueError(f"{call}: {name} {reason}")
         return getattr(self, "_described", None)
+
+
+def _bits_of(name: str, array: Any) -> tuple[NDArray, str]:
+    try:
+        return as_bits(array)
+    except ValueError as error:
+        raise ValueError(f"Cache: {name}: {error}") from None
 
 
 def _sizes(k: NDArray, format: str) -> dict[str, int]:

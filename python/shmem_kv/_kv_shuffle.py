@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from ._cache import Cache
+from ._dlpack import as_bits
 from ._operator import Operator
 from ._plan import Plan
 
 
 class KVShuffle:
-    """``torch.classes.ShmemOps.KVShuffle`` of Ascend SHMEM's kv_shuffle, for NumPy arrays.
+    """``torch.classes.ShmemOps.KVShuffle`` of Ascend SHMEM's kv_shuffle, for arrays of NumPy and tensors of the CPU.
 
     All PEs create, use and close it. ``compute`` returns when this PE's part is done. It raises an error where Ascend
     SHMEM waits forever.
@@ -24,8 +26,8 @@ class KVShuffle:
     def compute(
         self,
         global_shuffle_table: ArrayLike,
-        k_cache: ArrayLike,
-        v_cache: ArrayLike,
+        k_cache: Any,
+        v_cache: Any,
         src_block_table: ArrayLike,
         dst_block_table: ArrayLike,
     ) -> None:
@@ -35,11 +37,11 @@ class KVShuffle:
         ``v_cache``: [blocks][kv_heads][page_size][head_dim], symmetric; the block tables are int64, and empty on PEs
         that do not send. Errors in this PE's tables are reported to the partner as well.
         """
-        k, v = np.asarray(k_cache), np.asarray(v_cache)
-        if k.ndim != 4:
-            raise ValueError(f"compute: k_cache has the shape {k.shape}, not (blocks, kv_heads, page_size, head_dim)")
+        shape = as_bits(k_cache)[0].shape
+        if len(shape) != 4:
+            raise ValueError(f"compute: k_cache has the shape {shape}, not (blocks, kv_heads, page_size, head_dim)")
         plan = Plan.pairs(global_shuffle_table, src_block_table, dst_block_table)
-        self._operator.shuffle(plan, Cache(k, v))
+        self._operator.shuffle(plan, Cache(k_cache, v_cache))
 
     def close(self) -> None:
         """Closes it. Collective."""

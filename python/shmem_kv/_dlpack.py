@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of types that NumPy does not have, and arrays of other libraries, by DLPack."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+
+ExtraType = Literal[
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+]
+# DLPack's code and bits: kDLBfloat, kDLFloat8_e3m4, ...
+EXTRA_TYPES: dict[str, tuple[int, int]] = {
+    name: (4, 16) if name == "bfloat16" else (6 + i, 8) for i, name in enumerate(get_args(ExtraType))
+}
+_KINDS = {0: "int", 1: "uint", 2: "float", 5: "complex", 6: "bool"}
+_CPU = 1
+
+
+class Array:
+    """An array of a type that NumPy does not have, such as ``"bfloat16"`` or ``"float8_e4m3fn"``.
+
+    ``torch.from_dlpack(array)`` is a tensor of the same memory, if torch has the type; :meth:`numpy` the bits of the
+    numbers.
+    """
+
+    def __init__(self, owner: object, address: int, shape: tuple[int, ...], dtype: str) -> None:
+        self._owner = owner
+        self._address = address
+        self.shape = shape
+        self.dtype = dtype
+        """The name of the type."""
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of a number."""
+        return EXTRA_TYPES[self.dtype][1] // 8
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all numbers."""
+        return math.prod(self.shape) * self.itemsize
+
+    def numpy(self) -> NDArray:
+        """The same memory as unsigned whole numbers of the same size."""
+        return _core.view_array(self, self._address, self.shape, np.dtype(f"uint{8 * self.itemsize}"))
+
+    def __dlpack__(self, *, stream: object = None, **options: object) -> object:
+        return _core.export_array(self, self._address, self.shape, *EXTRA_TYPES[self.dtype])
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU, 0
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<shmem_kv.Array of {self.dtype}, {' x '.join(map(str, self.shape))}>"
+
+
+def from_dlpack(array: Any) -> NDArray | Array:
+    """The memory of another library's array, such as a tensor of torch, as an array of NumPy or an :class:`Array`.
+
+    Raises ValueError if it is not contiguous or not in the memory of the host.
+    """
+    device, _ = array.__dlpack_device__()
+    if device != _CPU:
+        raise ValueError(f"from_dlpack: the array is in the memory of a device (DLPack's kind {device}), not of the host")
+    taken = _core.Imported(array.__dlpack__())
+    if not taken.contiguous:
+        raise ValueError("from_dlpack: the array is not contiguous (C order)")
+    shape = tuple(taken.shape)
+    for name, type_ in EXTRA_TYPES.items():
+        if type_ == (taken.code, taken.bits):
+            return Array(taken, taken.address, shape, name)
+    if taken.code not in _KINDS:
+        raise ValueError(f"from_dlpack: DLPack's type {taken.code} of {taken.bits} bits has no name here")
+    kind = _KINDS[taken.code]
+    return _core.view_array(taken, taken.address, shape, np.dtype(kind if kind == "bool" else f"{kind}{taken.bits}"))
+
+
+def as_bits(array: Any) -> tuple[NDArray, str]:
+    """An array of NumPy that shares the memory of any array, and the name of the type of its numbers."""
+    if not isinstance(array, (np.ndarray, Array)) and hasattr(array, "__dlpack__"):
+        try:
+            array = from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError):
+            array = np.asarray(array)  # what its library cannot export: torch 1.13 no bool, for example
+    if isinstance(array, Array):
+        return array.numpy(), array.dtype
+    array = np.asarray(array)
+    return array, str(array.dtype)
+
+
+def name_of_type(dtype: Any) -> Any:
+    """The name of a type of torch; other types as they are."""
+    return str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype
