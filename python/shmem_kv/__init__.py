@@ -34,7 +34,7 @@ from ._arrays import Arena, empty, free, is_symmetric, zeros
 from ._cache import Cache
 from ._dlpack import Array, from_dlpack
 from ._kv_shuffle import KVShuffle
-from ._operator import Operator
+from ._operator import Operator, OperatorStats
 from ._plan import Placement, Plan, Sequence
 from ._version import __version__
 
@@ -44,6 +44,7 @@ __all__ = [
     "Cache",
     "KVShuffle",
     "Operator",
+    "OperatorStats",
     "Placement",
     "Plan",
     "Sequence",

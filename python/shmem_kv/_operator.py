@@ -3,16 +3,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import _core
 from ._cache import Cache
-from ._plan import Plan, choice
+from ._plan import Plan, choice, sent_blocks
 
 Path = Literal["auto", "direct", "scratch"]
 
+_FAILURES = (MemoryError, OSError, ValueError)  # of a shuffle; a call that cannot be made is a RuntimeError
 _PATHS = {"auto": 0, "direct": 1, "scratch": 2}
+
+
+class OperatorStats(NamedTuple):
+    """What an operator has done on this PE."""
+
+    shuffles: int
+    """That have ended without an exception."""
+    failures: int
+    """That have ended with one."""
+    sent_blocks: int
+    """That went to other PEs; with several layers, each counts once."""
+    sent_bytes: int
+    """Of these blocks."""
+    seconds: float
+    """From the beginning of each shuffle until this PE knew of its end."""
 
 
 class Operator:
@@ -32,6 +51,9 @@ class Operator:
 
     def __init__(self, team: int = 0, cores: int = 0, path: Path = "auto", staging: int = 0) -> None:
         self._made = _core.Operator(team, cores, choice("path", path, _PATHS), staging)
+        self._me = _core.my_pe(team) if team >= 0 else -1
+        self._stats = OperatorStats(0, 0, 0, 0, 0.0)
+        self._started: tuple[Plan, Cache, float] | None = None
 
     def shuffle(self, plan: Plan, cache: Cache) -> None:
         """Executes a plan, and returns when all blocks of all PEs are at their destinations.
@@ -40,7 +62,23 @@ class Operator:
         differ, all of them raise, and no cache has changed. (With a plan of pairs only partners check each other, and
         the call returns when this PE's part is done.) After another exception destination blocks are undefined.
         """
-        self._made.shuffle(plan._made, cache._require("shuffle"))
+        described = cache._require("shuffle")
+        begin = time.monotonic()
+        try:
+            self._made.shuffle(plan._made, described)
+        except _FAILURES:
+            self._count_failure(begin)
+            raise
+        self._count(plan, cache, begin)
+
+    async def shuffle_async(self, plan: Plan, cache: Cache) -> None:
+        """Executes a plan like :meth:`shuffle` while the other tasks of the event loop run.
+
+        A thread of the loop's executor waits for the end. If the task is cancelled the shuffle goes on, and the operator
+        cannot be used before it has ended.
+        """
+        self.start(plan, cache)
+        await asyncio.get_running_loop().run_in_executor(None, self.wait)
 
     def start(self, plan: Plan, cache: Cache) -> None:
         """Begins what :meth:`shuffle` does and returns.
@@ -48,15 +86,49 @@ class Operator:
         Do not read or write the blocks that the plan names before :meth:`test` has returned True or :meth:`wait` has
         returned, or one of them has raised.
         """
+        begin = time.monotonic()
         self._made.start(plan._made, cache._require("start"), cache)
+        self._started = (plan, cache, begin)
 
     def test(self) -> bool:
         """Whether the started shuffle has ended. Raises what :meth:`shuffle` would have raised, once, at its end."""
-        return self._made.test()
+        return self._end_started(self._made.test)
 
     def wait(self) -> None:
         """Waits for the end of the started shuffle. Raises what :meth:`shuffle` would have raised."""
-        self._made.wait()
+        self._end_started(self._made.wait)
+
+    def stats(self) -> OperatorStats:
+        """What this operator has done on this PE since it was created."""
+        return self._stats
+
+    def _end_started(self, call: Callable[[], bool | None]) -> bool:
+        try:
+            done = call() is not False
+        except _FAILURES:
+            if self._started is not None:
+                self._count_failure(self._started[2])
+                self._started = None
+            raise
+        if done and self._started is not None:
+            self._count(*self._started)
+            self._started = None
+        return done
+
+    def _count(self, plan: Plan, cache: Cache, begin: float) -> None:
+        blocks = sent_blocks(plan, self._me)
+        old = self._stats
+        self._stats = OperatorStats(
+            old.shuffles + 1,
+            old.failures,
+            old.sent_blocks + blocks,
+            old.sent_bytes + blocks * cache.block_bytes,
+            old.seconds + time.monotonic() - begin,
+        )
+
+    def _count_failure(self, begin: float) -> None:
+        old = self._stats
+        self._stats = old._replace(failures=old.failures + 1, seconds=old.seconds + time.monotonic() - begin)
 
     def close(self) -> None:
         """Closes the operator, after the end of a started shuffle. May be called again."""

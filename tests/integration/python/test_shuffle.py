@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches and operators. The tests compute the expected results block by block, for the caches of all PEs."""
 
+import asyncio
 import os
 import threading
-
 
 import numpy as np
 import shmem_kv
@@ -144,6 +144,51 @@ class Shuffles(ShuffleTest):
             with self.assertRaisesRegex(ValueError, "no shuffle was started"):
                 operator.wait()
             operator.start(Plan([]), Cache(k, v))  # close() ends it
+
+    def test_while_tasks_of_an_event_loop_run(self):
+        k = self.fill((BLOCKS, *BLOCK))
+        v = self.fill((BLOCKS, *BLOCK), which=1)
+        turns = 0
+
+        async def others(shuffling):
+            nonlocal turns
+            while not shuffling.done():
+                turns += 1
+                await asyncio.sleep(0)
+
+        async def serve(operator):
+            # This PE's loop runs while the shuffle waits for the others, which come after that.
+            shuffling = asyncio.create_task(operator.shuffle_async(Plan(RING), Cache(k, v)))
+            await others(shuffling)
+            await shuffling
+            with self.assertRaisesRegex(ValueError, "block"):
+                await operator.shuffle_async(Plan([(0, BLOCKS, 1, 0)]), Cache(k, v))
+            self.assertEqual(operator.stats()[:2], (1, 1))
+
+        with Operator() as operator:
+            asyncio.run(serve(operator))
+        self.assertGreater(turns, 0)
+        self.expect(k, RING, 0)
+        self.expect(v, RING, 0, which=1)
+
+    def test_is_counted(self):
+        k = self.fill((BLOCKS, 4, 8))
+        cache = Cache(k, format="latent")
+        with Operator() as operator:
+            self.assertEqual(operator.stats(), (0, 0, 0, 0, 0.0))
+            operator.shuffle(Plan([(0, 1, 1, 2), (0, 1, 2, 2), (0, 1, 0, 3), (1, 4, 0, 4)]), cache)
+            sent = {0: 2, 1: 1, 2: 0}[self.me]
+            self.assertEqual(operator.stats()[:4], (1, 0, sent, sent * k[0].nbytes))
+            with self.assertRaises(ValueError):
+                operator.shuffle(Plan([(0, BLOCKS, 1, 2)]), cache)
+            operator.start(Plan([(1, 1, 2, 2)]), cache)
+            operator.wait()
+            sent += self.me == 1
+            self.assertEqual(operator.stats()[:4], (2, 1, sent, sent * k[0].nbytes))
+            self.assertGreater(operator.stats().seconds, 0)
+        with self.assertRaises(RuntimeError):
+            operator.shuffle(Plan([]), cache)
+        self.assertEqual(operator.stats().failures, 1)
 
     def test_in_a_team(self):
         team = shmem_kv.team_split_strided(shmem_kv.TEAM_WORLD, 1, 1, 2)
