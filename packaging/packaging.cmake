@@ -13,8 +13,11 @@ set(CPACK_COMPONENTS_ALL libgba libgba-dev gba-udev gba-tools gba-fake-device li
 if(TARGET mca_coll_gba)
   list(APPEND CPACK_COMPONENTS_ALL libgba-openmpi)
 endif()
-if(TARGET shmem_bootstrap_mpi)
+if(TARGET shmem_bootstrap_openmpi OR TARGET shmem_bootstrap_mpi)
   list(APPEND CPACK_COMPONENTS_ALL libshmem-mpi)
+endif()
+if(TARGET shmem_bootstrap_mpich)
+  list(APPEND CPACK_COMPONENTS_ALL libshmem-mpich)
 endif()
 if(TARGET shmem_kv_core)
   list(APPEND CPACK_COMPONENTS_ALL python3-shmem-kv)
@@ -163,7 +166,7 @@ gba_depends(libshmem ${libgba})
 gba_licences(${libshmem} BSD-2-Clause MIT)
 # Loaded when they are needed, by the soname: for jobs on several nodes, and for mpirun and srun.
 set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_RECOMMENDS "libshmem-tools (= ${PROJECT_VERSION}), libpmix2t64 | libpmix2, libucx0")
-set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi")
+set(CPACK_DEBIAN_LIBSHMEM_PACKAGE_SUGGESTS "gba-fake-device, gba-tools, libshmem-doc, libshmem-mpi, libshmem-mpich")
 gba_replaces(libshmem libshmem)
 gba_scripts(libshmem libraries ${triggers})
 
@@ -193,6 +196,11 @@ gba_package(libshmem-mpi libshmem-mpi libs "OpenSHMEM 1.6 for one node or severa
   "Lets the processes of an MPI program be PEs as well
  (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
 gba_depends(libshmem-mpi ${libshmem})
+
+gba_package(libshmem-mpich libshmem-mpich libs "OpenSHMEM 1.6 for one node or several: in programs of MPICH"
+  "Lets the processes of a program of MPICH be PEs as well
+ (SHMEMX_INIT_WITH_MPI, SHMEM_BOOTSTRAP=mpi).")
+gba_depends(libshmem-mpich ${libshmem})
 
 gba_package(python3-shmem-kv python3-shmem-kv python "KV caches in symmetric memory, and kv_shuffle, for Python"
   "NumPy arrays that the processes of a job share, and the calls that move blocks

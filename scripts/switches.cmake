@@ -33,18 +33,3 @@ function(gba_install)
     install(${ARGN})
   endif()
 endfunction()
-
-# find_package(MPI) for C. A compiler wrapper without headers, as in Debian's openmpi-bin without libopenmpi-dev, would end
-# it, and the configuration, by an error.
-macro(gba_find_mpi)
-  find_program(GBA_MPICC mpicc HINTS ${MPI_HOME} ENV MPI_HOME PATH_SUFFIXES bin DOC "The wrapper that is tried before MPI is looked for")
-  if(GBA_MPICC AND NOT CMAKE_CROSSCOMPILING)
-    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/try_mpi.c "#include <mpi.h>\n")
-    execute_process(COMMAND ${GBA_MPICC} -fsyntax-only ${CMAKE_CURRENT_BINARY_DIR}/try_mpi.c
-      RESULT_VARIABLE GBA_MPICC_STATUS OUTPUT_QUIET ERROR_QUIET)
-    if(NOT GBA_MPICC_STATUS EQUAL 0)
-      set(CMAKE_DISABLE_FIND_PACKAGE_MPI ON)
-    endif()
-  endif()
-  find_package(MPI QUIET COMPONENTS C GLOBAL)
-endmacro()

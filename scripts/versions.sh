@@ -32,7 +32,8 @@ parts() {
   done <<'TEXT'
 libgba lib/libgba.so
 libshmem lib/libshmem.so
-start-by-MPI lib/libshmem_bootstrap_mpi.so
+start-by-Open-MPI lib/libshmem_bootstrap_openmpi.so
+start-by-MPICH lib/libshmem_bootstrap_mpich.so
 coll/gba lib/openmpi/mca_coll_gba.so
 scoll/gba lib/openmpi/mca_scoll_gba.so
 TEXT
@@ -64,6 +65,6 @@ build="$(realpath -m "${1:-$ROOT/build}")"
 [[ -f "$build/CMakeCache.txt" ]] || die "$build is not a build folder (scripts/build.sh makes build/)"
 # shellcheck source=/dev/null
 release="$(. /etc/os-release && echo "${PRETTY_NAME#Debian GNU/Linux }")"
-printf '| %s | %s | %s | %s | Open MPI %s | %s | %s | %s | %s | %s |\n' "Debian $release" "$(uname -m)" "$(compiler)" \
-  "$(cmake --version | sed -n '1s/.* //p')" "$(version libopenmpi-dev)" "$(version libucx-dev)" \
+printf '| %s | %s | %s | %s | Open MPI %s, MPICH %s | %s | %s | %s | %s | %s |\n' "Debian $release" "$(uname -m)" "$(compiler)" \
+  "$(cmake --version | sed -n '1s/.* //p')" "$(version libopenmpi-dev)" "$(version libmpich-dev)" "$(version libucx-dev)" \
   "$(version libpmix-dev)" "$(version slurmctld)" "$(parts)" "$(tests)"

@@ -31,7 +31,7 @@ function(from_to variable from to)
   set(${variable} ${way} PARENT_SCOPE)
 endfunction()
 
-# The library. The plug-in for MPI programs is loaded on request, from a folder where only libshmem looks.
+# The library. The plug-ins for MPI programs are loaded on request, from a folder where only libshmem looks.
 gba_install(TARGETS shmem EXPORT shmem-targets
   LIBRARY DESTINATION ${libdir} COMPONENT libshmem NAMELINK_COMPONENT libshmem-dev
   INCLUDES DESTINATION ${includedir})
@@ -46,9 +46,13 @@ set_target_properties(shmem PROPERTIES INSTALL_RPATH "${rpath_of_library}")
 foreach(name sma oshmem)
   gba_install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libshmem/lib${name}.so DESTINATION ${libdir}/libshmem COMPONENT libshmem-dev)
 endforeach()
-if(TARGET shmem_bootstrap_mpi)
-  gba_install(TARGETS shmem_bootstrap_mpi LIBRARY DESTINATION ${libdir}/libshmem COMPONENT libshmem-mpi)
-endif()
+foreach(make IN LISTS SHMEM_MPI_MAKES)
+  set(component libshmem-mpi)
+  if(make STREQUAL "mpich")
+    set(component libshmem-mpich)
+  endif()
+  gba_install(TARGETS shmem_bootstrap_${make} LIBRARY DESTINATION ${libdir}/libshmem COMPONENT ${component})
+endforeach()
 gba_install(DIRECTORY include/ DESTINATION ${includedir} COMPONENT libshmem-dev FILES_MATCHING PATTERN "*.h")
 
 # The commands. Those that load libshmem also find it after the whole tree has been moved; in /usr they need no rpath.

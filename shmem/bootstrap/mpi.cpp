@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/bootstrap/mpi.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
 
-#include "base/regular_file.hpp"
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/bootstrap/mpi_plugin.hpp"
 #include "shmem/cores/wait.hpp"
 
 namespace shmem {
@@ -264,54 +262,13 @@ int MpiBootstrap::abort(int status, const std::string& reason) {
   return status;
 }
 
-namespace {
-
-constexpr const char* kPlugin = "libshmem_bootstrap_mpi.so";
-
-/// The path of libshmem's own plug-in: installed, it is in the folder libshmem/ next to the library; in a build tree,
-/// next to the library.
-std::string own_plugin() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&own_plugin), &info) == 0 || info.dli_fname == nullptr) {
-    return kPlugin;
-  }
-  const std::string path = info.dli_fname;
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) {
-    return kPlugin;
-  }
-  const std::string folder = path.substr(0, slash + 1);
-  const std::string installed = folder + "libshmem/" + kPlugin;
-  return ::access(installed.c_str(), F_OK) == 0 ? installed : folder + kPlugin;
-}
-
-Error unusable(const std::string& path, const char* why) {
-  return fail(std::errc::not_supported,
-              fmt::format("shmem: cannot start by MPI: {}; install {} (package libshmem-mpi), build libshmem with MPI "
-                          "(Debian: libopenmpi-dev), or set SHMEM_MPI_PLUGIN",
-                          why == nullptr ? path : why, kPlugin));
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit) {
-  const std::string path = plugin.empty() ? own_plugin() : plugin;
-  // To load a FIFO would mean to wait for its writer.
-  if (const auto file = base::open_regular_file(path);
-      path.find('/') != std::string::npos && !file && file.error().code == std::errc::invalid_argument) {
-    return unusable(path, (path + ": " + file.error().text).c_str());
+  auto loaded = load_mpi_plugin(plugin);
+  if (!loaded) {
+    return loaded.error();
   }
-  // It stays loaded: MPI keeps what belongs to its communicators.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return unusable(path, ::dlerror());
-  }
-  auto* const get = reinterpret_cast<shmem_mpi_plugin_function>(::dlsym(library, SHMEM_MPI_PLUGIN_SYMBOL));
-  if (get == nullptr) {
-    return unusable(path, ::dlerror());
-  }
-  return MpiBootstrap::join(*get(), communicator, limit);
+  return MpiBootstrap::join(**loaded, communicator, limit);
 }
 
 }  // namespace shmem

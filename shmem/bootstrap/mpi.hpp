@@ -76,7 +76,7 @@ class MpiBootstrap final : public Bootstrap {
   EndReason reason_;
 };
 
-/// Loads the plug-in at `plugin`, or libshmem's own if that is empty, and joins with it.
+/// Loads the plug-in at `plugin`, or libshmem's own for this process's MPI if that is empty, and joins with it.
 Result<std::unique_ptr<Bootstrap>> join_mpi_job(const std::string& plugin, const void* communicator,
                                                 std::chrono::milliseconds limit);
 

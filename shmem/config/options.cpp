@@ -280,7 +280,7 @@ constexpr auto kTable = std::to_array<Entry>({
      "a text",
      set_text<&Options::uid_secret>},
     {{"SHMEM_MPI_PLUGIN", nullptr, "path", "",
-      "the plug-in for SHMEM_BOOTSTRAP=mpi, instead of libshmem's own libshmem_bootstrap_mpi.so"},
+      "the plug-in for SHMEM_BOOTSTRAP=mpi, instead of libshmem's own for the MPI that the process uses"},
      "a path",
      set_text<&Options::mpi_plugin>},
     {{"SHMEM_HOST_ID", nullptr, "text", "",

@@ -80,7 +80,9 @@ use_shmem() {
   check "libshmem does not depend on MPI" inside sh -c '! dpkg-query -W -f="\${Depends}" libshmem1 libshmem-tools libshmem-dev | grep -E "mpi|pmix"'
   check "libshmem-doc installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-doc_*.deb'
   check "libshmem's debug information installs" inside sh -c 'dpkg -i /packages/libshmem1-dbgsym_*.ddeb'
-  check "the plug-in for MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
+  check "the plug-in for Open MPI installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpi_*.deb'
+  check "the plug-in for MPICH installs" inside sh -c 'apt-get -q -y install --no-install-recommends /packages/libshmem-mpich_*.deb'
+  check "the plug-ins find what they need" inside sh -c '! ldd /usr/lib/*/libshmem/libshmem_bootstrap_*.so | grep "not found"'
   check "oshcc is Open MPI's" inside sh -c 'oshcc --showme:version | grep "Open SHMEM"'
   check "oshcc.libshmem is ours" inside sh -c 'oshcc.libshmem --showme:version | grep "libshmem"'
   check "oshrun.libshmem is ours" inside oshrun.libshmem -n 2 --gba fake true
@@ -117,7 +119,7 @@ use_python() {
 }
 
 remove_shmem() {
-  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem1-dbgsym libshmem-tools libshmem-dev libshmem-doc libshmem-mpi python3-shmem-kv
+  check "libshmem is removed" inside apt-get -q -y purge libshmem1 libshmem1-dbgsym libshmem-tools libshmem-dev libshmem-doc libshmem-mpi libshmem-mpich python3-shmem-kv
   check "libshmem leaves no file behind" inside sh -c '! find / -xdev -path /tmp -prune -o -path /packages -prune -o -path /proc -prune \
     -o \( -name "*libshmem*" -o -name "*shmem_kv*" \) -print | grep .'
   check "Open MPI's commands are still there" inside sh -c 'oshcc --showme:version && dpkg --verify openmpi-bin libopenmpi-dev'

@@ -41,7 +41,7 @@ done
 [[ $(wc -l <"$work/files") -gt 60 ]] || die "the packages have few files: $(<"$work/files")"
 # dpkg-query fails for files that belong to no package.
 others="$(xargs -a "$work/files" dpkg-query -S 2>/dev/null |
-  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi)|python3-shmem-(kv|torch))(:[a-z0-9]+)?: ' || true)"
+  grep -vE '^(libgba[0-9]*|libgba-dev|libgba-openmpi|gba-udev|gba-tools|gba-fake-device|libshmem[0-9]*|libshmem-(tools|dev|doc|mpi|mpich)|python3-shmem-(kv|torch))(:[a-z0-9]+)?: ' || true)"
 [[ -z "$others" ]] || die "other packages have: $others"
 dangling="$(find "$root" -xtype l)"
 [[ -z "$dangling" ]] || die "links to nothing: $dangling"
@@ -60,6 +60,12 @@ for package in "$libshmem" gba-tools libgba-dev; do
 done
 [[ "$(depends "$libshmem")" != *mpi* ]] || die "$libshmem depends on $(depends "$libshmem")"
 [[ "$(depends "$libshmem")" == *libsodium* ]] || die "$libshmem depends on $(depends "$libshmem")"
+for file in "$build"/lib/libshmem_bootstrap_*.so; do
+  case "$file" in
+    *_openmpi.so) [[ "$(depends libshmem-mpi)" == *libopenmpi* ]] || die "libshmem-mpi depends on $(depends libshmem-mpi)" ;;
+    *_mpich.so) [[ "$(depends libshmem-mpich)" == *libmpich* ]] || die "libshmem-mpich depends on $(depends libshmem-mpich)" ;;
+  esac
+done
 [[ "$(depends libshmem-dev)" == *"$libshmem (= "*"libshmem-tools (= "* ]] || die "libshmem-dev depends on $(depends libshmem-dev)"
 for package in "$libgba" "$libshmem"; do
   [[ "$(dpkg-deb -f "$work"/build/"$package"_*.deb Breaks)" == "${package%[0-9]*}" ]] || die "$package does not replace ${package%[0-9]*}"

@@ -27,7 +27,7 @@ trap restore EXIT
 
 rm -f "$build"/install_manifest*.txt
 for component in libgba libgba-dev libgba-openmpi gba-udev gba-tools gba-fake-device libshmem libshmem-tools libshmem-dev libshmem-doc \
-  libshmem-mpi python3-shmem-kv python3-shmem-torch; do
+  libshmem-mpi libshmem-mpich python3-shmem-kv python3-shmem-torch; do
   cmake --install "$build" --prefix "$prefix" --component "$component" >/dev/null
 done
 mv "$prefix" "$moved"

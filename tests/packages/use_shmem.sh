@@ -153,6 +153,11 @@ TEXT
     expect "mpirun $program" "*PE 1 of 2*" mpirun --allow-run-as-root --oversubscribe -np 2 "$program"
   done
 fi
+if command -v mpiexec.mpich >/dev/null && command -v mpicc.mpich >/dev/null && [[ -f both.c ]]; then
+  echo "== with MPICH"
+  CC=mpicc.mpich oshcc -Wall -Werror -o both_mpich both.c
+  expect "mpiexec.mpich both" "*PE 1 of 2*" mpiexec.mpich -n 2 ./both_mpich
+fi
 
 echo "== pkg-config"
 # shellcheck disable=SC2046 # several words

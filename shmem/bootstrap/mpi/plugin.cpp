@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one part of libshmem that is linked with MPI.
+// The one part of libshmem that is linked with MPI, once for each make of it that is installed.
 #define OMPI_SKIP_MPICXX 1  // the header's C++ bindings, gone since MPI-3
 #define MPICH_SKIP_MPICXX 1
 #include "shmem/bootstrap/mpi/plugin.h"
@@ -11,6 +11,9 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string_view>
+
+#include "shmem/bootstrap/mpi/make.hpp"
 
 /// A communicator of our own.
 struct shmem_mpi_job {
@@ -27,16 +30,16 @@ static_assert(kRequestSize <= sizeof(shmem_mpi_transfer::request));
 /// A program linked with another MPI than this library has its own types.
 bool is_the_mpi_of_the_header() {
 #if defined(OPEN_MPI)
-  constexpr const char* kName = "Open MPI";
-#elif defined(MPICH_VERSION)
-  constexpr const char* kName = "MPICH";
+  constexpr std::string_view kMake = "openmpi";
+#elif defined(MPICH_NAME)
+  constexpr std::string_view kMake = "mpich";
 #else
-  constexpr const char* kName = "";
+  constexpr std::string_view kMake = "mpi";
 #endif
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  // The MPI that answers may have longer texts than the header's.
+  std::array<char, shmem::kMpiVersionRoom> version{};
   int length = 0;
-  return MPI_Get_library_version(version.data(), &length) == MPI_SUCCESS &&
-         std::strstr(version.data(), kName) != nullptr;
+  return MPI_Get_library_version(version.data(), &length) == MPI_SUCCESS && shmem::mpi_make(version.data()) == kMake;
 }
 
 const char* problem_of(MPI_Comm communicator) {
@@ -53,8 +56,8 @@ const char* problem_of(MPI_Comm communicator) {
 const char* problem_of_mpi() {
   int flag = 0;
   if (!is_the_mpi_of_the_header()) {
-    return "the program uses another MPI than the one that libshmem_bootstrap_mpi.so was built for; build that for "
-           "yours and name it by SHMEM_MPI_PLUGIN";
+    return "the program uses another MPI than the one that the plug-in was built for; unset SHMEM_MPI_PLUGIN, or let "
+           "it name a plug-in for the program's MPI";
   }
   if (MPI_Initialized(&flag) != MPI_SUCCESS || flag == 0) {
     return "MPI is not initialised: call MPI_Init before libshmem is started, or, under mpirun, start it without MPI "
@@ -145,8 +148,10 @@ int test_transfer(shmem_mpi_job* /*job*/, shmem_mpi_transfer* transfer, int* don
   return status;
 }
 
-void abort_job(shmem_mpi_job* job, int status) {
-  MPI_Abort(job->communicator, status);
+/// All processes end, whatever the communicator: Open MPI always does so. MPICH would first send messages to those of a
+/// communicator that is not the world, and wait for those that are not in MPI.
+void abort_job(shmem_mpi_job* /*job*/, int status) {
+  MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 void close_job(shmem_mpi_job* job, int unfinished) {

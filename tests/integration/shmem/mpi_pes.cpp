@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PE that is a process of an MPI program: mpi_pes ACTION.
+// A PE that is a process of an MPI program: mpi_pes_openmpi ACTION, mpi_pes_mpich ACTION.
 #include <mpi.h>
 #include <shmem.h>
 #include <shmemx.h>

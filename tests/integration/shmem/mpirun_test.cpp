@@ -168,27 +168,28 @@ class Mpi : public Mpirun {
  protected:
   void SetUp() override {
     Mpirun::SetUp();
-    if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) {
+    if (::access(test_program("mpi_pes_openmpi").c_str(), X_OK) != 0) {
       GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
     }
   }
 };
 
 TEST_F(Mpi, StartsTheWorld) {
-  const auto job = run(4, {test_program("mpi_pes"), "world"});
+  const auto job = run(4, {test_program("mpi_pes_openmpi"), "world"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("PE 0 of 4: hello from 3"), HasSubstr("PE 3 of 4: hello from 2")));
 }
 
 TEST_F(Mpi, StartsAJobOfEachCommunicator) {
-  const auto job = run(5, {test_program("mpi_pes"), "split"});
+  const auto job = run(5, {test_program("mpi_pes_openmpi"), "split"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("PE 0 of 3: hello from 0"), HasSubstr("PE 1 of 2: hello from 3")));
 }
 
 TEST_F(Mpi, StartsAsTheEnvironmentSays) {
   for (const char* bootstrap : {"mpi", "pmix", "auto"}) {
-    const auto job = run(2, {test_program("mpi_pes"), "environment"}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
+    const auto job =
+        run(2, {test_program("mpi_pes_openmpi"), "environment"}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
     EXPECT_TRUE(job.exit.clean()) << bootstrap << job.output;
     EXPECT_THAT(job.output, HasSubstr("PE 1 of 2: hello from 0"));
   }
@@ -200,7 +201,7 @@ TEST_F(Mpi, MayStartAfterTheLibrary) {
 #endif
   for (const char* action : {"first", "first-and-last"}) {
     for (const char* bootstrap : {"auto", "pmix"}) {
-      const auto job = run(3, {test_program("mpi_pes"), action}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
+      const auto job = run(3, {test_program("mpi_pes_openmpi"), action}, {std::string("SHMEM_BOOTSTRAP=") + bootstrap});
       EXPECT_TRUE(job.exit.clean()) << action << ' ' << bootstrap << job.output;
       for (const char* pe : {"PE 0, process ", "PE 1, process ", "PE 2, process "}) {
         EXPECT_THAT(job.output, HasSubstr(pe));
@@ -210,28 +211,28 @@ TEST_F(Mpi, MayStartAfterTheLibrary) {
 }
 
 TEST_F(Mpi, EndsTheJobWithTheStatusOfGlobalExit) {
-  const auto job = run(3, {test_program("mpi_pes"), "exit"});
+  const auto job = run(3, {test_program("mpi_pes_openmpi"), "exit"});
   EXPECT_EQ(job.exit.code, 9) << job.output;
 }
 
 TEST_F(Mpi, LeavesNothingBehindWhenAPeIsKilled) {
-  const auto job = run(4, {test_program("mpi_pes"), "die", mark()});
+  const auto job = run(4, {test_program("mpi_pes_openmpi"), "die", mark()});
   EXPECT_FALSE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AnyOf(HasSubstr("it waited for PE 1"), HasSubstr("process rank 1")));
   EXPECT_TRUE(none_matching(mark()));
 }
 
 TEST_F(Mpi, ReportsMissingProcesses) {
-  const auto job = run(3, {test_program("mpi_pes"), "late"});
+  const auto job = run(3, {test_program("mpi_pes_openmpi"), "late"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, HasSubstr("waited 1 s for all processes of the communicator"));
 }
 
 TEST_F(Mpi, ReportsErrorsOfMpiOrTheCommunicator) {
-  const auto job = run(2, {test_program("mpi_pes"), "null"});
+  const auto job = run(2, {test_program("mpi_pes_openmpi"), "null"});
   EXPECT_TRUE(job.exit.clean()) << job.output;
   EXPECT_THAT(job.output, AllOf(HasSubstr("the communicator is MPI_COMM_NULL"), HasSubstr("MPI has ended already")));
-  const auto early = test_support::run({test_program("mpi_pes"), "before-mpi"});
+  const auto early = test_support::run({test_program("mpi_pes_openmpi"), "before-mpi"});
   EXPECT_TRUE(early.exit.clean()) << early.output;
   EXPECT_THAT(early.output, HasSubstr("call MPI_Init before"));
 }

@@ -90,11 +90,11 @@ TEST_F(Srun, LeavesNothingBehindWhenItIsKilled) {
 }
 
 TEST_F(Srun, StartsMpiProgramsByMpi) {
-  if (::access(test_program("mpi_pes").c_str(), X_OK) != 0) {
+  if (::access(test_program("mpi_pes_openmpi").c_str(), X_OK) != 0) {
     GTEST_SKIP() << "built without MPI (libopenmpi-dev)";
   }
   for (const char* how : {"world", "split"}) {
-    const auto job = run(4, {test_program("mpi_pes"), how});
+    const auto job = run(4, {test_program("mpi_pes_openmpi"), how});
     EXPECT_TRUE(job.exit.clean()) << job.output;
   }
 }
