@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -36,17 +37,30 @@ constexpr UcxOption kSettings[] = {
     {"UCX_MAX_EAGER_LANES", "MAX_EAGER_LANES", "1"},
 };
 
-/// UCX's variables that must be 1, if they are set, unless an adapter does what requests do otherwise.
-constexpr const char* kPaths[] = {"UCX_MAX_EAGER_RAILS", "UCX_MAX_EAGER_LANES"};
+/// Variables of UCX to which users may give one value only. ucx.conf needs no such check: kSettings has precedence.
+struct UcxDemand {
+  const char* variable;
+  const char* value;
+  const char* why;
+};
+/// Without an adapter, requests carry out all operations.
+constexpr UcxDemand kDemandsOfRequests[] = {
+    {"UCX_MAX_EAGER_RAILS", "1",
+     "lets messages overtake each other, and without an RDMA adapter libshmem needs their order"},
+    {"UCX_MAX_EAGER_LANES", "1",
+     "lets messages overtake each other, and without an RDMA adapter libshmem needs their order"},
+};
+constexpr UcxDemand kDemandsOfAdapters[] = {
+    {"UCX_ATOMIC_MODE", "cpu",
+     "lets the adapter change a word while a processor changes it, and one of the two changes may get lost"},
+};
 
-Result<void> check_paths() {
-  for (const char* variable : kPaths) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && std::string(value) != "1") {
+Result<void> check_demands(std::span<const UcxDemand> demands) {
+  for (const UcxDemand& demand : demands) {
+    const char* value = std::getenv(demand.variable);
+    if (value != nullptr && std::string(value) != demand.value) {
       return fail(std::errc::invalid_argument,
-                  fmt::format("{}={} lets messages overtake each other, and without an RDMA adapter libshmem needs "
-                              "their order: unset it, or set it to 1",
-                              variable, value));
+                  fmt::format("{}={} {}: unset it, or set it to {}", demand.variable, value, demand.why, demand.value));
     }
   }
   return {};
@@ -122,7 +136,10 @@ Result<void> UcxWorker::choose_operations(std::size_t remote_pes, bool direct, b
     return good;
   }
   if (!direct && transports_ == "tcp") {
-    return check_paths();
+    return check_demands(kDemandsOfRequests);
+  }
+  if (auto good = check_demands(kDemandsOfAdapters); !good) {
+    return good;
   }
   end_context();
   one_sided_ = true;

@@ -152,6 +152,24 @@ TEST_F(UcxWorkerTest, RefusesSettingsThatLetMessagesOvertakeEachOther) {
   }
 }
 
+TEST_F(UcxWorkerTest, RefusesAtomicOperationsOfTheAdapter) {
+  const UcxCalls calls = with_an_adapter();
+  for (const char* mode : {"device", "guess"}) {
+    ::setenv("UCX_ATOMIC_MODE", mode, 1);
+    const auto refused = UcxWorker::create(calls, 1);
+    const auto by_requests = UcxWorker::create(load_ucx("libucp.so.0").value(), 1);
+    ::unsetenv("UCX_ATOMIC_MODE");
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().text, HasSubstr(std::string("UCX_ATOMIC_MODE=") + mode + " lets the adapter change"));
+    EXPECT_THAT(refused.error().text, HasSubstr("set it to cpu"));
+    EXPECT_TRUE(by_requests) << by_requests.error().text;
+  }
+  ::setenv("UCX_ATOMIC_MODE", "cpu", 1);
+  const auto allowed = UcxWorker::create(calls, 1);
+  ::unsetenv("UCX_ATOMIC_MODE");
+  EXPECT_TRUE(allowed) << allowed.error().text;
+}
+
 TEST_F(UcxWorkerTest, SaysWhichUcxToInstallIfThisOneHasNoThreads) {
   UcxCalls calls = load_ucx("libucp.so.0").value();
   calls.worker_query = [](ucp_worker_h, ucp_worker_attr_t* given) {
