@@ -10,7 +10,7 @@ set -euo pipefail
 }
 mkdir -p "$1"
 cd "$1"
-unset CC CXX OSHCC OSHCXX OSHMEM_CC OSHMEM_CXX LD_LIBRARY_PATH
+unset CC CXX OSHCC OSHCXX OSHMEM_CC OSHMEM_CXX SHMEM_CC SHMEM_CXX SMACC SMACXX LD_LIBRARY_PATH
 export SHMEM_SYMMETRIC_SIZE=1M
 
 die() {
@@ -86,6 +86,9 @@ runs_as_pes ./by_flags
 ln -sf "$(command -v oshcc)" other-name
 expect "a link to oshcc" "other-name: libshmem *" ./other-name --showme:version
 expect "the compiler by a variable" "ccache no-such-cc *x.c *-lshmem -lm" env OSHMEM_CC="ccache no-such-cc" oshcc --showme x.c
+for variable in SHMEM_CC SMACC; do
+  expect "the compiler by SOS's variable $variable" "no-such-cc" env CC=other "$variable=no-such-cc" oshcc --showme:command
+done
 expect "no call of itself" "$(oshcc --showme:command)" env OSHCC=oshcc OSHMEM_CC=/usr/bin/shmemcc CC="ccache oshcc" oshcc --showme:command
 expect "oshcc -v" "*version*" oshcc -v
 expect "preprocessing" "*shmem_init*" oshcc -E hello.c
