@@ -103,7 +103,7 @@ Result<void> allocate(shmemx_group_t* group, std::size_t bytes, std::uint64_t ti
   if (group == nullptr || memory == nullptr) {
     return refuse("shmemx_group_allocate", group == nullptr ? "group is NULL" : "memory is NULL");
   }
-  auto made = group->group->allocate(bytes, std::chrono::nanoseconds(timeout_ns));
+  auto made = group->group->allocate(bytes, time_of(timeout_ns));
   if (!made) {
     return made.error();
   }
