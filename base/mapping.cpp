@@ -79,4 +79,14 @@ Result<Mapping> Mapping::share(int fd, std::size_t size, std::size_t alignment, 
   return Mapping(data, whole);
 }
 
+Result<Mapping> Mapping::read_only(int fd, std::size_t size, std::size_t offset) {
+  assert(size > 0);
+  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) {
+    return cannot_map(errno, size);
+  }
+  ::madvise(data, size, MADV_DONTDUMP);
+  return Mapping(data, size);
+}
+
 }  // namespace base

@@ -32,6 +32,10 @@ class Mapping {
   /// REQUIRES: size > 0; `aligned` is a multiple of the page size of `fd`.
   static Result<Mapping> share(int fd, std::size_t size, std::size_t alignment = 1, std::size_t aligned = 0);
 
+  /// The `size` bytes at `offset` of `fd`, readable only: also of a memfd that nobody may map for writing any more.
+  /// REQUIRES: size > 0; `offset` is a multiple of the page size of `fd`.
+  static Result<Mapping> read_only(int fd, std::size_t size, std::size_t offset = 0);
+
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }

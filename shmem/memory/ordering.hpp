@@ -11,6 +11,7 @@ namespace shmem {
 #if defined(__SANITIZE_THREAD__)
 inline void fence() {}
 inline void quiet() {}
+inline void after_reads() {}
 #else
 /// Makes earlier stores visible before later stores. Streaming copies bring their own sfence.
 inline void fence() {
@@ -20,6 +21,12 @@ inline void fence() {
 /// Makes earlier stores visible before any later access.
 inline void quiet() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+/// Completes earlier loads, also those that are no atomics, before any later access: for a check that what was copied
+/// had not changed. Pairs with quiet() of the writer, between its mark and its first change.
+inline void after_reads() {
+  std::atomic_thread_fence(std::memory_order_acquire);
 }
 #endif
 
