@@ -17,6 +17,7 @@ LAYERS = [
     ["ascend"],
     ["kv/api"],
     ["kv/planner"],
+    ["kv/service"],
     ["kv/operator"],
     ["shmem/api"],
     ["shmem/group"],
@@ -52,6 +53,7 @@ FORBIDDEN = {
     "openmpi": ["shmem", "driver"],
     "python": ["shmem", "driver"],
     "tools/kv_shuffle": ["shmem", "kv/operator", "kv/planner", "driver"],
+    "tools/kv_exchange": ["shmem", "shmem/memory", "kv/service", "driver"],
 }
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -37,6 +37,7 @@ TEST(LibShmem, ExportsExactlyTheSpecificationAndTheExtensionsOfItsHeaders) {
   expected.merge(exports::declared_in(SHMEM_INTERFACE_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(KV_SHUFFLE_OPS_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEMX_GROUP_HEADER, "SHMEM_API", "shmemx_"));
+  expected.merge(exports::declared_in(SHMEMX_EXCHANGE_HEADER, "SHMEM_API", "shmemx_"));
   expected.merge(exports::declared_in(SHMEMX_COMPAT_HEADER, "SHMEM_API", "shmemx_"));
   EXPECT_EQ(expected.count("shmemx_launch"), 1U);
   EXPECT_EQ(expected.count("shmemx_put_elements"), 1U);

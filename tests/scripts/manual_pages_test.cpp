@@ -171,7 +171,8 @@ TEST(ManualPages, HaveTheDeclarationsOfTheHeaders) {
   const test_support::TempDir dir;
   const std::string file = dir.file("synopses.c");
   std::ofstream out(file);
-  out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n#include <gba/barrier.h>\n#include <shmemx_group.h>\n";
+  out << "#include <aclshmem.h>\n#include <kv_shuffle_ops.h>\n#include <gba/barrier.h>\n#include <shmemx_group.h>\n"
+         "#include <shmemx_exchange.h>\n";
   for (const auto& [name, page] : pages()) {
     if (!name.ends_with(".3")) {
       continue;

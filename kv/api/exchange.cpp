@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of shmemx_exchange.h.
+#include "kv/service/exchange.hpp"
+
+#include <unistd.h>
+
+#include "shmem/api/entry.hpp"
+
+using shmem::Result;
+using shmem::exchange::Exchange;
+using shmem::exchange::Settings;
+using shmem::exchange::TransferPointer;
+namespace api = shmem::api;
+
+struct shmemx_exchange_t {
+  std::unique_ptr<Exchange> exchange;
+  pid_t owner = ::getpid();
+};
+
+struct shmemx_exchange_transfer_t {
+  TransferPointer transfer;
+};
+
+namespace {
+
+/// The most that a call takes: it returns their number.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+int code_of(const Result<void>& result) {
+  return result ? 0 : api::report(result.error());
+}
+
+int refuse_exchange(const char* call, const std::string& problem) {
+  return api::report(shmem::fail(std::errc::invalid_argument, fmt::format("shmem: {}: {}", call, problem)));
+}
+
+/// SHMEM_CATCH alone ends the process, unless the program has errors returned.
+int no_memory() {
+  return api::report(shmem::fail(std::errc::not_enough_memory, "shmem: an exchange is out of memory"));
+}
+
+/// Takes an option: 0 is the default, and more than `most` is an error.
+bool take_option(std::uint32_t given, std::uint32_t most, std::uint32_t& value) {
+  value = given != 0 ? given : value;
+  return value <= most;
+}
+
+Result<Settings> settings_from(const shmemx_exchange_options_t* options) {
+  Settings settings;
+  const shmemx_exchange_options_t given = options != nullptr ? *options : shmemx_exchange_options_t{};
+  const bool reserved = given.reserved[0] != 0 || given.reserved[1] != 0 || given.reserved[2] != 0;
+  if (reserved || !take_option(given.blocks, shmem::exchange::kMostSlots, settings.blocks) ||
+      !take_option(given.leases, shmem::exchange::kMostLeases, settings.leases) ||
+      !take_option(given.lease_ms, 60'000, settings.lease_ms) ||
+      !take_option(given.transfers, 4096, settings.transfers) ||
+      !take_option(given.join_ms, 60'000, settings.join_ms)) {
+    return shmem::fail(std::errc::invalid_argument,
+                       "shmem: shmemx_exchange_open: an option is too large, or a reserved one is not 0");
+  }
+  return settings;
+}
+
+}  // namespace
+
+#define SHMEM_EXCHANGE_CATCH      \
+  catch (const std::bad_alloc&) { \
+    return no_memory();           \
+  }                               \
+  SHMEM_CATCH(int)
+
+extern "C" {
+
+int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
+                         shmemx_exchange_t** exchange) noexcept try {
+  if (name == nullptr || exchange == nullptr) {
+    return refuse_exchange(__func__, name == nullptr ? "name is NULL" : "exchange is NULL");
+  }
+  *exchange = nullptr;
+  const auto settings = settings_from(options);
+  if (!settings) {
+    return api::report(settings.error());
+  }
+  auto opened = Exchange::open(name, *settings);
+  if (!opened) {
+    return api::report(opened.error());
+  }
+  *exchange = new shmemx_exchange_t{.exchange = *std::move(opened)};
+  return 0;
+}
+SHMEM_EXCHANGE_CATCH
+
+void shmemx_exchange_close(shmemx_exchange_t* exchange) noexcept {
+  const std::unique_ptr<shmemx_exchange_t> owner(exchange);
+  // A process forked from the member has none of its threads, and perhaps a mutex of one: its copy stays.
+  if (owner && owner->owner != ::getpid()) {
+    static_cast<void>(owner->exchange.release());
+  }
+}
+
+int shmemx_exchange_members(shmemx_exchange_t* exchange, shmemx_exchange_member_t* members, size_t capacity) noexcept
+    try {
+  if (exchange == nullptr || (members == nullptr && capacity > 0)) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "members is NULL");
+  }
+  return exchange->exchange->members({members, capacity});
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memory, uint32_t* region) noexcept try {
+  if (exchange == nullptr || memory == nullptr || region == nullptr) {
+    return refuse_exchange(__func__, "exchange, memory or region is NULL");
+  }
+  const auto number = exchange->exchange->register_memory(*memory);
+  if (!number) {
+    return api::report(number.error());
+  }
+  *region = *number;
+  return 0;
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_unregister(shmemx_exchange_t* exchange, uint32_t region) noexcept try {
+  return exchange == nullptr ? refuse_exchange(__func__, "exchange is NULL")
+                             : code_of(exchange->exchange->unregister_memory(region));
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_publish(shmemx_exchange_t* exchange, shmemx_exchange_entry_t* entries, size_t count) noexcept try {
+  if (exchange == nullptr || (entries == nullptr && count > 0) || count > kMostAtOnce) {
+    return refuse_exchange(__func__, "exchange or entries is NULL, or there are more than 2^30");
+  }
+  return exchange->exchange->publish({entries, count});
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_withdraw(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
+                             uint64_t timeout_ns) noexcept try {
+  if (exchange == nullptr || (keys == nullptr && count > 0)) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "keys is NULL");
+  }
+  return code_of(exchange->exchange->withdraw({keys, count}, shmem::exchange::limit_of(timeout_ns)));
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_find(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count, uint64_t layout,
+                         uint32_t lease_ms, shmemx_exchange_block_t* blocks) noexcept try {
+  if (exchange == nullptr || ((keys == nullptr || blocks == nullptr) && count > 0) || count > kMostAtOnce) {
+    return refuse_exchange(__func__, "exchange, keys or blocks is NULL, or there are more than 2^30");
+  }
+  return exchange->exchange->find({keys, count}, layout, lease_ms, blocks);
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_release(shmemx_exchange_t* exchange, shmemx_exchange_block_t* blocks, size_t count) noexcept try {
+  if (exchange == nullptr || (blocks == nullptr && count > 0)) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "blocks is NULL");
+  }
+  exchange->exchange->release({blocks, count});
+  return 0;
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks, void* const* destinations,
+                         size_t count, int32_t* statuses, shmemx_exchange_transfer_t** transfer) noexcept try {
+  if (exchange == nullptr || ((blocks == nullptr || destinations == nullptr) && count > 0)) {
+    return refuse_exchange(__func__, "exchange, blocks or destinations is NULL");
+  }
+  if (transfer == nullptr) {
+    return code_of(exchange->exchange->pull({blocks, count}, destinations, statuses));
+  }
+  *transfer = nullptr;
+  auto handle = std::make_unique<shmemx_exchange_transfer_t>();
+  auto started = exchange->exchange->start_pull({blocks, count}, destinations, statuses);
+  if (!started) {
+    return api::report(started.error());
+  }
+  handle->transfer = *std::move(started);
+  *transfer = handle.release();
+  return 0;
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_test(shmemx_exchange_transfer_t* transfer) noexcept try {
+  if (transfer == nullptr) {
+    return refuse_exchange(__func__, "transfer is NULL");
+  }
+  const auto outcome = transfer->transfer->wait(std::chrono::nanoseconds{0});
+  return outcome ? code_of(*outcome) : -EINPROGRESS;
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_wait(shmemx_exchange_transfer_t* transfer, uint64_t timeout_ns) noexcept try {
+  if (transfer == nullptr) {
+    return refuse_exchange(__func__, "transfer is NULL");
+  }
+  const auto outcome = transfer->transfer->wait(shmem::exchange::limit_of(timeout_ns));
+  return outcome ? code_of(*outcome)
+                 : api::report(shmem::fail(
+                       std::errc::timed_out,
+                       fmt::format("shmem: {}: the transfer is not over after {} ns", __func__, timeout_ns)));
+}
+SHMEM_EXCHANGE_CATCH
+
+void shmemx_exchange_transfer_free(shmemx_exchange_transfer_t* transfer) noexcept {
+  const std::unique_ptr<shmemx_exchange_transfer_t> owner(transfer);
+  if (owner) {
+    owner->transfer->finish();
+  }
+}
+
+int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, uint64_t* cursor, shmemx_exchange_name_t* names,
+                         shmemx_exchange_block_t* blocks, size_t capacity) noexcept try {
+  if (exchange == nullptr || cursor == nullptr || ((names == nullptr || blocks == nullptr) && capacity > 0)) {
+    return refuse_exchange(__func__, "exchange, cursor, names or blocks is NULL");
+  }
+  const auto listed = exchange->exchange->list(seat, *cursor, {names, std::min(capacity, kMostAtOnce)}, blocks);
+  return listed ? *listed : api::report(listed.error());
+}
+SHMEM_EXCHANGE_CATCH
+
+int shmemx_exchange_stats(shmemx_exchange_t* exchange, shmemx_exchange_stats_t* stats) noexcept try {
+  if (exchange == nullptr || stats == nullptr) {
+    return refuse_exchange(__func__, exchange == nullptr ? "exchange is NULL" : "stats is NULL");
+  }
+  exchange->exchange->stats(*stats);
+  return 0;
+}
+SHMEM_EXCHANGE_CATCH
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/service/channel.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace shmem::exchange {
+namespace {
+
+constexpr int kBacklog = 128;
+
+struct SeatAddress {
+  sockaddr_un socket{};
+  socklen_t size = 0;
+  [[nodiscard]] const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&socket); }
+};
+
+SeatAddress address_of(const std::string& exchange, std::uint32_t seat) {
+  // The user is in the name, so that two users may have exchanges of one name. A leading 0: not in the file system.
+  const std::string name = fmt::format("shmem-exchange/{}/{}/{}", ::geteuid(), exchange, seat);
+  SeatAddress address;
+  address.socket.sun_family = AF_UNIX;
+  std::memcpy(address.socket.sun_path + 1, name.data(), std::min(name.size(), sizeof(address.socket.sun_path) - 1));
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+base::UniqueFd new_socket() {
+  return base::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+ucred credentials_of(int socket) {
+  ucred peer{.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    peer.uid = static_cast<uid_t>(-1);
+  }
+  return peer;
+}
+
+/// The parts of a message for the kernel.
+struct Envelope {
+  iovec data{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostMessageFds * sizeof(int))> control{};
+  msghdr header{};
+
+  Envelope(Message& message, std::size_t control_size) {
+    data = {.iov_base = &message, .iov_len = sizeof message};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control_size > 0 ? control.data() : nullptr;
+    header.msg_controllen = control_size;
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+  ~Envelope() = default;
+};
+
+/// The kernel hands over no more than there is room for.
+void take_files(msghdr& header, std::array<base::UniqueFd, kMostMessageFds>& files) {
+  const cmsghdr* control = CMSG_FIRSTHDR(&header);
+  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
+    return;
+  }
+  std::array<int, kMostMessageFds> numbers{};
+  const std::size_t bytes = std::min(control->cmsg_len - CMSG_LEN(0), sizeof numbers);
+  std::memcpy(numbers.data(), CMSG_DATA(control), bytes);
+  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) {
+    files[i].reset(numbers[i]);
+  }
+}
+
+}  // namespace
+
+Result<Channel> Channel::connect(const std::string& exchange, std::uint32_t seat) {
+  base::UniqueFd socket = new_socket();
+  const SeatAddress address = address_of(exchange, seat);
+  if (!socket || ::connect(socket.get(), address.data(), address.size) != 0) {
+    return fail_errno(errno, fmt::format("cannot connect to seat {} of exchange {}", seat, exchange));
+  }
+  Channel channel(std::move(socket));
+  if (!channel.is_our_user()) {
+    return fail(std::errc::permission_denied,
+                fmt::format("seat {} of exchange {} belongs to another user", seat, exchange));
+  }
+  return channel;
+}
+
+pid_t Channel::peer() const {
+  return credentials_of(fd()).pid;
+}
+
+bool Channel::is_our_user() const {
+  return credentials_of(fd()).uid == ::geteuid();
+}
+
+std::errc Channel::send(const Message& message, std::span<const int> files) {
+  Message copy = message;
+  Envelope envelope(copy, files.empty() ? 0 : CMSG_SPACE(files.size_bytes()));
+  if (!files.empty()) {
+    cmsghdr* control = CMSG_FIRSTHDR(&envelope.header);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(files.size_bytes());
+    std::memcpy(CMSG_DATA(control), files.data(), files.size_bytes());
+  }
+  ssize_t sent = -1;
+  do {
+    sent = ::sendmsg(fd(), &envelope.header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent < 0 ? static_cast<std::errc>(errno) : std::errc{};
+}
+
+std::errc Channel::receive(std::optional<Received>& received) {
+  received.reset();
+  Received came;
+  Envelope envelope(came.message, sizeof(Envelope::control));
+  ssize_t got = -1;
+  do {
+    got = ::recvmsg(fd(), &envelope.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    return {};
+  }
+  if (got <= 0) {
+    return std::errc::connection_reset;
+  }
+  take_files(envelope.header, came.files);
+  if (got != static_cast<ssize_t>(sizeof(Message)) || (envelope.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+      came.message.protocol != kProtocol) {
+    return std::errc::protocol_error;
+  }
+  received = std::move(came);
+  return {};
+}
+
+Result<Listener> Listener::open(const std::string& exchange) {
+  for (std::uint32_t seat = 0; seat < kMostMembers; ++seat) {
+    base::UniqueFd socket = new_socket();
+    const SeatAddress address = address_of(exchange, seat);
+    if (socket && ::bind(socket.get(), address.data(), address.size) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+      return Listener(std::move(socket), seat);
+    }
+    if (!socket || errno != EADDRINUSE) {
+      return fail_errno(errno, fmt::format("cannot make the socket of seat {} of exchange {}", seat, exchange));
+    }
+  }
+  return fail(
+      static_cast<std::errc>(EUSERS),
+      fmt::format("exchange {} has {} members already; leave one, or open another exchange", exchange, kMostMembers));
+}
+
+std::optional<Channel> Listener::accept(std::uint64_t& refused) {
+  while (true) {
+    base::UniqueFd socket(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      return std::nullopt;
+    }
+    Channel channel(std::move(socket));
+    if (channel.is_our_user()) {
+      return channel;
+    }
+    ++refused;
+  }
+}
+
+}  // namespace shmem::exchange

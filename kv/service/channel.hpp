@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections between members: how they find each other, and hand over what they share. A member is at the Unix socket
+// of its seat, outside the file system: the kernel removes it with the process, so nothing is left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem::exchange {
+
+constexpr std::uint32_t kMostMembers = 64;
+constexpr std::size_t kMostNameBytes = 48;
+
+/// The first bytes of each message. It changes with the protocol, or with what is in shared memory.
+constexpr std::uint32_t kProtocol = 0x6b'76'78'01;
+
+enum class Kind : std::uint32_t {
+  kHello = 1,    // a reader's first message: `number` is its seat
+  kWelcome = 2,  // the answer: slots, quota; descriptors: directory, leases
+  kRegion = 3,   // memory was registered: `number`, range; descriptor: its file
+  kGone = 4      // memory was unregistered: `number`
+};
+
+/// Whole messages, at most this large.
+struct Message {
+  std::uint32_t protocol = kProtocol;
+  Kind kind{};
+  std::uint64_t member = 0;  // id of the sender
+  std::uint32_t number = 0;
+  std::uint32_t quota = 0;
+  std::uint32_t lease_ms = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(Message) == 48);
+
+constexpr std::size_t kMostMessageFds = 2;
+
+/// What came: a message with its descriptors.
+struct Received {
+  Message message;
+  std::array<base::UniqueFd, kMostMessageFds> files;
+};
+
+/// One end. Nothing waits: these calls return at once. Used by one thread at a time.
+class Channel {
+ public:
+  Channel() = default;
+  explicit Channel(base::UniqueFd socket) : socket_(std::move(socket)) {}
+
+  /// To the member on this seat. Errors: ECONNREFUSED there is none; EAGAIN it has too many waiting; EACCES it belongs
+  /// to another user.
+  static Result<Channel> connect(const std::string& exchange, std::uint32_t seat);
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  /// 0: unknown.
+  [[nodiscard]] pid_t peer() const;
+  [[nodiscard]] bool is_our_user() const;
+
+  /// An error also if the other end has not taken earlier messages: a member that does not run must not hold up others.
+  std::errc send(const Message& message, std::span<const int> files = {});
+  /// Nothing, and no error: no message is there. Errors: ECONNRESET the other end has gone; EPROTO it does not follow
+  /// the protocol.
+  std::errc receive(std::optional<Received>& received);
+
+ private:
+  base::UniqueFd socket_;
+};
+
+/// The socket of a seat.
+class Listener {
+ public:
+  /// Takes the first free seat. Error: EUSERS.
+  static Result<Listener> open(const std::string& exchange);
+
+  [[nodiscard]] std::uint32_t seat() const { return seat_; }
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  /// Nothing if no process of our user waits; `refused` counts those of others.
+  std::optional<Channel> accept(std::uint64_t& refused);
+
+ private:
+  Listener(base::UniqueFd socket, std::uint32_t seat) : socket_(std::move(socket)), seat_(seat) {}
+
+  base::UniqueFd socket_;
+  std::uint32_t seat_;
+};
+
+}  // namespace shmem::exchange

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A member of an exchange: what shmemx_exchange.h describes, in C++.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "kv/service/counters.hpp"
+#include "kv/service/directory_writer.hpp"
+#include "kv/service/members.hpp"
+#include "kv/service/transfers.hpp"
+#include "shmem/result.hpp"
+#include "shmemx_exchange.h"
+
+namespace shmem::exchange {
+
+struct Settings {
+  std::uint32_t blocks = 65536;
+  std::uint32_t leases = 64;
+  std::uint32_t lease_ms = 1000;
+  std::uint32_t transfers = 64;
+  std::uint32_t join_ms = 1000;
+};
+
+/// The limit that a call of C passes.
+constexpr std::chrono::nanoseconds limit_of(std::uint64_t timeout_ns) {
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);
+  return timeout_ns < static_cast<std::uint64_t>(kLongest.count())
+             ? std::chrono::nanoseconds(static_cast<std::int64_t>(timeout_ns))
+             : kLongest;
+}
+
+/// Thread-safe.
+class Exchange {
+ public:
+  static Result<std::unique_ptr<Exchange>> open(const std::string& name, const Settings& settings);
+
+  Result<std::uint32_t> register_memory(shmemx_memory_t& memory);
+  Result<void> unregister_memory(std::uint32_t region);
+
+  /// Sets a status for each; returns the number published.
+  int publish(std::span<shmemx_exchange_entry_t> entries);
+  Result<void> withdraw(std::span<const shmemx_exchange_key_t> keys, std::chrono::nanoseconds limit);
+
+  int find(std::span<const shmemx_exchange_key_t> keys, std::uint64_t layout, std::uint32_t lease_ms, Block* blocks);
+  void release(std::span<Block> blocks);
+  /// `statuses` may be null.
+  Result<void> pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
+  Result<TransferPointer> start_pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
+
+  int members(std::span<shmemx_exchange_member_t> members) const;
+  Result<int> list(std::uint32_t seat, std::uint64_t& cursor, std::span<shmemx_exchange_name_t> names, Block* blocks);
+  void stats(shmemx_exchange_stats_t& stats) const;
+
+ private:
+  struct Region {
+    Range range;
+    base::Mapping made;  // by the exchange; else none
+  };
+
+  Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory);
+  std::errc publish_one(const shmemx_exchange_entry_t& entry);
+  /// Withdraws; true once nobody reads the block. False as well if the key has none, which `missing` counts.
+  bool withdraw_one(const Key& key, std::size_t& missing);
+  void count_failure(std::int32_t status);
+
+  const std::uint64_t id_;
+  const Settings settings_;
+  Counters counters_;
+  mutable std::mutex mutex_;  // for the next three
+  DirectoryWriter directory_;
+  std::map<std::uint32_t, Region> regions_;
+  std::uint32_t last_region_ = 0;
+  std::unique_ptr<Members> members_;
+  std::unique_ptr<Transfers> transfers_;  // last: it uses the others
+};
+
+}  // namespace shmem::exchange

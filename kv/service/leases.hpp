@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leases: what a reader is reading, in memory that it shares with the owner of the blocks, and with nobody else.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "base/mapping.hpp"
+#include "base/memfd.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem::exchange {
+
+/// Words for pulls, in addition to those for leases that a program holds: a pull never lacks one for long.
+constexpr std::uint32_t kPullWords = 64;
+constexpr std::uint32_t kMostLeases = 4096;
+
+/// A word is 0, or the slot + 1, and the time at which the lease ends: milliseconds of the steady clock modulo 2^32.
+using LeaseWord = std::atomic<std::uint64_t>;
+
+/// Of all processes of the node: the kernel's monotonic clock.
+inline std::uint32_t lease_clock() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+constexpr std::uint64_t lease_of(std::uint32_t slot, std::uint32_t end) {
+  return std::uint64_t{end} << 32 | (slot + 1);
+}
+constexpr bool is_lease_of(std::uint64_t word, std::uint32_t slot, std::uint32_t now) {
+  return static_cast<std::uint32_t>(word) == slot + 1 &&
+         static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - now) > 0;
+}
+
+inline std::size_t lease_bytes(std::uint32_t quota) {
+  return (quota + kPullWords) * sizeof(LeaseWord);
+}
+
+/// The words of one reader, as the owner of the blocks sees them.
+class LeaseBoard {
+ public:
+  static Result<LeaseBoard> create(std::uint32_t quota) {
+    auto file = base::create_memfd("shmem-exchange-leases", lease_bytes(quota));
+    if (!file) {
+      return file.error();
+    }
+    auto memory = base::Mapping::share(file->get(), lease_bytes(quota));
+    if (!memory) {
+      return memory.error();
+    }
+    LeaseBoard board;
+    board.file_ = *std::move(file);
+    board.memory_ = *std::move(memory);
+    board.words_ = {reinterpret_cast<LeaseWord*>(board.memory_.data()), quota + kPullWords};
+    return board;
+  }
+
+  /// For the reader. Closed by handed_over().
+  [[nodiscard]] int file() const { return file_.get(); }
+  void handed_over() { file_.reset(); }
+
+  [[nodiscard]] bool has(std::uint32_t slot, std::uint32_t now) const {
+    return std::any_of(words_.begin(), words_.end(), [&](const LeaseWord& word) {
+      // Acquire: the reader has read all that it will, if it has cleared the word.
+      return is_lease_of(word.load(std::memory_order_acquire), slot, now);
+    });
+  }
+
+ private:
+  base::UniqueFd file_;
+  base::Mapping memory_;
+  std::span<const LeaseWord> words_;
+};
+
+/// The same words, as the reader sees them. Thread-safe.
+class Leases {
+ public:
+  /// Those that calls of the program hold, and those of pulls that are under way.
+  enum class Use { kHeld, kPull };
+
+  Leases(base::Mapping memory, std::uint32_t quota)
+      : memory_(std::move(memory)),
+        words_(reinterpret_cast<LeaseWord*>(memory_.data()), quota + kPullWords),
+        slots_(quota) {
+    for (std::uint32_t i = 0; i < words_.size(); ++i) {
+      (i < quota ? held_ : pull_).push_back(i);
+    }
+  }
+
+  /// Fills `words` with as many as there are, up to its size. Returns their number.
+  std::size_t take(Use use, std::span<std::uint32_t> words) {
+    const std::lock_guard lock(mutex_);
+    auto& free = of(use);
+    const std::size_t count = std::min(words.size(), free.size());
+    std::copy(free.end() - static_cast<std::ptrdiff_t>(count), free.end(), words.begin());
+    free.resize(free.size() - count);
+    return count;
+  }
+  /// REQUIRES: they were taken for this use.
+  void give(Use use, std::span<const std::uint32_t> words) {
+    for (const std::uint32_t i : words) {
+      // Release: what was read under the lease has been read before its owner sees this.
+      words_[i].store(0, std::memory_order_release);
+    }
+    const std::lock_guard lock(mutex_);
+    of(use).insert(of(use).end(), words.begin(), words.end());
+  }
+  /// True if word `i` came of hold() for this slot, and is now the caller's to give: at most once.
+  bool surrender(std::uint32_t i, std::uint32_t slot) {
+    const std::lock_guard lock(mutex_);
+    // The caller may pass anything, and the owner of the blocks may have written anything into the words.
+    if (i >= slots_.size() || slots_[i] != slot + 1) {
+      return false;
+    }
+    slots_[i] = 0;
+    return true;
+  }
+  /// Takes one for a lease that the program holds.
+  std::optional<std::uint32_t> hold(std::uint32_t slot) {
+    std::uint32_t word = 0;
+    if (take(Use::kHeld, {&word, 1}) == 0) {
+      return std::nullopt;
+    }
+    const std::lock_guard lock(mutex_);
+    slots_[word] = slot + 1;
+    return word;
+  }
+
+  /// Visible to the owner after quiet().
+  void set(std::uint32_t i, std::uint32_t slot, std::uint32_t end) {
+    words_[i].store(lease_of(slot, end), std::memory_order_relaxed);
+  }
+
+ private:
+  std::vector<std::uint32_t>& of(Use use) { return use == Use::kHeld ? held_ : pull_; }
+
+  base::Mapping memory_;
+  std::span<LeaseWord> words_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> held_, pull_;  // free
+  std::vector<std::uint32_t> slots_;        // + 1, by held word; 0: free
+};
+
+}  // namespace shmem::exchange

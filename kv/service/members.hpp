@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other members of an exchange: a thread connects to those that there are, welcomes those that come, and notices
+// the end of each.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kv/service/channel.hpp"
+#include "kv/service/counters.hpp"
+#include "kv/service/leases.hpp"
+#include "kv/service/memory.hpp"
+#include "kv/service/peer.hpp"
+#include "shmem/bootstrap/helper_thread.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem::exchange {
+
+/// What a member tells each reader.
+struct Self {
+  std::uint64_t id = 0;
+  int directory = -1;  // its file
+  std::uint32_t slots = 0;
+  std::uint32_t quota = 0;
+  std::uint32_t lease_ms = 0;
+};
+
+using PeerList = std::vector<std::shared_ptr<Peer>>;
+/// A list that does not change any more: readers look through it without a lock.
+using Peers = std::shared_ptr<const PeerList>;
+
+/// The one on this seat, or null.
+inline Peer* find_peer(const Peers& peers, std::uint32_t seat) {
+  for (const auto& peer : *peers) {
+    if (peer->seat() == seat && peer->is_alive()) {
+      return peer.get();
+    }
+  }
+  return nullptr;
+}
+
+/// Thread-safe.
+class Members {
+ public:
+  /// Takes a seat and looks for the others, for at most `limit` if some do not answer. `counters` outlives this.
+  static Result<std::unique_ptr<Members>> open(const std::string& exchange, const Self& self,
+                                               std::chrono::milliseconds limit, Counters& counters);
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+  ~Members();
+
+  [[nodiscard]] std::uint32_t seat() const { return listener_.seat(); }
+  [[nodiscard]] std::size_t reader_count() const;
+
+  // As the owner of blocks.
+  /// Readers, also later ones, get the file, which this owns from now on.
+  void add_region(std::uint32_t region, base::UniqueFd file, const Range& range);
+  void remove_region(std::uint32_t region);
+  /// A reader has a lease of this slot.
+  [[nodiscard]] bool is_leased(std::uint32_t slot, std::uint32_t now) const;
+
+  // As a reader.
+  /// Those that there are at the moment, by seat.
+  [[nodiscard]] Peers peers() const {
+    const std::lock_guard lock(peers_mutex_);
+    return peers_;
+  }
+
+ private:
+  /// A member that reads from this one; until it has said hello, nothing but a connection.
+  struct Reader {
+    Channel channel;
+    std::unique_ptr<LeaseBoard> board;
+  };
+  /// A connection to a member that has not answered yet.
+  struct Pending {
+    Channel channel;
+    std::uint32_t seat;
+  };
+  struct Region {
+    base::UniqueFd file;
+    Range range;
+  };
+  class Events;
+
+  Members(std::string exchange, const Self& self, Listener listener, base::UniqueFd wake, Counters& counters);
+  void run();
+  void tell_joined();
+  void attach(std::uint32_t seat);
+  void attach_later(std::uint32_t seat);
+  void attach_waiting();
+  void read_peers(const Events& events);
+  void read_pending(const Events& events);
+  void read_readers(const Events& events);
+  void accept();
+  bool make_room();
+  bool answer(Reader& reader);
+  bool welcome(Reader& reader);
+  bool send_region(Reader& reader, std::uint32_t number, const Region& region);
+  void set_peer(std::uint32_t seat, std::shared_ptr<Peer> peer);
+  [[nodiscard]] Message message(Kind kind, std::uint32_t number) const;
+
+  const std::string exchange_;
+  const Self self_;
+  Listener listener_;
+  base::UniqueFd wake_;
+  Counters& counters_;
+  std::atomic<bool> stop_{false};
+
+  mutable std::mutex readers_mutex_;  // for the two below
+  std::vector<std::unique_ptr<Reader>> readers_;
+  std::map<std::uint32_t, Region> regions_;
+
+  mutable std::mutex peers_mutex_;  // for the next
+  Peers peers_ = std::make_shared<const PeerList>();
+
+  std::mutex joined_mutex_;
+  std::condition_variable joined_changed_;
+  bool joined_ = false;
+
+  // Of the thread.
+  std::array<std::shared_ptr<Peer>, kMostMembers> by_seat_;
+  std::vector<Pending> pending_;
+  std::vector<std::uint32_t> wanted_;  // seats to connect to now
+  std::vector<std::uint32_t> later_;   // seats to try again at `retry_`
+  std::chrono::steady_clock::time_point retry_;
+  bool pause_ = false;  // accept no one for a while
+
+  HelperThread thread_;  // last: it uses the others
+};
+
+}  // namespace shmem::exchange

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory whose blocks are published: registered here, or of another member.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include "base/fd.hpp"
+#include "base/mapping.hpp"
+#include "shmem/result.hpp"
+
+namespace shmem::exchange {
+
+/// A part of a file.
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// How a process that did not make a file may read it.
+enum class Access {
+  kMapped,  // it cannot shrink, and its pages are always to be had
+  kRead     // by pread: a mapping could raise SIGBUS
+};
+
+/// An Error unless `fd` is a file in memory that has this range: any other might make a reader wait for a file system.
+Result<Access> check_memory(int fd, const Range& range);
+
+/// An Error unless `fd` is a memfd of at least `size` bytes that cannot shrink, in pages that are always to be had:
+/// what another process has made can be mapped then, and raises no SIGBUS.
+Result<void> check_shared(int fd, std::size_t size);
+
+/// Memory of another member, which can change its bytes at any time. Thread-safe.
+class RemoteMemory {
+ public:
+  static Result<RemoteMemory> open(base::UniqueFd file, const Range& range);
+
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
+    return offset <= range_.bytes && bytes <= range_.bytes - offset;
+  }
+  /// Null unless it is mapped. REQUIRES: has() this offset.
+  [[nodiscard]] const std::byte* at(std::uint64_t offset) const {
+    return mapping_ ? mapping_.data() + offset : nullptr;
+  }
+  /// Error: EIO. REQUIRES: has(offset, bytes), not mapped.
+  std::errc read(std::uint64_t offset, std::byte* to, std::uint64_t bytes) const;
+
+ private:
+  base::UniqueFd file_;    // or
+  base::Mapping mapping_;  // of the range
+  Range range_;
+};
+
+}  // namespace shmem::exchange

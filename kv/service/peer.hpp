@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another member, whose blocks this one reads.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "kv/service/channel.hpp"
+#include "kv/service/counters.hpp"
+#include "kv/service/directory_reader.hpp"
+#include "kv/service/leases.hpp"
+#include "kv/service/memory.hpp"
+#include "shmemx_exchange.h"
+
+namespace shmem::exchange {
+
+using Block = shmemx_exchange_block_t;
+
+constexpr std::size_t kMostRegions = 64;
+
+/// Thread-safe. It may outlive the member's process: what it has mapped stays.
+class Peer {
+ public:
+  /// From the member's answer to the hello that was sent through `channel`.
+  static Result<std::shared_ptr<Peer>> open(Channel channel, std::uint32_t seat, Received welcome);
+
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] std::uint32_t seat() const { return seat_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int fd() const { return channel_.fd(); }
+  [[nodiscard]] const DirectoryReader& directory() const { return directory_; }
+  [[nodiscard]] std::uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
+  // Relaxed: a call that has not seen the end yet reads memory that is still mapped.
+  [[nodiscard]] bool is_alive() const { return alive_.load(std::memory_order_relaxed); }
+
+  /// Takes the messages that have come. An error ends this peer.
+  std::errc receive();
+  void end() { alive_.store(false, std::memory_order_relaxed); }
+
+  /// Fills `block` if the key is found. With lease_ms > 0 it is leased; over quota: it has none, and status EDQUOT.
+  DirectoryReader::Outcome find(const Key& key, std::uint64_t layout, std::uint32_t lease_ms, Block& block);
+  void release(Block& block);
+  void describe(const Found& found, Block& block) const;
+
+  /// Sets a status for each block. REQUIRES: they are of this member.
+  void pull(std::span<const Block> blocks, void* const* destinations, std::int32_t* statuses);
+
+ private:
+  using Memory = std::shared_ptr<const RemoteMemory>;
+  class Batch;
+
+  Peer(Channel channel, std::uint32_t seat, const Message& welcome, DirectoryReader directory, base::Mapping leases);
+  bool lease(Block& block, std::uint32_t lease_ms);
+  /// Null: the member has no such region.
+  Memory memory(std::uint32_t region);
+  std::errc take(Received received);
+  std::errc refuse() {
+    add(refusals_);
+    return std::errc::bad_message;
+  }
+
+  const std::uint64_t id_;
+  const std::uint32_t seat_;
+  const pid_t pid_;
+  const std::uint32_t lease_ms_;  // the longest
+  const DirectoryReader directory_;
+  Leases leases_;
+  std::mutex mutex_;  // for the two below
+  Channel channel_;
+  std::unordered_map<std::uint32_t, Memory> memories_;  // by region
+  std::atomic<bool> alive_{true};
+  Counters::Count refusals_{0};
+};
+
+}  // namespace shmem::exchange

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exchanges: processes that start and end independently pull blocks (of a KV cache, for instance) from each other by
+ * key. There is no launcher and no collective call, and shmem_init is not needed. All members of an exchange are
+ * processes of one user on one node.
+ *
+ * A member registers memory, fills blocks of it and publishes them: each gets an entry in the member's directory, which
+ * the others map and read without the member's help. A reader finds the entry of a key and pulls the block: it copies
+ * the bytes itself, then checks that the entry has not changed meanwhile. So a pull returns the bytes that were
+ * published under the key, or an error, never other bytes. A lease keeps the owner from changing a block that is read.
+ *
+ * No call ends the process: each returns 0 or a number, or a negative errno that shmemx_error_text (shmemx.h) explains.
+ * Unless a call says otherwise, any thread may make it at any time between open and close.
+ */
+#ifndef SHMEM_SHMEMX_EXCHANGE_H
+#define SHMEM_SHMEMX_EXCHANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { SHMEMX_EXCHANGE_MOST_MEMBERS = 64, SHMEMX_EXCHANGE_MOST_KEY_BYTES = 128, SHMEMX_EXCHANGE_MOST_NAME_BYTES = 48 };
+
+/* ---- Members ---- */
+
+typedef struct shmemx_exchange_t shmemx_exchange_t;
+
+/* 0 means the default everywhere. */
+typedef struct shmemx_exchange_options_t {
+  uint32_t blocks;    /* the most that this member publishes at a time, up to 2^24; 65536 */
+  uint32_t leases;    /* quota: the blocks of this member that each reader may keep leased, up to 4096; 64 */
+  uint32_t lease_ms;  /* the longest lease of blocks of this member, up to 60000; 1000 */
+  uint32_t transfers; /* quota: pulls of this member that wait or run in the background, up to 4096; 64 */
+  uint32_t join_ms;   /* how long open waits for members that do not answer, up to 60000; 1000 */
+  uint32_t reserved[3];
+} shmemx_exchange_options_t;
+
+/*
+ * Joins the exchange `name`, which exists while it has members: 1 to 48 letters, digits, '.', '_' or '-'. Different
+ * users, and different network namespaces, have different exchanges of one name. `options` may be NULL: all 0. When
+ * open returns, this member sees all others that have answered in time; those that come later appear by themselves.
+ * Starts one thread, which sleeps unless members come or go. Errors: -EINVAL name, options; -EUSERS there are 64
+ * members already; -EMFILE, -ENOMEM, -EAGAIN no more descriptors, memory or threads.
+ */
+SHMEM_API int shmemx_exchange_open(const char* name, const shmemx_exchange_options_t* options,
+                                   shmemx_exchange_t** exchange) SHMEM_NOEXCEPT;
+
+/*
+ * Leaves the exchange. No other call on it is running; calls of other members go on, and find no blocks here any more.
+ * Background pulls that have not begun end with -ECANCELED, and running ones end first. NULL is ignored. In a process
+ * forked from the member: forgets the handle, and nothing else.
+ */
+SHMEM_API void shmemx_exchange_close(shmemx_exchange_t* exchange) SHMEM_NOEXCEPT;
+
+typedef struct shmemx_exchange_member_t {
+  uint64_t id;     /* of this start of the process; never the same again */
+  uint32_t seat;   /* 0 to 63; a later member may get the seat of an earlier one */
+  uint32_t pid;    /* as the kernel says, in this process's PID namespace; 0: in none that it sees */
+  uint64_t blocks; /* published at the moment, as the member says */
+  uint64_t bytes;  /* of those blocks */
+  uint64_t most_blocks;
+  uint64_t refusals; /* entries of this member that made no sense */
+} shmemx_exchange_member_t;
+
+/* Describes up to `capacity` of the other members, by seat. Returns the number of other members. */
+SHMEM_API int shmemx_exchange_members(shmemx_exchange_t* exchange, shmemx_exchange_member_t* members,
+                                      size_t capacity) SHMEM_NOEXCEPT;
+
+/* ---- Blocks of this member ---- */
+
+/* Memory that can be handed over: `bytes` at `offset` of the file behind `fd`. */
+typedef struct shmemx_memory_t {
+  void* address;  /* where this process has it mapped; the exchange does not use it */
+  size_t bytes;   /* at least 1 */
+  int fd;         /* a memfd, or a file in /dev/shm, another tmpfs or hugetlbfs; -1: new memory is made */
+  int64_t offset; /* a multiple of the page size */
+} shmemx_memory_t;
+
+/*
+ * Registers memory that the caller has, of which it may then publish blocks. `fd` is duplicated and may be closed. With
+ * `fd` -1, `address` NULL and `offset` 0 the call makes memory of zeros and sets `address`; it is unmapped by
+ * unregister or close. *region is the number for the calls below, never used twice. Up to 64 at a time.
+ *
+ * Readers map a memfd that is sealed against shrinking (F_SEAL_SHRINK), as new memory is, and copy with loads. Other
+ * files are read by pread, since a mapping of a file that shrinks kills its reader: a system call for each block, which
+ * is slower for small ones. Memory that no descriptor names (of malloc, MAP_ANONYMOUS) cannot be registered.
+ * Errors: -EINVAL; -EOPNOTSUPP another kind of file; -EFBIG the file is too small; -ENOSPC 64 regions; -ENOMEM.
+ */
+SHMEM_API int shmemx_exchange_register(shmemx_exchange_t* exchange, shmemx_memory_t* memory,
+                                       uint32_t* region) SHMEM_NOEXCEPT;
+/* The region's blocks have been withdrawn. Errors: -EBUSY there are some yet; -ENOENT no such region. */
+SHMEM_API int shmemx_exchange_unregister(shmemx_exchange_t* exchange, uint32_t region) SHMEM_NOEXCEPT;
+
+/* 1 to 128 bytes of any values. */
+typedef struct shmemx_exchange_key_t {
+  const void* data;
+  size_t bytes;
+} shmemx_exchange_key_t;
+
+typedef struct shmemx_exchange_entry_t {
+  shmemx_exchange_key_t key;
+  uint32_t region;
+  int32_t status;  /* set by the call */
+  uint64_t offset; /* in the region */
+  uint64_t bytes;  /* at least 1 */
+  uint64_t layout; /* a number that stands for model, type, geometry: readers who expect another one get an error */
+} shmemx_exchange_entry_t;
+
+/*
+ * Publishes blocks: from now on their bytes do not change until withdraw has returned 0. Blocks may overlap. Sets the
+ * status of each and returns the number published, or -EINVAL for NULL. Statuses: 0; -EINVAL key, offset, bytes;
+ * -ENOENT region; -EEXIST this member has published the key; -EBUSY it has withdrawn the key and withdraw has not
+ * returned 0; -ENOSPC as many blocks as the options say.
+ */
+SHMEM_API int shmemx_exchange_publish(shmemx_exchange_t* exchange, shmemx_exchange_entry_t* entries,
+                                      size_t count) SHMEM_NOEXCEPT;
+
+/*
+ * Withdraws the blocks of these keys: readers find them no more, and a pull that has not begun fails with -ESTALE.
+ * Returns 0 when their memory may be changed: no reader has a lease of them. A lease ends when its reader releases it
+ * or dies, or after the owner's lease_ms. Errors: -EBUSY some are still leased after timeout_ns (0: do not wait): call
+ * again with the same keys; -ENOENT a key that this member has not published (the others are withdrawn); -EINVAL.
+ */
+SHMEM_API int shmemx_exchange_withdraw(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
+                                       uint64_t timeout_ns) SHMEM_NOEXCEPT;
+
+/* ---- Blocks of other members ---- */
+
+/* Names a block as it was when it was found. Read `bytes`, `layout`, `member` and `status`; change nothing. */
+typedef struct shmemx_exchange_block_t {
+  uint64_t member; /* id of its owner */
+  uint64_t epoch;  /* of the entry: it grows when the block is withdrawn, and when the entry is used again */
+  uint64_t bytes;
+  uint64_t layout;
+  uint32_t seat;
+  uint32_t slot;
+  uint32_t lease; /* 0: none */
+  int32_t status; /* 0, or why nothing was found: a negative errno */
+} shmemx_exchange_block_t;
+
+/*
+ * Finds the blocks of `count` keys among all other members; blocks[i] is for keys[i]. With lease_ms > 0 each block that
+ * is found is leased for that time, or as long as its owner allows, so that a later pull finds it unchanged. Release
+ * the leases. Returns the number found, or -EINVAL for NULL. Statuses: 0; -ENOENT no member has the key; -EPROTOTYPE
+ * only blocks with another layout (`layout` 0: any will do); -EDQUOT found, but this reader has as many leases of its
+ * owner as the quota says; -EINVAL key.
+ */
+SHMEM_API int shmemx_exchange_find(shmemx_exchange_t* exchange, const shmemx_exchange_key_t* keys, size_t count,
+                                   uint64_t layout, uint32_t lease_ms, shmemx_exchange_block_t* blocks) SHMEM_NOEXCEPT;
+
+/* Ends the leases of blocks; those without a lease are skipped. Sets `lease` to 0. -EINVAL: NULL. */
+SHMEM_API int shmemx_exchange_release(shmemx_exchange_t* exchange, shmemx_exchange_block_t* blocks,
+                                      size_t count) SHMEM_NOEXCEPT;
+
+typedef struct shmemx_exchange_transfer_t shmemx_exchange_transfer_t;
+
+/*
+ * Pulls `count` blocks, of any members: blocks[i].bytes bytes to destinations[i], which overlap neither each other nor
+ * registered memory. A block without a lease is leased while it is copied. Leases stay for the caller to release.
+ *
+ * With `transfer` NULL the calling thread copies, and the call returns when all is over. Otherwise a thread of the
+ * exchange copies; `blocks` and `destinations` are copied by the call, while the memory and `statuses` belong to the
+ * transfer until it is over. Transfers are executed in their order.
+ *
+ * statuses, which may be NULL, gets 0 or a negative errno for each block; the bytes of a destination that failed are
+ * undefined. Returns 0 if all have arrived, else the error of the first that has not: -ESTALE the block was withdrawn
+ * since it was found; -EOWNERDEAD its owner has ended or left; -EBADMSG the owner's directory makes no sense there;
+ * -EIO its memory cannot be read; -EINVAL a block that was not found, a destination that is NULL; -EAGAIN as many
+ * transfers as the options say (nothing was started); -ENOMEM.
+ */
+SHMEM_API int shmemx_exchange_pull(shmemx_exchange_t* exchange, const shmemx_exchange_block_t* blocks,
+                                   void* const* destinations, size_t count, int32_t* statuses,
+                                   shmemx_exchange_transfer_t** transfer) SHMEM_NOEXCEPT;
+
+/* -EINPROGRESS: not over; else what the blocking pull would have returned, or -ECANCELED: the exchange was closed. */
+SHMEM_API int shmemx_exchange_test(shmemx_exchange_transfer_t* transfer) SHMEM_NOEXCEPT;
+/* The same, after at most timeout_ns: -ETIMEDOUT: not over yet. */
+SHMEM_API int shmemx_exchange_wait(shmemx_exchange_transfer_t* transfer, uint64_t timeout_ns) SHMEM_NOEXCEPT;
+/* Cancels a transfer that has not begun, waits for one that runs, and forgets it. Also after close. NULL is ignored. */
+SHMEM_API void shmemx_exchange_transfer_free(shmemx_exchange_transfer_t* transfer) SHMEM_NOEXCEPT;
+
+/* A key as another member has it. */
+typedef struct shmemx_exchange_name_t {
+  uint32_t bytes;
+  uint8_t data[SHMEMX_EXCHANGE_MOST_KEY_BYTES];
+} shmemx_exchange_name_t;
+
+/*
+ * Lists blocks of the member on `seat`: up to `capacity`, from *cursor on, which is 0 at first and is moved past them.
+ * Returns their number; 0: the end. Blocks that come or go meanwhile may be missing. Errors: -ENOENT nobody is on that
+ * seat; -EINVAL.
+ */
+SHMEM_API int shmemx_exchange_list(shmemx_exchange_t* exchange, uint32_t seat, uint64_t* cursor,
+                                   shmemx_exchange_name_t* names, shmemx_exchange_block_t* blocks,
+                                   size_t capacity) SHMEM_NOEXCEPT;
+
+/* ---- Counters of this member, since open ---- */
+
+typedef struct shmemx_exchange_stats_t {
+  uint64_t members; /* others, now */
+  uint64_t readers; /* members that have this one's directory, now */
+  uint64_t seat;
+  uint64_t id;
+  uint64_t blocks; /* published now, and their bytes */
+  uint64_t bytes;
+  uint64_t published; /* ever */
+  uint64_t withdrawn;
+  uint64_t leases_expired; /* leases of others that a withdraw did not wait for any longer */
+  uint64_t refused;        /* connections of other users, or that did not follow the protocol */
+  uint64_t found;          /* keys */
+  uint64_t missed;
+  uint64_t pulled_blocks;
+  uint64_t pulled_bytes;
+  uint64_t failed_stale; /* pulls of a block, by cause */
+  uint64_t failed_dead;
+  uint64_t failed_corrupt;
+  uint64_t failed_other;
+  uint64_t over_quota; /* leases, and transfers, that a quota refused */
+  uint64_t reserved[5];
+} shmemx_exchange_stats_t;
+
+/* Fills all of `stats`. The numbers are not of one moment. -EINVAL: NULL. */
+SHMEM_API int shmemx_exchange_stats(shmemx_exchange_t* exchange, shmemx_exchange_stats_t* stats) SHMEM_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
