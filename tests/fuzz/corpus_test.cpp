@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Libshmem, CorpusOf,
                          ::testing::Values(std::pair("uid", &fuzz::run_uid), std::pair("address", &fuzz::run_address),
                                            std::pair("request", &fuzz::run_request),
                                            std::pair("answer", &fuzz::run_answer), std::pair("trace", &fuzz::run_trace),
-                                           std::pair("tuning", &fuzz::run_tuning)),
+                                           std::pair("tuning", &fuzz::run_tuning),
+                                           std::pair("directory", &fuzz::run_directory)),
                          [](const auto& one) { return std::string(one.param.first); });
 
 TEST(Corpus, ContainsTheSeeds) {

@@ -30,6 +30,9 @@ void run_answer(std::span<const std::byte> input);
 /// The reader of request traces, with any file.
 void run_trace(std::span<const std::byte> input);
 
+/// The reader of another member's directory of an exchange.
+void run_directory(std::span<const std::byte> input);
+
 /// The readers of both tuning tables, with any file.
 void run_tuning(std::span<const std::byte> input);
 
