@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program kv_exchange.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/manual.hpp"
+#include "tests/support/process.hpp"
+
+namespace {
+
+using test_support::Outcome;
+using test_support::Process;
+using test_support::Seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KvExchange : public testing::Test {
+ protected:
+  static std::vector<std::string> command(std::vector<std::string> words) {
+    words.insert(words.begin(), test_support::program("kv_exchange"));
+    return words;
+  }
+  static Outcome run(const std::vector<std::string>& words) { return test_support::run(command(words)); }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_.file(name)) << text;
+    return dir_.file(name);
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::unique_ptr<Process> serve(std::vector<std::string> files = {}) {
+    files.insert(files.begin(), {"serve", name_, "--room", "1MiB"});
+    auto server = std::make_unique<Process>(command(files));
+    EXPECT_TRUE(server->wait_for_output("kv_exchange: serving", Seconds{20})) << server->output();
+    return server;
+  }
+
+  test_support::TempDir dir_;
+  const std::string name_ = "program-" + std::to_string(::getpid());
+};
+
+TEST_F(KvExchange, ServesFiles) {
+  const std::string file = write("a", std::string(100'000, 'a') + "end");
+  const auto server = serve({file});
+  EXPECT_THAT(server->output(), HasSubstr("serving 1 blocks on seat 0 of " + name_));
+  EXPECT_EQ(run({"get", name_, file, dir_.file("copy")}).exit.code, 0);
+  EXPECT_EQ(read(dir_.file("copy")), read(file));
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->wait(Seconds{20})->code, 0);
+  const auto gone = run({"get", name_, file});
+  EXPECT_EQ(gone.exit.code, 1);
+  EXPECT_THAT(gone.output, HasSubstr("kv_exchange: cannot find " + file + ": No such file or directory"));
+}
+
+TEST_F(KvExchange, PutsBlocksThatOutliveTheirProcess) {
+  const auto server = serve();
+  const auto first = run({"put", name_, "key 1", write("a", "first")});
+  EXPECT_EQ(first.exit.code, 0) << first.output;
+  EXPECT_EQ(run({"get", name_, "key 1"}).output, "first");
+  EXPECT_EQ(run({"put", name_, "key 1", write("b", "second")}).exit.code, 0) << "it replaces the first";
+  EXPECT_EQ(run({"get", name_, "key 1"}).output, "second");
+  const auto listed = run({"list", name_}).output;
+  EXPECT_THAT(listed, HasSubstr(" key\\x201\n"));
+  EXPECT_THAT(listed, Not(HasSubstr("put:")));
+  EXPECT_THAT(run({"stats", name_}).output, HasSubstr(" " + std::to_string(server->pid()) + "          1 "));
+}
+
+TEST_F(KvExchange, TellsWhatIsWrong) {
+  const auto nobody = run({"put", name_, "key", write("a", "a"), "--limit", "0"});
+  EXPECT_EQ(nobody.exit.code, 1);
+  EXPECT_THAT(nobody.output, HasSubstr("start one: kv_exchange serve " + name_));
+  EXPECT_THAT(run({"put", name_, "key", write("empty", "")}).output, HasSubstr("a block has at least 1 byte"));
+  EXPECT_THAT(run({"put", name_, std::string(125, 'k'), write("a", "a")}).output, HasSubstr("keys have 1 to 124"));
+  EXPECT_THAT(run({"put", name_, "key", dir_.file("none")}).output, HasSubstr("cannot read"));
+  EXPECT_THAT(run({"serve", name_, "--room", "4096", write("large", std::string(5000, 'x'))}).output,
+              HasSubstr("there is no room for the 5000 bytes"));
+  EXPECT_THAT(run({"stats", "a/b"}).output, HasSubstr("1 to 48 letters, digits"));
+  EXPECT_EQ(run({"get", name_}).exit.code, 2);
+  EXPECT_EQ(run({}).exit.code, 2);
+}
+
+TEST_F(KvExchange, ComparesPullsWithMemcpy) {
+  const auto bench = run({"bench", "--sizes", "1024,10000", "--repeats", "1", "--json"});
+  ASSERT_EQ(bench.exit.code, 0) << bench.output;
+  const auto rows = nlohmann::json::parse(bench.output);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1]["block_bytes"], 10000);
+  EXPECT_GT(rows[1]["ratio"].get<double>(), 0);
+  EXPECT_THAT(run({"bench", "--sizes", "1024", "--repeats", "1"}).output, HasSubstr("memcpy GB/s"));
+}
+
+TEST_F(KvExchange, HasAPageAndACompletionWithAllOptions) {
+  std::set<std::string> options{"--help", "--version"};
+  const std::string script = KV_EXCHANGE "/kv_exchange.bash";
+  for (const std::string name : {"serve", "put", "get", "list", "stats", "bench"}) {
+    const auto own = test_support::options_in_help(run({name, "--help"}).output);
+    options.insert(own.begin(), own.end());
+    EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {name, "--"}),
+              own);
+  }
+  EXPECT_EQ(test_support::options_in_manual(test_support::manual(KV_EXCHANGE "/kv_exchange.1")), options);
+  EXPECT_EQ(test_support::completions(script, "_kv_exchange", test_support::program("kv_exchange"), {"s"}),
+            (std::set<std::string>{"serve", "stats"}));
+}
+
+}  // namespace

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench: pulls from another process, compared with memcpy of the same blocks within this one.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/kv_exchange/commands.hpp"
+
+namespace kv_exchange {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The bytes of all blocks of a size: more than the caches near a processor hold.
+constexpr std::size_t kTotal = std::size_t{32} << 20;
+constexpr std::size_t kMostBlocks = 16384;
+constexpr int kLatencies = 20'000;
+constexpr std::chrono::seconds kLongest{20};
+
+std::size_t blocks_of(std::size_t size) {
+  return std::clamp<std::size_t>(kTotal / size, 1, kMostBlocks);
+}
+
+/// Of the size of vLLM's: a hash and the number of a cache group.
+std::string key_of(std::size_t size, std::size_t i) {
+  return fmt::format("{:012x}{:024x}", size, i);
+}
+
+std::byte content_of(std::size_t i) {
+  return static_cast<std::byte>(i % 251 + 1);
+}
+
+/// The other process: publishes blocks of all sizes, and lives until it is killed.
+Result<void> publish_all(const Options& options) {
+  auto member = Member::open(options.exchange);
+  if (!member) {
+    return member.error();
+  }
+  for (const std::size_t size : options.sizes) {
+    const std::size_t count = blocks_of(size);
+    auto memory = member->make_memory(count * size);
+    if (!memory) {
+      return memory.error();
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      std::byte* const block = memory->second + i * size;
+      std::memset(block, static_cast<int>(content_of(i)), size);
+      const std::string key = key_of(size, i);
+      shmemx_exchange_entry_t entry{.key = {key.data(), key.size()},
+                                    .region = memory->first,
+                                    .status = 0,
+                                    .offset = i * size,
+                                    .bytes = size,
+                                    .layout = 1};
+      if (shmemx_exchange_publish(member->get(), &entry, 1) != 1) {
+        return fail(static_cast<std::errc>(-entry.status), "bench: a block cannot be published");
+      }
+    }
+  }
+  while (true) {
+    ::pause();
+  }
+}
+
+/// A process forked from this one; killed with the object, and with this process.
+class Child {
+ public:
+  template <typename Body>
+  explicit Child(Body body) : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const Result<void> ended = body();
+      std::fprintf(stderr, "kv_exchange: %s\n", ended.error().text.c_str());
+      ::_exit(1);
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+
+ private:
+  pid_t pid_;
+};
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Row {
+  std::size_t size = 0, blocks = 0;
+  double memcpy_rate = 0, pull_rate = 0, ratio = 0;  // bytes per second; median of the ratios
+  double find_ns = 0;                                // per key
+  double one_pull_ns = 0, one_find_and_pull_ns = 0;  // one block a call
+};
+
+/// The blocks of one size, found, and room for them.
+class Blocks {
+ public:
+  Blocks(Member& member, std::size_t size)
+      : member_(member),
+        size_(size),
+        count_(blocks_of(size)),
+        found_(count_),
+        source_(count_ * size, std::byte{7}),
+        room_(count_ * size) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      keys_.push_back(key_of(size, i));
+      destinations_.push_back(room_.data() + i * size);
+    }
+    for (const auto& key : keys_) {
+      names_.push_back({key.data(), key.size()});
+    }
+  }
+
+  bool find() {
+    return shmemx_exchange_find(member_.get(), names_.data(), count_, 1, 0, found_.data()) == static_cast<int>(count_);
+  }
+  bool pull() {
+    return shmemx_exchange_pull(member_.get(), found_.data(), destinations_.data(), count_, nullptr, nullptr) == 0;
+  }
+  bool pull_one(std::size_t i, bool find_first) {
+    return (!find_first || shmemx_exchange_find(member_.get(), &names_[i], 1, 1, 0, &found_[i]) == 1) &&
+           shmemx_exchange_pull(member_.get(), &found_[i], &destinations_[i], 1, nullptr, nullptr) == 0;
+  }
+  void copy() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::memcpy(destinations_[i], source_.data() + i * size_, size_);
+      asm volatile("" ::: "memory");  // all of them
+    }
+  }
+  [[nodiscard]] bool is_right() const {
+    for (std::size_t i = 0; i < room_.size(); ++i) {
+      if (room_[i] != content_of(i / size_)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] double bytes() const { return static_cast<double>(room_.size()); }
+
+ private:
+  Member& member_;
+  std::size_t size_, count_;
+  std::vector<std::string> keys_;
+  std::vector<shmemx_exchange_key_t> names_;
+  std::vector<shmemx_exchange_block_t> found_;
+  Bytes source_, room_;
+  std::vector<void*> destinations_;
+};
+
+template <typename Body>
+double time_of(Body body) {
+  const auto begin = Clock::now();
+  body();
+  return seconds(Clock::now() - begin);
+}
+
+/// The median of single calls, in nanoseconds.
+double latency(Blocks& blocks, bool find_first, bool& worked) {
+  std::vector<double> times;
+  for (int i = 0; i < kLatencies; ++i) {
+    const std::size_t block = static_cast<std::size_t>(i) % std::min<std::size_t>(blocks.count(), 64);
+    times.push_back(1e9 * time_of([&] { worked = blocks.pull_one(block, find_first) && worked; }));
+  }
+  return median(times);
+}
+
+Result<Row> measure(Member& member, std::size_t size, int repeats) {
+  Blocks blocks(member, size);
+  const auto deadline = Clock::now() + kLongest;
+  while (!blocks.find()) {  // the other process is still publishing
+    if (Clock::now() > deadline) {
+      return fail(std::errc::timed_out, fmt::format("bench: the blocks of {} bytes have not appeared", size));
+    }
+    ::usleep(10'000);
+  }
+  bool worked = true;
+  std::vector<double> copies, pulls, ratios, finds;
+  for (int i = -2; i < repeats; ++i) {
+    const double copy = time_of([&] { blocks.copy(); });
+    const double pull = time_of([&] { worked = blocks.pull() && worked; });
+    const double find = time_of([&] { worked = blocks.find() && worked; });
+    if (i >= 0) {  // the first ones map the memory
+      copies.push_back(copy);
+      pulls.push_back(pull);
+      ratios.push_back(copy / pull);
+      finds.push_back(find);
+    }
+  }
+  if (!worked || !blocks.is_right()) {
+    return fail(std::errc::io_error,
+                fmt::format("bench: blocks of {} bytes have not arrived as they were published", size));
+  }
+  Row row{.size = size,
+          .blocks = blocks.count(),
+          .memcpy_rate = blocks.bytes() / median(copies),
+          .pull_rate = blocks.bytes() / median(pulls),
+          .ratio = median(ratios),
+          .find_ns = 1e9 * median(finds) / static_cast<double>(blocks.count())};
+  row.one_pull_ns = latency(blocks, false, worked);
+  row.one_find_and_pull_ns = latency(blocks, true, worked);
+  return worked ? Result<Row>(row) : fail(std::errc::io_error, "bench: a pull of one block failed");
+}
+
+void print_json(const std::vector<Row>& rows) {
+  say("[");
+  for (const Row& row : rows) {
+    say("{}\n  {{\"block_bytes\": {}, \"blocks\": {}, \"memcpy_bytes_per_second\": {:.0f}, \"pull_bytes_per_second\": "
+        "{:.0f}, \"ratio\": {:.3f}, \"find_ns\": {:.0f}, \"one_pull_ns\": {:.0f}, \"one_find_and_pull_ns\": {:.0f}}}",
+        &row == rows.data() ? "" : ",", row.size, row.blocks, row.memcpy_rate, row.pull_rate, row.ratio, row.find_ns,
+        row.one_pull_ns, row.one_find_and_pull_ns);
+  }
+  say("\n]\n");
+}
+
+void print_table(const std::vector<Row>& rows) {
+  say("{:>10} {:>8} {:>12} {:>12} {:>8} {:>10} {:>12} {:>16}\n", "block", "blocks", "memcpy GB/s", "pull GB/s", "ratio",
+      "find ns", "one pull ns", "find + pull ns");
+  for (const Row& row : rows) {
+    say("{:>10} {:>8} {:>12.2f} {:>12.2f} {:>7.0f}% {:>10.0f} {:>12.0f} {:>16.0f}\n", row.size, row.blocks,
+        row.memcpy_rate / 1e9, row.pull_rate / 1e9, 100 * row.ratio, row.find_ns, row.one_pull_ns,
+        row.one_find_and_pull_ns);
+  }
+}
+
+}  // namespace
+
+Result<void> bench(const Options& given) {
+  Options options = given;
+  options.exchange = fmt::format("bench-{}", ::getpid());
+  const Child owner([&] { return publish_all(options); });
+  auto member = Member::open(options.exchange);
+  if (!member) {
+    return member.error();
+  }
+  std::vector<Row> rows;
+  for (const std::size_t size : options.sizes) {
+    auto row = measure(*member, size, options.repeats);
+    if (!row) {
+      return row.error();
+    }
+    rows.push_back(*row);
+  }
+  options.json ? print_json(rows) : print_table(rows);
+  return {};
+}
+
+}  // namespace kv_exchange

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// put, get, list, stats: commands that join the exchange for a moment.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/fd.hpp"
+#include "tools/kv_exchange/commands.hpp"
+
+namespace kv_exchange {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+/// The few blocks of a client.
+constexpr shmemx_exchange_options_t kFew{16, 0, 0, 0, 0, {0, 0, 0}};
+
+Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
+  base::UniqueFd opened;
+  if (path != "-") {
+    opened.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!opened) {
+      return base::fail_errno(errno, "cannot write " + path);
+    }
+  }
+  const int fd = opened ? opened.get() : STDOUT_FILENO;
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno != EINTR) {
+      return base::fail_errno(errno, "cannot write " + path);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(wrote, 0)));
+  }
+  return {};
+}
+
+/// A key as a line may show it.
+std::string printable(const std::string& key) {
+  std::string text;
+  for (const char c : key) {
+    const bool plain = c > ' ' && c < 127 && c != '\\';
+    text += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<Bytes> read_file(const std::string& path) {
+  base::UniqueFd opened;
+  if (path != "-") {
+    opened.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) {
+      return base::fail_errno(errno, "cannot read " + path);
+    }
+  }
+  const int fd = opened ? opened.get() : STDIN_FILENO;
+  Bytes bytes;
+  while (true) {
+    const std::size_t had = bytes.size();
+    bytes.resize(had + (std::size_t{1} << 16));
+    const ssize_t got = ::read(fd, bytes.data() + had, bytes.size() - had);
+    bytes.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno != EINTR) {
+      return base::fail_errno(errno, "cannot read " + path);
+    }
+    if (got == 0) {
+      return bytes;
+    }
+  }
+}
+
+Result<void> put(const Options& options) {
+  if (options.key.empty() || options.key.size() > kMostKeyBytes) {
+    return fail(std::errc::invalid_argument,
+                fmt::format("the key has {} bytes; keys have 1 to {}", options.key.size(), kMostKeyBytes));
+  }
+  auto bytes = read_file(options.file);
+  if (!bytes) {
+    return bytes.error();
+  }
+  if (bytes->empty()) {
+    return fail(std::errc::invalid_argument, options.file + " is empty; a block has at least 1 byte");
+  }
+  auto member = Member::open(options.exchange, kFew);
+  if (!member) {
+    return member.error();
+  }
+  auto memory = member->make_memory(bytes->size());
+  if (!memory) {
+    return memory.error();
+  }
+  std::copy(bytes->begin(), bytes->end(), memory->second);
+  if (auto published = member->publish(std::string(kPutPrefix) + options.key, memory->first, 0, *bytes); !published) {
+    return published;
+  }
+  const std::uint64_t digest = digest_of(*bytes);
+  const auto deadline = Clock::now() + std::chrono::duration<double>(options.limit);
+  while (!member->has(options.key, digest)) {
+    if (Clock::now() >= deadline) {
+      return fail(std::errc::timed_out,
+                  fmt::format("no member has taken {} of exchange {} within {} s; start one: kv_exchange serve {}",
+                              printable(options.key), options.exchange, options.limit, options.exchange));
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return {};
+}
+
+Result<void> get(const Options& options) {
+  auto member = Member::open(options.exchange, kFew);
+  if (!member) {
+    return member.error();
+  }
+  const auto block = member->find(options.key);
+  if (!block) {
+    return block.error();
+  }
+  Bytes bytes(block->bytes);
+  if (auto pulled = member->pull(*block, bytes.data()); !pulled) {
+    return pulled;
+  }
+  return write_file(options.file, bytes);
+}
+
+Result<void> list(const Options& options) {
+  auto member = Member::open(options.exchange, kFew);
+  if (!member) {
+    return member.error();
+  }
+  say("{:>4} {:>12} {:>16} {}\n", "seat", "bytes", "layout", "key");
+  for (const auto& other : member->others()) {
+    for (const auto& listed : member->list(other.seat)) {
+      say("{:>4} {:>12} {:>16x} {}\n", other.seat, listed.block.bytes, listed.block.layout, printable(listed.key));
+    }
+  }
+  return {};
+}
+
+Result<void> stats(const Options& options) {
+  auto member = Member::open(options.exchange, kFew);
+  if (!member) {
+    return member.error();
+  }
+  say("{:>4} {:>10} {:>10} {:>10} {:>16} {:>16}\n", "seat", "pid", "blocks", "of", "bytes", "id");
+  for (const auto& other : member->others()) {
+    say("{:>4} {:>10} {:>10} {:>10} {:>16} {:>16x}\n", other.seat, other.pid, other.blocks, other.most_blocks,
+        other.bytes, other.id);
+  }
+  return {};
+}
+
+}  // namespace kv_exchange

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of kv_exchange. Each prints its results; an Error is for the caller to print.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tools/kv_exchange/member.hpp"
+#include "tools/kv_exchange/options.hpp"
+
+namespace kv_exchange {
+
+Result<void> serve(const Options& options);
+Result<void> put(const Options& options);
+Result<void> get(const Options& options);
+Result<void> list(const Options& options);
+Result<void> stats(const Options& options);
+Result<void> bench(const Options& options);
+
+/// Prints to standard output.
+template <typename... Values>
+void say(fmt::format_string<const Values&...> format, const Values&... values) {
+  std::fputs(fmt::format(format, values...).c_str(), stdout);
+}
+
+/// All bytes of the file; "-" is standard input.
+Result<Bytes> read_file(const std::string& path);
+
+}  // namespace kv_exchange

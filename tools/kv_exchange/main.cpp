@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_exchange: blocks by key between processes of one node that come and go.
+#include <cstdio>
+#include <cstdlib>
+
+#include "tools/kv_exchange/commands.hpp"
+
+namespace {
+
+using namespace kv_exchange;  // NOLINT(google-build-using-namespace): the program itself
+
+Result<void> run(const Options& options) {
+  switch (options.command) {
+    case Command::kServe:
+      return serve(options);
+    case Command::kPut:
+      return put(options);
+    case Command::kGet:
+      return get(options);
+    case Command::kList:
+      return list(options);
+    case Command::kStats:
+      return stats(options);
+    case Command::kBench:
+      return bench(options);
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const CommandLine line = read_command_line(argc, argv);
+  if (!line.go_on) {
+    std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  const auto outcome = run(line.options);
+  if (!outcome) {
+    std::fprintf(stderr, "kv_exchange: %s\n", outcome.error().text.c_str());
+    return EXIT_FAILURE;
+  }
+  if (std::fflush(stdout) != 0) {
+    std::perror("kv_exchange: standard output");
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kv_exchange/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+#include <utility>
+
+#include "gba/version.h"
+
+namespace kv_exchange {
+namespace {
+
+constexpr std::size_t kMostRoom = std::size_t{1} << 40;
+constexpr std::size_t kMostBlock = std::size_t{64} << 20;
+
+CLI::App& add_command(CLI::App& app, const char* name, const char* text, Options& options, Command command) {
+  CLI::App& added = *app.add_subcommand(name, text);
+  added.callback([&options, command] { options.command = command; });
+  return added;
+}
+
+void add_exchange(CLI::App& command, Options& options) {
+  command.add_option("EXCHANGE", options.exchange, "the name of the exchange")->required();
+}
+
+void add_commands(CLI::App& app, Options& options) {
+  CLI::App& serve = add_command(app, "serve", "publish files, and hold what others put", options, Command::kServe);
+  add_exchange(serve, options);
+  serve.add_option("FILE", options.files, "files to publish, each under its name as given");
+  serve.add_option("--room", options.room, "bytes of memory for blocks")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::size_t{4096}, kMostRoom))
+      ->capture_default_str();
+  serve.add_option("--lease", options.lease_ms, "milliseconds that a reader may keep a block leased")
+      ->check(CLI::Range(1, 60'000))
+      ->capture_default_str();
+
+  CLI::App& put = add_command(app, "put", "hand a block over to a serving member", options, Command::kPut);
+  CLI::App& get = add_command(app, "get", "pull a block", options, Command::kGet);
+  for (CLI::App* const command : {&put, &get}) {
+    add_exchange(*command, options);
+    command->add_option("KEY", options.key, "the key of the block")->required();
+    command->add_option("FILE", options.file, "- is standard input or output")->capture_default_str();
+  }
+  put.add_option("--limit", options.limit, "seconds to wait for a serving member")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
+
+  add_exchange(add_command(app, "list", "list the blocks of all members", options, Command::kList), options);
+  add_exchange(add_command(app, "stats", "describe the members", options, Command::kStats), options);
+
+  CLI::App& bench =
+      add_command(app, "bench", "compare pulls from another process with memcpy", options, Command::kBench);
+  bench.add_option("--sizes", options.sizes, "bytes of a block")
+      ->delimiter(',')
+      ->check(CLI::Range(std::size_t{1}, kMostBlock))
+      ->capture_default_str();
+  bench.add_option("--repeats", options.repeats, "measurements of each size, of which the median is printed")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  bench.add_flag("--json", options.json, "print JSON");
+}
+
+}  // namespace
+
+CommandLine read_command_line(int argc, const char* const* argv) {
+  CLI::App app{"Shares blocks by key between processes of one node that start and end independently.", "kv_exchange"};
+  app.set_version_flag("--version", std::string("kv_exchange ") + GBA_LIBRARY_VERSION);
+  app.require_subcommand(1);
+  CommandLine line;
+  add_commands(app, line.options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream text;
+    const bool is_failure = app.exit(error, text, text) != 0;
+    return {.go_on = false, .options = {}, .exit_code = is_failure ? 2 : 0, .text = text.str()};
+  }
+  line.go_on = true;
+  return line;
+}
+
+}  // namespace kv_exchange

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of kv_exchange.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kv_exchange {
+
+enum class Command { kServe, kPut, kGet, kList, kStats, kBench };
+
+struct Options {
+  Command command = Command::kStats;
+  std::string exchange;
+  std::string key;
+  std::string file = "-";          // put, get; "-": standard input or output
+  std::vector<std::string> files;  // serve
+  std::size_t room = std::size_t{256} << 20;
+  std::uint32_t lease_ms = 1000;
+  double limit = 10;  // seconds
+  std::vector<std::size_t> sizes{1024, 8192, 65536};
+  int repeats = 20;
+  bool json = false;
+};
+
+/// Either run with `options`, or print `text` and end with `exit_code` (0 after --help).
+struct CommandLine {
+  bool go_on = false;
+  Options options{};
+  int exit_code = 0;
+  std::string text{};
+};
+CommandLine read_command_line(int argc, const char* const* argv);
+
+}  // namespace kv_exchange
