@@ -26,10 +26,9 @@ macro(gba_find_mpi)
   find_package(MPI QUIET COMPONENTS C GLOBAL)
 endmacro()
 
-# gba_find_other_mpi(make): the target gba_mpi_MAKE of an MPI that is installed alongside the one of mpicc, by its wrapper
-# mpicc.MAKE, as Debian names them: openmpi, mpich. No target if it is not there.
-function(gba_find_other_mpi make)
-  string(TOUPPER GBA_MPICC_${make} wrapper)
+# gba_find_other_mpi(make wrapper): the target gba_mpi_MAKE of an MPI that is installed alongside the one of mpicc, by its
+# wrapper mpicc.MAKE, as Debian names them, which the cache variable `wrapper` then names. No target if it is not there.
+function(gba_find_other_mpi make wrapper)
   find_program(${wrapper} mpicc.${make} DOC "The wrapper of the compiler for the MPI called ${make}")
   if(NOT ${wrapper} OR CMAKE_CROSSCOMPILING)
     return()

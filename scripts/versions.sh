@@ -15,11 +15,12 @@ The others were skipped or failed.
 TEXT
 }
 
-# The version of a Debian package without Debian's suffix, or "-".
+# The version of a Debian package without Debian's suffix, or "-". "4.3.0+really4.2.1-1" is 4.2.1.
 version() {
   local text
   text="$(dpkg-query -W -f='${Version}' "$1" 2>/dev/null)" || text=
   text="${text#*:}"
+  text="${text#*+really}"
   text="${text%%[-+~]*}"
   echo "${text:--}"
 }
