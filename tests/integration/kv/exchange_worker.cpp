@@ -4,7 +4,7 @@
 // own: publishes blocks that it changes all the time: withdraws one, writes it anew, publishes it with the next layout.
 // read: pulls blocks of all owners, and ends with 1 at the first byte that is not of the layout that was found.
 // hold: leases a block, and again and again.
-// Each prints "ready" once it does what it is for, and own and read then print what they have done, five times a second.
+// Each prints "ready" once it works; own and read then print what they have done, five times a second.
 #include <algorithm>
 #include <array>
 #include <cerrno>
