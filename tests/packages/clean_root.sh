@@ -26,6 +26,7 @@ install_earlier_packages() {
 }
 
 use_device_and_tool() {
+  : >"$work/device.log"
   # Not by inside(): the background process must be the program itself, so that it can be killed.
   chroot "$work/root" /usr/bin/env -i PATH=/usr/bin gba-fake-device --socket /tmp/gba.sock >"$work/device.log" 2>&1 &
   device=$!

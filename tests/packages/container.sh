@@ -27,18 +27,15 @@ next_stage() {
     exit 1
   }
   if [[ -n "$work" ]]; then
-    umount -l "$work/root/dev" "$work/root/proc"
+    unmount_kernel
     mv "$work/root" "$work/build-stage"
     cp -a "$work/bare" "$work/root"
-    mount -t proc proc "$work/root/proc"
-    mount --bind /dev "$work/root/dev"
   else
     make_root bookworm
-    umount -l "$work/root/dev" "$work/root/proc"
+    unmount_kernel
     cp -a "$work/root" "$work/bare"
-    mount -t proc proc "$work/root/proc"
-    mount --bind /dev "$work/root/dev"
   fi
+  mount_kernel
   environment=()
   folder=/
 }

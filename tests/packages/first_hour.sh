@@ -64,7 +64,7 @@ role() {
 }
 
 clean_up() {
-  for mounted in ccache dev proc; do
+  for mounted in ccache dev sys proc; do
     ! mountpoint -q "$root/$mounted" || umount -l "$root/$mounted"
   done
   [[ -n "$keep" ]] || rm -rf --one-file-system "$root"
@@ -86,6 +86,7 @@ make_root() {
       skip "debootstrap found no $release at $from: $(tail -n 1 "$output")"
   fi
   mount -t proc proc "$root/proc"
+  mount --bind /sys "$root/sys"
   mount --bind /dev "$root/dev"
   cp /etc/resolv.conf "$root/etc/" 2>/dev/null || true
   mkdir -p "$root/src"

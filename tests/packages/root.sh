@@ -29,14 +29,26 @@ inside() {
   chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "${kept_objects[@]}" "$@"
 }
 
+# Programs such as mpirun look for processors in /sys.
+mount_kernel() {
+  mount -t proc proc "$work/root/proc"
+  mount --bind /sys "$work/root/sys"
+  mount --bind /dev "$work/root/dev"
+}
+
+unmount_kernel() {
+  local mounted
+  for mounted in ccache dev sys proc; do
+    ! mountpoint -q "$work/root/$mounted" || umount -l "$work/root/$mounted"
+  done
+}
+
 clean_up() {
   [[ -z "$device" ]] || {
     kill "$device" 2>/dev/null || true
     wait "$device" || true
   }
-  for mounted in ccache dev proc; do
-    ! mountpoint -q "$work/root/$mounted" || umount -l "$work/root/$mounted"
-  done
+  unmount_kernel
   rm -rf --one-file-system "$work"
 }
 
@@ -58,8 +70,7 @@ make_root() {
   mkdir "$work/root"
   debootstrap --variant=minbase "$1" "$work/root" "${from%/}" >"$work/debootstrap.log" 2>&1 ||
     skip "debootstrap found no $1 at $from: $(tail -n 1 "$work/debootstrap.log")"
-  mount -t proc proc "$work/root/proc"
-  mount --bind /dev "$work/root/dev"
+  mount_kernel
   cp /etc/resolv.conf "$work/root/etc/" 2>/dev/null || true
 }
 
