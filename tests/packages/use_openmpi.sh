@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
 }
 TEXT
 mpicc -o barriers barriers.c
+: >device.log
 gba-fake-device --socket "$PWD/gba.sock" >device.log 2>&1 &
 device=$!
 for ((tries = 0; tries < 100; tries++)); do
