@@ -49,8 +49,9 @@ def empty(
 
     It contains zeros. Collective calls on the group whose tensors are all in its symmetric memory copy nothing to the
     library; parts of such tensors, and tensors of several calls of this function, will do. Of all_gather and all_to_all
-    the input counts, of reduce_scatter the input, of all_reduce the tensor. Small calls (about a KiB) and calls whose
-    tensors overlap or are not contiguous are made as with other tensors.
+    the input counts, of reduce_scatter the input, of all_reduce the tensor. Small calls (up to 64 KiB; all_reduce and
+    reduce: about a KiB), for which a copy is faster, and calls whose tensors overlap or are not contiguous are made as
+    with other tensors.
 
     The memory goes when the last reference to the tensor goes, on each rank by itself.
     """

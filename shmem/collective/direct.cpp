@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "shmem/collective/members.hpp"
@@ -13,6 +14,30 @@ namespace {
 
 /// Bytes combined at a time: they stay in the cache closest to the processor.
 constexpr std::size_t kCombinedDirectly = std::size_t{8} << 10;
+
+/// Up to this many bytes a copy costs less than the sync after a direct call. Calls whose members combine for each
+/// other have such a sync anyway.
+constexpr std::size_t kMostStaged = std::size_t{64} << 10;
+
+bool is_faster_staged(const StagedCall& call, int members) {
+  switch (call.kind) {
+    case StagedCall::kBarrier:
+      return true;
+    case StagedCall::kAllreduce:
+    case StagedCall::kReduce:
+      return false;
+    case StagedCall::kScatter:
+    case StagedCall::kReduceScatter:
+      return call.bytes * static_cast<std::size_t>(members) <= kMostStaged;
+    case StagedCall::kAlltoall:
+      return std::accumulate(call.from_bytes, call.from_bytes + members, std::uint64_t{0}) <= kMostStaged;
+    case StagedCall::kBroadcast:
+    case StagedCall::kAllgather:
+    case StagedCall::kGather:
+      break;
+  }
+  return call.bytes <= kMostStaged;
+}
 
 struct Extent {
   const std::byte* begin;
@@ -78,6 +103,9 @@ void combine_directly(std::span<const std::byte* const> from, std::span<std::byt
 
 std::vector<SymmetricPlace> places_to_show(const StagedCall& call, const SymmetricMemories& memories, int me,
                                            int members) {
+  if (memories.empty() || is_faster_staged(call, members)) {
+    return {};
+  }
   std::vector<Extent> read;
   std::vector<Extent> written;  // by this member
   const bool is_root = me == call.root;

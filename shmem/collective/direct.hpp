@@ -10,8 +10,8 @@
 
 namespace shmem {
 
-/// What this member shows to the others. Empty if it has nothing to show, or if a buffer that they need is elsewhere or
-/// overlaps with one that this member writes to meanwhile.
+/// What this member shows to the others. Empty if it has nothing to show, if a buffer that they need is elsewhere or
+/// overlaps with one that this member writes to meanwhile, or if the call is faster by way of the stages.
 std::vector<SymmetricPlace> places_to_show(const StagedCall& call, const SymmetricMemories& memories, int me,
                                            int members);
 

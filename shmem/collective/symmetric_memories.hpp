@@ -28,6 +28,7 @@ class SymmetricMemories {
     std::erase_if(all_, [](const Numbered& one) { return one.memory->is_unused(); });
   }
 
+  [[nodiscard]] bool empty() const { return all_.empty(); }
   /// Where this member's buffer is, if it is in symmetric memory. Empty buffers are anywhere.
   [[nodiscard]] std::optional<SymmetricPlace> find(const void* buffer, std::size_t bytes) const {
     const auto* const begin = static_cast<const std::byte*>(buffer);

@@ -93,9 +93,10 @@ SHMEM_API int shmemx_group_run(shmemx_group_t* group, const shmemx_group_call_t*
 /* Symmetric memory: `bytes` > 0 of each member, zero at first, aligned to 2 MiB. Collective like shmemx_group_run; all
  * members ask for the same size. Calls whose buffers are all in it (on all members, in one or several such memories)
  * copy nothing to the library: each member reads the buffers of the others, and combines into them. Other calls may use
- * it as any memory. A call up to about a KiB, or one whose buffers overlap, is made as with other memory. Each member
- * frees `memory` when it likes, before or after the group ends. After a call has failed, other members may still write
- * to its buffers. Errors: those of shmemx_group_run; -ENOMEM, -EMFILE. */
+ * it as any memory. Small calls (up to 64 KiB; ALLREDUCE and REDUCE: about a KiB), for which a copy is faster, and
+ * calls whose buffers overlap are made as with other memory. Each member frees `memory` when it likes, before or after
+ * the group ends. After a call has failed, other members may still write to its buffers. Errors: those of
+ * shmemx_group_run; -ENOMEM, -EMFILE. */
 typedef struct shmemx_group_memory_t shmemx_group_memory_t;
 SHMEM_API int shmemx_group_allocate(shmemx_group_t* group, size_t bytes, uint64_t timeout_ns,
                                     shmemx_group_memory_t** memory) SHMEM_NOEXCEPT;
