@@ -37,7 +37,15 @@ class CollectiveSteps final : public Bootstrap {
     return ok ? Result<std::vector<std::byte>>(std::move(all)) : ok.error();
   }
   int abort(int status, const std::string& reason) override { return job_.bootstrap->abort(status, reason); }
-  [[nodiscard]] std::optional<std::string> aborted() const override { return job_.bootstrap->aborted(); }
+  /// Also once a member has died: between two steps nothing else would notice.
+  [[nodiscard]] std::optional<std::string> aborted() const override {
+    for (int member = 0; member < job_.size; ++member) {
+      if (member != job_.me && is_dead_or_zombie(job_, member)) {
+        return fmt::format("shmem: PE {}: a collective call waited for {}", job_.me, describe_pe(job_, member));
+      }
+    }
+    return job_.bootstrap->aborted();
+  }
   void leave() override {}
 
  private:

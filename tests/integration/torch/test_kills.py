@@ -15,6 +15,8 @@ import unittest
 import torch
 from ranks import RanksTest, dist
 
+import shmem_torch
+
 KILLS = int(sys.argv.pop()) if len(sys.argv) > 1 else 4
 SIZE = 4
 
@@ -24,7 +26,8 @@ def make_calls(rank, size, seed, count):
     choice = random.Random(seed)
     for i in range(count):
         elements = choice.choice([1, 300, 20_000, 500_000])
-        tensor = torch.full((elements,), float(rank))
+        allocate = choice.choice([torch.empty, torch.empty, shmem_torch.empty])
+        tensor = allocate(elements).fill_(rank)
         kind = choice.randrange(6)
         if kind == 0:
             dist.all_reduce(tensor)
@@ -35,7 +38,7 @@ def make_calls(rank, size, seed, count):
         elif kind == 3:
             dist.barrier()
         elif kind == 4:
-            dist.all_to_all_single(torch.empty(elements * size), torch.full((elements * size,), 1.0))
+            dist.all_to_all_single(torch.empty(elements * size), allocate(elements * size).fill_(1))
         else:
             works = dist.batch_isend_irecv(
                 [
