@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source distribution builds a wheel without network, and the wheel contains what it needs. Exits with 77 without
+pip."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+TREE = pathlib.Path(__file__).parents[3]
+for needed in ("pip", "setuptools", "wheel"):
+    if importlib.util.find_spec(needed) is None:
+        print(f"skipped: Python has no {needed} (Debian: python3-pip python3-setuptools python3-wheel)")
+        sys.exit(77)
+
+USE = """
+import numpy, shmem_kv
+with shmem_kv.init(1 << 21):
+    array = shmem_kv.zeros((2, 3), "bfloat16")
+    shmem_kv.barrier_all()
+    libraries = {line.split()[-1] for line in open("/proc/self/maps") if "libshmem.so" in line or "libgba.so" in line}
+    assert all("/site/shmem_kv/lib/" in one for one in libraries) and libraries, libraries
+print(shmem_kv.__version__, shmem_kv.__file__)
+"""
+USE_TORCH = """
+import sys, torch, torch.distributed as dist, shmem_torch
+dist.init_process_group("shmem", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+tensor = shmem_torch.empty(3000).fill_(2)
+dist.all_reduce(tensor)
+assert (tensor == 2).all() and shmem_torch.statistics().direct_calls == 1
+print(shmem_torch.__version__)
+"""
+
+
+def not_source(folder, names):
+    """What the source distribution does not need, above all folders of builds."""
+    if pathlib.Path(folder) != TREE:
+        return []
+    return [name for name in names if name.startswith("build") or name in (".git", ".cache", "tests")]
+
+
+class Wheel(unittest.TestCase):
+    def command(self, *arguments, **more):
+        job = subprocess.run(arguments, capture_output=True, text=True, **more)
+        self.assertEqual(job.returncode, 0, f"{arguments}: {job.stdout[-3000:]} {job.stderr[-3000:]}")
+        return job.stdout
+
+    def test_contains_what_it_needs(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            tree = folder / "tree"
+            shutil.copytree(TREE, tree, ignore=not_source)
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
+            environment = os.environ | {
+                "CMAKE_BUILD_PARALLEL_LEVEL": "2",
+                "CMAKE_ARGS": "-DGBA_WERROR=ON",  # like other builds of the tree, for the compiler's cache
+                "PIP_NO_INDEX": "1",
+            }
+            environment.pop("PYTHONPATH", None)
+            self.command(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "source", cwd=tree, env=environment)
+            (source,) = (folder / "source").iterdir()
+            build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", folder / "out", source]
+            self.command(*build, env=environment, cwd=folder)
+            (wheel,) = (folder / "out").iterdir()
+            self.assertRegex(wheel.name, r"^shmem_kv-[0-9.]+-cp3[0-9]+-cp3[0-9]+-linux_")
+            names = zipfile.ZipFile(wheel).namelist()
+            for pattern in (r"shmem_kv/_core.*\.so$", r"shmem_kv/lib/libshmem\.so\.\d+", r"shmem_kv/lib/libgba\.so\.\d+"):
+                self.assertTrue(any(re.search(pattern, one) for one in names), f"{pattern}: {names}")
+            for one in ("shmem_kv/py.typed", "shmem_kv/_core.pyi", "shmem_kv/_version.py"):
+                self.assertIn(one, names)
+            site = folder / "site"
+            self.command(*pip, "install", "--no-deps", "--target", site, wheel, env=environment)
+            for library in [*site.rglob("*.so"), *site.rglob("*.so.*")]:
+                paths = re.findall(r"(?:RUNPATH|RPATH).*\[(.*)\]", self.command("readelf", "-d", library))
+                for path in ":".join(paths).split(":"):
+                    self.assertRegex(path, r"^(\$ORIGIN|$)", str(library))
+            environment["PYTHONPATH"] = str(site)
+            said = self.command(sys.executable, "-c", USE, env=environment, cwd=folder)
+            self.assertEqual(said.split()[1], str(site / "shmem_kv/__init__.py"))
+            if any(one.startswith("shmem_torch/") for one in names):
+                torch = self.command(sys.executable, "-c", USE_TORCH, folder / "store", env=environment, cwd=folder)
+                self.assertEqual(torch.split()[0], said.split()[0])
+            elif importlib.util.find_spec("torch") is not None:
+                print("without shmem_torch: PyTorch's headers are missing")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
