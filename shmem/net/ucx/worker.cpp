@@ -22,6 +22,9 @@ struct UcxOption {
   const char* value;
 };
 constexpr const char* kTransports = "UCX_TLS";
+/// The newer implementation of operations, UCX's default since 1.16: in 1.18 it cancels the atomic operations that
+/// processors execute (UCX_ATOMIC_MODE=cpu).
+constexpr UcxOption kProtocols{"UCX_PROTO_ENABLE", "PROTO_ENABLE", "n"};
 constexpr UcxOption kSettings[] = {
     // The network is for other nodes. In tests and containers, "another node" may be on this machine, and UCX would use
     // shared memory.
@@ -195,6 +198,9 @@ Result<void> UcxWorker::make_context(std::size_t remote_pes) {
     if (std::getenv(setting.variable) == nullptr) {
       calls_.config_modify(config, setting.name, setting.value);
     }
+  }
+  if (one_sided_ && std::getenv(kProtocols.variable) == nullptr) {
+    calls_.config_modify(config, kProtocols.name, kProtocols.value);
   }
   if (without_tcp_ && std::getenv(kTransports) == nullptr) {
     calls_.config_modify(config, "TLS", "^sm,tcp");

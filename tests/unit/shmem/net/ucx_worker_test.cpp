@@ -118,6 +118,19 @@ TEST_F(UcxWorkerTest, LeavesTcpOutIfRdmaIsRequired) {
   EXPECT_THAT(settings_made(), Contains("TLS=^sm,tcp"));
 }
 
+/// network_test.cpp runs the operations themselves; UCX 1.13 executes them by either implementation.
+TEST_F(UcxWorkerTest, UsesTheOlderImplementationOfUcxsOperations) {
+  const UcxCalls calls = with_an_adapter();
+  ASSERT_TRUE(UcxWorker::create(calls, 1));
+  EXPECT_THAT(settings_made(), Contains("PROTO_ENABLE=n"));
+  settings_made().clear();
+  ::setenv("UCX_PROTO_ENABLE", "y", 1);
+  const auto by_user = UcxWorker::create(calls, 1);
+  ::unsetenv("UCX_PROTO_ENABLE");
+  ASSERT_TRUE(by_user);
+  EXPECT_THAT(settings_made(), Not(Contains("PROTO_ENABLE=n")));
+}
+
 TEST_F(UcxWorkerTest, DoesNotFallBackToTcpIfRdmaIsRequired) {
   const auto refused = UcxWorker::create(load_ucx("libucp.so.0").value(), 1, false, true);
   ASSERT_FALSE(refused);
