@@ -222,11 +222,16 @@ class Peer::Batch {
       return peer_.is_alive() ? peer_.refuse() : std::errc::owner_dead;
     }
     auto* const to = static_cast<std::byte*>(destinations_[i]);
-    if (const std::byte* const from = memory->at(place.offset); from != nullptr) {
-      copies_.add(to, from, place.bytes);
-      return {};
+    const std::byte* const from = memory->at(place.offset);
+    if (from == nullptr) {
+      return memory->read(place.offset, to, place.bytes);
     }
-    return memory->read(place.offset, to, place.bytes);
+    if (blocks_.size() == 1) {
+      copy_bytes(to, from, place.bytes);  // a batch of one has nothing to learn from
+    } else {
+      copies_.add(to, from, place.bytes);
+    }
+    return {};
   }
 
   /// Kept until the end of the batch.
