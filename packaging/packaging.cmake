@@ -38,7 +38,7 @@ set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_AUTOREQ ON)
 # Folders that belong to other packages.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/systemd /usr/lib/systemd/system /usr/lib/udev /usr/lib/udev/rules.d
-  /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/lib/python3 /usr/lib/python3/dist-packages /usr/share/bash-completion
+  /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/lib/python3 /usr/lib/python3/dist-packages /usr/lib/python3/site-packages /usr/share/bash-completion
   /usr/share/bash-completion/completions /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man7 /usr/share/modulefiles /usr/share/licenses /usr/lib64/pkgconfig /usr/lib64/cmake)
 
 # gba_package(component name section summary text): both kinds of package. Those with headers end in -dev, and for RPM in
