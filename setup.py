@@ -59,6 +59,9 @@ class BuildByCMake(build_ext):
         for component in ("libgba", "libshmem", *parts.values()):
             install = ["cmake", "--install", folder, "--prefix", pathlib.Path(target).resolve(), "--strip"]
             subprocess.run([*install, "--component", component], check=True)
+        # A wheel has no links, only copies: the names that the modules ask for remain.
+        for link in [one for one in pathlib.Path(target).rglob("lib*.so.*") if one.is_symlink()]:
+            link.resolve().replace(link)
 
     def get_outputs(self):
         return [str(one) for one in pathlib.Path(self.build_lib).rglob("*") if one.is_file()]
