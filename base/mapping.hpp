@@ -27,7 +27,7 @@ class Mapping {
   }
   ~Mapping();
 
-  /// The first `size` bytes of `fd`, readable and writable, shared with everybody who maps it, left out of core dumps.
+  /// The first `size` bytes of `fd`, readable and writable, shared with all that map it, not in core dumps.
   /// The byte at `aligned` stands at a multiple of `alignment` (a power of two). `fd` may be closed afterwards.
   /// REQUIRES: size > 0; `aligned` is a multiple of the page size of `fd`.
   static Result<Mapping> share(int fd, std::size_t size, std::size_t alignment = 1, std::size_t aligned = 0);

@@ -43,7 +43,7 @@ class SystemCalls {
 /// The kernel itself.
 SystemCalls& real_system_calls();
 
-/// `size` bytes of `fd` from `offset`, shared, readable and writable, left out of core dumps. `what` names them in an
+/// `size` bytes of `fd` from `offset`, shared, readable and writable, not in core dumps. `what` names them in an
 /// error. `fd` may be closed afterwards.
 Result<base::Mapping> map_shared(int fd, std::uint64_t offset, std::size_t size, const std::string& what,
                                  SystemCalls& system = real_system_calls());

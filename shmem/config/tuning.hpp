@@ -101,7 +101,7 @@ class TuningTable {
   static Result<TuningTable> in_force(const std::string& file);
 
   [[nodiscard]] const TuningRow& choose(int pes, bool oversubscribed) const;
-  /// Between so many nodes. Line 0: of the built-in table, because this one has none.
+  /// Between this number of nodes. Line 0: of the built-in table, because this one has none.
   [[nodiscard]] TuningRow choose_between(int nodes) const;
   /// The name of the file, or "the built-in table".
   [[nodiscard]] const std::string& name() const { return name_; }

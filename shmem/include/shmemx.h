@@ -61,7 +61,7 @@ typedef struct shmemx_uniqueid_t {
  * Called by one process that will be a PE of the job, mostly PE 0; the application sends its bytes to all others
  * (by MPI, a file, a message). Not collective; the library need not run. From now on this process listens, at the
  * address of SHMEM_UID_SESSION_ID (ip:port, [ipv6]:port, host:port), else of the interface SHMEM_UID_SOCK_IFNAME
- * (name, name:inet4, name:inet6), else of the first interface that other hosts can reach, else at loopback, and
+ * (name, name:inet4, name:inet6), else of the first interface that other nodes can reach, else at loopback, and
  * on a free port unless one is given. An id starts one job; a further call invalidates an earlier unused id.
  * Errors: -EINVAL `uid` is NULL, or the environment is malformed;
  * -EADDRNOTAVAIL no such address; -EADDRINUSE; errors of getrandom or socket.
@@ -104,7 +104,7 @@ SHMEM_API int shmemx_set_attr_uniqueid_args(int my_pe, int n_pes, int64_t local_
  * waits of the others with an error, and shmem_global_exit ends all of them with its status.
  *
  * Errors: -EALREADY the library runs; -EINVAL flags, attributes or environment, as shmemx_error_text says, or those of
- * another PE (another n_pes, a my_pe that came twice); -EACCES not the secret of this job, or another program listens
+ * another PE (another n_pes, the same my_pe twice); -EACCES not the secret of this job, or another program listens
  * at its address; -ECONNREFUSED no listener; -ETIMEDOUT PEs did not connect, named in the text; -EOWNERDEAD,
  * -ECONNRESET a PE died or gave up; -ECANCELED, -ECONNABORTED the job was ended; -ENOTSUP UCX, PMIx or MPI is
  * not available, or the launcher gives PEs no way to find each other; -EPROTONOSUPPORT PEs with different versions of
@@ -287,7 +287,7 @@ SHMEM_API void shmemx_memset_on_stream(void* dest, int value, size_t bytes, shme
  * shmemx_stream_synchronize returns its errors: -EBUSY another stream or thread runs a kernel. */
 SHMEM_API void shmemx_launch_on_stream(int cores, shmemx_kernel_t kernel, void* argument,
                                        shmemx_stream_t* stream) SHMEM_NOEXCEPT;
-/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream. 
+/* As shmemx_signal32_op and shmemx_signal32_wait_until (below, and in shmem_device.h), in the order of the stream.
  * shmemx_stream_synchronize reports a failed wait. */
 SHMEM_API void shmemx_signal32_op_on_stream(int32_t* sig_addr, int32_t signal, int sig_op, int pe,
                                             shmemx_stream_t* stream) SHMEM_NOEXCEPT;

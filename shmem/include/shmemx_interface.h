@@ -98,7 +98,7 @@ SHMEM_API int32_t shmemx_await_signal32(const char* call, int32_t* sig_addr, int
 #define SHMEMX_OR 5
 #define SHMEMX_XOR 6
 
-/* Types beside SHMEMX_FLOAT to SHMEMX_UINT64: floating-point numbers of 16 bits, IEEE 754's and the upper half of a
+/* Types besides SHMEMX_FLOAT to SHMEMX_UINT64: floating-point numbers of 16 bits, IEEE 754's and the upper half of a
  * float. */
 #define SHMEMX_HALF 9
 #define SHMEMX_BFLOAT16 10

@@ -50,7 +50,7 @@ std::errc wait_parked(const AnyJob& job, Done done, Check check) {
       spin_until(job.policy, done);  // there may be more soon: class Waiting
       continue;
     }
-    // Once is enough: whoever stores after it sees the count.
+    // Once is enough: a PE that stores after it sees the count.
     if (!looked_closely) {
       looked_closely = true;
       if (store_barrier_for(parking.event)) {

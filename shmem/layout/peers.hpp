@@ -23,7 +23,7 @@ bool is_dead_or_zombie(const Job& job, int pe);
 /// The process is stopped, by a signal or a debugger. False for one that is not visible.
 bool is_stopped(const Job& job, int pe);
 
-/// "PE 3 (pid 4711 on kiwi)", with ", stopped" or ", exited with status 0" inside; "dead" if nobody tells how it ended.
+/// "PE 3 (pid 4711 on kiwi)", with ", stopped" or ", exited with status 0" inside; "dead" if its end is unknown.
 std::string describe_pe(const Job& job, int pe);
 
 }  // namespace shmem

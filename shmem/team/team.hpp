@@ -90,7 +90,7 @@ class Team {
   virtual Result<void> agree_on_algorithm(const BarrierChoice& mine, const CollectiveChoice& collectives = {});
   /// The choice in force.
   [[nodiscard]] const BarrierChoice& barrier_choice() const { return software_; }
-  /// Collective: so many syncs of the members on this node in software, which do not count.
+  /// Collective: this number of syncs of the members on this node in software, which do not count.
   Result<void> try_software(int syncs);
   /// Takes the choices of `other`, a team of the same members. Before the first barrier.
   void follow(const Team& other) {

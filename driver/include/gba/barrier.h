@@ -4,9 +4,9 @@
  * lost. The protocol is uapi/README.md, rules 25 to 33; this is its only implementation, on top of gba/gba.h.
  *
  * Words. Each member has two words of its own in memory that all members can read. Before it rings the device for
- * barrier k it publishes `word[k & 1] = k << 2 | vote` there. As long as nothing fails, nobody reads the words. A
- * member that cannot learn of k from the device *pulls* k: it tells the others, and completes k by reading everybody's
- * word. A barrier with an OFF word was released to nobody, so all members pull it, all see the OFF, and all know that
+ * barrier k it publishes `word[k & 1] = k << 2 | vote` there. If nothing fails, no member reads the words. A member
+ * that cannot learn of k from the device *pulls* k: it tells the others, and completes k by reading each member's
+ * word. A barrier with an OFF word released no member, so all members pull it, all see the OFF, and all know that
  * the next barrier is software's.
  *
  * Shapes. What the members have in common is said by gba_barrier_config:
@@ -56,7 +56,7 @@ extern "C" {
 #define GBA_BARRIER_RELEASED 0  /* by the device */
 #define GBA_BARRIER_COMPLETED 1 /* in software: pulled, or a software barrier */
 
-/* Every so many barriers of software one is a check round, in which members that have a port agree to use the device
+/* One in this number of software barriers is a check round, in which members that have a port agree to use the device
  * again (uapi rule 29): a few, since a program that makes few barriers takes long for many. The same for all members of
  * a job. */
 #define GBA_BARRIER_PERIOD 4
@@ -75,7 +75,7 @@ GBA_API void gba_barrier_port_close(gba_barrier_port* port);
 /* As gba_device_get_info. Errors: -ENODEV the device is lost, or suspect. Thread-safe. */
 GBA_API int gba_barrier_port_get_info(gba_barrier_port* port, gba_device_info* info);
 
-/* Something failed at this device: it serves no new group before it was found to be healthy. Thread-safe. */
+/* Something failed at this device: it serves no new group until it is found to be healthy. Thread-safe. */
 GBA_API void gba_barrier_port_mark_suspect(gba_barrier_port* port);
 
 /* If the device is suspect: looks at it, and opens it again if it is lost, on a thread of its own, until it is healthy.
@@ -107,7 +107,7 @@ typedef struct gba_barrier_config {
 
   /* Telling others to pull. NULL and NULL: this member marks its own word with PULL, and looks at all words before it
    * sleeps. */
-  uint64_t* alarm; /* not above the group's sequence as long as nobody pulls; looked at whenever a release is */
+  uint64_t* alarm; /* not above the group's sequence as long as no member pulls; looked at whenever a release is */
   /* Sets the alarm of each other member to k, and returns when all are set: 0, or a negative errno, with which the
    * barrier fails. NULL: `alarm` is one word that all members here share, and the library raises it. */
   int (*raise)(void* context, uint64_t k);
@@ -157,7 +157,7 @@ GBA_API int gba_barrier_join(gba_barrier* barrier, const gba_group_handle* handl
 GBA_API void gba_barrier_begin(gba_barrier* barrier, uint64_t sequence);
 
 /*
- * To give a group back in good order, so that nobody gets an error release: after the last barrier the owner disables
+ * To give a group back so that no member gets an error release: after the last barrier the owner disables
  * it (others do nothing), then all leave, then the owner frees it. Leaving also gives up a group that was joined or
  * offered and not begun. The device does no barriers from the first of these calls on. They fail only with the device,
  * and then there is nothing to give back.
@@ -170,9 +170,9 @@ GBA_API void gba_barrier_free(gba_barrier* barrier);
 GBA_API int gba_barrier_uses_device(const gba_barrier* barrier);
 
 /*
- * Arrives at barrier k: publishes the word, then rings the device. What the caller stored before is visible to whoever
- * leaves k. While the device is used, k is one more than the last time; software barriers that the caller does with an
- * algorithm of its own may be left out, except check rounds.
+ * Arrives at barrier k: publishes the word, then rings the device. A member that leaves k sees what the caller stored
+ * before. While the device is used, k is one more than the last time; software barriers that the caller does with an
+ * algorithm of its own may be skipped, except check rounds.
  */
 GBA_API void gba_barrier_arrive(gba_barrier* barrier, uint64_t k);
 
@@ -227,7 +227,7 @@ GBA_API void gba_barrier_conclude(gba_barrier* barrier);
 GBA_API void gba_barrier_turn_off(gba_barrier* barrier, int failure, const char* trouble);
 
 /*
- * Who has not arrived at the open barrier, as far as this member can tell, as a mask: by words where they are mapped,
+ * A mask of the members missing in the open barrier, as far as this one knows: by words if they are mapped,
  * else from the device, else the member whose word is waited for. Errors: -EINVAL; those of gba_group_missing.
  */
 GBA_API int gba_barrier_missing(gba_barrier* barrier, uint64_t mask[GBA_GROUP_MASK_WORDS]);

@@ -10,7 +10,7 @@
  *    system (-EMFILE, -ENOMEM). A NULL is -EINVAL unless it is documented as allowed.
  *  - No call hangs: a device that does not answer within 5 seconds is lost. One that is a process is lost after 0.4
  *    seconds if it does nothing meanwhile, because it is stopped, frozen or stuck and not just slow; that cannot be
- *    told of one in another PID namespace. Memory stays mapped: no call crashes on a lost device, and it can be closed
+ *    seen of one in another PID namespace. Memory stays mapped: no call crashes on a lost device, and it can be closed
  *    and reopened. If the kernel wants a device back, to unplug it or to take it from vfio-pci, the library leaves and
  *    frees its groups, which is an error release for the other members, and then releases the device: at once, or with
  *    GBA_STATUS=off, which leaves out the library's thread, in the next call that notices.
@@ -180,7 +180,7 @@ GBA_API int gba_list(char (*addresses)[GBA_ADDRESS_SIZE], uint32_t room, uint32_
  * gba_close. Several functions of one IOMMU group can be open in one process, and in no other meanwhile.
  * Unless $GBA_STATUS is "off", a thread per device answers `gba groups` and `gba info` of the same user and of root.
  * Thread-safe. Errors: -ENODEV no such device, not a GBA, or not bound to vfio-pci; -EPROTO it speaks another version;
- * -EACCES no permission, or an SR-IOV function wants another VF token (README.md, Bring-up); -EBUSY it
+ * -EACCES no permission, or an SR-IOV function wants another VF token (docs/bring-up.md); -EBUSY it
  * has no free port or another process has it open; -EPERM another device in its IOMMU group keeps it from VFIO;
  * -EOPNOTSUPP no IOMMU is in front of it; -ENOMEM the limit of locked memory is too low for its flags; -EIO it reports
  * FATAL; -ECONNREFUSED no server has the socket; -ETIMEDOUT the server does not answer; -EINVAL out is NULL, the path
