@@ -28,8 +28,12 @@ bool CtxTable::remove(std::uintptr_t handle) {
   if (handle - 1 >= kMost) {
     return false;
   }
-  const std::unique_ptr<const Ctx> ctx(slots_[handle - 1].exchange(nullptr, std::memory_order_relaxed));
-  return ctx != nullptr;
+  const std::unique_ptr<const Ctx> ctx(slots_[handle - 1].load(std::memory_order_relaxed));
+  if (ctx == nullptr) {
+    return false;  // nothing is written to what was never used
+  }
+  slots_[handle - 1].store(nullptr, std::memory_order_relaxed);
+  return true;
 }
 
 void CtxTable::remove_all_of(int team) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/zero_array.hpp"
 #include "shmem/layout/pe_set.hpp"
 #include "shmem/layout/sync_view.hpp"
 
@@ -29,7 +30,7 @@ class CtxTable {
  public:
   static constexpr std::uintptr_t kMost = 4096;
 
-  CtxTable() : slots_(std::make_unique<std::atomic<const Ctx*>[]>(kMost)) {}
+  CtxTable() = default;
   CtxTable(const CtxTable&) = delete;
   CtxTable& operator=(const CtxTable&) = delete;
   ~CtxTable();
@@ -48,7 +49,7 @@ class CtxTable {
 
  private:
   std::mutex mutex_;  // of add() and remove()
-  std::unique_ptr<std::atomic<const Ctx*>[]> slots_;
+  base::ZeroArray<std::atomic<const Ctx*>> slots_{kMost};
 };
 
 }  // namespace shmem

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/zero_array.hpp"
 #include "shmem/team/team.hpp"
 #include "shmem/team/team_slots.hpp"
 
@@ -110,7 +111,7 @@ class TeamTable {
   TeamSlots slots_;
   Equip equip_;
   TeamIds ids_;
-  std::vector<std::atomic<std::uint32_t>> live_ids_ = std::vector<std::atomic<std::uint32_t>>(kMaxTeams);  // by slot
+  base::ZeroArray<std::atomic<std::uint32_t>> live_ids_{kMaxTeams};  // by slot
   std::vector<std::unique_ptr<Team>> teams_;  // by slot; of fixed size, so that threads do not interfere
 };
 
