@@ -184,6 +184,7 @@ class GbaIndexTriggers : public GbaIndex {
     }
     std::filesystem::create_directories(root / "bus/pci/devices/0000:3b:00.0/vfio-dev/vfio0");
     std::filesystem::create_directories(root / "bus/pci/devices/0000:3a:00.1/vfio-dev/vfio1");
+    std::filesystem::create_directories(root / "class/misc/iommu");
   }
 
   [[nodiscard]] test_support::Outcome trigger(const std::string& option, const std::string& sysfs) const {
@@ -202,11 +203,12 @@ class GbaIndexTriggers : public GbaIndex {
   StandIns programs_;
 };
 
-TEST_F(GbaIndexTriggers, GbasAndTheirNodesOnly) {
+TEST_F(GbaIndexTriggers, GbasTheirNodesAndIommufdOnly) {
   const auto outcome = trigger("--trigger", dir_.path());
   EXPECT_EQ(outcome.exit.code, 0);
-  EXPECT_EQ(outcome.output, expected({"bus/pci/devices/0000:3a:00.0", "bus/pci/devices/0000:3b:00.0",
-                                      "bus/pci/devices/0000:3b:00.0/vfio-dev/vfio0", "class/vfio/7"}));
+  EXPECT_EQ(outcome.output,
+            expected({"bus/pci/devices/0000:3a:00.0", "bus/pci/devices/0000:3b:00.0",
+                      "bus/pci/devices/0000:3b:00.0/vfio-dev/vfio0", "class/misc/iommu", "class/vfio/7"}));
 }
 
 TEST_F(GbaIndexTriggers, NodesOfGbasOnlyToRenameThem) {

@@ -14,6 +14,7 @@ make_root() {
   ln -s usr/lib "$root/lib64"
   install "$source_folder/guest/$3" "$root/init"
   install -m 644 "$source_folder/guest/commands.sh" "$root"
+  install "$source_folder/guest/foreign" "$source_folder/guest/udevadm" "$root/bin"
   install "$cache/busybox/busybox" "$root/bin"
   cp -r "$cache/kernel-$2/modules" "$root/modules"
   cat >"$root/etc/passwd" <<'TEXT'

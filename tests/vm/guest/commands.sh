@@ -23,33 +23,13 @@ as() {
   su "$user" -c "ulimit -l $limit; $*"
 }
 
-# foreign NAME PROGRAM: runs a program of another system, with its own loader and libraries, under the name NAME.
-foreign() {
-  name="$1" program="$2"
-  shift 2
-  /foreign/ld-linux-x86-64.so.2 --argv0 "$name" --library-path /foreign "/foreign/$program" "$@"
-}
 modprobe() { foreign modprobe kmod "$@"; }
 
-# A small kernel may lack inotify, which udevd needs: then udevadm applies the rules, device by device.
-udevd_can_run() { [ -e /proc/sys/fs/inotify ]; }
 start_udevd() {
   if udevd_can_run; then foreign systemd-udevd udevadm --daemon; fi
 }
-udevadm() {
-  if udevd_can_run; then
-    foreign udevadm udevadm "$@"
-  elif [ "$1" = trigger ]; then
-    for device in /sys/bus/pci/devices/*; do carry_out_rules "$device"; done
-    for device in /sys/class/vfio-dev/* /sys/class/vfio/* /sys/class/misc/iommu; do carry_out_rules "$device"; done
-  fi
-}
-carry_out_rules() {
-  foreign udevadm udevadm test --action=add "$1" 2>/dev/null |
-    sed -n "s/^run: 'gba-index/run: '\/lib\/udev\/gba-index/; s/^run: '\(\/.*\)'$/\1/p" >/run/commands
-  # shellcheck source=/dev/null
-  . /run/commands
-}
+# A small kernel may lack inotify, which udevd needs: then udevadm (this folder's) applies the rules.
+udevd_can_run() { [ -e /proc/sys/fs/inotify ]; }
 settle() {
   [ ! -e /run/udev/control ] || udevadm settle --timeout=60
 }
