@@ -77,7 +77,8 @@ TEST(ExchangeCalls, PublishTellsWhatIsWrong) {
   EXPECT_EQ(owner.publish("a", 0, 8), -EEXIST);
   EXPECT_EQ(owner.publish("b", 0, 8), 0);
   EXPECT_EQ(owner.publish("c", 0, 8), -ENOSPC);
-  shmemx_exchange_entry_t entry{.key = key_of("c"), .region = 99, .status = 0, .offset = 0, .bytes = 1, .layout = 0};
+  const std::string other = "c";
+  shmemx_exchange_entry_t entry{.key = key_of(other), .region = 99, .status = 0, .offset = 0, .bytes = 1, .layout = 0};
   EXPECT_EQ(shmemx_exchange_publish(owner.get(), &entry, 1), 0);
   EXPECT_EQ(entry.status, -ENOENT);
   EXPECT_EQ(owner.withdraw("c"), -ENOENT);
@@ -314,8 +315,9 @@ TEST(ExchangeCalls, MemoryThatTheCallerHasIsRegisteredByItsDescriptor) {
     shmemx_memory_t memory{.address = nullptr, .bytes = 4096, .fd = file, .offset = 4096};
     std::uint32_t region = 0;
     ASSERT_EQ(shmemx_exchange_register(owner.get(), &memory, &region), 0) << shmemx_error_text();
+    const std::string key = "key";
     shmemx_exchange_entry_t entry{
-        .key = key_of("key"), .region = region, .status = 1, .offset = 4, .bytes = 6, .layout = 0};
+        .key = key_of(key), .region = region, .status = 1, .offset = 4, .bytes = 6, .layout = 0};
     ASSERT_EQ(shmemx_exchange_publish(owner.get(), &entry, 1), 1);
     std::string bytes;
     const auto block = reader.find_soon("key");

@@ -25,6 +25,7 @@ inline std::string exchange_name(int number) {
 inline shmemx_exchange_key_t key_of(const std::string& text) {
   return {text.data(), text.size()};
 }
+shmemx_exchange_key_t key_of(std::string&&) = delete;  // it points to the text
 
 /// shmemx_exchange_options_t, of which a test names what it needs.
 struct Options {
