@@ -32,7 +32,7 @@ class Mapping {
   /// REQUIRES: size > 0; `aligned` is a multiple of the page size of `fd`.
   static Result<Mapping> share(int fd, std::size_t size, std::size_t alignment = 1, std::size_t aligned = 0);
 
-  /// The `size` bytes at `offset` of `fd`, readable only: also of a memfd that nobody may map for writing any more.
+  /// The `size` bytes at `offset` of `fd`, readable only: also of a memfd that is sealed against writing.
   /// REQUIRES: size > 0; `offset` is a multiple of the page size of `fd`.
   static Result<Mapping> read_only(int fd, std::size_t size, std::size_t offset = 0);
 

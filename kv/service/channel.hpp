@@ -58,8 +58,8 @@ class Channel {
   Channel() = default;
   explicit Channel(base::UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// To the member on this seat. Errors: ECONNREFUSED there is none; EAGAIN it has too many waiting; EACCES it belongs
-  /// to another user.
+  /// Connects to the member on this seat. Errors: ECONNREFUSED no member is there; EAGAIN too many connections to it
+  /// are pending; EACCES it belongs to another user.
   static Result<Channel> connect(const std::string& exchange, std::uint32_t seat);
 
   [[nodiscard]] int fd() const { return socket_.get(); }

@@ -44,7 +44,7 @@ class DirectoryReader {
     return entry(slot).epoch.load(std::memory_order_relaxed) == epoch;
   }
 
-  /// The next valid entry from `slot` on, with its key. False: there is none.
+  /// Finds the next valid entry from `slot` on, and its key. Returns false if no valid entry follows.
   bool next(std::uint32_t slot, Found& found, Key& key) const;
 
   [[nodiscard]] std::uint32_t slots() const { return slots_; }

@@ -43,7 +43,7 @@ class DirectoryWriter {
   /// Makes the entry invalid, if it is not yet; readers that come later see that, and what they wrote earlier is
   /// visible here. Nothing if there is no such entry.
   std::optional<Withdrawn> withdraw(const Key& key);
-  /// Forgets a withdrawn entry, which nobody reads any more.
+  /// Forgets a withdrawn entry. REQUIRES: no reader has a lease of it.
   void remove(const Key& key);
 
   [[nodiscard]] std::uint64_t blocks() const { return blocks_; }

@@ -65,7 +65,8 @@ class Exchange {
 
   Exchange(std::uint64_t id, const Settings& settings, DirectoryWriter directory);
   std::errc publish_one(const shmemx_exchange_entry_t& entry);
-  /// Withdraws; true once nobody reads the block. False as well if the key has none, which `missing` counts.
+  /// Withdraws the block. Returns true if no reader has a lease of it; false also if the key has no block, which
+  /// `missing` counts.
   bool withdraw_one(const Key& key, std::size_t& missing);
   void count_failure(std::int32_t status);
 

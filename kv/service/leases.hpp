@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases: what a reader is reading, in memory that it shares with the owner of the blocks, and with nobody else.
+// Leases: what a reader is reading, in memory that only the reader and the owner of the blocks have.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kMostLeases = 4096;
 /// A word is 0, or the slot + 1, and the time at which the lease ends: milliseconds of the steady clock modulo 2^32.
 using LeaseWord = std::atomic<std::uint64_t>;
 
-/// Of all processes of the node: the kernel's monotonic clock.
+/// The kernel's monotonic clock, which is the same for all processes of the node.
 inline std::uint32_t lease_clock() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());

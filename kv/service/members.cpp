@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kPause{200};
 }  // namespace
 
 /// What poll() waits for: readers before peers. A member that was restarted says hello after its last process has
-/// ended, so that whoever sees the hello sees that end, too.
+/// ended, so a member that receives the hello can also see that end.
 class Members::Events {
  public:
   explicit Events(const Members& members)
