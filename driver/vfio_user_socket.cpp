@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fd_message.hpp"
 #include "driver/vfio_user_channel.hpp"
 
 namespace gba {
@@ -109,21 +110,6 @@ Result<void> after_failed_transfer(int error, int socket, short events, Deadline
   return fail(std::errc{error}, errno_text(error));
 }
 
-void take_fds(const msghdr& message, std::vector<base::UniqueFd>& fds) {
-  for (const cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
-       control = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(control))) {
-    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
-      fds.emplace_back(fd);
-    }
-  }
-}
-
 }  // namespace
 
 Result<base::UniqueFd> connect_unix(const std::string& name, const std::string& shown, Deadline deadline) {
@@ -151,20 +137,14 @@ bool await_input(int socket, Deadline deadline) {
 }
 
 Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<const int> fds, Deadline deadline) {
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
   while (!bytes.empty()) {
     iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     if (!fds.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(fds.size_bytes());
-      std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+      base::attach_fds(message, control, fds);
     }
     const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
@@ -179,7 +159,7 @@ Result<void> send_bytes(int socket, std::span<const std::byte> bytes, std::span<
 
 Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<base::UniqueFd>& fds,
                            Deadline deadline) {
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxMessageFds)> control{};
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     msghdr message{};
@@ -197,7 +177,7 @@ Result<void> receive_bytes(int socket, std::span<std::byte> bytes, std::vector<b
       }
       continue;
     }
-    take_fds(message, fds);
+    base::take_fds(message, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return fail(std::errc::protocol_error, "more file descriptors than fit (is the limit of open files reached?)");
     }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fd_message.hpp"
+
 namespace fake_device {
 
 namespace {
@@ -67,22 +69,6 @@ struct alignas(cmsghdr) ControlBuffer {
   std::array<char, CMSG_SPACE(Closer::kMostAtOnce * sizeof(int))> bytes;
 };
 
-std::vector<Given> take_fds(msghdr& header, Closer& closer, const std::shared_ptr<FdAccount>& account) {
-  std::vector<Given> fds;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t index = 0; index < count; ++index) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + index * sizeof fd, sizeof fd);
-      fds.emplace_back(closer, account, base::UniqueFd(fd));
-    }
-  }
-  return fds;
-}
-
 }  // namespace
 
 ssize_t send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
@@ -92,13 +78,7 @@ ssize_t send_some(int socket, std::span<const std::byte> bytes, std::span<const 
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   if (!fds.empty()) {
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+    base::attach_fds(header, control.bytes, fds);
   }
   ssize_t sent = -1;
   do {
@@ -134,7 +114,7 @@ Received receive_some(int socket, std::span<std::byte> room, Closer& closer,
     result.error = errno;
     return result;
   }
-  result.fds = take_fds(header, closer, account);
+  base::take_fds(header, [&](base::UniqueFd fd) { result.fds.emplace_back(closer, account, std::move(fd)); });
   result.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
   return result;
 }

@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+
+#include "base/fd_message.hpp"
 
 namespace shmem::exchange {
 namespace {
@@ -51,31 +54,15 @@ struct Envelope {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostMessageFds * sizeof(int))> control{};
   msghdr header{};
 
-  Envelope(Message& message, std::size_t control_size) {
+  explicit Envelope(Message& message) {
     data = {.iov_base = &message, .iov_len = sizeof message};
     header.msg_iov = &data;
     header.msg_iovlen = 1;
-    header.msg_control = control_size > 0 ? control.data() : nullptr;
-    header.msg_controllen = control_size;
   }
   Envelope(const Envelope&) = delete;
   Envelope& operator=(const Envelope&) = delete;
   ~Envelope() = default;
 };
-
-/// The kernel hands over no more than there is room for.
-void take_files(msghdr& header, std::array<base::UniqueFd, kMostMessageFds>& files) {
-  const cmsghdr* control = CMSG_FIRSTHDR(&header);
-  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
-    return;
-  }
-  std::array<int, kMostMessageFds> numbers{};
-  const std::size_t bytes = std::min(control->cmsg_len - CMSG_LEN(0), sizeof numbers);
-  std::memcpy(numbers.data(), CMSG_DATA(control), bytes);
-  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) {
-    files[i].reset(numbers[i]);
-  }
-}
 
 }  // namespace
 
@@ -103,13 +90,9 @@ bool Channel::is_our_user() const {
 
 std::errc Channel::send(const Message& message, std::span<const int> files) {
   Message copy = message;
-  Envelope envelope(copy, files.empty() ? 0 : CMSG_SPACE(files.size_bytes()));
+  Envelope envelope(copy);
   if (!files.empty()) {
-    cmsghdr* control = CMSG_FIRSTHDR(&envelope.header);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(files.size_bytes());
-    std::memcpy(CMSG_DATA(control), files.data(), files.size_bytes());
+    base::attach_fds(envelope.header, envelope.control, files);
   }
   ssize_t sent = -1;
   do {
@@ -121,7 +104,9 @@ std::errc Channel::send(const Message& message, std::span<const int> files) {
 std::errc Channel::receive(std::optional<Received>& received) {
   received.reset();
   Received came;
-  Envelope envelope(came.message, sizeof(Envelope::control));
+  Envelope envelope(came.message);
+  envelope.header.msg_control = envelope.control.data();
+  envelope.header.msg_controllen = envelope.control.size();
   ssize_t got = -1;
   do {
     got = ::recvmsg(fd(), &envelope.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -132,7 +117,12 @@ std::errc Channel::receive(std::optional<Received>& received) {
   if (got <= 0) {
     return std::errc::connection_reset;
   }
-  take_files(envelope.header, came.files);
+  std::size_t files = 0;
+  base::take_fds(envelope.header, [&](base::UniqueFd file) {
+    if (files < came.files.size()) {
+      came.files[files++] = std::move(file);
+    }
+  });
   if (got != static_cast<ssize_t>(sizeof(Message)) || (envelope.header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
       came.message.protocol != kProtocol) {
     return std::errc::protocol_error;

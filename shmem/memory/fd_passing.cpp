@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/fd_message.hpp"
 #include "shmem/bootstrap/message_text.hpp"
 
 namespace shmem {
@@ -65,11 +66,11 @@ struct Message {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostPassedFds * sizeof(int))> control{};
   msghdr header{};
 
-  explicit Message(std::size_t control_size) {
+  Message() {
     header.msg_iov = &data;
     header.msg_iovlen = 1;
     header.msg_control = control.data();
-    header.msg_controllen = control_size;
+    header.msg_controllen = control.size();
   }
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
@@ -88,33 +89,13 @@ auto retry(Call call) {
 
 bool send_fds(int socket, std::span<const int> fds) {
   assert(!fds.empty() && fds.size() <= kMostPassedFds);
-  Message message(CMSG_SPACE(fds.size_bytes()));
-  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  Message message;
+  base::attach_fds(message.header, message.control, fds);
   return retry([&] { return ::sendmsg(socket, &message.header, MSG_NOSIGNAL); }) == 1;
 }
 
-/// The descriptors that came with a message; some may have been lost (MSG_CTRUNC).
-std::vector<base::UniqueFd> fds_in(const msghdr& message) {
-  std::vector<base::UniqueFd> fds;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-    return fds;
-  }
-  std::array<int, kMostPassedFds> numbers{};
-  const std::size_t bytes = std::min(header->cmsg_len - CMSG_LEN(0), sizeof(numbers));
-  std::memcpy(numbers.data(), CMSG_DATA(header), bytes);
-  for (std::size_t i = 0; i < bytes / sizeof(int); ++i) {
-    fds.emplace_back(numbers[i]);
-  }
-  return fds;
-}
-
 Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
-  Message message(sizeof(message.control));
+  Message message;
   const ssize_t got = retry([&] { return ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); });
   if (got < 0) {
     return fail_errno(errno == EAGAIN ? ETIMEDOUT : errno, "PE 0 gave no file descriptor");
@@ -122,7 +103,8 @@ Result<std::vector<base::UniqueFd>> receive_fds(int socket) {
   if (got == 0) {
     return fail(std::errc::connection_reset, "PE 0 closed the connection (has it died?)");
   }
-  auto fds = fds_in(message.header);
+  std::vector<base::UniqueFd> fds;
+  base::take_fds(message.header, [&](base::UniqueFd fd) { fds.push_back(std::move(fd)); });
   if (fds.empty() || (message.header.msg_flags & MSG_CTRUNC) != 0) {
     return fail(std::errc::too_many_files_open,
                 "not all file descriptors came with PE 0's message (is the limit on open files, ulimit -n, reached?)");
