@@ -55,6 +55,10 @@ class Registers {
     if constexpr (sizeof(T) >= 4) {
       if (is_mapped(offset, sizeof(T))) {
         MmioRegion(mapping_.bytes()).word<T>(offset).store(value);
+        // As above: this very access may have raised SIGBUS.
+        if (backend_->lost()) {
+          return backend_->loss_error();
+        }
         return {};
       }
     }

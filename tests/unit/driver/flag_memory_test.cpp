@@ -140,6 +140,17 @@ bool refuse_fallocate() {
   return install(program);
 }
 
+/// The same for the pages of a file as large as a huge page.
+bool refuse_to_allocate_huge_pages() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 3),
+                           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[3])),  // little-endian
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, base::kHugePageSize, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  return install(program);
+}
+
 /// From now on memfd_create fails with EXDEV for huge pages of a size that is not named: those may have 1 GiB.
 bool refuse_unnamed_sizes() {
   constexpr unsigned kSizeMask = 0x3fU << 26;
@@ -177,6 +188,12 @@ TEST_F(FlagPlaceTest, ReportsMissingMemoryInsteadOfRaisingSigbus) {
     const bool refused = refusal(FlagPlace::kHost).code == std::errc::no_space_on_device;
     return refused && place(FlagPlace::kAuto) == FlagPlace::kBar;
   });
+}
+
+// Without free huge pages, it is the mapping that fails.
+TEST_F(HugeFlagsTest, FallBackToSmallPagesIfTheyCannotBeAllocated) {
+  state_->behind_iommu = true;
+  expect_with(refuse_to_allocate_huge_pages, [&] { return mapped() == kSmall; });
 }
 
 TEST_F(HugeFlagsTest, AreOf2MibWhateverTheDefaultSizeOfTheMachine) {
