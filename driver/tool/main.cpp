@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "driver/tool/invocation.hpp"
 #include "gba/gba.h"
@@ -37,10 +38,33 @@ std::string exit_codes() {
   return text;
 }
 
+/// gba help [COMMAND]: what --help prints. After the other commands, which are the topics.
+void declare_help(CLI::App& app, tool::Invocation& invocation, std::string& topic) {
+  std::vector<std::string> topics;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    topics.push_back(command->get_name());
+  }
+  CLI::App* const help = app.add_subcommand("help", "the options of a command");
+  help->add_option("COMMAND", topic, "one of these commands (default: prints their list)")
+      ->check(CLI::IsMember(topics));
+  help->callback([&app, &invocation, &topic] {
+    invocation.run = [&app, &topic] {
+      // App::help() would print the help of the command that was parsed, which is this one.
+      const std::string text = topic.empty()
+                                   ? app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
+                                   : app.get_subcommand(topic)->help(app.get_name());
+      std::fputs(text.c_str(), stdout);
+      return static_cast<int>(tool::kDone);
+    };
+  });
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Looks at Global Barrier Accelerators, tests, measures and resets them.", "gba");
   tool::Invocation invocation;
+  std::string topic;
   app.require_subcommand(1);
+  app.add_flag("--json", invocation.json, "print JSON; also after the command");
   app.set_version_flag("--version", std::string("gba ") + gba_version());
   tool::declare_list(app, invocation);
   tool::declare_info(app, invocation);
@@ -52,6 +76,7 @@ int run(int argc, char** argv) {
   tool::declare_bench(app, invocation);
   tool::declare_report(app, invocation);
   tool::declare_reset(app, invocation);
+  declare_help(app, invocation, topic);
   app.footer(exit_codes());
   try {
     app.parse(argc, argv);

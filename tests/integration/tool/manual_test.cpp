@@ -33,12 +33,12 @@ std::string manual() {
 
 TEST(Manual, NamesEveryCommandAndEveryOptionAndNoOther) {
   EXPECT_EQ(commands(), (std::set<std::string>{"list", "info", "check", "groups", "monitor", "regs", "selftest",
-                                               "bench", "report", "reset"}));
+                                               "bench", "report", "reset", "help"}));
   EXPECT_EQ(all_of(manual(), R"(\n\.B gba ([a-z]+)\n)"), commands());
   std::set<std::string> options = options_of({});
   for (const auto& command : commands()) {
     const auto more = options_of({command});
-    EXPECT_EQ(more.count("--json"), 1U) << command;
+    EXPECT_EQ(more.count("--json"), command == "help" ? 0U : 1U) << command;
     options.insert(more.begin(), more.end());
   }
   EXPECT_GT(options.size(), 7U);
@@ -62,12 +62,29 @@ TEST(CommandLine, MistakesEndWithCode2) {
                                                     {"selftest", "--barriers", "0"},
                                                     {"bench", "--rounds", "-1"},
                                                     {"reset", "--maybe"},
+                                                    {"help", "nonsense"},
                                                     {"--json"}};
   for (const auto& arguments : wrong) {
     const auto outcome = gba(arguments);
     EXPECT_EQ(outcome.exit.code, 2) << testing::PrintToString(arguments) << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr("--help"));
   }
+}
+
+TEST(CommandLine, HelpOfACommandIsAlsoACommand) {
+  const auto all = gba({"help"});
+  EXPECT_EQ(all.exit.code, 0);
+  EXPECT_EQ(all.output, gba({"--help"}).output);
+  const auto one = gba({"help", "bench"});
+  EXPECT_EQ(one.exit.code, 0);
+  EXPECT_EQ(one.output, gba({"bench", "--help"}).output);
+  EXPECT_THAT(one.output, HasSubstr("--rounds"));
+}
+
+TEST(CommandLine, JsonMayStandBeforeTheCommand) {
+  const auto before = gba({"--json", "list"});
+  EXPECT_EQ(before.output, gba({"list", "--json"}).output);
+  EXPECT_THAT(before.output, HasSubstr("\"schema\""));
 }
 
 TEST(CommandLine, VersionIsTheLibrarys) {
