@@ -61,8 +61,8 @@ cmake -S "$work" -B "$work/b" -DCMAKE_PREFIX_PATH="$moved" >/dev/null
 cmake --build "$work/b" >/dev/null
 LD_LIBRARY_PATH="$libdir" "$work/b/by_cmake"
 echo "== what is installed runs"
-LD_LIBRARY_PATH="$libdir" "$moved/bin/gba-fake-device" --version
-LD_LIBRARY_PATH="$libdir" "$moved/bin/gba" --version
+"$moved/bin/gba-fake-device" --version
+"$moved/bin/gba" --version
 echo "== libshmem, installed"
 configured="$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")"
 readelf -d "$libdir/libshmem.so" | grep -q "RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:$configured/" ||
