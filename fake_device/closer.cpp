@@ -227,8 +227,8 @@ Closer::~Closer() {
   state_->rest.notify_all();
 }
 
-bool Closer::full() const {
-  return state_->open >= state_->limit;
+bool Closer::full(const FdUser& user) const {
+  return state_->open >= state_->limit || user.open >= state_->limit - state_->limit / 4;
 }
 
 bool Closer::exhausted() const {
@@ -287,6 +287,7 @@ void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
     if (item.fd) {
       state.close(item.fd.release());
       --item.account->open;
+      --item.account->user->open;
       --state.open;
     }
     item.mapping = base::Mapping();
@@ -298,6 +299,7 @@ void Closer::close_next(State& state, std::unique_lock<std::mutex>& lock) {
 Given::Given(Closer& closer, std::shared_ptr<FdAccount> account, base::UniqueFd fd, bool is_connection)
     : state_(closer.state_) {
   ++account->open;
+  ++account->user->open;
   ++state_->open;
   item_.push_back({.fd = std::move(fd), .mapping = {}, .account = std::move(account), .is_connection = is_connection});
 }

@@ -36,7 +36,8 @@ struct ClosingLane {
 /// The clients of one user.
 struct FdUser {
   ClosingLane files;
-  ClosingLane connections;  // of their own, so that clients can be disconnected whose files cannot be closed
+  ClosingLane connections;            // of their own, so that clients can be disconnected whose files cannot be closed
+  std::atomic<std::size_t> open = 0;  // descriptors of all its clients
 };
 
 /// Descriptors of one client that are open here. Those being closed count too.
@@ -70,8 +71,8 @@ class Closer {
   /// Does not wait for what takes long.
   ~Closer();
 
-  /// No more descriptors are to be kept.
-  [[nodiscard]] bool full() const;
+  /// No more descriptors are to be kept, of this user: a quarter of the room is left to others.
+  [[nodiscard]] bool full(const FdUser& user) const;
   /// There might be no room to receive any: the kernel would close them on the spot.
   [[nodiscard]] bool exhausted() const;
   /// Files of this user wait, a large part of all that can be open, and none of them can be closed.

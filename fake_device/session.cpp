@@ -107,7 +107,7 @@ bool Session::receive(Turn& turn) {
   } else if (account_->open > kMaxOpenFds) {
     end("it sends file descriptors faster than they can be closed");
   } else {
-    const bool refused = host_.closer().full() && !received.fds.empty();
+    const bool refused = host_.closer().full(*account_->user) && !received.fds.empty();
     if (refused) {
       received.fds.clear();
     }

@@ -14,9 +14,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -53,27 +55,33 @@ void close_slowly(int fd) {
   ::close(fd);
 }
 
-bool is_open(int fd) {
-  return ::fcntl(fd, F_GETFD) >= 0;
+// The number of a closed file may belong to another one at once (a new thread opens files), so its name tells. No
+// system call on the descriptor: ThreadSanitizer would see a race with close().
+bool is_open(int fd, const std::string& name) {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none).string().find(name) !=
+         std::string::npos;
 }
 
-bool becomes_closed(int fd) {
+bool becomes_closed(int fd, const std::string& name) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLimit);
-  while (is_open(fd) && std::chrono::steady_clock::now() < end) {
+  while (is_open(fd, name) && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }
-  return !is_open(fd);
+  return !is_open(fd, name);
 }
 
 /// Whether a quick file of the account is closed soon.
 bool closes_a_file(Closer& closer, const std::shared_ptr<FdAccount>& account, bool is_connection = false) {
+  static int number = 0;
+  const std::string name = "quick-" + std::to_string(++number) + "-";
   int fd = -1;
   {
-    const Given quick(closer, account, quick_file(), is_connection);
+    const Given quick(closer, account, base::UniqueFd(::memfd_create(name.c_str(), MFD_CLOEXEC)), is_connection);
     fd = quick.get();
-    EXPECT_TRUE(is_open(fd));
+    EXPECT_TRUE(is_open(fd, name));
   }
-  return becomes_closed(fd);
+  return becomes_closed(fd, name);
 }
 
 TEST(Closer, ClosesOthersWhileAllFilesOfAUserAreSlow) {
@@ -165,15 +173,31 @@ TEST(Closer, IsFullAtItsLimit) {
   const auto account = std::make_shared<FdAccount>();
   std::vector<Given> given;
   given.emplace_back(closer, account, quick_file());
-  EXPECT_FALSE(closer.full());
+  EXPECT_FALSE(closer.full(*account->user));
   given.emplace_back(closer, account, quick_file());
-  EXPECT_TRUE(closer.full());
+  EXPECT_TRUE(closer.full(*account->user));
   EXPECT_FALSE(closer.exhausted()) << "refused descriptors can still be received";
   given.emplace_back(closer, account, quick_file());
   EXPECT_TRUE(closer.exhausted());
   given.clear();
   EXPECT_TRUE(closer.done(kLimit));
-  EXPECT_FALSE(closer.full());
+  EXPECT_FALSE(closer.full(*account->user));
+}
+
+TEST(Closer, LeavesRoomToOtherUsers) {
+  Closer closer(8);
+  const auto account = std::make_shared<FdAccount>();
+  const auto same_user = std::make_shared<FdAccount>(account->user);
+  const auto other = std::make_shared<FdAccount>();
+  std::vector<Given> given;
+  given.emplace_back(closer, account, quick_file());
+  given.emplace_back(closer, account, quick_file());
+  EXPECT_FALSE(closer.full(*same_user->user));
+  given.emplace_back(closer, same_user, quick_file());
+  EXPECT_TRUE(closer.full(*account->user));
+  EXPECT_FALSE(closer.full(*other->user));
+  given.emplace_back(closer, other, quick_file());
+  EXPECT_TRUE(closer.full(*other->user));
 }
 
 /// How often threads of this process other than the caller have gone to sleep.
