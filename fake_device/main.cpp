@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // gba-fake-device: a Global Barrier Accelerator as a process.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -17,6 +20,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "fake_device/effects.hpp"
 #include "fake_device/log.hpp"
 #include "fake_device/server.hpp"
@@ -163,6 +167,20 @@ void raise_file_limit() {
   }
 }
 
+// The kernel gives a process a larger table of descriptors when a number does not fit. In a process with several
+// threads it then waits for all processors (RCU), 5 to 20 ms, and so does everyone who opens a descriptor. So the
+// table gets its size while there is one thread: half a MiB, enough for all members and their interrupts.
+// REQUIRES: no other thread.
+void make_descriptor_table() {
+  constexpr rlim_t kDescriptors = rlim_t{1} << 16;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 0) {
+    const int last = static_cast<int>(std::min(limit.rlim_cur, kDescriptors) - 1);
+    const base::UniqueFd any(::epoll_create1(EPOLL_CLOEXEC));
+    const base::UniqueFd at_the_end(::fcntl(any.get(), F_DUPFD_CLOEXEC, last));
+  }
+}
+
 unsigned processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -192,6 +210,7 @@ base::UniqueFd take_stop_signals() {
 int serve(Arguments arguments) {
   const Log log(arguments.log_level, arguments.options.format);
   raise_file_limit();
+  make_descriptor_table();
   ::signal(SIGPIPE, SIG_IGN);  // the reader of the output may be gone
   fake_device::install_sigbus_guard();
   const unsigned available = processors();

@@ -50,6 +50,8 @@ class FakeDevice : public ::testing::Test {
   }
   [[nodiscard]] long resident_kib() const { return status_value("VmRSS:"); }
   [[nodiscard]] std::size_t open_files() const { return entries("fd"); }
+  /// How many it can have open before the kernel has to give it a larger table.
+  [[nodiscard]] long file_table() const { return status_value("FDSize:"); }
   [[nodiscard]] std::size_t threads() const { return entries("task"); }
   /// Expects that the device soon has no more than `count` files open: a thread of its own closes them.
   void expect_files(std::size_t count) const {

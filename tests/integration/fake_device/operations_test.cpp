@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command-line options: the sockets, their permissions, the privileged port, the device profile.
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -55,6 +57,13 @@ TEST_F(Admin, IsThePortAfterTheOrdinaryOnes) {
   Port first(path());
   EXPECT_EQ(admin.read(GBA_REG_PORT_ID, 4), kPorts);
   EXPECT_EQ(first.read(GBA_REG_PORT_ID, 4), 0U);
+}
+
+// Otherwise the kernel makes the table larger while clients send descriptors, which takes tens of milliseconds.
+TEST_F(Admin, HasATableForTheDescriptorsOfAllMembersFromTheStart) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_GE(file_table(), static_cast<long>(std::min<rlim_t>(limit.rlim_max, 65536)));
 }
 
 TEST_F(Admin, AcceptsOneClientAtATime) {
