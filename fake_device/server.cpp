@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <new>
+#include <span>
 #include <system_error>
 
 namespace fake_device {
@@ -53,6 +54,19 @@ std::size_t most_silent_clients() {
   rlimit limit{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
   return std::clamp<rlim_t>(known ? limit.rlim_cur / 4 : 0, 1, kMaxSilent);
+}
+
+/// Linux before 5.11, and qemu-user, know milliseconds only.
+int wait_for_events(int epoll, std::span<epoll_event> events, Time longest) {
+  const timespec timeout{.tv_sec = static_cast<time_t>(longest / kSecond),
+                         .tv_nsec = static_cast<long>(longest % kSecond)};
+  const int room = static_cast<int>(events.size());
+  const int count = ::epoll_pwait2(epoll, events.data(), room, &timeout, nullptr);
+  if (count >= 0 || errno != ENOSYS) {
+    return count;
+  }
+  constexpr Time kMillisecond = kSecond / 1000;
+  return ::epoll_wait(epoll, events.data(), room, static_cast<int>((longest + kMillisecond - 1) / kMillisecond));
 }
 
 base::UniqueFd open_spare() {
@@ -204,9 +218,8 @@ Time Server::next_wake() const {
 void Server::poll(Time wake) {
   const Time left =
       under_way_.empty() && interrupts_.empty() ? std::min(wake > now_ ? wake - now_ : 0, kLongestSleep) : 0;
-  const timespec timeout{.tv_sec = static_cast<time_t>(left / kSecond), .tv_nsec = static_cast<long>(left % kSecond)};
   std::array<epoll_event, kEventsPerPoll> events{};
-  const int count = ::epoll_pwait2(epoll_.get(), events.data(), kEventsPerPoll, &timeout, nullptr);
+  const int count = wait_for_events(epoll_.get(), events, left);
   now_ = read_clock();
   last_poll_ = now_;
   if (left != 0 && count > 0) {

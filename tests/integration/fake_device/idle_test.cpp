@@ -19,6 +19,9 @@ constexpr long kSwitchesPerSecond = 20;
 
 class IdleDevice : public raw::FakeDevice {
  protected:
+  IdleDevice() = default;
+  explicit IdleDevice(const std::vector<std::string>& launcher) : FakeDevice({}, launcher) {}
+
   /// Each connection takes several descriptors of this process too.
   static void SetUpTestSuite() {
     rlimit limit{};
@@ -68,6 +71,20 @@ class IdleDevice : public raw::FakeDevice {
 };
 
 TEST_F(IdleDevice, SleepsWithoutClients) {
+  expect_rest();
+}
+
+class IdleDeviceOnAnOldKernel : public IdleDevice {
+ protected:
+  IdleDeviceOnAnOldKernel() : IdleDevice({test_support::test_program("old_kernel")}) {}
+};
+
+TEST_F(IdleDeviceOnAnOldKernel, ServesClientsAndSleeps) {
+  Port port(path());
+  const Port::Group group = port.make_group(1);
+  port.join(group, 0);
+  port.arrive(group, 0, 1);
+  EXPECT_EQ(port.wait_flag(group, 0), 1U);
   expect_rest();
 }
 
