@@ -157,7 +157,7 @@ Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time 
   if (end_) {
     return *end_;
   }
-  members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, std::nullopt};
+  members_[static_cast<std::size_t>(hello.rank)] = {Presence::kHere, name, hello.process, std::nullopt};
   ++come_;
   messages_.push_back({hello.rank, encode(FrameType::kAccepted, 0, std::as_bytes(std::span(&job_.server, 1)))});
   shortest_ = std::min(shortest_, std::chrono::milliseconds(hello.limit));
@@ -168,6 +168,29 @@ Result<int> UidJobState::join(const Hello& hello, const std::string& from, Time 
     step_ = 1;
   }
   return hello.rank;
+}
+
+bool UidJobState::is_early(const Hello& hello) const {
+  if (!may_start_again() || !complete() || hello.size != job_.size || hello.rank < 0 || hello.rank >= job_.size) {
+    return false;
+  }
+  const Member& before = members_[static_cast<std::size_t>(hello.rank)];
+  return before.presence == Presence::kLeft ||
+         (before.presence == Presence::kHere && before.process == hello.process);  // its kLeave is still to come
+}
+
+bool UidJobState::start_again() {
+  const auto has_left = [](const Member& member) { return member.presence == Presence::kLeft; };
+  if (!may_start_again() || !complete() || !std::all_of(members_.begin(), members_.end(), has_left)) {
+    return false;
+  }
+  members_.assign(members_.size(), {});
+  come_ = 0;
+  offered_ = 0;
+  step_ = 0;
+  shortest_ = job_.limit;
+  deadline_.reset();
+  return true;
 }
 
 void UidJobState::refuse(const std::string& from, const std::string& why) {

@@ -166,9 +166,18 @@ class UidJobState {
 
   /// When expire() should be called next.
   [[nodiscard]] std::optional<Time> deadline() const { return deadline_; }
-  /// All PEs have joined: the server can stop listening.
+  /// All PEs have joined: the server can stop listening, unless they may_start_again().
   [[nodiscard]] bool complete() const { return come_ == job_.size; }
   [[nodiscard]] bool failed() const { return end_.has_value(); }
+  /// Why the job has failed. REQUIRES: failed().
+  [[nodiscard]] const Error& failure() const { return *end_; }
+
+  /// PEs may end the library and start it again. oshrun's server is there for all their starts, a PE's for one.
+  [[nodiscard]] bool may_start_again() const { return job_.server < 0 && !failed(); }
+  /// A process that has been admitted is a PE of the last start and starts again: it joins after start_again().
+  [[nodiscard]] bool is_early(const Hello& hello) const;
+  /// True if all PEs of the last start have left: now they join again.
+  bool start_again();
   /// The messages to send since the last call, in this order.
   std::vector<Message> take_messages() { return std::exchange(messages_, {}); }
 
@@ -177,6 +186,7 @@ class UidJobState {
   struct Member {
     Presence presence = Presence::kAbsent;
     std::string name;  // "host kiwi, process 1234, from 192.0.2.1:4711"
+    std::int32_t process = 0;
     std::optional<std::vector<std::byte>> offering;
   };
 

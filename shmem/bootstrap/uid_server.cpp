@@ -129,6 +129,7 @@ void UidServer::run() {
         }
       }
     }
+    enter_early();
     drop_silent();
     resume_accepting();
     state_.expire(Clock::now());
@@ -139,7 +140,7 @@ void UidServer::run() {
 }
 
 bool UidServer::go_on() {
-  if (state_.complete()) {
+  if (state_.complete() && !state_.may_start_again()) {
     stop_listening();
   }
   if (!finishing_.load(std::memory_order_acquire)) {
@@ -254,6 +255,9 @@ void UidServer::take(Connection& connection, const Frame& frame) {
   if (connection.pe >= 0) {
     return state_.receive(connection.pe, frame, Clock::now());
   }
+  if (connection.early) {
+    return;  // a PE says nothing more before it hears that it has joined
+  }
   return connection.hello ? admit(connection, frame) : challenge(connection, frame);
 }
 
@@ -282,6 +286,35 @@ void UidServer::admit(Connection& connection, const Frame& frame) {
   if (auto admitted = state_.admit(*connection.hello, connection.challenge, *proof, connection.from); !admitted) {
     return turn_away(connection, admitted.error());
   }
+  if (state_.is_early(*connection.hello)) {
+    connection.early = true;
+    std::erase(strangers_, connection.socket.get());
+    early_.push_back(connection.socket.get());
+    return;
+  }
+  enter(connection);
+}
+
+void UidServer::enter_early() {
+  if (early_.empty() || (!state_.failed() && !state_.start_again())) {
+    return;
+  }
+  if (!state_.failed()) {
+    std::fill(descriptors_.begin(), descriptors_.end(), -1);  // connections of the last start may still be open
+  }
+  for (const int descriptor : std::exchange(early_, {})) {
+    Connection& connection = connections_.at(descriptor);
+    connection.early = false;
+    strangers_.push_back(descriptor);
+    if (state_.failed()) {
+      turn_away(connection, state_.failure());
+    } else {
+      enter(connection);
+    }
+  }
+}
+
+void UidServer::enter(Connection& connection) {
   const auto pe = state_.join(*connection.hello, connection.from, Clock::now());
   if (!pe) {
     return turn_away(connection, pe.error());
@@ -338,10 +371,14 @@ void UidServer::drop(int descriptor, const std::string& why) {
   const auto found = connections_.find(descriptor);
   const Connection& connection = found->second;
   if (connection.pe >= 0) {
-    descriptors_[static_cast<std::size_t>(connection.pe)] = -1;
-    state_.lose(connection.pe, why);
+    int& current = descriptors_[static_cast<std::size_t>(connection.pe)];
+    if (current == descriptor) {  // else the PE has started again
+      current = -1;
+      state_.lose(connection.pe, why);
+    }
   } else {
     std::erase(strangers_, descriptor);
+    std::erase(early_, descriptor);
     if (!connection.closing) {
       state_.refuse(connection.from, why);
     }
@@ -356,7 +393,7 @@ void UidServer::drop_silent() {
     const Connection& connection = connections_.at(descriptor);
     const bool answered = connection.closing && connection.out.empty();
     const bool too_many = strangers_.size() > most_strangers_;  // the first one is the oldest
-    const bool too_late = state_.complete() && !connection.closing;
+    const bool too_late = state_.complete() && !state_.may_start_again() && !connection.closing;
     if (answered || too_many || too_late || now >= connection.since + kHelloLimit) {
       drop(descriptor, "it did not identify itself");
     }

@@ -51,7 +51,8 @@ class UidServer {
     FrameReader reader;
     std::optional<Hello> hello;  // from its first message on
     Challenge challenge{};       // the answer to it
-    int pe = -1;                 // -1: not identified yet
+    int pe = -1;                 // -1: has not joined yet
+    bool early = false;          // in early_
     bool closing = false;        // closed as soon as everything is sent
     std::deque<FrameBytes> out;
     std::size_t sent = 0;  // bytes of the first element of `out`
@@ -70,6 +71,8 @@ class UidServer {
   void take(Connection& connection, const Frame& frame);
   void challenge(Connection& connection, const Frame& frame);
   void admit(Connection& connection, const Frame& frame);
+  void enter(Connection& connection);
+  void enter_early();
   void turn_away(Connection& connection, const Error& why);
   void send(Connection& connection, const FrameBytes& bytes);
   void write(Connection& connection);
@@ -92,6 +95,7 @@ class UidServer {
   UidJobState state_;
   Connections connections_;
   std::deque<int> strangers_;              // connections that have not identified themselves, the oldest first
+  std::vector<int> early_;                 // connections of PEs that start again before all have left
   std::vector<int> descriptors_;           // of each PE; -1: none
   std::optional<Clock::time_point> last_;  // when to end, even with open connections
   // Shared.

@@ -61,6 +61,17 @@ TEST_F(OnHosts, OshrunStartsAJobOnAll) {
   EXPECT_THAT(job.output, AllOf(HasSubstr("5 PEs"), HasSubstr("shmem: 3 nodes, by ucx")));
 }
 
+TEST_F(OnHosts, OshrunsPesMayStartTheLibraryAgain) {
+  const Hosts hosts(2);
+  const std::vector<std::string> command{program("oshrun"), "--rsh", hosts.agent(),           "-H",   "h0:2,h1:2",
+                                         "--gba",           "off",   test_program("net_pes"), "again"};
+  const auto job = hosts.run(0, command, {"SHMEM_SYMMETRIC_SIZE=64M"}, kLimit);
+  EXPECT_TRUE(job.exit.clean()) << job.output;
+  for (int pe = 0; pe < 4; ++pe) {
+    EXPECT_THAT(job.output, HasSubstr("PE " + std::to_string(pe) + " was there in start 2"));
+  }
+}
+
 TEST(Nodes, DoNotStartByTcpIfRdmaIsRequired) {
   const auto job = test_support::run(oshrun(2, "off", in_nodes_of(1, {test_program("net_pes"), "hello"})),
                                      {"SHMEM_NETWORK_REQUIRE=rdma"}, kLimit);

@@ -380,6 +380,27 @@ TEST_F(Room, KeepsACompleteJobIfAPeJoinsAgain) {
   EXPECT_THAT(sent(), IsEmpty());
 }
 
+TEST_F(Room, OfOshrunStartsAgainWhenAllPesHaveLeft) {
+  UidJobState state({.secret = kSecret, .size = 3, .server = -1, .limit = milliseconds(20'000), .place = "here"}, now_);
+  for (int start = 0; start < 3; ++start) {
+    for (int pe = 0; pe < 3; ++pe) {
+      EXPECT_FALSE(state.is_early(hello(pe)));
+      ASSERT_TRUE(state.join(hello(pe), "10.0.0.2:5", now_));
+    }
+    EXPECT_TRUE(state.complete());
+    EXPECT_TRUE(state.is_early(hello(0)));  // its kLeave may be behind
+    state.receive(0, {FrameType::kLeave, 0, {}}, now_);
+    EXPECT_TRUE(state.is_early(hello(0)));
+    state.receive(1, {FrameType::kLeave, 0, {}}, now_);
+    EXPECT_FALSE(state.start_again());
+    state.receive(2, {FrameType::kLeave, 0, {}}, now_);
+    EXPECT_TRUE(state.start_again());
+  }
+  enter_all();
+  EXPECT_FALSE(state_.may_start_again());  // a PE's
+  EXPECT_FALSE(state_.is_early(hello(0)));
+}
+
 TEST_F(Room, NamesAPeThatHasLeftAsMissing) {
   enter_all();
   leave(1);
