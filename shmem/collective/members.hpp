@@ -75,6 +75,9 @@ struct Members {
   /// For reading: `size` bytes from `offset` on of a member's `mine`, in place or copied to `room`.
   Result<const std::byte*> read(const void* mine, std::size_t offset, std::size_t size, int member,
                                 std::byte* room) const {
+    if (size == 0) {
+      return room;  // `mine` need not be an address
+    }
     if (!is_remote(member)) {
       return at(mine, member) + offset;
     }

@@ -217,6 +217,8 @@ static void check_active_set(int log_stride) {
   shmem_sync(SET, psyncs[1]);
   shmem_long_sum_to_all(dest, source, 4, SET, work, psyncs[0]);
   EXPECT(dest[3] == 1000L * size * (size - 1) / 2 + 3L * size, "a reduction adds the PEs of the set");
+  shmem_sync(SET, psyncs[1]);
+  shmem_long_sum_to_all(NULL, NULL, 0, SET, work, psyncs[0]); /* Annex C */
   shmem_barrier(SET, psyncs[1]);
   for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) {
     EXPECT(psyncs[0][i] == SHMEM_SYNC_VALUE && psyncs[1][i] == SHMEM_SYNC_VALUE, "pSync is as it was before the call");
