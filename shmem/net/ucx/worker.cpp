@@ -22,9 +22,15 @@ struct UcxOption {
   const char* value;
 };
 constexpr const char* kTransports = "UCX_TLS";
+constexpr UcxOption kTransportsWithoutTcp{kTransports, "TLS", "^sm,tcp"};
 /// The newer implementation of operations, UCX's default since 1.16: in 1.18 it cancels the atomic operations that
 /// processors execute (UCX_ATOMIC_MODE=cpu).
 constexpr UcxOption kProtocols{"UCX_PROTO_ENABLE", "PROTO_ENABLE", "n"};
+/// Large messages without memory keys, if the one-sided operations are carried out over TCP. TCP registers no memory,
+/// so UCX makes no cache of registrations. UCX 1.18 uses that cache nevertheless (in ucs_rcache_region_invalidate())
+/// when a message that carries a key has not yet left for a PE that is lost, and SIGSEGV ends the process. With an RDMA
+/// adapter there is a cache.
+constexpr UcxOption kRendezvous{"UCX_RNDV_SCHEME", "RNDV_SCHEME", "am"};
 constexpr UcxOption kSettings[] = {
     // The network is for other nodes. In tests and containers, "another node" may be on this machine, and UCX would use
     // shared memory.
@@ -194,16 +200,20 @@ Result<void> UcxWorker::make_context(std::size_t remote_pes) {
   if (const auto read = calls_.config_read(nullptr, nullptr, &config); read != UCS_OK) {
     return ucx_failure(calls_, read, "UCX's configuration (the variables UCX_*, ucx.conf) cannot be read");
   }
-  for (const UcxOption& setting : kSettings) {
-    if (std::getenv(setting.variable) == nullptr) {
-      calls_.config_modify(config, setting.name, setting.value);
+  const auto choose = [&](const UcxOption& option) {
+    if (std::getenv(option.variable) == nullptr) {
+      calls_.config_modify(config, option.name, option.value);
     }
+  };
+  std::ranges::for_each(kSettings, choose);
+  if (one_sided_) {
+    choose(kProtocols);
   }
-  if (one_sided_ && std::getenv(kProtocols.variable) == nullptr) {
-    calls_.config_modify(config, kProtocols.name, kProtocols.value);
+  if (one_sided_ && transports_ == "tcp") {
+    choose(kRendezvous);
   }
-  if (without_tcp_ && std::getenv(kTransports) == nullptr) {
-    calls_.config_modify(config, "TLS", "^sm,tcp");
+  if (without_tcp_) {
+    choose(kTransportsWithoutTcp);
   }
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
