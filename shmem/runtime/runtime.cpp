@@ -4,6 +4,7 @@
 #include "shmem/config/log.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -251,6 +252,9 @@ Result<void> Runtime::start(int thread_level, Options options, BootstrapRequest 
           .yield_watch = std::move(yield_watch)};
   instance_ = std::make_unique<Runtime>(Key{}, std::move(job), thread_level);
   auto ok = instance_->open();
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // what only the start needed: a node may have hundreds of PEs
+#endif
   if (!ok) {
     // Other PEs may be waiting in shared memory for this PE.
     instance_->job_.bootstrap->abort(EXIT_FAILURE, ok.error().text);
