@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "shmem/bootstrap/start_record.hpp"
 #include "shmem/bootstrap/uid_session.hpp"
 #include "shmem/config/options.hpp"
 #include "shmem/cores/wait.hpp"
@@ -53,6 +54,19 @@ class Bootstrap {
   [[nodiscard]] virtual const std::atomic<std::uint32_t>* alarm() const { return nullptr; }
   /// How the process of a PE that has ended did so, as far as the launcher tells: "exited with status 0"; else "".
   [[nodiscard]] virtual std::string end_of(int /*rank*/) const { return ""; }
+  /// All PEs go on when one of them dies: from now on its end does not end the job. Called by each PE. An Error if the
+  /// launcher, or what connects the PEs, does not let them.
+  virtual Result<void> survive() {
+    return fail(std::errc::not_supported,
+                "the launcher ends a job that has lost a PE (oshrun does not, nor do jobs by unique id)");
+  }
+  /// Another process may take the place of this PE when it has died, with these files. After survive().
+  virtual Result<void> keep_for_replacement(int /*heaps*/, int /*areas*/) { return {}; }
+  /// The steps of the start that a process in the place of another one does not make.
+  virtual void leave_out_of_record(bool /*left_out*/) {}
+  /// This process has taken the place of a PE that has died: the files that the others share, once. Its steps give what
+  /// they gave when the job started.
+  virtual std::optional<NodeFds> take_over() { return std::nullopt; }
   /// Tells the launcher that this PE has left the job: from now on its exit does not fail the others.
   virtual void leave() = 0;
 };

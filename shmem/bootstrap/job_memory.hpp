@@ -69,7 +69,9 @@ struct JobHeader {
   std::int32_t processors;  // that the PEs together may use
   // Written by all PEs.
   std::atomic<std::uint32_t> arrived;  // PEs that have arrived in the open round
-  SyncWord round;                      // the round last completed
+  std::atomic<std::uint32_t>
+      survives;    // 1: the job goes on when a PE dies; an older launcher does not look, and ends it
+  SyncWord round;  // the round last completed
   JobEndWord end;
 };
 
@@ -89,6 +91,7 @@ struct PeSlot {
   std::atomic<std::uint64_t> round;  // the last round in which the PE has arrived
   // Written by the launcher.
   std::atomic<std::uint32_t> exited;  // 0, or 1 + its wait status once the process that oshrun started has ended
+  std::atomic<std::uint32_t> record;  // 0, or 1 + the descriptor of its StartRecord; written by the PE
   // Written by the PE. Round r uses offering r % 2: a PE reads the others' before it arrives in r + 1, and no PE
   // overwrites its offering before r + 1 is over.
   std::array<Offering, 2> offerings;
@@ -96,7 +99,8 @@ struct PeSlot {
 
 // The launcher and the library may be of different builds: a change of these needs a new version.
 static_assert(sizeof(JobHeader) == 640 && offsetof(JobHeader, round) == 64 && offsetof(JobHeader, end) == 128);
-static_assert(sizeof(PeSlot) == 1048 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, offerings) == 24);
+static_assert(sizeof(PeSlot) == 1048 && offsetof(PeSlot, exited) == 16 && offsetof(PeSlot, record) == 20 &&
+              offsetof(PeSlot, offerings) == 24);
 static_assert(std::atomic<PeState>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Owns a mapping of the memory. Any thread of any process may call end() and ended(); the rest is constant.

@@ -16,6 +16,7 @@
 
 #include "shmem/bootstrap/allgather.hpp"
 #include "shmem/bootstrap/message_text.hpp"
+#include "shmem/config/failure.hpp"
 
 namespace shmem {
 
@@ -74,6 +75,12 @@ Result<std::unique_ptr<LocalBootstrap>> LocalBootstrap::join(std::shared_ptr<con
             rank, owner));
   }
   slot.owner.store(self, std::memory_order_release);
+  const bool took_over = owner != 0 && owner != self && slot.state.load(std::memory_order_acquire) == PeState::kJoined;
+  if (took_over && memory->header().survives.load(std::memory_order_acquire) != 0) {
+    std::unique_ptr<LocalBootstrap> bootstrap(new LocalBootstrap(std::move(memory), rank, limit));
+    auto read = bootstrap->read_record();
+    return read ? Result<std::unique_ptr<LocalBootstrap>>(std::move(bootstrap)) : read.error();
+  }
   if (slot.round.load(std::memory_order_relaxed) > memory->header().round.value.load(std::memory_order_acquire)) {
     return fail(
         std::errc::state_not_recoverable,
@@ -83,7 +90,61 @@ Result<std::unique_ptr<LocalBootstrap>> LocalBootstrap::join(std::shared_ptr<con
   return std::unique_ptr<LocalBootstrap>(new LocalBootstrap(std::move(memory), rank, limit));
 }
 
+Result<void> LocalBootstrap::read_record() {
+  replaces_ = true;
+  memory_->slot(rank_).record.store(0, std::memory_order_relaxed);
+  std::string why = "no other PE is left";
+  for (int pe = 0; pe < size(); ++pe) {
+    const PeSlot& slot = memory_->slot(pe);
+    const std::uint32_t record = slot.record.load(std::memory_order_acquire);  // pairs with keep_for_replacement()
+    const pid_t owner = slot.owner.load(std::memory_order_relaxed);
+    if (pe == rank_ || record == 0 || owner == 0 || !is_alive(owner)) {
+      continue;
+    }
+    auto read = StartRecord::read(owner, static_cast<int>(record - 1));
+    if (read) {
+      record_ = *std::move(read);
+      return {};
+    }
+    why = read.error().text;
+  }
+  return fail(std::errc::state_not_recoverable,
+              fmt::format("shmem: PE {} cannot take the place of the process that has died: {}", rank_, why));
+}
+
+std::optional<NodeFds> LocalBootstrap::take_over() {
+  return replaces_ ? std::optional(record_.take_files()) : std::nullopt;
+}
+
+Result<void> LocalBootstrap::keep_for_replacement(int heaps, int areas) {
+  auto file = record_.write(heaps, areas);
+  if (!file) {
+    return file.error();
+  }
+  record_file_ = *std::move(file);
+  // Release: pairs with read_record().
+  memory_->slot(rank_).record.store(1 + static_cast<std::uint32_t>(record_file_.get()), std::memory_order_release);
+  return {};
+}
+
 Result<std::vector<std::byte>> LocalBootstrap::allgather(std::span<const std::byte> mine) {
+  if (replaces_) {
+    auto all = record_.next(mine.size() * static_cast<std::size_t>(size()));
+    if (!all) {
+      return fail(all.error().code, fmt::format("shmem: PE {} cannot take the place of the process that has died: {}",
+                                                rank_, all.error().text));
+    }
+    std::copy(mine.begin(), mine.end(), all->begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_);
+    return all;
+  }
+  auto all = gather(mine);
+  if (all && wants_to_survive() && record_file_.get() < 0 && !left_out_of_record_) {
+    record_.add(*all);
+  }
+  return all;
+}
+
+Result<std::vector<std::byte>> LocalBootstrap::gather(std::span<const std::byte> mine) {
   const std::size_t each = mine.size();
   std::vector<std::byte> all(each * static_cast<std::size_t>(size()));
   std::size_t done = 0;
@@ -221,8 +282,14 @@ std::string LocalBootstrap::end_of(int rank) const {
                              : fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
+Result<void> LocalBootstrap::survive() {
+  memory_->header().survives.store(1, std::memory_order_release);  // pairs with the launcher's load
+  return {};
+}
+
 void LocalBootstrap::leave() {
   PeSlot& slot = memory_->slot(rank_);
+  slot.record.store(0, std::memory_order_relaxed);
   slot.state.store(PeState::kLeft, std::memory_order_release);  // pairs with the launcher's load
   slot.owner.store(0, std::memory_order_release);               // pairs with join()
 }

@@ -17,7 +17,7 @@ namespace shmem {
 class LocalBootstrap final : public Bootstrap {
  public:
   /// Joins the job as `rank`. An Error if another live process is that PE, or this one gave up in the middle of an
-  /// earlier step.
+  /// earlier step. In a job that goes on when a PE dies, the process may take the place of a PE that has died.
   static Result<std::unique_ptr<LocalBootstrap>> join(std::shared_ptr<const JobMemory> memory, int rank,
                                                       std::chrono::milliseconds limit = kBootstrapLimit);
 
@@ -28,11 +28,18 @@ class LocalBootstrap final : public Bootstrap {
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &memory_->header().end.state; }
   [[nodiscard]] std::string end_of(int rank) const override;
+  Result<void> survive() override;
+  Result<void> keep_for_replacement(int heaps, int areas) override;
+  void leave_out_of_record(bool left_out) override { left_out_of_record_ = left_out; }
+  std::optional<NodeFds> take_over() override;
   void leave() override;
 
  private:
   LocalBootstrap(std::shared_ptr<const JobMemory> memory, int rank, std::chrono::milliseconds limit);
 
+  /// Instead of the PE that has died.
+  Result<void> read_record();
+  Result<std::vector<std::byte>> gather(std::span<const std::byte> mine);
   /// One round: gives `part` of a collective of `whole` bytes to the others. Afterwards their parts can be read.
   Result<void> run_round(std::span<const std::byte> part, std::size_t whole);
   [[nodiscard]] Result<void> await(std::uint64_t round) const;
@@ -47,6 +54,10 @@ class LocalBootstrap final : public Bootstrap {
   std::chrono::milliseconds limit_;
   WaitPolicy policy_;
   std::optional<Error> failure_;
+  StartRecord record_;  // while the PEs start; or what another PE has recorded
+  bool left_out_of_record_ = false;
+  bool replaces_ = false;
+  base::UniqueFd record_file_;
 };
 
 /// Joins the job that the environment describes (OSHRUN_JOB_FD, OSHRUN_RANK, OSHRUN_SIZE).

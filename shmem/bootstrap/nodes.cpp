@@ -153,10 +153,14 @@ Result<Whereabouts> find_nodes(Bootstrap& bootstrap, const NodeIdentity& mine) {
   nodes.mine = known.at(key_of(mine));
   nodes.neighbours = of_kernel.pes() - of_node.pes();
   nodes.processors = of_kernel.count();
-  const auto locking = std::find_if(all->begin(), all->end(), [](const auto& one) { return one.locks_new_memory; });
+  const auto first = [&](auto named) {
+    const auto found = std::ranges::find_if(*all, named);
+    return found != all->end() ? static_cast<int>(found - all->begin()) : -1;
+  };
   return Whereabouts{.nodes = nodes.several() ? std::move(nodes) : Nodes{},
                      .processors = of_node.count(),
-                     .first_locking = locking != all->end() ? static_cast<int>(locking - all->begin()) : -1};
+                     .first_locking = first([](const NodeIdentity& one) { return one.locks_new_memory; }),
+                     .first_relying = first([](const NodeIdentity& one) { return !one.survives; })};
 }
 
 }  // namespace shmem

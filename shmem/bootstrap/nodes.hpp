@@ -25,6 +25,7 @@ struct NodeIdentity {
   std::array<std::uint64_t, 16> processors{};  // a bit for each processor that this PE may use
   CpuQuota quota{};                            // the limit by control groups; thousandths 0: no limit
   bool locks_new_memory = false;               // mlockall(MCL_FUTURE)
+  bool survives = false;                       // goes on when another PE dies
 };
 NodeIdentity node_identity(const std::string& given = "");
 
@@ -65,6 +66,7 @@ struct Whereabouts {
   Nodes nodes;
   int processors = 0;      // that the PEs of this node together may use
   int first_locking = -1;  // the first PE of the world whose memory is locked when it is mapped; -1: none
+  int first_relying = -1;  // the first PE that does not go on when another one dies; -1: all do
 };
 /// Collective; an Error, the same on all, if PEs have different versions of libshmem. PEs are on one node if they run
 /// on one kernel, in one network namespace, and with the same SHMEM_HOST_ID; the host name does not matter. Processors
@@ -99,6 +101,7 @@ class NodeBootstrap final : public Bootstrap {
   [[nodiscard]] std::string end_of(int rank) const override {
     return world_->end_of(nodes_.here[static_cast<std::size_t>(rank)]);
   }
+  Result<void> survive() override { return world_->survive(); }
   void leave() override { world_->leave(); }
 
  private:

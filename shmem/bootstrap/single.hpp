@@ -24,6 +24,7 @@ class SingleBootstrap final : public Bootstrap {
     return status_;
   }
   [[nodiscard]] std::optional<std::string> aborted() const override { return reason_.get(); }
+  Result<void> survive() override { return {}; }
   void leave() override {}
 
  private:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <thread>
 
 #include "shmem/bootstrap/job_memory.hpp"
@@ -226,6 +227,16 @@ std::optional<std::string> TcpBootstrap::aborted() const {
   return end_->reason;
 }
 
+Result<void> TcpBootstrap::survive() {
+  if (std::getenv(kJobServedVariable) != nullptr) {
+    return fail(std::errc::not_supported,
+                "oshrun ends a job on several nodes when it has lost a PE (jobs by unique id go on)");
+  }
+  const std::scoped_lock lock(mutex_);
+  survives_ = true;
+  return {};
+}
+
 void TcpBootstrap::leave() {
   {
     const std::scoped_lock lock(mutex_);
@@ -336,13 +347,17 @@ void TcpBootstrap::lose_server(const std::string& why) {
 void TcpBootstrap::set_end(End end) {
   {
     const std::scoped_lock lock(mutex_);
-    if (end_) {
+    // A loss that the job survives ends the steps of the bootstrap only, and a PE can still end the job.
+    const bool is_survived = survives_ && end_ && !end_->status;
+    if (end_ && !(is_survived && end.status)) {
       return;
     }
     end_ = std::move(end);
-    ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
+    if (!survives_ || end_->status) {
+      ended_.store(1, std::memory_order_release);  // pairs with the load in aborted()
+      futex_wake_all(ended_);
+    }
   }
-  futex_wake_all(ended_);
   changed_.notify_all();
 }
 

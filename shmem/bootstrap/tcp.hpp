@@ -43,6 +43,7 @@ class TcpBootstrap final : public Bootstrap {
   int abort(int status, const std::string& reason) override;
   [[nodiscard]] std::optional<std::string> aborted() const override;
   [[nodiscard]] const std::atomic<std::uint32_t>* alarm() const override { return &ended_; }
+  Result<void> survive() override;
   void leave() override;
 
  private:
@@ -88,9 +89,10 @@ class TcpBootstrap final : public Bootstrap {
   std::uint32_t step_ = 0;        // the last step begun
   std::optional<std::vector<std::byte>> gathered_;
   std::optional<End> end_;
-  bool going_ = false;  // this PE leaves or ends the job
+  bool going_ = false;     // this PE leaves or ends the job
+  bool survives_ = false;  // a PE that is lost, or the server, does not end the job
 
-  std::atomic<std::uint32_t> ended_{0};  // 1: end_ is set
+  std::atomic<std::uint32_t> ended_{0};  // 1: end_ is set, and the job has ended
   HelperThread thread_;
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 // Relaxed: a switch that the program sets before it calls anything else.
 constinit std::atomic<bool> wanted_by_program{false};
+constinit std::atomic<bool> survival_wanted{false};
 
 }  // namespace
 
@@ -23,6 +24,14 @@ bool errors_return() {
 
 void set_errors_return(bool wanted) {
   wanted_by_program.store(wanted, std::memory_order_relaxed);
+}
+
+bool wants_to_survive() {
+  return survival_wanted.load(std::memory_order_relaxed);
+}
+
+void set_wants_to_survive(bool wanted) {
+  survival_wanted.store(wanted, std::memory_order_relaxed);
 }
 
 void end_process_for(const Error& error, int status, ProcessEnd way) {

@@ -10,6 +10,10 @@ namespace shmem {
 bool errors_return();
 void set_errors_return(bool wanted);
 
+/// Whether the program goes on when another PE dies (shmemx_set_survive). Any thread.
+bool wants_to_survive();
+void set_wants_to_survive(bool wanted);
+
 /// Unwinds a failed call to its entry point, which records the error (SHMEM_CATCH). Thrown only if errors_return().
 struct CallFailure {
   Error error;

@@ -83,7 +83,8 @@ int Job::run() {
   }
   finish_output();
   show_last_lines();
-  return status_.value_or(0);
+  // The end of PEs that the others have survived is no failure of the job, unless there is no other.
+  return status_.value_or(someone_finished_ ? 0 : lost_.value_or(0));
 }
 
 // ---- Starting
@@ -121,7 +122,7 @@ void Job::start_pes() {
       end(1, fmt::format("oshrun cannot start PE {}", number), Ending::kTerminated);
       break;
     }
-    pes_[static_cast<std::size_t>(pe)] = Pe{*pid, true, false};
+    pes_[static_cast<std::size_t>(pe)] = Pe{.pid = *pid, .running = true};
     if (parts_.options.report_bindings) {
       say(fmt::format("{} on {} is {}", name_of(pe), parts_.host, parts_.binding.text(pe, pes)));
     }
@@ -265,6 +266,11 @@ void Job::pe_ended(int pe, int wait_status) {
   // A PE that ends by itself after the report of an error does so because of it.
   const auto reported = parts_.memory.ended();
   const bool may_be_cause = !reported || (may_be_consequence(*reported) && WIFSIGNALED(wait_status));
+  const bool is_survived = !left && parts_.memory.header().survives.load(std::memory_order_acquire) != 0;
+  if (ending_ == Ending::kNo && is_survived) {
+    pe_lost(pe, wait_status);
+    return;
+  }
   if (ending_ == Ending::kNo && status != 0 && may_be_cause) {
     const std::string text = end_text(pe, wait_status);
     say(text);
@@ -275,9 +281,37 @@ void Job::pe_ended(int pe, int wait_status) {
       end(status, text, Ending::kTold);
     }
   }
-  pes_[static_cast<std::size_t>(pe)].deserted = status == 0 && !left;
+  someone_finished_ = someone_finished_ || (left && status == 0);
+  pes_[static_cast<std::size_t>(pe)].deserted = status == 0 && !left && !is_survived;
   slot.exited.store(1 + static_cast<std::uint32_t>(wait_status),
                     std::memory_order_release);  // pairs with LocalBootstrap::missing()
+}
+
+void Job::pe_lost(int pe, int wait_status) {
+  Pe& lost = pes_[static_cast<std::size_t>(pe)];
+  lost_ = lost_.value_or(std::max(exit_status(wait_status), 1));
+  parts_.memory.slot(pe).exited.store(1 + static_cast<std::uint32_t>(wait_status),
+                                      std::memory_order_release);  // pairs with LocalBootstrap::end_of()
+  if (lost.restarts >= parts_.options.restarts || !any_running()) {
+    say(end_text(pe, wait_status) + "; the others go on without it");
+    return;
+  }
+  say(fmt::format("{}; the others go on without it, and it starts again ({} of {})", end_text(pe, wait_status),
+                  lost.restarts + 1, parts_.options.restarts));
+  restart(pe);
+}
+
+/// The new process joins the job by the same environment, and takes the place: LocalBootstrap::join().
+void Job::restart(int pe) {
+  while (parts_.output.move()) {  // what the PE has printed is still in the pipe
+  }
+  Pe& lost = pes_[static_cast<std::size_t>(pe)];
+  const auto pid = start_pe(pe);
+  if (!pid) {
+    say(fmt::format("cannot start PE {} again: {}", parts_.options.number(pe), pid.error().text));
+    return;
+  }
+  lost = Pe{.pid = *pid, .running = true, .restarts = lost.restarts + 1};
 }
 
 void Job::device_ended(int wait_status) {

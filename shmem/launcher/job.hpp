@@ -57,6 +57,7 @@ class Job {
     pid_t pid = -1;
     bool running = false;
     bool deserted = false;  // exited with status 0 without leaving the job
+    int restarts = 0;
   };
   /// The stage of an early end.
   enum class Ending { kNo, kTold, kTerminated, kKilled };
@@ -73,6 +74,9 @@ class Job {
   void read_exec_failures();
   void reap();
   void pe_ended(int pe, int wait_status);
+  /// A PE that the others have survived.
+  void pe_lost(int pe, int wait_status);
+  void restart(int pe);
   void device_ended(int wait_status);
   [[nodiscard]] std::string text_of(const ExecFailure& failure) const;
   /// How a PE ended, and why the kernel killed it if that is known.
@@ -114,6 +118,8 @@ class Job {
   std::vector<Pe> pes_;
   std::optional<int> status_;
   std::optional<int> failed_;  // the PE whose failure ended the job
+  std::optional<int> lost_;    // the status of the first PE that the others have survived
+  bool someone_finished_ = false;
   Ending ending_ = Ending::kNo;
   Clock::time_point next_step_{};  // of the end
   Clock::time_point start_{};

@@ -33,8 +33,8 @@ constexpr const char* kDescription =
     "input.\n"
     "The exit status is that of the first PE that fails, 128 + N for signal N.";
 
-constexpr std::array kOptionsWithValue = {"-n",     "--np",    "-x",        "--wdir", "--gba", "--ports",
-                                          "--bind", "--grace", "--timeout", "--rsh",  "--part"};
+constexpr std::array kOptionsWithValue = {"-n",     "--np",    "-x",        "--wdir",    "--gba", "--ports",
+                                          "--bind", "--grace", "--timeout", "--restart", "--rsh", "--part"};
 /// Runs a command on another node. It must not ask for a password: oshrun starts several at once.
 constexpr const char* kRsh = "ssh -x -o BatchMode=yes";
 constexpr const char* kRshVariable = "SHMEM_RSH";
@@ -172,6 +172,11 @@ void declare_job(CLI::App& app, Raw& raw) {
       ->type_name("SECONDS")
       ->check(number_check(1e-3, 1e9, "a number of seconds"));
   app.add_option(
+         "--restart", raw.job.restarts,
+         "Start the program of a PE that dies again, up to N times, in a job that goes on without it; default 0")
+      ->type_name("N")
+      ->check(number_check(0, 1e9, "a number of times"));
+  app.add_option(
          "--rsh", raw.rsh,
          std::string("The program, with options, that runs a command on another host; default: SHMEM_RSH, else ") +
              kRsh)
@@ -300,6 +305,9 @@ std::string place(Options& options, const OtherLaunchers& others) {
   options.nodes = *std::move(nodes);
   if (options.gba == "fake") {
     return "--gba fake is for jobs on one node: start a gba-fake-device on each node, and give its path";
+  }
+  if (options.restarts > 0) {
+    return "--restart is for jobs on one node";
   }
   return options.direct_output ? "--direct-output is for jobs on one node" : "";
 }

@@ -36,6 +36,7 @@ struct Options {
   bool direct_output = false;
   std::chrono::milliseconds grace{1000};
   std::optional<std::chrono::milliseconds> timeout;
+  int restarts = 0;                                            // of each PE that dies in a job that goes on without it
   std::vector<std::pair<std::string, std::string>> variables;  // of --mca; in the exports of each program, too
   std::vector<NodePes> nodes;                                  // of -H and --hostfile; empty: this machine
   std::vector<std::string> rsh;                                // the program that runs a command on another node

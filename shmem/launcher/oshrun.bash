@@ -10,7 +10,7 @@ _oshrun() {
   done
   for ((i = start; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout | --rsh) i=$((i + 1)) ;;
+      -n | -np | --np | -x | --wdir | --gba | --ports | --bind | --grace | --timeout | --restart | --rsh) i=$((i + 1)) ;;
       -N | -H | --npernode | --host | --hostfile | --machinefile | --bind-to | --map-by) i=$((i + 1)) ;;
       --mca) i=$((i + 2)) ;;
       -*) ;;
@@ -24,7 +24,7 @@ _oshrun() {
     --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
     --wdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
     -x) mapfile -t COMPREPLY < <(compgen -e -- "$word") ;;
-    -n | -np | --np | --ports | --grace | --timeout | -N | --npernode | -H | --host | --map-by | --mca) ;;
+    -n | -np | --np | --ports | --grace | --timeout | --restart | -N | --npernode | -H | --host | --map-by | --mca) ;;
     *)
       if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W \
