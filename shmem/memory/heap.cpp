@@ -319,4 +319,35 @@ void Heap::join_with_next(BlockTree::Index free_index) {
   blocks_.set(free_index, joined);
 }
 
+std::vector<HeapBlock> Heap::blocks() const {
+  std::vector<HeapBlock> all;
+  for (auto index = blocks_.find(0); index != BlockTree::kNone; index = blocks_.next(index)) {
+    all.push_back(blocks_[index]);
+  }
+  return all;
+}
+
+bool Heap::adopt(const std::vector<HeapBlock>& blocks) {
+  std::size_t end = 0;
+  for (const HeapBlock& block : blocks) {
+    if (block.offset != end || block.taken == 0 || block.taken > size_ - end || block.requested > block.taken) {
+      return false;
+    }
+    end = block.end();
+  }
+  if (end != size_) {
+    return false;
+  }
+  auto index = blocks_.find(0);
+  blocks_.set(index, blocks.front());
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    index = blocks_.insert_after(index, blocks[i]);
+  }
+  for (const HeapBlock& block : blocks) {
+    live_ += block.free() ? 0 : 1;
+    used_ += block.free() ? 0 : block.taken;
+  }
+  return true;
+}
+
 }  // namespace shmem

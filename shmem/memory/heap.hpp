@@ -100,6 +100,11 @@ class Heap {
   /// The block, live or free, that contains `offset`; nothing beyond the heap's end.
   [[nodiscard]] std::optional<HeapBlock> block_around(std::size_t offset) const;
 
+  /// All blocks, in their order.
+  [[nodiscard]] std::vector<HeapBlock> blocks() const;
+  /// Those of another heap of the same size. False, with nothing changed, if they are not. REQUIRES: no block is live.
+  bool adopt(const std::vector<HeapBlock>& blocks);
+
   struct Stats {
     std::size_t size, used, largest_free;
     std::size_t live_blocks;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shmem/memory/node_memory.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -107,15 +109,9 @@ Error about_heap(Error error, std::size_t heap_size, int pes) {
   return error;
 }
 
-/// Made by the leader and fetched by the other PEs, in this order.
-struct NodeFiles {
-  base::UniqueFd heaps;
-  base::UniqueFd areas;
-};
-
 /// Held by the leader while the other PEs fetch the files.
 struct Stock {
-  NodeFiles files;
+  NodeFds files;
   PageKind pages;
   std::string pages_reason;
   FdServer server;
@@ -137,15 +133,15 @@ Result<Stock> make_stock(const Shares& shares, int pes, HugePages wanted) {
   if (!server) {
     return server.error();
   }
-  return Stock{NodeFiles{std::move(heaps->file), std::move(*areas)}, heaps->pages, std::move(heaps->reason),
+  return Stock{NodeFds{std::move(heaps->file), std::move(*areas)}, heaps->pages, std::move(heaps->reason),
                std::move(*server)};
 }
 
-/// A PE's final mappings. The file is kept if parts of it are mapped a second time.
+/// A PE's final mappings.
 struct Mapped {
   base::Mapping heaps;
   base::Mapping areas;
-  base::UniqueFd areas_file;
+  NodeFds files;
   Placement placement;
 };
 
@@ -179,7 +175,7 @@ std::byte* heap_of(const Mapped& mapped, const Shares& shares, int pe) {
 }
 
 /// `pages` are those of the leader's file.
-Result<Mapped> map_files(NodeFiles files, const Shares& shares, Bootstrap& bootstrap, PageKind pages,
+Result<Mapped> map_files(NodeFds files, const Shares& shares, const Bootstrap& bootstrap, PageKind pages,
                          NumaPolicy policy) {
   auto heaps = map_heaps(files.heaps.get(), shares, bootstrap.rank(), bootstrap.size());
   if (!heaps) {
@@ -189,10 +185,7 @@ Result<Mapped> map_files(NodeFiles files, const Shares& shares, Bootstrap& boots
   if (!areas) {
     return areas.error();
   }
-  if (shares.globals_size == 0) {
-    files.areas.reset();
-  }
-  Mapped mapped{std::move(*heaps), std::move(*areas), std::move(files.areas), {}};
+  Mapped mapped{std::move(*heaps), std::move(*areas), std::move(files), {}};
   // Before any PE touches the heaps.
   NumaPlacement numa =
       place(heap_of(mapped, shares, bootstrap.rank()), round_up(shares.heap_size), policy, system_numa());
@@ -263,7 +256,7 @@ Result<Mapped> follow(Bootstrap& bootstrap, const Shares& shares, const Placemen
   if (files->size() != 2) {
     return fail(std::errc::bad_message, fmt::format("PE 0 gave {} file descriptors, not 2", files->size()));
   }
-  return map_files(NodeFiles{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, offer->pages,
+  return map_files(NodeFds{std::move((*files)[0]), std::move((*files)[1])}, shares, bootstrap, offer->pages,
                    request.numa);
 }
 
@@ -306,6 +299,16 @@ Error with_prefix(Error error, int me) {
 
 }  // namespace
 
+NodeMemory::NodeMemory(base::Mapping heaps, base::Mapping areas, NodeFds files, Placement placement,
+                       std::size_t heap_size, std::size_t globals_size, int pes)
+    : heaps_(std::move(heaps)),
+      areas_(std::move(areas)),
+      files_(std::move(files)),
+      placement_(std::move(placement)),
+      heap_size_(heap_size),
+      globals_size_(globals_size),
+      pes_(pes) {}
+
 Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size,
                                       PlacementRequest request, std::chrono::milliseconds limit) {
   const Shares shares{heap_size, globals_size};
@@ -334,15 +337,43 @@ Result<NodeMemory> NodeMemory::create(Bootstrap& bootstrap, std::size_t heap_siz
         continue;
       }
     }
-    NodeMemory memory;
-    memory.heaps_ = std::move(mapped->heaps);
-    memory.areas_ = std::move(mapped->areas);
-    memory.file_ = std::move(mapped->areas_file);
-    memory.placement_ = std::move(mapped->placement);
-    memory.heap_size_ = round_up(heap_size);
-    memory.globals_size_ = globals_size;
-    memory.pes_ = bootstrap.size();
-    return memory;
+    return NodeMemory(std::move(mapped->heaps), std::move(mapped->areas), std::move(mapped->files),
+                      std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size());
+  }
+}
+
+Result<NodeMemory> NodeMemory::take_over(const Bootstrap& bootstrap, NodeFds files, std::size_t heap_size,
+                                         std::size_t globals_size, PlacementRequest request) {
+  auto mapped = map_files(std::move(files), {heap_size, globals_size}, bootstrap, PageKind::kBase, request.numa);
+  if (!mapped) {
+    return with_prefix(mapped.error(), bootstrap.rank());
+  }
+  NodeMemory memory(std::move(mapped->heaps), std::move(mapped->areas), std::move(mapped->files),
+                    std::move(mapped->placement), round_up(heap_size), globals_size, bootstrap.size());
+  if (auto ok = memory.clear_parts_of(bootstrap.rank()); !ok) {
+    return with_prefix(ok.error(), bootstrap.rank());
+  }
+  return memory;
+}
+
+Result<void> NodeMemory::clear_parts_of(int pe) const {
+  const auto clear = [](int file, std::size_t offset, std::size_t size) {
+    return ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(size)) == 0;
+  };
+  const auto number = static_cast<std::size_t>(pe);
+  // The notes are the leader's for all.
+  if (clear(files_.heaps.get(), number * heap_size_, heap_size_) &&
+      clear(files_.areas.get(), number * kMetadataSize, kMetadataSize - kNotesSize)) {
+    return {};
+  }
+  return fail_errno(errno, "cannot clear the memory of the process that has died: fallocate");
+}
+
+void NodeMemory::drop_files() {
+  files_.heaps.reset();
+  if (globals_size_ == 0) {
+    files_.areas.reset();
   }
 }
 

@@ -37,6 +37,15 @@ class NodeMemory {
   static Result<NodeMemory> create(Bootstrap& bootstrap, std::size_t heap_size, std::size_t globals_size = 0,
                                    PlacementRequest request = {}, std::chrono::milliseconds limit = kBootstrapLimit);
 
+  /// Not collective: the memory that the other PEs have made, which a process maps that takes the place of a PE. Its
+  /// heap, and its metadata area, are zero afterwards. REQUIRES: the PE's last process has ended.
+  static Result<NodeMemory> take_over(const Bootstrap& bootstrap, NodeFds files, std::size_t heap_size,
+                                      std::size_t globals_size, PlacementRequest request);
+  /// Open for processes that take the place of PEs; -1 after drop_files().
+  [[nodiscard]] const NodeFds& files() const { return files_; }
+  /// Closes what this process does not need itself.
+  void drop_files();
+
   [[nodiscard]] std::size_t heap_size() const { return heap_size_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
   /// Why the pages of the heaps are not as large as requested, or "".
@@ -52,22 +61,24 @@ class NodeMemory {
   [[nodiscard]] std::byte* globals(int pe) const {
     return board() + static_cast<std::size_t>(pes_) * kBoardShare + static_cast<std::size_t>(pe) * globals_size_;
   }
-  /// The offset of globals(pe) in file(), for a second mapping. REQUIRES: globals_size() > 0.
-  [[nodiscard]] int file() const { return file_.get(); }
+  /// The file of the globals, for a second mapping, and the offset of globals(pe) there. REQUIRES: globals_size() > 0.
+  [[nodiscard]] int file() const { return files_.areas.get(); }
   [[nodiscard]] std::size_t globals_offset(int pe) const {
     return static_cast<std::size_t>(globals(pe) - areas_.data());
   }
 
  private:
-  NodeMemory() = default;
+  NodeMemory(base::Mapping heaps, base::Mapping areas, NodeFds files, Placement placement, std::size_t heap_size,
+             std::size_t globals_size, int pes);
+  Result<void> clear_parts_of(int pe) const;
 
   base::Mapping heaps_;
   base::Mapping areas_;  // metadata, board, globals
-  base::UniqueFd file_;  // of the areas; none if there are no globals
+  NodeFds files_;
   Placement placement_;
-  std::size_t heap_size_ = 0;
-  std::size_t globals_size_ = 0;
-  int pes_ = 0;
+  std::size_t heap_size_;
+  std::size_t globals_size_;
+  int pes_;
 };
 
 }  // namespace shmem

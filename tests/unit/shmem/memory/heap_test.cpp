@@ -323,5 +323,23 @@ TEST(BlockTree, IteratesForwardAndBackInOrder) {
   EXPECT_EQ(index, BlockTree::kNone);
 }
 
+TEST(Heap, AdoptsTheBlocksOfAnotherHeap) {
+  Heap heap(1 << 20);
+  const auto first = heap.allocate(100);
+  ASSERT_TRUE(heap.allocate(4096, 4096));
+  ASSERT_TRUE(heap.allocate(1));
+  ASSERT_TRUE(heap.release(*first));
+  Heap other(1 << 20);
+  ASSERT_TRUE(other.adopt(heap.blocks()));
+  EXPECT_EQ(other.stats().used, heap.stats().used);
+  EXPECT_EQ(other.stats().live_blocks, heap.stats().live_blocks);
+  EXPECT_EQ(other.stats().largest_free, heap.stats().largest_free);
+  for (const std::size_t size : {64, 5000, 1}) {
+    EXPECT_EQ(other.allocate(size), heap.allocate(size));
+  }
+  EXPECT_FALSE(Heap(1 << 19).adopt(heap.blocks()));
+  EXPECT_FALSE(Heap(1 << 20).adopt({}));
+}
+
 }  // namespace
 }  // namespace shmem

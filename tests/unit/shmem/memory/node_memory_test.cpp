@@ -137,6 +137,26 @@ TEST(NodeMemory, EndsWithGlobalsThatCanBeMappedAgain) {
   ::munmap(again, kGlobals);
 }
 
+TEST(NodeMemory, IsTakenOverWithZerosInThePartsOfOnePe) {
+  SingleBootstrap bootstrap;
+  const auto memory = NodeMemory::create(bootstrap, kMiB);
+  ASSERT_TRUE(memory) << memory.error().text;
+  memory->heap(0)[0] = memory->metadata(0)[0] = memory->board()[0] = std::byte{7};
+  const auto again = [&](std::size_t size) {
+    const auto& files = memory->files();
+    return NodeMemory::take_over(
+        bootstrap, {base::UniqueFd(::dup(files.heaps.get())), base::UniqueFd(::dup(files.areas.get()))}, size, 0, {});
+  };
+  const auto taken = again(kMiB);
+  ASSERT_TRUE(taken) << taken.error().text;
+  EXPECT_EQ(memory->heap(0)[0], std::byte{0});
+  EXPECT_EQ(memory->metadata(0)[0], std::byte{0});
+  EXPECT_EQ(taken->board()[0], std::byte{7}) << "shared by all";
+  taken->heap(0)[1] = std::byte{8};
+  EXPECT_EQ(memory->heap(0)[1], std::byte{8});
+  EXPECT_FALSE(again(64 * kMiB)) << "another size than the others have";
+}
+
 TEST(NodeMemory, CanBeMadeAgainWithAnotherSize) {
   const auto job = std::make_shared<const JobMemory>(JobMemory::create(2).value());
   const auto texts = in_processes(2, [&](int pe) -> std::string {
