@@ -23,6 +23,12 @@ namespace shmem {
 
 enum class AtomicOperation : std::uint8_t { kAdd, kAnd, kOr, kXor, kSwap, kCompareSwap, kFetch, kSet };
 
+/// The tags that have these bits of `mask`.
+struct TagPattern {
+  std::uint64_t tag;
+  std::uint64_t mask;
+};
+
 struct NetworkSettings {
   /// This PE's segments in the order of Segment; an empty one does not exist. They outlive the network.
   std::vector<std::span<std::byte>> segments;
@@ -41,6 +47,9 @@ struct NetworkSettings {
   std::function<void()> worked{};
   /// Never use TCP: fail instead. SHMEM_NETWORK_REQUIRE=rdma.
   bool rdma_only = false;
+  /// Which messages end waits for a message with this tag (Network::has_come); none: its waits end as usual. Empty: no
+  /// message does.
+  std::function<std::optional<TagPattern>(std::uint64_t tag)> interrupts{};
   /// Use UCX's own one-sided operations even if no adapter has them. For tests.
   bool direct = false;
   /// The UCX library to load.
@@ -90,11 +99,17 @@ class Network : public Background {
   /// as after wait(). Does not wait for the other PE. If a send cannot be withdrawn, the PE is given up and counts as
   /// lost.
   virtual void cancel(std::uint64_t request) = 0;
+  /// Some PE has sent such a message, which no receive has taken yet. As of the last progress.
+  [[nodiscard]] virtual bool has_come(const TagPattern& pattern) = 0;
 
   /// Sleeps until there may be something to progress, up to `longest`.
   virtual void sleep(std::chrono::nanoseconds longest) = 0;
   /// Ends the sleep of another thread.
   virtual void wake() = 0;
+  /// Whether this PE has found so, in a call for that PE or afterwards.
+  [[nodiscard]] virtual bool has_lost(int pe) const = 0;
+  /// What was begun on this PE is given up, if it is lost: no later quiet() fails because of it.
+  virtual void forget_lost(int /*pe*/) {}
   /// The first PE that was lost, and why.
   [[nodiscard]] virtual std::optional<Error> lost() const = 0;
   /// "ucx 1.13 (tcp)", for SHMEM_INFO.

@@ -43,6 +43,7 @@ namespace shmem {
   CALL(ucp, am_send_nbx)                \
   CALL(ucp, tag_send_nbx)               \
   CALL(ucp, tag_recv_nbx)               \
+  CALL(ucp, tag_probe_nb)               \
   CALL(ucp, request_check_status)       \
   CALL(ucp, request_cancel)             \
   CALL(ucp, request_free)               \

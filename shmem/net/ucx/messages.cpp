@@ -125,7 +125,8 @@ Result<void> UcxMessages::wait(std::uint64_t number, std::optional<std::chrono::
     return found.error();
   }
   Message& message = **found;
-  const auto waited = wait_policy_.wait([&message] { return is_done(message); }, message.peer, limit);
+  const auto waited = wait_policy_.wait([&message] { return is_done(message); }, message.peer, limit,
+                                        [&] { return is_interrupted(message); });
   if (waited != std::errc{}) {
     stop(message);
   }
@@ -149,10 +150,17 @@ Result<bool> UcxMessages::test(std::uint64_t number) {
   Message& message = **found;
   worker_.progress();
   if (!is_done(message)) {
-    if (message.peer->lost.load(std::memory_order_acquire) == nullptr) {
+    const bool interrupted = is_interrupted(message);
+    if (!interrupted && message.peer->lost.load(std::memory_order_acquire) == nullptr) {
       return false;
     }
     stop(message);
+    if (interrupted && !(is_done(message) && message.status == UCS_OK)) {
+      const UcxPeer& peer = *message.peer;
+      const OpText what = op_of(message);
+      release(message);
+      return wait_policy_.error(std::errc::owner_dead, peers_, peer, what);
+    }
   }
   const auto result = outcome(message);
   release(message);
@@ -171,6 +179,17 @@ void UcxMessages::cancel(std::uint64_t number) {
     stop(**found);
   }
   release(**found);
+}
+
+bool UcxMessages::has_come(const TagPattern& pattern) const {
+  ucp_tag_recv_info_t info{};
+  const std::uint64_t mask = pattern.mask & (kTags - 1);  // from any sender
+  return worker_.calls().tag_probe_nb(worker_.worker(), pattern.tag ^ job_, mask, 0, &info) != nullptr;
+}
+
+bool UcxMessages::is_interrupted(const Message& message) const {
+  const auto pattern = interrupts_ ? interrupts_(message.tag) : std::nullopt;
+  return pattern && has_come(*pattern);
 }
 
 Result<void> UcxMessages::outcome(const Message& message) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "shmem/net/ucx/send_queue.hpp"
@@ -21,9 +22,15 @@ class UcxMessages {
   static constexpr int kMostPes = 1 << 16;
   static constexpr std::uint64_t kTags = std::uint64_t{1} << 48;
 
-  /// `job`: JobAddresses::job.
-  UcxMessages(UcxWorker& worker, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me, std::uint64_t job)
-      : worker_(worker), peers_(peers), wait_policy_(wait_policy), me_(me), job_(job) {}
+  /// `job`: JobAddresses::job. `interrupts`: NetworkSettings::interrupts.
+  UcxMessages(UcxWorker& worker, UcxPeers& peers, UcxWaitPolicy& wait_policy, int me, std::uint64_t job,
+              std::function<std::optional<TagPattern>(std::uint64_t)> interrupts)
+      : worker_(worker),
+        peers_(peers),
+        wait_policy_(wait_policy),
+        me_(me),
+        job_(job),
+        interrupts_(std::move(interrupts)) {}
   UcxMessages(const UcxMessages&) = delete;
   UcxMessages& operator=(const UcxMessages&) = delete;
   /// Cancels receives that were not waited for.
@@ -34,6 +41,7 @@ class UcxMessages {
   Result<void> wait(std::uint64_t number, std::optional<std::chrono::nanoseconds> limit);
   Result<bool> test(std::uint64_t number);
   void cancel(std::uint64_t number);
+  [[nodiscard]] bool has_come(const TagPattern& pattern) const;
 
  private:
   struct Message {
@@ -62,6 +70,7 @@ class UcxMessages {
   void give_back(Message& message);
 
   Result<Message*> find(std::uint64_t number);
+  [[nodiscard]] bool is_interrupted(const Message& message) const;
   Result<void> outcome(const Message& message) const;
   /// Its number is invalid from now on.
   void release(Message& message);
@@ -74,6 +83,7 @@ class UcxMessages {
   UcxWaitPolicy& wait_policy_;
   const int me_;
   const std::uint64_t job_;
+  const std::function<std::optional<TagPattern>(std::uint64_t)> interrupts_;
   RecordPool<Message> messages_;  // guarded by the lock of the peers; each Message belongs to the holder of its number
 };
 

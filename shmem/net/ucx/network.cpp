@@ -26,7 +26,7 @@ UcxNetwork::UcxNetwork(const Bootstrap& world, std::unique_ptr<UcxWorker> worker
       memory_(std::move(memory)),
       peers_(*worker_, std::move(addresses.pes), settings, world.rank()),
       wait_policy_(world, *worker_, settings),
-      messages_(*worker_, peers_, wait_policy_, world.rank(), addresses.job) {
+      messages_(*worker_, peers_, wait_policy_, world.rank(), addresses.job, settings.interrupts) {
   worker_->call_after_progress(settings.worked);
 }
 

@@ -54,11 +54,14 @@ class UcxNetwork final : public Network {
   }
   Result<bool> test(std::uint64_t request) override { return messages_.test(request); }
   void cancel(std::uint64_t request) override { messages_.cancel(request); }
+  [[nodiscard]] bool has_come(const TagPattern& pattern) override { return messages_.has_come(pattern); }
 
   bool advance() override { return worker_->progress(); }
   [[nodiscard]] bool writes_unnoticed() const override { return worker_->one_sided(); }
   void sleep(std::chrono::nanoseconds longest) override { worker_->sleep(longest); }
   void wake() override { worker_->wake(); }
+  [[nodiscard]] bool has_lost(int pe) const override { return peers_.has_lost(pe); }
+  void forget_lost(int pe) override { peers_.forget_lost(pe); }
   [[nodiscard]] std::optional<Error> lost() const override { return peers_.first_lost(); }
   [[nodiscard]] std::string describe() const override;
 

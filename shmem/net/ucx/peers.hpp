@@ -75,6 +75,16 @@ class UcxPeers {
   [[nodiscard]] Error lost_error(const UcxPeer& peer, const OpText& op) const;
   /// The Error of one UCX call; lost_error() if the peer is lost.
   [[nodiscard]] Error error(const UcxPeer& peer, ucs_status_t status, const OpText& op) const;
+  [[nodiscard]] bool has_lost(int pe) const {
+    return peers_[static_cast<std::size_t>(pe)].lost.load(std::memory_order_acquire) != nullptr;
+  }
+  void forget_lost(int pe) {
+    const auto held = lock();
+    if (has_lost(pe)) {
+      UcxPeer& peer = peers_[static_cast<std::size_t>(pe)];
+      peer.flushed = peer.begun;
+    }
+  }
   [[nodiscard]] std::optional<Error> first_lost() const;
 
   /// "put 64 bytes to PE 3 (on kiwi)".

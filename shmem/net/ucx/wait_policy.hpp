@@ -19,6 +19,10 @@
 
 namespace shmem {
 
+struct Never {
+  bool operator()() const { return false; }
+};
+
 /// How one PE's end of the network waits. Thread-safe.
 ///
 /// Not a WaitMonitor: that is a layer above (shmem/barrier) and reads the metadata of PEs on this node. Here the
@@ -30,9 +34,11 @@ class UcxWaitPolicy {
       : world_(world), worker_(worker), limit_(settings.limit), warning_(settings.warning), policy_(settings.policy) {}
 
   /// Waits until done(). Errors: timed_out after the limit; operation_canceled once the job has ended; connection_reset
-  /// if `peer` is lost and done() does not hold a moment later.
-  template <std::predicate Done>
-  std::errc wait(Done done, const UcxPeer* peer, std::optional<std::chrono::nanoseconds> own_limit = {}) {
+  /// if `peer` is lost and done() does not hold a moment later; owner_dead once interrupted(), which is asked when the
+  /// caller has stopped spinning.
+  template <std::predicate Done, std::predicate Interrupted = Never>
+  std::errc wait(Done done, const UcxPeer* peer, std::optional<std::chrono::nanoseconds> own_limit = {},
+                 Interrupted interrupted = {}) {
     if (done()) {
       return {};  // without progress, which is a system call
     }
@@ -75,6 +81,9 @@ class UcxWaitPolicy {
       if (turn < policy_.spins || worked) {
         continue;
       }
+      if (interrupted()) {
+        return std::errc::owner_dead;
+      }
       if (policy_.may_yield(turn)) {
         policy_.yield();
       } else {
@@ -106,6 +115,9 @@ class UcxWaitPolicy {
     const std::string waited = fmt::format("shmem: {} waited to {}", peers.my_name(), peers.text_of(peer, op));
     if (why == std::errc::operation_canceled) {
       return fail(why, fmt::format("{}: the job was ended: {}", waited, world_.aborted().value_or("no reason given")));
+    }
+    if (why == std::errc::owner_dead) {
+      return fail(why, waited + ", but a PE has called shmemx_team_shrink");
     }
     const auto limit = own_limit ? std::chrono::duration_cast<std::chrono::milliseconds>(*own_limit) : limit_;
     return fail(why, fmt::format("{} and timed out after {}; is it in libshmem, its node reachable, and no firewall "

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "shmem/net/network.hpp"
@@ -106,9 +107,11 @@ class ThreadNetwork : public shmem::Network {
 
   /// Sends, receives and waits fail from the `call`th on.
   void fail_at(int call) { fail_at_ = call; }
+  /// Messages from and to that PE fail from now on.
+  void lose(int pe) { lost_.insert(pe); }
 
   shmem::Result<std::uint64_t> start_send(int pe, std::uint64_t tag, const void* from, std::size_t bytes) override {
-    if (++calls_ >= fail_at_) {
+    if (++calls_ >= fail_at_ || has_lost(pe)) {
       return broken();
     }
     if (tag >> kTagBits != 0) {
@@ -133,7 +136,7 @@ class ThreadNetwork : public shmem::Network {
     return request;
   }
   shmem::Result<std::uint64_t> start_receive(int pe, std::uint64_t tag, void* to, std::size_t bytes) override {
-    if (++calls_ >= fail_at_) {
+    if (++calls_ >= fail_at_ || has_lost(pe)) {
       return broken();
     }
     if (tag >> kTagBits != 0) {
@@ -166,10 +169,10 @@ class ThreadNetwork : public shmem::Network {
     return outcome(state);
   }
   shmem::Result<bool> test(std::uint64_t request) override {
-    const bool fails = ++calls_ >= fail_at_;
     const std::scoped_lock lock(wires_.mutex);
     wires_.match_all();
     const Wires::State state = wires_.requests.at(request);
+    const bool fails = ++calls_ >= fail_at_ || (state == Wires::State::kUnderWay && is_from_a_lost_pe(request));
     if (fails || state != Wires::State::kUnderWay) {
       wires_.forget(request);
     }
@@ -193,6 +196,8 @@ class ThreadNetwork : public shmem::Network {
     wires_.changed.wait_for(lock, longest);
   }
   void wake() override { wires_.changed.notify_all(); }
+  [[nodiscard]] bool has_come(const shmem::TagPattern& /*pattern*/) override { return false; }
+  [[nodiscard]] bool has_lost(int pe) const override { return lost_.contains(pe); }
   [[nodiscard]] std::optional<shmem::Error> lost() const override { return {}; }
   [[nodiscard]] std::string describe() const override { return "threads"; }
 
@@ -226,6 +231,13 @@ class ThreadNetwork : public shmem::Network {
 
   static shmem::Error absent() { return shmem::fail(std::errc::not_supported, "messages only"); }
   static shmem::Error broken() { return shmem::fail(std::errc::io_error, "the test broke it"); }
+  // REQUIRES: the mutex.
+  [[nodiscard]] bool is_from_a_lost_pe(std::uint64_t request) const {
+    return std::ranges::any_of(wires_.channels, [&](const auto& entry) {
+      return lost_.contains(std::get<0>(entry.first)) &&
+             std::ranges::any_of(entry.second.receives, [&](const auto& one) { return one.request == request; });
+    });
+  }
   static shmem::Result<void> outcome(Wires::State state) {
     if (state == Wires::State::kWrongLength) {
       return shmem::fail(std::errc::message_size, "of another length");
@@ -246,6 +258,7 @@ class ThreadNetwork : public shmem::Network {
   std::minstd_rand random_;
   int calls_ = 0;
   int fail_at_ = INT32_MAX;
+  std::set<int> lost_;
 };
 
 }  // namespace shmem_test

@@ -55,6 +55,8 @@ class NotingNetwork final : public Network {
   }
   Result<bool> test(std::uint64_t /*request*/) override { return refused(); }
   void cancel(std::uint64_t /*request*/) override {}
+  [[nodiscard]] bool has_lost(int /*pe*/) const override { return false; }
+  [[nodiscard]] bool has_come(const TagPattern& /*pattern*/) override { return false; }
   bool advance() override { return false; }
   void sleep(std::chrono::nanoseconds /*longest*/) override {}
   void wake() override {}
